@@ -1,0 +1,172 @@
+"""agentkit: from a conversation of many speakers to each provider's exact request.
+
+This front door is lazy: a name is imported from its room when it is first asked for, so that a program
+pays for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `blocks`,
+`messages`, `storage`, `tools`, `ledger`, `exchanges`, `capabilities`, `history`, `tokens`, `media`, `budget`,
+`legalize`, `formatting`, `registry`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentkit.blocks import AudioBlock as AudioBlock
+    from agentkit.blocks import Base64Source as Base64Source
+    from agentkit.blocks import Block as Block
+    from agentkit.blocks import DocumentBlock as DocumentBlock
+    from agentkit.blocks import ImageBlock as ImageBlock
+    from agentkit.blocks import InvalidBlock as InvalidBlock
+    from agentkit.blocks import MediaBlock as MediaBlock
+    from agentkit.blocks import OpaqueState as OpaqueState
+    from agentkit.blocks import Source as Source
+    from agentkit.blocks import TextBlock as TextBlock
+    from agentkit.blocks import ThinkingBlock as ThinkingBlock
+    from agentkit.blocks import ToolResultBlock as ToolResultBlock
+    from agentkit.blocks import ToolUseBlock as ToolUseBlock
+    from agentkit.blocks import URLSource as URLSource
+    from agentkit.blocks import VideoBlock as VideoBlock
+    from agentkit.budget import Budget as Budget
+    from agentkit.budget import CutStrategy as CutStrategy
+    from agentkit.budget import OldestFirst as OldestFirst
+    from agentkit.budget import Units as Units
+    from agentkit.capabilities import Capabilities as Capabilities
+    from agentkit.capabilities import MediaRule as MediaRule
+    from agentkit.capabilities import NameRule as NameRule
+    from agentkit.capabilities import media_types as media_types
+    from agentkit.errors import AgentkitError as AgentkitError
+    from agentkit.errors import BudgetError as BudgetError
+    from agentkit.errors import EmptyConversationError as EmptyConversationError
+    from agentkit.errors import InputError as InputError
+    from agentkit.errors import LossError as LossError
+    from agentkit.errors import MessageError as MessageError
+    from agentkit.errors import MissingExtraError as MissingExtraError
+    from agentkit.errors import OptionError as OptionError
+    from agentkit.errors import ProviderError as ProviderError
+    from agentkit.errors import VersionError as VersionError
+    from agentkit.formatting import FormatterBase as FormatterBase
+    from agentkit.formatting import Request as Request
+    from agentkit.formatting import Task as Task
+    from agentkit.history import ChatHistory as ChatHistory
+    from agentkit.history import HistoryPolicy as HistoryPolicy
+    from agentkit.history import MultiAgentHistory as MultiAgentHistory
+    from agentkit.history import read_history as read_history
+    from agentkit.ledger import Cut as Cut
+    from agentkit.ledger import Disposition as Disposition
+    from agentkit.ledger import Entry as Entry
+    from agentkit.ledger import Ledger as Ledger
+    from agentkit.ledger import Plan as Plan
+    from agentkit.ledger import Synthesis as Synthesis
+    from agentkit.legalize import Legal as Legal
+    from agentkit.messages import Msg as Msg
+    from agentkit.messages import Trait as Trait
+    from agentkit.model_facts import ModelFact as ModelFact
+    from agentkit.registry import Provider as Provider
+    from agentkit.registry import available_providers as available_providers
+    from agentkit.registry import load_provider as load_provider
+    from agentkit.storage import dump_messages as dump_messages
+    from agentkit.storage import load_messages as load_messages
+    from agentkit.tokens import CharacterTokenCounter as CharacterTokenCounter
+    from agentkit.tokens import LocalTokenCounter as LocalTokenCounter
+    from agentkit.tokens import TokenCounterBase as TokenCounterBase
+    from agentkit.tools import OutputSchema as OutputSchema
+    from agentkit.tools import Tool as Tool
+    from agentkit.tools import ToolChoice as ToolChoice
+
+_ROOMS = {
+    "blocks": "AudioBlock Base64Source Block DocumentBlock ImageBlock InvalidBlock MediaBlock OpaqueState "
+    "Source TextBlock ThinkingBlock ToolResultBlock ToolUseBlock URLSource VideoBlock",
+    "budget": "Budget CutStrategy OldestFirst Units",
+    "capabilities": "Capabilities MediaRule NameRule media_types",
+    "errors": "AgentkitError BudgetError EmptyConversationError InputError LossError MessageError "
+    "MissingExtraError OptionError ProviderError VersionError",
+    "formatting": "FormatterBase Request Task",
+    "history": "ChatHistory HistoryPolicy MultiAgentHistory read_history",
+    "ledger": "Cut Disposition Entry Ledger Plan Synthesis",
+    "legalize": "Legal",
+    "messages": "Msg Trait",
+    "model_facts": "ModelFact",
+    "registry": "Provider available_providers load_provider",
+    "storage": "dump_messages load_messages",
+    "tokens": "CharacterTokenCounter LocalTokenCounter TokenCounterBase",
+    "tools": "OutputSchema Tool ToolChoice",
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
+
+__all__ = [
+    "AgentkitError",
+    "AudioBlock",
+    "Base64Source",
+    "Block",
+    "Budget",
+    "BudgetError",
+    "Capabilities",
+    "CharacterTokenCounter",
+    "ChatHistory",
+    "Cut",
+    "CutStrategy",
+    "Disposition",
+    "DocumentBlock",
+    "EmptyConversationError",
+    "Entry",
+    "FormatterBase",
+    "HistoryPolicy",
+    "ImageBlock",
+    "InputError",
+    "InvalidBlock",
+    "Ledger",
+    "Legal",
+    "LocalTokenCounter",
+    "LossError",
+    "MediaBlock",
+    "MediaRule",
+    "MessageError",
+    "MissingExtraError",
+    "ModelFact",
+    "Msg",
+    "MultiAgentHistory",
+    "NameRule",
+    "OldestFirst",
+    "OpaqueState",
+    "OptionError",
+    "OutputSchema",
+    "Plan",
+    "Provider",
+    "ProviderError",
+    "Request",
+    "Source",
+    "Synthesis",
+    "Task",
+    "TextBlock",
+    "ThinkingBlock",
+    "TokenCounterBase",
+    "Tool",
+    "ToolChoice",
+    "ToolResultBlock",
+    "ToolUseBlock",
+    "Trait",
+    "URLSource",
+    "Units",
+    "VersionError",
+    "VideoBlock",
+    "available_providers",
+    "dump_messages",
+    "load_messages",
+    "load_provider",
+    "media_types",
+    "read_history",
+]
+
+
+def __getattr__(name: str) -> object:
+    room = _HOME.get(name)
+    if room is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{room}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,349 @@
+"""The typed parts of a message, and the sources of media.
+
+Class and key names are AgentScope's where it has one. All are frozen values: positional or by keyword,
+checked at the door. `metadata` is yours; it never reaches a provider.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import field
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, Self, TypeAlias, cast
+
+from pydantic import Discriminator
+from pydantic_core import from_json, to_json
+
+from agentkit.errors import MessageError
+from agentkit.values import Json, Text, value
+
+__all__ = [
+    "AudioBlock",
+    "Base64Source",
+    "Block",
+    "DocumentBlock",
+    "ImageBlock",
+    "InvalidBlock",
+    "MediaBlock",
+    "OpaqueState",
+    "Source",
+    "TextBlock",
+    "ThinkingBlock",
+    "ToolResultBlock",
+    "ToolUseBlock",
+    "URLSource",
+    "VideoBlock",
+    "guess_media_type",
+]
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # two letters at least: `C:\` is a drive
+
+_MEDIA_TYPES: dict[str, str] = {
+    # By suffix. The standard library's table is not used: it reads the machine's own files.
+    "png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif",
+    "webp": "image/webp", "bmp": "image/bmp", "tif": "image/tiff", "tiff": "image/tiff",
+    "heic": "image/heic", "heif": "image/heif", "svg": "image/svg+xml",
+    "wav": "audio/wav", "mp3": "audio/mpeg", "flac": "audio/flac", "ogg": "audio/ogg",
+    "m4a": "audio/mp4", "aac": "audio/aac", "aiff": "audio/aiff",
+    "mp4": "video/mp4", "mov": "video/quicktime", "mpeg": "video/mpeg", "mpg": "video/mpeg",
+    "webm": "video/webm", "avi": "video/x-msvideo", "mkv": "video/x-matroska",
+    "pdf": "application/pdf", "txt": "text/plain", "md": "text/markdown", "csv": "text/csv",
+    "html": "text/html", "json": "application/json", "xml": "application/xml",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+}  # fmt: skip
+
+_ALIASES: dict[str, str] = {
+    # Written in the wild, registered nowhere (AgentScope D21, D23; QwenPaw 3313).
+    "image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png",
+    "audio/mp3": "audio/mpeg", "audio/x-mp3": "audio/mpeg", "audio/x-mpeg": "audio/mpeg",
+    "audio/x-wav": "audio/wav", "audio/wave": "audio/wav", "audio/vnd.wave": "audio/wav",
+    "audio/x-flac": "audio/flac", "audio/x-m4a": "audio/mp4", "audio/x-aiff": "audio/aiff",
+    "video/x-mov": "video/quicktime", "application/x-pdf": "application/pdf",
+}  # fmt: skip
+
+
+def canonical_media_type(media_type: str) -> str:
+    """The registered spelling: lower case, no parameters, `image/jpg` as `image/jpeg`."""
+    plain = media_type.partition(";")[0].strip().lower()
+    return _ALIASES.get(plain, plain)
+
+
+def guess_media_type(url: str) -> str | None:
+    """The media type that the end of a URL's or path's last segment names, or None.
+
+    >>> guess_media_type("https://example.com/a.JPG?width=3")
+    'image/jpeg'
+    """
+    name = re.split(r"[?#]", url, maxsplit=1)[0].rpartition("/")[2]
+    return _MEDIA_TYPES.get(name.rpartition(".")[2].lower()) if "." in name else None
+
+
+@value
+class OpaqueState:
+    """State that only the system that issued it can read, to go back to it byte for byte.
+
+    `issuer` names that system by its provider's system name: `anthropic`, `gemini`, `openai`, `deepseek`,
+    `vllm`, `ollama`, `dashscope`. `signature` and `redacted_data` are Anthropic's, `encrypted_content` and
+    `item_id` those of OpenAI's reasoning items, `thought_signature` (standard base64) Gemini's.
+    """
+
+    issuer: Text
+    signature: Text | None = None
+    redacted_data: Text | None = None
+    encrypted_content: Text | None = None
+    thought_signature: Text | None = None
+    item_id: Text | None = None
+    model: Text | None = None
+
+
+@value
+class URLSource:
+    """Media at a URL: http, https, file or data, or a scheme of a provider's own; a bare path is a file.
+
+    A file is read only when the formatter was given `media_roots` that contain it.
+    """
+
+    url: Text
+    media_type: Text | None = None
+    type: Literal["url"] = "url"
+    _read: tuple[object, str] | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.url.strip():
+            raise MessageError("url", "the URL is blank", "Give a URL, or use Base64Source.")
+
+    @property
+    def scheme(self) -> str:
+        """The scheme in lower case; `file` for a bare path."""
+        found = _SCHEME.match(self.url)
+        return found[1].lower() if found else "file"
+
+    @property
+    def guessed_type(self) -> str | None:
+        """The declared media type, else the one that the URL's suffix names, canonical; or None."""
+        named = self.media_type or guess_media_type(self.url)
+        return canonical_media_type(named) if named else None
+
+
+@value
+class Base64Source:
+    """Media held in the message: base64 text (standard alphabet, no `data:` prefix) and its media type."""
+
+    media_type: Text
+    data: Text
+    type: Literal["base64"] = "base64"
+    _sound: bool | None = field(default=None, init=False, repr=False, compare=False)
+    _url: str | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if "/" not in self.media_type:
+            raise MessageError(
+                "media_type", f"{self.media_type!r} is no media type", "Write it as in 'image/png'."
+            )
+        if self.data.startswith("data:"):
+            raise MessageError("data", "this is a data: URL, not base64 text", "Use URLSource for it.")
+
+    @property
+    def data_url(self) -> str:
+        """The same as a `data:` URL, put together once."""
+        if self._url is None:
+            _set_url(self, f"data:{self.media_type};base64,{self.data}")
+        return cast(str, self._url)
+
+
+_set_url = Base64Source.__dict__["_url"].__set__
+
+
+Source: TypeAlias = Annotated[URLSource | Base64Source, Discriminator("type")]
+
+
+@value
+class _Block:
+    metadata: dict[str, Json] | None = field(default=None, kw_only=True, repr=False)
+
+
+@value
+class TextBlock(_Block):
+    """Text. `state` is what a provider signed onto it (Gemini signs text parts)."""
+
+    text: Text
+    type: Literal["text"] = "text"
+    state: OpaqueState | None = None
+
+
+@value
+class ThinkingBlock(_Block):
+    """A model's reasoning: its readable text (may be empty) and the opaque state that proves it."""
+
+    thinking: Text
+    state: OpaqueState | None = None
+    type: Literal["thinking"] = "thinking"
+
+
+@value
+class ToolUseBlock(_Block):
+    """A model's call of a tool. `raw_input` is the argument text exactly as the model wrote it.
+
+    On wires that carry arguments as text, `raw_input` is what goes out, as long as it is a JSON object
+    equal to `input`. `input` may be given as that text alone.
+    """
+
+    id: Text
+    name: Text
+    input: dict[str, Json]
+    raw_input: Text | None = None
+    state: OpaqueState | None = None
+    type: Literal["tool_use"] = "tool_use"
+    _arguments: str = field(default="", init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        try:
+            arguments = to_json(self.input).decode()
+        except ValueError as error:
+            raise MessageError("input", f"it cannot be written as JSON: {error}", "Mend the text.") from None
+        if self.raw_input is not None and _reads_as(self.raw_input, self.input):
+            arguments = self.raw_input
+        _set_arguments(self, arguments)
+
+    @property
+    def arguments(self) -> str:
+        """The arguments as JSON text: `raw_input` where it says the same as `input`."""
+        return self._arguments
+
+    @property
+    def raw_is_broken(self) -> bool:
+        """Whether `raw_input` says something else than `input`, as when the model was cut off."""
+        return self.raw_input is not None and self._arguments is not self.raw_input
+
+
+def _reads_as(text: str, expected: dict[str, Json]) -> bool:
+    try:
+        return bool(from_json(text) == expected)
+    except ValueError:
+        return False
+
+
+_set_arguments = ToolUseBlock.__dict__["_arguments"].__set__
+
+
+@value
+class _Media(_Block):
+    source: Source
+    KIND: ClassVar[str]
+
+    @classmethod
+    def from_bytes(cls, data: bytes, media_type: str) -> Self:
+        """Media held in the message, from its bytes."""
+        return cls(Base64Source(media_type, base64.b64encode(data).decode("ascii")))
+
+    @classmethod
+    def from_path(cls, path: str | Path, media_type: str | None = None) -> Self:
+        """Media held in the message, read from a file at once (blocking). Calling this is consent to read.
+
+        Raises MessageError when the file cannot be read, or its type is neither given nor known by suffix.
+        """
+        named = media_type or guess_media_type(Path(path).as_posix())
+        if named is None:
+            raise MessageError(str(path), "the suffix names no known media type", "Pass media_type.")
+        try:
+            return cls.from_bytes(Path(path).read_bytes(), named)
+        except OSError as error:
+            raise MessageError(str(path), f"the file cannot be read ({error.strerror})", "Check it.") from None
+
+    @classmethod
+    def from_url(cls, url: str, media_type: str | None = None) -> Self:
+        """Media at a URL, which stays a URL."""
+        return cls(URLSource(url, media_type))
+
+
+@value
+class ImageBlock(_Media):
+    """A picture."""
+
+    type: Literal["image"] = "image"
+    KIND: ClassVar[str] = "image"
+
+
+@value
+class AudioBlock(_Media):
+    """A sound recording."""
+
+    type: Literal["audio"] = "audio"
+    KIND: ClassVar[str] = "audio"
+
+
+@value
+class VideoBlock(_Media):
+    """A film."""
+
+    type: Literal["video"] = "video"
+    KIND: ClassVar[str] = "video"
+
+
+@value
+class DocumentBlock(_Media):
+    """A document: PDF, plain text, an office file. `title` is its file name or heading."""
+
+    title: Text | None = None
+    type: Literal["document"] = "document"
+    KIND: ClassVar[str] = "document"
+
+
+@value
+class InvalidBlock(_Block):
+    """A stored block that could not be read, kept so that the rest of its history can be opened.
+
+    `data` is the block as it was found, `reason` what is wrong with it, `place` where it stood.
+    """
+
+    data: Json
+    reason: Text
+    place: Text
+    type: Literal["invalid"] = "invalid"
+
+
+MediaBlock: TypeAlias = ImageBlock | AudioBlock | VideoBlock | DocumentBlock
+
+ResultItem: TypeAlias = Annotated[
+    TextBlock | ImageBlock | AudioBlock | VideoBlock | DocumentBlock | InvalidBlock, Discriminator("type")
+]
+
+
+@value
+class ToolResultBlock(_Block):
+    """What a tool answered: text, or a sequence of text and media. `name` may be left to its call's."""
+
+    id: Text
+    name: Text = ""
+    output: Text | tuple[ResultItem, ...] = ""
+    is_error: bool = False
+    type: Literal["tool_result"] = "tool_result"
+
+    @property
+    def items(self) -> tuple[TextBlock | MediaBlock | InvalidBlock, ...]:
+        """The output as blocks."""
+        return (TextBlock(self.output),) if isinstance(self.output, str) else self.output
+
+    @property
+    def text(self) -> str:
+        """The output's text blocks, joined by line breaks."""
+        if isinstance(self.output, str):
+            return self.output
+        return "\n".join(item.text for item in self.output if isinstance(item, TextBlock))
+
+
+Block: TypeAlias = Annotated[
+    TextBlock
+    | ThinkingBlock
+    | ToolUseBlock
+    | ToolResultBlock
+    | ImageBlock
+    | AudioBlock
+    | VideoBlock
+    | DocumentBlock
+    | InvalidBlock,
+    Discriminator("type"),
+]

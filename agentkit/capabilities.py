@@ -1,0 +1,155 @@
+"""`Capabilities`: the form that a target (provider, API, model) fills in, for `legalize` to obey."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Literal, TypeAlias
+
+from agentkit.messages import Role, Trait
+
+__all__ = ["Capabilities", "MediaRule", "NameRule", "media_types"]
+
+Kind: TypeAlias = Literal["image", "audio", "video", "document"]
+
+
+def media_types(family: str, subtypes: str) -> frozenset[str]:
+    """Media types of one family: `media_types("image", "png jpeg")`."""
+    return frozenset(f"{family}/{subtype}" for subtype in subtypes.split())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaRule:
+    """How a target takes one kind of media in its user turns.
+
+    `types` are the media types it takes (empty: any of the kind). `schemes` are the URL schemes that it
+    fetches itself, `url_types` the media types it takes by URL if not all. `embed` is whether it takes base64. `magic`, where the wire names no type, are the
+    beginnings of base64 text that it knows; other data is not sent.
+    """
+
+    types: frozenset[str] = frozenset()
+    schemes: frozenset[str] = frozenset()
+    url_types: frozenset[str] = frozenset()
+    embed: bool = True
+    magic: tuple[str, ...] = ()
+
+    def takes(self, media_type: str) -> bool:
+        """Whether data of the type is taken."""
+        return self.embed and (not self.types or media_type in self.types)
+
+    def fetches(self, media_type: str | None) -> bool:
+        """Whether a URL of the type is taken; an unknown type (None) may be."""
+        types = self.url_types or self.types
+        return media_type is None or not types or media_type in types
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameRule:
+    """Which identifiers a wire takes: a pattern for the whole, and a limit of characters.
+
+    `fit` leaves a legal identifier as it is and maps any other to a legal one that a hash of the original
+    makes unlike every other: the same in every process and every request.
+    """
+
+    pattern: str = r"[A-Za-z0-9_-]+"
+    limit: int = 64
+    prefix: str = ""
+    reserved: frozenset[str] = frozenset()
+
+    @property
+    def takes_plain(self) -> bool:
+        """Whether every identifier that messages do not mark as odd is legal."""
+        return self.pattern in _PLAIN and self.limit >= 40 and not self.reserved
+
+    def fit(self, name: str) -> str:
+        """The identifier that the wire gets."""
+        legal = len(name) <= self.limit and re.fullmatch(self.pattern, name, re.ASCII)
+        if legal and name not in self.reserved:
+            return name
+        digest = sha256(name.encode()).hexdigest()[:24]
+        if self.limit < 32:
+            return digest[: self.limit]
+        kept = re.sub(r"[^A-Za-z0-9_]+", "_", name, flags=re.ASCII).strip("_")
+        stem = f"{self.prefix}{kept}"[: self.limit - 25].rstrip("_") or "x"
+        return f"{stem}_{digest}"
+
+
+_PLAIN = {r"[A-Za-z0-9_-]+", r"[A-Za-z_][A-Za-z0-9_-]*", r"[A-Za-z0-9_.:-]+"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Capabilities:
+    """What a target carries, where, and under which rules. Two forms are equal only if they are one object.
+
+    target          what errors and descriptions call it
+    issuer          the system whose opaque state may go back to it
+    thinking        `never` sent back; `signed`: only with a proof from `issuer`; `text`: as plain text, from
+                    `issuer` or unmarked
+    proof           the fields of OpaqueState one of which a signed thinking block needs; none: the issuer is enough
+    image … document    how each kind goes into user turns; None: not at all
+    media_roles     in whose turns media may stand; elsewhere it is promoted into a user turn
+    result_media    which kinds tool results carry natively, and `result_types` of which types (empty: as the rule)
+    error_media     whether a result marked as an error may hold media
+    text_documents  whether a text document that the wire has no place for is sent as text
+    results         `each` in a message of its own, or `together` in one turn
+    call_order      whether results must stand in the order of their calls
+    parts           how texts of one turn reach the model: `apart`; `glued` by a line break; one `string`
+    late_system     a system message behind the first turn goes `native`, or as a named `line` of the user's
+    one_system      whether the system prompt must be a single message
+    merge_turns     whether consecutive turns of one side are joined
+    first_user, last_user, needs_user    whether the first, the last, any turn must be the user's
+    blank           which texts are refused: `empty` ones, or `whitespace` too
+    speakers        whether messages have a field for the speaker's name
+    call_ids, tool_names    which identifiers the wire takes; None: any that is not empty
+    tool_choices    the modes it takes; others become `auto`
+    output          a structured answer by `schema`, as any JSON `object`, or `prompt` alone
+    tools_declared  whether calls in the history need tools in the request
+    stand_in        what a call carries that comes without the proof its target wants (base64)
+    """
+
+    target: str
+    issuer: str | None = None
+    thinking: Literal["never", "signed", "text"] = "never"
+    proof: frozenset[str] = frozenset()
+    image: MediaRule | None = None
+    audio: MediaRule | None = None
+    video: MediaRule | None = None
+    document: MediaRule | None = None
+    media_roles: frozenset[Role] = frozenset({"user"})
+    result_media: frozenset[Kind] = frozenset()
+    result_types: frozenset[str] = frozenset()
+    error_media: bool = True
+    text_documents: bool = True
+    results: Literal["each", "together"] = "each"
+    call_order: bool = False
+    parts: Literal["apart", "glued", "string"] = "apart"
+    late_system: Literal["native", "line"] = "native"
+    one_system: bool = False
+    merge_turns: bool = False
+    first_user: bool = False
+    last_user: bool = False
+    needs_user: bool = False
+    blank: Literal["empty", "whitespace"] = "whitespace"
+    speakers: bool = False
+    call_ids: NameRule | None = None
+    tool_names: NameRule | None = None
+    tool_choices: frozenset[str] = frozenset({"auto", "none", "required", "tool"})
+    output: Literal["schema", "object", "prompt"] = "schema"
+    tools_declared: bool = False
+    stand_in: str | None = None
+    attention: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        mask = Trait.EMPTY | Trait.BLANK | Trait.INVALID | Trait.THINKING | Trait.STATE | Trait.MEDIA
+        mask |= Trait.RESULT_MEDIA | Trait.RESULT_BLANK | Trait.ODD_ARGUMENTS
+        mask |= Trait.ODD_ID | Trait.ODD_NAME
+        if not all(rule is None or rule.takes_plain for rule in (self.call_ids, self.tool_names)):
+            mask |= Trait.TOOL
+        object.__setattr__(self, "attention", mask)
+
+    @property
+    def media(self) -> Mapping[str, MediaRule | None]:
+        """The rule for each kind of media."""
+        return {kind: getattr(self, kind) for kind in ("image", "audio", "video", "document")}

@@ -1,0 +1,140 @@
+"""What can go wrong, as one tree.
+
+    AgentkitError
+    ├── InputError (ValueError)         a value that the caller gave is refused
+    │   ├── MessageError                … in a message, a block, a source or a tool
+    │   ├── VersionError                … stored JSON is newer than this agentkit
+    │   ├── EmptyConversationError      … there is no message to send
+    │   └── OptionError                 … in an option of a formatter, a policy or a budget
+    ├── LossError                       on_loss="raise" and the target cannot carry something
+    ├── BudgetError                     nothing legal is small enough for the budget
+    ├── ProviderError                   no such provider, or its package does not load
+    └── MissingExtraError (ImportError) an optional package is not installed
+
+Each class owns its sentence, keeps the facts as attributes, names the place
+(`msgs[3].content[1]`) and ends with what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = [
+    "AgentkitError",
+    "BudgetError",
+    "EmptyConversationError",
+    "InputError",
+    "LossError",
+    "MessageError",
+    "MissingExtraError",
+    "OptionError",
+    "ProviderError",
+    "VersionError",
+]
+
+
+class AgentkitError(Exception):
+    """Anything that agentkit raises on purpose."""
+
+
+class InputError(AgentkitError, ValueError):
+    """A value that the caller gave is refused before anything is sent."""
+
+    def __init__(self, place: str, reason: str, advice: str) -> None:
+        """`place` is where (`msgs[3].content[1]`), `reason` what is wrong, `advice` what to do."""
+        self.place = place
+        self.reason = reason
+        self.advice = advice
+        super().__init__(f"{place}: {reason}. {advice}")
+
+
+class MessageError(InputError):
+    """A message, block, source or tool is malformed."""
+
+    def within(self, place: str) -> MessageError:
+        """The same error seen from outside: its place put behind `place`."""
+        glue = "" if self.place.startswith("[") or not self.place else "."
+        return MessageError(f"{place}{glue}{self.place}", self.reason, self.advice)
+
+
+class VersionError(InputError):
+    """Stored JSON was written by a newer agentkit than this one."""
+
+    def __init__(self, place: str, found: int, supported: int) -> None:
+        self.found = found
+        self.supported = supported
+        super().__init__(
+            place,
+            f"the data has format version {found}, this agentkit reads up to {supported}",
+            "Upgrade agentkit-middleware to read it.",
+        )
+
+
+class EmptyConversationError(InputError):
+    """There is no message to build a request from."""
+
+    def __init__(self) -> None:
+        super().__init__("msgs", "the conversation has no message", "Pass at least one Msg.")
+
+
+class OptionError(InputError):
+    """An option of a formatter, a history policy, a budget or the command is refused."""
+
+
+class LossError(AgentkitError):
+    """`on_loss="raise"`, and the target cannot carry what `places` name.
+
+    Attributes: `target`, and `losses`, pairs of place and reason in input order.
+    """
+
+    def __init__(self, target: str, losses: Sequence[tuple[str, str]]) -> None:
+        self.target = target
+        self.losses = tuple(losses)
+        self.place, self.reason = self.losses[0]
+        more = f" (and {len(self.losses) - 1} more)" if len(self.losses) > 1 else ""
+        super().__init__(
+            f"{self.place}: {target} would lose this: {self.reason}{more}. "
+            'Take it out, choose a target that carries it, or use on_loss="describe".'
+        )
+
+
+class BudgetError(AgentkitError):
+    """No legal request fits the budget.
+
+    Attributes: `limit`, what the budget leaves for the prompt, and `needed`, the size of the smallest
+    legal request (system prompt, pins and newest unit), both in the counter's tokens; `kept`, the
+    places of the messages in that request.
+    """
+
+    def __init__(self, limit: int, needed: int, kept: Sequence[str]) -> None:
+        self.limit = limit
+        self.needed = needed
+        self.kept = tuple(kept)
+        self.place = self.kept[-1] if self.kept else "msgs"
+        super().__init__(
+            f"{self.place}: the smallest legal request has {needed} tokens, the budget leaves {limit}. "
+            "Raise max_tokens, lower reserve, or shorten or unpin a message that must stay."
+        )
+
+
+class ProviderError(AgentkitError):
+    """No provider of that name is installed, or the one found does not load."""
+
+    def __init__(self, name: str, reason: str, available: Sequence[str]) -> None:
+        self.name = name
+        self.available = tuple(available)
+        self.place = "provider"
+        super().__init__(f"provider {name!r}: {reason}. Choose one of: {', '.join(available) or 'none'}.")
+
+
+class MissingExtraError(AgentkitError, ImportError):
+    """An optional package is needed and not installed."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        self.package = package
+        self.extra = extra
+        self.place = "environment"
+        super().__init__(
+            f"{purpose} needs the package {package!r}. "
+            f"Install it with: pip install 'agentkit-middleware[{extra}]'"
+        )

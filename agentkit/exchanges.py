@@ -1,0 +1,244 @@
+"""Exchanges: a tool-use turn with all its results, found, repaired, and never split.
+
+After `repair` a conversation is in normal form: every message is tool-free, or a turn of calls, or holds
+results and nothing else; each turn of calls is followed at once by exactly one result for each of its calls.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, cast
+
+from agentkit.blocks import Block, ToolResultBlock, ToolUseBlock
+from agentkit.ledger import BlockPath, Disposition, Ledger, Note
+from agentkit.messages import Msg, Role, Trait, derive
+
+__all__ = ["INTERRUPTED", "Draft", "repair", "unit_starts"]
+
+INTERRUPTED = "The call was interrupted: no result was recorded."
+"""The output of the result that answers a call which nobody answered."""
+
+Origin: TypeAlias = BlockPath | str
+"""Where a block of a draft comes from: an input block, or the name of a synthesis."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """Messages on their way to a request, each with where it comes from.
+
+    An origin is the number of an input message taken whole, or one origin a block.
+    """
+
+    msgs: list[Msg]
+    origins: list[int | tuple[Origin, ...]]
+
+    @classmethod
+    def of(cls, msgs: Sequence[Msg]) -> Draft:
+        """The draft in which nothing has happened yet."""
+        return cls(list(msgs), list(range(len(msgs))))
+
+    def add(self, msg: Msg, origin: int | tuple[Origin, ...]) -> None:
+        """Append one message."""
+        self.msgs.append(msg)
+        self.origins.append(origin)
+
+    def part(self, numbers: Sequence[int]) -> Draft:
+        """The draft of some of its messages, by number."""
+        return Draft([self.msgs[at] for at in numbers], [self.origins[at] for at in numbers])
+
+
+def block_origins(msg: Msg, origin: int | tuple[Origin, ...]) -> tuple[Origin, ...]:
+    """One origin for each block of a draft's message."""
+    if isinstance(origin, int):
+        return tuple((origin, at) for at in range(len(msg.blocks)))
+    return origin
+
+
+def unit_starts(msgs: Sequence[Msg]) -> list[int]:
+    """Where the units of a conversation in normal form begin: each message but those that hold results."""
+    result = Trait.RESULT
+    return [at for at, msg in enumerate(msgs) if not msg.traits & result]
+
+
+def repair(draft: Draft, ledger: Ledger) -> Draft:
+    """Bring a conversation into normal form. One that is in normal form comes back as it is.
+
+    Calls and results pair by id in order of arrival. A result without a call goes, a call without a result
+    gets a marked one, whatever was said inside an exchange moves behind it. Deterministic and idempotent.
+    """
+    if _is_normal(draft.msgs):
+        return draft
+    return _Repair(draft, ledger).run()
+
+
+def _is_normal(msgs: Sequence[Msg]) -> bool:
+    tool, call, result, other = Trait.TOOL, Trait.CALL, Trait.RESULT, Trait.OTHER
+    waiting: list[str] = []
+    for msg in msgs:
+        traits = msg.traits
+        if not traits & tool:
+            if waiting:
+                return False
+        elif traits & call:
+            if waiting or traits & result:
+                return False
+            waiting = list(msg.tool_ids)
+        else:
+            if traits & other:
+                return False
+            for answered in msg.tool_ids:
+                if answered not in waiting:
+                    return False
+                waiting.remove(answered)
+    return not waiting
+
+
+_Place: TypeAlias = tuple[int, int]
+
+
+@dataclass(slots=True)
+class _Pairing:
+    """Which result answers which call, and which results answer none; places are (message, block)."""
+
+    answers: dict[_Place, _Place] = field(default_factory=dict[_Place, _Place])
+    orphans: list[_Place] = field(default_factory=list[_Place])
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """Calls of one id that no result has answered, and how much talk there was when the last one came."""
+
+    calls: deque[_Place] = field(default_factory=deque[_Place])
+    talk: int = 0
+
+
+def _pair(msgs: Sequence[Msg]) -> _Pairing:
+    """Pair in order of arrival.
+
+    An id that is used again after somebody spoke belongs to a new turn: what waits from before will never
+    be answered (ids repeat across turns on several servers).
+    """
+    pairing = _Pairing()
+    waiting: dict[str, _Waiting] = {}
+    talk = 0
+    for number, msg in enumerate(msgs):
+        if not msg.traits & Trait.TOOL:
+            talk += 1
+            continue
+        claimed: set[_Place] = set()
+        for at, block in enumerate(msg.blocks):
+            place = (number, at)
+            if isinstance(block, ToolUseBlock) and place not in claimed:
+                queue = waiting.setdefault(block.id, _Waiting())
+                if queue.talk != talk:
+                    queue.calls.clear()
+                queue.talk = talk
+                queue.calls.append(place)
+            elif isinstance(block, ToolResultBlock):
+                queue = waiting.get(block.id)
+                call = queue.calls.popleft() if queue and queue.calls else _later_call(msg, number, at, claimed)
+                if call is None:
+                    pairing.orphans.append(place)
+                else:
+                    claimed.add(call)
+                    pairing.answers[call] = place
+    return pairing
+
+
+def _later_call(msg: Msg, number: int, at: int, claimed: set[_Place]) -> _Place | None:
+    """The call behind its own result in one message, where some logs put it."""
+    wanted = cast(ToolResultBlock, msg.blocks[at]).id
+    for later in range(at + 1, len(msg.blocks)):
+        block = msg.blocks[later]
+        if isinstance(block, ToolUseBlock) and block.id == wanted and (number, later) not in claimed:
+            return (number, later)
+    return None
+
+
+class _Repair:
+    """One run over a conversation that is not in normal form."""
+
+    def __init__(self, draft: Draft, ledger: Ledger) -> None:
+        self.draft = draft
+        self.ledger = ledger
+        self.pairing = _pair(draft.msgs)
+        self.out = Draft([], [])
+        self.open_until = -1  # the number of the last message that brings a result to an exchange begun before
+
+    def run(self) -> Draft:
+        for place in self.pairing.orphans:
+            self._note(place, Disposition.DROPPED, "a result without a call that waits for it")
+        for number, msg in enumerate(self.draft.msgs):
+            if msg.traits & Trait.TOOL:
+                for run in _runs(msg):
+                    self._emit(number, msg, run)
+            else:
+                self._emit(number, msg, range(len(msg.blocks)))
+        return self.out
+
+    def _emit(self, number: int, msg: Msg, run: Sequence[int]) -> None:
+        """Part of a message, results left out; behind it the results of its calls, wherever they stand."""
+        if number < self.open_until:
+            for at in run:
+                self._note((number, at), Disposition.MOVED, "said inside an open exchange, put behind it")
+        whole = len(run) == len(msg.blocks)
+        calls = [at for at in run if isinstance(msg.blocks[at], ToolUseBlock)]
+        if whole:
+            self.out.add(msg, self.draft.origins[number])
+        elif run:
+            blocks = tuple(msg.blocks[at] for at in run)
+            role: Role = "user" if msg.role == "system" and not calls else msg.role
+            origins = block_origins(msg, self.draft.origins[number])
+            self.out.add(derive(msg.name, blocks, role, msg.pinned), tuple(origins[at] for at in run))
+        if calls:
+            self._answer(number, msg, calls)
+
+    def _answer(self, number: int, msg: Msg, calls: Sequence[int]) -> None:
+        found = sorted(self.pairing.answers[at] for c in calls if (at := (number, c)) in self.pairing.answers)
+        for source in dict.fromkeys(place[0] for place in found):
+            self._bring(source, [at for home, at in found if home == source])
+        if found:
+            self.open_until = max(self.open_until, found[-1][0])
+        missing = [cast(ToolUseBlock, msg.blocks[at]) for at in calls if (number, at) not in self.pairing.answers]
+        if missing:
+            self._interrupt(missing, msg.pinned)
+
+    def _bring(self, source: int, run: Sequence[int]) -> None:
+        """The results of one message that belong to the exchange being written."""
+        msg = self.draft.msgs[source]
+        if len(run) == len(msg.blocks):
+            self.out.add(msg, self.draft.origins[source])
+            return
+        origins = block_origins(msg, self.draft.origins[source])
+        blocks = tuple(msg.blocks[at] for at in run)
+        self.out.add(derive(msg.name, blocks, msg.role, msg.pinned), tuple(origins[at] for at in run))
+
+    def _interrupt(self, calls: Sequence[ToolUseBlock], pinned: bool) -> None:
+        """A marked result for calls that nobody answered, so that one lost result poisons nothing."""
+        blocks: tuple[Block, ...] = tuple(
+            ToolResultBlock(call.id, call.name, INTERRUPTED, True, metadata={"agentkit": "interrupted"})
+            for call in calls
+        )
+        for call in calls:
+            self.ledger.invent("interrupted", f"call {call.id!r} of {call.name!r} has no result")
+        self.out.add(derive("system", blocks, "system", pinned), ("interrupted",) * len(blocks))
+
+    def _note(self, place: _Place, disposition: Disposition, reason: str) -> None:
+        origin = block_origins(self.draft.msgs[place[0]], self.draft.origins[place[0]])[place[1]]
+        if not isinstance(origin, str):
+            self.ledger.note(origin, Note(disposition, reason))
+
+
+def _runs(msg: Msg) -> list[list[int]]:
+    """The blocks of a tool message by number, results left out, parted where results stood between them."""
+    runs: list[list[int]] = [[]]
+    for at, block in enumerate(msg.blocks):
+        if not isinstance(block, ToolResultBlock):
+            runs[-1].append(at)
+        elif runs[-1]:
+            runs.append([])
+    return [run for run in runs if run]
+
+

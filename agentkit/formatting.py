@@ -1,0 +1,383 @@
+"""`FormatterBase`: the pipeline from messages to a provider's request."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, TypeAlias
+
+import anyio.lowlevel
+
+from agentkit.budget import Budget, Units, Weigher, place_cut, search_cut
+from agentkit.capabilities import Capabilities
+from agentkit.errors import BudgetError, EmptyConversationError, LossError, MessageError, OptionError
+from agentkit.exchanges import Draft, block_origins, repair
+from agentkit.history import ChatHistory, HistoryPolicy
+from agentkit.ledger import Cut, Disposition, Ledger, Note, Plan, place_of
+from agentkit.legalize import Legal, OnLoss, legalize
+from agentkit.media import Shelf, check_roots, load_media
+from agentkit.messages import Msg, Trait, derive
+from agentkit.model_facts import ModelFact, apply_facts
+from agentkit.tokens import LocalTokenCounter
+from agentkit.tools import (
+    OutputLike,
+    OutputSchema,
+    Tool,
+    ToolChoice,
+    ToolChoiceLike,
+    ToolLike,
+    as_output_schema,
+    as_tool_choice,
+    as_tools,
+    renamed,
+)
+
+__all__ = ["FormatterBase", "Request", "Task"]
+
+Request: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a request asks for besides the conversation, in the wire's spelling, and who it is for."""
+
+    capabilities: Capabilities
+    model: str | None = None
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice | None = None
+    output: OutputSchema | None = None
+
+
+class FormatterBase(ABC):
+    """Turns a list of Msg into one provider's request.
+
+    model        the model the request is for; `format` and `plan` may name another
+    history      how speakers become turns: `ChatHistory()`, `MultiAgentHistory(…)`, or a policy of your own
+    budget       the limit to keep the request within; None: no limit
+    on_loss      what happens to content that the target cannot carry: `describe` it in a short sentence in
+                 its place, `drop` it, or `raise` LossError. The ledger names every case
+    media_roots  the folders that `file:` sources may be read from; none by default
+
+    A provider's class gives `base`, `facts` and `convert`. Nothing here calls a provider or needs its SDK.
+    """
+
+    base: ClassVar[Capabilities]
+    facts: ClassVar[tuple[ModelFact, ...]] = ()
+    default_history: ClassVar[Callable[[], HistoryPolicy]] = ChatHistory
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        history: HistoryPolicy | None = None,
+        budget: Budget | None = None,
+        on_loss: OnLoss = "describe",
+        media_roots: Iterable[str | Path] = (),
+    ) -> None:
+        if on_loss not in ("describe", "drop", "raise"):
+            raise OptionError("on_loss", f"{on_loss!r} is unknown", "Use describe, drop or raise.")
+        if isinstance(media_roots, str | Path):
+            raise OptionError("media_roots", "it is one path", "Give a list of folders.")
+        self.model = model
+        self.history = type(self).default_history() if history is None else history
+        self.budget = budget
+        self.on_loss: OnLoss = on_loss
+        self.media_roots = check_roots(media_roots)
+        self._weigher = Weigher(budget.counter) if budget else None
+
+    @abstractmethod
+    def convert(self, legal: Legal, task: Task) -> Request:
+        """Legal messages as the SDK call's keyword arguments: the one part a provider writes by hand."""
+
+    def capabilities(self, model: str | None = None) -> Capabilities:
+        """The form of the target that the request is for."""
+        return _form_of(type(self), self.model if model is None else model)
+
+    async def format(
+        self,
+        msgs: Sequence[Msg],
+        *,
+        tools: Sequence[ToolLike] | None = None,
+        tool_choice: ToolChoiceLike | None = None,
+        response_format: OutputLike | None = None,
+        model: str | None = None,
+    ) -> Request:
+        """The request: keyword arguments for the SDK's call, JSON values alone, the caller's own to change.
+
+        tools            Tools, typed functions, or dicts in a provider's form
+        tool_choice      `auto`, `none`, `required`, or a tool's name
+        response_format  a pydantic model or a JSON schema that the answer must obey
+
+        Raises InputError for bad input, LossError under `on_loss="raise"`, BudgetError when nothing fits.
+        """
+        plan = await self.plan(
+            msgs, tools=tools, tool_choice=tool_choice, response_format=response_format, model=model
+        )
+        return plan.request
+
+    async def plan(
+        self,
+        msgs: Sequence[Msg],
+        *,
+        tools: Sequence[ToolLike] | None = None,
+        tool_choice: ToolChoiceLike | None = None,
+        response_format: OutputLike | None = None,
+        model: str | None = None,
+    ) -> Plan:
+        """The request with its ledger, its size, what was cut, and the history to go on with."""
+        given = _checked(msgs)
+        task = self._task(tools, tool_choice, response_format, model)
+        ledger = Ledger(given)
+        whole = repair(Draft.of(given), ledger)
+        await anyio.lowlevel.checkpoint()
+        if self.budget is None or self._weigher is None:
+            attempt = await self._attempt(whole, ledger, task)
+            return attempt.plan(tuple(given))
+        return await _Cutting(self, self.budget, self._weigher, whole, ledger, task).run()
+
+    def lower(
+        self,
+        msgs: Sequence[Msg],
+        *,
+        tools: Sequence[ToolLike] | None = None,
+        tool_choice: ToolChoiceLike | None = None,
+        response_format: OutputLike | None = None,
+        model: str | None = None,
+    ) -> Plan:
+        """The synchronous core: a plan without I/O. Local files are not read and no budget is applied."""
+        given = _checked(msgs)
+        ledger = Ledger(given)
+        task = self._task(tools, tool_choice, response_format, model)
+        return self._lower(repair(Draft.of(given), ledger), ledger, task, Shelf()).plan(tuple(given))
+
+    def _task(
+        self,
+        tools: Sequence[ToolLike] | None,
+        tool_choice: ToolChoiceLike | None,
+        response_format: OutputLike | None,
+        model: str | None,
+    ) -> Task:
+        found = as_tools(tools)
+        name = self.model if model is None else model
+        return Task(
+            self.capabilities(name),
+            name,
+            found,
+            as_tool_choice(tool_choice, found),
+            as_output_schema(response_format),
+        )
+
+    async def _attempt(self, draft: Draft, ledger: Ledger, task: Task) -> _Lowered:
+        """Lower a draft with its files read; loss that needs no reading to be known raises before any is read."""
+        if not _needs_reading(draft.msgs):
+            return self._lower(draft, ledger, task, Shelf())
+        if self.on_loss == "raise":
+            self._lower(draft, ledger.copy(), task, Shelf(assume=True))
+        return self._lower(draft, ledger, task, await load_media(draft.msgs, self.media_roots))
+
+    def _lower(self, draft: Draft, ledger: Ledger, task: Task, shelf: Shelf) -> _Lowered:
+        shown = self.history.render(draft, ledger, task.capabilities)
+        if not self.history.keeps_exchanges:
+            shown = repair(shown, ledger)
+        legal = legalize(shown, ledger, task.capabilities, self.on_loss, shelf)
+        if self.on_loss == "raise" and (losses := ledger.losses):
+            raise LossError(task.capabilities.target, losses)
+        _note_speakers(draft.msgs, self.history, ledger, task.capabilities)
+        return _Lowered(self.convert(legal, _settle(task, legal, ledger)), ledger, legal)
+
+
+@dataclass(slots=True)
+class _Lowered:
+    """A request and how it came about."""
+
+    request: Request
+    ledger: Ledger
+    legal: Legal
+
+    def plan(self, history: tuple[Msg, ...], tokens: int | None = None, cut: Cut | None = None) -> Plan:
+        legal = self.legal
+        return Plan(self.request, self.ledger, history, tokens, cut, legal.call_ids, legal.tool_names)
+
+
+@cache
+def _form_of(formatter: type[FormatterBase], model: str | None) -> Capabilities:
+    return apply_facts(formatter.base, model, formatter.facts)
+
+
+def _checked(msgs: Sequence[Msg]) -> list[Msg]:
+    if isinstance(msgs, str | bytes) or not isinstance(msgs, Iterable):
+        raise MessageError("msgs", f"expected a list of Msg, got {type(msgs).__name__}", "Pass a list.")
+    found = list(msgs)
+    for kind in {*map(type, found)}:
+        if not issubclass(kind, Msg):
+            at = next(at for at, msg in enumerate(found) if type(msg) is kind)
+            reason = f"expected a Msg, got {kind.__name__}"
+            raise MessageError(f"msgs[{at}]", reason, "Use Msg.from_dict or load_messages for stored ones.")
+    if not found:
+        raise EmptyConversationError
+    return found
+
+
+def _needs_reading(msgs: Sequence[Msg]) -> bool:
+    mask = Trait.MEDIA | Trait.RESULT_MEDIA
+    return any(msg.traits & mask for msg in msgs)
+
+
+def _note_speakers(
+    msgs: Sequence[Msg], history: HistoryPolicy, ledger: Ledger, capabilities: Capabilities
+) -> None:
+    """Say it when a chat of several users goes to a wire that has no place for their names."""
+    if capabilities.speakers or not isinstance(history, ChatHistory):
+        return
+    names = {msg.name for msg in msgs if msg.role == "user"}
+    if len(names) > 1:
+        ledger.invent("unnamed speakers", "the wire has no field for a name: use MultiAgentHistory to keep them")
+
+
+# -- tools, choice and output, as the target takes them -----------------------------------------------------------
+
+
+def _settle(task: Task, legal: Legal, ledger: Ledger) -> Task:
+    """The task in the target's terms: names in its spelling, no choice that it refuses, declared tools."""
+    form = task.capabilities
+    tools, choice = task.tools, task.tool_choice
+    if tools and form.tool_names:
+        fitted = [form.tool_names.fit(tool.name) for tool in tools]
+        legal.tool_names.update(
+            {new: tool.name for new, tool in zip(fitted, tools, strict=True) if new != tool.name}
+        )
+        tools = tuple(renamed(tool, new) for tool, new in zip(tools, fitted, strict=True))
+        if choice and choice.name is not None:
+            choice = ToolChoice("tool", form.tool_names.fit(choice.name))
+    if choice and choice.mode not in form.tool_choices:
+        ledger.invent("tool choice", f"{form.target} has no choice {choice.mode!r}")
+        tools, choice = ((), None) if choice.mode == "none" else (tools, None)
+    if not tools and form.tools_declared:
+        tools = _declared(legal, ledger)
+        choice = ToolChoice("none") if tools else choice
+    if task.output and form.output != "schema":
+        _instruct(task.output, legal, ledger)
+    return Task(form, task.model, tools, choice, task.output)
+
+
+def _declared(legal: Legal, ledger: Ledger) -> tuple[Tool, ...]:
+    """Bare declarations of the tools that the history calls, where the wire wants any."""
+    names = dict.fromkeys(use.name for msg in legal.turns.msgs for use in msg.tool_uses)
+    if names:
+        ledger.invent("declared tools", "calls in the history need tools in the request; none may be called")
+    return tuple(Tool(name) for name in names)
+
+
+def _instruct(output: OutputSchema, legal: Legal, ledger: Ledger) -> None:
+    """The schema in words, where the wire cannot enforce it."""
+    from pydantic_core import to_json
+
+    text = f"Answer with one JSON object that matches this JSON schema:\n{to_json(output.schema).decode()}"
+    ledger.invent("output instruction", "the target enforces no JSON schema")
+    legal.system.add(derive("system", text, "system"), ("output instruction",))
+
+
+# -- the cut ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Cutting:
+    """One conversation brought within one budget."""
+
+    formatter: FormatterBase
+    budget: Budget
+    weigher: Weigher
+    whole: Draft
+    ledger: Ledger
+    task: Task
+    units: Units = field(init=False)
+    order: Sequence[int] = field(init=False)
+    found: dict[int, tuple[_Lowered, int]] = field(default_factory=dict[int, "tuple[_Lowered, int]"])
+
+    async def run(self) -> Plan:
+        self.units = self.weigher.units(self.whole.msgs)
+        self.order = self.budget.strategy.order(self.units)
+        local = isinstance(self.budget.counter, LocalTokenCounter)
+        least = await self._local_least() if local else 0
+        most = len(self.order)
+        if least == 0 and not await self._fits(0):
+            if not local and not await self._fits(most):
+                self._refuse((await self._size(most))[1])
+            least = await search_cut(self._fits, 0, most)
+        elif least and not await self._fits(least):
+            floor = least
+
+            async def fits(drop: int) -> bool:
+                return drop >= floor and await self._fits(drop)
+
+            least = await search_cut(fits, 0, most)
+        lowered, tokens = await self._size(least)
+        if tokens > self.budget.limit:
+            self._refuse(tokens)
+        return self._plan(least, lowered, tokens)
+
+    async def _local_least(self) -> int:
+        """By the weights of the units and the measured size of the smallest request: how many must go."""
+        most = len(self.order)
+        _, smallest = await self._size(most)
+        if smallest > self.budget.limit:
+            self._refuse(smallest)
+        return place_cut(self.units, self.order, self.budget.limit - smallest)
+
+    async def _fits(self, drop: int) -> bool:
+        return (await self._size(drop))[1] <= self.budget.limit
+
+    async def _size(self, drop: int) -> tuple[_Lowered, int]:
+        """The request without the first `drop` units of the order, and its tokens."""
+        if drop not in self.found:
+            draft = self.whole.part(self._kept(drop)) if drop else self.whole
+            lowered = await self.formatter._attempt(draft, self.ledger.copy(), self.task)  # pyright: ignore[reportPrivateUsage]
+            self.found[drop] = (lowered, await self.budget.counter.count(lowered.request))
+        return self.found[drop]
+
+    def _kept(self, drop: int) -> list[int]:
+        """The numbers of the messages that stay when the first `drop` units of the order go."""
+        gone = set(self.order[:drop])
+        ends = [*self.units.starts[1:], len(self.whole.msgs)]
+        spans = enumerate(zip(self.units.starts, ends, strict=True))
+        return [at for unit, (start, end) in spans if unit not in gone for at in range(start, end)]
+
+    def _refuse(self, needed: int) -> None:
+        most = len(self.order)
+        places = {_place(self.whole.origins[at]) for at in self._kept(most)}
+        raise BudgetError(self.budget.limit, needed, sorted(places - {""}, key=_by_number))
+
+    def _plan(self, drop: int, lowered: _Lowered, tokens: int) -> Plan:
+        if not drop:
+            return lowered.plan(tuple(self.ledger.msgs), tokens)
+        kept = self._kept(drop)
+        gone = sorted({*range(len(self.whole.msgs))} - {*kept})
+        note = Note(Disposition.DROPPED, "cut to keep the request within the budget")
+        paths = [
+            origin
+            for at in gone
+            for origin in block_origins(self.whole.msgs[at], self.whole.origins[at])
+            if not isinstance(origin, str)
+        ]
+        for path in paths:
+            lowered.ledger.note(path, note)
+        weight = sum(self.units.weight(unit) for unit in self.order[:drop])
+        numbers = dict.fromkeys(path[0] for path in paths)
+        cut = Cut(tuple(place_of((number,)) for number in numbers), drop, weight or None)
+        return lowered.plan(tuple(self.whole.msgs[at] for at in kept), tokens, cut)
+
+
+def _place(origin: object) -> str:
+    if isinstance(origin, int):
+        return place_of((origin,))
+    paths = [path for path in origin if not isinstance(path, str)] if isinstance(origin, tuple) else []
+    return place_of((paths[0][0],)) if paths else ""
+
+
+def _by_number(place: str) -> int:
+    return int(place[5:-1])
+
+

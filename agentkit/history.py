@@ -1,0 +1,440 @@
+"""History policies: how many voices become two, and the frame around speakers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, ClassVar, Literal, cast
+
+from agentkit.blocks import (
+    Block,
+    InvalidBlock,
+    MediaBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+from agentkit.capabilities import Capabilities
+from agentkit.errors import OptionError
+from agentkit.exchanges import Draft, Origin, block_origins, unit_starts
+from agentkit.ledger import Disposition, Ledger, Note
+from agentkit.messages import Msg, Trait, derive, memo_of
+
+__all__ = ["ChatHistory", "HistoryPolicy", "MultiAgentHistory", "read_history"]
+
+
+class HistoryPolicy:
+    """A policy of your own: override `view`, a pure function of messages.
+
+    It gets the conversation in normal form (see `repair`) and gives the messages that one model is to see.
+    What it leaves out and what it adds is found in the ledger by the identity of the blocks.
+    """
+
+    keeps_exchanges: ClassVar[bool] = False
+    """Whether what `render` gives is in normal form, so that it need not be repaired again."""
+
+    def view(self, msgs: Sequence[Msg]) -> Sequence[Msg]:
+        """The conversation as the model is to see it."""
+        return msgs
+
+    def render(self, draft: Draft, ledger: Ledger, capabilities: Capabilities) -> Draft:
+        """`view` with the account of where each block comes from."""
+        shown = self.view(tuple(draft.msgs))
+        known = {
+            id(block): origin
+            for msg, whole in zip(draft.msgs, draft.origins, strict=True)
+            for block, origin in zip(msg.blocks, block_origins(msg, whole), strict=True)
+            if not isinstance(msg.content, str)
+        }
+        known |= {id(msg): whole for msg, whole in zip(draft.msgs, draft.origins, strict=True)}  # type: ignore[misc]
+        out = Draft([], [])
+        for msg in shown:
+            whole = cast("int | tuple[Origin, ...] | None", known.get(id(msg)))
+            out.add(msg, tuple(known.get(id(b), "history") for b in msg.blocks) if whole is None else whole)
+        _note_absent(draft, out, ledger)
+        return out
+
+
+def _note_absent(before: Draft, after: Draft, ledger: Ledger) -> None:
+    left = {
+        origin
+        for msg, whole in zip(after.msgs, after.origins, strict=True)
+        for origin in block_origins(msg, whole)
+    }
+    for msg, whole in zip(before.msgs, before.origins, strict=True):
+        for origin in block_origins(msg, whole):
+            if not isinstance(origin, str) and origin not in left:
+                ledger.note(origin, Note(Disposition.DROPPED, "left out or rewritten by the history policy"))
+
+
+class ChatHistory(HistoryPolicy):
+    """The conversation as it is: each message a turn in its own role."""
+
+    keeps_exchanges = True
+
+    def render(self, draft: Draft, ledger: Ledger, capabilities: Capabilities) -> Draft:
+        """The same draft."""
+        return draft
+
+
+_PREAMBLE = (
+    "# Conversation History\nThe content between <{tag}></{tag}> tags contains your conversation history\n"
+)
+
+
+class _FrameMark(dict[str, Any]):
+    """The metadata of a turn that is a frame: `legalize` writes descriptions in it as lines of the frame."""
+
+
+def frame_tag(msg: Msg) -> str:
+    """The name of the tag around the frame that a turn is; empty for any other turn."""
+    return cast(str, msg.metadata["tag"]) if isinstance(msg.metadata, _FrameMark) else ""
+
+
+@dataclass(frozen=True)
+class MultiAgentHistory(HistoryPolicy):
+    """Runs of tool-free messages as one user turn: a preamble, and a line `NAME: TEXT` for each text.
+
+    viewer        the agent the request is made for: it is told its name, and its own turns (its name *and*
+                  role assistant) stay native
+    frame         `safe`: no name and no text can close the frame or speak as another, and `read_history`
+                  undoes it; `plain`: names and texts as they are
+    preamble      the text before the first frame; None for AgentScope's
+    tags          the name of the frame's tag
+    others_tools  other agents' exchanges, given a viewer: lines of `text`, `drop`, or `native`
+    visible       which messages the viewer sees at all; an exchange is seen if all its messages are
+    timestamps    whether each line begins with `[TIMESTAMP] `
+    """
+
+    keeps_exchanges: ClassVar[bool] = True
+    viewer: str | None = None
+    frame: Literal["safe", "plain"] = "safe"
+    preamble: str | None = None
+    tags: str = "history"
+    others_tools: Literal["text", "drop", "native"] = "text"
+    visible: Callable[[Msg], bool] | None = None
+    timestamps: bool = False
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z][\w.-]*", self.tags, re.ASCII):
+            raise OptionError("tags", f"{self.tags!r} is no tag name", "Use letters, as in 'history'.")
+        _one_of("frame", self.frame, ("safe", "plain"))
+        _one_of("others_tools", self.others_tools, ("text", "drop", "native"))
+
+    @cached_property
+    def opening(self) -> str:
+        """What the first frame begins with: the preamble and who the viewer is."""
+        text = _PREAMBLE.format(tag=self.tags) if self.preamble is None else self.preamble
+        if self.viewer is None:
+            return text
+        name = self.viewer if self.frame == "plain" else safe_name(self.viewer, self.tags)
+        return f"{text}You are {name}.\n"
+
+    @cached_property
+    def _key(self) -> tuple[object, ...]:
+        return ("frame", self.frame, self.tags, self.timestamps)
+
+    def read(self, rendered: str | Iterable[str | Mapping[str, Any] | TextBlock]) -> list[tuple[str, str]]:
+        """`read_history` with this policy's tag and timestamps."""
+        return read_history(rendered, tags=self.tags, timestamps=self.timestamps)
+
+    def render(self, draft: Draft, ledger: Ledger, capabilities: Capabilities) -> Draft:
+        """The frames, and between them what stays native."""
+        return _Framing(self, draft, ledger, capabilities).run()
+
+    def lines_of(self, msg: Msg) -> tuple[str | MediaBlock | InvalidBlock | None, ...]:
+        """A tool-free message block by block: a line, media in place, or None for thinking; worked out once."""
+        memo = memo_of(msg)
+        lines = memo.get(self._key)
+        if lines is None:
+            lines = memo[self._key] = tuple(self._lines(msg))
+        return cast("tuple[str | MediaBlock | InvalidBlock | None, ...]", lines)
+
+    def _lines(self, msg: Msg) -> Iterator[str | MediaBlock | InvalidBlock | None]:
+        speaker = self.speaker(msg)
+        if isinstance(msg.content, str):
+            yield f"{speaker}: {self.text(msg.content)}"
+            return
+        for block in msg.content:
+            if isinstance(block, TextBlock):
+                yield f"{speaker}: {self.text(block.text)}"
+            elif isinstance(block, ThinkingBlock | ToolUseBlock | ToolResultBlock):
+                yield None
+            else:
+                yield block
+
+    def speaker(self, msg: Msg) -> str:
+        """The speaker as a line begins with it, its time included."""
+        name = msg.name or msg.role
+        shown = safe_name(name, self.tags) if self.frame == "safe" else name
+        return f"[{_flat(msg.timestamp)}] {shown}" if self.timestamps else shown
+
+    def text(self, text: str) -> str:
+        """A text as the frame shows it."""
+        return safe_text(text, self.tags) if self.frame == "safe" else text
+
+
+def _one_of(option: str, given: str, allowed: Sequence[str]) -> None:
+    if given not in allowed:
+        raise OptionError(option, f"{given!r} is none of {', '.join(allowed)}", "Choose one of them.")
+
+
+def _flat(timestamp: str | None) -> str:
+    """A timestamp that ends at its bracket."""
+    return re.sub(r"[\[\]<>|\s]+", " ", timestamp or "-").strip() or "-"
+
+
+class _Framing:
+    """One rendering of a conversation into frames."""
+
+    def __init__(
+        self, policy: MultiAgentHistory, draft: Draft, ledger: Ledger, capabilities: Capabilities
+    ) -> None:
+        self.policy = policy
+        self.draft = draft
+        self.ledger = ledger
+        self.native_system = capabilities.late_system == "native"
+        self.apart = capabilities.parts == "apart"
+        self.out = Draft([], [])
+        self.opening: str | None = policy.opening
+        self.pieces: list[tuple[str | MediaBlock | InvalidBlock, Origin]] = []
+        self.framed: list[int] = []
+
+    def run(self) -> Draft:
+        msgs, policy = self.draft.msgs, self.policy
+        starts = unit_starts(msgs)
+        prompt = True
+        for start, stop in zip(starts, [*starts[1:], len(msgs)], strict=True):
+            msg = msgs[start]
+            system = msg.role == "system" and not msg.traits & Trait.TOOL
+            prompt = prompt and system
+            if policy.visible and not all(policy.visible(seen) for seen in msgs[start:stop]):
+                self._leave_out(start, stop, "the viewer does not see it")
+            elif (system and (prompt or self.native_system)) or self._stays_native(msg):
+                self._close()
+                for at in range(start, stop):
+                    self.out.add(msgs[at], self.draft.origins[at])
+            elif not msg.traits & Trait.TOOL:
+                self._say(start)
+            elif policy.others_tools == "drop":
+                self._leave_out(start, stop, "another agent's tool use")
+            else:
+                self._retell(start, stop)
+        self._close()
+        if self.framed:
+            self.ledger.note_messages(self.framed, Note(Disposition.MERGED, "a line of the history frame"))
+        return self.out
+
+    def _stays_native(self, msg: Msg) -> bool:
+        policy = self.policy
+        if policy.viewer is not None and msg.name == policy.viewer and msg.role == "assistant":
+            return True
+        return bool(msg.traits & Trait.TOOL) and (policy.viewer is None or policy.others_tools == "native")
+
+    def _say(self, at: int) -> None:
+        """The lines of one message."""
+        msg, whole = self.draft.msgs[at], self.draft.origins[at]
+        lines = self.policy.lines_of(msg)
+        if len(lines) == 1 and isinstance(lines[0], str):
+            self.pieces.append((lines[0], "line"))
+        else:
+            self._say_blocks(self.policy.speaker(msg), lines, block_origins(msg, whole))
+        self._frame(whole)
+
+    def _frame(self, whole: int | tuple[Origin, ...]) -> None:
+        if isinstance(whole, int):
+            self.framed.append(whole)
+        else:
+            for origin in whole:
+                if not isinstance(origin, str):
+                    self.ledger.note(origin, Note(Disposition.MERGED, "a line of the history frame"))
+
+    def _say_blocks(
+        self,
+        speaker: str,
+        lines: Sequence[str | MediaBlock | InvalidBlock | None],
+        origins: Sequence[Origin],
+    ) -> None:
+        """Blocks in their order. Media that no line of its speaker precedes gets one that is only the name."""
+        named = False
+        for line, origin in zip(lines, origins, strict=True):
+            if line is None:
+                if not isinstance(origin, str):
+                    note = Note(Disposition.DROPPED, "thinking of a speaker in the history frame")
+                    self.ledger.note(origin, note)
+                continue
+            if not isinstance(line, str) and not named:
+                self.pieces.append((f"{speaker}:", "speaker"))
+            named = True
+            self.pieces.append((line, "line" if isinstance(line, str) else origin))
+
+    def _retell(self, start: int, stop: int) -> None:
+        """Another agent's exchange as lines under its name."""
+        msgs, origins = self.draft.msgs, self.draft.origins
+        speaker = self.policy.speaker(msgs[start])
+        for at in range(start, stop):
+            lines: list[str | MediaBlock | InvalidBlock | None] = []
+            places: list[Origin] = []
+            for block, origin in zip(msgs[at].blocks, block_origins(msgs[at], origins[at]), strict=True):
+                for told, place in self._told(block, origin):
+                    lines.append(f"{speaker}: {self.policy.text(told)}" if isinstance(told, str) else told)
+                    places.append(place)
+            self._say_blocks(speaker, lines, places)
+            self._frame(origins[at])
+
+    def _told(
+        self, block: Block, origin: Origin
+    ) -> Iterator[tuple[str | MediaBlock | InvalidBlock | None, Origin]]:
+        if isinstance(block, TextBlock):
+            yield block.text, origin
+        elif isinstance(block, ToolUseBlock):
+            yield f"(calls {block.name} with {block.arguments})", origin
+        elif isinstance(block, ToolResultBlock):
+            failed = ", an error" if block.is_error else ""
+            yield f"(result of {block.name}{failed}) {block.text}", origin
+            for number, item in enumerate(block.items):
+                if not isinstance(item, TextBlock):
+                    yield item, origin if isinstance(origin, str) else (*origin, number)
+        else:
+            yield (None if isinstance(block, ThinkingBlock) else block), origin
+
+    def _leave_out(self, start: int, stop: int, reason: str) -> None:
+        for at in range(start, stop):
+            for origin in block_origins(self.draft.msgs[at], self.draft.origins[at]):
+                if not isinstance(origin, str):
+                    self.ledger.note(origin, Note(Disposition.DROPPED, reason))
+
+    def _close(self) -> None:
+        """Write the frame that is open, if anything is in it."""
+        if not self.pieces:
+            return
+        tag = self.policy.tags
+        head = f"{self.opening or ''}<{tag}>"
+        blocks, origins = (self._apart if self.apart else self._glued)(head, f"</{tag}>")
+        if self.opening is not None:
+            self.ledger.invent("preamble", "the text before the first history frame")
+        self.ledger.invent("frame", "the tags around a run of speakers")
+        framed = derive("user", blocks, "user")
+        set_metadata(framed, _FrameMark(tag=tag))
+        self.out.add(framed, origins)
+        self.opening = None
+        self.pieces = []
+
+    def _apart(self, head: str, tail: str) -> tuple[tuple[Block, ...], tuple[Origin, ...]]:
+        """Each piece a part of its own; the line break that separates it leads it."""
+        blocks: list[Block] = [TextBlock(head)]
+        for piece, _ in self.pieces:
+            blocks.append(TextBlock(f"\n{piece}") if isinstance(piece, str) else piece)
+        blocks.append(TextBlock(f"\n{tail}"))
+        return tuple(blocks), ("frame", *(origin for _, origin in self.pieces), "frame")
+
+    def _glued(self, head: str, tail: str) -> tuple[tuple[Block, ...], tuple[Origin, ...]]:
+        """One text as far as no media stands in between: the server joins the parts by line breaks."""
+        blocks: list[Block] = []
+        origins: list[Origin] = []
+        lines = [head]
+        for piece, origin in [*self.pieces, (tail, "frame")]:
+            if isinstance(piece, str):
+                lines.append(piece)
+                continue
+            if lines:
+                blocks.append(TextBlock("\n".join(lines)))
+                origins.append("frame")
+                lines = []
+            blocks.append(piece)
+            origins.append(origin)
+        blocks.append(TextBlock("\n".join(lines)))
+        return tuple(blocks), (*origins, "frame")
+
+
+set_metadata = Msg.__dict__["metadata"].__set__
+
+# str.splitlines: "Changed in version 3.2: \v and \f were added"; the rest from its table.
+_BREAK = "(?:\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029])"
+_BREAKS = re.compile(_BREAK)
+_INDENTED = re.compile(f"({_BREAK})  ")
+_NEXT_LINE = re.compile("\n(?!  )")
+_TO_ESCAPE = re.compile(r"[\\:]|\A\s+|" + _BREAK)
+_ESCAPED = re.compile(r"\\(?:u\{([0-9a-f]+)\}|(.))", re.DOTALL)
+
+
+@cache
+def _openers(tag: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What opens a tag or a control token in a text, and the same when it is escaped already."""
+    opened = rf"(/?{re.escape(tag)}|\|)"
+    return re.compile(rf"<(\\*){opened}", re.IGNORECASE), re.compile(rf"<\\(\\*){opened}", re.IGNORECASE)
+
+
+def safe_text(text: str, tag: str) -> str:
+    """A text that can neither close the frame nor begin a line of its own; the same if it does not try."""
+    if "<" in text:
+        text = _openers(tag)[0].sub(r"<\\\1\2", text)
+    return text if text.isprintable() else _BREAKS.sub(r"\g<0>  ", text)
+
+
+def safe_name(name: str, tag: str) -> str:
+    """A name that ends at its colon and keeps to its line; the same if it is simple."""
+    if name.isidentifier():
+        return name
+    escaped = _TO_ESCAPE.sub(lambda found: "".join(map(_escape, found[0])), name)
+    return _openers(tag)[0].sub(lambda found: f"\\u{{3c}}{found[1]}{found[2]}", escaped)
+
+
+def _escape(character: str) -> str:
+    return f"\\u{{{ord(character):x}}}" if _BREAKS.match(character) else f"\\{character}"
+
+
+def _unescape(name: str) -> str:
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], name)
+
+
+def read_history(
+    rendered: str | Iterable[str | Mapping[str, Any] | TextBlock],
+    *,
+    tags: str = "history",
+    timestamps: bool = False,
+) -> list[tuple[str, str]]:
+    """The (speaker, text) pairs of a history in the safe frame, one a text block: the frame's exact inverse.
+
+    `rendered` is the text, or the parts of a turn in order (strings, TextBlocks, or native parts with a
+    `text`; parts without one, such as media, are passed over).
+
+    >>> read_history("<history>\\nBob: hi\\nMr\\\\: X: a\\n  b\\n</history>")
+    [('Bob', 'hi'), ('Mr: X', 'a\\nb')]
+    """
+    whole = rendered if isinstance(rendered, str) else "".join(_texts(rendered))
+    frame = re.compile(rf"<{re.escape(tags)}>\n(.*?)\n</{re.escape(tags)}>", re.DOTALL)
+    pairs = (
+        _utterance(line, tags, timestamps)
+        for found in frame.finditer(whole)
+        for line in _NEXT_LINE.split(found[1])
+    )
+    return [pair for pair in pairs if pair is not None]
+
+
+def _texts(parts: Iterable[str | Mapping[str, Any] | TextBlock]) -> Iterator[str]:
+    for part in parts:
+        found = part.text if isinstance(part, TextBlock) else part
+        text = found if isinstance(found, str) else found.get("text")
+        if isinstance(text, str):
+            yield text
+
+
+_SPEAKER = re.compile(r"((?:\\.|[^\\:\n])*): ")
+_STAMP = re.compile(r"\[[^\[\]]*\] ")
+
+
+def _utterance(line: str, tag: str, timestamps: bool) -> tuple[str, str] | None:
+    """Speaker and text of one line; None for a line that only says whose media follow, or what stood there."""
+    stamp = _STAMP.match(line) if timestamps else None
+    rest = line[stamp.end() :] if stamp else line
+    found = _SPEAKER.match(rest)
+    if found is None:
+        return None
+    text = _INDENTED.sub(r"\1", rest[found.end() :])
+    return _unescape(found[1]), _openers(tag)[1].sub(r"<\1\2", text)
+
+

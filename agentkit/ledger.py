@@ -1,0 +1,192 @@
+"""The account of what happened to every block, and the plan that a formatter makes of a request.
+
+A stage writes down only what it did to a block that did not simply pass. The full account, one entry an
+input block, is worked out when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+from agentkit.blocks import ToolResultBlock
+from agentkit.messages import Msg
+
+__all__ = ["Cut", "Disposition", "Entry", "Ledger", "Note", "Plan", "Synthesis"]
+
+BlockPath: TypeAlias = tuple[int, ...]
+"""(message, block), or (message, block, item of a result's output)."""
+
+
+class Disposition(IntEnum):
+    """What became of an input block. A block's primary disposition is the first here that holds."""
+
+    DROPPED = 0
+    DESCRIBED = 1
+    SHRUNK = 2
+    REPAIRED = 3
+    MOVED = 4
+    MERGED = 5
+    CARRIED = 6
+
+    @property
+    def word(self) -> str:
+        """The disposition in lower case."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One thing that a stage did to one block."""
+
+    disposition: Disposition
+    reason: str
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What became of one input block: `place` in the caller's list, and whether content was lost.
+
+    `details` are the reasons of whatever else happened to it.
+    """
+
+    place: str
+    kind: str
+    disposition: Disposition
+    reason: str
+    lost: bool = False
+    details: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """This entry as JSON values."""
+        return {
+            "place": self.place,
+            "kind": self.kind,
+            "disposition": self.disposition.word,
+            "reason": self.reason,
+            "lost": self.lost,
+            "details": list(self.details),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Synthesis:
+    """Something in the request that no input block says: its name, and why it had to be made."""
+
+    name: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Every input block's disposition, and what the formatter had to invent."""
+
+    msgs: Sequence[Msg]
+    syntheses: list[Synthesis] = field(default_factory=list[Synthesis])
+    _notes: dict[BlockPath, list[Note]] = field(default_factory=dict[BlockPath, list[Note]])
+    _runs: list[tuple[Sequence[int], Note]] = field(default_factory=list[tuple[Sequence[int], Note]])
+
+    def note(self, path: BlockPath, note: Note) -> None:
+        """Write down what happened to one block."""
+        self._notes.setdefault(path, []).append(note)
+
+    def note_messages(self, numbers: Sequence[int], note: Note) -> None:
+        """Write down what happened to every block of some messages."""
+        self._runs.append((numbers, note))
+
+    def invent(self, name: str, reason: str) -> None:
+        """Write down something that the request says and no input block does."""
+        self.syntheses.append(Synthesis(name, reason))
+
+    def copy(self) -> Ledger:
+        """A ledger that goes on from here without changing this one."""
+        notes = {path: list(found) for path, found in self._notes.items()}
+        return Ledger(self.msgs, list(self.syntheses), notes, list(self._runs))
+
+    @property
+    def entries(self) -> list[Entry]:
+        """One entry an input block, in input order; a result's list output gives one an item as well."""
+        spread: dict[int, list[Note]] = {}
+        for numbers, note in self._runs:
+            for number in numbers:
+                spread.setdefault(number, []).append(note)
+        return [
+            _entry(path, kind, [*self._notes.get(path, ()), *self._inherited(path), *spread.get(path[0], ())])
+            for path, kind in _paths(self.msgs)
+        ]
+
+    def _inherited(self, path: BlockPath) -> list[Note]:
+        """An item of a result shares what happened to the result."""
+        return self._notes.get(path[:2], []) if len(path) == 3 else []
+
+    @property
+    def losses(self) -> list[tuple[str, str]]:
+        """Place and reason of all user content that did not reach the request, in input order."""
+        found = [(path, note) for path, notes in self._notes.items() for note in notes if note.lost]
+        return [(place_of(path), note.reason) for path, note in sorted(found, key=lambda pair: pair[0])]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ledger as JSON values."""
+        return {
+            "blocks": [entry.to_dict() for entry in self.entries],
+            "syntheses": [{"name": made.name, "reason": made.reason} for made in self.syntheses],
+        }
+
+
+def place_of(path: BlockPath) -> str:
+    """A block's place as errors and ledgers write it: `msgs[3].content[1].output[0]`."""
+    steps = ("msgs", ".content", ".output")
+    return "".join(f"{step}[{number}]" for step, number in zip(steps, path, strict=False))
+
+
+def _paths(msgs: Sequence[Msg]) -> Iterator[tuple[BlockPath, str]]:
+    for number, msg in enumerate(msgs):
+        for at, block in enumerate(msg.blocks):
+            yield (number, at), block.type
+            if isinstance(block, ToolResultBlock) and not isinstance(block.output, str):
+                for item_at, item in enumerate(block.output):
+                    yield (number, at, item_at), item.type
+
+
+def _entry(path: BlockPath, kind: str, notes: list[Note]) -> Entry:
+    if not notes:
+        return Entry(place_of(path), kind, Disposition.CARRIED, "as it is")
+    primary = min(notes, key=lambda note: note.disposition)
+    details = tuple(dict.fromkeys(note.reason for note in notes if note is not primary))
+    lost = any(note.lost for note in notes)
+    return Entry(place_of(path), kind, primary.disposition, primary.reason, lost, details)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What a budget took away.
+
+    `dropped` are the places of the messages that went, `units` how many units they made, and `tokens` how
+    much smaller the request became (by the budget's counter; None if the whole was never counted).
+    """
+
+    dropped: tuple[str, ...]
+    units: int
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything about a request that can be known without sending it.
+
+    `request` holds the SDK call's keyword arguments as JSON values, yours to change. `tokens` is its size
+    by the budget's counter (None without a budget), `cut` what the budget took, `history` the messages that
+    are left: adopt it to keep the conversation short. `call_ids` and `tool_names` map what the request says
+    to what your messages said, where the wire forced another spelling.
+    """
+
+    request: dict[str, Any]
+    ledger: Ledger
+    history: tuple[Msg, ...]
+    tokens: int | None = None
+    cut: Cut | None = None
+    call_ids: dict[str, str] = field(default_factory=dict[str, str])
+    tool_names: dict[str, str] = field(default_factory=dict[str, str])

@@ -1,0 +1,201 @@
+"""The one place that reads files, and what a media source says without reading anything."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import cast
+from urllib.parse import unquote, unquote_to_bytes, urlsplit
+
+import anyio
+import anyio.to_thread
+
+from agentkit.blocks import Base64Source, MediaBlock, Source, ToolResultBlock, URLSource, canonical_media_type
+from agentkit.errors import OptionError
+from agentkit.messages import Msg, Trait
+
+__all__ = ["Shelf", "load_media"]
+
+_AT_ONCE = 8  # files read or texts checked at the same time
+_THREADED = 1 << 16  # base64 text longer than this many characters is checked off the event loop
+
+
+@dataclass(slots=True)
+class Shelf:
+    """What was read for one request: a file URL's content, or why there is none.
+
+    `assume` answers for files that were not read yet: is their content to be taken for good?
+    """
+
+    files: Mapping[str, Base64Source | str] = field(default_factory=dict[str, "Base64Source | str"])
+    assume: bool = False
+
+    def resolve(self, source: Source) -> Base64Source | URLSource | str:
+        """The source as a wire can have it (base64, or a URL that is no file and no data), or a reason."""
+        if isinstance(source, Base64Source):
+            return _settle(source)
+        if source.scheme == "data":
+            return _from_data_url(source)
+        if source.scheme != "file":
+            return source
+        found = self.files.get(source.url)
+        if found is not None:
+            return found
+        if self.assume and source.guessed_type:
+            return Base64Source(source.guessed_type, "")
+        return "a file that was not read"
+
+
+def _settle(source: Base64Source) -> Base64Source | str:
+    """The source with a canonical media type, if its data is base64 text."""
+    media_type = canonical_media_type(source.media_type)
+    if _is_sound(source):
+        return source if media_type == source.media_type else _checked(media_type, source.data)
+    data = "".join(source.data.split())  # some encoders break lines
+    return _checked(media_type, data) if _is_base64(data) else "its data is not base64 text"
+
+
+def _is_sound(source: Base64Source) -> bool:
+    """Whether the data is base64 text: looked at once in the source's life."""
+    if source._sound is None:  # pyright: ignore[reportPrivateUsage]
+        _set_sound(source, _is_base64(source.data))
+    return bool(source._sound)  # pyright: ignore[reportPrivateUsage]
+
+
+_set_sound = Base64Source.__dict__["_sound"].__set__
+
+
+def _checked(media_type: str, data: str) -> Base64Source:
+    source = Base64Source(media_type, data)
+    _set_sound(source, True)
+    return source
+
+
+def _is_base64(data: str) -> bool:
+    try:
+        return bool(binascii.a2b_base64(data, strict_mode=True))
+    except (binascii.Error, ValueError):
+        return False
+
+
+_DATA_URL = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
+
+
+def _from_data_url(source: URLSource) -> Base64Source | str:
+    """RFC 2397: an optional type and parameters, `;base64` last, then the data, percent-encoded or base64."""
+    head = _DATA_URL.match(source.url)
+    if head is None:
+        return "a malformed data URL"
+    media_type = canonical_media_type(source.media_type or head[1] or "text/plain")
+    if "/" not in media_type:
+        return "a data URL with a malformed media type"
+    if source._read is None:  # pyright: ignore[reportPrivateUsage]
+        _set_read(source, ("data", _decoded(source.url[head.end() :], head[2])))
+    _, data = cast("tuple[object, str]", source._read)  # pyright: ignore[reportPrivateUsage]
+    return _checked(media_type, data) if data else "a data URL whose data is empty or not base64 text"
+
+
+def _decoded(body: str, parameters: str) -> str:
+    """The body of a data URL as base64 text; empty when it is none."""
+    if not parameters.lower().endswith(";base64"):
+        return base64.b64encode(unquote_to_bytes(body)).decode("ascii")
+    data = "".join((unquote(body) if "%" in body else body).split())
+    return data if _is_base64(data) else ""
+
+
+def check_roots(roots: Iterable[str | Path]) -> tuple[Path, ...]:
+    """The folders that media may be read from, resolved. Raises OptionError for one that is no folder."""
+    found = tuple(Path(root).resolve() for root in roots)
+    for at, root in enumerate(found):
+        if not root.is_dir():
+            raise OptionError(f"media_roots[{at}]", f"{root} is no folder", "Name an existing folder.")
+    return found
+
+
+async def load_media(msgs: Sequence[Msg], roots: Sequence[Path]) -> Shelf:
+    """Read what the messages need and has to be read: local files, off the event loop, each once.
+
+    A file outside all `roots` (symbolic links resolved first) is not read. What cannot be read is a reason
+    on the shelf, never an exception. Large base64 text is checked off the loop as well.
+    """
+    files: dict[str, URLSource] = {}
+    large: list[Source] = []
+    for block in media_blocks(msgs):
+        source = block.source
+        if isinstance(source, URLSource) and source.scheme == "file":
+            files.setdefault(source.url, source)
+        elif len(source.url if isinstance(source, URLSource) else source.data) > _THREADED:
+            large.append(source)
+    read: dict[str, Base64Source | str] = {}
+    if files or large:
+        limiter = anyio.CapacityLimiter(_AT_ONCE)
+        async with anyio.create_task_group() as group:
+            for url, source in files.items():
+                group.start_soon(_read_into, read, url, source, roots, limiter)
+            for source in large:
+                group.start_soon(partial(anyio.to_thread.run_sync, Shelf().resolve, source, limiter=limiter))
+    return Shelf(read)
+
+
+async def _read_into(
+    read: dict[str, Base64Source | str],
+    url: str,
+    source: URLSource,
+    roots: Sequence[Path],
+    limiter: anyio.CapacityLimiter,
+) -> None:
+    read[url] = await anyio.to_thread.run_sync(_read_file, source, roots, limiter=limiter)
+
+
+def _read_file(source: URLSource, roots: Sequence[Path]) -> Base64Source | str:
+    """The file's content, if it lies under a root; read and encoded anew only when the file has changed."""
+    media_type = source.guessed_type
+    if media_type is None:
+        return "a file whose name tells no media type"
+    try:
+        path = _path_of(source.url).resolve()
+        if not any(path.is_relative_to(root) for root in roots):
+            return "a local file outside the media roots"
+        status = path.stat()
+        mark = (str(path), status.st_mtime_ns, status.st_size)
+        if source._read and source._read[0] == mark:  # pyright: ignore[reportPrivateUsage]
+            return _checked(media_type, source._read[1])  # pyright: ignore[reportPrivateUsage]
+        data = base64.b64encode(path.read_bytes()).decode("ascii")
+    except (OSError, ValueError):
+        return "a local file that cannot be read"
+    if not data:
+        return "an empty file"
+    _set_read(source, (mark, data))
+    return _checked(media_type, data)
+
+
+_set_read = URLSource.__dict__["_read"].__set__
+
+
+def _path_of(url: str) -> Path:
+    if not url.lower().startswith("file:"):
+        return Path(url)
+    parts = urlsplit(url)
+    if parts.netloc not in ("", "localhost"):
+        raise ValueError("a file on another machine")
+    return Path(unquote(parts.path))
+
+
+def media_blocks(msgs: Sequence[Msg]) -> Iterable[MediaBlock]:
+    """All media of the messages, inside tool results as well."""
+    for msg in msgs:
+        if msg.traits & (Trait.MEDIA | Trait.RESULT_MEDIA):
+            for block in msg.blocks:
+                if isinstance(block, ToolResultBlock):
+                    for item in block.items:
+                        if isinstance(item, MediaBlock):
+                            yield item
+                elif isinstance(block, MediaBlock):
+                    yield block
+
+

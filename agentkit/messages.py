@@ -1,0 +1,333 @@
+"""`Msg`: one utterance, the intermediate language of everything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from typing import Annotated, Any, Literal, TypeAlias, cast
+
+from pydantic import BeforeValidator
+
+from agentkit.blocks import (
+    Block,
+    InvalidBlock,
+    MediaBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+from agentkit.values import Json, Text, value
+
+__all__ = ["Msg", "Role", "Trait"]
+
+Role: TypeAlias = Literal["user", "assistant", "system"]
+
+
+class Trait:
+    """What a message holds, as bits worked out once when it is made.
+
+    Every later stage asks `msg.traits & mask` and lets the many messages that need nothing pass untouched.
+    """
+
+    BLANK = 1 << 0  # a text block, or the content string, is empty or white space
+    EMPTY = 1 << 1  # no block at all
+    THINKING = 1 << 2
+    CALL = 1 << 3
+    RESULT = 1 << 4
+    IMAGE = 1 << 5
+    AUDIO = 1 << 6
+    VIDEO = 1 << 7
+    DOCUMENT = 1 << 8
+    INVALID = 1 << 9
+    STATE = 1 << 10  # a text or a call carries opaque state
+    RESULT_PARTS = 1 << 11  # a result whose output is a list
+    RESULT_MEDIA = 1 << 12  # … that holds media or an invalid block
+    RESULT_ERROR = 1 << 13
+    RESULT_BLANK = 1 << 14  # a result with no text, or with a blank text block
+    RESULT_NAMELESS = 1 << 15
+    ODD_ID = 1 << 16  # a call id that is not 1 to 40 of [A-Za-z0-9_-]
+    ODD_NAME = 1 << 17  # a tool name that is not 1 to 63 of [A-Za-z0-9_-], or begins with no letter or _
+    ODD_ARGUMENTS = 1 << 18  # raw argument text that does not say what `input` says
+    OTHER = 1 << 19  # anything but calls and results
+    TEXT = 1 << 20
+
+    TOOL = CALL | RESULT
+    MEDIA = IMAGE | AUDIO | VIDEO | DOCUMENT
+
+
+_MEDIA_TRAITS = {
+    "image": Trait.IMAGE,
+    "audio": Trait.AUDIO,
+    "video": Trait.VIDEO,
+    "document": Trait.DOCUMENT,
+}
+
+_plain_id = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII).fullmatch
+_plain_name = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}", re.ASCII).fullmatch
+
+_BLOCK_KEYS: dict[str, frozenset[str]] = {
+    "text": frozenset({"text", "state"}),
+    "thinking": frozenset({"thinking", "state"}),
+    "tool_use": frozenset({"id", "name", "input", "raw_input", "state"}),
+    "tool_result": frozenset({"id", "name", "output", "is_error"}),
+    "image": frozenset({"source"}),
+    "audio": frozenset({"source"}),
+    "video": frozenset({"source"}),
+    "document": frozenset({"source", "title"}),
+    "invalid": frozenset({"data", "reason", "place"}),
+}
+
+
+def adopt_block(found: object) -> object:
+    """A block as another library stores it, in our keys; anything but a dict as it is.
+
+    Keys that we have no field for go into `metadata`, where they never reach a provider (AgentScope D19).
+    A null `output` is an empty one, a call's `input` may be the argument text alone.
+    """
+    if not isinstance(found, dict):
+        return found
+    block = dict(cast("dict[str, Any]", found))
+    known = _BLOCK_KEYS.get(block.get("type", ""))
+    if known is None:
+        return block
+    extra = {key: block.pop(key) for key in list(block) if key not in known and key not in _COMMON_KEYS}
+    if extra:
+        block["metadata"] = {**extra, **(block.get("metadata") or {})}
+    if block["type"] == "tool_use":
+        _adopt_call(block)
+    elif block["type"] == "tool_result":
+        _adopt_result(block)
+    return block
+
+
+_COMMON_KEYS = frozenset({"type", "metadata"})
+
+
+def _adopt_call(block: dict[str, Any]) -> None:
+    given = block.get("input")
+    if isinstance(given, str):
+        block["raw_input"] = given
+        block["input"] = parse_arguments(given) or {}
+    elif given is None:
+        block["input"] = {}
+
+
+def _adopt_result(block: dict[str, Any]) -> None:
+    output = block.get("output")
+    if output is None:
+        block["output"] = ""
+    elif isinstance(output, list):
+        block["output"] = [adopt_block(item) for item in cast("list[object]", output)]
+    if block.get("name") is None:
+        block["name"] = ""
+
+
+def parse_arguments(text: str) -> dict[str, Any] | None:
+    """Argument text as an object; None when it is none."""
+    from pydantic_core import from_json
+
+    try:
+        parsed = from_json(text, allow_inf_nan=False)
+    except ValueError:
+        return None
+    return parsed if isinstance(parsed, dict) else None
+
+
+def _adopt_content(content: object) -> object:
+    if isinstance(content, list | tuple):
+        return tuple(adopt_block(block) for block in cast("Iterable[object]", content))
+    return content
+
+
+Content: TypeAlias = Annotated[Text | tuple[Block, ...], BeforeValidator(_adopt_content)]
+
+
+@value
+class Msg:
+    """One utterance: who said it, what, and in which role.
+
+    `content` is a string or a sequence of blocks (kept as a tuple). `id` and `timestamp` are what you give
+    and None otherwise; `metadata` is yours and never sent; `pinned` keeps the message through every cut.
+
+    Raises MessageError, which names the place, for anything that is not of this shape.
+
+    >>> Msg("Bob", "Where is the library?", "user").text
+    'Where is the library?'
+    """
+
+    name: Text
+    content: Content
+    role: Role
+    id: Text | None = None
+    timestamp: Text | None = None
+    metadata: dict[str, Json] | None = None
+    pinned: bool = False
+    traits: int = field(default=0, init=False, repr=False, compare=False)
+    tool_ids: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
+    memo: dict[Any, Any] | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.content, str):
+            set_traits(self, Trait.TEXT | Trait.OTHER if _is_said(self.content) else Trait.OTHER | Trait.BLANK)
+        else:
+            traits, ids = _survey(self.content)
+            set_traits(self, traits)
+            set_tool_ids(self, ids)
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The content as blocks; a string is one text block."""
+        return (TextBlock(self.content),) if isinstance(self.content, str) else self.content
+
+    @property
+    def text(self) -> str:
+        """The text blocks, joined by line breaks."""
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(block.text for block in self.content if isinstance(block, TextBlock))
+
+    @property
+    def thinking(self) -> str:
+        """The readable text of the thinking blocks, joined by line breaks."""
+        return "\n".join(block.thinking for block in self.blocks if isinstance(block, ThinkingBlock))
+
+    @property
+    def tool_uses(self) -> tuple[ToolUseBlock, ...]:
+        """The calls that this message makes."""
+        return tuple(block for block in self.blocks if isinstance(block, ToolUseBlock))
+
+    @property
+    def tool_results(self) -> tuple[ToolResultBlock, ...]:
+        """The results that this message brings."""
+        return tuple(block for block in self.blocks if isinstance(block, ToolResultBlock))
+
+    @property
+    def media(self) -> tuple[MediaBlock, ...]:
+        """The images, sounds, films and documents, those inside tool results left out."""
+        return tuple(block for block in self.blocks if isinstance(block, MediaBlock))
+
+    def to_dict(self) -> dict[str, Any]:
+        """This message as JSON values; `Msg.from_dict` reads it back."""
+        from agentkit.storage import dump_message
+
+        return dump_message(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Msg:
+        """A message from its stored form, or from AgentScope's; an unreadable block is kept as InvalidBlock."""
+        from agentkit.storage import load_message
+
+        return load_message(data)
+
+
+set_traits = Msg.__dict__["traits"].__set__
+set_tool_ids = Msg.__dict__["tool_ids"].__set__
+_set_memo = Msg.__dict__["memo"].__set__
+
+
+def memo_of(msg: Msg) -> dict[Any, Any]:
+    """The private notebook that travels with a message: what was worked out of it, under hashable keys."""
+    if msg.memo is None:
+        _set_memo(msg, {})
+    return cast("dict[Any, Any]", msg.memo)
+
+
+_new = object.__new__
+_set_name = Msg.__dict__["name"].__set__
+_set_content = Msg.__dict__["content"].__set__
+_set_role = Msg.__dict__["role"].__set__
+_REST = [
+    (Msg.__dict__["id"].__set__, None),
+    (Msg.__dict__["timestamp"].__set__, None),
+    (Msg.__dict__["metadata"].__set__, None),
+    (Msg.__dict__["pinned"].__set__, False),
+    (Msg.__dict__["memo"].__set__, None),
+]
+
+
+def derive(name: str, content: str | tuple[Block, ...], role: Role, pinned: bool = False) -> Msg:
+    """A message made of parts that were checked before: no validation, for the stages of the pipeline."""
+    msg = _new(Msg)
+    _set_name(msg, name)
+    _set_content(msg, content)
+    _set_role(msg, role)
+    for setter, default in _REST:
+        setter(msg, default)
+    if pinned:
+        _REST[3][0](msg, True)
+    if isinstance(content, str):
+        set_traits(msg, Trait.TEXT | Trait.OTHER if _is_said(content) else Trait.OTHER | Trait.BLANK)
+        set_tool_ids(msg, ())
+    else:
+        traits, ids = _survey(content)
+        set_traits(msg, traits)
+        set_tool_ids(msg, ids)
+    return msg
+
+
+def _is_said(text: str) -> bool:
+    return bool(text) and not text.isspace()
+
+
+def _survey(blocks: tuple[Block, ...]) -> tuple[int, tuple[str, ...]]:
+    """The traits of a content, and the ids of its calls and results in their order."""
+    traits = 0 if blocks else Trait.EMPTY
+    ids: list[str] = []
+    for block in blocks:
+        kind = block.type
+        if kind == "text":
+            traits |= _text_traits(cast(TextBlock, block))
+        elif kind == "tool_use":
+            ids.append(cast(ToolUseBlock, block).id)
+            traits |= _call_traits(cast(ToolUseBlock, block))
+        elif kind == "tool_result":
+            ids.append(cast(ToolResultBlock, block).id)
+            traits |= _result_traits(cast(ToolResultBlock, block))
+        elif kind == "thinking":
+            traits |= Trait.THINKING | Trait.OTHER
+        elif kind == "invalid":
+            traits |= Trait.INVALID | Trait.OTHER
+        else:
+            traits |= _MEDIA_TRAITS[kind] | Trait.OTHER
+    return traits, tuple(ids)
+
+
+def _text_traits(block: TextBlock) -> int:
+    traits = Trait.OTHER | Trait.TEXT if _is_said(block.text) else Trait.OTHER | Trait.BLANK
+    return traits | Trait.STATE if block.state is not None else traits
+
+
+def _call_traits(block: ToolUseBlock) -> int:
+    traits = Trait.CALL
+    if not _plain_id(block.id):
+        traits |= Trait.ODD_ID
+    if not _plain_name(block.name):
+        traits |= Trait.ODD_NAME
+    if block.raw_is_broken:
+        traits |= Trait.ODD_ARGUMENTS
+    return traits | Trait.STATE if block.state is not None else traits
+
+
+def _result_traits(block: ToolResultBlock) -> int:
+    traits = Trait.RESULT
+    if not _plain_id(block.id):
+        traits |= Trait.ODD_ID
+    if not block.name:
+        traits |= Trait.RESULT_NAMELESS
+    elif not _plain_name(block.name):
+        traits |= Trait.ODD_NAME
+    if block.is_error:
+        traits |= Trait.RESULT_ERROR
+    if isinstance(block.output, str):
+        return traits if _is_said(block.output) else traits | Trait.RESULT_BLANK
+    traits |= Trait.RESULT_PARTS
+    for item in block.output:
+        if not isinstance(item, TextBlock):
+            traits |= Trait.RESULT_MEDIA
+        elif not _is_said(item.text):
+            traits |= Trait.RESULT_BLANK
+    return traits if block.output else traits | Trait.RESULT_BLANK
+
+

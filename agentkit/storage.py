@@ -1,0 +1,148 @@
+"""Messages as JSON values, in and out: `{"agentkit": 1, "messages": […]}`, or a bare list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from agentkit.blocks import Block, InvalidBlock
+from agentkit.errors import MessageError, VersionError
+from agentkit.messages import Msg, adopt_block
+
+__all__ = ["FORMAT_VERSION", "dump_messages", "load_messages"]
+
+FORMAT_VERSION = 1
+"""Version 1 names itself. Version 0 is what came before: a bare list, AgentScope's dicts included."""
+
+_MESSAGE_KEYS = frozenset({"name", "content", "role", "id", "timestamp", "metadata", "pinned"})
+
+_block_reader: TypeAdapter[Block] = TypeAdapter(Block)
+
+
+def dump_messages(msgs: Iterable[Msg]) -> dict[str, Any]:
+    """The conversation as JSON values, ready for `json.dump`. `load_messages` gives equal messages back."""
+    return {"agentkit": FORMAT_VERSION, "messages": [dump_message(msg) for msg in msgs]}
+
+
+def load_messages(data: object) -> list[Msg]:
+    """Messages from JSON text, from its parsed form, or from a bare list of message dicts.
+
+    A block that cannot be read becomes an InvalidBlock with its place and reason. Raises MessageError
+    for what is no conversation, and VersionError for data that is newer than this agentkit.
+    """
+    if isinstance(data, str | bytes | bytearray):
+        data = _parse(data)
+    if isinstance(data, Mapping):
+        data = _unwrap(cast("Mapping[str, object]", data))
+    if isinstance(data, str | bytes) or not isinstance(data, Sequence):
+        raise MessageError("messages", f"expected a list, found {type(data).__name__}", "Give a JSON list.")
+    return [load_message(found, f"messages[{at}]") for at, found in enumerate(cast("Sequence[Any]", data))]
+
+
+def _parse(text: str | bytes | bytearray) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise MessageError("input", f"this is not JSON ({error})", "Mend the JSON.") from None
+
+
+def _unwrap(data: Mapping[str, object]) -> object:
+    version = data.get("agentkit", 0)
+    if not isinstance(version, int) or isinstance(version, bool) or version < 0:
+        raise MessageError("agentkit", f"the format version is {version!r}", "It is a whole number.")
+    if version > FORMAT_VERSION:
+        raise VersionError("agentkit", version, FORMAT_VERSION)
+    if "messages" not in data:
+        raise MessageError("messages", "the object has no messages", 'Give {"messages": […]}.')
+    return data["messages"]
+
+
+def load_message(found: object, place: str = "message") -> Msg:
+    """One message from its dict. Keys without a field of their own are kept in `metadata`."""
+    if isinstance(found, Msg):
+        return found
+    if not isinstance(found, Mapping):
+        raise MessageError(place, f"expected an object, found {type(found).__name__}", "Give a message.")
+    data = dict(cast("Mapping[str, Any]", found))
+    for key in ("name", "role", "content"):
+        if key not in data:
+            raise MessageError(f"{place}.{key}", "it is missing", "A message has name, role and content.")
+    extra = {key: data.pop(key) for key in list(data) if key not in _MESSAGE_KEYS}
+    if extra:
+        data["metadata"] = {**extra, **(data.get("metadata") or {})}
+    data["content"] = _load_content(data["content"], f"{place}.content")
+    try:
+        return Msg(**data)
+    except MessageError as error:
+        inner = error.place.removeprefix("Msg").lstrip(".")
+        raise MessageError(f"{place}.{inner}", error.reason, error.advice) from None
+
+
+def _load_content(content: object, place: str) -> object:
+    if content is None:
+        return ()
+    if not isinstance(content, list | tuple):
+        return content
+    return tuple(
+        _load_block(found, f"{place}[{at}]") for at, found in enumerate(cast("Iterable[object]", content))
+    )
+
+
+def _load_block(found: object, place: str) -> object:
+    """A block, with what is unreadable kept: a result's items one by one, so that one bad item harms no other."""
+    block = adopt_block(found)
+    if isinstance(block, dict):
+        output = cast("dict[str, Any]", block).get("output")
+        if isinstance(output, list):
+            items = enumerate(cast("list[object]", output))
+            block = {**block, "output": [_load_block(item, f"{place}.output[{at}]") for at, item in items]}
+    try:
+        return _block_reader.validate_python(block)
+    except (ValidationError, MessageError) as error:
+        return InvalidBlock(_as_json(found), _why(error), place)
+
+
+def _why(error: ValidationError | MessageError) -> str:
+    if isinstance(error, MessageError):
+        return error.reason
+    fault = error.errors(include_url=False)[0]
+    cause = fault.get("ctx", {}).get("error")
+    where = ".".join(str(step) for step in fault["loc"][1:])
+    said = cause.reason if isinstance(cause, MessageError) else fault["msg"]
+    return f"{where}: {said}" if where else said
+
+
+def _as_json(found: object) -> Any:
+    """The block as it was found; what JSON has no word for, as text."""
+    try:
+        return json.loads(json.dumps(found, allow_nan=False, ensure_ascii=False).encode())
+    except (TypeError, ValueError, RecursionError):
+        return ascii(found)
+
+
+def dump_message(msg: Msg) -> dict[str, Any]:
+    """One message as JSON values, defaults left out."""
+    return cast("dict[str, Any]", _plain(msg))
+
+
+_DERIVED = frozenset({"traits", "tool_ids", "memo"})
+
+
+def _plain(found: Any) -> Any:
+    if isinstance(found, tuple | list):
+        return [_plain(item) for item in cast("Iterable[Any]", found)]
+    if isinstance(found, dict):
+        return {key: _plain(item) for key, item in cast("dict[str, Any]", found).items()}
+    if found is None or isinstance(found, str | int | float):
+        return found
+    return {
+        known.name: _plain(item)
+        for known in fields(found)
+        if not known.name.startswith("_") and known.name not in _DERIVED
+        for item in [getattr(found, known.name)]
+        if known.name == "type" or item != known.default
+    }

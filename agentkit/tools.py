@@ -1,0 +1,289 @@
+"""Tools, the choice among them, and structured output, as data."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any, Literal, TypeAlias, cast
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic.errors import PydanticUserError
+
+from agentkit.errors import MessageError, OptionError
+from agentkit.values import Json, Text, value
+
+__all__ = ["OutputSchema", "Tool", "ToolChoice", "ToolLike", "as_output_schema", "as_tool_choice", "as_tools"]
+
+_NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
+
+
+@value
+class Tool:
+    """A tool that a model may call: a name, what it does, and a JSON schema of its arguments.
+
+    `parameters` is a JSON schema of type object. `strict` asks the provider to hold the model to it.
+    """
+
+    name: Text
+    description: Text = ""
+    parameters: dict[str, Json] = field(default_factory=_NO_PARAMETERS.copy)
+    strict: bool | None = None
+    function: Any = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise MessageError("name", "the tool's name is empty", "Name the tool.")
+        if self.parameters.get("type", "object") != "object":
+            raise MessageError("parameters", "the schema's type is not object", "Wrap it in an object.")
+
+    @property
+    def takes_arguments(self) -> bool:
+        """Whether the schema names any property, or refers to one that may."""
+        return any(self.parameters.get(key) for key in ("properties", "$ref", "anyOf", "allOf", "oneOf"))
+
+    @classmethod
+    def from_function(
+        cls, function: Callable[..., Any], name: str | None = None, description: str | None = None
+    ) -> Tool:
+        """A tool from a typed function: its name, its docstring, and its parameters through pydantic.
+
+        Describe a parameter with `Annotated[int, Field(description=…)]`. Raises MessageError for a function
+        whose parameters cannot be given by keyword or have a type that no JSON schema describes.
+        """
+        called = name or getattr(function, "__name__", "")
+        place = f"tool {called!r}"
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.kind in _UNNAMED:
+                raise MessageError(place, f"parameter {parameter} has no keyword", "Give it a name.")
+        try:
+            schema = TypeAdapter(function).json_schema()
+        except PydanticUserError as error:
+            reason = str(error).partition("\n")[0]
+            raise MessageError(place, reason, "Annotate the parameters with types of JSON.") from None
+        schema = cast("dict[str, Any]", _without_titles(schema))
+        schema.setdefault("type", "object")
+        schema.setdefault("properties", {})
+        told = inspect.getdoc(function) or "" if description is None else description
+        return cls(called, told, schema, function=function)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], place: str = "tool") -> Tool:
+        """A tool from its JSON form: ours, OpenAI's (nested or flat), Anthropic's, or MCP's."""
+        inner = data.get("function")
+        found: Mapping[str, Any] = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else data
+        schema = next((found[key] for key in _SCHEMA_KEYS if found.get(key) is not None), None)
+        try:
+            return cls(
+                found.get("name") or "",
+                found.get("description") or "",
+                _NO_PARAMETERS if schema is None else schema,
+                found.get("strict"),
+            )
+        except MessageError as error:
+            raise MessageError(
+                f"{place}{error.place.removeprefix('Tool')}", error.reason, error.advice
+            ) from None
+
+
+_UNNAMED = {
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.VAR_POSITIONAL,
+    inspect.Parameter.VAR_KEYWORD,
+}
+_SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema")
+
+ToolLike: TypeAlias = Tool | Callable[..., Any] | Mapping[str, Any]
+
+
+def _without_titles(schema: Any, is_names: bool = False) -> Any:
+    """The schema without pydantic's made-up titles; a property called `title` stays."""
+    if isinstance(schema, list):
+        return [_without_titles(item) for item in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: _without_titles(item, is_names=not is_names and key in {"properties", "$defs"})
+        for key, item in cast("dict[str, Any]", schema).items()
+        if is_names or key != "title"
+    }
+
+
+def as_tools(tools: Sequence[ToolLike] | None) -> tuple[Tool, ...]:
+    """Tools from what callers give: Tools, typed functions, or dicts. Names must differ."""
+    found = tuple(_as_tool(tool, f"tools[{at}]") for at, tool in enumerate(tools or ()))
+    seen: set[str] = set()
+    for at, tool in enumerate(found):
+        if tool.name in seen:
+            raise MessageError(f"tools[{at}].name", f"{tool.name!r} is there twice", "Rename one.")
+        seen.add(tool.name)
+    return found
+
+
+def _as_tool(found: object, place: str) -> Tool:
+    if isinstance(found, Tool):
+        return found
+    if isinstance(found, Mapping):
+        return Tool.from_dict(cast("Mapping[str, Any]", found), place)
+    if callable(found):
+        return Tool.from_function(found)
+    raise MessageError(place, f"{type(found).__name__} is no tool", "Give a Tool, a function or a dict.")
+
+
+@value
+class ToolChoice:
+    """Which tool the model may or must call: `auto`, `none`, `required` (any one), or `tool` with a name."""
+
+    mode: Literal["auto", "none", "required", "tool"]
+    name: Text | None = None
+
+    def __post_init__(self) -> None:
+        if (self.mode == "tool") != (self.name is not None):
+            raise MessageError("name", "a name goes with mode 'tool' and no other", "Give both or none.")
+
+
+ToolChoiceLike: TypeAlias = ToolChoice | str | Mapping[str, Any]
+
+_MODES = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
+
+
+def as_tool_choice(choice: ToolChoiceLike | None, tools: Sequence[Tool]) -> ToolChoice | None:
+    """A choice from what callers give: a ToolChoice, a mode, a tool's name, or `{"name": …}`.
+
+    Without tools there is nothing to choose: `auto` and `none` mean nothing then, the others are refused.
+    """
+    if choice is None:
+        return None
+    found = _read_choice(choice)
+    names = [tool.name for tool in tools]
+    if found.mode == "tool" and found.name not in names:
+        raise OptionError("tool_choice", f"no tool is called {found.name!r}", f"There are {names}.")
+    if not tools and found.mode == "required":
+        raise OptionError("tool_choice", "a tool is required and none is given", "Pass tools.")
+    return found if tools else None
+
+
+def _read_choice(choice: ToolChoiceLike) -> ToolChoice:
+    if isinstance(choice, ToolChoice):
+        return choice
+    if isinstance(choice, str):
+        mode = _MODES.get(choice)
+        return ToolChoice(cast("Any", mode)) if mode else ToolChoice("tool", choice)
+    mode = _MODES.get(choice.get("mode") or choice.get("type") or "")
+    if mode:
+        return ToolChoice(cast("Any", mode))
+    inner = choice.get("function")
+    name = cast("Mapping[str, Any]", inner).get("name") if isinstance(inner, Mapping) else choice.get("name")
+    if not isinstance(name, str):
+        raise OptionError("tool_choice", f"{choice!r} names no tool", 'Write {"name": "…"} or a mode.')
+    return ToolChoice("tool", name)
+
+
+@value
+class OutputSchema:
+    """The form that the answer must have: a JSON schema under a name.
+
+    `closed` is whether every object names all its properties as required and allows no other, which is
+    what the providers' strict modes ask for.
+    """
+
+    schema: dict[str, Json]
+    name: Text = "output"
+    description: Text | None = None
+
+    @property
+    def closed(self) -> bool:
+        """Whether strict modes take the schema as it is."""
+        return _is_closed(self.schema)
+
+
+OutputLike: TypeAlias = OutputSchema | type[Any] | Mapping[str, Any]
+
+
+def as_output_schema(found: OutputLike | None) -> OutputSchema | None:
+    """A schema from what callers give: an OutputSchema, a pydantic model or any type pydantic knows, or a dict.
+
+    A dict is a JSON schema, `{"name": …, "schema": …}`, or OpenAI's `response_format` object. A type's
+    schema is closed (see `OutputSchema.closed`), since pydantic checks the answer anyway.
+    """
+    if found is None or isinstance(found, OutputSchema):
+        return found
+    if isinstance(found, Mapping):
+        return _schema_from_dict(found)
+    try:
+        is_model = isinstance(found, type) and issubclass(found, BaseModel)
+        schema = found.model_json_schema() if is_model else TypeAdapter(found).json_schema()
+    except PydanticUserError as error:
+        reason = str(error).partition("\n")[0]
+        raise OptionError("response_format", reason, "Give a pydantic model or a JSON schema.") from None
+    return OutputSchema(close_schema(schema), getattr(found, "__name__", "output"))
+
+
+def _schema_from_dict(found: Mapping[str, Any]) -> OutputSchema:
+    inner = found.get("json_schema")
+    holder: Mapping[str, Any] = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else found
+    named = isinstance(holder.get("schema"), Mapping)
+    try:
+        if named:
+            name = holder.get("name") or "output"
+            return OutputSchema(cast("Any", holder["schema"]), name, holder.get("description"))
+        return OutputSchema(dict(found))
+    except MessageError as error:
+        raise OptionError("response_format", error.reason, "Give a JSON schema.") from None
+
+
+def close_schema(schema: Any) -> Any:
+    """The schema with every object closed: no further properties, all of them required."""
+    return map_schema(schema, _close_object)
+
+
+def _close_object(schema: dict[str, Any]) -> dict[str, Any]:
+    closed = {key: item for key, item in schema.items() if key != "default"}
+    if "properties" in schema:
+        closed |= {"additionalProperties": False, "required": list(schema["properties"])}
+    return closed
+
+
+def map_schema(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    """A copy of a JSON schema with `change` applied to every subschema, innermost first."""
+    if isinstance(schema, list):
+        return [map_schema(item, change) for item in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    mapped: dict[str, Any] = {}
+    for key, item in cast("dict[str, Any]", schema).items():
+        if key in {"properties", "$defs", "definitions", "patternProperties"} and isinstance(item, dict):
+            named = cast("dict[str, Any]", item).items()
+            mapped[key] = {name: map_schema(inner, change) for name, inner in named}
+        elif key in {"items", "anyOf", "oneOf", "allOf", "not", "prefixItems", "additionalProperties"}:
+            mapped[key] = map_schema(item, change)
+        else:
+            mapped[key] = copied(item)
+    return change(mapped)
+
+
+def copied(item: Any) -> Any:
+    """A fresh copy of a JSON value: containers are new, leaves shared."""
+    if isinstance(item, list):
+        return [copied(inner) for inner in cast("list[Any]", item)]
+    if isinstance(item, dict):
+        return {key: copied(inner) for key, inner in cast("dict[str, Any]", item).items()}
+    return item
+
+
+def _is_closed(schema: dict[str, Any]) -> bool:
+    verdicts: list[bool] = []
+
+    def look(part: dict[str, Any]) -> dict[str, Any]:
+        if part.get("type") == "object" or "properties" in part:
+            names = list(part.get("properties", {}))
+            verdicts.append(part.get("additionalProperties") is False and part.get("required", []) == names)
+        return part
+
+    map_schema(schema, look)
+    return all(verdicts)
+
+
+def renamed(tool: Tool, name: str) -> Tool:
+    """The tool under another name."""
+    return tool if tool.name == name else replace(tool, name=name)

@@ -1,0 +1,97 @@
+"""How a value class is made: a frozen, slotted pydantic dataclass that refuses bad input by name and place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import field
+from functools import wraps
+from typing import Annotated, Any, TypeVar, dataclass_transform
+
+from pydantic import AfterValidator, ConfigDict, JsonValue, Strict, ValidationError
+from pydantic.dataclasses import dataclass
+from pydantic_core import ErrorDetails
+
+from agentkit.errors import MessageError
+
+__all__ = ["Json", "Text", "value"]
+
+_Class = TypeVar("_Class", bound=type[Any])
+
+_CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+def _encodable(text: str) -> str:
+    """Refuse lone surrogates: no wire can carry them, and they surface as an encoding error in the SDK."""
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"has a lone surrogate at character {error.start}") from None
+    return text
+
+
+Text = Annotated[str, Strict(), AfterValidator(_encodable)]
+"""A string that UTF-8 can carry."""
+
+Json = JsonValue
+"""Any JSON value. Checking one copies its lists and dicts, so a value shares none with its caller."""
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def value(cls: _Class) -> _Class:
+    """Make `cls` a frozen, slotted pydantic dataclass whose constructor raises `MessageError`."""
+    made: Any = dataclass(frozen=True, slots=True, config=_CONFIG)(cls)
+    checked: Callable[..., None] = made.__init__
+    positional = [name for name, known in made.__dataclass_fields__.items() if known.init and not known.kw_only]
+
+    @wraps(checked)
+    def __init__(self: object, *args: object, **kwargs: object) -> None:
+        try:
+            checked(self, *args, **kwargs)
+        except ValidationError as error:
+            raise _placed(cls.__name__, error, positional) from None
+
+    made.__init__ = __init__
+    return made  # type: ignore[no-any-return]
+
+
+def _placed(name: str, error: ValidationError, positional: list[str]) -> MessageError:
+    """The fault that pydantic found, said in our words: `Msg.content[1].text`."""
+    # A union reports every branch. The branch that got furthest is the one the caller meant.
+    fault = max(error.errors(include_url=False), key=lambda detail: len(detail["loc"]))
+    path = name + "".join(_steps(fault["loc"], positional))
+    cause = fault.get("ctx", {}).get("error")
+    if isinstance(cause, MessageError):
+        return cause.within(path)
+    return MessageError(path, _reason(fault), "Correct the value there.")
+
+
+def _reason(fault: ErrorDetails) -> str:
+    given = fault["input"]
+    shown = repr(given)
+    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+    shown = "nothing" if fault["type"] == "missing" else f"{type(given).__name__} {shown}"
+    return f"{fault['msg'].removeprefix('Value error, ')} (got {shown})"
+
+
+def _steps(loc: tuple[int | str, ...], positional: list[str]) -> Iterator[str]:
+    """The location without pydantic's own labels for union branches; a leading index is an argument."""
+    before: int | str = ""
+    for depth, step in enumerate(loc):
+        if isinstance(step, int):
+            yield f".{positional[step]}" if depth == 0 and step < len(positional) else f"[{step}]"
+        elif step.isidentifier() and not _is_label(before, step):
+            yield f".{step}"
+        before = step
+
+
+def _is_label(before: int | str, step: str) -> bool:
+    """Whether `step` is a union's tag (behind an item or a source), or a branch's type."""
+    tagged = isinstance(before, int) or before == "source"
+    return step in _BRANCHES or (tagged and step in _TAGS)
+
+
+_BRANCHES = frozenset({"str", "float", "int", "bool", "list", "dict", "nullable"})
+_TAGS = frozenset(
+    "text thinking tool_use tool_result image audio video document invalid url base64".split()
+)

@@ -1,0 +1,8 @@
+"""Anthropic Messages."""
+
+from agentkit import Provider
+from agentkit_anthropic.messages import AnthropicChatFormatter, AnthropicMultiAgentFormatter
+
+__all__ = ["AnthropicChatFormatter", "AnthropicMultiAgentFormatter", "PROVIDER"]
+
+PROVIDER = Provider("anthropic", AnthropicChatFormatter, AnthropicMultiAgentFormatter)

@@ -1,0 +1,298 @@
+"""Anthropic Messages."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal, assert_never, cast
+
+from agentkit import (
+    Base64Source,
+    Block,
+    Budget,
+    Capabilities,
+    DocumentBlock,
+    FormatterBase,
+    HistoryPolicy,
+    InvalidBlock,
+    Legal,
+    MediaBlock,
+    MediaRule,
+    ModelFact,
+    Msg,
+    MultiAgentHistory,
+    NameRule,
+    OptionError,
+    Request,
+    Source,
+    Task,
+    TextBlock,
+    ThinkingBlock,
+    Tool,
+    ToolChoice,
+    ToolResultBlock,
+    ToolUseBlock,
+    Trait,
+    media_types,
+)
+from agentkit.legalize import OnLoss
+from agentkit.tools import close_schema, copied, map_schema
+
+__all__ = ["AnthropicChatFormatter", "AnthropicMultiAgentFormatter"]
+
+_WEB = frozenset({"http", "https"})
+_PDF = frozenset({"application/pdf"})
+
+MESSAGES = Capabilities(
+    target="Anthropic Messages",
+    issuer="anthropic",
+    thinking="signed",
+    proof=frozenset({"signature", "redacted_data"}),
+    image=MediaRule(types=media_types("image", "png jpeg gif webp"), schemes=_WEB),
+    document=MediaRule(
+        types=_PDF | media_types("text", "plain markdown csv html") | {"application/json"},
+        schemes=_WEB,
+        url_types=_PDF,
+    ),
+    result_media=frozenset({"image", "document"}),
+    error_media=False,  # "all content must be type `text` if `is_error` is true"
+    results="together",  # in the very next user message, and first in it
+    late_system="line",  # native only between a user's and an assistant's turn: what comes next would move it
+    merge_turns=True,
+    first_user=True,
+    last_user=True,  # "This model does not support assistant message prefill" (4.6 and later)
+    needs_user=True,
+    call_ids=NameRule(limit=128, prefix="toolu_"),  # '^[a-zA-Z0-9_-]+$', no documented length
+    tool_names=NameRule(limit=64),
+    tool_choices=frozenset({"auto", "none"}),  # 'type "tool" and "any" are not supported' on the newest
+    tools_declared=True,  # "Requests which include `tool_use` or `tool_result` blocks must define tools."
+)
+"""What all current models take. Rules are quoted from the API's error texts (sheet 1.2 to 1.6)."""
+
+_FACTS = (
+    ModelFact(
+        r"claude-(instant|2|3|(opus|sonnet|haiku)-4|(opus|sonnet|haiku)-5(?![.-]?[1-9]\b))",
+        {"tool_choices": frozenset({"auto", "none", "required", "tool"})},
+        "any and tool are refused by Opus 5.5, Fable 5.1, Mythos 5.1 and Mythos Preview only (sheet 1.5)",
+        "2026-11-20",
+    ),
+    ModelFact(
+        r"claude-(instant|2|3|(opus|sonnet|haiku)-4(?![.-][6-9]))",
+        {"last_user": False},
+        "prefill was removed with 4.6 (api/errors#prefill-not-supported)",
+        "2026-11-20",
+    ),
+)
+
+
+class AnthropicChatFormatter(FormatterBase):
+    """`await AsyncAnthropic().messages.create(model=…, max_tokens=…, **request)`.
+
+    cache_breakpoints    `"auto"` marks the end of the tools, of the system prompt and of the last two user
+                         turns for the prompt cache: never more than the four markers that the API allows
+    """
+
+    base: ClassVar[Capabilities] = MESSAGES
+    facts: ClassVar[tuple[ModelFact, ...]] = _FACTS
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        history: HistoryPolicy | None = None,
+        budget: Budget | None = None,
+        on_loss: OnLoss = "describe",
+        media_roots: Iterable[str | Path] = (),
+        cache_breakpoints: Literal["off", "auto"] = "off",
+    ) -> None:
+        if cache_breakpoints not in ("off", "auto"):
+            raise OptionError("cache_breakpoints", f"{cache_breakpoints!r} is unknown", "Use off or auto.")
+        super().__init__(
+            model, history=history, budget=budget, on_loss=on_loss, media_roots=media_roots
+        )
+        self.cache_breakpoints = cache_breakpoints
+
+    def convert(self, legal: Legal, task: Task) -> Request:
+        """The request: messages, and system, tools, tool_choice and output_config where there are any."""
+        messages: list[dict[str, Any]] = []
+        call = Trait.CALL
+        for msg in legal.turns.msgs:
+            content = msg.content
+            messages.append(
+                {
+                    "role": "assistant" if msg.role == "assistant" or msg.traits & call else "user",
+                    "content": [{"type": "text", "text": content}]
+                    if isinstance(content, str)
+                    else [_block(block) for block in content],
+                }
+            )
+        request: Request = {"messages": messages, **_system(legal.system.msgs), **_options(task)}
+        if self.cache_breakpoints == "auto":
+            _mark(request)
+        return request
+
+
+class AnthropicMultiAgentFormatter(AnthropicChatFormatter):
+    """The same for many speakers."""
+
+    default_history = MultiAgentHistory
+
+
+def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
+    texts = [block.text for msg in msgs for block in msg.blocks if isinstance(block, TextBlock)]
+    if not texts:
+        return {}
+    return {"system": texts[0] if len(texts) == 1 else [{"type": "text", "text": text} for text in texts]}
+
+
+def _block(block: Block) -> dict[str, Any]:
+    """One content block (SDK: ContentBlockParam)."""
+    match block:
+        case TextBlock():
+            return {"type": "text", "text": block.text}
+        case ToolUseBlock():
+            return {"type": "tool_use", "id": block.id, "name": block.name, "input": copied(block.input)}
+        case ToolResultBlock():
+            return _result(block)
+        case ThinkingBlock():
+            return _thinking(block)
+        case InvalidBlock():
+            raise TypeError("an unreadable block was not described")
+        case _:
+            return _media(block)
+
+
+def _thinking(block: ThinkingBlock) -> dict[str, Any]:
+    """Byte for byte as it was issued, an empty text included (sheet 1.6)."""
+    state = block.state
+    assert state is not None
+    if state.redacted_data:
+        return {"type": "redacted_thinking", "data": state.redacted_data}
+    return {"type": "thinking", "thinking": block.thinking, "signature": state.signature}
+
+
+def _result(block: ToolResultBlock) -> dict[str, Any]:
+    """A tool result; an empty one leaves `content` out, a failed one has to say something."""
+    made: dict[str, Any] = {"type": "tool_result", "tool_use_id": block.id}
+    if not isinstance(block.output, str):
+        content: Any = [_block(item) for item in block.output]
+    else:
+        content = block.output if block.output.strip() else None
+    if block.is_error:
+        made["is_error"] = True
+        content = content or "The tool failed without a message."
+    if content:
+        made["content"] = content
+    return made
+
+
+def _media(block: MediaBlock) -> dict[str, Any]:
+    match block.type:
+        case "image":
+            return {"type": "image", "source": _source(block.source)}
+        case "document":
+            made = {"type": "document", "source": _document_source(block.source)}
+            title = cast(DocumentBlock, block).title
+            return {**made, "title": title} if title else made
+        case "audio" | "video":
+            raise TypeError(f"{block.type} is no block of this wire")
+        case _:
+            assert_never(block.type)
+
+
+def _source(source: Source) -> dict[str, Any]:
+    if isinstance(source, Base64Source):
+        return {"type": "base64", "media_type": source.media_type, "data": source.data}
+    return {"type": "url", "url": source.url}
+
+
+def _document_source(source: Source) -> dict[str, Any]:
+    """PDF as it is; text of any kind as plain text."""
+    if isinstance(source, Base64Source) and source.media_type != "application/pdf":
+        text = base64.b64decode(source.data).decode("utf-8", "replace")
+        return {"type": "text", "media_type": "text/plain", "data": text}
+    return _source(source)
+
+
+def _options(task: Task) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if task.tools:
+        options["tools"] = [_tool(tool) for tool in task.tools]
+        if task.tool_choice:
+            options["tool_choice"] = _choice(task.tool_choice)
+    if task.output:
+        schema = map_schema(close_schema(task.output.schema), _in_subset)
+        options["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
+    return options
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    made: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        made["description"] = tool.description
+    made["input_schema"] = {"type": "object", **copied(tool.parameters)}
+    return made if tool.strict is None else {**made, "strict": tool.strict}
+
+
+def _choice(choice: ToolChoice) -> dict[str, Any]:
+    if choice.mode == "tool":
+        return {"type": "tool", "name": choice.name}
+    return {"type": "any" if choice.mode == "required" else choice.mode}
+
+
+# build-with-claude/structured-outputs: keywords that the grammar compiler refuses.
+_REFUSED = frozenset(
+    "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength maxItems uniqueItems "
+    "contains minContains maxContains minProperties maxProperties patternProperties propertyNames "
+    "dependentRequired dependentSchemas unevaluatedProperties unevaluatedItems if then else not $schema".split()
+)
+
+
+def _in_subset(schema: dict[str, Any]) -> dict[str, Any]:
+    """A subschema within the supported keywords; what it loses is told in its description."""
+    refused = {key: item for key, item in schema.items() if key in _REFUSED}
+    if schema.get("minItems", 0) not in (0, 1):
+        refused["minItems"] = schema["minItems"]
+    kept = {key: item for key, item in schema.items() if key not in refused}
+    if "oneOf" in kept:
+        kept["anyOf"] = kept.pop("oneOf")
+    if kept.get("type") == "object":
+        kept["additionalProperties"] = False
+    told = ", ".join(f"{key}: {item}" for key, item in refused.items() if key != "$schema")
+    if told:
+        kept["description"] = f"{kept['description']} ({told})" if kept.get("description") else told
+    return kept
+
+
+# -- cache markers ----------------------------------------------------------------------------------------------
+
+
+def _mark(request: Request) -> None:
+    """At most four markers: the tools, the system prompt, and the last two user turns (sheet 1.9).
+
+    A turn's marker lies on the last block that the next request has too: not on a frame's closing tag.
+    """
+    marker = {"type": "ephemeral"}
+    if request.get("tools"):
+        request["tools"][-1]["cache_control"] = dict(marker)
+    system = request.get("system")
+    if system:
+        blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system
+        blocks[-1]["cache_control"] = dict(marker)
+        request["system"] = blocks
+    users = [message for message in request["messages"] if message["role"] == "user"]
+    for message in users[-2:]:
+        block = _markable(message["content"])
+        if block is not None:
+            block["cache_control"] = dict(marker)
+
+
+def _markable(content: list[dict[str, Any]]) -> dict[str, Any] | None:
+    closing = [block for block in content if not _closes(block)]
+    return closing[-1] if closing else None
+
+
+def _closes(block: Mapping[str, Any]) -> bool:
+    text = block.get("text")
+    return isinstance(text, str) and text.startswith("\n</") and text.endswith(">")

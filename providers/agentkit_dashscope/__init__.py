@@ -1,0 +1,22 @@
+"""DashScope: its native wire, and its OpenAI-compatible mode."""
+
+from agentkit import Provider
+from agentkit_dashscope.compatible import (
+    DashScopeCompatibleChatFormatter,
+    DashScopeCompatibleMultiAgentFormatter,
+)
+from agentkit_dashscope.native import DashScopeChatFormatter, DashScopeMultiAgentFormatter
+
+__all__ = [
+    "COMPATIBLE_PROVIDER",
+    "DashScopeChatFormatter",
+    "DashScopeCompatibleChatFormatter",
+    "DashScopeCompatibleMultiAgentFormatter",
+    "DashScopeMultiAgentFormatter",
+    "PROVIDER",
+]
+
+PROVIDER = Provider("dashscope", DashScopeChatFormatter, DashScopeMultiAgentFormatter)
+COMPATIBLE_PROVIDER = Provider(
+    "dashscope-compatible", DashScopeCompatibleChatFormatter, DashScopeCompatibleMultiAgentFormatter
+)

@@ -1,0 +1,58 @@
+"""DashScope's compatible mode: rows of facts over OpenAI Chat Completions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from agentkit import Capabilities, MediaBlock, MediaRule, MultiAgentHistory
+from agentkit_dashscope.native import MULTIMODAL, TOOL_NAMES
+from agentkit_openai import CHAT, OpenAIChatFormatter, wire_url
+
+__all__ = ["DashScopeCompatibleChatFormatter", "DashScopeCompatibleMultiAgentFormatter"]
+
+_WEB = frozenset({"http", "https"})
+
+_SOUNDS = {"audio/wav": "wav", "audio/mpeg": "mp3", "audio/aac": "aac", "audio/flac": "flac"}
+
+COMPATIBLE = replace(
+    CHAT,
+    target="DashScope compatible mode",
+    issuer="dashscope",
+    thinking="text",
+    image=replace(MULTIMODAL.image or MediaRule(), schemes=_WEB),
+    audio=MediaRule(types=frozenset(_SOUNDS), schemes=_WEB),
+    video=MediaRule(schemes=_WEB),
+    document=None,
+    parts="string",  # text models take strings alone; lists go where media is
+    needs_user=True,
+    speakers=False,
+    call_ids=None,
+    tool_names=TOOL_NAMES,
+    tool_choices=frozenset({"auto", "none", "tool"}),
+    output="object",
+)
+
+
+class DashScopeCompatibleChatFormatter(OpenAIChatFormatter):
+    """The openai SDK with `base_url=".../compatible-mode/v1"`: `chat.completions.create(model=…, **request)`."""
+
+    base: ClassVar[Capabilities] = COMPATIBLE
+    facts = ()
+    reasoning_field = "reasoning_content"
+    empty_content = ""
+
+    def media_part(self, block: MediaBlock) -> dict[str, Any]:
+        """`input_audio.data` is a URL or a data URL here, unlike OpenAI's raw base64 (sheet 9.5)."""
+        url = wire_url(block.source)
+        if block.type != "audio":
+            return {f"{block.type}_url": {"url": url}, "type": f"{block.type}_url"}
+        media_type = block.source.media_type or getattr(block.source, "guessed_type", None)
+        audio = {"data": url, "format": _SOUNDS.get(media_type or "", "wav")}
+        return {"type": "input_audio", "input_audio": audio}
+
+
+class DashScopeCompatibleMultiAgentFormatter(DashScopeCompatibleChatFormatter):
+    """The same for many speakers."""
+
+    default_history = MultiAgentHistory

@@ -1,0 +1,201 @@
+"""DashScope's own wire, with its two paths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from agentkit import (
+    Base64Source,
+    Budget,
+    Capabilities,
+    FormatterBase,
+    HistoryPolicy,
+    Legal,
+    MediaBlock,
+    MediaRule,
+    ModelFact,
+    Msg,
+    MultiAgentHistory,
+    NameRule,
+    OptionError,
+    Request,
+    Task,
+    TextBlock,
+    ThinkingBlock,
+    Tool,
+    ToolChoice,
+    ToolResultBlock,
+    ToolUseBlock,
+    Trait,
+    media_types,
+)
+from agentkit.legalize import OnLoss
+from agentkit.tools import copied
+
+__all__ = ["DashScopeChatFormatter", "DashScopeMultiAgentFormatter"]
+
+_URLS = frozenset({"http", "https", "oss"})
+_IMAGES = media_types("image", "bmp png jpeg tiff webp heic")
+
+TOOL_NAMES = NameRule(limit=64, reserved=frozenset({"search"}))
+"""'Tool names are not allowed to be [search]' (sheet 9.4)."""
+
+MULTIMODAL = Capabilities(
+    target="DashScope",
+    issuer="dashscope",
+    thinking="text",
+    image=MediaRule(types=_IMAGES, schemes=_URLS),
+    audio=MediaRule(schemes=_URLS),
+    video=MediaRule(schemes=_URLS),
+    results="each",
+    parts="apart",
+    late_system="native",
+    needs_user=True,  # "The input messages do not contain elements with the role of user"
+    tool_names=TOOL_NAMES,
+    tool_choices=frozenset({"auto", "none", "tool"}),  # 'one of the strings that should be ["none", "auto"]'
+    output="object",  # json_schema is for some newer models only
+)
+
+TEXT = replace(MULTIMODAL, image=None, audio=None, video=None, parts="string")
+
+_TEXT_MODELS = ModelFact(
+    r"(qwen-(plus|max|turbo|flash|long)|qwen3-(max|coder|next|\d)|qwen2\.5-(?!vl|omni)|qwq|deepseek|glm|kimi)",
+    {"image": None, "audio": None, "video": None, "parts": "string"},
+    "each model is bound to one path; Qwen3.5 and later, *-vl-* and *-omni-* to the multimodal one (sheet 9.1)",
+    "2026-11-20",
+)
+
+PathOption = Literal["auto", "text", "multimodal"]
+
+
+class DashScopeChatFormatter(FormatterBase):
+    """`await AioMultiModalConversation.call(model=…, **request)`, or `AioGeneration.call` on the text path.
+
+    path    which of the two the model is bound to. `"auto"` knows the text path's models by name and takes
+            the multimodal path, that of all newer ones, for the rest; `path_of(model)` tells
+
+    The SDK's multimodal classes upload a user's text that is the path of a local file (sheet 9.2). A text
+    that could be one begins with a line break here, which no such path does. The SDK is asyncio only.
+    """
+
+    base: ClassVar[Capabilities] = MULTIMODAL
+    facts: ClassVar[tuple[ModelFact, ...]] = (_TEXT_MODELS,)
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        history: HistoryPolicy | None = None,
+        budget: Budget | None = None,
+        on_loss: OnLoss = "describe",
+        media_roots: Iterable[str | Path] = (),
+        path: PathOption = "auto",
+    ) -> None:
+        if path not in ("auto", "text", "multimodal"):
+            raise OptionError("path", f"{path!r} is unknown", "Use auto, text or multimodal.")
+        super().__init__(
+            model, history=history, budget=budget, on_loss=on_loss, media_roots=media_roots
+        )
+        self.path = path
+
+    def capabilities(self, model: str | None = None) -> Capabilities:
+        """The form of the path that the model is bound to."""
+        if self.path == "auto":
+            return super().capabilities(model)
+        return TEXT if self.path == "text" else MULTIMODAL
+
+    def path_of(self, model: str | None = None) -> Literal["text", "multimodal"]:
+        """The path that a request for the model is made for."""
+        return "text" if self.capabilities(model).parts == "string" else "multimodal"
+
+    def convert(self, legal: Legal, task: Task) -> Request:
+        """The request: messages, result_format, and tools, tool_choice and response_format where asked for."""
+        as_text = task.capabilities.parts == "string"
+        messages: list[dict[str, Any]] = []
+        for msg in (*legal.system.msgs, *legal.turns.msgs):
+            if msg.traits & Trait.RESULT:
+                messages.extend(_result(block) for block in msg.tool_results)
+            else:
+                messages.append(_message(msg, as_text))
+        return {"messages": messages, "result_format": "message", **_options(task)}
+
+
+class DashScopeMultiAgentFormatter(DashScopeChatFormatter):
+    """The same for many speakers."""
+
+    default_history = MultiAgentHistory
+
+
+def _message(msg: Msg, as_text: bool) -> dict[str, Any]:
+    role = "assistant" if msg.traits & Trait.CALL else msg.role
+    said: list[TextBlock | MediaBlock] = []
+    thoughts: list[str] = []
+    calls: list[dict[str, Any]] = []
+    for block in msg.blocks:
+        if isinstance(block, ToolUseBlock):
+            function = {"name": block.name, "arguments": block.arguments}
+            calls.append({"id": block.id, "type": "function", "function": function})
+        elif isinstance(block, ThinkingBlock):
+            thoughts.append(block.thinking)
+        elif isinstance(block, TextBlock | MediaBlock):
+            said.append(block)
+    message: dict[str, Any] = {"role": role, "content": _content(said, role, as_text)}
+    if thoughts:
+        message["reasoning_content"] = "\n".join(thoughts)
+    return {**message, "tool_calls": calls} if calls else message
+
+
+def _content(said: Iterable[TextBlock | MediaBlock], role: str, as_text: bool) -> str | list[dict[str, Any]]:
+    """A string on the text path, and where there is nothing to say; single-key parts on the other."""
+    parts = [_part(block, guard=role == "user" and not as_text) for block in said]
+    return "\n".join(part["text"] for part in parts) if as_text or not parts else parts
+
+
+def _part(block: TextBlock | MediaBlock, guard: bool) -> dict[str, Any]:
+    if isinstance(block, TextBlock):
+        return {"text": guarded(block.text) if guard else block.text}
+    source = block.source
+    return {block.type: source.data_url if isinstance(source, Base64Source) else source.url}
+
+
+def guarded(text: str) -> str:
+    """The text, behind a line break if the SDK could take it for a file's path: one line, no longer than one.
+
+    dashscope 2.0: `check_and_upload_local` uploads what `os.path.isfile` finds or `file://` begins, unless it
+    begins with `http`.
+    """
+    harmless = text.startswith(("http", "\n")) or "\n" in text or "\0" in text or len(text) > _LONGEST_PATH
+    return text if harmless else f"\n{text}"
+
+
+_LONGEST_PATH = 4_096  # PATH_MAX of Linux, the longest of the systems that the SDK runs on
+
+
+def _result(block: ToolResultBlock) -> dict[str, Any]:
+    text = f"[error] {block.text}".rstrip() if block.is_error else block.text
+    made = {"role": "tool", "tool_call_id": block.id, "content": text}
+    return {**made, "name": block.name} if block.name else made
+
+
+def _options(task: Task) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if task.tools:
+        options["tools"] = [{"type": "function", "function": _function(tool)} for tool in task.tools]
+        if task.tool_choice:
+            options["tool_choice"] = _choice(task.tool_choice)
+    if task.output:
+        options["response_format"] = {"type": "json_object"}
+    return options
+
+
+def _function(tool: Tool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parameters": copied(tool.parameters)}
+
+
+def _choice(choice: ToolChoice) -> str | dict[str, Any]:
+    return {"type": "function", "function": {"name": choice.name}} if choice.mode == "tool" else choice.mode
+
+

@@ -1,0 +1,54 @@
+"""DeepSeek: rows of facts over OpenAI Chat Completions."""
+
+from dataclasses import replace
+from typing import ClassVar
+
+from agentkit import Capabilities, MediaRule, ModelFact, MultiAgentHistory, Provider, media_types
+from agentkit_openai import CHAT, OpenAIChatFormatter, wire_speaker
+
+__all__ = ["DeepSeekChatFormatter", "DeepSeekMultiAgentFormatter", "PROVIDER"]
+
+_SIGHT = MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=frozenset({"http", "https"}))
+
+DEEPSEEK = replace(
+    CHAT,
+    target="DeepSeek",
+    issuer="deepseek",
+    thinking="text",
+    image=None,  # text-only models take strings alone (sheet 7.2)
+    document=None,
+    parts="string",
+    call_ids=None,
+    tool_choices=frozenset({"auto", "none"}),  # "deepseek-reasoner does not support this tool_choice"
+    output="object",  # no json_schema in chat (sheet 7.4)
+)
+
+
+class DeepSeekChatFormatter(OpenAIChatFormatter):
+    """The openai SDK with `base_url="https://api.deepseek.com"`: `chat.completions.create(model=…, **request)`.
+
+    In thinking mode, the default, every assistant message of a conversation with tools must carry its
+    `reasoning_content`, be it empty (sheet 7.3); without tools it is ignored. So all carry it. Reasoning that
+    another system issued goes back to nobody.
+    """
+
+    base: ClassVar[Capabilities] = DEEPSEEK
+    facts: ClassVar[tuple[ModelFact, ...]] = (
+        ModelFact(r"deepseek-(flash|v4-flash)", {"image": _SIGHT}, "api-docs.deepseek.com/guides/vision", "2026-11-20"),
+        ModelFact(r"deepseek-chat$", {"thinking": "never"}, "the alias has thinking off (sheet 7.1)", "2026-11-20"),
+    )
+    reasoning_field = "reasoning_content"
+    reasoning_always = True
+
+    def speaker(self, name: str) -> str:
+        """The portable character set: DeepSeek documents none."""
+        return wire_speaker(name, "^A-Za-z0-9_-")
+
+
+class DeepSeekMultiAgentFormatter(DeepSeekChatFormatter):
+    """The same for many speakers."""
+
+    default_history = MultiAgentHistory
+
+
+PROVIDER = Provider("deepseek", DeepSeekChatFormatter, DeepSeekMultiAgentFormatter)

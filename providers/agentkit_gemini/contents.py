@@ -1,0 +1,202 @@
+"""Gemini generateContent."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from agentkit import (
+    Base64Source,
+    Block,
+    Capabilities,
+    FormatterBase,
+    InvalidBlock,
+    Legal,
+    MediaBlock,
+    MediaRule,
+    ModelFact,
+    Msg,
+    MultiAgentHistory,
+    NameRule,
+    OpaqueState,
+    Request,
+    Task,
+    TextBlock,
+    ThinkingBlock,
+    Tool,
+    ToolChoice,
+    ToolResultBlock,
+    ToolUseBlock,
+    Trait,
+    media_types,
+)
+from agentkit.tools import copied
+
+__all__ = ["GeminiChatFormatter", "GeminiMultiAgentFormatter"]
+
+_URLS = frozenset({"http", "https", "gs"})
+
+SKIP_SIGNATURE = base64.b64encode(b"skip_thought_signature_validator").decode("ascii")
+"""The documented stand-in for a call that this model did not make (ai.google.dev thought-signatures)."""
+
+GENERATE = Capabilities(
+    target="Gemini",
+    issuer="gemini",
+    thinking="signed",  # a thought goes back only to Gemini; its proof is optional
+    image=MediaRule(types=media_types("image", "png jpeg webp heic heif"), schemes=_URLS),
+    audio=MediaRule(types=media_types("audio", "wav mpeg aiff aac ogg flac"), schemes=_URLS),
+    video=MediaRule(
+        types=media_types("video", "mp4 mpeg quicktime x-msvideo x-flv mpg webm wmv 3gpp"), schemes=_URLS
+    ),
+    document=MediaRule(
+        types=frozenset({"application/pdf"}) | media_types("text", "plain html markdown csv xml"), schemes=_URLS
+    ),
+    media_roles=frozenset({"user", "assistant"}),  # generated media stand in the model's own turn
+    results="together",  # "the number of function response parts is equal to the number of function call parts"
+    call_order=True,
+    late_system="line",  # no system role in contents: "Please use a valid role: user, model."
+    first_user=True,  # a function call turn comes only after a user turn
+    last_user=True,
+    needs_user=True,
+    tool_names=NameRule(pattern=r"[A-Za-z_][A-Za-z0-9_-]*", limit=63),
+    stand_in=SKIP_SIGNATURE,
+)
+"""What all current models take. Media in function responses is for Gemini 3 and later (sheet 2.2)."""
+
+_RESPONSE_TYPES = media_types("image", "png jpeg webp") | {"application/pdf", "text/plain"}
+
+_FACTS = (
+    ModelFact(
+        r"gemini-([3-9]|[1-9]\d)",
+        {"result_media": frozenset({"image", "document"}), "result_types": _RESPONSE_TYPES},
+        "ai.google.dev/gemini-api/docs/function-calling#multimodal",
+        "2026-11-20",
+    ),
+    ModelFact(
+        r"gemini-[12]",
+        {"stand_in": None},
+        "signatures are optional before Gemini 3 (thought-signatures page)",
+        "2026-11-20",
+    ),
+)
+
+
+class GeminiChatFormatter(FormatterBase):
+    """`await client.aio.models.generate_content(model=…, **request)` of google-genai.
+
+    Bytes are standard base64 text, which the SDK's dict form decodes. `config` may be extended by the caller.
+    """
+
+    base: ClassVar[Capabilities] = GENERATE
+    facts: ClassVar[tuple[ModelFact, ...]] = _FACTS
+
+    def convert(self, legal: Legal, task: Task) -> Request:
+        """The request: contents, and config where there is anything to say."""
+        stand_in = task.capabilities.stand_in
+        contents: list[dict[str, Any]] = []
+        names: dict[str, str] = {}
+        for msg in legal.turns.msgs:
+            content, traits = msg.content, msg.traits
+            role = "model" if msg.role == "assistant" or traits & Trait.CALL else "user"
+            if traits & Trait.RESULT:
+                parts = [_response(block, names) for block in msg.tool_results]
+                role = "user"
+            elif isinstance(content, str):
+                parts = [{"text": content}]
+            else:
+                parts = [_part(block) for block in content]
+                if traits & Trait.CALL:
+                    names = {block.id: block.name for block in msg.tool_uses}
+                    _stand_in(parts, stand_in)
+            contents.append({"role": role, "parts": parts})
+        config = {**_system(legal.system.msgs), **_options(task)}
+        return {"contents": contents, "config": config} if config else {"contents": contents}
+
+
+class GeminiMultiAgentFormatter(GeminiChatFormatter):
+    """The same for many speakers."""
+
+    default_history = MultiAgentHistory
+
+
+def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
+    texts = [{"text": block.text} for msg in msgs for block in msg.blocks if isinstance(block, TextBlock)]
+    return {"system_instruction": {"parts": texts}} if texts else {}
+
+
+def _part(block: Block) -> dict[str, Any]:
+    """One part (SDK: Part), its signature on the very part that it came with."""
+    match block:
+        case TextBlock():
+            return {"text": block.text, **_signature(block.state)}
+        case ThinkingBlock():
+            return {"text": block.thinking, "thought": True, **_signature(block.state)}
+        case ToolUseBlock():
+            call = {"id": block.id, "name": block.name, "args": copied(block.input)}
+            return {"function_call": call, **_signature(block.state)}
+        case ToolResultBlock() | InvalidBlock():
+            raise TypeError(f"a {block.type} block is no part")
+        case _:
+            return _media(block)
+
+
+def _signature(state: OpaqueState | None) -> dict[str, Any]:
+    return {"thought_signature": state.thought_signature} if state and state.thought_signature else {}
+
+
+def _stand_in(parts: list[dict[str, Any]], stand_in: str | None) -> None:
+    """The first call of a step must be signed; parallel siblings are not (sheet 2.4)."""
+    first = next(part for part in parts if "function_call" in part)
+    if stand_in and "thought_signature" not in first:
+        first["thought_signature"] = stand_in
+
+
+def _media(block: MediaBlock) -> dict[str, Any]:
+    source = block.source
+    if isinstance(source, Base64Source):
+        return {"inline_data": {"mime_type": source.media_type, "data": source.data}}
+    known = source.guessed_type
+    return {"file_data": {"file_uri": source.url, **({"mime_type": known} if known else {})}}
+
+
+def _response(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
+    """A function response under its call's name: an object with `output`, or `error` (SDK: FunctionResponse)."""
+    made: dict[str, Any] = {
+        "id": block.id,
+        "name": names.get(block.id, block.name),
+        "response": {"error" if block.is_error else "output": block.text},
+    }
+    media = [_media(item) for item in block.items if isinstance(item, MediaBlock)]
+    return {"function_response": {**made, "parts": media} if media else made}
+
+
+def _options(task: Task) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if task.tools:
+        options["tools"] = [{"function_declarations": [_declaration(tool) for tool in task.tools]}]
+        options["automatic_function_calling"] = {"disable": True}
+        if task.tool_choice:
+            options["tool_config"] = {"function_calling_config": _choice(task.tool_choice)}
+    if task.output:
+        options["response_mime_type"] = "application/json"
+        options["response_json_schema"] = copied(task.output.schema)
+    return options
+
+
+def _declaration(tool: Tool) -> dict[str, Any]:
+    """A declaration by plain JSON schema; none for a function without parameters (sheet 2.3)."""
+    made: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        made["description"] = tool.description
+    if tool.takes_arguments:
+        made["parameters_json_schema"] = copied(tool.parameters)
+    return made
+
+
+_MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "tool": "ANY"}
+
+
+def _choice(choice: ToolChoice) -> dict[str, Any]:
+    made: dict[str, Any] = {"mode": _MODES[choice.mode]}
+    return {**made, "allowed_function_names": [choice.name]} if choice.mode == "tool" else made

@@ -1,0 +1,123 @@
+"""Ollama /api/chat."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from agentkit import (
+    Base64Source,
+    Capabilities,
+    FormatterBase,
+    Legal,
+    MediaBlock,
+    MediaRule,
+    Msg,
+    MultiAgentHistory,
+    Request,
+    Task,
+    TextBlock,
+    ThinkingBlock,
+    Tool,
+    ToolResultBlock,
+    ToolUseBlock,
+    Trait,
+    media_types,
+)
+from agentkit.tools import copied
+
+__all__ = ["OllamaChatFormatter", "OllamaMultiAgentFormatter"]
+
+# The wire names no media type, the server knows data by its first bytes, and the SDK opens a string that
+# is the path of a file (sheet 3.3): only base64 text that begins like a picture or a sound goes out.
+_PICTURE = ("iVBORw0KGgo", "/9j/", "R0lGODlh", "R0lGODdh", "UklGR")
+_SOUND = ("UklGR", "SUQz")
+
+CHAT = Capabilities(
+    target="Ollama",
+    issuer="ollama",
+    thinking="text",
+    image=MediaRule(types=media_types("image", "png jpeg gif webp"), magic=_PICTURE),
+    audio=MediaRule(types=media_types("audio", "wav mpeg"), magic=_SOUND),
+    results="each",
+    call_order=True,  # the SDK loses ids: results are matched by order (sheet 3.3)
+    parts="string",
+    late_system="line",  # templates may drop a second system message without a word (sheet 3.2)
+    one_system=True,
+    tool_choices=frozenset({"auto"}),  # there is no tool_choice: "none" means no tools
+)
+
+
+class OllamaChatFormatter(FormatterBase):
+    """`await ollama.AsyncClient().chat(model=…, **request)`.
+
+    Content is always a string; pictures and sounds go beside it, and a mark in the text says where they stood.
+    The request has call ids and whole schemas, which the server takes; ollama-python 0.6 leaves out ids,
+    empty strings and nested schemas on its way.
+    """
+
+    base: ClassVar[Capabilities] = CHAT
+
+    def convert(self, legal: Legal, task: Task) -> Request:
+        """The request: messages, and tools and format where asked for."""
+        messages: list[dict[str, Any]] = [_message(msg) for msg in legal.system.msgs]
+        names: dict[str, str] = {}
+        for msg in legal.turns.msgs:
+            if msg.traits & Trait.RESULT:
+                messages.extend(_result(block, names) for block in msg.tool_results)
+            else:
+                if msg.traits & Trait.CALL:
+                    names = {block.id: block.name for block in msg.tool_uses}
+                messages.append(_message(msg))
+        request: Request = {"messages": messages}
+        if task.tools:
+            request["tools"] = [_tool(tool) for tool in task.tools]
+        if task.output:
+            request["format"] = copied(task.output.schema)
+        return request
+
+
+class OllamaMultiAgentFormatter(OllamaChatFormatter):
+    """The same for many speakers."""
+
+    default_history = MultiAgentHistory
+
+
+def _message(msg: Msg) -> dict[str, Any]:
+    role = "assistant" if msg.traits & Trait.CALL else msg.role
+    if isinstance(msg.content, str):
+        return {"role": role, "content": msg.content}
+    lines: list[str] = []
+    images: list[str] = []
+    thoughts: list[str] = []
+    calls: list[dict[str, Any]] = []
+    for block in msg.content:
+        if isinstance(block, TextBlock):
+            lines.append(block.text)
+        elif isinstance(block, ThinkingBlock):
+            thoughts.append(block.thinking)
+        elif isinstance(block, ToolUseBlock):
+            function = {"name": block.name, "arguments": copied(block.input)}
+            calls.append({"id": block.id, "function": function})
+        elif isinstance(block, MediaBlock) and isinstance(block.source, Base64Source):
+            images.append(block.source.data)
+            lines.append(f"[{block.type} {len(images)}]")
+    message: dict[str, Any] = {"role": role, "content": "\n".join(lines)}
+    if thoughts:
+        message["thinking"] = "\n".join(thoughts)
+    if images:
+        message["images"] = images
+    return {**message, "tool_calls": calls} if calls else message
+
+
+def _result(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
+    """A tool message: matched by `tool_name` and order, by `tool_call_id` where the server honours it."""
+    text = f"[error] {block.text}".rstrip() if block.is_error else block.text
+    name = names.get(block.id, block.name)
+    return {"role": "tool", "content": text, "tool_name": name, "tool_call_id": block.id}
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    function: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        function["description"] = tool.description
+    return {"type": "function", "function": {**function, "parameters": copied(tool.parameters)}}

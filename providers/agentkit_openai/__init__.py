@@ -1,0 +1,28 @@
+"""OpenAI: Chat Completions, Responses, and the frame for vendors that speak the former."""
+
+from agentkit import Provider
+from agentkit_openai.chat import (
+    CHAT,
+    OpenAIChatFormatter,
+    OpenAIMultiAgentFormatter,
+    wire_speaker,
+    wire_url,
+)
+from agentkit_openai.responses import OpenAIResponsesFormatter, OpenAIResponsesMultiAgentFormatter
+
+__all__ = [
+    "CHAT",
+    "OpenAIChatFormatter",
+    "OpenAIMultiAgentFormatter",
+    "OpenAIResponsesFormatter",
+    "OpenAIResponsesMultiAgentFormatter",
+    "PROVIDER",
+    "RESPONSES_PROVIDER",
+    "wire_speaker",
+    "wire_url",
+]
+
+PROVIDER = Provider("openai", OpenAIChatFormatter, OpenAIMultiAgentFormatter)
+RESPONSES_PROVIDER = Provider(
+    "openai-responses", OpenAIResponsesFormatter, OpenAIResponsesMultiAgentFormatter
+)

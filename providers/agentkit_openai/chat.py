@@ -1,0 +1,266 @@
+"""OpenAI Chat Completions, and the frame that OpenAI-shaped vendors fill with other facts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import Any, ClassVar, assert_never, cast
+
+from agentkit import (
+    Base64Source,
+    Block,
+    Capabilities,
+    FormatterBase,
+    Legal,
+    MediaBlock,
+    MediaRule,
+    ModelFact,
+    Msg,
+    MultiAgentHistory,
+    NameRule,
+    Request,
+    Source,
+    Task,
+    TextBlock,
+    ThinkingBlock,
+    Tool,
+    ToolChoice,
+    ToolResultBlock,
+    ToolUseBlock,
+    Trait,
+    media_types,
+)
+from agentkit.tools import copied
+
+__all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
+
+_WEB = frozenset({"http", "https"})
+
+CHAT = Capabilities(
+    target="OpenAI Chat Completions",
+    issuer="openai",
+    thinking="never",  # it neither returns reasoning nor takes it back (sheet 3.6)
+    image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB),
+    document=MediaRule(types=frozenset({"application/pdf"})),  # guides/file-inputs: PDF only, no URL form
+    results="each",
+    parts="apart",
+    late_system="native",
+    needs_user=False,
+    speakers=True,
+    call_ids=NameRule(limit=40, prefix="call_"),  # string_above_max_length: "maximum length 40"
+    tool_names=NameRule(limit=64),
+)
+"""What all current models of api.openai.com take. Audio is refused by all but the audio models (recorded 400)."""
+
+AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
+"""`input_audio.format` by media type (SDK: ChatCompletionContentPartInputAudioParam)."""
+
+_FACTS = (
+    ModelFact(
+        r"(gpt-audio|gpt-4o(-mini)?-audio|gpt-realtime)",
+        {"audio": MediaRule(types=frozenset(AUDIO_FORMATS))},
+        "SDK ChatModel; guides/audio: only audio models accept input_audio",
+        "2026-11-20",
+    ),
+)
+
+
+class OpenAIChatFormatter(FormatterBase):
+    """`await AsyncOpenAI().chat.completions.create(model=…, **request)`.
+
+    A vendor that speaks this wire is a subclass with other `base` capabilities and, where it has one, the
+    name of its field for reasoning.
+    """
+
+    base: ClassVar[Capabilities] = CHAT
+    facts: ClassVar[tuple[ModelFact, ...]] = _FACTS
+    reasoning_field: ClassVar[str | None] = None
+    reasoning_always: ClassVar[bool] = False
+    empty_content: ClassVar[str | None] = None
+
+    def convert(self, legal: Legal, task: Task) -> Request:
+        """The request: messages, and tools, tool_choice and response_format where asked for."""
+        messages = [self._spoken(msg, task.capabilities) for msg in legal.system.msgs]
+        add = messages.append
+        form, result, call = task.capabilities, Trait.RESULT, Trait.CALL
+        for msg in legal.turns.msgs:
+            traits = msg.traits
+            if traits & result:
+                for block in msg.content:
+                    if isinstance(block, ToolResultBlock):
+                        add({"role": "tool", "tool_call_id": block.id, "content": _result_text(block)})
+            elif traits & call or (msg.role == "assistant" and self.reasoning_field):
+                add(self._assistant(msg, form))
+            else:
+                add(self._spoken(msg, form))
+        return {"messages": messages, **self._options(task)}
+
+    def _spoken(self, msg: Msg, form: Capabilities) -> dict[str, Any]:
+        """A turn without calls."""
+        content = msg.content
+        item: dict[str, Any] = {
+            "role": msg.role,
+            "content": content if isinstance(content, str) else self._content(content, form),
+        }
+        if form.speakers and msg.name and msg.name != msg.role:
+            item["name"] = self.speaker(msg.name)
+        return item
+
+    def speaker(self, name: str) -> str:
+        """A message's `name` in the wire's spelling."""
+        return wire_speaker(name, r"\s<|\\/>")
+
+    def _assistant(self, msg: Msg, form: Capabilities) -> dict[str, Any]:
+        """The assistant's turn: texts, calls, and reasoning where the vendor has a field for it."""
+        if isinstance(msg.content, str):
+            item = self._spoken(msg, form)
+            return {**item, self.reasoning_field: ""} if self.reasoning_always else item  # type: ignore[dict-item]
+        said: list[Block] = []
+        calls: list[dict[str, Any]] = []
+        thoughts: list[str] = []
+        for block in msg.content:
+            if isinstance(block, ToolUseBlock):
+                function = {"name": block.name, "arguments": block.arguments}
+                calls.append({"id": block.id, "type": "function", "function": function})
+            elif isinstance(block, ThinkingBlock):
+                thoughts.append(block.thinking)
+            else:
+                said.append(block)
+        content = self._content(said, form) if said else self.empty_content if calls else ""
+        item: dict[str, Any] = {"role": "assistant", "content": content}
+        if form.speakers and msg.name and msg.name != "assistant":
+            item["name"] = self.speaker(msg.name)
+        if self.reasoning_field and (thoughts or self.reasoning_always):
+            item[self.reasoning_field] = "\n".join(thoughts)
+        if calls:
+            item["tool_calls"] = calls
+        return item
+
+    def _content(self, blocks: Iterable[Block], form: Capabilities) -> str | list[dict[str, Any]]:
+        """One text as a string; several as the target wants them; media as parts."""
+        parts = [self.part(block) for block in blocks if not isinstance(block, ThinkingBlock)]
+        if len(parts) == 1 and parts[0]["type"] == "text":
+            return cast(str, parts[0]["text"])
+        if form.parts != "apart" and all(part["type"] == "text" for part in parts):
+            return "\n".join(part["text"] for part in parts)
+        return parts
+
+    def part(self, block: Block) -> dict[str, Any]:
+        """One content part. The media kinds that reach it are those that the capabilities let through."""
+        match block:
+            case TextBlock():
+                return {"type": "text", "text": block.text}
+            case ToolUseBlock() | ToolResultBlock() | ThinkingBlock():
+                raise TypeError(f"a {block.type} block is no content part")
+            case _ if block.type == "invalid":
+                raise TypeError("an unreadable block was not described")
+            case _:
+                return self.media_part(cast(MediaBlock, block))
+
+    def media_part(self, block: MediaBlock) -> dict[str, Any]:
+        """One media part (SDK: ChatCompletionContentPartParam)."""
+        match block.type:
+            case "image":
+                return {"type": "image_url", "image_url": {"url": wire_url(block.source)}}
+            case "audio":
+                source = cast(Base64Source, block.source)
+                audio = {"data": source.data, "format": AUDIO_FORMATS[source.media_type]}
+                return {"type": "input_audio", "input_audio": audio}
+            case "document":
+                file = {"filename": file_name(block), "file_data": wire_url(block.source)}
+                return {"type": "file", "file": file}
+            case "video":
+                return {"type": "video_url", "video_url": {"url": wire_url(block.source)}}
+            case _:
+                assert_never(block.type)
+
+    def _options(self, task: Task) -> dict[str, Any]:
+        options: dict[str, Any] = {}
+        if task.tools:
+            options["tools"] = [{"type": "function", "function": _function(tool)} for tool in task.tools]
+            if task.tool_choice:
+                options["tool_choice"] = _choice(task.tool_choice)
+        if task.output and task.capabilities.output == "object":
+            options["response_format"] = {"type": "json_object"}
+        elif task.output and task.capabilities.output == "schema":
+            options["response_format"] = {"type": "json_schema", "json_schema": named_schema(task)}
+        return options
+
+
+class OpenAIMultiAgentFormatter(OpenAIChatFormatter):
+    """The same for many speakers."""
+
+    default_history = MultiAgentHistory
+
+
+def wire_speaker(name: str, refused: str) -> str:
+    """A name without the characters of the class `refused`, at most 64 long (AgentScope D16).
+
+    OpenAI's pattern is `^[^\\s<|\\\\/>]+$`. What has to be changed gets a short hash, so that two speakers
+    never become one.
+    """
+    if len(name) <= 64 and not re.search(f"[{refused}]", name):
+        return name
+    digest = sha256(name.encode()).hexdigest()[:6]
+    return f"{re.sub(f'[{refused}]+', '_', name)[:57]}_{digest}"
+
+
+def wire_url(source: Source) -> str:
+    """A URL that the server fetches, or a data URL."""
+    return source.data_url if isinstance(source, Base64Source) else source.url
+
+
+def file_name(block: MediaBlock) -> str:
+    """A document's file name: its title where it is one, else by its type."""
+    title = getattr(block, "title", None) or ""
+    kept = re.sub(r"[^\w. -]+", "_", title).strip(" ._")[:80]
+    source = block.source
+    suffix = _SUFFIXES.get(source.media_type or "", "") if isinstance(source, Base64Source) else ""
+    return kept if kept and "." in kept else f"{kept or 'document'}{suffix}"
+
+
+_SUFFIXES = {
+    "application/pdf": ".pdf",
+    "text/plain": ".txt",
+    "text/markdown": ".md",
+    "text/csv": ".csv",
+    "text/html": ".html",
+    "application/json": ".json",
+}
+
+
+def _result_text(block: ToolResultBlock) -> str:
+    """A result as text: media were promoted or described, and the wire has no flag for an error."""
+    return f"[error] {block.text}".rstrip() if block.is_error else block.text
+
+
+def _function(tool: Tool) -> dict[str, Any]:
+    function: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        function["description"] = tool.description
+    function["parameters"] = copied(tool.parameters)
+    if tool.strict is not None:
+        function["strict"] = tool.strict
+    return function
+
+
+def _choice(choice: ToolChoice) -> str | dict[str, Any]:
+    return {"type": "function", "function": {"name": choice.name}} if choice.mode == "tool" else choice.mode
+
+
+_schema_names = NameRule(limit=64)
+
+
+def named_schema(task: Task) -> dict[str, Any]:
+    """The answer's schema under a legal name; strict where it is closed, as strict mode demands."""
+    output = task.output
+    assert output is not None
+    named: dict[str, Any] = {
+        "name": _schema_names.fit(output.name),
+        "schema": copied(output.schema),
+        "strict": output.closed,
+    }
+    if output.description:
+        named["description"] = output.description
+    return named

@@ -1,0 +1,203 @@
+"""OpenAI Responses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, assert_never
+
+from agentkit import (
+    Base64Source,
+    Block,
+    Capabilities,
+    FormatterBase,
+    InvalidBlock,
+    Legal,
+    MediaBlock,
+    MediaRule,
+    ModelFact,
+    Msg,
+    MultiAgentHistory,
+    NameRule,
+    Request,
+    Task,
+    TextBlock,
+    ThinkingBlock,
+    Tool,
+    ToolChoice,
+    ToolResultBlock,
+    ToolUseBlock,
+    Trait,
+    media_types,
+)
+from agentkit.tools import copied
+from agentkit_openai.chat import file_name, named_schema, wire_url
+
+__all__ = ["OpenAIResponsesFormatter", "OpenAIResponsesMultiAgentFormatter"]
+
+_WEB = frozenset({"http", "https"})
+
+# guides/file-inputs, api-mode=responses: PDF, word processing, slides, sheets, text and code.
+_FILES = frozenset(
+    {
+        "application/pdf",
+        "application/json",
+        "application/xml",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    }
+) | media_types("text", "plain markdown csv html")
+
+RESPONSES = Capabilities(
+    target="OpenAI Responses",
+    issuer="openai",
+    thinking="signed",
+    proof=frozenset({"encrypted_content"}),  # an id alone is a 404 under store=false (sheet 4.4)
+    image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB),
+    document=MediaRule(types=_FILES, schemes=_WEB),
+    result_media=frozenset({"image", "document"}),  # sheet 4.2: tool results can hold images and files
+    results="each",
+    parts="apart",
+    late_system="native",
+    call_ids=NameRule(limit=64, prefix="call_"),  # SPEC: call_id 1 to 64 characters
+    tool_names=NameRule(limit=64),
+)
+
+
+class OpenAIResponsesFormatter(FormatterBase):
+    """`await AsyncOpenAI().responses.create(model=…, **request)`, stateless: no item carries a stored id but
+    reasoning, which goes back with its `encrypted_content` and right before what followed it.
+    """
+
+    base: ClassVar[Capabilities] = RESPONSES
+    facts: ClassVar[tuple[ModelFact, ...]] = ()
+
+    def convert(self, legal: Legal, task: Task) -> Request:
+        """The request: input items, and tools, tool_choice and text where asked for."""
+        items = [item for msg in (*legal.system.msgs, *legal.turns.msgs) for item in _items(msg)]
+        return {"input": items, **_options(task)}
+
+
+class OpenAIResponsesMultiAgentFormatter(OpenAIResponsesFormatter):
+    """The same for many speakers."""
+
+    default_history = MultiAgentHistory
+
+
+def _items(msg: Msg) -> Iterator[dict[str, Any]]:
+    """The items of one turn."""
+    if msg.traits & Trait.RESULT:
+        for block in msg.tool_results:
+            yield {"type": "function_call_output", "call_id": block.id, "output": _output(block)}
+    elif msg.role == "assistant" or msg.traits & Trait.CALL:
+        yield from _assistant_items(msg)
+    else:
+        content = msg.content
+        yield {"role": msg.role, "content": content if isinstance(content, str) else _content(content)}
+
+
+def _assistant_items(msg: Msg) -> Iterator[dict[str, Any]]:
+    """Reasoning, messages and calls in their order, but messages before the first call (sheet 4.4, recipe 5).
+
+    A message is a plain string: a list would need the stored id of an output message around `output_text`,
+    and `input_text` is refused in an assistant's turn.
+    """
+    if isinstance(msg.content, str):
+        yield {"role": "assistant", "content": msg.content}
+        return
+    calls = [at for at, block in enumerate(msg.content) if isinstance(block, ToolUseBlock)]
+    first = calls[0] if calls else len(msg.content)
+    early = [block for block in msg.content[first:] if isinstance(block, TextBlock)]
+    late = [block for block in msg.content[first:] if not isinstance(block, TextBlock)]
+    for block in (*msg.content[:first], *early, *late):
+        if isinstance(block, ThinkingBlock):
+            yield _reasoning(block)
+        elif isinstance(block, ToolUseBlock):
+            yield {
+                "type": "function_call",
+                "call_id": block.id,
+                "name": block.name,
+                "arguments": block.arguments,
+            }
+        elif isinstance(block, TextBlock):
+            yield {"role": "assistant", "content": block.text}
+
+
+def _reasoning(block: ThinkingBlock) -> dict[str, Any]:
+    """A reasoning item (SDK: ResponseReasoningItemParam); `summary` is required and may be empty."""
+    state = block.state
+    assert state is not None
+    summary = [{"type": "summary_text", "text": block.thinking}] if block.thinking else []
+    item: dict[str, Any] = {
+        "type": "reasoning",
+        "summary": summary,
+        "encrypted_content": state.encrypted_content,
+    }
+    return {**item, "id": state.item_id} if state.item_id else item
+
+
+def _content(blocks: tuple[Block, ...]) -> str | list[dict[str, Any]]:
+    if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
+        return blocks[0].text
+    return [_part(block) for block in blocks]
+
+
+def _part(block: Block) -> dict[str, Any]:
+    """A content part (SDK: ResponseInputContentParam); `image_url` is a string here."""
+    match block:
+        case TextBlock():
+            return {"type": "input_text", "text": block.text}
+        case ThinkingBlock() | ToolUseBlock() | ToolResultBlock() | InvalidBlock():
+            raise TypeError(f"a {block.type} block is no content part")
+        case _:
+            return _media_part(block)
+
+
+def _media_part(block: MediaBlock) -> dict[str, Any]:
+    match block.type:
+        case "image":
+            return {"type": "input_image", "image_url": wire_url(block.source), "detail": "auto"}
+        case "document" if isinstance(block.source, Base64Source):
+            return {"type": "input_file", "filename": file_name(block), "file_data": block.source.data_url}
+        case "document":
+            return {"type": "input_file", "file_url": wire_url(block.source)}
+        case "audio" | "video":
+            raise TypeError(f"{block.type} is no part of this wire")
+        case _:
+            assert_never(block.type)
+
+
+def _output(block: ToolResultBlock) -> str | list[dict[str, Any]]:
+    """A result: text, or a list with media; the wire has no flag for an error."""
+    if isinstance(block.output, str) or all(isinstance(item, TextBlock) for item in block.output):
+        return f"[error] {block.text}".rstrip() if block.is_error else block.text
+    mark = [{"type": "input_text", "text": "[error]"}] if block.is_error else []
+    return [*mark, *(_part(item) for item in block.output)]
+
+
+def _options(task: Task) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if task.tools:
+        options["tools"] = [_tool(tool) for tool in task.tools]
+        if task.tool_choice:
+            options["tool_choice"] = _choice(task.tool_choice)
+    if task.output:
+        options["text"] = {"format": {"type": "json_schema", **named_schema(task)}}
+    return options
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    """A flat function tool; `strict` is set, since the service tries strict mode where it is missing."""
+    made: dict[str, Any] = {
+        "type": "function",
+        "name": tool.name,
+        "parameters": copied(tool.parameters),
+        "strict": bool(tool.strict),
+    }
+    return {**made, "description": tool.description} if tool.description else made
+
+
+def _choice(choice: ToolChoice) -> str | dict[str, Any]:
+    return {"type": "function", "name": choice.name} if choice.mode == "tool" else choice.mode
+
+

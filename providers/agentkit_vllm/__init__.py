@@ -1,0 +1,62 @@
+"""vLLM's OpenAI-compatible server: rows of facts over OpenAI Chat Completions."""
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from agentkit import Capabilities, MediaBlock, MediaRule, ModelFact, MultiAgentHistory, NameRule, Provider
+from agentkit_openai import CHAT, OpenAIChatFormatter, wire_url
+
+__all__ = ["PROVIDER", "VLLMChatFormatter", "VLLMMultiAgentFormatter"]
+
+_ANY = MediaRule(schemes=frozenset({"http", "https"}))
+
+VLLM = replace(
+    CHAT,
+    target="vLLM",
+    issuer="vllm",
+    thinking="text",
+    image=_ANY,
+    audio=_ANY,
+    video=_ANY,
+    document=None,  # "Unsupported chat content part type: 'file'"
+    parts="glued",  # a string template joins the parts of a message by line breaks (sheet 8.1)
+    late_system="line",  # several templates take one system message, first
+    one_system=True,
+    merge_turns=True,  # … and want the roles to alternate
+    first_user=True,
+    speakers=False,
+    call_ids=None,  # opaque; Kimi K2's template wants its `functions.name:0` back unchanged
+)
+
+
+class VLLMChatFormatter(OpenAIChatFormatter):
+    """The openai SDK with the server's `base_url`: `chat.completions.create(model=…, **request)`.
+
+    Without a model's name the request has the shape that the strictest chat templates take: one system
+    message, alternating turns, the user first.
+    """
+
+    base: ClassVar[Capabilities] = VLLM
+    facts: ClassVar[tuple[ModelFact, ...]] = (
+        ModelFact(
+            r".*(mistral|mixtral|ministral|magistral|devstral|codestral|pixtral)",
+            {"call_ids": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9)},
+            "the Hugging Face templates demand exactly nine alphanumeric characters (sheet 8.1)",
+            "2026-11-20",
+        ),
+    )
+    reasoning_field = "reasoning"  # the request's field in current source; older servers ignore it (sheet 8.2)
+
+    def media_part(self, block: MediaBlock) -> dict[str, Any]:
+        """`image_url`, `audio_url` or `video_url`, each with a URL or a data URL."""
+        kind = f"{block.type}_url"
+        return {"type": kind, kind: {"url": wire_url(block.source)}}
+
+
+class VLLMMultiAgentFormatter(VLLMChatFormatter):
+    """The same for many speakers."""
+
+    default_history = MultiAgentHistory
+
+
+PROVIDER = Provider("vllm", VLLMChatFormatter, VLLMMultiAgentFormatter)

@@ -1,0 +1,442 @@
+"""A loopback server that records what the real SDKs send, and what they make of a request on the way.
+
+`send` hands a request to the SDK's own async client; `expected_body` says which body must arrive.
+Nothing leaves 127.0.0.1: the server answers every call with the least reply its SDK can read.
+"""
+
+import copy
+import json
+import threading
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final, Literal, TypeAlias, cast
+
+__all__ = ["WIRE_TABLE", "Captured", "Path", "Rewrite", "expected_body", "send", "serving"]
+
+Path: TypeAlias = Literal["text", "multimodal"]
+"""Which of DashScope's two native endpoints is called; the others ignore it."""
+
+MODEL: Final = "loopback-model"
+KEY: Final = "sk-loopback"
+MAX_TOKENS: Final = 16
+CALLER_KEYS: Final = frozenset({"model", "max_tokens", "stream"})
+"""Keys that the caller or the SDK supplies beside the request."""
+
+
+@dataclass(slots=True)
+class Captured:
+    """What the server saw: the path and body of the one call, and every path besides it."""
+
+    path: str = ""
+    raw: dict[str, Any] = field(default_factory=dict[str, Any])
+    other_paths: list[str] = field(default_factory=list[str])
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The recorded body without `model`, `max_tokens` and `stream`."""
+        return {key: value for key, value in self.raw.items() if key not in CALLER_KEYS}
+
+
+# --- the server ------------------------------------------------------------------------------------
+
+_CHAT_REPLY: Final = {
+    "id": "chatcmpl-1",
+    "object": "chat.completion",
+    "created": 0,
+    "model": MODEL,
+    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "ok"}}],
+}
+_RESPONSES_REPLY: Final[dict[str, Any]] = {
+    "id": "resp_1",
+    "object": "response",
+    "created_at": 0,
+    "model": MODEL,
+    "status": "completed",
+    "output": [],
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+}
+_MESSAGES_REPLY: Final = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": MODEL,
+    "content": [{"type": "text", "text": "ok"}],
+    "stop_reason": "end_turn",
+    "stop_sequence": None,
+    "usage": {"input_tokens": 1, "output_tokens": 1},
+}
+_GEMINI_REPLY: Final = {
+    "candidates": [
+        {"content": {"role": "model", "parts": [{"text": "ok"}]}, "finishReason": "STOP", "index": 0}
+    ],
+}
+_OLLAMA_REPLY: Final = {"model": MODEL, "message": {"role": "assistant", "content": "ok"}, "done": True}
+_DASHSCOPE_REPLY: Final = {
+    "request_id": "1",
+    "output": {"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": "ok"}}]},
+    "usage": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2},
+}
+
+CANNED: Final[dict[str, dict[str, Any]]] = {
+    "/v1/chat/completions": _CHAT_REPLY,
+    "/v1/responses": _RESPONSES_REPLY,
+    "/v1/messages": _MESSAGES_REPLY,
+    f"/v1beta/models/{MODEL}:generateContent": _GEMINI_REPLY,
+    "/api/chat": _OLLAMA_REPLY,
+    "/api/v1/services/aigc/text-generation/generation": _DASHSCOPE_REPLY,
+    "/api/v1/services/aigc/multimodal-generation/generation": _DASHSCOPE_REPLY,
+}
+"""The least reply that each wire's SDK reads without complaint, by path."""
+
+
+def _handler(captured: Captured) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("content-length", "0")))
+            reply = None if captured.path else CANNED.get(self.path)
+            if reply is None:
+                captured.other_paths.append(self.path)
+                return self._answer(404, {"error": {"message": f"unexpected path {self.path}"}})
+            captured.path = self.path
+            captured.raw = json.loads(body)
+            self._answer(200, reply)
+
+        def do_GET(self) -> None:
+            captured.other_paths.append(self.path)
+            self._answer(404, {"error": {"message": f"unexpected path {self.path}"}})
+
+        def _answer(self, status: int, reply: Mapping[str, object]) -> None:
+            data = json.dumps(reply).encode()
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(data)))
+            self.send_header("connection", "close")
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing on standard error."""
+
+    return Handler
+
+
+@contextmanager
+def serving(captured: Captured) -> Generator[str, None, None]:
+    """A server on a free port of 127.0.0.1 that records into `captured`; yields its base URL."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(captured))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+# --- the clients -----------------------------------------------------------------------------------
+
+
+async def _send_chat_completions(url: str, request: dict[str, Any], path: Path) -> None:
+    import openai
+
+    async with openai.AsyncOpenAI(api_key=KEY, base_url=f"{url}/v1", max_retries=0) as client:
+        await client.chat.completions.create(model=MODEL, **request)
+
+
+async def _send_responses(url: str, request: dict[str, Any], path: Path) -> None:
+    import openai
+
+    async with openai.AsyncOpenAI(api_key=KEY, base_url=f"{url}/v1", max_retries=0) as client:
+        await client.responses.create(model=MODEL, **request)
+
+
+async def _send_anthropic(url: str, request: dict[str, Any], path: Path) -> None:
+    import anthropic
+
+    async with anthropic.AsyncAnthropic(api_key=KEY, base_url=url, max_retries=0) as client:
+        await client.messages.create(model=MODEL, max_tokens=MAX_TOKENS, **request)
+
+
+async def _send_gemini(url: str, request: dict[str, Any], path: Path) -> None:
+    import httpx2
+    from google import genai
+    from google.genai import types
+
+    # An explicit transport keeps the SDK off aiohttp, whose session it subclasses with a DeprecationWarning.
+    transport = httpx2.AsyncHTTPTransport()
+    options = types.HttpOptions(
+        base_url=url, api_version="v1beta", async_client_args={"transport": transport}
+    )
+    client = genai.Client(api_key=KEY, http_options=options)
+    try:
+        # The signature's unions name optional packages (PIL) that type checkers cannot see.
+        call = cast(Callable[..., Awaitable[object]], client.aio.models.generate_content)  # pyright: ignore[reportUnknownMemberType]
+        await call(model=MODEL, **request)
+    finally:
+        await client.aio.aclose()
+        client.close()
+
+
+async def _send_ollama(url: str, request: dict[str, Any], path: Path) -> None:
+    import ollama
+
+    client = ollama.AsyncClient(host=url)
+    chat = cast(Callable[..., Awaitable[object]], client.chat)  # pyright: ignore[reportUnknownMemberType]
+    async with client:
+        await chat(model=MODEL, **request)
+
+
+@contextmanager
+def _upload_endpoint(url: str) -> Generator[None, None, None]:
+    """Upload certificates asked of our server: the SDK ignores `base_address` there and reads this global."""
+    import dashscope
+
+    before = dashscope.base_http_api_url
+    dashscope.base_http_api_url = url
+    try:
+        yield
+    finally:
+        dashscope.base_http_api_url = before
+
+
+async def _send_dashscope(url: str, request: dict[str, Any], path: Path) -> None:
+    import aiohttp
+    import dashscope
+
+    module = cast(Any, dashscope)  # its classes are typed in part only
+    endpoint = module.AioGeneration if path == "text" else module.AioMultiModalConversation
+    # A session of ours: the SDK's shared one is never closed while its event loop lives.
+    async with aiohttp.ClientSession() as session:
+        with _upload_endpoint(f"{url}/api/v1"):
+            await endpoint.call(
+                model=MODEL, api_key=KEY, base_address=f"{url}/api/v1", session=session, **request
+            )
+
+
+_SENDERS: Final[dict[str, Callable[[str, dict[str, Any], Path], Awaitable[None]]]] = {
+    "openai": _send_chat_completions,
+    "openai-responses": _send_responses,
+    "anthropic": _send_anthropic,
+    "gemini": _send_gemini,
+    "ollama": _send_ollama,
+    "dashscope": _send_dashscope,
+    "dashscope-compatible": _send_chat_completions,
+    "deepseek": _send_chat_completions,
+    "vllm": _send_chat_completions,
+}
+
+
+async def send(provider: str, request: Mapping[str, object], *, path: Path = "multimodal") -> Captured:
+    """Send `request` through the provider's real async client to a loopback server; return what arrived.
+
+    Runs on asyncio (DashScope's SDK knows nothing else). `path` chooses DashScope's endpoint.
+    """
+    captured = Captured()
+    with serving(captured) as url:
+        try:
+            await _SENDERS[provider](url, dict(request), path)
+        except Exception:
+            if not captured.other_paths:  # else the SDK tripped over our refusal, which is what we report
+                raise
+    return captured
+
+
+# --- what the SDKs make of a request ---------------------------------------------------------------
+
+Rewrite: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
+"""One thing an SDK does to a body; its docstring says what."""
+
+
+def _merge_extra_body(body: dict[str, Any]) -> dict[str, Any]:
+    """The keys of `extra_body` are merged at the top level (openai `_base_client`)."""
+    rest = {key: value for key, value in body.items() if key != "extra_body"}
+    return rest | cast(dict[str, Any], body.get("extra_body", {}))
+
+
+def _without(mapping: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in mapping.items() if key not in keys}
+
+
+def _object(value: object) -> dict[str, Any]:
+    """A JSON object, empty for null."""
+    return cast(dict[str, Any], value or {})
+
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    """A list of JSON objects, empty for null."""
+    return cast(list[dict[str, Any]], value or [])
+
+
+def _camel(key: str) -> str:
+    head, *tail = key.split("_")
+    return head + "".join(word.capitalize() for word in tail)
+
+
+def _camel_keys(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    return {_camel(key): value for key, value in mapping.items()}
+
+
+def _url_safe(text: str) -> str:
+    padded = text.replace("+", "-").replace("/", "_").rstrip("=")
+    return padded + "=" * (-len(padded) % 4)
+
+
+def _gemini_bytes(value: Any) -> Any:
+    """Bytes fields inside a part leave in the URL-safe alphabet (`_common.encode_unserializable_types`)."""
+    if isinstance(value, list):
+        return [_gemini_bytes(item) for item in cast(list[object], value)]
+    if not isinstance(value, dict):
+        return value
+    blob = cast(dict[str, Any], value)
+    if "mime_type" in blob and "data" in blob:
+        return blob | {"data": _url_safe(blob["data"])}
+    return {key: _gemini_bytes(item) for key, item in blob.items()}
+
+
+def _gemini_part(part: Mapping[str, Any]) -> dict[str, Any]:
+    """A part's own keys turn camelCase, the keys inside them stay snake_case (`models._Part_to_mldev`)."""
+    sent: dict[str, Any] = {}
+    for key, value in part.items():
+        if key == "thought_signature":
+            sent[_camel(key)] = _url_safe(value)
+        elif key == "function_response":
+            parts = {"parts": _gemini_bytes(value["parts"])} if "parts" in value else {}
+            sent[_camel(key)] = value | parts
+        elif value is not None:
+            sent[_camel(key)] = _gemini_bytes(value) if key == "inline_data" else value
+    return sent
+
+
+def _gemini_content(content: Mapping[str, Any]) -> dict[str, Any]:
+    return _without(content, "parts") | {
+        "parts": [_gemini_part(part) for part in _objects(content.get("parts"))]
+    }
+
+
+def _gemini_contents(body: dict[str, Any]) -> dict[str, Any]:
+    """Parts are renamed and their bytes re-encoded; everything else in `contents` stays."""
+    return body | {"contents": [_gemini_content(content) for content in body["contents"]]}
+
+
+def _gemini_system(body: dict[str, Any]) -> dict[str, Any]:
+    """`system_instruction` becomes a Content, with role user if it was text or parts (`t_content`)."""
+    system = _object(body.get("config")).get("system_instruction")
+    if system is None:
+        return body
+    if isinstance(system, dict):
+        return body | {"systemInstruction": _gemini_content(_object(cast(object, system)))}
+    parts = [{"text": system}] if isinstance(system, str) else system
+    return body | {"systemInstruction": _gemini_content({"role": "user", "parts": parts})}
+
+
+def _gemini_tools(body: dict[str, Any]) -> dict[str, Any]:
+    """All declarations are gathered in one last tool (`t_tools`); their keys stay snake_case."""
+    tools = _objects(_object(body.get("config")).get("tools"))
+    declared = [one for tool in tools for one in _objects(tool.get("function_declarations"))]
+    others = [_camel_keys(tool) for tool in tools if "function_declarations" not in tool]
+    sent = others + ([{"functionDeclarations": declared}] if declared else [])
+    return body | ({"tools": sent} if sent else {})
+
+
+def _gemini_tool_config(body: dict[str, Any]) -> dict[str, Any]:
+    """`tool_config` moves out of `config`, camelCase throughout (`models._ToolConfig_to_mldev`)."""
+    tool_config = _object(body.get("config")).get("tool_config")
+    if tool_config is None:
+        return body
+    inner = {key: _camel_keys(_object(value)) for key, value in _object(tool_config).items()}
+    return body | {"toolConfig": _camel_keys(inner)}
+
+
+_GEMINI_BESIDE: Final = ("safety_settings", "labels", "cached_content", "service_tier", "store")
+_GEMINI_CLIENT_ONLY: Final = ("automatic_function_calling", "automatic_continuation", "http_options")
+
+
+def _gemini_config(body: dict[str, Any]) -> dict[str, Any]:
+    """What is left of `config` is `generationConfig`, even when empty; client options are not sent."""
+    config = _object(body.get("config"))
+    beside = {_camel(key): config[key] for key in _GEMINI_BESIDE if key in config}
+    own = _without(
+        config, "system_instruction", "tools", "tool_config", *_GEMINI_BESIDE, *_GEMINI_CLIENT_ONLY
+    )
+    sent = {"generationConfig": _camel_keys(own)} if config else {}
+    return _without(body, "config") | beside | sent
+
+
+_OLLAMA_MESSAGE: Final = ("role", "content", "thinking", "images", "tool_name", "tool_calls")
+_OLLAMA_PARAMETERS: Final = ("type", "$defs", "items", "required", "properties")
+_OLLAMA_PROPERTY: Final = ("type", "items", "description", "enum")
+
+
+def _only(mapping: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    return {key: mapping[key] for key in keys if mapping.get(key) is not None}
+
+
+def _ollama_messages(body: dict[str, Any]) -> dict[str, Any]:
+    """A message's falsy values and unknown keys vanish, `tool_call_id` too (`_client._copy_messages`)."""
+    sent = [
+        {key: value for key, value in _only(one, _OLLAMA_MESSAGE).items() if value}
+        for one in body["messages"]
+    ]
+    return body | {"messages": sent}
+
+
+def _ollama_calls(body: dict[str, Any]) -> dict[str, Any]:
+    """Of a tool call only name and arguments stay: `id`, `type` and `index` vanish (`Message.ToolCall`)."""
+    sent: list[dict[str, Any]] = []
+    for message in body["messages"]:
+        calls = [
+            {"function": _only(call["function"], ("name", "arguments"))}
+            for call in _objects(message.get("tool_calls"))
+        ]
+        sent.append(message | ({"tool_calls": calls} if calls else {}))
+    return body | {"messages": sent}
+
+
+def _ollama_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
+    function = _only(_object(tool.get("function")), ("name", "description", "parameters"))
+    if "parameters" in function:
+        parameters = {"type": "object"} | _only(function["parameters"], _OLLAMA_PARAMETERS)
+        if "properties" in parameters:
+            properties = _object(parameters["properties"]).items()
+            parameters["properties"] = {
+                name: _only(_object(one), _OLLAMA_PROPERTY) for name, one in properties
+            }
+        function["parameters"] = parameters
+    return {"type": tool.get("type", "function"), "function": function}
+
+
+def _ollama_tools(body: dict[str, Any]) -> dict[str, Any]:
+    """`tools` is always sent; most of a nested schema is lost (`Tool.Function.Parameters`)."""
+    return body | {"tools": [_ollama_tool(tool) for tool in _objects(body.get("tools"))]}
+
+
+def _dashscope_split(body: dict[str, Any]) -> dict[str, Any]:
+    """Messages go under `input`, all other arguments under `parameters` (`api_request_data`)."""
+    return {"input": {"messages": body["messages"]}, "parameters": _without(body, "messages")}
+
+
+WIRE_TABLE: Final[dict[str, tuple[Rewrite, ...]]] = {
+    "openai": (_merge_extra_body,),
+    "openai-responses": (_merge_extra_body,),
+    "anthropic": (_merge_extra_body,),
+    "gemini": (_gemini_contents, _gemini_system, _gemini_tools, _gemini_tool_config, _gemini_config),
+    "ollama": (_ollama_messages, _ollama_calls, _ollama_tools),
+    "dashscope": (_dashscope_split,),
+    "dashscope-compatible": (_merge_extra_body,),
+    "deepseek": (_merge_extra_body,),
+    "vllm": (_merge_extra_body,),
+}
+"""What each SDK rewrites or loses between the call and the wire, in the order it is applied here."""
+
+
+def expected_body(provider: str, request: Mapping[str, object]) -> dict[str, Any]:
+    """The body that must reach the wire for `request`, without `model`, `max_tokens` and `stream`."""
+    body = copy.deepcopy(dict(request))
+    for rewrite in WIRE_TABLE[provider]:
+        body = rewrite(body)
+    return body

@@ -1,0 +1,1324 @@
+"""The rules of each wire that no type knows: order, pairing, ids, names, blank text, media.
+
+Written from the providers' documents and error texts alone, so that it can judge agentkit. A rule is a small
+function from a request to problems; `RULES` says which provider has it, and why. Shape comes first: ask
+`walker.check_request` before, for a rule may take the shape for granted.
+"""
+
+import base64
+import binascii
+import itertools
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, cast
+
+__all__ = ["RULES", "Rule", "check_order"]
+
+JSON: TypeAlias = Mapping[str, Any]
+Problems: TypeAlias = Iterator[str]
+Placed: TypeAlias = tuple[str, dict[str, Any]]
+"""A JSON object with its path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of a wire: what it says (the function's docstring) and where that is written."""
+
+    check: Callable[[JSON], Problems]
+    source: str
+
+
+# --- reading ----------------------------------------------------------------------------------------
+
+
+def _objects(value: object, path: str) -> list[Placed]:
+    """The objects of a list with their paths; nothing when it is no list."""
+    items = cast(list[object], value) if isinstance(value, list) else []
+    placed = [(f"{path}[{index}]", cast(dict[str, Any], item)) for index, item in enumerate(items)]
+    return [one for one in placed if isinstance(cast(object, one[1]), dict)]
+
+
+def _at(value: object, *keys: str) -> Any:
+    """What stands under `keys`, one inside the other; None where one is missing."""
+    for key in keys:
+        value = cast(dict[str, object], value).get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _messages(request: JSON) -> list[Placed]:
+    return _objects(request.get("messages"), "messages")
+
+
+def _parts(placed: Placed) -> list[Placed]:
+    path, message = placed
+    return _objects(message.get("content"), f"{path}.content")
+
+
+def _all_parts(request: JSON) -> Iterator[tuple[dict[str, Any], Placed]]:
+    """Every content part of `messages` with its message."""
+    for placed in _messages(request):
+        for part in _parts(placed):
+            yield placed[1], part
+
+
+def _chat_calls(placed: Placed) -> list[Placed]:
+    return _objects(placed[1].get("tool_calls"), f"{placed[0]}.tool_calls")
+
+
+def _function(call: JSON) -> dict[str, Any]:
+    """The inside of a Chat Completions call or tool: `function`, or `custom`."""
+    return call.get("function") or call.get("custom") or {}
+
+
+def _walk(value: object, path: str) -> Iterator[Placed]:
+    """Every object inside a value, outermost first."""
+    if isinstance(value, dict):
+        mapping = cast(dict[str, Any], value)
+        yield path, mapping
+        for key, item in mapping.items():
+            yield from _walk(item, f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        for index, item in enumerate(cast(list[object], value)):
+            yield from _walk(item, f"{path}[{index}]")
+
+
+def _is_base64(text: object) -> bool:
+    try:
+        base64.b64decode(cast(str, text), validate=True)
+    except (binascii.Error, ValueError, TypeError):
+        return False
+    return bool(text)
+
+
+def _data_url(url: str) -> tuple[str, bool] | None:
+    """The media type of a data URL and whether its base64 is whole; None for another URL."""
+    found = re.fullmatch(r"data:([^;,]*)(?:;[^;,]+)*;base64,(.*)", url, re.DOTALL)
+    return (found[1], _is_base64(found[2])) if found else None
+
+
+def _url_problem(
+    url: object, media_types: Iterable[str], schemes: tuple[str, ...] = ("http://", "https://")
+) -> str:
+    """What is wrong with a media URL; empty when nothing is."""
+    text = url if isinstance(url, str) else ""
+    if text.startswith(schemes):
+        return ""
+    data = _data_url(text)
+    if data is None:
+        return f"{text[:40]!r} is neither a data URL nor one of {', '.join(schemes)}"
+    if not data[1]:
+        return "the data URL holds no valid base64"
+    return "" if data[0] in media_types else f"media type {data[0]!r} is not taken"
+
+
+# --- lists, names and ids ---------------------------------------------------------------------------
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_SPEAKER: Final = re.compile(r"[^\s<|\\/>]{1,64}")
+_GEMINI_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,62}")
+_CALL_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
+_LISTS: Final = (
+    "messages",
+    "contents",
+    "input",
+    "tools",
+    "tool_calls",
+    "content",
+    "parts",
+    "function_declarations",
+)
+
+
+def some_message(request: JSON) -> Problems:
+    """A conversation is never empty."""
+    if not any(request.get(key) for key in ("messages", "contents", "input")):
+        yield "request: no message"
+
+
+def no_empty_list(request: JSON) -> Problems:
+    """Lists are left out, never empty. Schemas and arguments are the user's own and not looked into."""
+    for path, one in _conversation_objects(request):
+        for key in _LISTS if one.get("type") != "reasoning" else ():
+            if one.get(key) == []:
+                yield f"{path or 'request'}: {key!r} is an empty list"
+
+
+_OPAQUE: Final = (
+    "parameters",
+    "input_schema",
+    "parameters_json_schema",
+    "args",
+    "response",
+    "arguments",
+    "schema",
+)
+"""Keys under which the user's own JSON stands."""
+
+
+def _conversation_objects(value: object, path: str = "") -> Iterator[Placed]:
+    """Every object of a request, without the user's own JSON."""
+    if isinstance(value, dict):
+        mapping = cast(dict[str, Any], value)
+        yield path, mapping
+        for key, item in mapping.items():
+            if key not in _OPAQUE and not (key == "input" and "name" in mapping):
+                yield from _conversation_objects(item, f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        for index, item in enumerate(cast(list[object], value)):
+            yield from _conversation_objects(item, f"{path}[{index}]")
+
+
+def _declared_tools(request: JSON) -> list[tuple[str, str]]:
+    """Path and name of every function that a request declares, on any wire."""
+    config = cast(JSON, request.get("config") or {})
+    declared = [
+        one
+        for path, tool in _objects(config.get("tools"), "config.tools")
+        for one in _objects(tool.get("function_declarations"), f"{path}.function_declarations")
+    ]
+    declared += [(path, _function(tool) or tool) for path, tool in _objects(request.get("tools"), "tools")]
+    return [(path, str(tool["name"])) for path, tool in declared if "name" in tool]
+
+
+def tool_names(request: JSON) -> Problems:
+    """A tool's name matches `[a-zA-Z0-9_-]{1,64}`."""
+    for path, name in _declared_tools(request):
+        if not _NAME.fullmatch(name):
+            yield f"{path}: tool name {name!r}"
+
+
+def unique_tools(request: JSON) -> Problems:
+    """A tool's name occurs once."""
+    seen: set[str] = set()
+    for path, name in _declared_tools(request):
+        if name in seen:
+            yield f"{path}: tool {name!r} is declared twice"
+        seen.add(name)
+
+
+def at_most_128_tools(request: JSON) -> Problems:
+    """A request declares at most 128 tools."""
+    if len(_declared_tools(request)) > 128:
+        yield "tools: more than 128"
+
+
+def search_is_reserved(request: JSON) -> Problems:
+    """No tool is called `search`: 'Tool names are not allowed to be [search]'."""
+    for path, name in _declared_tools(request):
+        if name == "search":
+            yield f"{path}: the tool name 'search' is reserved"
+
+
+def tool_choice_has_tools(request: JSON) -> Problems:
+    """`tool_choice` and `parallel_tool_calls` come with `tools`, and a chosen tool is a declared one."""
+    for key in ("tool_choice", "parallel_tool_calls"):
+        if request.get(key) is not None and not request.get("tools"):
+            yield f"{key}: no tools in the request"
+    choice = request.get("tool_choice")
+    chosen = _at(choice, "function", "name") or _at(choice, "custom", "name") or _at(choice, "name")
+    if chosen and chosen not in {name for _, name in _declared_tools(request)}:
+        yield f"tool_choice: {chosen!r} is not among the tools"
+
+
+def speaker_names(request: JSON) -> Problems:
+    r"""A message's `name` matches `^[^\s<|\\/>]+$` and has at most 64 characters."""
+    for path, message in _messages(request):
+        name = message.get("name")
+        if name is not None and not _SPEAKER.fullmatch(name):
+            yield f"{path}.name: {name!r}"
+
+
+# --- Chat Completions and its family ----------------------------------------------------------------
+
+
+def _roles(*known: str) -> Callable[[JSON], Problems]:
+    def roles(request: JSON) -> Problems:
+        """Only roles that the wire knows."""
+        for path, message in _messages(request):
+            if message.get("role") not in known:
+                yield f"{path}.role: {message.get('role')!r}, known are {', '.join(known)}"
+
+    return roles
+
+
+def chat_pairing(request: JSON) -> Problems:
+    """A turn's calls are answered once each by the tool messages right after it, in any order."""
+    open_ids: list[str] = []
+    caller = ""
+    for placed in [*_messages(request), ("end", {"role": "end"})]:
+        path, message = placed
+        if message.get("role") == "tool":
+            call_id = message.get("tool_call_id")
+            if call_id in open_ids:
+                open_ids.remove(call_id)
+            else:
+                yield f"{path}: answers no open call {call_id!r}"
+            continue
+        if open_ids:
+            yield f"{caller}: calls without a result right after: {', '.join(open_ids)}"
+        caller, open_ids = path, [str(call.get("id")) for _, call in _chat_calls(placed)]
+        if len(set(open_ids)) < len(open_ids):
+            yield f"{path}: a call id occurs twice"
+
+
+def chat_calls_only_by_assistant(request: JSON) -> Problems:
+    """Calls are made by the assistant."""
+    for placed in _messages(request):
+        if placed[1].get("role") != "assistant" and _chat_calls(placed):
+            yield f"{placed[0]}: tool_calls of role {placed[1].get('role')!r}"
+
+
+def _call_ids(limit: int) -> Callable[[JSON], Problems]:
+    def call_ids(request: JSON) -> Problems:
+        """A call's id is not empty; 'string too long. Expected a string with maximum length 40'."""
+        for path, call in (call for placed in _messages(request) for call in _chat_calls(placed)):
+            if not 1 <= len(str(call.get("id", ""))) <= limit:
+                yield f"{path}.id: {len(str(call.get('id', '')))} characters, 1 to {limit} are taken"
+
+    return call_ids
+
+
+def chat_call_names(request: JSON) -> Problems:
+    """A call in history has a valid function name too: one foreign name breaks every later request."""
+    for path, call in (call for placed in _messages(request) for call in _chat_calls(placed)):
+        if not _NAME.fullmatch(str(_function(call).get("name", ""))):
+            yield f"{path}.function.name: {_function(call).get('name')!r}"
+
+
+def chat_arguments(request: JSON) -> Problems:
+    """A call without arguments says `{}`, not the empty text."""
+    for path, call in (call for placed in _messages(request) for call in _chat_calls(placed)):
+        if call.get("function", {}).get("arguments") == "":
+            yield f"{path}.function.arguments: empty text, '{{}}' is wanted"
+
+
+def chat_media_only_in_user(request: JSON) -> Problems:
+    """Media stand in user messages: 'Image URLs are only allowed for messages with role 'user''."""
+    for message, (path, part) in _all_parts(request):
+        if message.get("role") != "user" and part.get("type") not in ("text", "refusal"):
+            yield f"{path}: {part.get('type')} in a message of role {message.get('role')!r}"
+
+
+def no_empty_text_part(request: JSON) -> Problems:
+    """A text part is not empty."""
+    for _, (path, part) in _all_parts(request):
+        if part.get("text") == "":
+            yield f"{path}: empty text"
+
+
+def assistant_says_something(request: JSON) -> Problems:
+    """An assistant message has content or calls."""
+    for path, message in _messages(request):
+        told = any(
+            message.get(key) for key in ("content", "tool_calls", "refusal", "audio", "thinking", "prefix")
+        )
+        if message.get("role") == "assistant" and not told:
+            yield f"{path}: neither content nor calls"
+
+
+def content_length(request: JSON) -> Problems:
+    """One content text has at most 1,048,576 characters (`string_above_max_length`)."""
+    for path, message in _messages(request):
+        content = message.get("content")
+        if isinstance(content, str) and len(content) > 1_048_576:
+            yield f"{path}.content: more than 1,048,576 characters"
+
+
+def json_object_says_json(request: JSON) -> Problems:
+    """With `json_object` the word json stands in the messages."""
+    if "json_object" not in (_at(request, "response_format", "type"), _at(request, "text", "format", "type")):
+        return
+    said = json.dumps(request.get("messages") or request.get("input"), ensure_ascii=False)
+    if "json" not in said.lower():
+        yield "response_format: json_object without the word json in the messages"
+
+
+_STRICT: Final = "a strict schema closes every object (additionalProperties false)"
+
+
+def _strict_schemas(request: JSON) -> Iterator[Placed]:
+    """Every schema that a request asks to be followed strictly."""
+    for path, one in _walk(
+        {key: request[key] for key in ("tools", "response_format", "text") if key in request}, ""
+    ):
+        schema = one.get("parameters") or one.get("schema") or one.get("input_schema")
+        if one.get("strict") is True and isinstance(schema, dict):
+            yield path, cast(dict[str, Any], schema)
+
+
+def strict_schemas(request: JSON) -> Problems:
+    """A strict schema closes every object and requires its every property."""
+    for path, schema in _strict_schemas(request):
+        for place, one in _walk(schema, f"{path}.schema"):
+            properties = one.get("properties")
+            if one.get("type") != "object" or not isinstance(properties, dict):
+                continue
+            if one.get("additionalProperties") is not False:
+                yield f"{place}: {_STRICT}"
+            listed = one.get("required")
+            required = cast(list[object], listed) if isinstance(listed, list) else []
+            if any(name not in required for name in cast(dict[str, object], properties)):
+                yield f"{place}: a strict schema requires every property"
+
+
+_OPENAI_IMAGES: Final = ("image/png", "image/jpeg", "image/webp", "image/gif")
+
+
+def _image_urls(
+    media_types: tuple[str, ...], schemes: tuple[str, ...] = ("http://", "https://")
+) -> Callable[[JSON], Problems]:
+    def image_urls(request: JSON) -> Problems:
+        """An image is an http(s) URL or a data URL of a media type that the wire takes."""
+        for _, (path, part) in _all_parts(request):
+            if part.get("type") == "image_url":
+                problem = _url_problem(part["image_url"].get("url"), media_types, schemes)
+                if problem:
+                    yield f"{path}.image_url.url: {problem}"
+
+    return image_urls
+
+
+def openai_audio(request: JSON) -> Problems:
+    """`input_audio.data` is raw base64 without a `data:` prefix."""
+    for _, (path, part) in _all_parts(request):
+        if part.get("type") == "input_audio" and not _is_base64(part["input_audio"].get("data")):
+            yield f"{path}.input_audio.data: no raw base64"
+
+
+def openai_files(request: JSON) -> Problems:
+    """A file is a PDF: a data URL with a filename, or an uploaded file's id."""
+    for _, (path, part) in _all_parts(request):
+        file = part.get("file", {})
+        if part.get("type") != "file" or "file_id" in file:
+            continue
+        problem = _url_problem(file.get("file_data"), ("application/pdf",), ("data:application/pdf;base64,",))
+        if problem or not file.get("filename"):
+            yield f"{path}.file: {problem or 'no filename'}"
+
+
+def _only_part_types(*known: str) -> Callable[[JSON], Problems]:
+    def part_types(request: JSON) -> Problems:
+        """Only part types that the server knows: "Unsupported chat content part type: 'file'"."""
+        for _, (path, part) in _all_parts(request):
+            if part.get("type") not in known:
+                yield f"{path}: part type {part.get('type')!r}"
+
+    return part_types
+
+
+def only_function_tools(request: JSON) -> Problems:
+    """Tools and calls are functions: "unknown variant 'custom', expected 'function'"."""
+    calls = [call for placed in _messages(request) for call in _chat_calls(placed)]
+    for path, one in [*_objects(request.get("tools"), "tools"), *calls]:
+        if one.get("type", "function") != "function":
+            yield f"{path}: type {one.get('type')!r}"
+
+
+# --- DeepSeek ---------------------------------------------------------------------------------------
+
+
+def _thinks(request: JSON) -> bool:
+    return bool(_at(request, "extra_body", "thinking", "type") != "disabled")
+
+
+def _in_play(request: JSON) -> bool:
+    return bool(request.get("tools")) or any(_chat_calls(placed) for placed in _messages(request))
+
+
+def deepseek_reasoning(request: JSON) -> Problems:
+    """With tools in play every assistant message carries `reasoning_content`, if only ""."""
+    if not (_thinks(request) and _in_play(request)):
+        return
+    for path, message in _messages(request):
+        if message.get("role") == "assistant" and not isinstance(message.get("reasoning_content"), str):
+            yield f"{path}: no reasoning_content, though tools are in play"
+
+
+def deepseek_strings(request: JSON) -> Problems:
+    """Content is text in every role; only a user message with media is a list."""
+    for placed in _messages(request):
+        types = {part.get("type") for _, part in _parts(placed)}
+        if isinstance(placed[1].get("content"), list) and types <= {"text", "refusal"}:
+            yield f"{placed[0]}.content: a list without media, text is wanted"
+
+
+def deepseek_tool_choice(request: JSON) -> Problems:
+    """Thinking mode takes `none` and `auto` alone."""
+    if _thinks(request) and request.get("tool_choice") not in (None, "none", "auto"):
+        yield f"tool_choice: {request['tool_choice']!r} in thinking mode"
+
+
+def deepseek_format(request: JSON) -> Problems:
+    """There is no `json_schema`."""
+    if _at(request, "response_format", "type") == "json_schema":
+        yield "response_format: json_schema is not known"
+
+
+def deepseek_prefix(request: JSON) -> Problems:
+    """`prefix` stands on the last message alone."""
+    for path, message in _messages(request)[:-1]:
+        if message.get("prefix"):
+            yield f"{path}: prefix before the last message"
+
+
+# --- vLLM -------------------------------------------------------------------------------------------
+
+
+def one_leading_system(request: JSON) -> Problems:
+    """One system message, first: templates raise on a second or a later one."""
+    for path, message in _messages(request)[1:]:
+        if message.get("role") in ("system", "developer"):
+            yield f"{path}: a system message after the first message"
+
+
+def vllm_media_urls(request: JSON) -> Problems:
+    """Audio and video are http(s), file or data URLs."""
+    for _, (path, part) in _all_parts(request):
+        kind = str(part.get("type"))
+        if kind in ("audio_url", "video_url"):
+            url = str(part[kind].get("url"))
+            if not url.startswith(("http://", "https://", "file://", f"data:{kind[:5]}/")):
+                yield f"{path}.{kind}.url: {url[:40]!r}"
+
+
+# --- DashScope, both modes --------------------------------------------------------------------------
+
+_DASHSCOPE_IMAGES: Final = (
+    *("image/bmp", "image/icns", "image/x-icon", "image/vnd.microsoft.icon", "image/jpeg", "image/jp2"),
+    *("image/png", "image/sgi", "image/tiff", "image/webp", "image/heic"),
+)
+_DASHSCOPE_SCHEMES: Final = ("http://", "https://", "oss://")
+
+
+def some_user(request: JSON) -> Problems:
+    """'The input messages do not contain elements with the role of user'."""
+    if not any(message.get("role") == "user" for _, message in _messages(request)):
+        yield "messages: no message of role user"
+
+
+def four_cache_markers(request: JSON) -> Problems:
+    """At most four `cache_control` markers, those of tools and system included."""
+    marked = [path for path, one in _conversation_objects(request) if one.get("cache_control")]
+    if len(marked) > 4:
+        yield f"{marked[4]}: cache_control number 5 of {len(marked)}, 4 are taken"
+
+
+def dashscope_compatible_audio(request: JSON) -> Problems:
+    """`input_audio.data` is a URL or `data:;base64,…`, not raw base64 as at OpenAI."""
+    for _, (path, part) in _all_parts(request):
+        if part.get("type") == "input_audio":
+            data = str(part["input_audio"].get("data"))
+            whole = _data_url(data)
+            if not data.startswith(("http://", "https://")) and not (whole and whole[1]):
+                yield f"{path}.input_audio.data: neither a URL nor a data URL"
+
+
+def dashscope_frames(request: JSON) -> Problems:
+    """A video given as frames has 4 to 512 of them."""
+    for _, (path, part) in _all_parts(request):
+        frames = part.get("video")
+        if isinstance(frames, list) and not 4 <= len(cast(list[object], frames)) <= 512:
+            yield f"{path}.video: {len(cast(list[object], frames))} frames, 4 to 512 are taken"
+
+
+def dashscope_video_urls(request: JSON) -> Problems:
+    """A video is an http(s) or oss URL, or a data URL."""
+    for _, (path, part) in _all_parts(request):
+        url = part.get("video_url", {}).get("url") if part.get("type") == "video_url" else None
+        if url is not None and not url.startswith((*_DASHSCOPE_SCHEMES, "data:video/")):
+            yield f"{path}.video_url.url: {url[:40]!r}"
+
+
+def _media_urls(part: JSON) -> Iterator[tuple[str, str]]:
+    for kind in ("image", "audio", "video"):
+        value = part.get(kind)
+        for url in cast(list[object], value) if isinstance(value, list) else [value]:
+            if isinstance(url, str):
+                yield kind, url
+
+
+def dashscope_media(request: JSON) -> Problems:
+    """Media are URLs or data URLs; a path would be uploaded by the SDK."""
+    for _, (path, part) in _all_parts(request):
+        for kind, url in _media_urls(part):
+            data = _data_url(url)
+            taken = _DASHSCOPE_IMAGES if kind == "image" else (data[0],) if data else ()
+            problem = _url_problem(url, taken, _DASHSCOPE_SCHEMES)
+            if problem:
+                yield f"{path}.{kind}: {problem}"
+
+
+def dashscope_no_file_as_text(request: JSON) -> Problems:
+    """A user text that names a local file is uploaded by the SDK; one that begins with `file://` raises."""
+    for message, (path, part) in _all_parts(request):
+        text = part.get("text") if message.get("role") == "user" else None
+        if isinstance(text, str) and (text.startswith("file://") or os.path.isfile(os.path.expanduser(text))):
+            yield f"{path}.text: {text[:40]!r} names a local file"
+
+
+def dashscope_one_path(request: JSON) -> Problems:
+    """Either every content is text, or every user's and system's content is a list of parts."""
+    contents = [m.get("content") for _, m in _messages(request) if m.get("role") in ("user", "system")]
+    kinds = {isinstance(content, str) for content in contents}
+    if len(kinds) > 1:
+        yield "messages: content is text in one message and a list in another"
+
+
+def dashscope_result_format(request: JSON) -> Problems:
+    """With tools `result_format` is `message`."""
+    if request.get("tools") and request.get("result_format", "message") != "message":
+        yield "result_format: 'message' is wanted with tools"
+
+
+def dashscope_tools_again(request: JSON) -> Problems:
+    """Tools are sent again with the results."""
+    if any(_chat_calls(placed) for placed in _messages(request)) and not request.get("tools"):
+        yield "tools: missing, though the messages hold calls"
+
+
+# --- OpenAI Responses -------------------------------------------------------------------------------
+
+_CALLS: Final = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
+_ITEM_IDS: Final = {"function_call": "fc", "reasoning": "rs", "message": "msg", "custom_tool_call": "ctc"}
+
+
+def _items(request: JSON) -> list[Placed]:
+    return _objects(request.get("input"), "input")
+
+
+def _item_type(item: JSON) -> str:
+    return str(item.get("type") or "message")
+
+
+def responses_pairing(request: JSON) -> Problems:
+    """'No tool output found for function call', 'No tool call found for function call output'.
+
+    Each call has one output after it, and no message stands between.
+    """
+    open_calls: dict[str, str] = {}
+    for path, item in _items(request):
+        kind, call_id = _item_type(item), str(item.get("call_id"))
+        if kind in _CALLS:
+            if call_id in open_calls:
+                yield f"{path}: call_id {call_id!r} is open already"
+            open_calls[call_id] = _CALLS[kind]
+        elif kind in _CALLS.values():
+            if open_calls.pop(call_id, None) != kind:
+                yield f"{path}: answers no open call {call_id!r}"
+        elif kind == "message" and open_calls:
+            yield f"{path}: a message while calls are open: {', '.join(open_calls)}"
+    if open_calls:
+        yield f"input: calls without an output: {', '.join(open_calls)}"
+
+
+def responses_call_ids(request: JSON) -> Problems:
+    """A `call_id` has 1 to 64 characters; an item's `id` begins with its kind's prefix."""
+    for path, item in _items(request):
+        if "call_id" in item and not 1 <= len(str(item["call_id"])) <= 64:
+            yield f"{path}.call_id: {len(str(item['call_id']))} characters, 1 to 64 are taken"
+        prefix, item_id = _ITEM_IDS.get(_item_type(item), ""), item.get("id")
+        if item_id is not None and not (str(item_id).startswith(prefix) and len(str(item_id)) <= 64):
+            yield f"{path}.id: {item_id!r}, an id that begins with {prefix!r} is wanted"
+
+
+def responses_call_names(request: JSON) -> Problems:
+    """A call in history has a valid name, and arguments that are not empty text."""
+    for path, item in _items(request):
+        if _item_type(item) in _CALLS and not _NAME.fullmatch(str(item.get("name", ""))):
+            yield f"{path}.name: {item.get('name')!r}"
+        if item.get("type") == "function_call" and item.get("arguments") == "":
+            yield f"{path}.arguments: empty text, '{{}}' is wanted"
+
+
+def _goes_with_reasoning(item: JSON) -> bool:
+    kind = _item_type(item)
+    if kind == "message":
+        return item.get("role") == "assistant"
+    return kind == "reasoning" or kind.endswith("_call")
+
+
+def responses_reasoning(request: JSON) -> Problems:
+    """'Item 'rs_…' of type 'reasoning' was provided without its required following item.'"""
+    items = _items(request)
+    for (path, item), (_, following) in zip(items, [*items[1:], ("", {"role": "end"})], strict=False):
+        if item.get("type") == "reasoning" and not _goes_with_reasoning(following):
+            yield f"{path}: reasoning without its following item"
+
+
+def responses_stateless_reasoning(request: JSON) -> Problems:
+    """With `store` false, reasoning goes back with its `encrypted_content`: ids are not kept."""
+    if request.get("store") is not False:
+        return
+    for path, item in _items(request):
+        if item.get("type") == "reasoning" and not item.get("encrypted_content"):
+            yield f"{path}: reasoning without encrypted_content"
+
+
+def responses_part_sides(request: JSON) -> Problems:
+    """An assistant speaks `output_text` and `refusal`, the others `input_*`; system text alone."""
+    for path, item in _items(request):
+        for place, part in (
+            _objects(item.get("content"), f"{path}.content") if _item_type(item) == "message" else []
+        ):
+            kind, role = str(part.get("type")), item.get("role")
+            outward = kind in ("output_text", "refusal")
+            if outward != (role == "assistant") or (role == "system" and kind != "input_text"):
+                yield f"{place}: {kind} in a message of role {role!r}"
+
+
+def _responses_parts(request: JSON) -> Iterator[Placed]:
+    for path, item in _items(request):
+        for key in ("content", "output"):
+            yield from _objects(item.get(key), f"{path}.{key}")
+
+
+def responses_no_empty_part(request: JSON) -> Problems:
+    """A text part is not empty, nor is a message's content or a list of outputs."""
+    for path, part in _responses_parts(request):
+        if part.get("text") == "":
+            yield f"{path}: empty text"
+    for path, item in _items(request):
+        if item.get("output") == [] or (_item_type(item) == "message" and item.get("content") == ""):
+            yield f"{path}: nothing in it"
+
+
+def responses_media(request: JSON) -> Problems:
+    """`image_url` is a URL or data URL in plain text; a file is one of id, URL, or data URL with a name."""
+    for path, part in _responses_parts(request):
+        if part.get("type") == "input_image" and not part.get("file_id"):
+            problem = _url_problem(part.get("image_url"), _OPENAI_IMAGES)
+            if problem:
+                yield f"{path}.image_url: {problem}"
+        if part.get("type") == "input_file":
+            yield from _responses_file(path, part)
+
+
+def _responses_file(path: str, part: JSON) -> Problems:
+    ways = [key for key in ("file_data", "file_id", "file_url") if part.get(key)]
+    if len(ways) != 1:
+        yield f"{path}: one of file_data, file_id and file_url is wanted, found {ways}"
+    elif ways == ["file_data"]:
+        whole = _data_url(str(part["file_data"]))
+        if not (whole and whole[1] and part.get("filename")):
+            yield f"{path}.file_data: a data URL and a filename are wanted"
+
+
+# --- Anthropic --------------------------------------------------------------------------------------
+
+_ANTHROPIC_IMAGES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
+_ASSISTANT_ONLY: Final = ("thinking", "redacted_thinking", "tool_use", "server_tool_use")
+_USER_ONLY: Final = ("tool_result", "image", "document", "search_result", "container_upload")
+
+
+def anthropic_first_user(request: JSON) -> Problems:
+    """'messages: first message must use the "user" role'."""
+    for path, message in _messages(request)[:1]:
+        if message.get("role") != "user":
+            yield f"{path}: the first message has role {message.get('role')!r}"
+
+
+def anthropic_ends_with_user(request: JSON) -> Problems:
+    """'The conversation must end with a user message.' (or a system message after it)."""
+    for path, message in _messages(request)[-1:]:
+        if message.get("role") == "assistant":
+            yield f"{path}: the last message has role 'assistant'"
+
+
+def anthropic_alternation(request: JSON) -> Problems:
+    """Roles alternate; a system message follows a user's and precedes an assistant's, or ends the list."""
+    known = {"user": {"assistant", "system"}, "assistant": {"user"}, "system": {"assistant", "system"}}
+    messages = _messages(request)
+    for (_, before), (path, message) in itertools.pairwise(messages):
+        if message.get("role") not in known.get(str(before.get("role")), set()):
+            yield f"{path}: role {message.get('role')!r} after {before.get('role')!r}"
+
+
+def _is_blank(value: object) -> bool:
+    return isinstance(value, str) and not value.strip()
+
+
+def anthropic_blank_text(request: JSON) -> Problems:
+    """'text content blocks must contain non-whitespace text'; so must `system`, content and results."""
+    if _is_blank(request.get("system")) or request.get("system") == []:
+        yield "system: blank"
+    for path, one in _conversation_objects(request):
+        if one.get("type") == "text" and _is_blank(one.get("text")):
+            yield f"{path}: blank text"
+        if _is_blank(one.get("content")):
+            yield f"{path}.content: blank"
+
+
+def _blocks(placed: Placed, *types: str) -> list[Placed]:
+    return [(path, part) for path, part in _parts(placed) if part.get("type") in types]
+
+
+def anthropic_pairing(request: JSON) -> Problems:
+    """Every `tool_use` is answered once in the very next user message, and no result is an orphan."""
+    waiting: list[str] = []
+    caller = ""
+    for placed in [*_messages(request), ("end", {"role": "end"})]:
+        for path, block in _blocks(placed, "tool_result"):
+            if block.get("tool_use_id") in waiting:
+                waiting.remove(block["tool_use_id"])
+            else:
+                yield f"{path}: unexpected tool_use_id {block.get('tool_use_id')!r}"
+        if waiting:
+            yield f"{caller}: tool_use without tool_result immediately after: {', '.join(waiting)}"
+        caller, waiting = placed[0], [str(block.get("id")) for _, block in _blocks(placed, "tool_use")]
+        if len(set(waiting)) < len(waiting):
+            yield f"{caller}: `tool_use` ids must be unique"
+
+
+def anthropic_results_first(request: JSON) -> Problems:
+    """In a user message all `tool_result` blocks come first."""
+    for placed in _messages(request):
+        others = False
+        for path, block in _parts(placed):
+            if block.get("type") == "tool_result" and others:
+                yield f"{path}: a tool_result after another block"
+            others = others or block.get("type") != "tool_result"
+
+
+def anthropic_ids(request: JSON) -> Problems:
+    """'tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$''."""
+    for placed in _messages(request):
+        for path, block in _blocks(placed, "tool_use", "tool_result"):
+            key = "id" if block["type"] == "tool_use" else "tool_use_id"
+            if not _CALL_ID.fullmatch(str(block.get(key, ""))):
+                yield f"{path}.{key}: {block.get(key)!r}"
+
+
+def anthropic_call_names(request: JSON) -> Problems:
+    """A call in history has a valid tool name."""
+    for placed in _messages(request):
+        for path, block in _blocks(placed, "tool_use"):
+            if not _NAME.fullmatch(str(block.get("name", ""))):
+                yield f"{path}.name: {block.get('name')!r}"
+
+
+def anthropic_error_is_text(request: JSON) -> Problems:
+    """'all content must be type `text` if `is_error` is true'."""
+    for placed in _messages(request):
+        for path, block in _blocks(placed, "tool_result"):
+            inner = _objects(block.get("content"), f"{path}.content")
+            if block.get("is_error") and any(one.get("type") != "text" for _, one in inner):
+                yield f"{path}: is_error with content that is not text"
+
+
+def anthropic_tools_defined(request: JSON) -> Problems:
+    """'Requests which include `tool_use` or `tool_result` blocks must define tools.'"""
+    if not request.get("tools") and any(
+        _blocks(placed, "tool_use", "tool_result") for placed in _messages(request)
+    ):
+        yield "tools: missing, though the messages hold tool blocks"
+
+
+def anthropic_block_sides(request: JSON) -> Problems:
+    """Thinking and calls are the assistant's; results, images and documents the user's."""
+    for message, (path, block) in _all_parts(request):
+        foreign = _ASSISTANT_ONLY if message.get("role") != "assistant" else _USER_ONLY
+        if block.get("type") in foreign:
+            yield f"{path}: {block.get('type')} in a message of role {message.get('role')!r}"
+
+
+def anthropic_signatures(request: JSON) -> Problems:
+    """'Invalid `signature` in `thinking` block': it is never empty."""
+    for _, (path, block) in _all_parts(request):
+        if block.get("type") == "thinking" and not block.get("signature"):
+            yield f"{path}: thinking without a signature"
+
+
+def anthropic_uncached_blocks(request: JSON) -> Problems:
+    """`cache_control` is not for thinking."""
+    for _, (path, block) in _all_parts(request):
+        if block.get("cache_control") and block.get("type") in ("thinking", "redacted_thinking"):
+            yield f"{path}: cache_control on {block['type']}"
+
+
+def anthropic_media(request: JSON) -> Problems:
+    """Sources are plain base64 of a known type, or http(s) URLs."""
+    for path, one in _conversation_objects(request.get("messages"), "messages"):
+        source = one.get("source")
+        if one.get("type") in ("image", "document") and isinstance(source, dict):
+            yield from _anthropic_source(f"{path}.source", str(one["type"]), cast(dict[str, Any], source))
+
+
+def _anthropic_source(path: str, kind: str, source: JSON) -> Problems:
+    taken = _ANTHROPIC_IMAGES if kind == "image" else ("application/pdf",)
+    if source.get("type") == "base64":
+        if source.get("media_type") not in taken:
+            yield f"{path}.media_type: {source.get('media_type')!r}"
+        if not _is_base64(source.get("data")):
+            yield f"{path}.data: no plain base64"
+    if source.get("type") == "url" and not str(source.get("url")).startswith(("http://", "https://")):
+        yield f"{path}.url: {str(source.get('url'))[:40]!r}"
+
+
+def anthropic_hundred_images(request: JSON) -> Problems:
+    """At most 100 images a request, on the models with the smaller limit."""
+    images = [
+        path
+        for path, one in _conversation_objects(request.get("messages"), "messages")
+        if one.get("type") == "image"
+    ]
+    if len(images) > 100:
+        yield f"{images[100]}: image number 101 of {len(images)}"
+
+
+def anthropic_user_citations(request: JSON) -> Problems:
+    """A user's text has no citations (version 2026-10-21)."""
+    for message, (path, block) in _all_parts(request):
+        if message.get("role") == "user" and block.get("type") == "text" and block.get("citations"):
+            yield f"{path}: citations on a user's text"
+
+
+def anthropic_closed_schemas(request: JSON) -> Problems:
+    """In `output_config.format` and strict tools every object says `additionalProperties: false`."""
+    asked = _at(request, "output_config", "format", "schema")
+    schemas: list[tuple[str, Any]] = [("output_config.format.schema", asked), *_strict_schemas(request)]
+    for path, schema in schemas:
+        for place, one in _walk(schema, path):
+            if one.get("type") == "object" and one.get("additionalProperties") is not False:
+                yield f"{place}: {_STRICT}"
+
+
+# --- Gemini -----------------------------------------------------------------------------------------
+
+_DATA_FIELDS: Final = (
+    *("text", "inline_data", "file_data", "function_call", "function_response"),
+    *("executable_code", "code_execution_result", "tool_call", "tool_response"),
+)
+_GEMINI_MEDIA: Final = re.compile(
+    r"image/(png|jpeg|webp|heic|heif)|audio/(wav|x-wav|mp3|mpeg|aiff|aac|ogg|flac)|application/pdf|text/.+"
+    r"|video/(mp4|mpeg|mov|quicktime|avi|x-msvideo|x-flv|mpg|webm|wmv|x-ms-wmv|3gpp)"
+)
+_GEMINI_RESULT_MEDIA: Final = ("image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain")
+
+
+_GEMINI_FOREIGN: Final = {
+    "user": ("function_call", "thought", "thought_signature"),
+    "model": ("function_response", "file_data"),
+}
+"""What a content of a role never holds."""
+
+
+def _contents(request: JSON) -> list[Placed]:
+    return _objects(request.get("contents"), "contents")
+
+
+def _gemini_parts(placed: Placed, *fields: str) -> list[Placed]:
+    """The parts of a content, or those that hold one of `fields`."""
+    parts = _objects(placed[1].get("parts"), f"{placed[0]}.parts")
+    return [one for one in parts if not fields or any(one[1].get(key) is not None for key in fields)]
+
+
+def gemini_roles(request: JSON) -> Problems:
+    """'Please use a valid role: user, model.'"""
+    for path, content in _contents(request):
+        if content.get("role") not in ("user", "model"):
+            yield f"{path}.role: {content.get('role')!r}"
+
+
+def gemini_has_parts(request: JSON) -> Problems:
+    """'contents.parts must not be empty'."""
+    for placed in _contents(request):
+        if not _gemini_parts(placed):
+            yield f"{placed[0]}: no parts"
+
+
+def gemini_one_datum(request: JSON) -> Problems:
+    """'required oneof field 'data' must have one initialized field', and text is not empty unless signed."""
+    for placed in _contents(request):
+        for path, part in _gemini_parts(placed):
+            held = [key for key in _DATA_FIELDS if part.get(key) is not None]
+            if len(held) != 1:
+                yield f"{path}: one kind of data is wanted, found {held}"
+            elif part.get("text") == "" and not part.get("thought_signature"):
+                yield f"{path}: empty text"
+
+
+def gemini_sides(request: JSON) -> Problems:
+    """Calls, thoughts and signatures are the model's; responses and files the user's."""
+    for placed in _contents(request):
+        for path, part in _gemini_parts(placed):
+            for key in _GEMINI_FOREIGN.get(str(placed[1].get("role")), ()):
+                if part.get(key):
+                    yield f"{path}: {key} in a content of role {placed[1].get('role')!r}"
+
+
+def gemini_first(request: JSON) -> Problems:
+    """'function call turn comes immediately after a user turn or after a function response turn'."""
+    for placed in _contents(request)[:1]:
+        if _gemini_parts(placed, "function_call"):
+            yield f"{placed[0]}: a function_call in the first content"
+
+
+def gemini_last(request: JSON) -> Problems:
+    """The last content is the user's."""
+    for path, content in _contents(request)[-1:]:
+        if content.get("role") != "user":
+            yield f"{path}: the last content has role {content.get('role')!r}"
+
+
+def gemini_pairing(request: JSON) -> Problems:
+    """The next user content answers every call of the model's turn: as many, in order, by id and name.
+
+    Consecutive model contents are one turn (recorded traffic).
+    """
+    calls: list[Placed] = []
+    for placed in [*_contents(request), ("end", {"role": "end"})]:
+        if placed[1].get("role") == "model":
+            calls += _gemini_parts(placed, "function_call")
+            continue
+        answers = _gemini_parts(placed, "function_response")
+        if len(calls) != len(answers):
+            place = placed[0] if placed[0] != "end" else calls[0][0]
+            yield f"{place}: {len(answers)} function responses for {len(calls)} function calls"
+        for (_, call), (path, answer) in zip(calls, answers, strict=False):
+            asked, given = call["function_call"], answer["function_response"]
+            if (asked.get("id"), asked.get("name")) != (given.get("id"), given.get("name")):
+                yield f"{path}: answers {given.get('name')!r}, asked was {asked.get('name')!r}"
+        calls = []
+
+
+def gemini_unmixed_responses(request: JSON) -> Problems:
+    """A content with function responses holds nothing else."""
+    for placed in _contents(request):
+        answers = _gemini_parts(placed, "function_response")
+        if answers and len(answers) != len(_gemini_parts(placed)):
+            yield f"{placed[0]}: function responses beside other parts"
+
+
+def _current_turn(request: JSON) -> list[Placed]:
+    """What follows the newest user content with ordinary parts."""
+    turn: list[Placed] = []
+    for placed in reversed(_contents(request)):
+        if placed[1].get("role") == "user" and not _gemini_parts(placed, "function_response"):
+            break
+        turn.insert(0, placed)
+    return turn
+
+
+def gemini_signatures(request: JSON) -> Problems:
+    """In the current turn the first call of each step is signed: 'missing a `thought_signature`'."""
+    first = True
+    for placed in _current_turn(request):
+        if placed[1].get("role") == "user":
+            first = True
+        for path, part in _gemini_parts(placed, "function_call"):
+            if first and not part.get("thought_signature"):
+                yield f"{path}: the first function_call of its step has no thought_signature"
+            first = False
+
+
+def gemini_names(request: JSON) -> Problems:
+    """A function's name begins with a letter or underscore and has at most 63 of `[a-zA-Z0-9_-]`."""
+    named = [
+        (f"{path}.{key}", str(part[key].get("name")))
+        for placed in _contents(request)
+        for key in ("function_call", "function_response")
+        for path, part in _gemini_parts(placed, key)
+    ]
+    for path, name in [*named, *_declared_tools(request)]:
+        if not _GEMINI_NAME.fullmatch(name):
+            yield f"{path}: function name {name!r}"
+
+
+def gemini_media(request: JSON) -> Problems:
+    """Inline data has a media type that the service takes; in function responses the list is shorter."""
+    for placed in _contents(request):
+        for path, part in _gemini_parts(placed, "inline_data"):
+            if not _GEMINI_MEDIA.fullmatch(str(part["inline_data"].get("mime_type"))):
+                yield f"{path}.inline_data.mime_type: {part['inline_data'].get('mime_type')!r}"
+        for path, part in _gemini_parts(placed, "function_response"):
+            for place, one in _objects(
+                part["function_response"].get("parts"), f"{path}.function_response.parts"
+            ):
+                if "inline_data" in one and _at(one, "inline_data", "mime_type") not in _GEMINI_RESULT_MEDIA:
+                    yield f"{place}.inline_data.mime_type: {_at(one, 'inline_data', 'mime_type')!r}"
+
+
+def gemini_config(request: JSON) -> Problems:
+    """Schemas go with JSON output, allowed names with ANY or VALIDATED, a cache without system and tools."""
+    config: dict[str, Any] = request.get("config") or {}
+    if "response_json_schema" in config and config.get("response_mime_type") != "application/json":
+        yield "config: response_json_schema without response_mime_type 'application/json'"
+    if "cached_content" in config and any(
+        key in config for key in ("system_instruction", "tools", "tool_config")
+    ):
+        yield "config: cached_content beside system_instruction, tools or tool_config"
+    calling = _at(config, "tool_config", "function_calling_config")
+    allowed: list[str] = _at(calling, "allowed_function_names") or []
+    if allowed and _at(calling, "mode") not in ("ANY", "VALIDATED"):
+        yield "config.tool_config: allowed_function_names without mode ANY or VALIDATED"
+    for name in sorted(set(allowed) - {name for _, name in _declared_tools(request)}):
+        yield f"config.tool_config: {name!r} is not among the tools"
+
+
+def gemini_system(request: JSON) -> Problems:
+    """The system instruction is text alone, and not empty."""
+    system = _at(request, "config", "system_instruction")
+    if system is None:
+        return
+    parts: object = [{"text": system}] if isinstance(system, str) else system
+    if isinstance(system, dict):
+        parts = _at(cast(object, system), "parts")
+    placed = _objects(parts, "config.system_instruction")
+    for path, part in placed:
+        if list(part) != ["text"] or not part["text"]:
+            yield f"{path}: text is wanted"
+    if not placed:
+        yield "config.system_instruction: no parts"
+
+
+def gemini_one_schema(request: JSON) -> Problems:
+    """`parameters` and `parameters_json_schema` exclude each other."""
+    for path, one in _walk(_at(request, "config", "tools"), "config.tools"):
+        if "parameters" in one and "parameters_json_schema" in one:
+            yield f"{path}: parameters beside parameters_json_schema"
+
+
+# --- Ollama -----------------------------------------------------------------------------------------
+
+
+def ollama_images(request: JSON) -> Problems:
+    """Images are plain base64 ('illegal base64 data at input byte N'), and the user's."""
+    for path, message in _messages(request):
+        for index, image in enumerate(cast(list[object], message.get("images") or [])):
+            if not _is_base64(image):
+                yield f"{path}.images[{index}]: no plain base64"
+            if message.get("role") != "user":
+                yield f"{path}.images[{index}]: an image in a message of role {message.get('role')!r}"
+
+
+def ollama_pairing(request: JSON) -> Problems:
+    """The tool messages right after a turn answer its calls one by one, in order, by `tool_name`."""
+    names: list[str] = []
+    caller = ""
+    for placed in [*_messages(request), ("end", {"role": "end"})]:
+        path, message = placed
+        if message.get("role") == "tool":
+            expected = names.pop(0) if names else None
+            if expected is None or message.get("tool_name") != expected:
+                yield f"{path}: answers {message.get('tool_name')!r}, expected is {expected!r}"
+            continue
+        if names:
+            yield f"{caller}: calls without a result right after: {', '.join(names)}"
+        caller, names = path, [str(_function(call).get("name")) for _, call in _chat_calls(placed)]
+
+
+def ollama_ids(request: JSON) -> Problems:
+    """Where ids are sent at all, a result has its call's id (newer renderers match by it)."""
+    ids = {call.get("id") for placed in _messages(request) for _, call in _chat_calls(placed)}
+    for path, message in _messages(request):
+        if message.get("tool_call_id") is not None and message["tool_call_id"] not in ids:
+            yield f"{path}.tool_call_id: {message['tool_call_id']!r} is no call's id"
+
+
+def ollama_tools_are_functions(request: JSON) -> Problems:
+    """A tool is a function with a name; its type leaves both optional."""
+    for path, tool in _objects(request.get("tools"), "tools"):
+        if not _at(tool, "function", "name"):
+            yield f"{path}: no function name"
+
+
+def user_says_something(request: JSON) -> Problems:
+    """A user or system message has content: the SDK removes an empty one from the message."""
+    for path, message in _messages(request):
+        if message.get("role") in ("user", "system") and not (
+            message.get("content") or message.get("images")
+        ):
+            yield f"{path}: neither content nor images"
+
+
+# --- which wire has which rule ----------------------------------------------------------------------
+
+_OPENAI: Final = "openai/openai-openapi, and error texts of the service"
+_IMAGES: Final = "https://developers.openai.com/api/docs/guides/images-vision"
+_FILES: Final = "https://developers.openai.com/api/docs/guides/file-inputs"
+_REASONING: Final = "https://developers.openai.com/api/docs/guides/reasoning"
+_DEEPSEEK: Final = "https://api-docs.deepseek.com/api/create-chat-completion"
+_DEEPSEEK_THINKING: Final = "https://api-docs.deepseek.com/guides/thinking_mode"
+_VLLM: Final = "vllm-project/vllm: vllm/entrypoints/chat_utils.py"
+_DASHSCOPE: Final = "https://help.aliyun.com/zh/model-studio/error-code"
+_DASHSCOPE_SDK: Final = "dashscope 2.0.2: dashscope/utils/oss_utils.py"
+_ANTHROPIC_TOOLS: Final = "https://platform.claude.com/docs/en/agents-and-tools/tool-use/handle-tool-calls"
+_ANTHROPIC: Final = "https://platform.claude.com/docs/en/api/errors"
+_ANTHROPIC_CACHE: Final = "https://platform.claude.com/docs/en/build-with-claude/prompt-caching"
+_GEMINI: Final = "https://ai.google.dev/gemini-api/docs/function-calling, and error texts of the service"
+_SIGNATURES: Final = "https://ai.google.dev/gemini-api/docs/thought-signatures"
+_GEMINI_FILES: Final = "https://ai.google.dev/gemini-api/docs/file-input-methods"
+_OLLAMA: Final = "ollama/ollama: api/types.go, server/routes.go"
+
+_CHAT: Final = (
+    Rule(some_message, _OPENAI),
+    Rule(no_empty_list, _OPENAI),
+    Rule(chat_pairing, _OPENAI),
+    Rule(chat_calls_only_by_assistant, _OPENAI),
+    Rule(chat_call_names, _OPENAI),
+    Rule(chat_arguments, _OPENAI),
+    Rule(tool_names, _OPENAI),
+    Rule(unique_tools, _OPENAI),
+    Rule(at_most_128_tools, _OPENAI),
+    Rule(tool_choice_has_tools, _OPENAI),
+    Rule(no_empty_text_part, _OPENAI),
+    Rule(assistant_says_something, _OPENAI),
+    Rule(json_object_says_json, _OPENAI),
+)
+"""What every OpenAI-shaped chat wire wants."""
+
+RULES: Final[dict[str, tuple[Rule, ...]]] = {
+    "openai": (
+        *_CHAT,
+        Rule(_roles("developer", "system", "user", "assistant", "tool", "function"), _OPENAI),
+        Rule(_call_ids(40), _OPENAI),
+        Rule(speaker_names, _OPENAI),
+        Rule(chat_media_only_in_user, _OPENAI),
+        Rule(content_length, _OPENAI),
+        Rule(strict_schemas, _OPENAI),
+        Rule(_image_urls(_OPENAI_IMAGES), _IMAGES),
+        Rule(openai_audio, _OPENAI),
+        Rule(openai_files, _FILES),
+    ),
+    "openai-responses": (
+        Rule(some_message, _OPENAI),
+        Rule(no_empty_list, _OPENAI),
+        Rule(responses_pairing, _OPENAI),
+        Rule(responses_call_ids, _OPENAI),
+        Rule(responses_call_names, _OPENAI),
+        Rule(responses_reasoning, _REASONING),
+        Rule(responses_stateless_reasoning, _REASONING),
+        Rule(responses_part_sides, _OPENAI),
+        Rule(responses_no_empty_part, _OPENAI),
+        Rule(responses_media, _FILES),
+        Rule(tool_names, _OPENAI),
+        Rule(unique_tools, _OPENAI),
+        Rule(at_most_128_tools, _OPENAI),
+        Rule(tool_choice_has_tools, _OPENAI),
+        Rule(json_object_says_json, _OPENAI),
+        Rule(strict_schemas, _OPENAI),
+    ),
+    "anthropic": (
+        Rule(some_message, _ANTHROPIC),
+        Rule(no_empty_list, _ANTHROPIC),
+        Rule(anthropic_first_user, _ANTHROPIC),
+        Rule(anthropic_ends_with_user, _ANTHROPIC),
+        Rule(anthropic_alternation, _ANTHROPIC),
+        Rule(anthropic_blank_text, _ANTHROPIC),
+        Rule(anthropic_pairing, _ANTHROPIC_TOOLS),
+        Rule(anthropic_results_first, _ANTHROPIC_TOOLS),
+        Rule(anthropic_ids, _ANTHROPIC_TOOLS),
+        Rule(anthropic_call_names, _ANTHROPIC_TOOLS),
+        Rule(anthropic_error_is_text, _ANTHROPIC_TOOLS),
+        Rule(anthropic_tools_defined, _ANTHROPIC_TOOLS),
+        Rule(anthropic_block_sides, _ANTHROPIC),
+        Rule(
+            anthropic_signatures,
+            "https://platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting",
+        ),
+        Rule(four_cache_markers, _ANTHROPIC_CACHE),
+        Rule(anthropic_uncached_blocks, _ANTHROPIC_CACHE),
+        Rule(anthropic_media, "https://platform.claude.com/docs/en/build-with-claude/vision"),
+        Rule(anthropic_hundred_images, "https://platform.claude.com/docs/en/build-with-claude/vision"),
+        Rule(anthropic_user_citations, "https://platform.claude.com/docs/en/api/migration-2026-10-21"),
+        Rule(
+            anthropic_closed_schemas,
+            "https://platform.claude.com/docs/en/build-with-claude/structured-outputs",
+        ),
+        Rule(tool_names, _ANTHROPIC_TOOLS),
+        Rule(unique_tools, _ANTHROPIC_TOOLS),
+        Rule(tool_choice_has_tools, _ANTHROPIC_TOOLS),
+    ),
+    "gemini": (
+        Rule(some_message, _GEMINI),
+        Rule(no_empty_list, _GEMINI),
+        Rule(gemini_roles, _GEMINI),
+        Rule(gemini_has_parts, _GEMINI),
+        Rule(gemini_one_datum, _GEMINI),
+        Rule(gemini_sides, _GEMINI),
+        Rule(gemini_first, _GEMINI),
+        Rule(gemini_last, _GEMINI),
+        Rule(gemini_pairing, _GEMINI),
+        Rule(gemini_unmixed_responses, "pydantic/pydantic-ai#4210"),
+        Rule(gemini_signatures, _SIGNATURES),
+        Rule(gemini_names, _GEMINI),
+        Rule(gemini_media, _GEMINI_FILES),
+        Rule(gemini_config, _GEMINI),
+        Rule(gemini_system, _GEMINI),
+        Rule(gemini_one_schema, _GEMINI),
+        Rule(unique_tools, _GEMINI),
+    ),
+    "ollama": (
+        Rule(some_message, _OLLAMA),
+        Rule(_roles("system", "user", "assistant", "tool"), _OLLAMA),
+        Rule(ollama_images, _OLLAMA),
+        Rule(ollama_pairing, "https://docs.ollama.com/capabilities/tool-calling"),
+        Rule(ollama_ids, _OLLAMA),
+        Rule(assistant_says_something, _OLLAMA),
+        Rule(user_says_something, "ollama-python 0.6.3: `_client._copy_messages`"),
+        Rule(ollama_tools_are_functions, _OLLAMA),
+        Rule(unique_tools, _OLLAMA),
+    ),
+    "dashscope": (
+        *_CHAT,
+        Rule(_roles("system", "user", "assistant", "tool"), _DASHSCOPE),
+        Rule(some_user, _DASHSCOPE),
+        Rule(search_is_reserved, _DASHSCOPE),
+        Rule(dashscope_one_path, _DASHSCOPE),
+        Rule(dashscope_media, _DASHSCOPE_SDK),
+        Rule(dashscope_no_file_as_text, _DASHSCOPE_SDK),
+        Rule(dashscope_frames, _DASHSCOPE),
+        Rule(dashscope_result_format, _DASHSCOPE),
+        Rule(dashscope_tools_again, _DASHSCOPE),
+        Rule(four_cache_markers, "https://www.alibabacloud.com/help/en/model-studio/context-cache"),
+    ),
+    "dashscope-compatible": (
+        *_CHAT,
+        Rule(_roles("system", "user", "assistant", "tool"), _DASHSCOPE),
+        Rule(some_user, _DASHSCOPE),
+        Rule(search_is_reserved, _DASHSCOPE),
+        Rule(only_function_tools, _DASHSCOPE),
+        Rule(chat_media_only_in_user, _DASHSCOPE),
+        Rule(_only_part_types("text", "image_url", "video_url", "video", "input_audio"), _DASHSCOPE),
+        Rule(_image_urls(_DASHSCOPE_IMAGES, _DASHSCOPE_SCHEMES), _DASHSCOPE),
+        Rule(dashscope_compatible_audio, _DASHSCOPE),
+        Rule(dashscope_video_urls, _DASHSCOPE),
+        Rule(dashscope_frames, _DASHSCOPE),
+        Rule(four_cache_markers, "https://www.alibabacloud.com/help/en/model-studio/context-cache"),
+    ),
+    "deepseek": (
+        *_CHAT,
+        Rule(_roles("system", "user", "assistant", "tool"), _DEEPSEEK),
+        Rule(only_function_tools, _DEEPSEEK),
+        Rule(chat_media_only_in_user, "https://api-docs.deepseek.com/guides/vision"),
+        Rule(_only_part_types("text", "image_url", "file"), "https://api-docs.deepseek.com/guides/vision"),
+        Rule(_image_urls(_OPENAI_IMAGES), "https://api-docs.deepseek.com/guides/vision"),
+        Rule(deepseek_reasoning, _DEEPSEEK_THINKING),
+        Rule(deepseek_strings, _DEEPSEEK),
+        Rule(deepseek_tool_choice, _DEEPSEEK_THINKING),
+        Rule(deepseek_format, _DEEPSEEK),
+        Rule(deepseek_prefix, "https://api-docs.deepseek.com/guides/chat_prefix_completion"),
+    ),
+    "vllm": (
+        *_CHAT,
+        Rule(_roles("system", "user", "assistant", "tool"), _VLLM),
+        Rule(only_function_tools, _VLLM),
+        Rule(one_leading_system, _VLLM),
+        Rule(chat_media_only_in_user, _VLLM),
+        Rule(
+            _only_part_types("text", "image_url", "audio_url", "input_audio", "video_url", "refusal"), _VLLM
+        ),
+        Rule(_image_urls((*_OPENAI_IMAGES, *_DASHSCOPE_IMAGES), ("http://", "https://", "file://")), _VLLM),
+        Rule(openai_audio, _VLLM),
+        Rule(vllm_media_urls, _VLLM),
+    ),
+}
+"""Each wire's rules, with the document that states them."""
+
+
+def check_order(provider: str, request: Mapping[str, object]) -> list[str]:
+    """The rules of the wire that a request breaks, each with its place; empty when it breaks none."""
+    return [problem for rule in RULES[provider] for problem in rule.check(cast(JSON, request))]

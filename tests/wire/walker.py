@@ -1,0 +1,633 @@
+"""Is a request of the shape that its SDK's own types describe? A small walker over those annotations.
+
+pydantic cannot do this: it validates the SDKs' `Iterable[...]` lazily and cannot forbid extra keys of a
+TypedDict. Here unknown keys are refused, required keys demanded, unions chosen by `type` and `role`, a bool
+is no int and a string no sequence. What a wire takes beyond its SDK's types stands, with its source, in
+`EXTENSIONS`.
+"""
+
+import base64
+import binascii
+import collections.abc
+import datetime
+import enum
+import functools
+import math
+import types as builtin_types
+import typing
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NotRequired, TypedDict, Union, cast
+
+import pydantic
+import typing_extensions
+from anthropic.types import message_create_params as anthropic_params
+from google.genai import types as gemini
+from ollama import Message as OllamaMessage
+from ollama import Tool as OllamaTool
+from openai.types import chat as openai_chat
+from openai.types import responses as openai_responses
+from openai.types.chat import completion_create_params
+from openai.types.responses import response_create_params
+
+from tests.wire.dashscope_schema import SCHEMAS, path_of
+
+__all__ = ["EXTENSIONS", "Extension", "Member", "Optionality", "check_request"]
+
+CALLER_KEYS: Final = frozenset({"model", "max_tokens", "stream"})
+"""Keys of the SDK's call that the caller supplies beside the request; a request never holds them."""
+
+
+# --- what a wire takes beyond its SDK's types -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """A key that the wire takes on `owner`, and the SDK's type lacks or words more narrowly."""
+
+    owner: Any
+    key: str
+    annotation: Any
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A shape that the wire takes wherever the SDK's types allow `beside`."""
+
+    beside: Any
+    annotation: Any
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Optionality:
+    """Keys that the SDK's type requires of `owner` and the wire does not."""
+
+    owner: Any
+    keys: frozenset[str]
+    source: str
+
+
+class URLReference(TypedDict):
+    url: str
+
+
+class AudioURLPart(TypedDict):
+    type: Literal["audio_url"]
+    audio_url: URLReference
+    uuid: NotRequired[str]
+
+
+class VideoURLPart(TypedDict):
+    type: Literal["video_url"]
+    video_url: URLReference
+    uuid: NotRequired[str]
+
+
+class CacheControl(TypedDict):
+    type: Literal["ephemeral"]
+
+
+class DashScopeVideoURLPart(TypedDict):
+    type: Literal["video_url"]
+    video_url: URLReference
+    fps: NotRequired[float]
+    min_pixels: NotRequired[int]
+    max_pixels: NotRequired[int]
+    total_pixels: NotRequired[int]
+    cache_control: NotRequired[CacheControl]
+
+
+class DashScopeFramesPart(TypedDict):
+    type: Literal["video"]
+    video: list[str]
+    fps: NotRequired[float]
+    min_pixels: NotRequired[int]
+    max_pixels: NotRequired[int]
+    total_pixels: NotRequired[int]
+    cache_control: NotRequired[CacheControl]
+
+
+class FlatFilePart(TypedDict):
+    type: Literal["file"]
+    file_id: str
+
+
+class ThinkingSwitch(TypedDict):
+    type: Literal["enabled", "disabled"]
+
+
+class NoExtraBody(TypedDict):
+    """The SDK's own parameters are enough."""
+
+
+class DeepSeekBody(TypedDict, total=False):
+    thinking: ThinkingSwitch
+    reasoning_effort: str
+
+
+class VLLMBody(TypedDict, total=False):
+    chat_template_kwargs: dict[str, object]
+    include_reasoning: bool
+    thinking_token_budget: int
+    structured_outputs: dict[str, object]
+    mm_processor_kwargs: dict[str, object]
+    add_generation_prompt: bool
+    continue_final_message: bool
+    documents: list[dict[str, object]]
+    top_k: int
+    min_p: float
+    repetition_penalty: float
+    stop_token_ids: list[int]
+    min_tokens: int
+    ignore_eos: bool
+    truncate_prompt_tokens: int
+    cache_salt: str
+    priority: int
+    return_token_ids: bool
+
+
+class DashScopeBody(TypedDict, total=False):
+    enable_thinking: bool
+    thinking_budget: int
+    preserve_thinking: bool
+    top_k: int
+    enable_search: bool
+    search_options: dict[str, object]
+    vl_high_resolution_images: bool
+
+
+_ASSISTANT = openai_chat.ChatCompletionAssistantMessageParam
+_TEXT = openai_chat.ChatCompletionContentPartTextParam
+_IMAGE = openai_chat.ChatCompletionContentPartImageParam
+_AUDIO = openai_chat.ChatCompletionContentPartInputAudioParam
+_CHAT = completion_create_params.CompletionCreateParamsNonStreaming
+_RESPONSES = response_create_params.ResponseCreateParamsNonStreaming
+_MESSAGES = anthropic_params.MessageCreateParamsNonStreaming
+_OUTPUT_MESSAGE = openai_responses.ResponseOutputMessageParam
+_REASONING = openai_responses.ResponseReasoningItemParam
+_FUNCTION_TOOL = openai_responses.FunctionToolParam
+
+_DEEPSEEK_THINKING = "https://api-docs.deepseek.com/guides/thinking_mode"
+_DEEPSEEK_VISION = "https://api-docs.deepseek.com/guides/vision"
+_VLLM_CHAT = "vllm-project/vllm: vllm/entrypoints/chat_utils.py"
+_VLLM_BODY = "vllm-project/vllm: vllm/entrypoints/openai/chat_completion/protocol.py"
+_DASHSCOPE_CHAT = "https://www.alibabacloud.com/help/en/model-studio/use-qwen-by-calling-api"
+_DASHSCOPE_CACHE = "https://www.alibabacloud.com/help/en/model-studio/context-cache"
+_OLLAMA_WIRE = "ollama/ollama: api/types.go"
+_VERCEL = "vercel/ai: packages/openai, the Responses converter"
+_RECORDED = "recorded traffic of the service"
+
+EXTENSIONS: Final[dict[str, tuple[Extension | Member | Optionality, ...]]] = {
+    "openai": (
+        Extension(_ASSISTANT, "annotations", list[dict[str, object]], _RECORDED),
+        Extension(_CHAT, "extra_body", NoExtraBody, "openai-python: `extra_body` of every call"),
+    ),
+    "openai-responses": (
+        Optionality(_OUTPUT_MESSAGE, frozenset({"id", "status", "type"}), _VERCEL),
+        Optionality(_REASONING, frozenset({"id"}), _VERCEL),
+        Optionality(_FUNCTION_TOOL, frozenset({"strict", "parameters"}), _RECORDED),
+        Extension(_RESPONSES, "extra_body", NoExtraBody, "openai-python: `extra_body` of every call"),
+    ),
+    "anthropic": (
+        Extension(_MESSAGES, "extra_body", NoExtraBody, "anthropic-sdk-python: `extra_body` of every call"),
+    ),
+    "gemini": (
+        Extension(
+            gemini.GenerateContentConfig, "tools", list[gemini.Tool], "google-genai: `ToolListUnion`, as JSON"
+        ),
+    ),
+    "ollama": (
+        Extension(OllamaMessage, "tool_call_id", str, f"{_OLLAMA_WIRE}, `Message.ToolCallID`"),
+        Extension(OllamaMessage, "images", list[str], f"{_OLLAMA_WIRE}, `Message.Images`: base64 text"),
+        Extension(OllamaMessage.ToolCall, "id", str, f"{_OLLAMA_WIRE}, `ToolCall.ID`"),
+        Extension(
+            OllamaMessage.ToolCall, "type", Literal["function"], "ollama/ollama: docs, tool calling examples"
+        ),
+        Extension(OllamaMessage.ToolCall.Function, "index", int, f"{_OLLAMA_WIRE}, `ToolCallFunction.Index`"),
+        Extension(
+            OllamaTool.Function, "parameters", dict[str, object], f"{_OLLAMA_WIRE}, `ToolFunctionParameters`"
+        ),
+    ),
+    "dashscope": (),
+    "dashscope-compatible": (
+        Extension(_ASSISTANT, "reasoning_content", str, _DASHSCOPE_CHAT),
+        Extension(_TEXT, "cache_control", CacheControl, _DASHSCOPE_CACHE),
+        Extension(_IMAGE, "cache_control", CacheControl, _DASHSCOPE_CACHE),
+        Extension(_AUDIO, "cache_control", CacheControl, _DASHSCOPE_CACHE),
+        Extension(_IMAGE, "min_pixels", int, _DASHSCOPE_CHAT),
+        Extension(_IMAGE, "max_pixels", int, _DASHSCOPE_CHAT),
+        Member(_IMAGE, DashScopeVideoURLPart, _DASHSCOPE_CHAT),
+        Member(_IMAGE, DashScopeFramesPart, _DASHSCOPE_CHAT),
+        Extension(_CHAT, "extra_body", DashScopeBody, _DASHSCOPE_CHAT),
+    ),
+    "deepseek": (
+        Extension(_ASSISTANT, "reasoning_content", str, _DEEPSEEK_THINKING),
+        Extension(_ASSISTANT, "prefix", bool, "https://api-docs.deepseek.com/guides/chat_prefix_completion"),
+        Member(_IMAGE, FlatFilePart, _DEEPSEEK_VISION),
+        Extension(_CHAT, "extra_body", DeepSeekBody, _DEEPSEEK_THINKING),
+    ),
+    "vllm": (
+        Extension(_ASSISTANT, "reasoning", str, _VLLM_CHAT),
+        Extension(_ASSISTANT, "reasoning_content", str, f"{_VLLM_CHAT}, older servers"),
+        Extension(_IMAGE, "uuid", str, _VLLM_CHAT),
+        Extension(_AUDIO, "uuid", str, _VLLM_CHAT),
+        Member(_IMAGE, AudioURLPart, _VLLM_CHAT),
+        Member(_IMAGE, VideoURLPart, _VLLM_CHAT),
+        Extension(_CHAT, "extra_body", VLLMBody, _VLLM_BODY),
+    ),
+}
+"""For each provider, what its wire takes beyond the types of the SDK that carries it."""
+
+
+class GeminiRequest(TypedDict):
+    """The JSON-only form of `models.generate_content`'s arguments."""
+
+    contents: list[gemini.Content]
+    config: NotRequired[gemini.GenerateContentConfig]
+
+
+class OllamaRequest(TypedDict):
+    """The arguments of `ollama.AsyncClient.chat`."""
+
+    messages: list[OllamaMessage]
+    tools: NotRequired[list[OllamaTool]]
+    format: NotRequired[Literal["json"] | dict[str, object]]
+    think: NotRequired[bool | Literal["low", "medium", "high", "max"]]
+    options: NotRequired[dict[str, object]]
+    keep_alive: NotRequired[float | str]
+
+
+# --- annotations, resolved --------------------------------------------------------------------------
+
+_WRAPPERS: Final = frozenset(
+    {typing.Required, typing.NotRequired, typing_extensions.Required, typing_extensions.NotRequired}
+)
+_LISTS: Final = frozenset({list, collections.abc.Iterable, collections.abc.Sequence, tuple, set})
+_MAPPINGS: Final = frozenset({dict, collections.abc.Mapping, collections.abc.MutableMapping})
+_SCALARS: Final[dict[Any, str]] = {str: "text", bool: "a bool", int: "an integer", float: "a number"}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One key of a typed mapping."""
+
+    annotation: Any
+    required: bool
+
+
+def _bare(annotation: Any) -> Any:
+    """The annotation without `Annotated`, `Required`, `NotRequired` and alias wrappers."""
+    origin = typing.get_origin(annotation)
+    if origin is typing.Annotated or origin in _WRAPPERS:
+        return _bare(typing.get_args(annotation)[0])
+    if isinstance(annotation, typing_extensions.TypeAliasType):
+        return _bare(annotation.__value__)
+    return None.__class__ if annotation is None else annotation
+
+
+def _members(annotation: Any) -> list[Any]:
+    """The members of a union, flattened; any other annotation alone."""
+    bare = _bare(annotation)
+    if typing.get_origin(bare) in (Union, builtin_types.UnionType):
+        return [member for argument in typing.get_args(bare) for member in _members(argument)]
+    return [bare]
+
+
+def _is_typed(annotation: Any) -> bool:
+    return typing_extensions.is_typeddict(annotation) or _is_model(annotation)
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel)
+
+
+@functools.cache
+def _declared(owner: Any) -> dict[str, Field]:
+    """The keys that a TypedDict or a pydantic model declares.
+
+    `__required_keys__` misses `Required` inside postponed annotations, so the resolved hints decide.
+    """
+    if _is_model(owner):
+        owner.model_rebuild()
+        model_fields = cast(dict[str, Any], owner.model_fields)
+        return {name: Field(one.annotation, one.is_required()) for name, one in model_fields.items()}
+    hints: dict[str, Any] = typing_extensions.get_type_hints(owner, include_extras=True)
+    return {name: Field(hint, _demanded(owner, name, hint)) for name, hint in hints.items()}
+
+
+def _demanded(owner: Any, name: str, hint: Any) -> bool:
+    origin = typing.get_origin(hint)
+    if origin is typing.Annotated:
+        return _demanded(owner, name, typing.get_args(hint)[0])
+    if origin in (typing.Required, typing_extensions.Required):
+        return True
+    if origin in (typing.NotRequired, typing_extensions.NotRequired):
+        return False
+    return name in owner.__required_keys__
+
+
+def _kind(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a bool"
+        case str():
+            return "text"
+        case int() | float():
+            return "a number"
+        case list():
+            return "a list"
+        case dict():
+            return "an object"
+        case _:
+            return f"a {type(value).__name__}"
+
+
+def _wanted(annotation: Any) -> str:
+    """What an annotation asks for, in words."""
+    bare = _bare(annotation)
+    origin = typing.get_origin(bare) or bare
+    if origin is Literal:
+        return "one of " + ", ".join(repr(value) for value in typing.get_args(bare))
+    if _is_typed(bare) or origin in _MAPPINGS:
+        return "an object"
+    if origin in _LISTS:
+        return "a list"
+    if isinstance(bare, type) and issubclass(bare, enum.Enum):
+        return "one of " + ", ".join(repr(member.value) for member in bare)
+    if bare is bytes:
+        return "base64 text"
+    return _SCALARS.get(bare, "null" if bare is type(None) else f"a {bare}")
+
+
+# --- the walk ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Walker:
+    """Walks a JSON value beside an annotation, with one provider's extensions at hand."""
+
+    entries: tuple[Extension | Member | Optionality, ...] = ()
+    null_for_absent: bool = False
+    """Whether the wire takes null for a key that may be left out."""
+    fields: dict[Any, dict[str, Field]] = field(default_factory=dict[Any, dict[str, Field]])
+
+    def walk(self, value: object, annotation: Any, path: str) -> list[str]:
+        """The problems of `value`, which stands at `path` and should match `annotation`."""
+        members = self._with_added(_members(annotation))
+        if len(members) == 1:
+            return self._one(value, members[0], path)
+        fitting = [member for member in members if _fits(value, member)]
+        if not fitting:
+            wanted = dict.fromkeys(_wanted(member) for member in members)
+            return [f"{path}: {_kind(value)} where {' or '.join(wanted)} is wanted"]
+        if isinstance(value, dict):
+            return self._tagged(cast(dict[str, object], value), fitting, path)
+        return self._best(value, fitting, path)
+
+    def _with_added(self, members: list[Any]) -> list[Any]:
+        added = [
+            entry.annotation
+            for entry in self.entries
+            if isinstance(entry, Member) and entry.beside in members
+        ]
+        return members + added
+
+    def _best(self, value: object, members: list[Any], path: str) -> list[str]:
+        return min((self._one(value, member, path) for member in members), key=len)
+
+    def _tagged(self, value: dict[str, object], members: list[Any], path: str) -> list[str]:
+        """Choose among typed mappings by `type`, then by `role`, then by the fewest problems."""
+        for tag in ("type", "role"):
+            known = dict.fromkeys(name for member in members for name in self._tag_values(member, tag))
+            if not known:
+                continue
+            chosen = [member for member in members if self._tag_agrees(value, member, tag)]
+            if not chosen:
+                found = repr(value[tag]) if tag in value else "absent"
+                return [f"{_join(path, tag)}: {found}, known are {', '.join(map(repr, known))}"]
+            members = chosen
+        return self._best(value, members, path)
+
+    def _tag_values(self, member: Any, tag: str) -> tuple[object, ...]:
+        declared = self._fields(member).get(tag) if _is_typed(member) else None
+        members = _members(declared.annotation) if declared else []
+        return tuple(v for one in members if typing.get_origin(one) is Literal for v in typing.get_args(one))
+
+    def _tag_agrees(self, value: dict[str, object], member: Any, tag: str) -> bool:
+        if not _is_typed(member):
+            return True
+        declared = self._fields(member).get(tag)
+        if declared is None:
+            return tag not in value
+        if tag not in value:
+            return not declared.required
+        known = self._tag_values(member, tag)
+        return (
+            not known
+            or value[tag] in known
+            or (value[tag] is None and type(None) in _members(declared.annotation))
+        )
+
+    def _one(self, value: object, bare: Any, path: str) -> list[str]:
+        """The problems beside one annotation that is no union."""
+        if not _fits(value, bare):
+            return [f"{path}: {_kind(value)} where {_wanted(bare)} is wanted"]
+        origin = typing.get_origin(bare) or bare
+        if origin is Literal or (isinstance(bare, type) and issubclass(bare, enum.Enum)):
+            return _listed(value, bare, path)
+        if bare is bytes:
+            return _base64(cast(str, value), path)
+        if _is_typed(bare):
+            return self._typed(cast(dict[str, object], value), bare, path)
+        arguments = typing.get_args(bare)
+        if origin in _LISTS and arguments:
+            items = enumerate(cast(list[object], value))
+            return [one for index, item in items for one in self.walk(item, arguments[0], f"{path}[{index}]")]
+        if origin in _MAPPINGS and arguments:
+            entries = cast(dict[str, object], value).items()
+            return [one for key, item in entries for one in self.walk(item, arguments[1], _join(path, key))]
+        return []
+
+    def _typed(self, value: dict[str, object], owner: Any, path: str) -> list[str]:
+        """The problems of a mapping whose keys are declared."""
+        fields = self._fields(owner)
+        here = path or "request"
+        problems = [
+            f"{here}: missing key {key!r}" for key, one in fields.items() if one.required and key not in value
+        ]
+        for key, item in value.items():
+            declared = fields.get(key)
+            if declared is None:
+                problems.append(f"{here}: unknown key {key!r}")
+            elif item is None and _is_model(owner):
+                problems.append(f"{_join(path, key)}: null, which its SDK drops; leave the key out")
+            elif not (item is None and self.null_for_absent and not declared.required):
+                problems += self.walk(item, declared.annotation, _join(path, key))
+        return problems
+
+    def _fields(self, owner: Any) -> dict[str, Field]:
+        """The declared keys of `owner` with the provider's extensions, remembered."""
+        if owner not in self.fields:
+            self.fields[owner] = self._extended(owner)
+        return self.fields[owner]
+
+    def _extended(self, owner: Any) -> dict[str, Field]:
+        fields = dict(_declared(owner))
+        for entry in self.entries:
+            if isinstance(entry, Extension) and entry.owner is owner:
+                fields[entry.key] = Field(entry.annotation, required=False)
+            elif isinstance(entry, Optionality) and entry.owner is owner:
+                fields |= {key: Field(fields[key].annotation, required=False) for key in entry.keys}
+        return fields
+
+
+def _join(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
+def _fits(value: object, bare: Any) -> bool:
+    """Whether a value is of the JSON kind that an annotation asks for; its inside is not looked at."""
+    origin = typing.get_origin(bare) or bare
+    if origin in (Any, object):
+        return True
+    if origin is Literal:
+        return any(type(value) is type(known) for known in typing.get_args(bare))
+    if _is_typed(bare) or origin in _MAPPINGS:
+        return isinstance(value, dict)
+    if origin in _LISTS:
+        return isinstance(value, list)
+    if bare is type(None):
+        return value is None
+    return _fits_scalar(value, bare)
+
+
+def _fits_scalar(value: object, bare: Any) -> bool:
+    if bare is bool:
+        return isinstance(value, bool)
+    if bare in (int, float):
+        return isinstance(value, int if bare is int else (int, float)) and not isinstance(value, bool)
+    textual = bare in (str, bytes, datetime.datetime) or (
+        isinstance(bare, type) and issubclass(bare, enum.Enum)
+    )
+    return textual and isinstance(value, str)
+
+
+def _listed(value: object, bare: Any, path: str) -> list[str]:
+    known = typing.get_args(bare) or tuple(member.value for member in cast(type[enum.Enum], bare))
+    if any(type(value) is type(one) and value == one for one in known):
+        return []
+    return [f"{path}: {value!r}, known are {', '.join(map(repr, known))}"]
+
+
+def _base64(value: str, path: str) -> list[str]:
+    """Bytes in a request are padded base64 in the standard alphabet (google-genai decodes both alphabets)."""
+    try:
+        base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        return [f"{path}: not padded base64 of the standard alphabet"]
+    return []
+
+
+# --- JSON alone -------------------------------------------------------------------------------------
+
+
+def _not_json(value: object, path: str) -> Iterator[str]:
+    """Places whose value `json.dumps` would refuse or change: bytes, tuples, NaN, keys that are no text."""
+    match value:
+        case None | bool() | str() | int():
+            pass
+        case float():
+            if not math.isfinite(value):
+                yield f"{path}: {value} is no JSON number"
+        case list():
+            for index, item in enumerate(cast(list[object], value)):
+                yield from _not_json(item, f"{path}[{index}]")
+        case dict():
+            for key, item in cast(dict[object, object], value).items():
+                if isinstance(key, str):
+                    yield from _not_json(item, _join(path, key))
+                else:
+                    yield f"{path}: the key {key!r} is no text"
+        case _:
+            yield f"{path}: a {type(value).__name__} is no JSON value"
+
+
+# --- the SDKs that validate by themselves -----------------------------------------------------------
+
+
+def _validated(model: type[pydantic.BaseModel], value: object, path: str) -> list[str]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # google-genai warns of a mismatch, then refuses it
+            model.model_validate(value)
+    except pydantic.ValidationError as error:
+        return [f"{_join(path, '.'.join(map(str, one['loc'])))}: {one['msg']}" for one in error.errors()]
+    return []
+
+
+def _gemini_accepts(request: Mapping[str, Any]) -> list[str]:
+    contents = enumerate(request["contents"])
+    problems = [one for i, item in contents for one in _validated(gemini.Content, item, f"contents[{i}]")]
+    return problems + _validated(gemini.GenerateContentConfig, request.get("config", {}), "config")
+
+
+def _ollama_accepts(request: Mapping[str, Any]) -> list[str]:
+    """The SDK validates a copy without falsy values; not the images here, for it reads files they name."""
+    copies = [{key: v for key, v in one.items() if v and key != "images"} for one in request["messages"]]
+    problems = [p for i, one in enumerate(copies) for p in _validated(OllamaMessage, one, f"messages[{i}]")]
+    tools = enumerate(request.get("tools", []))
+    return problems + [p for i, tool in tools for p in _validated(OllamaTool, tool, f"tools[{i}]")]
+
+
+# --- the door ---------------------------------------------------------------------------------------
+
+_SCHEMAS: Final[dict[str, Any]] = {
+    "openai": _CHAT,
+    "openai-responses": _RESPONSES,
+    "anthropic": _MESSAGES,
+    "gemini": GeminiRequest,
+    "ollama": OllamaRequest,
+    "dashscope-compatible": _CHAT,
+    "deepseek": _CHAT,
+    "vllm": _CHAT,
+}
+_SDK_CHECKS: Final = {"gemini": _gemini_accepts, "ollama": _ollama_accepts}
+_NULL_FOR_ABSENT: Final = frozenset({"openai-responses"})
+"""Recorded traffic shows the Responses API taking null for optional item keys."""
+
+
+@functools.cache
+def _walker(provider: str) -> Walker:
+    """A provider's walker; the keys that the caller supplies are unknown to it."""
+    walker = Walker(EXTENSIONS[provider], null_for_absent=provider in _NULL_FOR_ABSENT)
+    schemas = list(SCHEMAS.values()) if provider == "dashscope" else [_SCHEMAS[provider]]
+    for schema in schemas:
+        declared = walker._extended(schema)  # pyright: ignore[reportPrivateUsage]
+        walker.fields[schema] = {key: one for key, one in declared.items() if key not in CALLER_KEYS}
+    return walker
+
+
+def check_request(
+    provider: str, request: Mapping[str, object], *, path: Literal["text", "multimodal"] | None = None
+) -> list[str]:
+    """The problems of a request's shape, each naming its place; empty when the SDK's types accept it.
+
+    `path` names DashScope's endpoint; without it, the request's contents tell.
+
+    >>> check_request("openai", {"messages": [{"role": "user", "content": "hi", "foo": 1}]})
+    ["messages[0]: unknown key 'foo'"]
+    """
+    body = dict(request)
+    problems = list(_not_json(body, ""))
+    if problems:
+        return problems
+    schema = SCHEMAS[path or path_of(body)] if provider == "dashscope" else _SCHEMAS[provider]
+    problems = _walker(provider).walk(body, schema, "")
+    if not problems and provider in _SDK_CHECKS:
+        problems = _SDK_CHECKS[provider](body)
+    return problems
