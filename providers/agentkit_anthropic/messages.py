@@ -116,12 +116,13 @@ class AnthropicChatFormatter(FormatterBase):
     def convert(self, legal: Legal, task: Task) -> Request:
         """The request: messages, and system, tools, tool_choice and output_config where there are any."""
         messages: list[dict[str, Any]] = []
-        call = Trait.CALL
+        tool, result = Trait.TOOL, Trait.RESULT
         for msg in legal.turns.msgs:
-            content = msg.content
+            content, traits = msg.content, msg.traits
+            users = traits & result if traits & tool else msg.role != "assistant"
             messages.append(
                 {
-                    "role": "assistant" if msg.role == "assistant" or msg.traits & call else "user",
+                    "role": "user" if users else "assistant",
                     "content": [{"type": "text", "text": content}]
                     if isinstance(content, str)
                     else [_block(block) for block in content],

@@ -56,6 +56,7 @@ MULTIMODAL = Capabilities(
     needs_user=True,  # "The input messages do not contain elements with the role of user"
     tool_names=TOOL_NAMES,
     tool_choices=frozenset({"auto", "none", "tool"}),  # 'one of the strings that should be ["none", "auto"]'
+    tools_declared=True,  # "Tools must be sent again with the results" (sheet 9.4)
     output="object",  # json_schema is for some newer models only
 )
 
