@@ -10,13 +10,13 @@ import base64
 import re
 from dataclasses import field
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self, TypeAlias, cast
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, cast
 
-from pydantic import Discriminator
+from pydantic import Discriminator, JsonValue
 from pydantic_core import from_json, to_json
 
 from agentkit.errors import MessageError
-from agentkit.values import Json, Text, value
+from agentkit.values import Json, JsonObject, Text, copied, value
 
 __all__ = [
     "AudioBlock",
@@ -151,7 +151,7 @@ class Base64Source:
         """The same as a `data:` URL, put together once."""
         if self._url is None:
             _set_url(self, f"data:{self.media_type};base64,{self.data}")
-        return cast(str, self._url)
+        return cast("str", self._url)
 
 
 _set_url = Base64Source.__dict__["_url"].__set__
@@ -162,7 +162,7 @@ Source: TypeAlias = Annotated[URLSource | Base64Source, Discriminator("type")]
 
 @value
 class _Block:
-    metadata: dict[str, Json] | None = field(default=None, kw_only=True, repr=False)
+    metadata: JsonObject | None = field(default=None, kw_only=True, repr=False)
 
 
 @value
@@ -193,11 +193,12 @@ class ToolUseBlock(_Block):
 
     id: Text
     name: Text
-    input: dict[str, Json]
+    input: dict[str, JsonValue]
     raw_input: Text | None = None
     state: OpaqueState | None = None
     type: Literal["tool_use"] = "tool_use"
     _arguments: str = field(default="", init=False, repr=False, compare=False)
+    _flat: bool = field(default=True, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         try:
@@ -207,11 +208,17 @@ class ToolUseBlock(_Block):
         if self.raw_input is not None and _reads_as(self.raw_input, self.input):
             arguments = self.raw_input
         _set_arguments(self, arguments)
+        if not _SCALARS.issuperset(map(type, self.input.values())):
+            _set_flat(self, False)
 
     @property
     def arguments(self) -> str:
         """The arguments as JSON text: `raw_input` where it says the same as `input`."""
         return self._arguments
+
+    def copy_input(self) -> dict[str, Any]:
+        """The input in containers of its own."""
+        return self.input.copy() if self._flat else copied(self.input)
 
     @property
     def raw_is_broken(self) -> bool:
@@ -219,7 +226,7 @@ class ToolUseBlock(_Block):
         return self.raw_input is not None and self._arguments is not self.raw_input
 
 
-def _reads_as(text: str, expected: dict[str, Json]) -> bool:
+def _reads_as(text: str, expected: dict[str, JsonValue]) -> bool:
     try:
         return bool(from_json(text) == expected)
     except ValueError:
@@ -227,6 +234,8 @@ def _reads_as(text: str, expected: dict[str, Json]) -> bool:
 
 
 _set_arguments = ToolUseBlock.__dict__["_arguments"].__set__
+_set_flat = ToolUseBlock.__dict__["_flat"].__set__
+_SCALARS = {str, int, float, bool, type(None)}
 
 
 @value
@@ -251,7 +260,9 @@ class _Media(_Block):
         try:
             return cls.from_bytes(Path(path).read_bytes(), named)
         except OSError as error:
-            raise MessageError(str(path), f"the file cannot be read ({error.strerror})", "Check it.") from None
+            raise MessageError(
+                str(path), f"the file cannot be read ({error.strerror})", "Check it."
+            ) from None
 
     @classmethod
     def from_url(cls, url: str, media_type: str | None = None) -> Self:

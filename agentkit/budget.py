@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import is_
 
-from agentkit.errors import OptionError
+from agentkit.errors import OptionError, check_option
 from agentkit.messages import Msg, Trait
 from agentkit.tokens import CharacterTokenCounter, LocalTokenCounter, TokenCounterBase
 
@@ -118,7 +118,11 @@ class Budget:
     def __post_init__(self) -> None:
         for name, given in (("max_tokens", self.max_tokens), ("reserve", self.reserve)):
             if type(given) is not int or given < 0:
-                raise OptionError(f"budget.{name}", f"{given!r} is no number of tokens", "Give a whole number.")
+                raise OptionError(
+                    f"budget.{name}", f"{given!r} is no number of tokens", "Give a whole number."
+                )
+        check_option("budget.counter", self.counter, TokenCounterBase)
+        check_option("budget.strategy", self.strategy, CutStrategy)
         if self.limit <= 0:
             reason = f"max_tokens {self.max_tokens} less reserve {self.reserve} leaves nothing"
             raise OptionError("budget.max_tokens", reason, "Raise max_tokens or lower reserve.")
@@ -127,6 +131,24 @@ class Budget:
     def limit(self) -> int:
         """What is left for the prompt."""
         return self.max_tokens - self.reserve
+
+
+def checked_order(strategy: CutStrategy, units: Units) -> Sequence[int]:
+    """The order that a strategy gives, if it names units that may go, each once."""
+    order = strategy.order(units)
+    protected = units.protected()
+    numbers: range | set[int] = order if isinstance(order, range) else {*order}
+    broken = [number for number in protected if number in numbers]
+    if len(numbers) < len(order) or broken or not all(0 <= number < len(units) for number in _ends(order)):
+        reason = f"order() names a unit that is protected, unknown or there twice ({broken or list(order)[:5]})"
+        raise OptionError("budget.strategy", reason, "Leave out units.protected(), and name each unit once.")
+    return order
+
+
+def _ends(order: Sequence[int]) -> Sequence[int]:
+    if isinstance(order, range):
+        return [order[0], order[-1]] if order else []
+    return order
 
 
 class Weigher:

@@ -35,14 +35,19 @@ class MediaRule:
     embed: bool = True
     magic: tuple[str, ...] = ()
 
-    def takes(self, media_type: str) -> bool:
-        """Whether data of the type is taken."""
-        return self.embed and (not self.types or media_type in self.types)
+    def takes(self, kind: str, media_type: str) -> bool:
+        """Whether data of the type is taken as media of the kind."""
+        return self.embed and _among(self.types, kind, media_type)
 
-    def fetches(self, media_type: str | None) -> bool:
+    def fetches(self, kind: str, media_type: str | None) -> bool:
         """Whether a URL of the type is taken; an unknown type (None) may be."""
-        types = self.url_types or self.types
-        return media_type is None or not types or media_type in types
+        return media_type is None or _among(self.url_types or self.types, kind, media_type)
+
+
+def _among(types: frozenset[str], kind: str, media_type: str) -> bool:
+    if types:
+        return media_type in types
+    return kind == "document" or media_type.startswith(f"{kind}/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +78,8 @@ class NameRule:
             return digest[: self.limit]
         kept = re.sub(r"[^A-Za-z0-9_]+", "_", name, flags=re.ASCII).strip("_")
         stem = f"{self.prefix}{kept}"[: self.limit - 25].rstrip("_") or "x"
-        return f"{stem}_{digest}"
+        fitted = f"{stem}_{digest}"
+        return fitted if re.fullmatch(self.pattern, fitted, re.ASCII) else f"x_{fitted}"[: self.limit]
 
 
 _PLAIN = {r"[A-Za-z0-9_-]+", r"[A-Za-z_][A-Za-z0-9_-]*", r"[A-Za-z0-9_.:-]+"}
@@ -106,6 +112,7 @@ class Capabilities:
     tool_choices    the modes it takes; others become `auto`
     output          a structured answer by `schema`, as any JSON `object`, or `prompt` alone
     tools_declared  whether calls in the history need tools in the request
+    signed_parts    whether texts and calls carry a signature of their own
     stand_in        what a call carries that comes without the proof its target wants (base64)
     """
 
@@ -138,6 +145,7 @@ class Capabilities:
     tool_choices: frozenset[str] = frozenset({"auto", "none", "required", "tool"})
     output: Literal["schema", "object", "prompt"] = "schema"
     tools_declared: bool = False
+    signed_parts: bool = False
     stand_in: str | None = None
     attention: int = field(default=0, init=False)
 

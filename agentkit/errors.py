@@ -18,6 +18,7 @@ Each class owns its sentence, keeps the facts as attributes, names the place
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 __all__ = [
     "AgentkitError",
@@ -30,11 +31,22 @@ __all__ = [
     "OptionError",
     "ProviderError",
     "VersionError",
+    "check_option",
 ]
 
 
 class AgentkitError(Exception):
     """Anything that agentkit raises on purpose."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickles carry the sentence and the facts; the constructors take other arguments."""
+        return (_revive, (type(self), str(self), self.__dict__))
+
+
+def _revive(kind: type[AgentkitError], sentence: str, facts: dict[str, object]) -> AgentkitError:
+    error = kind.__new__(kind, sentence)
+    error.__dict__.update(facts)
+    return error
 
 
 class InputError(AgentkitError, ValueError):
@@ -79,6 +91,13 @@ class EmptyConversationError(InputError):
 
 class OptionError(InputError):
     """An option of a formatter, a history policy, a budget or the command is refused."""
+
+
+def check_option(name: str, given: object, kind: Any) -> None:
+    """Refuse an option that is not of its type, at the door."""
+    if not isinstance(given, kind):
+        expected = getattr(kind, "__name__", str(kind).replace(" | None", "").rpartition(".")[2])
+        raise OptionError(name, f"expected {expected}, got {type(given).__name__}", "Pass one, or leave it out.")
 
 
 class LossError(AgentkitError):

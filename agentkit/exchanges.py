@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import attrgetter, or_
 from typing import TypeAlias, cast
 
 from agentkit.blocks import Block, ToolResultBlock, ToolUseBlock
@@ -33,6 +35,13 @@ class Draft:
 
     msgs: list[Msg]
     origins: list[int | tuple[Origin, ...]]
+    ordered: bool = False
+    """Whether it is known that each turn of calls has one message of results behind it, in the calls' order."""
+
+    @property
+    def traits(self) -> int:
+        """Everything that any of the messages holds."""
+        return reduce(or_, map(_traits_of, self.msgs), 0)
 
     @classmethod
     def of(cls, msgs: Sequence[Msg]) -> Draft:
@@ -47,6 +56,9 @@ class Draft:
     def part(self, numbers: Sequence[int]) -> Draft:
         """The draft of some of its messages, by number."""
         return Draft([self.msgs[at] for at in numbers], [self.origins[at] for at in numbers])
+
+
+_traits_of = attrgetter("traits")
 
 
 def block_origins(msg: Msg, origin: int | tuple[Origin, ...]) -> tuple[Origin, ...]:
@@ -68,15 +80,17 @@ def repair(draft: Draft, ledger: Ledger) -> Draft:
     Calls and results pair by id in order of arrival. A result without a call goes, a call without a result
     gets a marked one, whatever was said inside an exchange moves behind it. Deterministic and idempotent.
     """
-    if _is_normal(draft.msgs):
+    if _is_normal(draft):
         return draft
     return _Repair(draft, ledger).run()
 
 
-def _is_normal(msgs: Sequence[Msg]) -> bool:
+def _is_normal(draft: Draft) -> bool:
+    """Whether nothing has to be repaired; notes on the way whether results are in order as well."""
     tool, call, result, other = Trait.TOOL, Trait.CALL, Trait.RESULT, Trait.OTHER
-    waiting: list[str] = []
-    for msg in msgs:
+    waiting: tuple[str, ...] = ()
+    ordered = True
+    for msg in draft.msgs:
         traits = msg.traits
         if not traits & tool:
             if waiting:
@@ -84,14 +98,20 @@ def _is_normal(msgs: Sequence[Msg]) -> bool:
         elif traits & call:
             if waiting or traits & result:
                 return False
-            waiting = list(msg.tool_ids)
+            waiting = msg.tool_ids
+        elif traits & other:
+            return False
+        elif msg.tool_ids == waiting:
+            waiting = ()
         else:
-            if traits & other:
-                return False
+            ordered = False
+            left = list(waiting)
             for answered in msg.tool_ids:
-                if answered not in waiting:
+                if answered not in left:
                     return False
-                waiting.remove(answered)
+                left.remove(answered)
+            waiting = tuple(left)
+    draft.ordered = ordered and not waiting
     return not waiting
 
 
@@ -138,7 +158,9 @@ def _pair(msgs: Sequence[Msg]) -> _Pairing:
                 queue.calls.append(place)
             elif isinstance(block, ToolResultBlock):
                 queue = waiting.get(block.id)
-                call = queue.calls.popleft() if queue and queue.calls else _later_call(msg, number, at, claimed)
+                call = (
+                    queue.calls.popleft() if queue and queue.calls else _later_call(msg, number, at, claimed)
+                )
                 if call is None:
                     pairing.orphans.append(place)
                 else:
@@ -149,7 +171,7 @@ def _pair(msgs: Sequence[Msg]) -> _Pairing:
 
 def _later_call(msg: Msg, number: int, at: int, claimed: set[_Place]) -> _Place | None:
     """The call behind its own result in one message, where some logs put it."""
-    wanted = cast(ToolResultBlock, msg.blocks[at]).id
+    wanted = cast("ToolResultBlock", msg.blocks[at]).id
     for later in range(at + 1, len(msg.blocks)):
         block = msg.blocks[later]
         if isinstance(block, ToolUseBlock) and block.id == wanted and (number, later) not in claimed:
@@ -165,7 +187,9 @@ class _Repair:
         self.ledger = ledger
         self.pairing = _pair(draft.msgs)
         self.out = Draft([], [])
-        self.open_until = -1  # the number of the last message that brings a result to an exchange begun before
+        self.open_until = (
+            -1
+        )  # the number of the last message that brings a result to an exchange begun before
 
     def run(self) -> Draft:
         for place in self.pairing.orphans:
@@ -201,7 +225,9 @@ class _Repair:
             self._bring(source, [at for home, at in found if home == source])
         if found:
             self.open_until = max(self.open_until, found[-1][0])
-        missing = [cast(ToolUseBlock, msg.blocks[at]) for at in calls if (number, at) not in self.pairing.answers]
+        missing = [
+            cast("ToolUseBlock", msg.blocks[at]) for at in calls if (number, at) not in self.pairing.answers
+        ]
         if missing:
             self._interrupt(missing, msg.pinned)
 
@@ -240,5 +266,3 @@ def _runs(msg: Msg) -> list[list[int]]:
         elif runs[-1]:
             runs.append([])
     return [run for run in runs if run]
-
-

@@ -11,9 +11,17 @@ from typing import Any, ClassVar, TypeAlias
 
 import anyio.lowlevel
 
-from agentkit.budget import Budget, Units, Weigher, place_cut, search_cut
+from agentkit.blocks import ToolUseBlock
+from agentkit.budget import Budget, Units, Weigher, checked_order, place_cut, search_cut
 from agentkit.capabilities import Capabilities
-from agentkit.errors import BudgetError, EmptyConversationError, LossError, MessageError, OptionError
+from agentkit.errors import (
+    BudgetError,
+    EmptyConversationError,
+    LossError,
+    MessageError,
+    OptionError,
+    check_option,
+)
 from agentkit.exchanges import Draft, block_origins, repair
 from agentkit.history import ChatHistory, HistoryPolicy
 from agentkit.ledger import Cut, Disposition, Ledger, Note, Plan, place_of
@@ -79,8 +87,9 @@ class FormatterBase(ABC):
     ) -> None:
         if on_loss not in ("describe", "drop", "raise"):
             raise OptionError("on_loss", f"{on_loss!r} is unknown", "Use describe, drop or raise.")
-        if isinstance(media_roots, str | Path):
-            raise OptionError("media_roots", "it is one path", "Give a list of folders.")
+        check_option("model", model, str | None)
+        check_option("history", history, HistoryPolicy | None)
+        check_option("budget", budget, Budget | None)
         self.model = model
         self.history = type(self).default_history() if history is None else history
         self.budget = budget
@@ -234,7 +243,9 @@ def _note_speakers(
         return
     names = {msg.name for msg in msgs if msg.role == "user"}
     if len(names) > 1:
-        ledger.invent("unnamed speakers", "the wire has no field for a name: use MultiAgentHistory to keep them")
+        ledger.invent(
+            "unnamed speakers", "the wire has no field for a name: use MultiAgentHistory to keep them"
+        )
 
 
 # -- tools, choice and output, as the target takes them -----------------------------------------------------------
@@ -265,7 +276,8 @@ def _settle(task: Task, legal: Legal, ledger: Ledger) -> Task:
 
 def _declared(legal: Legal, ledger: Ledger) -> tuple[Tool, ...]:
     """Bare declarations of the tools that the history calls, where the wire wants any."""
-    names = dict.fromkeys(use.name for msg in legal.turns.msgs for use in msg.tool_uses)
+    called = (msg.blocks for msg in legal.turns.msgs if msg.traits & Trait.CALL)
+    names = dict.fromkeys(block.name for blocks in called for block in blocks if isinstance(block, ToolUseBlock))
     if names:
         ledger.invent("declared tools", "calls in the history need tools in the request; none may be called")
     return tuple(Tool(name) for name in names)
@@ -299,7 +311,7 @@ class _Cutting:
 
     async def run(self) -> Plan:
         self.units = self.weigher.units(self.whole.msgs)
-        self.order = self.budget.strategy.order(self.units)
+        self.order = checked_order(self.budget.strategy, self.units)
         local = isinstance(self.budget.counter, LocalTokenCounter)
         least = await self._local_least() if local else 0
         most = len(self.order)
@@ -379,5 +391,3 @@ def _place(origin: object) -> str:
 
 def _by_number(place: str) -> int:
     return int(place[5:-1])
-
-

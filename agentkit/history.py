@@ -18,7 +18,7 @@ from agentkit.blocks import (
     ToolUseBlock,
 )
 from agentkit.capabilities import Capabilities
-from agentkit.errors import OptionError
+from agentkit.errors import OptionError, check_option
 from agentkit.exchanges import Draft, Origin, block_origins, unit_starts
 from agentkit.ledger import Disposition, Ledger, Note
 from agentkit.messages import Msg, Trait, derive, memo_of
@@ -91,7 +91,7 @@ class _FrameMark(dict[str, Any]):
 
 def frame_tag(msg: Msg) -> str:
     """The name of the tag around the frame that a turn is; empty for any other turn."""
-    return cast(str, msg.metadata["tag"]) if isinstance(msg.metadata, _FrameMark) else ""
+    return cast("str", msg.metadata["tag"]) if isinstance(msg.metadata, _FrameMark) else ""
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,9 @@ class MultiAgentHistory(HistoryPolicy):
     timestamps: bool = False
 
     def __post_init__(self) -> None:
+        check_option("viewer", self.viewer, str | None)
+        check_option("preamble", self.preamble, str | None)
+        check_option("tags", self.tags, str)
         if not re.fullmatch(r"[A-Za-z][\w.-]*", self.tags, re.ASCII):
             raise OptionError("tags", f"{self.tags!r} is no tag name", "Use letters, as in 'history'.")
         _one_of("frame", self.frame, ("safe", "plain"))
@@ -198,7 +201,7 @@ class _Framing:
         self.ledger = ledger
         self.native_system = capabilities.late_system == "native"
         self.apart = capabilities.parts == "apart"
-        self.out = Draft([], [])
+        self.out = Draft([], [], draft.ordered)
         self.opening: str | None = policy.opening
         self.pieces: list[tuple[str | MediaBlock | InvalidBlock, Origin]] = []
         self.framed: list[int] = []
@@ -436,5 +439,3 @@ def _utterance(line: str, tag: str, timestamps: bool) -> tuple[str, str] | None:
         return None
     text = _INDENTED.sub(r"\1", rest[found.end() :])
     return _unescape(found[1]), _openers(tag)[1].sub(r"<\1\2", text)
-
-

@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from itertools import islice
+from operator import eq
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from agentkit.blocks import (
@@ -50,6 +52,12 @@ _TEXT_TYPES = re.compile(r"text/.+|application/(json|xml|yaml|x-yaml|toml|javasc
 _Stateful = TypeVar("_Stateful", TextBlock, ToolUseBlock)
 
 
+def wire_id(capabilities: Capabilities, found: str) -> str:
+    """A call id as the target takes it."""
+    rule = capabilities.call_ids
+    return rule.fit(found) if rule else found or "call_unnamed"
+
+
 @dataclass(slots=True)
 class Legal:
     """Messages that obey a target's capabilities: the system prompt, then the turns.
@@ -70,6 +78,7 @@ class _Promoted:
     block: MediaBlock
     path: BlockPath
     label: str
+    result: str = ""
 
 
 @dataclass(slots=True)
@@ -94,44 +103,46 @@ def legalize(
 class _Legalizing:
     """One pass over one conversation."""
 
-    def __init__(
-        self, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss, shelf: Shelf
-    ) -> None:
+    def __init__(self, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss, shelf: Shelf) -> None:
         self.ledger = ledger
         self.capabilities = capabilities
         self.on_loss = on_loss
         self.shelf = shelf
         self.promoted: list[tuple[_Promoted, Origin]] = []
+        self.calls: tuple[str, ...] = ()  # the ids of the exchange that is being written
         self.legal = Legal(Draft([], []), Draft([], []))
 
     def run(self, draft: Draft) -> Legal:
-        attention = self.capabilities.attention
-        msgs, origins = draft.msgs, draft.origins
         at = self._system(draft)
+        turns = Draft(draft.msgs[at:], draft.origins[at:], draft.ordered) if at else draft
+        line = Trait.SYSTEM if self.capabilities.late_system == "line" else 0
+        if self.promoted or turns.traits & (self.capabilities.attention | Trait.REPEATED | line):
+            self._tidy_all(turns, self.capabilities.attention, line)
+        else:
+            self.legal.turns = Draft(turns.msgs, turns.origins, turns.ordered)
+        self._match_results()
+        self._take_turns()
+        return self.legal
+
+    def _tidy_all(self, draft: Draft, attention: int, line: int) -> None:
         turns = self.legal.turns
-        add_msg, add_origin = turns.msgs.append, turns.origins.append
-        tool, result, call = Trait.TOOL, Trait.RESULT, Trait.CALL
-        for msg, origin in zip(msgs[at:], origins[at:], strict=True) if at else zip(msgs, origins, strict=True):
-            traits = msg.traits
-            if self.promoted and not traits & result:
+        self._promote()
+        for msg, origin in zip(draft.msgs, draft.origins, strict=True):
+            if self.promoted and not msg.traits & Trait.RESULT:
                 self._promote()
-            if traits & attention:
+            if msg.traits & attention:
                 tidied = self._tidied(msg, origin)
                 if tidied is None:
                     continue
                 msg, origin = tidied
-                traits = msg.traits
-            if traits & call:
-                if len(msg.tool_ids) > 1 and len(set(msg.tool_ids)) < len(msg.tool_ids):
-                    msg = self._distinct(msg)
-            elif msg.role == "system" and not traits & tool and self.capabilities.late_system == "line":
+            if msg.traits & Trait.CALL:
+                self.calls = msg.tool_ids
+            if msg.traits & Trait.REPEATED:
+                msg = self._distinct(msg)
+            elif msg.traits & line:
                 msg = self._as_line(msg)
-            add_msg(msg)
-            add_origin(origin)
+            turns.add(msg, origin)
         self._promote()
-        self._match_results()
-        self._take_turns()
-        return self.legal
 
     # -- one message ---------------------------------------------------------------------------------------
 
@@ -139,7 +150,7 @@ class _Legalizing:
         """Take the system prompt, the leading run of role-system messages; give where the turns begin."""
         at = 0
         for msg, origin in zip(draft.msgs, draft.origins, strict=True):
-            if msg.role != "system" or msg.traits & Trait.TOOL:
+            if not msg.traits & Trait.SYSTEM:
                 break
             at += 1
             tidied = self._tidied(msg, origin) if msg.traits & self.capabilities.attention else (msg, origin)
@@ -147,7 +158,6 @@ class _Legalizing:
                 self.legal.system.add(*tidied)
         if self.capabilities.one_system:
             self._join_system()
-        self._promote()
         return at
 
     def _join_system(self) -> None:
@@ -160,7 +170,9 @@ class _Legalizing:
             self._note_all(origins, Note(Disposition.MERGED, "joined with the system prompt before it"))
             self.legal.system = Draft([derive(system.msgs[0].name, whole, "system")], [origins])
 
-    def _tidied(self, msg: Msg, origin: int | tuple[Origin, ...]) -> tuple[Msg, int | tuple[Origin, ...]] | None:
+    def _tidied(
+        self, msg: Msg, origin: int | tuple[Origin, ...]
+    ) -> tuple[Msg, int | tuple[Origin, ...]] | None:
         """The message as the target takes it, with the account; None if nothing of it is left."""
         tidied = self._tidy(msg)
         self.legal.call_ids.update(tidied.call_ids)
@@ -188,7 +200,7 @@ class _Legalizing:
         found = memo.get(key)
         if found is None:
             found = memo[key] = _Tidying(self.capabilities, self.on_loss, self.shelf).run(msg)
-        return cast(_Tidied, found)
+        return cast("_Tidied", found)
 
     def _distinct(self, msg: Msg) -> Msg:
         """Calls of one turn under ids that differ; `_match_results` gives the results the same."""
@@ -203,7 +215,9 @@ class _Legalizing:
         return derive(msg.name, tuple(blocks), msg.role)
 
     def _numbered(self, repeated: str, number: int) -> str:
-        fresh = f"call_{sha256(f'{repeated}#{number}'.encode()).hexdigest()[:24]}"
+        numbered = f"{repeated}#{number}"
+        digest = f"call_{sha256(numbered.encode()).hexdigest()[:24]}"
+        fresh = self._fit_id(numbered) if self.capabilities.call_ids else digest
         self.legal.call_ids[fresh] = self.legal.call_ids.get(repeated, repeated)
         return fresh
 
@@ -223,6 +237,8 @@ class _Legalizing:
         """Media that could not stay where it was, in one user turn behind the exchange, labelled."""
         if not self.promoted:
             return
+        if self.capabilities.call_order:
+            self.promoted.sort(key=lambda pair: self.calls.index(pair[0].result) if pair[0].result in self.calls else -1)
         blocks: list[Block] = []
         origins: list[Origin] = []
         label = ""
@@ -250,7 +266,7 @@ class _Legalizing:
         """Results under the ids of their calls, in their order and in one turn, where the target wants that."""
         turns = self.legal.turns
         together = self.capabilities.results == "together"
-        if not together and not self.capabilities.call_order and not self.legal.call_ids:
+        if turns.ordered or not (together or self.capabilities.call_order or self.legal.call_ids):
             return
         out = Draft([], [])
         at = 0
@@ -275,7 +291,7 @@ class _Legalizing:
                 out.origins.extend(results.origins)
                 return
         blocks = [
-            (cast(ToolResultBlock, block), origin)
+            (cast("ToolResultBlock", block), origin)
             for msg, whole in zip(results.msgs, results.origins, strict=True)
             for block, origin in zip(msg.blocks, block_origins(msg, whole), strict=True)
         ]
@@ -303,8 +319,7 @@ class _Legalizing:
         return ordered
 
     def _fit_id(self, found: str) -> str:
-        rule = self.capabilities.call_ids
-        return rule.fit(found) if rule else found
+        return wire_id(self.capabilities, found)
 
     # -- turns -------------------------------------------------------------------------------------------------
 
@@ -315,7 +330,8 @@ class _Legalizing:
             self._merge()
         msgs = self.legal.turns.msgs
         missing = capabilities.needs_user and not any(_is_users(msg) for msg in msgs)
-        if (capabilities.first_user and msgs and not _is_users(msgs[0])) or missing:
+        empty = not msgs and not self.legal.system.msgs
+        if (capabilities.first_user and msgs and not _is_users(msgs[0])) or missing or empty:
             self._fill(0, BEGIN_TURN, "the conversation begins without a user turn")
         if capabilities.last_user and msgs and not _is_users(msgs[-1], results=True):
             self._fill(len(msgs), CONTINUE_TURN, "the conversation ends on the assistant")
@@ -328,9 +344,10 @@ class _Legalizing:
     def _merge(self) -> None:
         turns = self.legal.turns
         joins_results = self.capabilities.results == "together"
-        sides = [_side(msg, joins_results) for msg in turns.msgs]
-        if all(one != two or one is None for one, two in zip(sides, sides[1:], strict=False)):
+        assistants = [msg.traits & Trait.ASSISTANT for msg in turns.msgs]
+        if not any(map(eq, assistants, islice(assistants, 1, None))):
             return
+        sides = [_side(msg, joins_results) for msg in turns.msgs]
         out = Draft([], [])
         last: str | None = None
         for msg, origin, side in zip(turns.msgs, turns.origins, sides, strict=True):
@@ -357,11 +374,11 @@ class _Legalizing:
 
 def _side(msg: Msg, joins_results: bool) -> str | None:
     """Whose turn a message is; None for one that joins no other (a late system message, a tool message)."""
-    if msg.traits & Trait.CALL:
+    if msg.traits & Trait.ASSISTANT:
         return "assistant"
     if msg.traits & Trait.RESULT:
         return "user" if joins_results else None
-    return None if msg.role == "system" else msg.role
+    return None if msg.traits & Trait.SYSTEM else "user"
 
 
 def _is_users(msg: Msg, results: bool = False) -> bool:
@@ -432,7 +449,8 @@ class _Tidying:
     def _text(self, block: TextBlock, at: int) -> Iterator[TextBlock]:
         kept = self._without_foreign_state(block, at)
         blank = not block.text or (self.capabilities.blank == "whitespace" and block.text.isspace())
-        if blank and kept.state is None:
+        signed = self.capabilities.signed_parts and kept.state and kept.state.thought_signature
+        if blank and not signed:
             self._note((at,), Disposition.DROPPED, "a blank text")
         else:
             yield kept
@@ -455,6 +473,8 @@ class _Tidying:
             proven = state is not None and any(getattr(state, name) for name in form.proof)
             if state is None or (form.proof and not proven):
                 return "thinking without the proof that its issuer wants back"
+            if not form.proof and not block.thinking and not state.thought_signature:
+                return "thinking that neither says nor proves anything"
         return None
 
     def _without_dangling_thinking(self, pairs: list[tuple[Block, int]]) -> list[tuple[Block, int]]:
@@ -484,8 +504,7 @@ class _Tidying:
         return block
 
     def _fit_id(self, found: str) -> str:
-        rule = self.capabilities.call_ids
-        fit = rule.fit(found) if rule else found or "call_unnamed"
+        fit = wire_id(self.capabilities, found)
         if fit != found:
             self.out.call_ids[fit] = found
         return fit
@@ -499,7 +518,8 @@ class _Tidying:
 
     def _without_foreign_state(self, block: _Stateful, at: int) -> _Stateful:
         """The block, its opaque state taken off unless it is this target's own."""
-        if block.state is None or block.state.issuer == self.capabilities.issuer:
+        ours = block.state is None or block.state.issuer == self.capabilities.issuer
+        if block.state is None or (ours and self.role == "assistant"):
             return block
         self._note((at,), Disposition.CARRIED, f"state issued by {_shown(block.state.issuer)} was left off")
         return replace(block, state=None)
@@ -514,7 +534,9 @@ class _Tidying:
             items = tuple(
                 kept for k, item in enumerate(block.output) for kept in self._item(item, (at, k), block)
             )
-            if len(items) != len(block.output) or any(a is not b for a, b in zip(items, block.output, strict=True)):
+            if len(items) != len(block.output) or any(
+                a is not b for a, b in zip(items, block.output, strict=True)
+            ):
                 changes["output"] = items
         return replace(block, **changes) if changes else block
 
@@ -527,7 +549,8 @@ class _Tidying:
         elif isinstance(item, InvalidBlock):
             yield from self._lose(path, "block", "it could not be read when the history was loaded")
         else:
-            label = f"from the tool result of '{_shown(result.name) or 'tool'}'"
+            call = _shown(self._fit_id(result.id))
+            label = f"from the tool result of '{_shown(result.name) or 'tool'}', call {call}"
             yield from cast("Iterator[ResultItem]", self._medium(item, path, label, result))
 
     def _medium(
@@ -544,7 +567,8 @@ class _Tidying:
             if self._stays(block.type, source, result):
                 yield kept
             else:
-                self.out.promoted.append(_Promoted(kept, path, label))
+                owner = self._fit_id(result.id) if result else ""
+                self.out.promoted.append(_Promoted(kept, path, label, owner))
                 if result is not None:
                     yield TextBlock(f"({block.type} shown in the user turn after the results)")
         elif self.capabilities.text_documents and (text := _text_of(block, source)) is not None:
@@ -563,8 +587,8 @@ class _Tidying:
                 remote = source.scheme in {"http", "https"}
                 return "a remote URL, which was not fetched" if remote else f"{target} cannot open its URL"
             known = source.guessed_type
-            return None if rule.fetches(known) else f"{target} takes no {_shown(known)} by URL"
-        if not rule.takes(source.media_type):
+            return None if rule.fetches(kind, known) else f"{target} takes no {_shown(known)} by URL"
+        if not rule.takes(kind, source.media_type):
             return f"{target} takes no {_shown(source.media_type) or kind}"
         if rule.magic and source.data and not source.data.startswith(rule.magic):
             return f"its data is no {kind} that {target} knows"
@@ -573,7 +597,8 @@ class _Tidying:
     def _stays(self, kind: Kind, source: Base64Source | URLSource, result: ToolResultBlock | None) -> bool:
         form = self.capabilities
         if result is None:
-            return self.role in form.media_roles
+            remote = self.role == "assistant" and isinstance(source, URLSource)
+            return self.role in form.media_roles and not remote
         if kind not in form.result_media or (result.is_error and not form.error_media):
             return False
         media_type = source.media_type if isinstance(source, Base64Source) else source.guessed_type
@@ -616,7 +641,11 @@ def _address(source: Base64Source | URLSource | None) -> str:
 
 def _text_of(block: MediaBlock, source: Base64Source | URLSource) -> str | None:
     """The text of a text document; None for anything else."""
-    if block.type != "document" or isinstance(source, URLSource) or not _TEXT_TYPES.fullmatch(source.media_type):
+    if (
+        block.type != "document"
+        or isinstance(source, URLSource)
+        or not _TEXT_TYPES.fullmatch(source.media_type)
+    ):
         return None
     try:
         text = base64.b64decode(source.data).decode("utf-8-sig")

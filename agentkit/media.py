@@ -6,7 +6,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -42,13 +42,19 @@ class Shelf:
         if source.scheme == "data":
             return _from_data_url(source)
         if source.scheme != "file":
-            return source
+            return _with_plain_scheme(source)
         found = self.files.get(source.url)
         if found is not None:
             return found
         if self.assume and source.guessed_type:
             return Base64Source(source.guessed_type, "")
         return "a file that was not read"
+
+
+def _with_plain_scheme(source: URLSource) -> URLSource:
+    """The scheme in lower case (RFC 3986, 6.2.2.1), as servers and SDKs compare it."""
+    scheme, rest = source.url[: len(source.scheme)], source.url[len(source.scheme) :]
+    return source if scheme == source.scheme else replace(source, url=source.scheme + rest)
 
 
 def _settle(source: Base64Source) -> Base64Source | str:
@@ -110,7 +116,12 @@ def _decoded(body: str, parameters: str) -> str:
 
 def check_roots(roots: Iterable[str | Path]) -> tuple[Path, ...]:
     """The folders that media may be read from, resolved. Raises OptionError for one that is no folder."""
-    found = tuple(Path(root).resolve() for root in roots)
+    if isinstance(roots, str | Path):
+        raise OptionError("media_roots", "it is one path", "Give a list of folders.")
+    try:
+        found = tuple(Path(root).resolve() for root in roots)
+    except TypeError as error:
+        raise OptionError("media_roots", str(error), "Give a list of folders.") from None
     for at, root in enumerate(found):
         if not root.is_dir():
             raise OptionError(f"media_roots[{at}]", f"{root} is no folder", "Name an existing folder.")
@@ -197,5 +208,3 @@ def media_blocks(msgs: Sequence[Msg]) -> Iterable[MediaBlock]:
                             yield item
                 elif isinstance(block, MediaBlock):
                     yield block
-
-

@@ -11,14 +11,13 @@ from pydantic import BeforeValidator
 
 from agentkit.blocks import (
     Block,
-    InvalidBlock,
     MediaBlock,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
 )
-from agentkit.values import Json, Text, value
+from agentkit.values import JsonObject, Text, value
 
 __all__ = ["Msg", "Role", "Trait"]
 
@@ -52,6 +51,9 @@ class Trait:
     ODD_ARGUMENTS = 1 << 18  # raw argument text that does not say what `input` says
     OTHER = 1 << 19  # anything but calls and results
     TEXT = 1 << 20
+    REPEATED = 1 << 21  # calls of one id
+    SYSTEM = 1 << 22  # role system, and no tool block: a system prompt, or a late system message
+    ASSISTANT = 1 << 23  # the assistant's turn: calls, or its role without results
 
     TOOL = CALL | RESULT
     MEDIA = IMAGE | AUDIO | VIDEO | DOCUMENT
@@ -89,17 +91,24 @@ def adopt_block(found: object) -> object:
     if not isinstance(found, dict):
         return found
     block = dict(cast("dict[str, Any]", found))
-    known = _BLOCK_KEYS.get(block.get("type", ""))
+    kind = block.get("type")
+    known = _BLOCK_KEYS.get(kind) if isinstance(kind, str) else None
     if known is None:
         return block
     extra = {key: block.pop(key) for key in list(block) if key not in known and key not in _COMMON_KEYS}
-    if extra:
-        block["metadata"] = {**extra, **(block.get("metadata") or {})}
+    adopt_extra(block, extra)
     if block["type"] == "tool_use":
         _adopt_call(block)
     elif block["type"] == "tool_result":
         _adopt_result(block)
     return block
+
+
+def adopt_extra(holder: dict[str, Any], extra: dict[str, Any]) -> None:
+    """Put keys without a field of their own into the metadata, unless that is broken and will be refused."""
+    own = holder.get("metadata")
+    if extra and (own is None or isinstance(own, dict)):
+        holder["metadata"] = {**extra, **(own or {})}
 
 
 _COMMON_KEYS = frozenset({"type", "metadata"})
@@ -162,19 +171,14 @@ class Msg:
     role: Role
     id: Text | None = None
     timestamp: Text | None = None
-    metadata: dict[str, Json] | None = None
+    metadata: JsonObject | None = None
     pinned: bool = False
     traits: int = field(default=0, init=False, repr=False, compare=False)
     tool_ids: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
     memo: dict[Any, Any] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.content, str):
-            set_traits(self, Trait.TEXT | Trait.OTHER if _is_said(self.content) else Trait.OTHER | Trait.BLANK)
-        else:
-            traits, ids = _survey(self.content)
-            set_traits(self, traits)
-            set_tool_ids(self, ids)
+        _note_traits(self)
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -208,6 +212,11 @@ class Msg:
         """The images, sounds, films and documents, those inside tool results left out."""
         return tuple(block for block in self.blocks if isinstance(block, MediaBlock))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Copies and pickles carry what was said, and leave the private notebook behind."""
+        values = (self.name, self.content, self.role, self.id, self.timestamp, self.metadata, self.pinned)
+        return (Msg, values)
+
     def to_dict(self) -> dict[str, Any]:
         """This message as JSON values; `Msg.from_dict` reads it back."""
         from agentkit.storage import dump_message
@@ -222,8 +231,8 @@ class Msg:
         return load_message(data)
 
 
-set_traits = Msg.__dict__["traits"].__set__
-set_tool_ids = Msg.__dict__["tool_ids"].__set__
+_set_traits = Msg.__dict__["traits"].__set__
+_set_tool_ids = Msg.__dict__["tool_ids"].__set__
 _set_memo = Msg.__dict__["memo"].__set__
 
 
@@ -257,14 +266,25 @@ def derive(name: str, content: str | tuple[Block, ...], role: Role, pinned: bool
         setter(msg, default)
     if pinned:
         _REST[3][0](msg, True)
-    if isinstance(content, str):
-        set_traits(msg, Trait.TEXT | Trait.OTHER if _is_said(content) else Trait.OTHER | Trait.BLANK)
-        set_tool_ids(msg, ())
-    else:
-        traits, ids = _survey(content)
-        set_traits(msg, traits)
-        set_tool_ids(msg, ids)
+    _note_traits(msg)
     return msg
+
+
+def _note_traits(msg: Msg) -> None:
+    if isinstance(msg.content, str):
+        traits, ids = _said_traits(msg.content), ()
+    else:
+        traits, ids = _survey(msg.content)
+    if traits & Trait.CALL or (msg.role == "assistant" and not traits & Trait.RESULT):
+        traits |= Trait.ASSISTANT
+    elif msg.role == "system" and not traits & Trait.TOOL:
+        traits |= Trait.SYSTEM
+    _set_traits(msg, traits)
+    _set_tool_ids(msg, ids)
+
+
+def _said_traits(text: str) -> int:
+    return Trait.TEXT | Trait.OTHER if _is_said(text) else Trait.OTHER | Trait.BLANK
 
 
 def _is_said(text: str) -> bool:
@@ -278,24 +298,26 @@ def _survey(blocks: tuple[Block, ...]) -> tuple[int, tuple[str, ...]]:
     for block in blocks:
         kind = block.type
         if kind == "text":
-            traits |= _text_traits(cast(TextBlock, block))
+            traits |= _text_traits(cast("TextBlock", block))
         elif kind == "tool_use":
-            ids.append(cast(ToolUseBlock, block).id)
-            traits |= _call_traits(cast(ToolUseBlock, block))
+            ids.append(cast("ToolUseBlock", block).id)
+            traits |= _call_traits(cast("ToolUseBlock", block))
         elif kind == "tool_result":
-            ids.append(cast(ToolResultBlock, block).id)
-            traits |= _result_traits(cast(ToolResultBlock, block))
+            ids.append(cast("ToolResultBlock", block).id)
+            traits |= _result_traits(cast("ToolResultBlock", block))
         elif kind == "thinking":
             traits |= Trait.THINKING | Trait.OTHER
         elif kind == "invalid":
             traits |= Trait.INVALID | Trait.OTHER
         else:
             traits |= _MEDIA_TRAITS[kind] | Trait.OTHER
+    if traits & Trait.CALL and len(ids) > 1 and len({*ids}) < len(ids):
+        traits |= Trait.REPEATED
     return traits, tuple(ids)
 
 
 def _text_traits(block: TextBlock) -> int:
-    traits = Trait.OTHER | Trait.TEXT if _is_said(block.text) else Trait.OTHER | Trait.BLANK
+    traits = _said_traits(block.text)
     return traits | Trait.STATE if block.state is not None else traits
 
 
@@ -329,5 +351,3 @@ def _result_traits(block: ToolResultBlock) -> int:
         elif not _is_said(item.text):
             traits |= Trait.RESULT_BLANK
     return traits if block.output else traits | Trait.RESULT_BLANK
-
-

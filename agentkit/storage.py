@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agentkit.blocks import Block, InvalidBlock
 from agentkit.errors import MessageError, VersionError
-from agentkit.messages import Msg, adopt_block
+from agentkit.messages import Msg, adopt_block, adopt_extra
 
 __all__ = ["FORMAT_VERSION", "dump_messages", "load_messages"]
 
@@ -72,8 +72,7 @@ def load_message(found: object, place: str = "message") -> Msg:
         if key not in data:
             raise MessageError(f"{place}.{key}", "it is missing", "A message has name, role and content.")
     extra = {key: data.pop(key) for key in list(data) if key not in _MESSAGE_KEYS}
-    if extra:
-        data["metadata"] = {**extra, **(data.get("metadata") or {})}
+    adopt_extra(data, extra)
     data["content"] = _load_content(data["content"], f"{place}.content")
     try:
         return Msg(**data)
@@ -85,11 +84,21 @@ def load_message(found: object, place: str = "message") -> Msg:
 def _load_content(content: object, place: str) -> object:
     if content is None:
         return ()
+    if isinstance(content, str) and not _encodes(content):
+        return (InvalidBlock(ascii(content), "the text has a lone surrogate", place),)
     if not isinstance(content, list | tuple):
         return content
     return tuple(
         _load_block(found, f"{place}[{at}]") for at, found in enumerate(cast("Iterable[object]", content))
     )
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _load_block(found: object, place: str) -> object:
@@ -103,7 +112,24 @@ def _load_block(found: object, place: str) -> object:
     try:
         return _block_reader.validate_python(block)
     except (ValidationError, MessageError) as error:
-        return InvalidBlock(_as_json(found), _why(error), place)
+        return _keep_invalid(found, _why(error), place)
+
+
+def _keep_invalid(found: object, reason: str, place: str) -> InvalidBlock:
+    """The block as it was found; what no JSON value can hold, as text."""
+    reason = ascii(reason)[1:-1] if not _encodes(reason) else reason
+    try:
+        data = json.loads(json.dumps(found, allow_nan=False, ensure_ascii=False).encode())
+        return InvalidBlock(data, reason, place)
+    except (TypeError, ValueError, RecursionError):
+        return InvalidBlock(_in_ascii(found), reason, place)
+
+
+def _in_ascii(found: object) -> str:
+    try:
+        return ascii(found)
+    except RecursionError:
+        return "nested too deeply to be shown"
 
 
 def _why(error: ValidationError | MessageError) -> str:
@@ -114,14 +140,6 @@ def _why(error: ValidationError | MessageError) -> str:
     where = ".".join(str(step) for step in fault["loc"][1:])
     said = cause.reason if isinstance(cause, MessageError) else fault["msg"]
     return f"{where}: {said}" if where else said
-
-
-def _as_json(found: object) -> Any:
-    """The block as it was found; what JSON has no word for, as text."""
-    try:
-        return json.loads(json.dumps(found, allow_nan=False, ensure_ascii=False).encode())
-    except (TypeError, ValueError, RecursionError):
-        return ascii(found)
 
 
 def dump_message(msg: Msg) -> dict[str, Any]:

@@ -55,11 +55,13 @@ class LocalTokenCounter(TokenCounterBase):
         found = memo.get(self.key)
         if found is None:
             found = memo[self.key] = self.weigh(msg)
-        return cast(int, found)
+        return cast("int", found)
 
 
 _TURN_LISTS = ("messages", "contents", "input")
-_MEDIA_KEYS = frozenset({"data", "file_data", "image", "audio", "video", "images", "url", "image_url", "file_uri"})
+_MEDIA_KEYS = frozenset(
+    {"data", "file_data", "image", "audio", "video", "images", "url", "image_url", "file_uri"}
+)
 _OVERHEAD = 12  # quarter tokens a message: role and separators (OpenAI's cookbook says 3 tokens)
 
 
@@ -106,7 +108,9 @@ class CharacterTokenCounter(LocalTokenCounter):
             if isinstance(block.output, str):
                 return quarter_tokens(block.output)
             return sum(map(self._block, block.output))
-        return self.media_tokens * 4 if isinstance(block, MediaBlock) else 40 * isinstance(block, InvalidBlock)
+        return (
+            self.media_tokens * 4 if isinstance(block, MediaBlock) else 40 * isinstance(block, InvalidBlock)
+        )
 
     def _quarters(self, part: Any, key: str = "", with_keys: bool = False) -> int:
         """Quarter tokens of a JSON value: its strings, media at its price, and keys where they are text."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Literal, TypeAlias, cast
 
 from pydantic import BaseModel, TypeAdapter
-from pydantic.errors import PydanticUserError
+from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
 from agentkit.errors import MessageError, OptionError
-from agentkit.values import Json, Text, value
+from agentkit.values import JsonObject, Text, copied, value
 
 __all__ = ["OutputSchema", "Tool", "ToolChoice", "ToolLike", "as_output_schema", "as_tool_choice", "as_tools"]
 
@@ -27,7 +27,7 @@ class Tool:
 
     name: Text
     description: Text = ""
-    parameters: dict[str, Json] = field(default_factory=_NO_PARAMETERS.copy)
+    parameters: JsonObject = field(default_factory=_NO_PARAMETERS.copy)
     strict: bool | None = None
     function: Any = field(default=None, repr=False, compare=False)
 
@@ -53,12 +53,15 @@ class Tool:
         """
         called = name or getattr(function, "__name__", "")
         place = f"tool {called!r}"
-        for parameter in inspect.signature(function).parameters.values():
-            if parameter.kind in _UNNAMED:
-                raise MessageError(place, f"parameter {parameter} has no keyword", "Give it a name.")
         try:
-            schema = TypeAdapter(function).json_schema()
-        except PydanticUserError as error:
+            for parameter in inspect.signature(function).parameters.values():
+                if parameter.kind in _UNNAMED:
+                    raise MessageError(place, f"parameter {parameter} has no keyword", "Give it a name.")
+            adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", function))
+            schema = adapter.json_schema()
+        except (PydanticUserError, PydanticUndefinedAnnotation, NameError, TypeError, ValueError) as error:
+            if isinstance(error, MessageError):
+                raise
             reason = str(error).partition("\n")[0]
             raise MessageError(place, reason, "Annotate the parameters with types of JSON.") from None
         schema = cast("dict[str, Any]", _without_titles(schema))
@@ -70,6 +73,8 @@ class Tool:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], place: str = "tool") -> Tool:
         """A tool from its JSON form: ours, OpenAI's (nested or flat), Anthropic's, or MCP's."""
+        if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise MessageError(place, f"expected an object, got {type(data).__name__}", "Give a dict.")
         inner = data.get("function")
         found: Mapping[str, Any] = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else data
         schema = next((found[key] for key in _SCHEMA_KEYS if found.get(key) is not None), None)
@@ -111,6 +116,8 @@ def _without_titles(schema: Any, is_names: bool = False) -> Any:
 
 def as_tools(tools: Sequence[ToolLike] | None) -> tuple[Tool, ...]:
     """Tools from what callers give: Tools, typed functions, or dicts. Names must differ."""
+    if isinstance(tools, str | Mapping | Tool) or not isinstance(tools, Iterable | None):
+        raise MessageError("tools", f"expected a list of tools, got {type(tools).__name__}", "Pass a list.")
     found = tuple(_as_tool(tool, f"tools[{at}]") for at, tool in enumerate(tools or ()))
     seen: set[str] = set()
     for at, tool in enumerate(found):
@@ -166,6 +173,8 @@ def as_tool_choice(choice: ToolChoiceLike | None, tools: Sequence[Tool]) -> Tool
 def _read_choice(choice: ToolChoiceLike) -> ToolChoice:
     if isinstance(choice, ToolChoice):
         return choice
+    if not isinstance(choice, str | Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise OptionError("tool_choice", f"{choice!r} is no choice", "Write a mode or a tool's name.")
     if isinstance(choice, str):
         mode = _MODES.get(choice)
         return ToolChoice(cast("Any", mode)) if mode else ToolChoice("tool", choice)
@@ -187,7 +196,7 @@ class OutputSchema:
     what the providers' strict modes ask for.
     """
 
-    schema: dict[str, Json]
+    schema: JsonObject
     name: Text = "output"
     description: Text | None = None
 
@@ -260,15 +269,6 @@ def map_schema(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) 
         else:
             mapped[key] = copied(item)
     return change(mapped)
-
-
-def copied(item: Any) -> Any:
-    """A fresh copy of a JSON value: containers are new, leaves shared."""
-    if isinstance(item, list):
-        return [copied(inner) for inner in cast("list[Any]", item)]
-    if isinstance(item, dict):
-        return {key: copied(inner) for key, inner in cast("dict[str, Any]", item).items()}
-    return item
 
 
 def _is_closed(schema: dict[str, Any]) -> bool:

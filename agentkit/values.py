@@ -9,11 +9,11 @@ from typing import Annotated, Any, TypeVar, dataclass_transform
 
 from pydantic import AfterValidator, ConfigDict, JsonValue, Strict, ValidationError
 from pydantic.dataclasses import dataclass
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, to_json
 
 from agentkit.errors import MessageError
 
-__all__ = ["Json", "Text", "value"]
+__all__ = ["Json", "JsonObject", "Text", "copied", "value"]
 
 _Class = TypeVar("_Class", bound=type[Any])
 
@@ -33,8 +33,22 @@ def _encodable(text: str) -> str:
 Text = Annotated[str, Strict(), AfterValidator(_encodable)]
 """A string that UTF-8 can carry."""
 
-Json = JsonValue
+
+
+def _writable(found: Any) -> Any:
+    """Refuse what JSON text cannot say: a lone surrogate somewhere inside."""
+    try:
+        to_json(found)
+    except ValueError as error:
+        raise ValueError(f"cannot be written as JSON: {error}") from None
+    return found
+
+
+Json = Annotated[JsonValue, AfterValidator(_writable)]
 """Any JSON value. Checking one copies its lists and dicts, so a value shares none with its caller."""
+
+JsonObject = Annotated[dict[str, JsonValue], AfterValidator(_writable)]
+"""A JSON object."""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -42,7 +56,9 @@ def value(cls: _Class) -> _Class:
     """Make `cls` a frozen, slotted pydantic dataclass whose constructor raises `MessageError`."""
     made: Any = dataclass(frozen=True, slots=True, config=_CONFIG)(cls)
     checked: Callable[..., None] = made.__init__
-    positional = [name for name, known in made.__dataclass_fields__.items() if known.init and not known.kw_only]
+    positional = [
+        name for name, known in made.__dataclass_fields__.items() if known.init and not known.kw_only
+    ]
 
     @wraps(checked)
     def __init__(self: object, *args: object, **kwargs: object) -> None:
@@ -92,6 +108,20 @@ def _is_label(before: int | str, step: str) -> bool:
 
 
 _BRANCHES = frozenset({"str", "float", "int", "bool", "list", "dict", "nullable"})
-_TAGS = frozenset(
-    "text thinking tool_use tool_result image audio video document invalid url base64".split()
-)
+_TAGS = frozenset(["text", "thinking", "tool_use", "tool_result", "image", "audio", "video", "document", "invalid", "url", "base64"])
+
+
+def copied(item: Any) -> Any:
+    """A fresh copy of a JSON value: containers are new, leaves shared."""
+    if type(item) is dict:
+        fresh: Any = item.copy()
+        for key, inner in item.items():
+            if type(inner) in _CONTAINERS:
+                fresh[key] = copied(inner)
+        return fresh
+    if type(item) is list:
+        return [copied(inner) if type(inner) in _CONTAINERS else inner for inner in item]
+    return item
+
+
+_CONTAINERS = {dict, list}

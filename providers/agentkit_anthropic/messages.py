@@ -37,7 +37,8 @@ from agentkit import (
     media_types,
 )
 from agentkit.legalize import OnLoss
-from agentkit.tools import close_schema, copied, map_schema
+from agentkit.tools import close_schema, map_schema
+from agentkit.values import copied
 
 __all__ = ["AnthropicChatFormatter", "AnthropicMultiAgentFormatter"]
 
@@ -108,26 +109,20 @@ class AnthropicChatFormatter(FormatterBase):
     ) -> None:
         if cache_breakpoints not in ("off", "auto"):
             raise OptionError("cache_breakpoints", f"{cache_breakpoints!r} is unknown", "Use off or auto.")
-        super().__init__(
-            model, history=history, budget=budget, on_loss=on_loss, media_roots=media_roots
-        )
+        super().__init__(model, history=history, budget=budget, on_loss=on_loss, media_roots=media_roots)
         self.cache_breakpoints = cache_breakpoints
 
     def convert(self, legal: Legal, task: Task) -> Request:
         """The request: messages, and system, tools, tool_choice and output_config where there are any."""
         messages: list[dict[str, Any]] = []
-        tool, result = Trait.TOOL, Trait.RESULT
+        assistant = Trait.ASSISTANT
         for msg in legal.turns.msgs:
-            content, traits = msg.content, msg.traits
-            users = traits & result if traits & tool else msg.role != "assistant"
-            messages.append(
-                {
-                    "role": "user" if users else "assistant",
-                    "content": [{"type": "text", "text": content}]
-                    if isinstance(content, str)
-                    else [_block(block) for block in content],
-                }
-            )
+            content = msg.content
+            if isinstance(content, str):
+                blocks = [{"type": "text", "text": content}]
+            else:
+                blocks = [_block(content[0])] if len(content) == 1 else [_block(block) for block in content]
+            messages.append({"role": "assistant" if msg.traits & assistant else "user", "content": blocks})
         request: Request = {"messages": messages, **_system(legal.system.msgs), **_options(task)}
         if self.cache_breakpoints == "auto":
             _mark(request)
@@ -149,19 +144,24 @@ def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
 
 def _block(block: Block) -> dict[str, Any]:
     """One content block (SDK: ContentBlockParam)."""
-    match block:
-        case TextBlock():
+    match block.type:
+        case "text":
             return {"type": "text", "text": block.text}
-        case ToolUseBlock():
-            return {"type": "tool_use", "id": block.id, "name": block.name, "input": copied(block.input)}
-        case ToolResultBlock():
+        case "tool_use":
+            return {"type": "tool_use", "id": block.id, "name": block.name, "input": block.copy_input()}
+        case "tool_result":
             return _result(block)
-        case ThinkingBlock():
+        case "thinking":
             return _thinking(block)
-        case InvalidBlock():
-            raise TypeError("an unreadable block was not described")
+        case "image":
+            return {"type": "image", "source": _source(block.source)}
+        case "document":
+            made = {"type": "document", "source": _document_source(block.source)}
+            return {**made, "title": block.title} if block.title else made
+        case "audio" | "video" | "invalid":
+            raise TypeError(f"{block.type} is no block of this wire")
         case _:
-            return _media(block)
+            assert_never(block)
 
 
 def _thinking(block: ThinkingBlock) -> dict[str, Any]:
@@ -175,31 +175,18 @@ def _thinking(block: ThinkingBlock) -> dict[str, Any]:
 
 def _result(block: ToolResultBlock) -> dict[str, Any]:
     """A tool result; an empty one leaves `content` out, a failed one has to say something."""
-    made: dict[str, Any] = {"type": "tool_result", "tool_use_id": block.id}
-    if not isinstance(block.output, str):
-        content: Any = [_block(item) for item in block.output]
+    output = block.output
+    if not isinstance(output, str):
+        content: Any = [_block(item) for item in output]
     else:
-        content = block.output if block.output.strip() else None
+        content = None if not output or output.isspace() else output
+    made: dict[str, Any] = {"type": "tool_result", "tool_use_id": block.id}
     if block.is_error:
         made["is_error"] = True
         content = content or "The tool failed without a message."
     if content:
         made["content"] = content
     return made
-
-
-def _media(block: MediaBlock) -> dict[str, Any]:
-    match block.type:
-        case "image":
-            return {"type": "image", "source": _source(block.source)}
-        case "document":
-            made = {"type": "document", "source": _document_source(block.source)}
-            title = cast(DocumentBlock, block).title
-            return {**made, "title": title} if title else made
-        case "audio" | "video":
-            raise TypeError(f"{block.type} is no block of this wire")
-        case _:
-            assert_never(block.type)
 
 
 def _source(source: Source) -> dict[str, Any]:
@@ -244,9 +231,7 @@ def _choice(choice: ToolChoice) -> dict[str, Any]:
 
 # build-with-claude/structured-outputs: keywords that the grammar compiler refuses.
 _REFUSED = frozenset(
-    "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength maxItems uniqueItems "
-    "contains minContains maxContains minProperties maxProperties patternProperties propertyNames "
-    "dependentRequired dependentSchemas unevaluatedProperties unevaluatedItems if then else not $schema".split()
+    ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "maxItems", "uniqueItems", "contains", "minContains", "maxContains", "minProperties", "maxProperties", "patternProperties", "propertyNames", "dependentRequired", "dependentSchemas", "unevaluatedProperties", "unevaluatedItems", "if", "then", "else", "not", "$schema"]
 )
 
 

@@ -13,7 +13,7 @@ __all__ = ["DashScopeCompatibleChatFormatter", "DashScopeCompatibleMultiAgentFor
 
 _WEB = frozenset({"http", "https"})
 
-_SOUNDS = {"audio/wav": "wav", "audio/mpeg": "mp3", "audio/aac": "aac", "audio/flac": "flac"}
+_SOUNDS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 
 COMPATIBLE = replace(
     CHAT,

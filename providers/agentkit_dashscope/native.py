@@ -32,8 +32,9 @@ from agentkit import (
     Trait,
     media_types,
 )
+from agentkit.history import frame_tag
 from agentkit.legalize import OnLoss
-from agentkit.tools import copied
+from agentkit.values import copied
 
 __all__ = ["DashScopeChatFormatter", "DashScopeMultiAgentFormatter"]
 
@@ -97,9 +98,7 @@ class DashScopeChatFormatter(FormatterBase):
     ) -> None:
         if path not in ("auto", "text", "multimodal"):
             raise OptionError("path", f"{path!r} is unknown", "Use auto, text or multimodal.")
-        super().__init__(
-            model, history=history, budget=budget, on_loss=on_loss, media_roots=media_roots
-        )
+        super().__init__(model, history=history, budget=budget, on_loss=on_loss, media_roots=media_roots)
         self.path = path
 
     def capabilities(self, model: str | None = None) -> Capabilities:
@@ -143,15 +142,17 @@ def _message(msg: Msg, as_text: bool) -> dict[str, Any]:
             thoughts.append(block.thinking)
         elif isinstance(block, TextBlock | MediaBlock):
             said.append(block)
-    message: dict[str, Any] = {"role": role, "content": _content(said, role, as_text)}
+    # What a frame says begins with a line break or with the frame's own words.
+    guard = role == "user" and not as_text and not frame_tag(msg)
+    message: dict[str, Any] = {"role": role, "content": _content(said, as_text, guard)}
     if thoughts:
         message["reasoning_content"] = "\n".join(thoughts)
     return {**message, "tool_calls": calls} if calls else message
 
 
-def _content(said: Iterable[TextBlock | MediaBlock], role: str, as_text: bool) -> str | list[dict[str, Any]]:
+def _content(said: Iterable[TextBlock | MediaBlock], as_text: bool, guard: bool) -> str | list[dict[str, Any]]:
     """A string on the text path, and where there is nothing to say; single-key parts on the other."""
-    parts = [_part(block, guard=role == "user" and not as_text) for block in said]
+    parts = [_part(block, guard) for block in said]
     return "\n".join(part["text"] for part in parts) if as_text or not parts else parts
 
 
@@ -163,16 +164,16 @@ def _part(block: TextBlock | MediaBlock, guard: bool) -> dict[str, Any]:
 
 
 def guarded(text: str) -> str:
-    """The text, behind a line break if the SDK could take it for a file's path: one line, no longer than one.
+    """The text, behind a line break where the SDK might take it for a file.
 
-    dashscope 2.0: `check_and_upload_local` uploads what `os.path.isfile` finds or `file://` begins, unless it
-    begins with `http`.
+    dashscope 2.0, `check_and_upload_local`: uploads what begins with `file://` (line breaks in it are passed
+    over) or what `os.path.isfile` finds, unless it begins with `http`. No path is longer than PATH_MAX.
     """
-    harmless = text.startswith(("http", "\n")) or "\n" in text or "\0" in text or len(text) > _LONGEST_PATH
-    return text if harmless else f"\n{text}"
+    too_long = len(text) > _PATH_MAX and not text.startswith("file:")
+    return text if too_long or text.startswith(("http", "\n")) else f"\n{text}"
 
 
-_LONGEST_PATH = 4_096  # PATH_MAX of Linux, the longest of the systems that the SDK runs on
+_PATH_MAX = 4_096
 
 
 def _result(block: ToolResultBlock) -> dict[str, Any]:
@@ -198,5 +199,3 @@ def _function(tool: Tool) -> dict[str, Any]:
 
 def _choice(choice: ToolChoice) -> str | dict[str, Any]:
     return {"type": "function", "function": {"name": choice.name}} if choice.mode == "tool" else choice.mode
-
-

@@ -34,8 +34,15 @@ class DeepSeekChatFormatter(OpenAIChatFormatter):
 
     base: ClassVar[Capabilities] = DEEPSEEK
     facts: ClassVar[tuple[ModelFact, ...]] = (
-        ModelFact(r"deepseek-(flash|v4-flash)", {"image": _SIGHT}, "api-docs.deepseek.com/guides/vision", "2026-11-20"),
-        ModelFact(r"deepseek-chat$", {"thinking": "never"}, "the alias has thinking off (sheet 7.1)", "2026-11-20"),
+        ModelFact(
+            r"deepseek-(flash|v4-flash)",
+            {"image": _SIGHT},
+            "api-docs.deepseek.com/guides/vision",
+            "2026-11-20",
+        ),
+        ModelFact(
+            r"deepseek-chat$", {"thinking": "never"}, "the alias has thinking off (sheet 7.1)", "2026-11-20"
+        ),
     )
     reasoning_field = "reasoning_content"
     reasoning_always = True

@@ -31,7 +31,7 @@ from agentkit import (
     Trait,
     media_types,
 )
-from agentkit.tools import copied
+from agentkit.values import copied
 
 __all__ = ["GeminiChatFormatter", "GeminiMultiAgentFormatter"]
 
@@ -50,7 +50,8 @@ GENERATE = Capabilities(
         types=media_types("video", "mp4 mpeg quicktime x-msvideo x-flv mpg webm wmv 3gpp"), schemes=_URLS
     ),
     document=MediaRule(
-        types=frozenset({"application/pdf"}) | media_types("text", "plain html markdown csv xml"), schemes=_URLS
+        types=frozenset({"application/pdf"}) | media_types("text", "plain html markdown csv xml"),
+        schemes=_URLS,
     ),
     media_roles=frozenset({"user", "assistant"}),  # generated media stand in the model's own turn
     results="together",  # "the number of function response parts is equal to the number of function call parts"
@@ -60,6 +61,7 @@ GENERATE = Capabilities(
     last_user=True,
     needs_user=True,
     tool_names=NameRule(pattern=r"[A-Za-z_][A-Za-z0-9_-]*", limit=63),
+    signed_parts=True,
     stand_in=SKIP_SIGNATURE,
 )
 """What all current models take. Media in function responses is for Gemini 3 and later (sheet 2.2)."""
@@ -133,7 +135,7 @@ def _part(block: Block) -> dict[str, Any]:
         case ThinkingBlock():
             return {"text": block.thinking, "thought": True, **_signature(block.state)}
         case ToolUseBlock():
-            call = {"id": block.id, "name": block.name, "args": copied(block.input)}
+            call = {"id": block.id, "name": block.name, "args": block.copy_input()}
             return {"function_call": call, **_signature(block.state)}
         case ToolResultBlock() | InvalidBlock():
             raise TypeError(f"a {block.type} block is no part")

@@ -23,7 +23,7 @@ from agentkit import (
     Trait,
     media_types,
 )
-from agentkit.tools import copied
+from agentkit.values import copied
 
 __all__ = ["OllamaChatFormatter", "OllamaMultiAgentFormatter"]
 
@@ -96,7 +96,7 @@ def _message(msg: Msg) -> dict[str, Any]:
         elif isinstance(block, ThinkingBlock):
             thoughts.append(block.thinking)
         elif isinstance(block, ToolUseBlock):
-            function = {"name": block.name, "arguments": copied(block.input)}
+            function = {"name": block.name, "arguments": block.copy_input()}
             calls.append({"id": block.id, "function": function})
         elif isinstance(block, MediaBlock) and isinstance(block.source, Base64Source):
             images.append(block.source.data)

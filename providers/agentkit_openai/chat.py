@@ -31,7 +31,7 @@ from agentkit import (
     Trait,
     media_types,
 )
-from agentkit.tools import copied
+from agentkit.values import copied
 
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
 
@@ -113,9 +113,10 @@ class OpenAIChatFormatter(FormatterBase):
 
     def _assistant(self, msg: Msg, form: Capabilities) -> dict[str, Any]:
         """The assistant's turn: texts, calls, and reasoning where the vendor has a field for it."""
+        always = self.reasoning_always and form.thinking != "never"
         if isinstance(msg.content, str):
-            item = self._spoken(msg, form)
-            return {**item, self.reasoning_field: ""} if self.reasoning_always else item  # type: ignore[dict-item]
+            spoken = self._spoken(msg, form)
+            return {**spoken, cast(str, self.reasoning_field): ""} if always else spoken
         said: list[Block] = []
         calls: list[dict[str, Any]] = []
         thoughts: list[str] = []
@@ -131,7 +132,7 @@ class OpenAIChatFormatter(FormatterBase):
         item: dict[str, Any] = {"role": "assistant", "content": content}
         if form.speakers and msg.name and msg.name != "assistant":
             item["name"] = self.speaker(msg.name)
-        if self.reasoning_field and (thoughts or self.reasoning_always):
+        if self.reasoning_field and (thoughts or always):
             item[self.reasoning_field] = "\n".join(thoughts)
         if calls:
             item["tool_calls"] = calls
@@ -141,7 +142,7 @@ class OpenAIChatFormatter(FormatterBase):
         """One text as a string; several as the target wants them; media as parts."""
         parts = [self.part(block) for block in blocks if not isinstance(block, ThinkingBlock)]
         if len(parts) == 1 and parts[0]["type"] == "text":
-            return cast(str, parts[0]["text"])
+            return cast("str", parts[0]["text"])
         if form.parts != "apart" and all(part["type"] == "text" for part in parts):
             return "\n".join(part["text"] for part in parts)
         return parts
@@ -156,7 +157,7 @@ class OpenAIChatFormatter(FormatterBase):
             case _ if block.type == "invalid":
                 raise TypeError("an unreadable block was not described")
             case _:
-                return self.media_part(cast(MediaBlock, block))
+                return self.media_part(cast("MediaBlock", block))
 
     def media_part(self, block: MediaBlock) -> dict[str, Any]:
         """One media part (SDK: ChatCompletionContentPartParam)."""
@@ -164,7 +165,7 @@ class OpenAIChatFormatter(FormatterBase):
             case "image":
                 return {"type": "image_url", "image_url": {"url": wire_url(block.source)}}
             case "audio":
-                source = cast(Base64Source, block.source)
+                source = cast("Base64Source", block.source)
                 audio = {"data": source.data, "format": AUDIO_FORMATS[source.media_type]}
                 return {"type": "input_audio", "input_audio": audio}
             case "document":

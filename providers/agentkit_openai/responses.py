@@ -29,7 +29,7 @@ from agentkit import (
     Trait,
     media_types,
 )
-from agentkit.tools import copied
+from agentkit.values import copied
 from agentkit_openai.chat import file_name, named_schema, wire_url
 
 __all__ = ["OpenAIResponsesFormatter", "OpenAIResponsesMultiAgentFormatter"]
@@ -199,5 +199,3 @@ def _tool(tool: Tool) -> dict[str, Any]:
 
 def _choice(choice: ToolChoice) -> str | dict[str, Any]:
     return {"type": "function", "name": choice.name} if choice.mode == "tool" else choice.mode
-
-

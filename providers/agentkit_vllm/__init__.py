@@ -24,6 +24,7 @@ VLLM = replace(
     one_system=True,
     merge_turns=True,  # … and want the roles to alternate
     first_user=True,
+    needs_user=True,
     speakers=False,
     call_ids=None,  # opaque; Kimi K2's template wants its `functions.name:0` back unchanged
 )
@@ -45,7 +46,9 @@ class VLLMChatFormatter(OpenAIChatFormatter):
             "2026-11-20",
         ),
     )
-    reasoning_field = "reasoning"  # the request's field in current source; older servers ignore it (sheet 8.2)
+    reasoning_field = (
+        "reasoning"  # the request's field in current source; older servers ignore it (sheet 8.2)
+    )
 
     def media_part(self, block: MediaBlock) -> dict[str, Any]:
         """`image_url`, `audio_url` or `video_url`, each with a URL or a data URL."""

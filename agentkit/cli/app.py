@@ -1,0 +1,104 @@
+"""The command line: its options, and what is done with them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from agentkit.cli.formatting import FormatOptions, format_lines, format_once
+from agentkit.errors import OptionError
+
+__all__ = ["dispatch"]
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+@app.callback()
+def agentkit() -> None:
+    """From a conversation of many speakers to each provider's exact request."""
+
+
+@app.command("format")
+def format_command(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A JSON file; '-' or nothing for standard input.", show_default=False),
+    ] = None,
+    provider: Annotated[str | None, typer.Option(help="Whose request to make.", show_default=False)] = None,
+    multi_agent: Annotated[
+        bool, typer.Option("--multi-agent", help="Many speakers, in a history frame.")
+    ] = False,
+    viewer: Annotated[
+        str | None, typer.Option(help="The agent the request is made for.", show_default=False)
+    ] = None,
+    frame: Annotated[
+        Literal["safe", "plain"], typer.Option(help="How the frame writes names and texts.")
+    ] = "safe",
+    model: Annotated[
+        str | None, typer.Option(help="The model the request is for.", show_default=False)
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(help="Cut the oldest messages to this estimate.", show_default=False)
+    ] = None,
+    on_loss: Annotated[
+        Literal["describe", "drop", "raise"],
+        typer.Option(help="What happens to what the target cannot carry."),
+    ] = "describe",
+    media_root: Annotated[
+        list[Path] | None, typer.Option(help="A folder that local media may be read from; repeatable.")
+    ] = None,
+    ledger: Annotated[
+        Literal["table", "json"] | None,
+        typer.Option(help="What happened to every block, on standard error [table].", show_default=False),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="A request for every provider.")] = False,
+    lines: Annotated[
+        bool, typer.Option("--lines", help="One conversation a line, one request a line.")
+    ] = False,
+) -> None:
+    """Write the provider's request for a conversation: a JSON list of messages, or an object with `messages`
+    and, if wanted, `tools`, `tool_choice` and `response_format`.
+    """
+    if (provider is None) == (not every):
+        raise OptionError("--provider", "give a provider or --all", "See agentkit format --help.")
+    options = FormatOptions(
+        provider=provider,
+        multi_agent=multi_agent or viewer is not None or frame != "safe",
+        viewer=viewer,
+        frame=frame,
+        model=model,
+        max_tokens=max_tokens,
+        on_loss=on_loss,
+        media_roots=tuple(media_root or ()),
+        ledger=ledger,
+    )
+    source = None if file is None or str(file) == "-" else file
+    raise typer.Exit(format_lines(source, options) if lines else format_once(source, options))
+
+
+def dispatch(arguments: list[str]) -> int:
+    """Run one command and give its exit code; a usage error is one line as well."""
+    command = typer.main.get_command(app)
+    try:
+        code: object = command.main(_with_ledger_form(arguments), prog_name="agentkit", standalone_mode=False)
+    except Exception as error:
+        # The exception types of the parser have no public home in typer.
+        message, exit_code = getattr(error, "format_message", None), getattr(error, "exit_code", None)
+        if message is None or exit_code is None:
+            raise
+        said = " ".join(message().split())
+        if said:
+            print(f"agentkit: {said}", file=sys.stderr)
+        return 2
+    return code if isinstance(code, int) else 0
+
+
+def _with_ledger_form(arguments: list[str]) -> list[str]:
+    """`--ledger` may stand alone, for `--ledger table`: the parser knows no such option."""
+    return [
+        "--ledger=table" if argument == "--ledger" and following not in {"table", "json"} else argument
+        for argument, following in zip(arguments, [*arguments[1:], ""], strict=True)
+    ]

@@ -1,0 +1,190 @@
+"""`agentkit format`: conversations in, requests out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import anyio
+
+from agentkit.budget import Budget
+from agentkit.cli import one_line
+from agentkit.errors import AgentkitError, LossError, MessageError, OptionError
+from agentkit.formatting import FormatterBase
+from agentkit.history import MultiAgentHistory
+from agentkit.ledger import Ledger, Plan
+from agentkit.legalize import OnLoss
+from agentkit.messages import Msg
+from agentkit.registry import available_providers, load_provider
+from agentkit.storage import load_messages
+
+__all__ = ["FormatOptions", "format_lines", "format_once"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatOptions:
+    """The command's options; `provider` None means every provider."""
+
+    provider: str | None
+    multi_agent: bool
+    viewer: str | None
+    frame: Literal["safe", "plain"]
+    model: str | None
+    max_tokens: int | None
+    on_loss: OnLoss
+    media_roots: tuple[Path, ...]
+    ledger: Literal["table", "json"] | None
+
+    def formatters(self) -> dict[str, FormatterBase]:
+        """A formatter for each provider asked for."""
+        names = available_providers() if self.provider is None else [self.provider]
+        return {name: self._formatter(name) for name in names}
+
+    def _formatter(self, name: str) -> FormatterBase:
+        provider = load_provider(name)
+        return (provider.multi_agent if self.multi_agent else provider.chat)(
+            self.model,
+            history=MultiAgentHistory(viewer=self.viewer, frame=self.frame) if self.multi_agent else None,
+            budget=None if self.max_tokens is None else Budget(self.max_tokens),
+            on_loss=self.on_loss,
+            media_roots=self.media_roots,
+        )
+
+
+def format_once(file: Path | None, options: FormatOptions) -> int:
+    """One conversation, one request (or an object of one a provider), indented."""
+    formatters = options.formatters()
+    plans = anyio.run(_plans, _read(file), formatters)
+    _write_ledgers(plans, options)
+    _write(_requests(plans, options), indent=2)
+    return 0
+
+
+def format_lines(file: Path | None, options: FormatOptions) -> int:
+    """One conversation a line, one request a line; a line that fails gives its error and the rest go on.
+
+    The exit code is 2 if any line was bad input, else 1 if any was lossy under `raise`, else 0.
+    """
+    return anyio.run(_format_lines, file, options)
+
+
+async def _format_lines(file: Path | None, options: FormatOptions) -> int:
+    formatters = options.formatters()
+    worst = 0
+    for line in _lines(file):
+        try:
+            plans = await _plans(line, formatters)
+        except AgentkitError as error:
+            worst = max(worst, 1 if isinstance(error, LossError) else 2)
+            place = getattr(error, "place", "")
+            said = {"class": type(error).__name__, "place": place, "sentence": one_line(error)}
+            _write({"error": said})
+            continue
+        _write_ledgers(plans, options)
+        _write(_requests(plans, options))
+    return worst
+
+
+def _requests(plans: Mapping[str, Plan], options: FormatOptions) -> Any:
+    if options.provider is not None:
+        return plans[options.provider].request
+    return {name: plan.request for name, plan in plans.items()}
+
+
+async def _plans(text: bytes, formatters: Mapping[str, FormatterBase]) -> dict[str, Plan]:
+    msgs, asked = read_conversation(text)
+    return {name: await formatter.plan(msgs, **asked) for name, formatter in formatters.items()}
+
+
+_ASKED = ("tools", "tool_choice", "response_format")
+
+
+def read_conversation(text: bytes) -> tuple[list[Msg], dict[str, Any]]:
+    """The messages of one conversation, and what it asks for besides."""
+    try:
+        data: object = json.loads(text.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise MessageError("input", f"this is not JSON ({error})", "Mend the JSON.") from None
+    msgs = load_messages(data)
+    if not isinstance(data, dict):
+        return msgs, {}
+    found = cast("dict[str, Any]", data)
+    asked = {name: found[name] for name in _ASKED if found.get(name) is not None}
+    if not isinstance(asked.get("tools", []), list):
+        raise MessageError("tools", "it is no list", "Give a list of tools.")
+    if not isinstance(asked.get("tool_choice", ""), str | dict):
+        raise MessageError("tool_choice", "it is no choice", 'Give a mode, or {"name": "…"}.')
+    if not isinstance(asked.get("response_format", {}), dict):
+        raise MessageError("response_format", "it is no object", "Give a JSON schema.")
+    return msgs, asked
+
+
+def _read(file: Path | None) -> bytes:
+    if file is None:
+        return sys.stdin.buffer.read()
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise OptionError(str(file), f"it cannot be read ({error.strerror})", "Name a file.") from None
+
+
+def _lines(file: Path | None) -> Iterator[bytes]:
+    if file is None:
+        yield from sys.stdin.buffer
+        return
+    try:
+        with file.open("rb") as opened:
+            yield from opened
+    except OSError as error:
+        raise OptionError(str(file), f"it cannot be read ({error.strerror})", "Name a file.") from None
+
+
+def _write(found: Any, indent: int | None = None) -> None:
+    text = json.dumps(found, ensure_ascii=False, allow_nan=False, indent=indent)
+    sys.stdout.buffer.write(text.encode() + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _write_ledgers(plans: Mapping[str, Plan], options: FormatOptions) -> None:
+    if options.ledger is None:
+        return
+    if options.ledger == "table":
+        for name, plan in plans.items():
+            _print_table(name, plan.ledger)
+        return
+    ledgers = {name: plan.ledger.to_dict() for name, plan in plans.items()}
+    found = ledgers[options.provider] if options.provider is not None else ledgers
+    print(json.dumps(found, ensure_ascii=False), file=sys.stderr)
+
+
+_STYLES = {"dropped": "red", "described": "yellow", "repaired": "cyan", "moved": "cyan", "merged": "blue"}
+
+
+def _print_table(name: str, ledger: Ledger) -> None:
+    """What happened to every block, and what was invented."""
+    from rich.console import Console
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    table = Table(
+        Column("place", no_wrap=True),
+        "block",
+        "disposition",
+        "why",
+        title=f"What happened on the way to {name}",
+    )
+    for entry in ledger.entries:
+        why = "; ".join((entry.reason, *entry.details))
+        word = f"{entry.disposition.word}, content lost" if entry.lost else entry.disposition.word
+        style = _STYLES.get(entry.disposition.word, "")
+        table.add_row(entry.place, entry.kind, Text(word, style), Text(why))
+    for made in dict.fromkeys(ledger.syntheses):
+        count = ledger.syntheses.count(made)
+        table.add_row(
+            "", made.name, Text("invented", "magenta"), Text(made.reason + f" (×{count})" * (count > 1))
+        )
+    Console(stderr=True, width=None if sys.stderr.isatty() else 140).print(table)

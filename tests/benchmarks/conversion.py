@@ -1,0 +1,147 @@
+"""Conversion: every formatter cold and warm, beside the floor, `json.dumps` of the request, and the peers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from agentkit import FormatterBase, Msg, available_providers, load_provider
+from tests.benchmarks import floor, peers
+from tests.benchmarks.histories import MIXES, PlainMsg, as_msgs, copy_plain
+from tests.benchmarks.measure import Case, Sampled, exponent, interleave, show, slopes, table
+
+__all__ = ["run"]
+
+# Which floor a wire stands beside: the one whose form is nearest.
+_LIKE_ANTHROPIC = {"anthropic", "gemini"}
+_GOALS = {("openai", "chat"): 2.5, ("anthropic", "chat"): 2.0, ("openai", "multi"): 3.0, ("anthropic", "multi"): 3.0}
+
+
+def formatters() -> dict[tuple[str, str], FormatterBase]:
+    """All formatters of all installed providers, by provider and policy."""
+    found: dict[tuple[str, str], FormatterBase] = {}
+    for name in available_providers():
+        provider = load_provider(name)
+        found[name, "chat"] = provider.chat()
+        found[name, "multi"] = provider.multi_agent()
+    return found
+
+
+def run(quick: bool = False, mixes: Sequence[str] = ("mixed", "react", "group")) -> str:
+    """Every table, as text."""
+    found: list[str] = []
+    rounds = 5 if quick else 21
+    sizes = [10, 100] if quick else [10, 100, 1_000, 10_000]
+    middle = sizes[-1] if quick else 1_000
+    for mix in mixes:
+        found.append(at_size(mix, middle, rounds))
+    found.append(at_size("mixed", middle, rounds, collector=True))
+    found.append(growth("mixed", sizes, max(3, rounds // 2)))
+    return "\n".join(found)
+
+
+def _floors(plain: Sequence[PlainMsg]) -> dict[str, Case]:
+    def case(loop: floor.Floor, dump: bool) -> Case:
+        return Case(partial(copy_plain, plain), lambda msgs: loop(msgs, dump))
+
+    return {
+        "floor openai": case(floor.openai, False),
+        "floor openai, dumps": case(floor.openai, True),
+        "floor anthropic": case(floor.anthropic, False),
+        "floor anthropic, shared": case(floor.anthropic, True),
+        "floor multi openai": case(floor.multi_openai, False),
+        "floor multi anthropic": case(floor.multi_anthropic, False),
+    }
+
+
+def cold(plain: Sequence[PlainMsg], formatter: FormatterBase) -> Case:
+    """Fresh messages each time."""
+    return Case(partial(as_msgs, plain), formatter.lower)
+
+
+def warm(plain: Sequence[PlainMsg], formatter: FormatterBase) -> Case:
+    """The same messages each time, in a fresh list."""
+    msgs = as_msgs(plain)
+    formatter.lower(msgs)
+    return Case(lambda: list(msgs), formatter.lower)
+
+
+def _dumping(plain: Sequence[PlainMsg], loop: floor.Floor) -> Case:
+    return Case(lambda: loop(plain, False), json.dumps)
+
+
+def at_size(mix: str, n: int, rounds: int, collector: bool = False) -> str:
+    """All formatters and peers at one size of one mix."""
+    plain = MIXES[mix](n)
+    problems: list[str] = []
+    cases = _floors(plain)
+    cases["json.dumps openai"] = _dumping(plain, floor.openai)
+    cases["json.dumps anthropic"] = _dumping(plain, floor.anthropic)
+    for (name, policy), formatter in formatters().items():
+        cases[f"{name} {policy} cold"] = cold(plain, formatter)
+        cases[f"{name} {policy} warm"] = warm(plain, formatter)
+    others = {peer.name: peer for peer in peers.conversions(problems)}
+    cases |= {name: Case(partial(peer.prepare, plain), peer.run) for name, peer in others.items()}
+    samples = interleave(cases, rounds, max(1, 4_000 // n), collector)
+    rows: list[list[object]] = []
+    for name, sampled in samples.items():
+        if not name.endswith("warm"):
+            rows.append(_row(name, sampled, samples, others, n))
+    state = "on" if collector else "off"
+    head = ["", "us/msg", "x floor", "x floor dump", "x own floor", "warm x floor", "goal"]
+    text = table(f"Conversion, {n} messages, mix {mix!r}, collector {state}", head, rows)
+    return text + "".join(f"left out: {problem}\n" for problem in problems)
+
+
+def _row(
+    name: str, sampled: Sampled, samples: dict[str, Sampled], others: dict[str, peers.Peer], n: int
+) -> list[object]:
+    """us a message; times the plain floors, and times the multi-agent floor where there is one."""
+    wire, policy = "openai", "chat"
+    warmed: object = ""
+    if name in others:
+        wire, policy = others[name].floor, "multi" if "multi" in name else "chat"
+    elif name.endswith(" cold"):
+        provider, policy, _ = name.rsplit(" ", 2)
+        wire = "anthropic" if provider in _LIKE_ANTHROPIC else "openai"
+        warmed = samples[f"{provider} {policy} warm"].over(samples[f"floor {wire}"])
+        goal: object = _GOALS.get((provider, policy), "")
+    elif "anthropic" in name:
+        wire = "anthropic"
+    goal = _GOALS.get((name.split()[0], policy), "") if name.endswith("cold") else ""
+    dumped = samples["floor openai, dumps" if wire == "openai" else "floor anthropic, shared"]
+    own = sampled.over(samples[f"floor multi {wire}"]) if policy == "multi" else ""
+    base = samples[f"floor {wire}"]
+    return [name, sampled.median / n * 1e6, sampled.over(base), sampled.over(dumped), own, warmed, goal]
+
+
+def growth(mix: str, sizes: Sequence[int], rounds: int) -> str:
+    """Cold times over sizes, and the exponent of their growth (without the smallest, where fixed costs show)."""
+    makers: dict[str, Callable[[Sequence[PlainMsg]], Case]] = {
+        "floor openai": lambda plain: _floors(plain)["floor openai"],
+        "floor anthropic": lambda plain: _floors(plain)["floor anthropic"],
+    }
+    for (name, policy), formatter in formatters().items():
+        makers[f"{name} {policy}"] = partial(cold, formatter=formatter)
+    taken: dict[str, list[Sampled]] = {name: [] for name in makers}
+    for n in sizes:
+        plain = MIXES[mix](n)
+        cases = {name: make(plain) for name, make in makers.items()}
+        samples = interleave(cases, rounds if n < 10_000 else max(3, rounds // 2), max(1, 4_000 // n))
+        for name, sampled in samples.items():
+            taken[name].append(sampled)
+    rows: list[list[Any]] = []
+    for name, found in taken.items():
+        medians = [sampled.median for sampled in found]
+        base = taken["floor anthropic" if name.split()[0] in _LIKE_ANTHROPIC else "floor openai"]
+        ratios = [sampled.over(its) for sampled, its in zip(found, base, strict=True)]
+        rows.append([name, *map(show, medians), *ratios, exponent(sizes[1:], medians[1:]), slopes(sizes, medians)[-1]])
+    head = ["", *(f"n={n}" for n in sizes), *(f"x floor {n}" for n in sizes), "exponent", "last step"]
+    return table(f"Growth, cold, mix {mix!r} (goal: exponent <= 1.05)", head, rows)
+
+
+def native(formatter: FormatterBase, msgs: Sequence[Msg]) -> dict[str, Any]:
+    """One request, for tests."""
+    return formatter.lower(msgs).request

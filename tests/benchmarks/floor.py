@@ -1,0 +1,112 @@
+"""The floor: hand-written loops over slotted dataclasses, with no validation, no repair, no account.
+
+Two variants of each. `dump=True` makes the argument text with `json.dumps` on the way (for Anthropic, whose wire
+wants the object: shares it), as the fact sheet's floor does. `dump=False` takes the argument text kept beside the
+call (for Anthropic: copies the object), as agentkit does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from agentkit.tools import copied
+from tests.benchmarks.histories import PlainCall, PlainMsg, PlainResult, PlainText
+
+__all__ = ["Floor", "Native", "anthropic", "multi_anthropic", "multi_openai", "openai"]
+
+Native: TypeAlias = list[dict[str, Any]]
+Floor: TypeAlias = Callable[[Sequence[PlainMsg], bool], Native]
+
+
+def openai(msgs: Sequence[PlainMsg], dump: bool) -> Native:
+    """OpenAI Chat Completions."""
+    out: Native = []
+    for msg in msgs:
+        content = msg.content
+        if isinstance(content, str):
+            out.append({"role": msg.role, "content": content})
+            continue
+        texts: list[str] = []
+        calls: Native = []
+        for block in content:
+            if isinstance(block, PlainText):
+                texts.append(block.text)
+            elif isinstance(block, PlainCall):
+                text = json.dumps(block.input) if dump else block.arguments
+                function = {"name": block.name, "arguments": text}
+                calls.append({"id": block.id, "type": "function", "function": function})
+            else:
+                out.append({"role": "tool", "tool_call_id": block.id, "content": block.output})
+        if calls:
+            said = "\n".join(texts) if texts else None
+            out.append({"role": "assistant", "content": said, "tool_calls": calls})
+        elif texts:
+            out.append({"role": msg.role, "content": texts[0] if len(texts) == 1 else "\n".join(texts)})
+    return out
+
+
+def anthropic(msgs: Sequence[PlainMsg], dump: bool) -> Native:
+    """Anthropic Messages; the system prompt is left to the caller."""
+    out: Native = []
+    for msg in msgs:
+        content = msg.content
+        if isinstance(content, str):
+            if msg.role != "system":
+                out.append({"role": msg.role, "content": [{"type": "text", "text": content}]})
+            continue
+        blocks: Native = []
+        role = "user" if msg.role == "user" else "assistant"
+        for block in content:
+            if isinstance(block, PlainText):
+                blocks.append({"type": "text", "text": block.text})
+            elif isinstance(block, PlainCall):
+                found = block.input if dump else copied(block.input)
+                blocks.append({"type": "tool_use", "id": block.id, "name": block.name, "input": found})
+            else:
+                role = "user"
+                blocks.append({"type": "tool_result", "tool_use_id": block.id, "content": block.output})
+        out.append({"role": role, "content": blocks})
+    return out
+
+
+def multi_openai(msgs: Sequence[PlainMsg], dump: bool) -> Native:
+    """Runs of tool-free messages as one user turn with a part for each text; OpenAI Chat Completions."""
+    return _framed(msgs, dump, openai)
+
+
+def multi_anthropic(msgs: Sequence[PlainMsg], dump: bool) -> Native:
+    """The same for Anthropic Messages."""
+    return _framed(msgs, dump, anthropic)
+
+
+def _framed(msgs: Sequence[PlainMsg], dump: bool, rest: Floor) -> Native:
+    out: Native = []
+    parts: Native = []
+    for at, msg in enumerate(msgs):
+        content = msg.content
+        if isinstance(content, str):
+            if at == 0 and msg.role == "system":
+                out.append({"role": "system", "content": content})
+            else:
+                if not parts:
+                    parts.append({"type": "text", "text": "<history>"})
+                parts.append({"type": "text", "text": f"\n{msg.name}: {content}"})
+            continue
+        if isinstance(content[0], PlainCall | PlainResult) or isinstance(content[-1], PlainCall):
+            if parts:
+                parts.append({"type": "text", "text": "\n</history>"})
+                out.append({"role": "user", "content": parts})
+                parts = []
+            out.extend(rest((msg,), dump))
+            continue
+        if not parts:
+            parts.append({"type": "text", "text": "<history>"})
+        for block in content:
+            if isinstance(block, PlainText):
+                parts.append({"type": "text", "text": f"\n{msg.name}: {block.text}"})
+    if parts:
+        parts.append({"type": "text", "text": "\n</history>"})
+        out.append({"role": "user", "content": parts})
+    return out

@@ -1,0 +1,79 @@
+"""What an import costs: CPU of fresh interpreters, beside pydantic, anyio and one value class of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from statistics import median
+
+from tests.benchmarks.measure import table
+
+__all__ = ["run"]
+
+_BASE = """
+import pydantic, anyio
+from pydantic.dataclasses import dataclass
+@dataclass(frozen=True, slots=True)
+class One:
+    name: str
+"""
+
+PROGRAMS: dict[str, str] = {
+    "nothing": "pass",
+    "asyncio": "import asyncio",
+    "base: pydantic, anyio, a dataclass": _BASE,
+    "agentkit": "import agentkit",
+    "Msg": "from agentkit import Msg",
+    "Msg, TextBlock, tool blocks": "from agentkit import Msg, TextBlock, ToolUseBlock, ToolResultBlock",
+    "Msg, OpenAIChatFormatter": "from agentkit import Msg; from agentkit_openai import OpenAIChatFormatter",
+    "Msg, AnthropicChatFormatter": "from agentkit import Msg; from agentkit_anthropic import AnthropicChatFormatter",
+    "Msg, OpenAI and Anthropic": (
+        "from agentkit import Msg; from agentkit_openai import OpenAIChatFormatter; "
+        "from agentkit_anthropic import AnthropicChatFormatter"
+    ),
+    "Msg, GeminiChatFormatter": "from agentkit import Msg; from agentkit_gemini import GeminiChatFormatter",
+    "all nine providers": "from agentkit import *; [load_provider(n) for n in available_providers()]",
+}
+PEERS: dict[str, str] = {
+    "LangChain OpenAI": "from langchain_openai import ChatOpenAI",
+    "LangChain Anthropic": "from langchain_anthropic import ChatAnthropic",
+    "litellm": "import litellm",
+    "pydantic-ai": "from pydantic_ai.models.openai import OpenAIChatModel",
+    "AgentScope 1": "from agentscope.formatter import OpenAIChatFormatter",
+}
+
+_QUICK = {"nothing", "base: pydantic, anyio, a dataclass", "Msg, OpenAIChatFormatter"}
+
+
+def run(quick: bool = False) -> str:
+    """The table, as text."""
+    rounds = 1 if quick else 17
+    programs = {name: text for name, text in PROGRAMS.items() if not quick or name in _QUICK}
+    if not quick:
+        programs |= {name: text for name, text in PEERS.items() if spent(text) is not None}
+    taken: dict[str, list[float]] = {name: [] for name in programs}
+    for turn in range(rounds + (not quick)):
+        for name, text in programs.items():
+            seconds = spent(text)
+            if (turn or quick) and seconds is not None:
+                taken[name].append(seconds)
+    nothing, base = taken["nothing"], taken["base: pydantic, anyio, a dataclass"]
+    rows: list[list[object]] = []
+    for name, found in taken.items():
+        over = median(mine / its for mine, its in zip(found, base, strict=True))
+        pairs = zip(found, base, nothing, strict=True)
+        net = median((mine - none) / (its - none) for mine, its, none in pairs)
+        rows.append([name, f"{median(found) * 1e3:.0f} ms", over, net])
+    head = ["", "CPU", "x base", "x base, start-up taken off"]
+    return table("Imports in fresh interpreters (goal: <= 1.5 x base)", head, rows)
+
+
+def spent(program: str) -> float | None:
+    """CPU seconds of a fresh interpreter that runs a program; None if it fails."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_utime + usage.ru_stime if process.returncode == 0 else None

@@ -1,0 +1,114 @@
+"""Interleaved CPU samples, their medians and ratios, and tables to print them in."""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from time import process_time_ns
+from typing import Any
+
+__all__ = ["Case", "Sampled", "exponent", "interleave", "show", "slopes", "table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Something to time: `prepare` makes a fresh input outside the clock, `run` is what is timed."""
+
+    prepare: Callable[[], Any]
+    run: Callable[[Any], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """CPU seconds per call, one a round."""
+
+    seconds: list[float]
+
+    @property
+    def median(self) -> float:
+        """The median of all rounds."""
+        return median(self.seconds)
+
+    def over(self, base: Sampled) -> float:
+        """How many times `base` this takes: the median of the ratios within one round."""
+        return median(mine / its for mine, its in zip(self.seconds, base.seconds, strict=True))
+
+
+def interleave(
+    cases: Mapping[str, Case], rounds: int, batch: int = 1, collector: bool = False
+) -> dict[str, Sampled]:
+    """Time every case once a round, so that all share whatever else the machine does.
+
+    `batch` inputs are run through within one sample (for cases near the clock's own cost). The cyclic collector
+    is off within samples unless `collector`; it runs before each of them. One more round warms up.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in cases}
+    was_on = gc.isenabled()
+    try:
+        for turn in range(rounds + 1):
+            for name, case in cases.items():
+                taken = _sample(case, batch, collector)
+                if turn:
+                    seconds[name].append(taken)
+    finally:
+        (gc.enable if was_on else gc.disable)()
+    return {name: Sampled(found) for name, found in seconds.items()}
+
+
+def _sample(case: Case, batch: int, collector: bool) -> float:
+    gc.collect()
+    gc.disable()
+    given = [case.prepare() for _ in range(batch)]
+    if collector:
+        gc.enable()
+    run = case.run
+    began = process_time_ns()
+    for one in given:
+        run(one)
+    taken = process_time_ns() - began
+    gc.disable()
+    return max(taken, 1) / batch / 1e9
+
+
+def exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
+    """The slope of time over size in a log-log plot, by least squares."""
+    points = [(math.log(size), math.log(taken)) for size, taken in zip(sizes, seconds, strict=True)]
+    x = sum(point[0] for point in points) / len(points)
+    y = sum(point[1] for point in points) / len(points)
+    spread = sum((point[0] - x) ** 2 for point in points)
+    return sum((point[0] - x) * (point[1] - y) for point in points) / spread if spread else math.nan
+
+
+def show(seconds: float) -> str:
+    """Seconds as people read them."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table in plain text: the first column to the left, the others to the right."""
+    cells = [list(head), *([_cell(item) for item in row] for row in rows)]
+    widths = [max(len(row[at]) for row in cells) for at in range(len(head))]
+    lines = [
+        "  ".join(cell.rjust(width) if at else cell.ljust(width) for at, (cell, width) in enumerate(pairs))
+        for pairs in (list(zip(row, widths, strict=True)) for row in cells)
+    ]
+    return "\n".join([title, lines[0], "-" * len(lines[0]), *lines[1:], ""])
+
+
+def _cell(item: object) -> str:
+    if isinstance(item, float):
+        return "-" if math.isnan(item) else f"{item:.0f}" if item >= 100 else f"{item:.2f}"
+    return str(item)
+
+
+def slopes(sizes: Sequence[int], seconds: Sequence[float]) -> list[float]:
+    """The exponent of each step from one size to the next."""
+    steps = pairwise(zip(sizes, seconds, strict=True))
+    return [math.log(after[1] / before[1]) / math.log(after[0] / before[0]) for before, after in steps]

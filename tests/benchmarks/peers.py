@@ -1,0 +1,179 @@
+"""Peers, each optional: what is not installed, or fails to load, is left out and said so.
+
+Everything here is reached by name, so that neither the type checkers nor the test suite need any of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from tests.benchmarks.histories import PlainCall, PlainMsg, PlainResult, PlainText
+
+__all__ = ["Peer", "agentscope_messages", "conversions", "langchain_messages"]
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """One conversion of one peer: fresh native history, and the conversion itself."""
+
+    name: str
+    floor: str
+    prepare: Callable[[Sequence[PlainMsg]], Any]
+    run: Callable[[Any], object]
+
+
+def conversions(problems: list[str]) -> list[Peer]:
+    """All conversions that can run here; what cannot is added to `problems`."""
+    found: list[Peer] = []
+    for load in (_langchain_openai, _langchain_anthropic, _litellm_anthropic, _pydantic_ai, _agentscope):
+        try:
+            found.extend(load())
+        except Exception as error:
+            problems.append(f"{load.__name__[1:]}: {type(error).__name__}: {str(error).splitlines()[0][:90]}")
+    return found
+
+
+def _texts(msg: PlainMsg) -> str:
+    content = msg.content
+    if isinstance(content, str):
+        return content
+    return "\n".join(block.text for block in content if isinstance(block, PlainText))
+
+
+def _calls(msg: PlainMsg) -> list[PlainCall]:
+    return [] if isinstance(msg.content, str) else [b for b in msg.content if isinstance(b, PlainCall)]
+
+
+def _results(msg: PlainMsg) -> list[PlainResult]:
+    return [] if isinstance(msg.content, str) else [b for b in msg.content if isinstance(b, PlainResult)]
+
+
+def langchain_messages(msgs: Sequence[PlainMsg]) -> list[Any]:
+    """LangChain's own messages."""
+    core = import_module("langchain_core.messages")
+    out: list[Any] = []
+    for msg in msgs:
+        if results := _results(msg):
+            out.extend(core.ToolMessage(content=r.output, tool_call_id=r.id, name=r.name) for r in results)
+        elif msg.role == "assistant":
+            calls = [{"name": c.name, "args": c.input, "id": c.id, "type": "tool_call"} for c in _calls(msg)]
+            out.append(core.AIMessage(content=_texts(msg), tool_calls=calls))
+        else:
+            kind = core.SystemMessage if msg.role == "system" else core.HumanMessage
+            out.append(kind(content=_texts(msg)))
+    return out
+
+
+def openai_dicts(msgs: Sequence[PlainMsg]) -> list[dict[str, Any]]:
+    """OpenAI's form, which is litellm's own."""
+    from tests.benchmarks.floor import openai
+
+    return openai(msgs, True)
+
+
+def _langchain_openai() -> list[Peer]:
+    convert: Any = import_module("langchain_openai.chat_models.base")._convert_message_to_dict
+    return [Peer("LangChain OpenAI", "openai", langchain_messages, lambda found: [convert(m) for m in found])]
+
+
+def _langchain_anthropic() -> list[Peer]:
+    convert: Any = import_module("langchain_anthropic.chat_models")._format_messages
+    return [Peer("LangChain Anthropic", "anthropic", langchain_messages, convert)]
+
+
+def _litellm_anthropic() -> list[Peer]:
+    convert: Any = import_module("litellm.litellm_core_utils.prompt_templates.factory").anthropic_messages_pt
+
+    def run(found: Any) -> object:
+        return convert(messages=found, model="claude-sonnet-4-5", llm_provider="anthropic")
+
+    def prepare(msgs: Sequence[PlainMsg]) -> Any:
+        return [msg for msg in openai_dicts(msgs) if msg["role"] != "system"]
+
+    return [Peer("litellm Anthropic", "anthropic", prepare, run)]
+
+
+def _pydantic_ai() -> list[Peer]:
+    parts: Any = import_module("pydantic_ai.messages")
+    models: Any = import_module("pydantic_ai.models")
+    home: Any = import_module("pydantic_ai.models.openai")
+    provider = import_module("pydantic_ai.providers.openai").OpenAIProvider(api_key="none")
+    model = home.OpenAIChatModel("gpt-4o", provider=provider)
+    settings = models.ModelRequestParameters()
+
+    def prepare(msgs: Sequence[PlainMsg]) -> Any:
+        out: list[Any] = []
+        for msg in msgs:
+            if results := _results(msg):
+                held = [parts.ToolReturnPart(r.name, r.output, r.id) for r in results]
+                out.append(parts.ModelRequest(parts=held))
+            elif msg.role == "assistant":
+                said = [parts.TextPart(text)] if (text := _texts(msg)) else []
+                calls = [parts.ToolCallPart(c.name, c.input, c.id) for c in _calls(msg)]
+                out.append(parts.ModelResponse(parts=[*said, *calls]))
+            else:
+                kind = parts.SystemPromptPart if msg.role == "system" else parts.UserPromptPart
+                out.append(parts.ModelRequest(parts=[kind(_texts(msg))]))
+        return out
+
+    return [Peer("pydantic-ai OpenAI", "openai", prepare, lambda found: drive(model._map_messages(found, settings)))]
+
+
+def agentscope_messages(msgs: Sequence[PlainMsg]) -> list[Any]:
+    """AgentScope's own messages."""
+    home: Any = import_module("agentscope.message")
+    out: list[Any] = []
+    for msg in msgs:
+        content: Any = msg.content
+        if not isinstance(content, str):
+            content = [_agentscope_block(home, block) for block in content]
+        out.append(home.Msg(msg.name, content, msg.role))
+    return out
+
+
+def _agentscope_block(home: Any, block: PlainText | PlainCall | PlainResult) -> Any:
+    if isinstance(block, PlainText):
+        return home.TextBlock(type="text", text=block.text)
+    if isinstance(block, PlainCall):
+        return home.ToolUseBlock(type="tool_use", id=block.id, name=block.name, input=block.input)
+    return home.ToolResultBlock(type="tool_result", id=block.id, name=block.name, output=block.output)
+
+
+def _agentscope() -> list[Peer]:
+    home: Any = import_module("agentscope.formatter")
+    found = [
+        ("AgentScope 1 OpenAI", "openai", home.OpenAIChatFormatter()),
+        ("AgentScope 1 Anthropic", "anthropic", home.AnthropicChatFormatter()),
+        ("AgentScope 1 OpenAI multi-agent", "openai", home.OpenAIMultiAgentFormatter()),
+        ("AgentScope 1 Anthropic multi-agent", "anthropic", home.AnthropicMultiAgentFormatter()),
+    ]
+
+    def peer(name: str, base: str, formatter: Any) -> Peer:
+        return Peer(name, base, agentscope_messages, lambda msgs: drive(formatter.format(msgs)))
+
+    return [peer(*each) for each in found]
+
+
+def drive(pending: Any) -> object:
+    """Run a coroutine that waits for nothing; the event loop is only there if it does."""
+    try:
+        pending.send(None)
+    except StopIteration as done:
+        return done.value
+    pending.close()
+    raise RuntimeError("the coroutine waited for something")
+
+
+def dumps(found: object) -> str:
+    """The standard library's JSON."""
+    return json.dumps(found)
+
+
+def run_async(pending: Any) -> Any:
+    """Run a coroutine in a fresh event loop."""
+    return asyncio.run(pending)

@@ -1,0 +1,141 @@
+"""What the tests of the rooms share: both event loops, and a target whose form each test fills in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final, cast
+
+import pytest
+
+from agentkit import (
+    Capabilities,
+    FormatterBase,
+    HistoryPolicy,
+    Legal,
+    MediaRule,
+    ModelFact,
+    Msg,
+    Plan,
+    Request,
+    Task,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+
+WEB: Final = frozenset({"http", "https"})
+ANY: Final = MediaRule(schemes=WEB)
+
+ECHO: Final = Capabilities(
+    target="Echo",
+    issuer="echo",
+    thinking="text",
+    image=ANY,
+    audio=ANY,
+    video=ANY,
+    document=ANY,
+    result_media=frozenset({"image", "audio", "video", "document"}),
+    speakers=True,
+)
+"""A target that takes everything; a test takes away what it is about."""
+
+
+class EchoFormatter(FormatterBase):
+    """A provider whose wire is agentkit's own JSON, so that a test sees what `convert` is given."""
+
+    base = ECHO
+
+    def convert(self, legal: Legal, task: Task) -> Request:
+        request: Request = {"messages": [wire(msg) for msg in (*legal.system.msgs, *legal.turns.msgs)]}
+        if task.tools:
+            request["tools"] = [
+                {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+                for tool in task.tools
+            ]
+        if task.tool_choice:
+            request["tool_choice"] = task.tool_choice.name or task.tool_choice.mode
+        if task.output and task.capabilities.output == "schema":
+            request["schema"] = task.output.schema
+        return request
+
+
+def wire(msg: Msg) -> dict[str, Any]:
+    """Role, name and content, as the echo's wire has them."""
+    stored = msg.to_dict()
+    return {key: stored[key] for key in ("role", "name", "content")}
+
+
+def target(*facts: ModelFact, **form: Any) -> type[EchoFormatter]:
+    """An echo with another form."""
+
+    class Target(EchoFormatter):
+        base = replace(ECHO, **form)
+
+    Target.facts = facts
+    return Target
+
+
+def lower(
+    msgs: Sequence[Msg], history: HistoryPolicy | None = None, on_loss: Any = "describe", **form: Any
+) -> Plan:
+    """What a target of that form is sent."""
+    return target(**form)(history=history, on_loss=on_loss).lower(msgs)
+
+
+def sent(plan: Plan) -> list[dict[str, Any]]:
+    """The messages of a request."""
+    return cast("list[dict[str, Any]]", plan.request["messages"])
+
+
+def said(plan: Plan) -> list[str]:
+    """Each message of a request in one line: `role name: content`, blocks joined by ` | `."""
+    return [f"{msg['role']} {msg['name']}: {_brief(msg['content'])}" for msg in sent(plan)]
+
+
+def _brief(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return " | ".join(_brief_block(block) for block in content)
+
+
+def _brief_block(block: dict[str, Any]) -> str:
+    kind = block["type"]
+    if kind in ("text", "thinking"):
+        return str(block[kind])
+    if kind == "tool_use":
+        return f"call {block['id']}"
+    if kind == "tool_result":
+        return f"result {block['id']}={_brief(block.get('output', ''))}"
+    return f"<{kind}>"
+
+
+def call(*ids: str, name: str = "Friday", tool: str = "search", pinned: bool = False) -> Msg:
+    """A turn of calls."""
+    return Msg(name, [ToolUseBlock(id, tool, {"q": id}) for id in ids], "assistant", pinned=pinned)
+
+
+def result(*ids: str, output: str = "found", pinned: bool = False) -> Msg:
+    """A message of results."""
+    return Msg("system", [ToolResultBlock(id, "search", output) for id in ids], "system", pinned=pinned)
+
+
+def says(name: str, text: str, role: Any = "user", pinned: bool = False) -> Msg:
+    """One line of talk."""
+    return Msg(name, text, role, pinned=pinned)
+
+
+def speech(name: str, *texts: str, role: Any = "user") -> Msg:
+    """One message of several texts."""
+    return Msg(name, [TextBlock(text) for text in texts], role)
+
+
+def fates(plan: Plan) -> dict[str, str]:
+    """Each block's disposition by its place."""
+    return {entry.place: entry.disposition.word for entry in plan.ledger.entries}
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    """Both event loops."""
+    return str(request.param)

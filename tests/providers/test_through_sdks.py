@@ -1,0 +1,95 @@
+"""Every example conversation through every real SDK: what arrives is what the formatter meant."""
+
+import asyncio
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from agentkit import Msg, MultiAgentHistory, load_messages
+from tests.providers import LOOK, PROVIDERS, chat, multi_agent, problems, user
+from tests.wire.loopback import Captured, expected_body, send
+
+DATA: Final = Path(__file__).parents[2] / "examples" / "data"
+EXAMPLES: Final = sorted(path.stem for path in DATA.glob("*.json"))
+KINDS: Final = ("chat", "multi-agent", "viewer")
+SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"title": {"type": "string"}},
+    "required": ["title"],
+    "additionalProperties": False,
+}
+
+
+def _example(name: str) -> list[Msg]:
+    return load_messages((DATA / f"{name}.json").read_text())
+
+
+def _request(provider: str, kind: str, msgs: list[Msg], model: str | None = None, **asked: Any) -> dict[str, Any]:
+    if kind == "chat":
+        formatter = chat(provider, model)
+    elif kind == "multi-agent":
+        formatter = multi_agent(provider, model)
+    else:
+        formatter = multi_agent(provider, model, history=MultiAgentHistory(viewer="Friday"))
+    return asyncio.run(formatter.format(msgs, **asked))
+
+
+def _assert_sent(provider: str, request: dict[str, Any], captured: Captured) -> None:
+    assert captured.other_paths == []
+    assert captured.body == expected_body(provider, request)
+
+
+def test_every_example_is_there() -> None:
+    assert EXAMPLES == ["debate", "extraction", "library", "poisoned", "react"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_obeys_every_rule_of_the_wire(example: str, provider: str, kind: str) -> None:
+    assert problems(provider, _request(provider, kind, _example(example))) == []
+
+
+@pytest.mark.parametrize("kind", KINDS[:2])
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_real_sdk_sends_an_example_as_it_was_formatted(example: str, provider: str, kind: str) -> None:
+    request = _request(provider, kind, _example(example))
+    _assert_sent(provider, request, asyncio.run(send(provider, request)))
+
+
+@pytest.mark.parametrize("kind", KINDS[:2])
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_dashscopes_text_path_takes_the_examples_too(example: str, kind: str) -> None:
+    request = _request("dashscope", kind, _example(example), "qwen-plus")
+    assert problems("dashscope", request) == []
+    _assert_sent("dashscope", request, asyncio.run(send("dashscope", request, path="text")))
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_tools_a_choice_and_an_output_schema_reach_the_wire(provider: str) -> None:
+    request = _request(
+        provider, "chat", [user("Look.")], tools=[LOOK], tool_choice="auto", response_format=SCHEMA
+    )
+    assert problems(provider, request) == []
+    _assert_sent(provider, request, asyncio.run(send(provider, request)))
+
+
+NATIVE_MODELS: Final = (
+    ("anthropic", "claude-opus-5"),
+    ("dashscope", "qwen3.5-plus"),
+    ("deepseek", "deepseek-flash"),
+    ("gemini", "gemini-3-pro"),
+    ("openai", "gpt-audio-mini"),
+    ("vllm", "mistralai/Mistral-Small"),
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("provider", "model"), NATIVE_MODELS)
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_obeys_the_wire_for_models_that_differ(
+    example: str, provider: str, model: str, kind: str
+) -> None:
+    assert problems(provider, _request(provider, kind, _example(example), model)) == []
