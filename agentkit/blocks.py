@@ -174,6 +174,23 @@ class TextBlock(_Block):
     state: OpaqueState | None = None
 
 
+def plain_text(text: str) -> TextBlock:
+    """A text block of text that was checked before: no validation, for the stages of the pipeline."""
+    block = _new(TextBlock)
+    _set_text(block, text)
+    _set_text_type(block, "text")
+    _set_text_state(block, None)
+    _set_text_metadata(block, None)
+    return block
+
+
+_new = object.__new__
+_set_text = TextBlock.__dict__["text"].__set__
+_set_text_type = TextBlock.__dict__["type"].__set__
+_set_text_state = TextBlock.__dict__["state"].__set__
+_set_text_metadata = _Block.__dict__["metadata"].__set__
+
+
 @value
 class ThinkingBlock(_Block):
     """A model's reasoning: its readable text (may be empty) and the opaque state that proves it."""
@@ -260,9 +277,7 @@ class _Media(_Block):
         try:
             return cls.from_bytes(Path(path).read_bytes(), named)
         except OSError as error:
-            raise MessageError(
-                str(path), f"the file cannot be read ({error.strerror})", "Check it."
-            ) from None
+            raise MessageError(str(path), f"the file cannot be read ({error.strerror})", "Check it.") from None
 
     @classmethod
     def from_url(cls, url: str, media_type: str | None = None) -> Self:

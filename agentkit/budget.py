@@ -79,7 +79,7 @@ class CutStrategy:
     """Which units go first. One of your own overrides `order`."""
 
     def order(self, units: Units) -> Sequence[int]:
-        """The units that may go, by number, in the order in which they go; those of `units.protected()` may not."""
+        """The units that may go, by number, in the order in which they go: none of `units.protected()`."""
         protected = units.protected()
         return [number for number in range(len(units)) if number not in protected]
 
@@ -118,9 +118,7 @@ class Budget:
     def __post_init__(self) -> None:
         for name, given in (("max_tokens", self.max_tokens), ("reserve", self.reserve)):
             if type(given) is not int or given < 0:
-                raise OptionError(
-                    f"budget.{name}", f"{given!r} is no number of tokens", "Give a whole number."
-                )
+                raise OptionError(f"budget.{name}", f"{given!r} is no number of tokens", "Give a whole number.")
         check_option("budget.counter", self.counter, TokenCounterBase)
         check_option("budget.strategy", self.strategy, CutStrategy)
         if self.limit <= 0:

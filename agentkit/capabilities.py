@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Literal, TypeAlias
 
-from agentkit.messages import Role, Trait
+from agentkit.messages import RESERVED_NAMES, Role, Trait
 
 __all__ = ["Capabilities", "MediaRule", "NameRule", "media_types"]
 
@@ -24,9 +24,11 @@ def media_types(family: str, subtypes: str) -> frozenset[str]:
 class MediaRule:
     """How a target takes one kind of media in its user turns.
 
-    `types` are the media types it takes (empty: any of the kind). `schemes` are the URL schemes that it
-    fetches itself, `url_types` the media types it takes by URL if not all. `embed` is whether it takes base64. `magic`, where the wire names no type, are the
-    beginnings of base64 text that it knows; other data is not sent.
+    types      the media types it takes; empty: any of the kind
+    schemes    the URL schemes that it fetches itself
+    url_types  the media types it takes by URL, if not the same
+    embed      whether it takes base64
+    magic      where the wire names no type: the beginnings of base64 text that it knows; other data is not sent
     """
 
     types: frozenset[str] = frozenset()
@@ -66,7 +68,7 @@ class NameRule:
     @property
     def takes_plain(self) -> bool:
         """Whether every identifier that messages do not mark as odd is legal."""
-        return self.pattern in _PLAIN and self.limit >= 40 and not self.reserved
+        return self.pattern in _PLAIN and self.limit >= 40 and self.reserved <= RESERVED_NAMES
 
     def fit(self, name: str) -> str:
         """The identifier that the wire gets."""
@@ -93,7 +95,7 @@ class Capabilities:
     issuer          the system whose opaque state may go back to it
     thinking        `never` sent back; `signed`: only with a proof from `issuer`; `text`: as plain text, from
                     `issuer` or unmarked
-    proof           the fields of OpaqueState one of which a signed thinking block needs; none: the issuer is enough
+    proof           the fields of OpaqueState of which a signed thinking block needs one; none: the issuer suffices
     image … document    how each kind goes into user turns; None: not at all
     media_roles     in whose turns media may stand; elsewhere it is promoted into a user turn
     result_media    which kinds tool results carry natively, and `result_types` of which types (empty: as the rule)

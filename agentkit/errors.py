@@ -154,6 +154,5 @@ class MissingExtraError(AgentkitError, ImportError):
         self.extra = extra
         self.place = "environment"
         super().__init__(
-            f"{purpose} needs the package {package!r}. "
-            f"Install it with: pip install 'agentkit-middleware[{extra}]'"
+            f"{purpose} needs the package {package!r}. Install it with: pip install 'agentkit-middleware[{extra}]'"
         )

@@ -7,10 +7,10 @@ results and nothing else; each turn of calls is followed at once by exactly one 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from operator import attrgetter, or_
+from operator import attrgetter
 from typing import TypeAlias, cast
 
 from agentkit.blocks import Block, ToolResultBlock, ToolUseBlock
@@ -41,7 +41,7 @@ class Draft:
     @property
     def traits(self) -> int:
         """Everything that any of the messages holds."""
-        return reduce(or_, map(_traits_of, self.msgs), 0)
+        return reduce(int.__or__, map(_traits_of, self.msgs), 0)
 
     @classmethod
     def of(cls, msgs: Sequence[Msg]) -> Draft:
@@ -58,7 +58,7 @@ class Draft:
         return Draft([self.msgs[at] for at in numbers], [self.origins[at] for at in numbers])
 
 
-_traits_of = attrgetter("traits")
+_traits_of: Callable[[Msg], int] = attrgetter("traits")
 
 
 def block_origins(msg: Msg, origin: int | tuple[Origin, ...]) -> tuple[Origin, ...]:
@@ -105,7 +105,7 @@ def _is_normal(draft: Draft) -> bool:
             waiting = ()
         else:
             ordered = False
-            left = list(waiting)
+            left: list[str] = [*waiting]
             for answered in msg.tool_ids:
                 if answered not in left:
                     return False
@@ -157,10 +157,8 @@ def _pair(msgs: Sequence[Msg]) -> _Pairing:
                 queue.talk = talk
                 queue.calls.append(place)
             elif isinstance(block, ToolResultBlock):
-                queue = waiting.get(block.id)
-                call = (
-                    queue.calls.popleft() if queue and queue.calls else _later_call(msg, number, at, claimed)
-                )
+                found = waiting.get(block.id)
+                call = found.calls.popleft() if found and found.calls else _later_call(msg, number, at, claimed)
                 if call is None:
                     pairing.orphans.append(place)
                 else:
@@ -187,9 +185,7 @@ class _Repair:
         self.ledger = ledger
         self.pairing = _pair(draft.msgs)
         self.out = Draft([], [])
-        self.open_until = (
-            -1
-        )  # the number of the last message that brings a result to an exchange begun before
+        self.open_until = -1  # the number of the last message that brings a result to an exchange begun before
 
     def run(self) -> Draft:
         for place in self.pairing.orphans:

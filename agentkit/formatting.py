@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,7 @@ from agentkit.errors import (
     OptionError,
     check_option,
 )
-from agentkit.exchanges import Draft, block_origins, repair
+from agentkit.exchanges import Draft, Origin, block_origins, repair
 from agentkit.history import ChatHistory, HistoryPolicy
 from agentkit.ledger import Cut, Disposition, Ledger, Note, Plan, place_of
 from agentkit.legalize import Legal, OnLoss, legalize
@@ -74,7 +74,7 @@ class FormatterBase(ABC):
 
     base: ClassVar[Capabilities]
     facts: ClassVar[tuple[ModelFact, ...]] = ()
-    default_history: ClassVar[Callable[[], HistoryPolicy]] = ChatHistory
+    default_history: ClassVar[type[HistoryPolicy]] = ChatHistory
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class FormatterBase(ABC):
         check_option("history", history, HistoryPolicy | None)
         check_option("budget", budget, Budget | None)
         self.model = model
-        self.history = type(self).default_history() if history is None else history
+        self.history: HistoryPolicy = self.default_history() if history is None else history
         self.budget = budget
         self.on_loss: OnLoss = on_loss
         self.media_roots = check_roots(media_roots)
@@ -243,9 +243,7 @@ def _note_speakers(
         return
     names = {msg.name for msg in msgs if msg.role == "user"}
     if len(names) > 1:
-        ledger.invent(
-            "unnamed speakers", "the wire has no field for a name: use MultiAgentHistory to keep them"
-        )
+        ledger.invent("unnamed speakers", "the wire has no field for a name: use MultiAgentHistory to keep them")
 
 
 # -- tools, choice and output, as the target takes them -----------------------------------------------------------
@@ -382,10 +380,10 @@ class _Cutting:
         return lowered.plan(tuple(self.whole.msgs[at] for at in kept), tokens, cut)
 
 
-def _place(origin: object) -> str:
+def _place(origin: int | tuple[Origin, ...]) -> str:
     if isinstance(origin, int):
         return place_of((origin,))
-    paths = [path for path in origin if not isinstance(path, str)] if isinstance(origin, tuple) else []
+    paths = [path for path in origin if not isinstance(path, str)]
     return place_of((paths[0][0],)) if paths else ""
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from agentkit.blocks import (
     Block,
@@ -16,10 +16,11 @@ from agentkit.blocks import (
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
+    plain_text,
 )
 from agentkit.capabilities import Capabilities
 from agentkit.errors import OptionError, check_option
-from agentkit.exchanges import Draft, Origin, block_origins, unit_starts
+from agentkit.exchanges import Draft, Origin, block_origins
 from agentkit.ledger import Disposition, Ledger, Note
 from agentkit.messages import Msg, Trait, derive, memo_of
 
@@ -43,17 +44,18 @@ class HistoryPolicy:
     def render(self, draft: Draft, ledger: Ledger, capabilities: Capabilities) -> Draft:
         """`view` with the account of where each block comes from."""
         shown = self.view(tuple(draft.msgs))
-        known = {
+        whole_of = {id(msg): whole for msg, whole in zip(draft.msgs, draft.origins, strict=True)}
+        origin_of = {
             id(block): origin
             for msg, whole in zip(draft.msgs, draft.origins, strict=True)
             for block, origin in zip(msg.blocks, block_origins(msg, whole), strict=True)
             if not isinstance(msg.content, str)
         }
-        known |= {id(msg): whole for msg, whole in zip(draft.msgs, draft.origins, strict=True)}  # type: ignore[misc]
         out = Draft([], [])
         for msg in shown:
-            whole = cast("int | tuple[Origin, ...] | None", known.get(id(msg)))
-            out.add(msg, tuple(known.get(id(b), "history") for b in msg.blocks) if whole is None else whole)
+            whole = whole_of.get(id(msg))
+            traced = tuple(origin_of.get(id(block), "history") for block in msg.blocks) if whole is None else whole
+            out.add(msg, traced)
         _note_absent(draft, out, ledger)
         return out
 
@@ -80,9 +82,10 @@ class ChatHistory(HistoryPolicy):
         return draft
 
 
-_PREAMBLE = (
-    "# Conversation History\nThe content between <{tag}></{tag}> tags contains your conversation history\n"
-)
+_PREAMBLE = "# Conversation History\nThe content between <{tag}></{tag}> tags contains your conversation history\n"
+
+
+_Piece: TypeAlias = TextBlock | MediaBlock | InvalidBlock
 
 
 class _FrameMark(dict[str, Any]):
@@ -148,26 +151,27 @@ class MultiAgentHistory(HistoryPolicy):
         """The frames, and between them what stays native."""
         return _Framing(self, draft, ledger, capabilities).run()
 
-    def lines_of(self, msg: Msg) -> tuple[str | MediaBlock | InvalidBlock | None, ...]:
-        """A tool-free message block by block: a line, media in place, or None for thinking; worked out once."""
+    def lines_of(self, msg: Msg) -> tuple[_Piece | None, ...]:
+        """A tool-free message block by block: its line behind a line break, media in place, None for thinking.
+
+        Worked out once in the message's life.
+        """
         memo = memo_of(msg)
         lines = memo.get(self._key)
         if lines is None:
-            lines = memo[self._key] = tuple(self._lines(msg))
-        return cast("tuple[str | MediaBlock | InvalidBlock | None, ...]", lines)
+            lines = memo[self._key] = self._lines(msg)
+        return cast("tuple[_Piece | None, ...]", lines)
 
-    def _lines(self, msg: Msg) -> Iterator[str | MediaBlock | InvalidBlock | None]:
+    def _lines(self, msg: Msg) -> tuple[_Piece | None, ...]:
         speaker = self.speaker(msg)
         if isinstance(msg.content, str):
-            yield f"{speaker}: {self.text(msg.content)}"
-            return
-        for block in msg.content:
-            if isinstance(block, TextBlock):
-                yield f"{speaker}: {self.text(block.text)}"
-            elif isinstance(block, ThinkingBlock | ToolUseBlock | ToolResultBlock):
-                yield None
-            else:
-                yield block
+            return (plain_text(f"\n{speaker}: {self.text(msg.content)}"),)
+        return tuple(self._line(speaker, block) for block in msg.content)
+
+    def _line(self, speaker: str, block: Block) -> _Piece | None:
+        if isinstance(block, TextBlock):
+            return plain_text(f"\n{speaker}: {self.text(block.text)}")
+        return None if isinstance(block, ThinkingBlock | ToolUseBlock | ToolResultBlock) else block
 
     def speaker(self, msg: Msg) -> str:
         """The speaker as a line begins with it, its time included."""
@@ -203,36 +207,68 @@ class _Framing:
         self.apart = capabilities.parts == "apart"
         self.out = Draft([], [], draft.ordered)
         self.opening: str | None = policy.opening
-        self.pieces: list[tuple[str | MediaBlock | InvalidBlock, Origin]] = []
+        self.pieces: list[_Piece] = []  # the frame that is open, each text behind its line break
+        self.places: list[Origin] = []
+        self.traits = 0
         self.framed: list[int] = []
 
     def run(self) -> Draft:
-        msgs, policy = self.draft.msgs, self.policy
-        starts = unit_starts(msgs)
-        prompt = True
-        for start, stop in zip(starts, [*starts[1:], len(msgs)], strict=True):
-            msg = msgs[start]
-            system = msg.role == "system" and not msg.traits & Trait.TOOL
-            prompt = prompt and system
-            if policy.visible and not all(policy.visible(seen) for seen in msgs[start:stop]):
-                self._leave_out(start, stop, "the viewer does not see it")
-            elif (system and (prompt or self.native_system)) or self._stays_native(msg):
-                self._close()
-                for at in range(start, stop):
-                    self.out.add(msgs[at], self.draft.origins[at])
-            elif not msg.traits & Trait.TOOL:
-                self._say(start)
-            elif policy.others_tools == "drop":
-                self._leave_out(start, stop, "another agent's tool use")
+        msgs, tool, system = self.draft.msgs, Trait.TOOL, Trait.SYSTEM
+        plain = self.policy.viewer is None and self.policy.visible is None
+        at = self._keep_system()
+        while at < len(msgs):
+            traits = msgs[at].traits
+            if plain and not traits & (tool | system):
+                self._say(at)
+                at += 1
             else:
-                self._retell(start, stop)
+                stop = at + 1
+                while stop < len(msgs) and msgs[stop].traits & Trait.RESULT:
+                    stop += 1
+                self._unit(at, stop)
+                at = stop
         self._close()
         if self.framed:
             self.ledger.note_messages(self.framed, Note(Disposition.MERGED, "a line of the history frame"))
         return self.out
 
+    def _keep_system(self) -> int:
+        """The system prompt as it is; give where it ends."""
+        at = 0
+        for at, msg in enumerate(self.draft.msgs):
+            if not msg.traits & Trait.SYSTEM:
+                return at
+            if self._is_seen(at, at + 1):
+                self.out.add(msg, self.draft.origins[at])
+        return at + 1
+
+    def _unit(self, start: int, stop: int) -> None:
+        """One unit: left out, native, told again, or said."""
+        msg = self.draft.msgs[start]
+        if not self._is_seen(start, stop):
+            return
+        if self._stays_native(msg):
+            self._close()
+            for at in range(start, stop):
+                self.out.add(self.draft.msgs[at], self.draft.origins[at])
+        elif not msg.traits & Trait.TOOL:
+            self._say(start)
+        elif self.policy.others_tools == "drop":
+            self._leave_out(start, stop, "another agent's tool use")
+        else:
+            self._retell(start, stop)
+
+    def _is_seen(self, start: int, stop: int) -> bool:
+        visible = self.policy.visible
+        if visible is None or all(visible(msg) for msg in self.draft.msgs[start:stop]):
+            return True
+        self._leave_out(start, stop, "the viewer does not see it")
+        return False
+
     def _stays_native(self, msg: Msg) -> bool:
         policy = self.policy
+        if msg.traits & Trait.SYSTEM:
+            return self.native_system
         if policy.viewer is not None and msg.name == policy.viewer and msg.role == "assistant":
             return True
         return bool(msg.traits & Trait.TOOL) and (policy.viewer is None or policy.others_tools == "native")
@@ -241,8 +277,9 @@ class _Framing:
         """The lines of one message."""
         msg, whole = self.draft.msgs[at], self.draft.origins[at]
         lines = self.policy.lines_of(msg)
-        if len(lines) == 1 and isinstance(lines[0], str):
-            self.pieces.append((lines[0], "line"))
+        if isinstance(msg.content, str):
+            self.pieces.append(cast("TextBlock", lines[0]))
+            self.places.append("line")
         else:
             self._say_blocks(self.policy.speaker(msg), lines, block_origins(msg, whole))
         self._frame(whole)
@@ -250,17 +287,12 @@ class _Framing:
     def _frame(self, whole: int | tuple[Origin, ...]) -> None:
         if isinstance(whole, int):
             self.framed.append(whole)
-        else:
-            for origin in whole:
-                if not isinstance(origin, str):
-                    self.ledger.note(origin, Note(Disposition.MERGED, "a line of the history frame"))
+            return
+        for origin in whole:
+            if not isinstance(origin, str):
+                self.ledger.note(origin, Note(Disposition.MERGED, "a line of the history frame"))
 
-    def _say_blocks(
-        self,
-        speaker: str,
-        lines: Sequence[str | MediaBlock | InvalidBlock | None],
-        origins: Sequence[Origin],
-    ) -> None:
+    def _say_blocks(self, speaker: str, lines: Sequence[_Piece | None], origins: Sequence[Origin]) -> None:
         """Blocks in their order. Media that no line of its speaker precedes gets one that is only the name."""
         named = False
         for line, origin in zip(lines, origins, strict=True):
@@ -269,28 +301,32 @@ class _Framing:
                     note = Note(Disposition.DROPPED, "thinking of a speaker in the history frame")
                     self.ledger.note(origin, note)
                 continue
-            if not isinstance(line, str) and not named:
-                self.pieces.append((f"{speaker}:", "speaker"))
+            text = isinstance(line, TextBlock)
+            if not text:
+                self.traits |= derive("", (line,), "user").traits
+                if not named:
+                    self.pieces.append(plain_text(f"\n{speaker}:"))
+                    self.places.append("speaker")
             named = True
-            self.pieces.append((line, "line" if isinstance(line, str) else origin))
+            self.pieces.append(line)
+            self.places.append("line" if text else origin)
 
     def _retell(self, start: int, stop: int) -> None:
         """Another agent's exchange as lines under its name."""
         msgs, origins = self.draft.msgs, self.draft.origins
         speaker = self.policy.speaker(msgs[start])
         for at in range(start, stop):
-            lines: list[str | MediaBlock | InvalidBlock | None] = []
+            lines: list[_Piece | None] = []
             places: list[Origin] = []
             for block, origin in zip(msgs[at].blocks, block_origins(msgs[at], origins[at]), strict=True):
                 for told, place in self._told(block, origin):
-                    lines.append(f"{speaker}: {self.policy.text(told)}" if isinstance(told, str) else told)
+                    said = plain_text(f"\n{speaker}: {self.policy.text(told)}") if isinstance(told, str) else told
+                    lines.append(said)
                     places.append(place)
             self._say_blocks(speaker, lines, places)
             self._frame(origins[at])
 
-    def _told(
-        self, block: Block, origin: Origin
-    ) -> Iterator[tuple[str | MediaBlock | InvalidBlock | None, Origin]]:
+    def _told(self, block: Block, origin: Origin) -> Iterator[tuple[str | _Piece | None, Origin]]:
         if isinstance(block, TextBlock):
             yield block.text, origin
         elif isinstance(block, ToolUseBlock):
@@ -315,42 +351,38 @@ class _Framing:
         if not self.pieces:
             return
         tag = self.policy.tags
-        head = f"{self.opening or ''}<{tag}>"
-        blocks, origins = (self._apart if self.apart else self._glued)(head, f"</{tag}>")
+        head = plain_text(f"{self.opening or ''}<{tag}>")
+        blocks = (head, *self.pieces, plain_text(f"\n</{tag}>"))
+        origins: tuple[Origin, ...] = ("frame", *self.places, "frame")
+        if not self.apart:
+            blocks, origins = _glued(blocks, origins)
         if self.opening is not None:
             self.ledger.invent("preamble", "the text before the first history frame")
         self.ledger.invent("frame", "the tags around a run of speakers")
-        framed = derive("user", blocks, "user")
+        framed = derive("user", blocks, "user", traits=self.traits | Trait.TEXT | Trait.OTHER)
         set_metadata(framed, _FrameMark(tag=tag))
         self.out.add(framed, origins)
         self.opening = None
-        self.pieces = []
+        self.pieces, self.places, self.traits = [], [], 0
 
-    def _apart(self, head: str, tail: str) -> tuple[tuple[Block, ...], tuple[Origin, ...]]:
-        """Each piece a part of its own; the line break that separates it leads it."""
-        blocks: list[Block] = [TextBlock(head)]
-        for piece, _ in self.pieces:
-            blocks.append(TextBlock(f"\n{piece}") if isinstance(piece, str) else piece)
-        blocks.append(TextBlock(f"\n{tail}"))
-        return tuple(blocks), ("frame", *(origin for _, origin in self.pieces), "frame")
 
-    def _glued(self, head: str, tail: str) -> tuple[tuple[Block, ...], tuple[Origin, ...]]:
-        """One text as far as no media stands in between: the server joins the parts by line breaks."""
-        blocks: list[Block] = []
-        origins: list[Origin] = []
-        lines = [head]
-        for piece, origin in [*self.pieces, (tail, "frame")]:
-            if isinstance(piece, str):
-                lines.append(piece)
-                continue
-            if lines:
-                blocks.append(TextBlock("\n".join(lines)))
-                origins.append("frame")
-                lines = []
-            blocks.append(piece)
-            origins.append(origin)
-        blocks.append(TextBlock("\n".join(lines)))
-        return tuple(blocks), (*origins, "frame")
+def _glued(blocks: Sequence[_Piece], origins: Sequence[Origin]) -> tuple[tuple[_Piece, ...], tuple[Origin, ...]]:
+    """One text as far as no media stands in between: the server joins the parts by line breaks."""
+    joined: list[_Piece] = []
+    places: list[Origin] = []
+    lines: list[str] = []
+    for block, origin in zip(blocks, origins, strict=True):
+        if isinstance(block, TextBlock):
+            lines.append(block.text if lines or not joined else block.text[1:])
+            continue
+        if lines:
+            joined.append(plain_text("".join(lines)))
+            places.append("frame")
+            lines = []
+        joined.append(block)
+        places.append(origin)
+    joined.append(plain_text("".join(lines)))
+    return tuple(joined), (*places, "frame")
 
 
 set_metadata = Msg.__dict__["metadata"].__set__
@@ -400,13 +432,13 @@ def read_history(
     tags: str = "history",
     timestamps: bool = False,
 ) -> list[tuple[str, str]]:
-    """The (speaker, text) pairs of a history in the safe frame, one a text block: the frame's exact inverse.
+    r"""The (speaker, text) pairs of a history in the safe frame, one a text block: the frame's exact inverse.
 
     `rendered` is the text, or the parts of a turn in order (strings, TextBlocks, or native parts with a
     `text`; parts without one, such as media, are passed over).
 
-    >>> read_history("<history>\\nBob: hi\\nMr\\\\: X: a\\n  b\\n</history>")
-    [('Bob', 'hi'), ('Mr: X', 'a\\nb')]
+    >>> read_history("<history>\nBob: hi\nMr\\: X: a\n  b\n</history>")
+    [('Bob', 'hi'), ('Mr: X', 'a\nb')]
     """
     whole = rendered if isinstance(rendered, str) else "".join(_texts(rendered))
     frame = re.compile(rf"<{re.escape(tags)}>\n(.*?)\n</{re.escape(tags)}>", re.DOTALL)

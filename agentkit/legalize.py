@@ -28,6 +28,7 @@ from agentkit.blocks import (
     ToolResultBlock,
     ToolUseBlock,
     URLSource,
+    plain_text,
 )
 from agentkit.capabilities import Capabilities, Kind
 from agentkit.exchanges import Draft, Origin, block_origins
@@ -93,9 +94,7 @@ class _Tidied:
     tool_names: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def legalize(
-    draft: Draft, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss, shelf: Shelf
-) -> Legal:
+def legalize(draft: Draft, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss, shelf: Shelf) -> Legal:
     """Messages in normal form as the target takes them, with everything done to them in the ledger."""
     return _Legalizing(ledger, capabilities, on_loss, shelf).run(draft)
 
@@ -106,7 +105,7 @@ class _Legalizing:
     def __init__(self, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss, shelf: Shelf) -> None:
         self.ledger = ledger
         self.capabilities = capabilities
-        self.on_loss = on_loss
+        self.on_loss: OnLoss = on_loss
         self.shelf = shelf
         self.promoted: list[tuple[_Promoted, Origin]] = []
         self.calls: tuple[str, ...] = ()  # the ids of the exchange that is being written
@@ -170,9 +169,7 @@ class _Legalizing:
             self._note_all(origins, Note(Disposition.MERGED, "joined with the system prompt before it"))
             self.legal.system = Draft([derive(system.msgs[0].name, whole, "system")], [origins])
 
-    def _tidied(
-        self, msg: Msg, origin: int | tuple[Origin, ...]
-    ) -> tuple[Msg, int | tuple[Origin, ...]] | None:
+    def _tidied(self, msg: Msg, origin: int | tuple[Origin, ...]) -> tuple[Msg, int | tuple[Origin, ...]] | None:
         """The message as the target takes it, with the account; None if nothing of it is left."""
         tidied = self._tidy(msg)
         self.legal.call_ids.update(tidied.call_ids)
@@ -238,7 +235,9 @@ class _Legalizing:
         if not self.promoted:
             return
         if self.capabilities.call_order:
-            self.promoted.sort(key=lambda pair: self.calls.index(pair[0].result) if pair[0].result in self.calls else -1)
+            self.promoted.sort(
+                key=lambda pair: self.calls.index(pair[0].result) if pair[0].result in self.calls else -1
+            )
         blocks: list[Block] = []
         origins: list[Origin] = []
         label = ""
@@ -284,12 +283,11 @@ class _Legalizing:
         self.legal.turns = out
 
     def _add_results(self, out: Draft, call: Msg, results: Draft, together: bool) -> None:
-        plain = len(call.tool_ids) == 1 and len(results.msgs) == 1
-        if plain or tuple(i for msg in results.msgs for i in msg.tool_ids) == call.tool_ids:
-            if not together or len(results.msgs) <= 1:
-                out.msgs.extend(results.msgs)
-                out.origins.extend(results.origins)
-                return
+        found = tuple(answered for msg in results.msgs for answered in msg.tool_ids)
+        if found == call.tool_ids and not (together and len(results.msgs) > 1):
+            out.msgs.extend(results.msgs)
+            out.origins.extend(results.origins)
+            return
         blocks = [
             (cast("ToolResultBlock", block), origin)
             for msg, whole in zip(results.msgs, results.origins, strict=True)
@@ -349,22 +347,24 @@ class _Legalizing:
             return
         sides = [_side(msg, joins_results) for msg in turns.msgs]
         out = Draft([], [])
-        last: str | None = None
-        for msg, origin, side in zip(turns.msgs, turns.origins, sides, strict=True):
-            if side is not None and side == last:
-                self._join(out, msg, origin)
-            else:
-                out.add(msg, origin)
-            last = side
+        start = 0
+        for at in range(1, len(sides) + 1):
+            if at == len(sides) or sides[at] is None or sides[at] != sides[start]:
+                self._join(out, turns.part(range(start, at)), sides[start])
+                start = at
         self.legal.turns = out
 
-    def _join(self, out: Draft, msg: Msg, origin: int | tuple[Origin, ...]) -> None:
-        before = out.msgs[-1]
-        origins = block_origins(msg, origin)
-        self._note_all(origins, Note(Disposition.MERGED, "joined with the turn before it"))
-        role: Role = "assistant" if _side(before, True) == "assistant" else "user"
-        out.msgs[-1] = derive(before.name, (*before.blocks, *msg.blocks), role)
-        out.origins[-1] = (*block_origins(before, out.origins[-1]), *origins)
+    def _join(self, out: Draft, run: Draft, side: str | None) -> None:
+        """One turn made of a run of messages of one side."""
+        if len(run.msgs) == 1:
+            out.add(run.msgs[0], run.origins[0])
+            return
+        origins = [block_origins(*pair) for pair in zip(run.msgs, run.origins, strict=True)]
+        for joined in origins[1:]:
+            self._note_all(joined, Note(Disposition.MERGED, "joined with the turn before it"))
+        blocks = tuple(block for msg in run.msgs for block in msg.blocks)
+        role: Role = "assistant" if side == "assistant" else "user"
+        out.add(derive(run.msgs[0].name, blocks, role), tuple(origin for part in origins for origin in part))
 
     def _note_all(self, origins: Sequence[Origin], note: Note) -> None:
         for origin in origins:
@@ -403,7 +403,7 @@ class _Tidying:
 
     def __init__(self, capabilities: Capabilities, on_loss: OnLoss, shelf: Shelf) -> None:
         self.capabilities = capabilities
-        self.on_loss = on_loss
+        self.on_loss: OnLoss = on_loss
         self.shelf = shelf
         self.out = _Tidied(None)
         self.frame = ""  # the tag of the frame that the message is, if it is one
@@ -531,9 +531,7 @@ class _Tidying:
         if block.name and (name := self._fit_name(block.name)) != block.name:
             changes["name"] = name
         if not isinstance(block.output, str):
-            items = tuple(
-                kept for k, item in enumerate(block.output) for kept in self._item(item, (at, k), block)
-            )
+            items = tuple(kept for k, item in enumerate(block.output) for kept in self._item(item, (at, k), block))
             if len(items) != len(block.output) or any(
                 a is not b for a, b in zip(items, block.output, strict=True)
             ):
@@ -573,7 +571,7 @@ class _Tidying:
                     yield TextBlock(f"({block.type} shown in the user turn after the results)")
         elif self.capabilities.text_documents and (text := _text_of(block, source)) is not None:
             self._note(path, Disposition.DESCRIBED, "a text document, sent as its text")
-            yield TextBlock(self._in_place("[document, as text]", text))
+            yield plain_text(self._in_place("[document, as text]", text))
         else:
             yield from self._lose(path, block.type, reason, source)
 
@@ -611,7 +609,7 @@ class _Tidying:
         if self.on_loss == "describe":
             self._note(path, Disposition.DESCRIBED, reason, lost=True)
             at = _address(source)
-            yield TextBlock(self._in_place(f"[{kind} left out because {reason}{at}]"))
+            yield plain_text(self._in_place(f"[{kind} left out because {reason}{at}]"))
         else:
             self._note(path, Disposition.DROPPED, reason, lost=True)
 
@@ -641,11 +639,7 @@ def _address(source: Base64Source | URLSource | None) -> str:
 
 def _text_of(block: MediaBlock, source: Base64Source | URLSource) -> str | None:
     """The text of a text document; None for anything else."""
-    if (
-        block.type != "document"
-        or isinstance(source, URLSource)
-        or not _TEXT_TYPES.fullmatch(source.media_type)
-    ):
+    if block.type != "document" or isinstance(source, URLSource) or not _TEXT_TYPES.fullmatch(source.media_type):
         return None
     try:
         text = base64.b64decode(source.data).decode("utf-8-sig")

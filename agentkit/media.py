@@ -7,7 +7,6 @@ import binascii
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import cast
 from urllib.parse import unquote, unquote_to_bytes, urlsplit
@@ -149,8 +148,13 @@ async def load_media(msgs: Sequence[Msg], roots: Sequence[Path]) -> Shelf:
             for url, source in files.items():
                 group.start_soon(_read_into, read, url, source, roots, limiter)
             for source in large:
-                group.start_soon(partial(anyio.to_thread.run_sync, Shelf().resolve, source, limiter=limiter))
+                group.start_soon(_resolve_apart, source, limiter)
     return Shelf(read)
+
+
+async def _resolve_apart(source: Source, limiter: anyio.CapacityLimiter) -> None:
+    """Check large base64 text in a thread; the source remembers that it was looked at."""
+    await anyio.to_thread.run_sync(Shelf().resolve, source, limiter=limiter)
 
 
 async def _read_into(

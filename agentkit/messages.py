@@ -47,7 +47,9 @@ class Trait:
     RESULT_BLANK = 1 << 14  # a result with no text, or with a blank text block
     RESULT_NAMELESS = 1 << 15
     ODD_ID = 1 << 16  # a call id that is not 1 to 40 of [A-Za-z0-9_-]
-    ODD_NAME = 1 << 17  # a tool name that is not 1 to 63 of [A-Za-z0-9_-], or begins with no letter or _
+    ODD_NAME = (
+        1 << 17
+    )  # a tool name that is not 1 to 63 of [A-Za-z0-9_-], begins with no letter or _, or is reserved
     ODD_ARGUMENTS = 1 << 18  # raw argument text that does not say what `input` says
     OTHER = 1 << 19  # anything but calls and results
     TEXT = 1 << 20
@@ -65,6 +67,9 @@ _MEDIA_TRAITS = {
     "video": Trait.VIDEO,
     "document": Trait.DOCUMENT,
 }
+
+RESERVED_NAMES = frozenset({"search"})
+"""Tool names that some wire keeps for itself."""
 
 _plain_id = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII).fullmatch
 _plain_name = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}", re.ASCII).fullmatch
@@ -108,7 +113,7 @@ def adopt_extra(holder: dict[str, Any], extra: dict[str, Any]) -> None:
     """Put keys without a field of their own into the metadata, unless that is broken and will be refused."""
     own = holder.get("metadata")
     if extra and (own is None or isinstance(own, dict)):
-        holder["metadata"] = {**extra, **(own or {})}
+        holder["metadata"] = {**extra, **cast("dict[str, Any]", own or {})}
 
 
 _COMMON_KEYS = frozenset({"type", "metadata"})
@@ -141,7 +146,7 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
         parsed = from_json(text, allow_inf_nan=False)
     except ValueError:
         return None
-    return parsed if isinstance(parsed, dict) else None
+    return cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else None
 
 
 def _adopt_content(content: object) -> object:
@@ -256,8 +261,11 @@ _REST = [
 ]
 
 
-def derive(name: str, content: str | tuple[Block, ...], role: Role, pinned: bool = False) -> Msg:
-    """A message made of parts that were checked before: no validation, for the stages of the pipeline."""
+def derive(name: str, content: str | tuple[Block, ...], role: Role, pinned: bool = False, traits: int = 0) -> Msg:
+    """A message made of parts that were checked before: no validation, for the stages of the pipeline.
+
+    `traits`, of a turn without calls and results, saves looking through its blocks.
+    """
     msg = _new(Msg)
     _set_name(msg, name)
     _set_content(msg, content)
@@ -266,13 +274,17 @@ def derive(name: str, content: str | tuple[Block, ...], role: Role, pinned: bool
         setter(msg, default)
     if pinned:
         _REST[3][0](msg, True)
-    _note_traits(msg)
+    if traits:
+        _set_traits(msg, traits)
+        _set_tool_ids(msg, _NO_IDS)
+    else:
+        _note_traits(msg)
     return msg
 
 
 def _note_traits(msg: Msg) -> None:
     if isinstance(msg.content, str):
-        traits, ids = _said_traits(msg.content), ()
+        traits, ids = _said_traits(msg.content), _NO_IDS
     else:
         traits, ids = _survey(msg.content)
     if traits & Trait.CALL or (msg.role == "assistant" and not traits & Trait.RESULT):
@@ -281,6 +293,9 @@ def _note_traits(msg: Msg) -> None:
         traits |= Trait.SYSTEM
     _set_traits(msg, traits)
     _set_tool_ids(msg, ids)
+
+
+_NO_IDS: tuple[str, ...] = ()
 
 
 def _said_traits(text: str) -> int:
@@ -325,7 +340,7 @@ def _call_traits(block: ToolUseBlock) -> int:
     traits = Trait.CALL
     if not _plain_id(block.id):
         traits |= Trait.ODD_ID
-    if not _plain_name(block.name):
+    if not _plain_name(block.name) or block.name in RESERVED_NAMES:
         traits |= Trait.ODD_NAME
     if block.raw_is_broken:
         traits |= Trait.ODD_ARGUMENTS
@@ -338,7 +353,7 @@ def _result_traits(block: ToolResultBlock) -> int:
         traits |= Trait.ODD_ID
     if not block.name:
         traits |= Trait.RESULT_NAMELESS
-    elif not _plain_name(block.name):
+    elif not _plain_name(block.name) or block.name in RESERVED_NAMES:
         traits |= Trait.ODD_NAME
     if block.is_error:
         traits |= Trait.RESULT_ERROR

@@ -105,10 +105,11 @@ def _load_block(found: object, place: str) -> object:
     """A block, with what is unreadable kept: a result's items one by one, so that one bad item harms no other."""
     block = adopt_block(found)
     if isinstance(block, dict):
-        output = cast("dict[str, Any]", block).get("output")
+        parts = cast("dict[str, Any]", block)
+        output = parts.get("output")
         if isinstance(output, list):
             items = enumerate(cast("list[object]", output))
-            block = {**block, "output": [_load_block(item, f"{place}.output[{at}]") for at, item in items]}
+            block = {**parts, "output": [_load_block(item, f"{place}.output[{at}]") for at, item in items]}
     try:
         return _block_reader.validate_python(block)
     except (ValidationError, MessageError) as error:

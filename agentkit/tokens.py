@@ -59,9 +59,7 @@ class LocalTokenCounter(TokenCounterBase):
 
 
 _TURN_LISTS = ("messages", "contents", "input")
-_MEDIA_KEYS = frozenset(
-    {"data", "file_data", "image", "audio", "video", "images", "url", "image_url", "file_uri"}
-)
+_MEDIA_KEYS = frozenset({"data", "file_data", "image", "audio", "video", "images", "url", "image_url", "file_uri"})
 _OVERHEAD = 12  # quarter tokens a message: role and separators (OpenAI's cookbook says 3 tokens)
 
 
@@ -108,9 +106,7 @@ class CharacterTokenCounter(LocalTokenCounter):
             if isinstance(block.output, str):
                 return quarter_tokens(block.output)
             return sum(map(self._block, block.output))
-        return (
-            self.media_tokens * 4 if isinstance(block, MediaBlock) else 40 * isinstance(block, InvalidBlock)
-        )
+        return self.media_tokens * 4 if isinstance(block, MediaBlock) else 40 * isinstance(block, InvalidBlock)
 
     def _quarters(self, part: Any, key: str = "", with_keys: bool = False) -> int:
         """Quarter tokens of a JSON value: its strings, media at its price, and keys where they are text."""
@@ -119,7 +115,7 @@ class CharacterTokenCounter(LocalTokenCounter):
             return self.media_tokens * 4 if media else quarter_tokens(part)
         if isinstance(part, dict):
             pairs = cast("dict[str, Any]", part).items()
-            named = sum(len(name) + 4 for name in part) if with_keys else 0
+            named = sum(len(name) + 4 for name, _ in pairs) if with_keys else 0
             return named + sum(self._quarters(item, name, with_keys) for name, item in pairs)
         if isinstance(part, list):
             return sum(self._quarters(item, key, with_keys) for item in cast("Iterable[Any]", part))

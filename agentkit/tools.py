@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Literal, TypeAlias, cast
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
 from agentkit.errors import MessageError, OptionError
@@ -79,16 +79,15 @@ class Tool:
         found: Mapping[str, Any] = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else data
         schema = next((found[key] for key in _SCHEMA_KEYS if found.get(key) is not None), None)
         try:
+            parameters = _NO_PARAMETERS if schema is None else schema
             return cls(
                 found.get("name") or "",
                 found.get("description") or "",
-                _NO_PARAMETERS if schema is None else schema,
-                found.get("strict"),
+                parameters,
+                cast("bool | None", found.get("strict")),
             )
         except MessageError as error:
-            raise MessageError(
-                f"{place}{error.place.removeprefix('Tool')}", error.reason, error.advice
-            ) from None
+            raise MessageError(f"{place}{error.place.removeprefix('Tool')}", error.reason, error.advice) from None
 
 
 _UNNAMED = {
@@ -220,8 +219,8 @@ def as_output_schema(found: OutputLike | None) -> OutputSchema | None:
     if isinstance(found, Mapping):
         return _schema_from_dict(found)
     try:
-        is_model = isinstance(found, type) and issubclass(found, BaseModel)
-        schema = found.model_json_schema() if is_model else TypeAdapter(found).json_schema()
+        adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", found))
+        schema = adapter.json_schema()
     except PydanticUserError as error:
         reason = str(error).partition("\n")[0]
         raise OptionError("response_format", reason, "Give a pydantic model or a JSON schema.") from None
@@ -235,7 +234,7 @@ def _schema_from_dict(found: Mapping[str, Any]) -> OutputSchema:
     try:
         if named:
             name = holder.get("name") or "output"
-            return OutputSchema(cast("Any", holder["schema"]), name, holder.get("description"))
+            return OutputSchema(holder["schema"], name, holder.get("description"))
         return OutputSchema(dict(found))
     except MessageError as error:
         raise OptionError("response_format", error.reason, "Give a JSON schema.") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import field
 from functools import wraps
-from typing import Annotated, Any, TypeVar, dataclass_transform
+from typing import Annotated, Any, TypeVar, cast, dataclass_transform
 
 from pydantic import AfterValidator, ConfigDict, JsonValue, Strict, ValidationError
 from pydantic.dataclasses import dataclass
@@ -34,7 +34,6 @@ Text = Annotated[str, Strict(), AfterValidator(_encodable)]
 """A string that UTF-8 can carry."""
 
 
-
 def _writable(found: Any) -> Any:
     """Refuse what JSON text cannot say: a lone surrogate somewhere inside."""
     try:
@@ -56,9 +55,7 @@ def value(cls: _Class) -> _Class:
     """Make `cls` a frozen, slotted pydantic dataclass whose constructor raises `MessageError`."""
     made: Any = dataclass(frozen=True, slots=True, config=_CONFIG)(cls)
     checked: Callable[..., None] = made.__init__
-    positional = [
-        name for name, known in made.__dataclass_fields__.items() if known.init and not known.kw_only
-    ]
+    positional = [name for name, known in made.__dataclass_fields__.items() if known.init and not known.kw_only]
 
     @wraps(checked)
     def __init__(self: object, *args: object, **kwargs: object) -> None:
@@ -108,19 +105,33 @@ def _is_label(before: int | str, step: str) -> bool:
 
 
 _BRANCHES = frozenset({"str", "float", "int", "bool", "list", "dict", "nullable"})
-_TAGS = frozenset(["text", "thinking", "tool_use", "tool_result", "image", "audio", "video", "document", "invalid", "url", "base64"])
+_TAGS = frozenset(
+    [
+        "text",
+        "thinking",
+        "tool_use",
+        "tool_result",
+        "image",
+        "audio",
+        "video",
+        "document",
+        "invalid",
+        "url",
+        "base64",
+    ]
+)
 
 
 def copied(item: Any) -> Any:
     """A fresh copy of a JSON value: containers are new, leaves shared."""
-    if type(item) is dict:
-        fresh: Any = item.copy()
-        for key, inner in item.items():
+    if isinstance(item, dict):
+        fresh = cast("dict[str, Any]", item).copy()
+        for key, inner in fresh.items():
             if type(inner) in _CONTAINERS:
                 fresh[key] = copied(inner)
         return fresh
-    if type(item) is list:
-        return [copied(inner) if type(inner) in _CONTAINERS else inner for inner in item]
+    if isinstance(item, list):
+        return [copied(inner) if type(inner) in _CONTAINERS else inner for inner in cast("list[Any]", item)]
     return item
 
 

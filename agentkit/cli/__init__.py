@@ -34,7 +34,7 @@ def run(arguments: list[str]) -> int:
 
 def complain(error: AgentkitError) -> int:
     """One line on stderr, and the exit code for it."""
-    print(f"agentkit: {one_line(error)}", file=sys.stderr)
+    sys.stderr.write(f"agentkit: {one_line(error)}\n")
     return 1 if isinstance(error, LossError) else 2
 
 

@@ -28,18 +28,14 @@ def format_command(
         typer.Argument(help="A JSON file; '-' or nothing for standard input.", show_default=False),
     ] = None,
     provider: Annotated[str | None, typer.Option(help="Whose request to make.", show_default=False)] = None,
-    multi_agent: Annotated[
-        bool, typer.Option("--multi-agent", help="Many speakers, in a history frame.")
-    ] = False,
+    multi_agent: Annotated[bool, typer.Option("--multi-agent", help="Many speakers, in a history frame.")] = False,
     viewer: Annotated[
         str | None, typer.Option(help="The agent the request is made for.", show_default=False)
     ] = None,
     frame: Annotated[
         Literal["safe", "plain"], typer.Option(help="How the frame writes names and texts.")
     ] = "safe",
-    model: Annotated[
-        str | None, typer.Option(help="The model the request is for.", show_default=False)
-    ] = None,
+    model: Annotated[str | None, typer.Option(help="The model the request is for.", show_default=False)] = None,
     max_tokens: Annotated[
         int | None, typer.Option(help="Cut the oldest messages to this estimate.", show_default=False)
     ] = None,
@@ -55,9 +51,7 @@ def format_command(
         typer.Option(help="What happened to every block, on standard error [table].", show_default=False),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="A request for every provider.")] = False,
-    lines: Annotated[
-        bool, typer.Option("--lines", help="One conversation a line, one request a line.")
-    ] = False,
+    lines: Annotated[bool, typer.Option("--lines", help="One conversation a line, one request a line.")] = False,
 ) -> None:
     """Write the provider's request for a conversation: a JSON list of messages, or an object with `messages`
     and, if wanted, `tools`, `tool_choice` and `response_format`.
@@ -91,7 +85,7 @@ def dispatch(arguments: list[str]) -> int:
             raise
         said = " ".join(message().split())
         if said:
-            print(f"agentkit: {said}", file=sys.stderr)
+            sys.stderr.write(f"agentkit: {said}\n")
         return 2
     return code if isinstance(code, int) else 0
 

@@ -158,7 +158,7 @@ def _write_ledgers(plans: Mapping[str, Plan], options: FormatOptions) -> None:
         return
     ledgers = {name: plan.ledger.to_dict() for name, plan in plans.items()}
     found = ledgers[options.provider] if options.provider is not None else ledgers
-    print(json.dumps(found, ensure_ascii=False), file=sys.stderr)
+    sys.stderr.write(json.dumps(found, ensure_ascii=False) + "\n")
 
 
 _STYLES = {"dropped": "red", "described": "yellow", "repaired": "cyan", "moved": "cyan", "merged": "blue"}
@@ -184,7 +184,5 @@ def _print_table(name: str, ledger: Ledger) -> None:
         table.add_row(entry.place, entry.kind, Text(word, style), Text(why))
     for made in dict.fromkeys(ledger.syntheses):
         count = ledger.syntheses.count(made)
-        table.add_row(
-            "", made.name, Text("invented", "magenta"), Text(made.reason + f" (×{count})" * (count > 1))
-        )
+        table.add_row("", made.name, Text("invented", "magenta"), Text(made.reason + f" (×{count})" * (count > 1)))
     Console(stderr=True, width=None if sys.stderr.isatty() else 140).print(table)

@@ -5,19 +5,16 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, assert_never, cast
+from typing import Any, ClassVar, Literal, assert_never
 
 from agentkit import (
     Base64Source,
     Block,
     Budget,
     Capabilities,
-    DocumentBlock,
     FormatterBase,
     HistoryPolicy,
-    InvalidBlock,
     Legal,
-    MediaBlock,
     MediaRule,
     ModelFact,
     Msg,
@@ -32,7 +29,6 @@ from agentkit import (
     Tool,
     ToolChoice,
     ToolResultBlock,
-    ToolUseBlock,
     Trait,
     media_types,
 )
@@ -231,7 +227,33 @@ def _choice(choice: ToolChoice) -> dict[str, Any]:
 
 # build-with-claude/structured-outputs: keywords that the grammar compiler refuses.
 _REFUSED = frozenset(
-    ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "maxItems", "uniqueItems", "contains", "minContains", "maxContains", "minProperties", "maxProperties", "patternProperties", "propertyNames", "dependentRequired", "dependentSchemas", "unevaluatedProperties", "unevaluatedItems", "if", "then", "else", "not", "$schema"]
+    [
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "minLength",
+        "maxLength",
+        "maxItems",
+        "uniqueItems",
+        "contains",
+        "minContains",
+        "maxContains",
+        "minProperties",
+        "maxProperties",
+        "patternProperties",
+        "propertyNames",
+        "dependentRequired",
+        "dependentSchemas",
+        "unevaluatedProperties",
+        "unevaluatedItems",
+        "if",
+        "then",
+        "else",
+        "not",
+        "$schema",
+    ]
 )
 
 
@@ -264,7 +286,7 @@ def _mark(request: Request) -> None:
         request["tools"][-1]["cache_control"] = dict(marker)
     system = request.get("system")
     if system:
-        blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system
+        blocks: list[dict[str, Any]] = [{"type": "text", "text": system}] if isinstance(system, str) else system
         blocks[-1]["cache_control"] = dict(marker)
         request["system"] = blocks
     users = [message for message in request["messages"] if message["role"] == "user"]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, assert_never
 
 from agentkit import (
     Base64Source,
     Block,
     Capabilities,
     FormatterBase,
-    InvalidBlock,
     Legal,
     MediaBlock,
     MediaRule,
@@ -23,11 +22,9 @@ from agentkit import (
     Request,
     Task,
     TextBlock,
-    ThinkingBlock,
     Tool,
     ToolChoice,
     ToolResultBlock,
-    ToolUseBlock,
     Trait,
     media_types,
 )
@@ -129,18 +126,20 @@ def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
 
 def _part(block: Block) -> dict[str, Any]:
     """One part (SDK: Part), its signature on the very part that it came with."""
-    match block:
-        case TextBlock():
+    match block.type:
+        case "text":
             return {"text": block.text, **_signature(block.state)}
-        case ThinkingBlock():
+        case "thinking":
             return {"text": block.thinking, "thought": True, **_signature(block.state)}
-        case ToolUseBlock():
+        case "tool_use":
             call = {"id": block.id, "name": block.name, "args": block.copy_input()}
             return {"function_call": call, **_signature(block.state)}
-        case ToolResultBlock() | InvalidBlock():
+        case "image" | "audio" | "video" | "document":
+            return _media(block)
+        case "tool_result" | "invalid":
             raise TypeError(f"a {block.type} block is no part")
         case _:
-            return _media(block)
+            assert_never(block)
 
 
 def _signature(state: OpaqueState | None) -> dict[str, Any]:

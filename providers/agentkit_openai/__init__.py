@@ -23,6 +23,4 @@ __all__ = [
 ]
 
 PROVIDER = Provider("openai", OpenAIChatFormatter, OpenAIMultiAgentFormatter)
-RESPONSES_PROVIDER = Provider(
-    "openai-responses", OpenAIResponsesFormatter, OpenAIResponsesMultiAgentFormatter
-)
+RESPONSES_PROVIDER = Provider("openai-responses", OpenAIResponsesFormatter, OpenAIResponsesMultiAgentFormatter)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from hashlib import sha256
-from typing import Any, ClassVar, assert_never, cast
+from typing import Any, ClassVar, assert_never
 
 from agentkit import (
     Base64Source,
@@ -22,7 +22,6 @@ from agentkit import (
     Request,
     Source,
     Task,
-    TextBlock,
     ThinkingBlock,
     Tool,
     ToolChoice,
@@ -116,7 +115,7 @@ class OpenAIChatFormatter(FormatterBase):
         always = self.reasoning_always and form.thinking != "never"
         if isinstance(msg.content, str):
             spoken = self._spoken(msg, form)
-            return {**spoken, cast(str, self.reasoning_field): ""} if always else spoken
+            return {**spoken, str(self.reasoning_field): ""} if always else spoken
         said: list[Block] = []
         calls: list[dict[str, Any]] = []
         thoughts: list[str] = []
@@ -142,22 +141,22 @@ class OpenAIChatFormatter(FormatterBase):
         """One text as a string; several as the target wants them; media as parts."""
         parts = [self.part(block) for block in blocks if not isinstance(block, ThinkingBlock)]
         if len(parts) == 1 and parts[0]["type"] == "text":
-            return cast("str", parts[0]["text"])
+            return str(parts[0]["text"])
         if form.parts != "apart" and all(part["type"] == "text" for part in parts):
             return "\n".join(part["text"] for part in parts)
         return parts
 
     def part(self, block: Block) -> dict[str, Any]:
         """One content part. The media kinds that reach it are those that the capabilities let through."""
-        match block:
-            case TextBlock():
+        match block.type:
+            case "text":
                 return {"type": "text", "text": block.text}
-            case ToolUseBlock() | ToolResultBlock() | ThinkingBlock():
+            case "image" | "audio" | "video" | "document":
+                return self.media_part(block)
+            case "tool_use" | "tool_result" | "thinking" | "invalid":
                 raise TypeError(f"a {block.type} block is no content part")
-            case _ if block.type == "invalid":
-                raise TypeError("an unreadable block was not described")
             case _:
-                return self.media_part(cast("MediaBlock", block))
+                assert_never(block)
 
     def media_part(self, block: MediaBlock) -> dict[str, Any]:
         """One media part (SDK: ChatCompletionContentPartParam)."""
@@ -165,8 +164,8 @@ class OpenAIChatFormatter(FormatterBase):
             case "image":
                 return {"type": "image_url", "image_url": {"url": wire_url(block.source)}}
             case "audio":
-                source = cast("Base64Source", block.source)
-                audio = {"data": source.data, "format": AUDIO_FORMATS[source.media_type]}
+                data, media_type = embedded(block.source)
+                audio = {"data": data, "format": AUDIO_FORMATS[media_type]}
                 return {"type": "input_audio", "input_audio": audio}
             case "document":
                 file = {"filename": file_name(block), "file_data": wire_url(block.source)}
@@ -198,7 +197,7 @@ class OpenAIMultiAgentFormatter(OpenAIChatFormatter):
 def wire_speaker(name: str, refused: str) -> str:
     """A name without the characters of the class `refused`, at most 64 long (AgentScope D16).
 
-    OpenAI's pattern is `^[^\\s<|\\\\/>]+$`. What has to be changed gets a short hash, so that two speakers
+    OpenAI refuses white space and < | \\ / >. What has to be changed gets a short hash, so that two speakers
     never become one.
     """
     if len(name) <= 64 and not re.search(f"[{refused}]", name):
@@ -210,6 +209,13 @@ def wire_speaker(name: str, refused: str) -> str:
 def wire_url(source: Source) -> str:
     """A URL that the server fetches, or a data URL."""
     return source.data_url if isinstance(source, Base64Source) else source.url
+
+
+def embedded(source: Source) -> tuple[str, str]:
+    """The base64 text and media type of a source on a wire that takes no URL for it."""
+    if not isinstance(source, Base64Source):
+        raise TypeError("the capabilities let no URL through here")
+    return source.data, source.media_type
 
 
 def file_name(block: MediaBlock) -> str:

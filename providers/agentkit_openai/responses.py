@@ -10,9 +10,7 @@ from agentkit import (
     Block,
     Capabilities,
     FormatterBase,
-    InvalidBlock,
     Legal,
-    MediaBlock,
     MediaRule,
     ModelFact,
     Msg,
@@ -144,27 +142,19 @@ def _content(blocks: tuple[Block, ...]) -> str | list[dict[str, Any]]:
 
 def _part(block: Block) -> dict[str, Any]:
     """A content part (SDK: ResponseInputContentParam); `image_url` is a string here."""
-    match block:
-        case TextBlock():
-            return {"type": "input_text", "text": block.text}
-        case ThinkingBlock() | ToolUseBlock() | ToolResultBlock() | InvalidBlock():
-            raise TypeError(f"a {block.type} block is no content part")
-        case _:
-            return _media_part(block)
-
-
-def _media_part(block: MediaBlock) -> dict[str, Any]:
     match block.type:
+        case "text":
+            return {"type": "input_text", "text": block.text}
         case "image":
             return {"type": "input_image", "image_url": wire_url(block.source), "detail": "auto"}
         case "document" if isinstance(block.source, Base64Source):
             return {"type": "input_file", "filename": file_name(block), "file_data": block.source.data_url}
         case "document":
             return {"type": "input_file", "file_url": wire_url(block.source)}
-        case "audio" | "video":
-            raise TypeError(f"{block.type} is no part of this wire")
+        case "audio" | "video" | "thinking" | "tool_use" | "tool_result" | "invalid":
+            raise TypeError(f"a {block.type} block is no content part")
         case _:
-            assert_never(block.type)
+            assert_never(block)
 
 
 def _output(block: ToolResultBlock) -> str | list[dict[str, Any]]:

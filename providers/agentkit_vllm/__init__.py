@@ -46,9 +46,7 @@ class VLLMChatFormatter(OpenAIChatFormatter):
             "2026-11-20",
         ),
     )
-    reasoning_field = (
-        "reasoning"  # the request's field in current source; older servers ignore it (sheet 8.2)
-    )
+    reasoning_field = "reasoning"  # the request's field in current source; older servers ignore it (sheet 8.2)
 
     def media_part(self, block: MediaBlock) -> dict[str, Any]:
         """`image_url`, `audio_url` or `video_url`, each with a URL or a data URL."""
