@@ -15,9 +15,9 @@ from typing import TypeAlias, cast
 
 from agentkit.blocks import Block, ToolResultBlock, ToolUseBlock
 from agentkit.ledger import BlockPath, Disposition, Ledger, Note
-from agentkit.messages import Msg, Role, Trait, derive
+from agentkit.messages import Msg, Role, Trait, derive, part_of
 
-__all__ = ["INTERRUPTED", "Draft", "repair", "unit_starts"]
+__all__ = ["Draft", "INTERRUPTED", "repair"]
 
 INTERRUPTED = "The call was interrupted: no result was recorded."
 """The output of the result that answers a call which nobody answered."""
@@ -66,12 +66,6 @@ def block_origins(msg: Msg, origin: int | tuple[Origin, ...]) -> tuple[Origin, .
     if isinstance(origin, int):
         return tuple((origin, at) for at in range(len(msg.blocks)))
     return origin
-
-
-def unit_starts(msgs: Sequence[Msg]) -> list[int]:
-    """Where the units of a conversation in normal form begin: each message but those that hold results."""
-    result = Trait.RESULT
-    return [at for at, msg in enumerate(msgs) if not msg.traits & result]
 
 
 def repair(draft: Draft, ledger: Ledger) -> Draft:
@@ -211,7 +205,7 @@ class _Repair:
             blocks = tuple(msg.blocks[at] for at in run)
             role: Role = "user" if msg.role == "system" and not calls else msg.role
             origins = block_origins(msg, self.draft.origins[number])
-            self.out.add(derive(msg.name, blocks, role, msg.pinned), tuple(origins[at] for at in run))
+            self.out.add(part_of(msg, blocks, role), tuple(origins[at] for at in run))
         if calls:
             self._answer(number, msg, calls)
 
@@ -235,7 +229,7 @@ class _Repair:
             return
         origins = block_origins(msg, self.draft.origins[source])
         blocks = tuple(msg.blocks[at] for at in run)
-        self.out.add(derive(msg.name, blocks, msg.role, msg.pinned), tuple(origins[at] for at in run))
+        self.out.add(part_of(msg, blocks, msg.role), tuple(origins[at] for at in run))
 
     def _interrupt(self, calls: Sequence[ToolUseBlock], pinned: bool) -> None:
         """A marked result for calls that nobody answered, so that one lost result poisons nothing."""

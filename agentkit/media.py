@@ -26,12 +26,12 @@ _THREADED = 1 << 16  # base64 text longer than this many characters is checked o
 
 @dataclass(slots=True)
 class Shelf:
-    """What was read for one request: a file URL's content, or why there is none.
+    """What was read for one request: a file source's content, or why there is none.
 
     `assume` answers for files that were not read yet: is their content to be taken for good?
     """
 
-    files: Mapping[str, Base64Source | str] = field(default_factory=dict[str, "Base64Source | str"])
+    files: Mapping[URLSource, Base64Source | str] = field(default_factory=dict[URLSource, "Base64Source | str"])
     assume: bool = False
 
     def resolve(self, source: Source) -> Base64Source | URLSource | str:
@@ -42,7 +42,7 @@ class Shelf:
             return _from_data_url(source)
         if source.scheme != "file":
             return _with_plain_scheme(source)
-        found = self.files.get(source.url)
+        found = self.files.get(source)
         if found is not None:
             return found
         if self.assume and source.guessed_type:
@@ -133,20 +133,20 @@ async def load_media(msgs: Sequence[Msg], roots: Sequence[Path]) -> Shelf:
     A file outside all `roots` (symbolic links resolved first) is not read. What cannot be read is a reason
     on the shelf, never an exception. Large base64 text is checked off the loop as well.
     """
-    files: dict[str, URLSource] = {}
+    files: dict[URLSource, None] = {}
     large: list[Source] = []
     for block in media_blocks(msgs):
         source = block.source
         if isinstance(source, URLSource) and source.scheme == "file":
-            files.setdefault(source.url, source)
+            files[source] = None
         elif len(source.url if isinstance(source, URLSource) else source.data) > _THREADED:
             large.append(source)
-    read: dict[str, Base64Source | str] = {}
+    read: dict[URLSource, Base64Source | str] = {}
     if files or large:
         limiter = anyio.CapacityLimiter(_AT_ONCE)
         async with anyio.create_task_group() as group:
-            for url, source in files.items():
-                group.start_soon(_read_into, read, url, source, roots, limiter)
+            for file in files:
+                group.start_soon(_read_into, read, file, roots, limiter)
             for source in large:
                 group.start_soon(_resolve_apart, source, limiter)
     return Shelf(read)
@@ -158,13 +158,12 @@ async def _resolve_apart(source: Source, limiter: anyio.CapacityLimiter) -> None
 
 
 async def _read_into(
-    read: dict[str, Base64Source | str],
-    url: str,
+    read: dict[URLSource, Base64Source | str],
     source: URLSource,
     roots: Sequence[Path],
     limiter: anyio.CapacityLimiter,
 ) -> None:
-    read[url] = await anyio.to_thread.run_sync(_read_file, source, roots, limiter=limiter)
+    read[source] = await anyio.to_thread.run_sync(_read_file, source, roots, limiter=limiter)
 
 
 def _read_file(source: URLSource, roots: Sequence[Path]) -> Base64Source | str:

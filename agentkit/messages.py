@@ -282,6 +282,17 @@ def derive(name: str, content: str | tuple[Block, ...], role: Role, pinned: bool
     return msg
 
 
+def part_of(msg: Msg, blocks: tuple[Block, ...], role: Role) -> Msg:
+    """Some blocks of a message as a message of their own, with all else that was said of it."""
+    part = derive(msg.name, blocks, role, msg.pinned)
+    for setter, kept in zip(_ABOUT, (msg.id, msg.timestamp, msg.metadata), strict=True):
+        setter(part, kept)
+    return part
+
+
+_ABOUT = [Msg.__dict__[name].__set__ for name in ("id", "timestamp", "metadata")]
+
+
 def _note_traits(msg: Msg) -> None:
     if isinstance(msg.content, str):
         traits, ids = _said_traits(msg.content), _NO_IDS

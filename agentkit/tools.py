@@ -51,7 +51,7 @@ class Tool:
         Describe a parameter with `Annotated[int, Field(description=…)]`. Raises MessageError for a function
         whose parameters cannot be given by keyword or have a type that no JSON schema describes.
         """
-        called = name or getattr(function, "__name__", "")
+        called = str(name or getattr(function, "__name__", ""))
         place = f"tool {called!r}"
         try:
             for parameter in inspect.signature(function).parameters.values():

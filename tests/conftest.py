@@ -90,7 +90,16 @@ def sent(plan: Plan) -> list[dict[str, Any]]:
 
 def said(plan: Plan) -> list[str]:
     """Each message of a request in one line: `role name: content`, blocks joined by ` | `."""
-    return [f"{msg['role']} {msg['name']}: {_brief(msg['content'])}" for msg in sent(plan)]
+    return [_line(msg) for msg in sent(plan)]
+
+
+def brief(msgs: Sequence[Msg]) -> list[str]:
+    """Each message in one line, as `said` has it."""
+    return [_line(wire(msg)) for msg in msgs]
+
+
+def _line(msg: dict[str, Any]) -> str:
+    return f"{msg['role']} {msg['name']}: {_brief(msg['content'])}"
 
 
 def _brief(content: Any) -> str:

@@ -41,6 +41,8 @@ from agentkit import (
 __all__ = [
     "DATA",
     "MODELS",
+    "OnLoss",
+    "POLICIES",
     "TARGETS",
     "Marks",
     "Target",
@@ -346,7 +348,7 @@ def spoken_histories(max_messages: int = 7) -> SearchStrategy[list[Msg]]:
 class Marks:
     """Where each unique marker went: of texts and of results by place, of calls, thinking, media and state.
 
-    A marker is found in a request if and only if what it was put into got there.
+    A marker is found in a request (`times`) if and only if what it was put into got there.
     """
 
     texts: dict[str, str]
@@ -357,11 +359,25 @@ class Marks:
     states: dict[str, tuple[str, str]]
     """By marker: the place of its block, and its issuer."""
 
+    @staticmethod
+    def times(marker: str, body: str) -> int:
+        """How often a marker occurs in a request's JSON, as it is or in base64."""
+        return body.count(marker) + body.count(_encoded(_padded(marker.encode())))
+
 
 def marked(msgs: list[Msg], *, bare: bool = False) -> tuple[list[Msg], Marks]:
     """The conversation with a unique marker in each text that is not blank; `bare`: the marker alone."""
     marking = _Marking(bare)
     return [marking.message(msg, f"msgs[{at}]") for at, msg in enumerate(msgs)], marking.marks
+
+
+def _padded(data: bytes) -> bytes:
+    """Data up to a border of base64 groups, so that what follows shows in the encoded text."""
+    return data + b" " * (-len(data) % 3)
+
+
+def _is_text(data: str) -> bool:
+    return any(data == DATA[known] for known in ("text/plain", "text/markdown", "application/json"))
 
 
 class _Marking:
@@ -417,13 +433,11 @@ class _Marking:
     def medium(self, block: ImageBlock | AudioBlock | VideoBlock | DocumentBlock, place: str) -> Block:
         source = block.source
         if isinstance(source, Base64Source) and source.data in DATA.values():
-            # Behind the data, on a border of base64 groups, so that what it begins with stays.
             found = self.mark("m")
             self.marks.media[found] = place
             data = base64.b64decode(source.data)
-            padded = data + b" " * (-len(data) % 3)
-            text = found.ljust(-(-len(found) // 4) * 4, "Z")
-            block = replace(block, source=Base64Source(source.media_type, _encoded(padded) + text))
+            behind = _padded(found.encode()) if _is_text(source.data) else base64.b64decode(found.ljust(12, "Z"))
+            block = replace(block, source=Base64Source(source.media_type, _encoded(_padded(data) + behind)))
         elif isinstance(source, URLSource) and source.scheme in {"http", "https", "gs", "oss"} and " " not in source.url:
             found = self.mark("m")
             self.marks.media[found] = place
@@ -475,7 +489,7 @@ class Target:
 TARGETS = tuple(Target(name, model) for name in available_providers() for model in MODELS.get(name, (None,)))
 """Every installed provider, with no model's name and with some that have facts of their own."""
 
-_POLICIES = (
+POLICIES = (
     ChatHistory(),
     MultiAgentHistory(),
     MultiAgentHistory(viewer="Friday"),
@@ -485,7 +499,7 @@ _POLICIES = (
     MultiAgentHistory(frame="plain"),
 )
 
-history_policies: SearchStrategy[HistoryPolicy] = st.sampled_from(_POLICIES)
+history_policies: SearchStrategy[HistoryPolicy] = st.sampled_from(POLICIES)
 targets: SearchStrategy[Target] = st.sampled_from(TARGETS)
 
 

@@ -107,10 +107,11 @@ def test_the_tree_is_as_it_is_drawn(
 
 
 def test_every_class_of_the_tree_is_at_the_front_door_and_in_the_drawing() -> None:
-    assert sorted(error.__name__ for error, _ in TREE) == room.__all__
-    assert set(room.__all__) <= set(agentkit.__all__)
+    names = [name for name in room.__all__ if isinstance(getattr(room, name), type)]
+    assert sorted(error.__name__ for error, _ in TREE) == names
+    assert set(names) <= set(agentkit.__all__)
     assert room.__doc__ is not None
-    assert all(name in room.__doc__ for name in room.__all__)
+    assert all(name in room.__doc__ for name in names)
 
 
 @SPECIMEN

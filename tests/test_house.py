@@ -42,7 +42,7 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
 """The rooms, from the ground up. A room imports rooms before its own row and no neighbour in it."""
 
 BACK_DOORS: Final = frozenset({("messages", "storage")})
-"""Imports inside a function that go against the order: `Msg.to_dict` is `storage.dump_message` by another name."""
+"""Imports inside a function that go against the order: `Msg.to_dict` is `storage.dump_message`."""
 
 NAMES: Final = (
     "anthropic",
@@ -56,8 +56,9 @@ NAMES: Final = (
     "vllm",
 )
 HEAVY: Final = frozenset(
-    "openai anthropic google ollama dashscope httpx httpx2 requests aiohttp urllib3 websocket tiktoken tokenizers "
-    "typer click rich numpy jinja2 PIL torch transformers".split()
+    {"openai", "anthropic", "google", "ollama", "dashscope"}
+    | {"httpx", "httpx2", "requests", "aiohttp", "urllib3", "websocket"}
+    | {"tiktoken", "tokenizers", "typer", "click", "rich", "numpy", "jinja2", "PIL", "torch", "transformers"}
 )
 
 
@@ -107,7 +108,7 @@ def _ident(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-# -- (a) directions -----------------------------------------------------------------------------------------------
+# -- (a) directions --------------------------------------------------------------------------------
 
 
 def test_every_room_of_the_core_has_its_place_in_the_order() -> None:
@@ -159,7 +160,7 @@ def test_no_module_is_called_utils() -> None:
     assert not stems & {"utils", "helpers", "common", "manager", "misc"}
 
 
-# -- (b) packaging ------------------------------------------------------------------------------------------------
+# -- (b) packaging ---------------------------------------------------------------------------------
 
 
 def test_the_wheel_holds_the_core_and_every_provider() -> None:
@@ -200,7 +201,7 @@ def test_mypy_looks_at_every_package() -> None:
     assert {"agentkit", "tests", *(package.name for package in _packages())} <= seen
 
 
-# -- (c) front doors ------------------------------------------------------------------------------------------------
+# -- (c) front doors -------------------------------------------------------------------------------
 
 
 def _type_checking_names(path: Path) -> dict[str, str]:
@@ -276,7 +277,7 @@ def test_a_providers_formatters_are_at_its_front_door(name: str) -> None:
         assert formatter.__doc__
 
 
-# -- (d) light imports ------------------------------------------------------------------------------------------------
+# -- (d) light imports -----------------------------------------------------------------------------
 
 
 def _loaded_by(statements: str) -> set[str]:
@@ -305,17 +306,17 @@ def test_all_formatters_together_load_no_sdk_and_no_client() -> None:
     assert not _loaded_by(f"{imports}\n{build}") & (HEAVY | {"trio"})
 
 
-# -- (e) the repository -------------------------------------------------------------------------------------------------
+# -- (e) the repository ----------------------------------------------------------------------------
 
 _TOP_LEVEL: Final = frozenset(
-    "pyproject.toml agentkit providers tests examples README.md .ci .gitignore".split()
+    ["pyproject.toml", "agentkit", "providers", "tests", "examples", "README.md", ".ci", ".gitignore"]
 )
 # Put together from pieces: this file is one of those that are searched.
-_HOMES: Final = "|".join(["home/[\\w.]", "Users/[\\w.]", "root", "tmp", "work/[\\w.]", "var/folders"])
-_MACHINE_PATH: Final = re.compile(
-    rf"(?:(?<=file://)|(?<=file:)|(?<![\w.:/@<{{}}*\-]))/(?:{_HOMES})(?![\w-])|[A-Z]:\\Users\\".replace("](?!", "]|(?!")
+_HOMES: Final = "|".join([r"(?:home|Users|work)/\w", r"(?:root|tmp)(?![\w-])", "var/folders/"])
+_MACHINE_PATH: Final = re.compile(rf"(?:(?<=file://)|(?<![\w.:/@<{{}}*\-]))/(?:{_HOMES})|[A-Z]:\\Users\\")
+_REGISTRY: Final = re.compile(
+    "|".join([r"pypi\." + "org", "python" + "hosted", r"registry\." + "npmjs", "crates" + r"\.io"])
 )
-_REGISTRY: Final = re.compile("|".join([r"pypi\." + "org", r"python" + "hosted", r"registry\." + "npmjs", "crates" + r"\.io"]))
 
 
 @cache
@@ -339,6 +340,21 @@ def test_the_top_level_holds_what_it_may() -> None:
     assert {name.partition("/")[0] for name in _tracked()} <= _TOP_LEVEL
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("see /" + "tmp/x", True),
+        ("file:///" + "home/ada/x.png", True),
+        ("'/" + "root'", True),
+        ("https://example.com/home/x", False),
+        ("a/root/b and </tmp>", False),
+        ("/v1/chat", False),
+    ],
+)
+def test_a_machine_path_is_known_when_it_is_seen(line: str, told: bool) -> None:
+    assert bool(_MACHINE_PATH.search(line)) is told
+
+
 def test_no_text_file_names_a_machine_or_a_registry() -> None:
     found: list[str] = []
     for name in _tracked():
@@ -352,7 +368,7 @@ def test_no_text_file_names_a_machine_or_a_registry() -> None:
     assert found == []
 
 
-# -- (f) dependencies -----------------------------------------------------------------------------------------------------
+# -- (f) dependencies ------------------------------------------------------------------------------
 
 
 def test_the_base_dependencies_are_anyio_and_pydantic() -> None:
@@ -363,6 +379,7 @@ def test_the_base_dependencies_are_anyio_and_pydantic() -> None:
 def test_every_dependency_has_a_lower_and_an_upper_bound() -> None:
     project = _project()["project"]
     extras = cast("dict[str, list[str]]", project["optional-dependencies"])
-    lines = [*cast("list[str]", project["dependencies"]), *(line for group in extras.values() for line in group)]
+    base = cast("list[str]", project["dependencies"])
+    lines = [*base, *(line for group in extras.values() for line in group)]
     outside = [line for line in lines if not line.startswith("agentkit-middleware[")]
     assert [line for line in outside if not re.search(r">=[\d.]+,<[\d.]+", line)] == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar, Literal, assert_never
 
@@ -120,8 +120,10 @@ class AnthropicChatFormatter(FormatterBase):
                 blocks = [_block(content[0])] if len(content) == 1 else [_block(block) for block in content]
             messages.append({"role": "assistant" if msg.traits & assistant else "user", "content": blocks})
         request: Request = {"messages": messages, **_system(legal.system.msgs), **_options(task)}
+        _strip_prefill(messages)
         if self.cache_breakpoints == "auto":
-            _mark(request)
+            closing = f"\n</{self.history.tags}>" if isinstance(self.history, MultiAgentHistory) else ""
+            _mark(request, closing)
         return request
 
 
@@ -129,6 +131,13 @@ class AnthropicMultiAgentFormatter(AnthropicChatFormatter):
     """The same for many speakers."""
 
     default_history = MultiAgentHistory
+
+
+def _strip_prefill(messages: list[dict[str, Any]]) -> None:
+    """On the models that take a prefill: "final assistant content cannot end with trailing whitespace"."""
+    last = messages[-1] if messages else {}
+    if last.get("role") == "assistant" and last["content"][-1]["type"] == "text":
+        last["content"][-1]["text"] = last["content"][-1]["text"].rstrip()
 
 
 def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
@@ -276,10 +285,10 @@ def _in_subset(schema: dict[str, Any]) -> dict[str, Any]:
 # -- cache markers ----------------------------------------------------------------------------------------------
 
 
-def _mark(request: Request) -> None:
+def _mark(request: Request, closing: str) -> None:
     """At most four markers: the tools, the system prompt, and the last two user turns (sheet 1.9).
 
-    A turn's marker lies on the last block that the next request has too: not on a frame's closing tag.
+    A turn's marker lies on the last block that the next request has too: not on the frame's closing tag.
     """
     marker = {"type": "ephemeral"}
     if request.get("tools"):
@@ -289,18 +298,8 @@ def _mark(request: Request) -> None:
         blocks: list[dict[str, Any]] = [{"type": "text", "text": system}] if isinstance(system, str) else system
         blocks[-1]["cache_control"] = dict(marker)
         request["system"] = blocks
-    users = [message for message in request["messages"] if message["role"] == "user"]
-    for message in users[-2:]:
-        block = _markable(message["content"])
-        if block is not None:
-            block["cache_control"] = dict(marker)
-
-
-def _markable(content: list[dict[str, Any]]) -> dict[str, Any] | None:
-    closing = [block for block in content if not _closes(block)]
-    return closing[-1] if closing else None
-
-
-def _closes(block: Mapping[str, Any]) -> bool:
-    text = block.get("text")
-    return isinstance(text, str) and text.startswith("\n</") and text.endswith(">")
+    users = [message["content"] for message in request["messages"] if message["role"] == "user"]
+    for content in users[-2:]:
+        kept = [block for block in content if not closing or block.get("text") != closing]
+        if kept:
+            kept[-1]["cache_control"] = dict(marker)

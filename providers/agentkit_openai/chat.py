@@ -197,8 +197,8 @@ class OpenAIMultiAgentFormatter(OpenAIChatFormatter):
 def wire_speaker(name: str, refused: str) -> str:
     """A name without the characters of the class `refused`, at most 64 long (AgentScope D16).
 
-    OpenAI refuses white space and < | \\ / >. What has to be changed gets a short hash, so that two speakers
-    never become one.
+    OpenAI refuses white space, angle brackets, the bar and both slashes. What has to be changed gets a short
+    hash, so that two speakers never become one.
     """
     if len(name) <= 64 and not re.search(f"[{refused}]", name):
         return name

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from agentkit import FormatterBase, Msg, available_providers, load_provider
+from agentkit import FormatterBase, available_providers, load_provider
 from tests.benchmarks import floor, peers
 from tests.benchmarks.histories import MIXES, PlainMsg, as_msgs, copy_plain
 from tests.benchmarks.measure import Case, Sampled, exponent, interleave, show, slopes, table
@@ -16,7 +16,12 @@ __all__ = ["run"]
 
 # Which floor a wire stands beside: the one whose form is nearest.
 _LIKE_ANTHROPIC = {"anthropic", "gemini"}
-_GOALS = {("openai", "chat"): 2.5, ("anthropic", "chat"): 2.0, ("openai", "multi"): 3.0, ("anthropic", "multi"): 3.0}
+_GOALS = {
+    ("openai", "chat"): 2.5,
+    ("anthropic", "chat"): 2.0,
+    ("openai", "multi"): 3.0,
+    ("anthropic", "multi"): 3.0,
+}
 
 
 def formatters() -> dict[tuple[str, str], FormatterBase]:
@@ -31,12 +36,10 @@ def formatters() -> dict[tuple[str, str], FormatterBase]:
 
 def run(quick: bool = False, mixes: Sequence[str] = ("mixed", "react", "group")) -> str:
     """Every table, as text."""
-    found: list[str] = []
     rounds = 5 if quick else 21
     sizes = [10, 100] if quick else [10, 100, 1_000, 10_000]
     middle = sizes[-1] if quick else 1_000
-    for mix in mixes:
-        found.append(at_size(mix, middle, rounds))
+    found = [at_size(mix, middle, rounds) for mix in mixes]
     found.append(at_size("mixed", middle, rounds, collector=True))
     found.append(growth("mixed", sizes, max(3, rounds // 2)))
     return "\n".join(found)
@@ -84,7 +87,7 @@ def at_size(mix: str, n: int, rounds: int, collector: bool = False) -> str:
         cases[f"{name} {policy} warm"] = warm(plain, formatter)
     others = {peer.name: peer for peer in peers.conversions(problems)}
     cases |= {name: Case(partial(peer.prepare, plain), peer.run) for name, peer in others.items()}
-    samples = interleave(cases, rounds, max(1, 4_000 // n), collector)
+    samples = interleave(cases, rounds, _batch(n), collector)
     rows: list[list[object]] = []
     for name, sampled in samples.items():
         if not name.endswith("warm"):
@@ -101,16 +104,16 @@ def _row(
     """us a message; times the plain floors, and times the multi-agent floor where there is one."""
     wire, policy = "openai", "chat"
     warmed: object = ""
+    goal: object = ""
     if name in others:
         wire, policy = others[name].floor, "multi" if "multi" in name else "chat"
     elif name.endswith(" cold"):
         provider, policy, _ = name.rsplit(" ", 2)
         wire = "anthropic" if provider in _LIKE_ANTHROPIC else "openai"
         warmed = samples[f"{provider} {policy} warm"].over(samples[f"floor {wire}"])
-        goal: object = _GOALS.get((provider, policy), "")
+        goal = _GOALS.get((provider, policy), "")
     elif "anthropic" in name:
         wire = "anthropic"
-    goal = _GOALS.get((name.split()[0], policy), "") if name.endswith("cold") else ""
     dumped = samples["floor openai, dumps" if wire == "openai" else "floor anthropic, shared"]
     own = sampled.over(samples[f"floor multi {wire}"]) if policy == "multi" else ""
     base = samples[f"floor {wire}"]
@@ -118,7 +121,7 @@ def _row(
 
 
 def growth(mix: str, sizes: Sequence[int], rounds: int) -> str:
-    """Cold times over sizes, and the exponent of their growth (without the smallest, where fixed costs show)."""
+    """Cold times over sizes, and the exponent of their growth without the smallest size."""
     makers: dict[str, Callable[[Sequence[PlainMsg]], Case]] = {
         "floor openai": lambda plain: _floors(plain)["floor openai"],
         "floor anthropic": lambda plain: _floors(plain)["floor anthropic"],
@@ -129,19 +132,20 @@ def growth(mix: str, sizes: Sequence[int], rounds: int) -> str:
     for n in sizes:
         plain = MIXES[mix](n)
         cases = {name: make(plain) for name, make in makers.items()}
-        samples = interleave(cases, rounds if n < 10_000 else max(3, rounds // 2), max(1, 4_000 // n))
+        samples = interleave(cases, rounds if n < 10_000 else max(3, rounds // 2), _batch(n))
         for name, sampled in samples.items():
             taken[name].append(sampled)
     rows: list[list[Any]] = []
     for name, found in taken.items():
         medians = [sampled.median for sampled in found]
-        base = taken["floor anthropic" if name.split()[0] in _LIKE_ANTHROPIC else "floor openai"]
+        base = taken["floor anthropic" if name.split(maxsplit=1)[0] in _LIKE_ANTHROPIC else "floor openai"]
         ratios = [sampled.over(its) for sampled, its in zip(found, base, strict=True)]
-        rows.append([name, *map(show, medians), *ratios, exponent(sizes[1:], medians[1:]), slopes(sizes, medians)[-1]])
+        grown = exponent(sizes[1:], medians[1:])
+        rows.append([name, *map(show, medians), *ratios, grown, slopes(sizes, medians)[-1]])
     head = ["", *(f"n={n}" for n in sizes), *(f"x floor {n}" for n in sizes), "exponent", "last step"]
     return table(f"Growth, cold, mix {mix!r} (goal: exponent <= 1.05)", head, rows)
 
 
-def native(formatter: FormatterBase, msgs: Sequence[Msg]) -> dict[str, Any]:
-    """One request, for tests."""
-    return formatter.lower(msgs).request
+def _batch(n: int) -> int:
+    """How many histories one sample holds: small ones are near the clock's own cost."""
+    return max(1, min(50, 4_000 // n))

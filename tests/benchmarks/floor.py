@@ -1,23 +1,31 @@
 """The floor: hand-written loops over slotted dataclasses, with no validation, no repair, no account.
 
-Two variants of each. `dump=True` makes the argument text with `json.dumps` on the way (for Anthropic, whose wire
-wants the object: shares it), as the fact sheet's floor does. `dump=False` takes the argument text kept beside the
-call (for Anthropic: copies the object), as agentkit does.
+Two variants of each. `dump=True` makes the argument text with `json.dumps` on the way (for Anthropic, whose
+wire wants the object: shares it), as the fact sheet's floor does. `dump=False` takes the argument text kept
+beside the call (for Anthropic: copies the object), as agentkit does.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias, cast
 
-from agentkit.tools import copied
 from tests.benchmarks.histories import PlainCall, PlainMsg, PlainResult, PlainText
 
 __all__ = ["Floor", "Native", "anthropic", "multi_anthropic", "multi_openai", "openai"]
 
 Native: TypeAlias = list[dict[str, Any]]
 Floor: TypeAlias = Callable[[Sequence[PlainMsg], bool], Native]
+
+
+def copied(found: Any) -> Any:
+    """A fresh copy of a JSON value."""
+    if isinstance(found, dict):
+        return {key: copied(inner) for key, inner in cast("dict[str, Any]", found).items()}
+    if isinstance(found, list):
+        return [copied(inner) for inner in cast("Iterable[Any]", found)]
+    return found
 
 
 def openai(msgs: Sequence[PlainMsg], dump: bool) -> Native:

@@ -1,4 +1,4 @@
-"""Histories that are the same in every run: as slotted dataclasses for the floor, and as agentkit's messages."""
+"""Histories, the same in every run: as slotted dataclasses for the floor, and as agentkit's messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,18 @@ from typing import Any, Literal, TypeAlias
 
 from agentkit import Msg, TextBlock, ToolResultBlock, ToolUseBlock
 
-__all__ = ["MIXES", "PlainCall", "PlainMsg", "PlainResult", "PlainText", "as_msgs", "group_chat", "mixed", "react"]
+__all__ = [
+    "MIXES",
+    "PlainCall",
+    "PlainMsg",
+    "PlainResult",
+    "PlainText",
+    "as_msgs",
+    "copy_plain",
+    "group_chat",
+    "mixed",
+    "react",
+]
 
 Role: TypeAlias = Literal["user", "assistant", "system"]
 
@@ -41,26 +52,29 @@ class PlainResult:
     output: str
 
 
+Content: TypeAlias = str | list[PlainText | PlainCall | PlainResult]
+
+
 @dataclass(slots=True)
 class PlainMsg:
     """A message."""
 
     name: str
-    content: str | list[PlainText | PlainCall | PlainResult]
+    content: Content
     role: Role
 
 
-_WORDS = (
+_TALK = (
     "the library opens at nine and the report on rainfall in spring was moved to another shelf because "
     "nobody had asked for it since the winter so we looked through the index found three copies and a map"
-).split()
+)
 _TOOLS = ("search", "read_file", "get_weather", "run_query", "list_folder")
 _SPEAKERS = ("Alice", "Bob", "Carol", "Dave", "Friday")
 
 
 def _text(random: Random, low: int, high: int) -> str:
     """Some words, as a string that no other message shares."""
-    return " ".join(random.choices(_WORDS, k=random.randint(low, high))).capitalize() + "."
+    return " ".join(random.choices(_TALK.split(), k=random.randint(low, high))).capitalize() + "."
 
 
 def _call(random: Random, number: int) -> PlainCall:
@@ -80,7 +94,8 @@ def _step(random: Random, number: int) -> Iterator[PlainMsg]:
 
 
 def _opening(random: Random) -> list[PlainMsg]:
-    return [PlainMsg("system", _text(random, 60, 60), "system"), PlainMsg("Alice", _text(random, 20, 20), "user")]
+    prompt, task = _text(random, 60, 60), _text(random, 20, 20)
+    return [PlainMsg("system", prompt, "system"), PlainMsg("Alice", task, "user")]
 
 
 def react(n: int) -> list[PlainMsg]:
@@ -126,10 +141,11 @@ MIXES: dict[str, Callable[[int], list[PlainMsg]]] = {"mixed": mixed, "react": re
 
 def copy_plain(msgs: Sequence[PlainMsg]) -> list[PlainMsg]:
     """The same history in fresh objects; texts and arguments are shared."""
-    return [
-        PlainMsg(m.name, m.content if isinstance(m.content, str) else [_copy_block(b) for b in m.content], m.role)
-        for m in msgs
-    ]
+    return [PlainMsg(msg.name, _copy_content(msg.content), msg.role) for msg in msgs]
+
+
+def _copy_content(content: Content) -> Content:
+    return content if isinstance(content, str) else [_copy_block(block) for block in content]
 
 
 def _copy_block(block: PlainText | PlainCall | PlainResult) -> PlainText | PlainCall | PlainResult:

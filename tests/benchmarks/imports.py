@@ -1,4 +1,4 @@
-"""What an import costs: CPU of fresh interpreters, beside pydantic, anyio and one value class of their own."""
+"""What an import costs: CPU of fresh interpreters, beside pydantic, anyio and one value class."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ PROGRAMS: dict[str, str] = {
     "Msg": "from agentkit import Msg",
     "Msg, TextBlock, tool blocks": "from agentkit import Msg, TextBlock, ToolUseBlock, ToolResultBlock",
     "Msg, OpenAIChatFormatter": "from agentkit import Msg; from agentkit_openai import OpenAIChatFormatter",
-    "Msg, AnthropicChatFormatter": "from agentkit import Msg; from agentkit_anthropic import AnthropicChatFormatter",
+    "Msg, AnthropicChatFormatter": (
+        "from agentkit import Msg; from agentkit_anthropic import AnthropicChatFormatter"
+    ),
     "Msg, OpenAI and Anthropic": (
         "from agentkit import Msg; from agentkit_openai import OpenAIChatFormatter; "
         "from agentkit_anthropic import AnthropicChatFormatter"

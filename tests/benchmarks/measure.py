@@ -43,11 +43,14 @@ def interleave(
 ) -> dict[str, Sampled]:
     """Time every case once a round, so that all share whatever else the machine does.
 
-    `batch` inputs are run through within one sample (for cases near the clock's own cost). The cyclic collector
-    is off within samples unless `collector`; it runs before each of them. One more round warms up.
+    `batch` inputs are run through within one sample (for cases near the clock's own cost). The cyclic
+    collector is off within samples unless `collector`; it runs before each. One more round warms up.
     """
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     was_on = gc.isenabled()
+    if not collector:
+        gc.collect()
+        gc.freeze()  # what the process held before is not walked before each sample
     try:
         for turn in range(rounds + 1):
             for name, case in cases.items():
@@ -55,6 +58,7 @@ def interleave(
                 if turn:
                     seconds[name].append(taken)
     finally:
+        gc.unfreeze()
         (gc.enable if was_on else gc.disable)()
     return {name: Sampled(found) for name, found in seconds.items()}
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from agentkit_openai import OpenAIChatFormatter
-from tests.benchmarks.histories import PlainMsg, PlainText, as_msgs, copy_plain, group_chat, mixed, react
+from tests.benchmarks.histories import MIXES, PlainMsg, PlainText, as_msgs, copy_plain
 from tests.benchmarks.measure import Case, interleave, table
 
 __all__ = ["overhead", "run"]
@@ -81,7 +81,7 @@ def single_texts(n: int) -> list[PlainMsg]:
 
 
 def overhead(made: Sequence[object]) -> float:
-    """Bytes an item holds alone, itself included: no strings, numbers, types, or what the interpreter shares."""
+    """Bytes an item holds, itself included: no strings, numbers, types, or what the interpreter shares."""
     seen: set[int] = set()
     total = 0
     left: list[object] = list(made)
@@ -95,7 +95,7 @@ def overhead(made: Sequence[object]) -> float:
     return total / len(made)
 
 
-_SHARED = (str, bytes, int, float, bool, type(None), type, types.ModuleType, types.FunctionType, types.CodeType)
+_SHARED = (str, bytes, int, float, type(None), type, types.ModuleType, types.FunctionType)
 
 
 def warmed(plain: Sequence[PlainMsg]) -> list[Any]:
@@ -114,11 +114,11 @@ def run(quick: bool = False) -> str:
         "agentkit Msg": as_msgs,
     }
     found: list[str] = []
-    for name, make in {"one text block": single_texts, "mixed": mixed, "react": react, "group": group_chat}.items():
+    mixes = {"one text block": single_texts, **MIXES}
+    for name, make in mixes.items():
         plain = make(n)
-        samples = interleave(
-            {each: Case(lambda plain=plain: plain, maker) for each, maker in makers.items()}, 3 if quick else 15
-        )
+        cases = {each: Case(plain.copy, maker) for each, maker in makers.items()}
+        samples = interleave(cases, 3 if quick else 15)
         base = samples["dataclass(slots)"]
         rows: list[list[object]] = [
             [each, overhead(makers[each](plain)), sampled.median / n * 1e6, sampled.over(base)]
@@ -129,5 +129,3 @@ def run(quick: bool = False) -> str:
         title = f"Memory and construction, {name} (goal: <= 300 bytes on the mix, <= 1.5 us)"
         found.append(table(title, head, rows))
     return "\n".join(found)
-
-

@@ -6,7 +6,7 @@ Everything here is reached by name, so that neither the type checkers nor the te
 from __future__ import annotations
 
 import asyncio
-import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -14,7 +14,18 @@ from typing import Any
 
 from tests.benchmarks.histories import PlainCall, PlainMsg, PlainResult, PlainText
 
-__all__ = ["Peer", "agentscope_messages", "conversions", "langchain_messages"]
+__all__ = [
+    "Peer",
+    "agentscope_messages",
+    "conversions",
+    "drive",
+    "langchain_messages",
+    "openai_dicts",
+    "run_async",
+]
+
+
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # it asks the network for prices otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +94,11 @@ def _langchain_openai() -> list[Peer]:
 
 def _langchain_anthropic() -> list[Peer]:
     convert: Any = import_module("langchain_anthropic.chat_models")._format_messages
-    return [Peer("LangChain Anthropic", "anthropic", langchain_messages, convert)]
+
+    def run(found: Any) -> object:
+        return convert(found, model="claude-sonnet-4-5")
+
+    return [Peer("LangChain Anthropic", "anthropic", langchain_messages, run)]
 
 
 def _litellm_anthropic() -> list[Peer]:
@@ -121,7 +136,10 @@ def _pydantic_ai() -> list[Peer]:
                 out.append(parts.ModelRequest(parts=[kind(_texts(msg))]))
         return out
 
-    return [Peer("pydantic-ai OpenAI", "openai", prepare, lambda found: drive(model._map_messages(found, settings)))]
+    def run(found: Any) -> object:
+        return drive(model._map_messages(found, settings))
+
+    return [Peer("pydantic-ai OpenAI", "openai", prepare, run)]
 
 
 def agentscope_messages(msgs: Sequence[PlainMsg]) -> list[Any]:
@@ -169,11 +187,9 @@ def drive(pending: Any) -> object:
     raise RuntimeError("the coroutine waited for something")
 
 
-def dumps(found: object) -> str:
-    """The standard library's JSON."""
-    return json.dumps(found)
+_runner = asyncio.Runner()
 
 
 def run_async(pending: Any) -> Any:
-    """Run a coroutine in a fresh event loop."""
-    return asyncio.run(pending)
+    """Run a coroutine in one event loop that is kept."""
+    return _runner.run(pending)

@@ -232,11 +232,11 @@ def test_media_of_parallel_results_wait_until_all_tool_messages_are_out() -> Non
         *("user", "assistant", "tool", "tool", "user", "assistant")
     ]
     assert messages[4]["content"] == [
-        _text("<system-info>The following are the media contents from the tool result of 'left':"),
+        _text("<system-info>The following are the media contents from the tool result of 'left', call c1:"),
         _text("\n- The image: "),
         {"type": "image_url", "image_url": {"url": PNG_URL}},
         _text("</system-info>"),
-        _text("<system-info>The following are the media contents from the tool result of 'right':"),
+        _text("<system-info>The following are the media contents from the tool result of 'right', call c2:"),
         _text("\n- The image: "),
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{OTHER_PNG}"}},
         _text("</system-info>"),
@@ -297,8 +297,9 @@ def test_audio_models_get_raw_base64_without_a_data_prefix(media_type: str, data
     ],
 )
 def test_media_that_the_wire_refuses_are_described_in_their_place(block: Block, description: str) -> None:
-    content = _messages([user("Before.", block, "After.")])[0]["content"]
-    assert [part["text"].startswith(start) for part, start in zip(content, ("Before.", description, "After."), strict=True)] == [True] * 3
+    before, told, after = _messages([user("Before.", block, "After.")])[0]["content"]
+    assert (before, after) == (_text("Before."), _text("After."))
+    assert told["text"].startswith(description)
 
 
 def test_a_text_document_goes_as_its_text_since_files_are_pdf_only() -> None:

@@ -1,0 +1,332 @@
+"""OpenAI Responses: the request side, rule by rule. Numbers are sections of the wire sheet."""
+
+from itertools import pairwise
+from typing import Any, Final
+
+import pytest
+
+from agentkit import (
+    AudioBlock,
+    Base64Source,
+    Block,
+    DocumentBlock,
+    ImageBlock,
+    Msg,
+    MultiAgentHistory,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    URLSource,
+    VideoBlock,
+)
+from agentkit_openai import OpenAIResponsesFormatter, OpenAIResponsesMultiAgentFormatter
+from tests.providers import (
+    LOOK,
+    MP4,
+    PDF,
+    PNG,
+    PNG_URL,
+    PREAMBLE,
+    TEXT,
+    WAV,
+    assistant,
+    call,
+    picture,
+    problems,
+    result,
+    system,
+    user,
+)
+
+
+def _items(msgs: list[Msg]) -> list[dict[str, Any]]:
+    request = OpenAIResponsesFormatter().lower(msgs).request
+    assert problems("openai-responses", request) == []
+    return list(request["input"])
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "input_text", "text": text}
+
+
+def _function_call(call_id: str, arguments: str = "{}") -> dict[str, Any]:
+    return {"type": "function_call", "call_id": call_id, "name": "look", "arguments": arguments}
+
+
+def _reasoned(text: str = "", item_id: str | None = "rs_1", issuer: str = "openai") -> ThinkingBlock:
+    return ThinkingBlock(text, OpaqueState(issuer, encrypted_content="gAAA==", item_id=item_id))
+
+
+TOOL_TALK: Final = [
+    system("You are Friday."),
+    user("Look, please."),
+    assistant("I look.", call("call_1", place="here")),
+    system(result("call_1", "A cat.")),
+    assistant("A cat is here."),
+]
+
+
+def test_a_chat_with_a_tool_is_exactly_this() -> None:
+    assert _items(TOOL_TALK) == [
+        {"role": "system", "content": "You are Friday."},
+        {"role": "user", "content": "Look, please."},
+        {"role": "assistant", "content": "I look."},
+        _function_call("call_1", '{"place":"here"}'),
+        {"type": "function_call_output", "call_id": "call_1", "output": "A cat."},
+        {"role": "assistant", "content": "A cat is here."},
+    ]
+
+
+def test_many_speakers_are_exactly_this() -> None:
+    request = OpenAIResponsesMultiAgentFormatter().lower([*TOOL_TALK, user("Thanks.", name="Alice")]).request
+    assert problems("openai-responses", request) == []
+    assert request["input"] == [
+        {"role": "system", "content": "You are Friday."},
+        {
+            "role": "user",
+            "content": [_text(f"{PREAMBLE}<history>"), _text("\nBob: Look, please."), _text("\n</history>")],
+        },
+        {"role": "assistant", "content": "I look."},
+        _function_call("call_1", '{"place":"here"}'),
+        {"type": "function_call_output", "call_id": "call_1", "output": "A cat."},
+        {
+            "role": "user",
+            "content": [
+                _text("<history>"),
+                _text("\nFriday: A cat is here."),
+                _text("\nAlice: Thanks."),
+                _text("\n</history>"),
+            ],
+        },
+    ]
+
+
+def test_a_viewers_reasoning_goes_back_and_anothers_does_not() -> None:
+    msgs = [
+        user("Who looks?"),
+        assistant(_reasoned("mine", "rs_1"), "I do."),
+        assistant(_reasoned("Max's", "rs_2"), "Good.", name="Max"),
+    ]
+    formatter = OpenAIResponsesMultiAgentFormatter(history=MultiAgentHistory(viewer="Friday"))
+    request = formatter.lower(msgs).request
+    assert problems("openai-responses", request) == []
+    assert [item.get("id") for item in request["input"] if item.get("type") == "reasoning"] == ["rs_1"]
+
+
+def test_no_item_has_a_name_or_an_id_but_reasoning() -> None:
+    for item in _items([*TOOL_TALK[:2], assistant(_reasoned(), call("c1")), system(result("c1", "A cat."))]):
+        assert item.get("type") == "function_call" or "name" not in item
+        assert item.get("type") == "reasoning" or "id" not in item
+
+
+# --- reasoning (4.4) ---
+
+
+def test_reasoning_goes_back_with_its_proof_right_before_what_followed_it() -> None:
+    items = _items([user("Go."), assistant(_reasoned("Hm."), "I look.", call("c1")), system(result("c1", "A cat."))])
+    assert items[1:4] == [
+        {
+            "type": "reasoning",
+            "summary": [{"type": "summary_text", "text": "Hm."}],
+            "encrypted_content": "gAAA==",
+            "id": "rs_1",
+        },
+        {"role": "assistant", "content": "I look."},
+        _function_call("c1"),
+    ]
+
+
+def test_reasoning_without_readable_text_keeps_its_required_empty_summary() -> None:
+    item = _items([user("Go."), assistant(_reasoned(item_id=None), "Done.")])[1]
+    assert item == {"type": "reasoning", "summary": [], "encrypted_content": "gAAA=="}
+
+
+FOREIGN: Final = (
+    ThinkingBlock("Unsigned."),
+    ThinkingBlock("Claude's.", OpaqueState("anthropic", signature="sig")),
+    ThinkingBlock("Gemini's.", OpaqueState("gemini", thought_signature="c2ln")),
+    ThinkingBlock("DeepSeek's.", OpaqueState("deepseek")),
+    ThinkingBlock("An id alone is a 404 when nothing is stored.", OpaqueState("openai", item_id="rs_9")),
+    ThinkingBlock("Another's proof.", OpaqueState("vllm", encrypted_content="gAAA==")),
+)
+
+
+@pytest.mark.parametrize("block", FOREIGN, ids=lambda block: block.thinking)
+def test_foreign_or_unproven_thinking_never_becomes_a_reasoning_item(block: ThinkingBlock) -> None:
+    assert _items([user("Go."), assistant(block, "Done.")]) == [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": "Done."},
+    ]
+
+
+def test_reasoning_that_nothing_follows_is_left_out() -> None:
+    items = _items([user("Go."), assistant("Half.", _reasoned()), user("Go on.")])
+    assert [item.get("type", "message") for item in items] == ["message"] * 3
+
+
+def test_reasoning_goes_when_the_turn_behind_it_is_blank() -> None:
+    assert _items([user("Go."), assistant(_reasoned(), "  "), user("Go on.")]) == [
+        {"role": "user", "content": "Go."},
+        {"role": "user", "content": "Go on."},
+    ]
+
+
+def test_every_reasoning_item_of_an_interleaved_turn_keeps_its_following_item() -> None:
+    turn = assistant(_reasoned("a", "rs_1"), call("c1"), _reasoned("b", "rs_2"), call("c2"))
+    items = _items([user("Go."), turn, system(result("c1", "A"), result("c2", "B"))])
+    kinds = [item.get("type") for item in items[1:5]]
+    assert kinds == ["reasoning", "function_call", "reasoning", "function_call"]
+    for item, following in pairwise(items):
+        if item.get("type") == "reasoning":
+            assert following.get("type") == "function_call"
+
+
+# --- items and pairing (4.2 to 4.4) ---
+
+
+def test_a_turns_text_goes_before_its_calls() -> None:
+    items = _items([user("Go."), assistant(call("c1"), "Meanwhile."), system(result("c1", "A"))])
+    assert [item.get("type", "message") for item in items] == [
+        *("message", "message", "function_call", "function_call_output")
+    ]
+
+
+def test_assistant_text_is_a_plain_string_since_input_text_is_refused_there() -> None:
+    items = _items([user("Go."), assistant("One.", "Two.")])
+    assert items[1:] == [{"role": "assistant", "content": "One."}, {"role": "assistant", "content": "Two."}]
+
+
+def test_parallel_results_are_items_of_their_own_with_nothing_between() -> None:
+    msgs = [user("Go."), assistant(call("c1"), call("c2")), system(result("c2", "B")), system(result("c1", "A"))]
+    assert [(item["call_id"], item["output"]) for item in _items(msgs)[3:]] == [("c2", "B"), ("c1", "A")]
+
+
+def test_pictures_and_files_stay_in_their_results() -> None:
+    document = DocumentBlock(Base64Source("application/pdf", PDF), title="bill.pdf")
+    output = result("c1", "See.", picture()).items
+    block = type(result("c1"))("c1", "look", (*output, document))
+    items = _items([user("Go."), assistant(call("c1")), system(block)])
+    assert items[2]["output"] == [
+        _text("See."),
+        {"type": "input_image", "image_url": PNG_URL, "detail": "auto"},
+        {"type": "input_file", "filename": "bill.pdf", "file_data": f"data:application/pdf;base64,{PDF}"},
+    ]
+
+
+def test_a_failed_result_says_so_as_text_and_in_a_list() -> None:
+    items = _items(
+        [
+            user("Go."),
+            assistant(call("c1"), call("c2")),
+            system(result("c1", "No.", is_error=True), result("c2", picture(), is_error=True)),
+        ]
+    )
+    assert items[3]["output"] == "[error] No."
+    assert items[4]["output"][0] == _text("[error]")
+
+
+def test_an_empty_result_is_an_empty_text_never_an_empty_list() -> None:
+    items = _items([user("Go."), assistant(call("c1"), call("c2")), system(result("c1", ""), result("c2", " "))])
+    assert items[3]["output"] == ""
+    block = type(result("c1"))("c1", "look", ())
+    assert _items([user("Go."), assistant(call("c1")), system(block)])[2]["output"] == ""
+
+
+@pytest.mark.parametrize("call_id", ["", "x" * 65, "call|1", "张三"])
+def test_a_call_id_outside_the_limits_is_mapped_alike_on_both_sides_and_back(call_id: str) -> None:
+    plan = OpenAIResponsesFormatter().lower([user("Go."), assistant(call(call_id)), system(result(call_id, "A"))])
+    assert problems("openai-responses", plan.request) == []
+    asked, answered = plan.request["input"][1]["call_id"], plan.request["input"][2]["call_id"]
+    assert asked == answered
+    assert plan.call_ids[asked] == call_id
+
+
+# --- parts (4.2) ---
+
+
+@pytest.mark.parametrize(
+    ("block", "part"),
+    [
+        (picture(), {"type": "input_image", "image_url": PNG_URL, "detail": "auto"}),
+        (
+            ImageBlock(URLSource("https://example.org/a.png")),
+            {"type": "input_image", "image_url": "https://example.org/a.png", "detail": "auto"},
+        ),
+        (
+            DocumentBlock(URLSource("https://example.org/a.pdf")),
+            {"type": "input_file", "file_url": "https://example.org/a.pdf"},
+        ),
+        (
+            DocumentBlock(Base64Source("text/plain", TEXT), title="list.txt"),
+            {"type": "input_file", "filename": "list.txt", "file_data": f"data:text/plain;base64,{TEXT}"},
+        ),
+    ],
+)
+def test_media_that_the_wire_takes_become_this_part(block: Block, part: dict[str, Any]) -> None:
+    assert _items([user("See.", block)])[0]["content"] == [_text("See."), part]
+
+
+@pytest.mark.parametrize(
+    ("block", "kind"),
+    [
+        (AudioBlock(Base64Source("audio/wav", WAV)), "audio"),
+        (VideoBlock(Base64Source("video/mp4", MP4)), "video"),
+        (picture(PNG, "image/tiff"), "image"),
+    ],
+)
+def test_media_that_the_wire_refuses_are_described(block: Block, kind: str) -> None:
+    told = _items([user("See.", block)])[0]["content"][1]
+    assert told["type"] == "input_text"
+    assert told["text"].startswith(f"[{kind} left out because")
+
+
+@pytest.mark.parametrize("blank", ["", " \n"])
+def test_a_blank_text_is_no_part_and_no_item(blank: str) -> None:
+    assert _items([user(blank, "Go."), assistant(blank), user("On.")]) == [
+        {"role": "user", "content": "Go."},
+        {"role": "user", "content": "On."},
+    ]
+
+
+@pytest.mark.parametrize("msgs", [[user("")], [assistant(ThinkingBlock("Hm."))], [system(result("c1", "Orphan."))]])
+def test_the_input_is_never_an_empty_list(msgs: list[Msg]) -> None:
+    assert _items(msgs)
+
+
+def test_a_blank_signed_text_is_no_item() -> None:
+    state = OpaqueState("openai", item_id="msg_1")
+    items = _items([user("Go."), assistant(TextBlock("", state=state), "Done.")])
+    assert items[1:] == [{"role": "assistant", "content": "Done."}]
+
+
+# --- tools, choice, output (4.5) ---
+
+
+def test_a_tool_is_flat_and_says_whether_it_is_strict() -> None:
+    assert OpenAIResponsesFormatter().lower([user("Go.")], tools=[LOOK]).request["tools"] == [
+        {
+            "type": "function",
+            "name": "look",
+            "parameters": LOOK.parameters,
+            "strict": False,
+            "description": "Look at a place.",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("choice", "wire"),
+    [("auto", "auto"), ("none", "none"), ("required", "required"), ("look", {"type": "function", "name": "look"})],
+)
+def test_every_choice_has_its_word(choice: str, wire: object) -> None:
+    request = OpenAIResponsesFormatter().lower([user("Go.")], tools=[LOOK], tool_choice=choice).request
+    assert request["tool_choice"] == wire
+
+
+def test_the_output_schema_is_flat_under_text_format() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    request = OpenAIResponsesFormatter().lower([user("Go.")], response_format=schema).request
+    assert request["text"] == {
+        "format": {"type": "json_schema", "name": "output", "schema": schema, "strict": False}
+    }
+    assert problems("openai-responses", request) == []

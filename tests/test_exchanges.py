@@ -1,0 +1,230 @@
+"""Exchanges: calls and results are paired, repaired, and never split."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+
+import pytest
+
+from agentkit import ImageBlock, Ledger, Msg, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, URLSource
+from agentkit.exchanges import INTERRUPTED, Draft, repair, unit_starts
+from tests.conftest import EchoFormatter, brief, call, fates, result, said, says
+
+BOB = says("Bob", "hi")
+EVE = says("Eve", "wait")
+LOST = f"system system: result c1={INTERRUPTED}"
+
+
+def mended(*msgs: Msg) -> list[str]:
+    """The conversation in normal form, in short."""
+    return brief(repair(Draft.of(msgs), Ledger(msgs)).msgs)
+
+
+def mixed(*blocks: ToolUseBlock | ToolResultBlock | TextBlock | ThinkingBlock, name: str = "Friday") -> Msg:
+    return Msg(name, blocks, "assistant")
+
+
+def use(id: str) -> ToolUseBlock:
+    return ToolUseBlock(id, "search", {})
+
+
+def answer(id: str, output: str = "found") -> ToolResultBlock:
+    return ToolResultBlock(id, "search", output)
+
+
+NORMAL: list[Sequence[Msg]] = [
+    [BOB],
+    [BOB, EVE, says("Friday", "yes", "assistant")],
+    [BOB, call("c1"), result("c1"), BOB],
+    [call("c1", "c2"), result("c1", "c2")],
+    [call("c1", "c2"), result("c1"), result("c2")],
+    [call("c1", "c2"), result("c2"), result("c1")],
+    [call("c1"), result("c1"), call("c1"), result("c1")],
+    [mixed(ThinkingBlock("hm"), TextBlock("I look."), use("c1")), result("c1")],
+    [call("c1", "c1"), result("c1", "c1")],
+]
+
+
+@pytest.mark.parametrize("msgs", NORMAL, ids=lambda msgs: str(len(msgs)))
+def test_a_valid_conversation_comes_back_as_it_is(msgs: Sequence[Msg]) -> None:
+    ledger = Ledger(msgs)
+    draft = Draft.of(msgs)
+    assert repair(draft, ledger) is draft
+    assert {entry.disposition.word for entry in ledger.entries} == {"carried"}
+    assert ledger.syntheses == []
+
+
+REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
+    (
+        "a call and its result in one message are parted",
+        [mixed(use("c1"), answer("c1"))],
+        ["assistant Friday: call c1", "assistant Friday: result c1=found"],
+    ),
+    (
+        "a result before its call in one message goes behind it",
+        [mixed(answer("c1"), use("c1"))],
+        ["assistant Friday: call c1", "assistant Friday: result c1=found"],
+    ),
+    (
+        "text between a call and its result goes behind the exchange",
+        [mixed(use("c1"), TextBlock("so"), answer("c1"), TextBlock("done"))],
+        ["assistant Friday: call c1 | so", "assistant Friday: result c1=found", "assistant Friday: done"],
+    ),
+    (
+        "an interruption moves behind the exchange",
+        [call("c1"), EVE, result("c1")],
+        ["assistant Friday: call c1", "system system: result c1=found", "user Eve: wait"],
+    ),
+    (
+        "an interruption between parallel results moves behind them",
+        [call("c1", "c2"), result("c1"), EVE, result("c2")],
+        [
+            "assistant Friday: call c1 | call c2",
+            "system system: result c1=found",
+            "system system: result c2=found",
+            "user Eve: wait",
+        ],
+    ),
+    (
+        "several interruptions keep their order",
+        [call("c1"), EVE, BOB, result("c1"), EVE],
+        ["assistant Friday: call c1", "system system: result c1=found", "user Eve: wait", "user Bob: hi", "user Eve: wait"],
+    ),
+    ("a result without a call is dropped", [BOB, result("c1"), EVE], ["user Bob: hi", "user Eve: wait"]),
+    (
+        "a result before its call is dropped, the call answered by the marked result",
+        [result("c1"), call("c1")],
+        ["assistant Friday: call c1", LOST],
+    ),
+    (
+        "a second result of one call is dropped",
+        [call("c1"), result("c1", output="first"), result("c1", output="second")],
+        ["assistant Friday: call c1", "system system: result c1=first"],
+    ),
+    ("a call that nobody answered gets the marked result", [call("c1"), EVE], ["assistant Friday: call c1", LOST, "user Eve: wait"]),
+    ("a call at the very end too", [BOB, call("c1")], ["user Bob: hi", "assistant Friday: call c1", LOST]),
+    (
+        "of parallel calls only the lost one",
+        [call("c1", "c2"), result("c2"), EVE],
+        ["assistant Friday: call c1 | call c2", "system system: result c2=found", LOST, "user Eve: wait"],
+    ),
+    (
+        "equal ids in one turn pair in order of arrival",
+        [call("d", "d"), result("d", output="one"), EVE, result("d", output="two")],
+        [
+            "assistant Friday: call d | call d",
+            "system system: result d=one",
+            "system system: result d=two",
+            "user Eve: wait",
+        ],
+    ),
+    (
+        "an id that comes again after talk is a new call",
+        [call("c1"), EVE, call("c1"), result("c1")],
+        ["assistant Friday: call c1", LOST, "user Eve: wait", "assistant Friday: call c1", "system system: result c1=found"],
+    ),
+    (
+        "ids used again in every turn pair with their own turn",
+        [call("x"), result("x", output="1"), EVE, call("x"), BOB, result("x", output="2")],
+        [
+            "assistant Friday: call x",
+            "system system: result x=1",
+            "user Eve: wait",
+            "assistant Friday: call x",
+            "system system: result x=2",
+            "user Bob: hi",
+        ],
+    ),
+    (
+        "calls of two agents at once each keep their results",
+        [call("a", name="Ann"), call("b", name="Ben"), result("b"), result("a")],
+        ["assistant Ann: call a", "system system: result a=found", "assistant Ben: call b", "system system: result b=found"],
+    ),
+    (
+        "talk in a message of results goes behind the exchange",
+        [call("c1"), mixed(answer("c1"), TextBlock("so"), name="tool"), EVE],
+        ["assistant Friday: call c1", "assistant tool: result c1=found", "assistant tool: so", "user Eve: wait"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("msgs", "expected"), [row[1:] for row in REPAIRED], ids=[row[0] for row in REPAIRED])
+def test_repair(msgs: Sequence[Msg], expected: list[str]) -> None:
+    assert mended(*msgs) == expected
+
+
+@pytest.mark.parametrize("msgs", [row[1] for row in REPAIRED], ids=[row[0] for row in REPAIRED])
+def test_repair_twice_changes_nothing_more(msgs: Sequence[Msg]) -> None:
+    once = repair(Draft.of(msgs), Ledger(msgs))
+    ledger = Ledger(once.msgs)
+    again = Draft.of(once.msgs)
+    assert repair(again, ledger) is again
+    assert ledger.syntheses == []
+
+
+@pytest.mark.parametrize("msgs", [row[1] for row in REPAIRED], ids=[row[0] for row in REPAIRED])
+def test_repair_touches_the_outgoing_copy_only(msgs: Sequence[Msg]) -> None:
+    before = [msg.to_dict() for msg in msgs]
+    EchoFormatter().lower(msgs)
+    assert [msg.to_dict() for msg in msgs] == before
+
+
+def test_every_order_of_parallel_results_pairs_each_with_its_call() -> None:
+    for order in permutations("abc"):
+        msgs = [call("a", "b", "c"), *(result(id, output=id) for id in order)]
+        plan = EchoFormatter().lower(msgs)
+        assert {line for line in said(plan)[1:]} == {f"system system: result {id}={id}" for id in "abc"}
+
+
+def test_the_marked_result_says_that_it_is_one() -> None:
+    plan = EchoFormatter().lower([call("c1")])
+    (block,) = plan.request["messages"][1]["content"]
+    assert block["output"] == INTERRUPTED
+    assert block["is_error"] is True
+    assert block["name"] == "search"
+    assert [made.name for made in plan.ledger.syntheses] == ["interrupted"]
+    assert "'c1' of 'search'" in plan.ledger.syntheses[0].reason
+
+
+def test_the_ledger_says_what_repair_did() -> None:
+    plan = EchoFormatter().lower([call("c1"), EVE, result("c1"), result("c9")])
+    assert fates(plan) == {
+        "msgs[0].content[0]": "carried",
+        "msgs[1].content[0]": "moved",
+        "msgs[2].content[0]": "carried",
+        "msgs[3].content[0]": "dropped",
+    }
+    assert plan.ledger.losses == []
+
+
+def test_a_repair_is_no_loss() -> None:
+    plan = EchoFormatter(on_loss="raise").lower([result("c9"), call("c1"), EVE])
+    assert said(plan)[0] == "assistant Friday: call c1"
+
+
+def test_a_split_message_keeps_its_speaker_time_id_and_notes() -> None:
+    msg = Msg(
+        "tool",
+        [answer("c1"), TextBlock("and by the way")],
+        "user",
+        id="m1",
+        timestamp="12:00",
+        metadata={"to": ["Ann"]},
+    )
+    out = repair(Draft.of([call("c1"), msg]), Ledger([call("c1"), msg]))
+    assert [(part.name, part.id, part.timestamp, part.metadata) for part in out.msgs[1:]] == [
+        ("tool", "m1", "12:00", {"to": ["Ann"]}),
+        ("tool", "m1", "12:00", {"to": ["Ann"]}),
+    ]
+
+
+def test_media_in_results_pair_like_any_other() -> None:
+    shot = ToolResultBlock("c1", "camera", (TextBlock("here"), ImageBlock(URLSource("https://a/b.png"))))
+    msgs = [call("c1"), EVE, Msg("system", [shot], "system")]
+    assert mended(*msgs)[1] == "system system: result c1=here | <image>"
+
+
+def test_units_are_single_messages_and_whole_exchanges() -> None:
+    msgs = [BOB, call("a", "b"), result("a"), result("b"), EVE, call("c"), result("c")]
+    assert unit_starts(msgs) == [0, 1, 4, 5]

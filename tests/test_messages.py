@@ -1,0 +1,322 @@
+"""`Msg`: built by hand or from another library's dicts; what is wrong is refused by name and place."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import anyio
+import pytest
+
+from agentkit import (
+    Budget,
+    ImageBlock,
+    LocalTokenCounter,
+    MessageError,
+    Msg,
+    MultiAgentHistory,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    Trait,
+    URLSource,
+)
+from tests.conftest import EchoFormatter
+
+IMAGE = ImageBlock(URLSource("https://example.com/a.png"))
+FULL = Msg(
+    "Friday",
+    [
+        ThinkingBlock("hm"),
+        TextBlock("one"),
+        TextBlock("two"),
+        IMAGE,
+        ToolUseBlock("c1", "search", {"q": 1}),
+        ToolResultBlock("c1", "search", "found"),
+    ],
+    "assistant",
+)
+
+
+def test_a_message_is_made_by_position_or_by_keyword() -> None:
+    assert Msg("Bob", "hi", "user") == Msg(name="Bob", content="hi", role="user")
+    assert Msg("Bob", "hi", "user").pinned is False
+    full = Msg("Bob", "hi", "user", "id-1", "2026-01-01", {"k": 1}, True)
+    assert (full.id, full.timestamp, full.metadata, full.pinned) == ("id-1", "2026-01-01", {"k": 1}, True)
+
+
+def test_nothing_is_made_up() -> None:
+    msg = Msg("Bob", "hi", "user")
+    assert (msg.id, msg.timestamp, msg.metadata) == (None, None, None)
+
+
+def test_content_is_kept_as_a_tuple() -> None:
+    assert Msg("Bob", [TextBlock("a")], "user").content == (TextBlock("a"),)
+    assert Msg("Bob", (TextBlock("a"),), "user").content == (TextBlock("a"),)
+    assert Msg("Bob", [], "user").content == ()
+
+
+def test_blocks_of_another_library_are_adopted() -> None:
+    msg = Msg(
+        "Bob",
+        [{"type": "text", "text": "a"}, {"type": "tool_use", "id": "c", "name": "n", "input": {}}],
+        "user",
+    )  # type: ignore[list-item]
+    assert msg.content == (TextBlock("a"), ToolUseBlock("c", "n", {}))
+
+
+def test_the_views_of_a_message() -> None:
+    assert FULL.text == "one\ntwo"
+    assert FULL.thinking == "hm"
+    assert [use.id for use in FULL.tool_uses] == ["c1"]
+    assert [found.output for found in FULL.tool_results] == ["found"]
+    assert FULL.media == (IMAGE,)
+    assert Msg("Bob", "hi", "user").blocks == (TextBlock("hi"),)
+    assert Msg("Bob", "hi", "user").text == "hi"
+    assert Msg("Bob", "hi", "user").media == ()
+
+
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Msg)])
+def test_a_message_never_changes(name: str) -> None:
+    msg = Msg("Bob", "hi", "user")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(msg, name, "other")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        delattr(msg, name)
+
+
+def test_a_message_takes_no_further_attribute() -> None:
+    with pytest.raises((AttributeError, TypeError)):
+        Msg("Bob", "hi", "user").colour = "red"  # type: ignore[attr-defined]
+
+
+def test_a_changed_copy_is_a_new_message() -> None:
+    msg = Msg("Bob", "hi", "user")
+    pinned = dataclasses.replace(msg, pinned=True)
+    assert (msg.pinned, pinned.pinned) == (False, True)
+    assert dataclasses.replace(msg, content=[TextBlock("x")]).content == (TextBlock("x"),)  # type: ignore[arg-type]
+
+
+def test_metadata_is_copied_at_the_door() -> None:
+    given: dict[str, Any] = {"a": [1, {"b": 2}]}
+    msg = Msg("Bob", "hi", "user", metadata=given)
+    given["a"][1]["b"] = "changed"
+    assert msg.metadata == {"a": [1, {"b": 2}]}
+
+
+def test_the_list_that_was_given_may_change_afterwards() -> None:
+    blocks = [TextBlock("a")]
+    msg = Msg("Bob", blocks, "user")  # type: ignore[arg-type]
+    blocks.append(TextBlock("b"))
+    assert msg.text == "a"
+
+
+REFUSED: list[tuple[str, Callable[[], object], str, str]] = [
+    ("an unknown role", lambda: Msg("Bob", "hi", "tool"), "Msg.role", "'user', 'assistant' or 'system'"),  # type: ignore[arg-type]
+    ("a null name", lambda: Msg(None, "hi", "user"), "Msg.name", "string"),  # type: ignore[arg-type]
+    ("a number as name", lambda: Msg(5, "hi", "user"), "Msg.name", "string"),  # type: ignore[arg-type]
+    ("null content", lambda: Msg("Bob", None, "user"), "Msg.content", "None"),  # type: ignore[arg-type]
+    ("one bare block", lambda: Msg("Bob", TextBlock("a"), "user"), "Msg.content", "TextBlock"),  # type: ignore[arg-type]
+    ("bytes", lambda: Msg("Bob", b"hi", "user"), "Msg.content", "bytes"),  # type: ignore[arg-type]
+    ("no role", lambda: Msg("Bob", "hi"), "Msg.role", "got nothing"),  # type: ignore[call-arg]
+    ("an unknown field", lambda: Msg("Bob", "hi", "user", colour=1), "Msg.colour", "nexpected"),  # type: ignore[call-arg]
+    (
+        "a lone surrogate",
+        lambda: Msg("Bob", "ab\ud800", "user"),
+        "Msg.content",
+        "lone surrogate at character 2",
+    ),
+    ("a surrogate name", lambda: Msg("\udc00", "hi", "user"), "Msg.name", "lone surrogate"),
+    ("a string as block", lambda: Msg("Bob", ["hi"], "user"), "Msg.content[0]", "str 'hi'"),  # type: ignore[list-item]
+    ("an unknown block", lambda: Msg("Bob", [{"type": "poem"}], "user"), "Msg.content[0]", "poem"),  # type: ignore[list-item]
+    ("a block without type", lambda: Msg("Bob", [{"text": "x"}], "user"), "Msg.content[0]", "type"),  # type: ignore[list-item]
+    ("a list as type", lambda: Msg("Bob", [{"type": []}], "user"), "Msg.content[0]", "type"),  # type: ignore[list-item]
+    (
+        "text metadata",
+        lambda: Msg("Bob", [{"type": "text", "text": "x", "foo": 1, "metadata": "q"}], "user"),  # type: ignore[list-item]
+        "Msg.content[0].metadata",
+        "q",
+    ),
+    (
+        "a bad block among good ones",
+        lambda: Msg("Bob", [TextBlock("a"), {"type": "text", "text": 5}], "user"),  # type: ignore[list-item]
+        "Msg.content[1].text",
+        "int 5",
+    ),
+    (
+        "a bad item in a result",
+        lambda: Msg(
+            "s", [{"type": "tool_result", "id": "c", "output": [{"type": "text", "text": 5}]}], "system"
+        ),  # type: ignore[list-item]
+        "Msg.content[0].output[0].text",
+        "int 5",
+    ),
+    (
+        "a bad source",
+        lambda: Msg(
+            "Bob", [{"type": "image", "source": {"type": "base64", "media_type": "png", "data": ""}}], "user"
+        ),  # type: ignore[list-item]
+        "Msg.content[0].source",
+        "no media type",
+    ),
+    (
+        "NaN in metadata",
+        lambda: Msg("Bob", "hi", "user", metadata={"k": [float("nan")]}),
+        "Msg.metadata.k[0]",
+        "finite",
+    ),
+    ("a cycle in metadata", lambda: Msg("Bob", "hi", "user", metadata=_cycle()), "Msg.metadata.k", "ecursi"),
+    ("a number key", lambda: Msg("Bob", "hi", "user", metadata={5: 1}), "Msg.metadata", "string"),  # type: ignore[dict-item]
+    ("a word as pin", lambda: Msg("Bob", "hi", "user", pinned="no way"), "Msg.pinned", "bool"),  # type: ignore[arg-type]
+]
+
+
+def _cycle() -> dict[str, Any]:
+    round_and_round: dict[str, Any] = {}
+    round_and_round["k"] = round_and_round
+    return round_and_round
+
+
+@pytest.mark.parametrize(
+    ("make", "place", "reason"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+)
+def test_a_bad_message_is_refused_by_place_and_reason(
+    make: Callable[[], object], place: str, reason: str
+) -> None:
+    with pytest.raises(MessageError) as caught:
+        make()
+    assert caught.value.place.startswith(place)
+    assert reason in caught.value.reason
+    assert caught.value.advice.endswith(".")
+
+
+ADOPTED: list[tuple[str, Mapping[str, Any], Any]] = [
+    (
+        "a text with an id of its own",
+        {"type": "text", "text": "a", "id": "b1"},
+        TextBlock("a", metadata={"id": "b1"}),
+    ),
+    (
+        "extra keys beside metadata",
+        {"type": "text", "text": "a", "x": 1, "metadata": {"y": 2}},
+        TextBlock("a", metadata={"x": 1, "y": 2}),
+    ),
+    (
+        "metadata wins over an extra key",
+        {"type": "text", "text": "a", "x": 1, "metadata": {"x": 2}},
+        TextBlock("a", metadata={"x": 2}),
+    ),
+    (
+        "input as text",
+        {"type": "tool_use", "id": "c", "name": "n", "input": '{"q": 1}'},
+        ToolUseBlock("c", "n", {"q": 1}, '{"q": 1}'),
+    ),
+    (
+        "input cut off",
+        {"type": "tool_use", "id": "c", "name": "n", "input": '{"q": '},
+        ToolUseBlock("c", "n", {}, '{"q": '),
+    ),
+    (
+        "input as a list's text",
+        {"type": "tool_use", "id": "c", "name": "n", "input": "[1]"},
+        ToolUseBlock("c", "n", {}, "[1]"),
+    ),
+    ("null input", {"type": "tool_use", "id": "c", "name": "n", "input": None}, ToolUseBlock("c", "n", {})),
+    ("no input", {"type": "tool_use", "id": "c", "name": "n"}, ToolUseBlock("c", "n", {})),
+    (
+        "null output",
+        {"type": "tool_result", "id": "c", "name": "n", "output": None},
+        ToolResultBlock("c", "n", ""),
+    ),
+    (
+        "null name",
+        {"type": "tool_result", "id": "c", "name": None, "output": "x"},
+        ToolResultBlock("c", "", "x"),
+    ),
+    (
+        "items with extra keys",
+        {"type": "tool_result", "id": "c", "output": [{"type": "text", "text": "a", "annotations": []}]},
+        ToolResultBlock("c", "", (TextBlock("a", metadata={"annotations": []}),)),
+    ),
+    ("null metadata", {"type": "text", "text": "a", "metadata": None}, TextBlock("a")),
+]
+
+
+@pytest.mark.parametrize(("given", "expected"), [row[1:] for row in ADOPTED], ids=[row[0] for row in ADOPTED])
+def test_agentscopes_blocks_are_adopted(given: Mapping[str, Any], expected: Any) -> None:
+    before = copy.deepcopy(given)
+    assert Msg("a", [given], "user").content == (expected,)  # type: ignore[list-item]
+    assert given == before
+
+
+_KINDS = (
+    Trait.BLANK | Trait.EMPTY | Trait.THINKING | Trait.TOOL | Trait.MEDIA | Trait.RESULT_PARTS | Trait.RESULT_MEDIA
+    | Trait.RESULT_ERROR | Trait.RESULT_BLANK | Trait.RESULT_NAMELESS | Trait.ODD_ID | Trait.ODD_NAME
+    | Trait.ODD_ARGUMENTS | Trait.TEXT
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("content", "traits"),
+    [
+        ("hi", Trait.TEXT),
+        ("", Trait.BLANK),
+        (" \n", Trait.BLANK),
+        ([], Trait.EMPTY),
+        ([TextBlock("")], Trait.BLANK),
+        ([IMAGE], Trait.IMAGE),
+        ([ThinkingBlock("x")], Trait.THINKING),
+        ([ToolUseBlock("c", "n", {})], Trait.CALL),
+        ([ToolUseBlock("c d", "n", {})], Trait.CALL | Trait.ODD_ID),
+        ([ToolUseBlock("c", "n m", {})], Trait.CALL | Trait.ODD_NAME),
+        ([ToolUseBlock("c", "n", {}, "{")], Trait.CALL | Trait.ODD_ARGUMENTS),
+        ([ToolResultBlock("c", "n", "x")], Trait.RESULT),
+        ([ToolResultBlock("c", "", "x")], Trait.RESULT | Trait.RESULT_NAMELESS),
+        ([ToolResultBlock("c", "n", "")], Trait.RESULT | Trait.RESULT_BLANK),
+        ([ToolResultBlock("c", "n", (IMAGE,))], Trait.RESULT | Trait.RESULT_PARTS | Trait.RESULT_MEDIA),
+        ([ToolResultBlock("c", "n", "x", True)], Trait.RESULT | Trait.RESULT_ERROR),
+    ],
+)
+def test_a_message_knows_what_it_holds(content: Any, traits: int) -> None:
+    found = Msg("a", content, "assistant" if traits & Trait.CALL else "user").traits
+    assert found & _KINDS == traits
+
+
+class _Locked(LocalTokenCounter):
+    """A counter that holds something which can be neither pickled nor copied."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def measure(self, request: Mapping[str, Any]) -> int:
+        return 1
+
+    def weigh(self, msg: Msg) -> int:
+        return 1
+
+
+def test_what_was_worked_out_of_a_message_is_never_part_of_it() -> None:
+    used, fresh = Msg("Bob", "a < b\nc", "user"), Msg("Bob", "a < b\nc", "user")
+    formatter = EchoFormatter(history=MultiAgentHistory(), budget=Budget(10, _Locked()))
+    anyio.run(formatter.format, [used])
+    assert used == fresh
+    assert repr(used) == repr(fresh)
+    assert hash(used) == hash(fresh)
+    assert used.to_dict() == fresh.to_dict()
+
+
+@pytest.mark.parametrize(
+    "again",
+    [lambda msg: pickle.loads(pickle.dumps(msg)), copy.copy, copy.deepcopy],
+    ids=["pickle", "copy", "deepcopy"],
+)
+def test_a_message_that_was_formatted_can_be_pickled_and_copied(again: Callable[[Msg], Msg]) -> None:
+    msg = Msg("Bob", [TextBlock("hi"), IMAGE], "user", metadata={"k": 1})
+    anyio.run(EchoFormatter(budget=Budget(10, _Locked())).format, [msg])
+    assert again(msg) == msg
+    assert again(msg).traits == msg.traits
