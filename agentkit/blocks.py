@@ -16,7 +16,7 @@ from pydantic import Discriminator, JsonValue
 from pydantic_core import from_json, to_json
 
 from agentkit.errors import MessageError
-from agentkit.values import Json, JsonObject, Text, copied, value
+from agentkit.values import Checked, Json, JsonObject, Text, copied, value
 
 __all__ = [
     "AudioBlock",
@@ -82,7 +82,7 @@ def guess_media_type(url: str) -> str | None:
 
 
 @value
-class OpaqueState:
+class OpaqueState(metaclass=Checked):
     """State that only the system that issued it can read, to go back to it byte for byte.
 
     `issuer` names that system by its provider's system name: `anthropic`, `gemini`, `openai`, `deepseek`,
@@ -100,7 +100,7 @@ class OpaqueState:
 
 
 @value
-class URLSource:
+class URLSource(metaclass=Checked):
     """Media at a URL: http, https, file or data, or a scheme of a provider's own; a bare path is a file.
 
     A file is read only when the formatter was given `media_roots` that contain it.
@@ -129,7 +129,7 @@ class URLSource:
 
 
 @value
-class Base64Source:
+class Base64Source(metaclass=Checked):
     """Media held in the message: base64 text (standard alphabet, no `data:` prefix) and its media type."""
 
     media_type: Text
@@ -161,7 +161,7 @@ Source: TypeAlias = Annotated[URLSource | Base64Source, Discriminator("type")]
 
 
 @value
-class _Block:
+class _Block(metaclass=Checked):
     metadata: JsonObject | None = field(default=None, kw_only=True, repr=False)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Literal, TypeAlias
 
 from agentkit.messages import RESERVED_NAMES, Role, Trait
@@ -13,6 +12,13 @@ from agentkit.messages import RESERVED_NAMES, Role, Trait
 __all__ = ["Capabilities", "MediaRule", "NameRule", "media_types"]
 
 Kind: TypeAlias = Literal["image", "audio", "video", "document"]
+
+
+def short_hash(text: str, length: int) -> str:
+    """The first hexadecimal digits of a text's SHA-256."""
+    from hashlib import sha256  # slow to import, and only needed for odd names
+
+    return sha256(text.encode()).hexdigest()[:length]
 
 
 def media_types(family: str, subtypes: str) -> frozenset[str]:
@@ -75,7 +81,7 @@ class NameRule:
         legal = len(name) <= self.limit and re.fullmatch(self.pattern, name, re.ASCII)
         if legal and name not in self.reserved:
             return name
-        digest = sha256(name.encode()).hexdigest()[:24]
+        digest = short_hash(name, 24)
         if self.limit < 32:
             return digest[: self.limit]
         kept = re.sub(r"[^A-Za-z0-9_]+", "_", name, flags=re.ASCII).strip("_")

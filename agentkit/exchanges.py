@@ -64,7 +64,8 @@ _traits_of: Callable[[Msg], int] = attrgetter("traits")
 def block_origins(msg: Msg, origin: int | tuple[Origin, ...]) -> tuple[Origin, ...]:
     """One origin for each block of a draft's message."""
     if isinstance(origin, int):
-        return tuple((origin, at) for at in range(len(msg.blocks)))
+        count = 1 if isinstance(msg.content, str) else len(msg.content)
+        return tuple((origin, at) for at in range(count))
     return origin
 
 

@@ -85,6 +85,12 @@ class ChatHistory(HistoryPolicy):
 _PREAMBLE = "# Conversation History\nThe content between <{tag}></{tag}> tags contains your conversation history\n"
 
 
+@cache
+def _line_key(*options: object) -> object:
+    """What lines are kept under with their messages: one object for equal options, quick to look up."""
+    return object()
+
+
 _Piece: TypeAlias = TextBlock | MediaBlock | InvalidBlock
 
 
@@ -125,6 +131,8 @@ class MultiAgentHistory(HistoryPolicy):
         check_option("viewer", self.viewer, str | None)
         check_option("preamble", self.preamble, str | None)
         check_option("tags", self.tags, str)
+        if self.visible is not None and not callable(self.visible):
+            raise OptionError("visible", f"{self.visible!r} is no function", "Give a function of Msg.")
         if not re.fullmatch(r"[A-Za-z][\w.-]*", self.tags, re.ASCII):
             raise OptionError("tags", f"{self.tags!r} is no tag name", "Use letters, as in 'history'.")
         _one_of("frame", self.frame, ("safe", "plain"))
@@ -140,8 +148,8 @@ class MultiAgentHistory(HistoryPolicy):
         return f"{text}You are {name}.\n"
 
     @cached_property
-    def _key(self) -> tuple[object, ...]:
-        return ("frame", self.frame, self.tags, self.timestamps)
+    def _key(self) -> object:
+        return _line_key(self.frame, self.tags, self.timestamps)
 
     def read(self, rendered: str | Iterable[str | Mapping[str, Any] | TextBlock]) -> list[tuple[str, str]]:
         """`read_history` with this policy's tag and timestamps."""
@@ -156,10 +164,9 @@ class MultiAgentHistory(HistoryPolicy):
 
         Worked out once in the message's life.
         """
-        memo = memo_of(msg)
-        lines = memo.get(self._key)
+        lines = msg.memo.get(self._key) if msg.memo else None
         if lines is None:
-            lines = memo[self._key] = self._lines(msg)
+            lines = memo_of(msg)[self._key] = self._lines(msg)
         return cast("tuple[_Piece | None, ...]", lines)
 
     def _lines(self, msg: Msg) -> tuple[_Piece | None, ...]:
@@ -277,8 +284,8 @@ class _Framing:
         """The lines of one message."""
         msg, whole = self.draft.msgs[at], self.draft.origins[at]
         lines = self.policy.lines_of(msg)
-        if isinstance(msg.content, str):
-            self.pieces.append(cast("TextBlock", lines[0]))
+        if len(lines) == 1 and isinstance(msg.content, str):
+            self.pieces.extend(cast("tuple[TextBlock]", lines))
             self.places.append("line")
         else:
             self._say_blocks(self.policy.speaker(msg), lines, block_origins(msg, whole))
@@ -440,7 +447,7 @@ def read_history(
     >>> read_history("<history>\nBob: hi\nMr\\: X: a\n  b\n</history>")
     [('Bob', 'hi'), ('Mr: X', 'a\nb')]
     """
-    whole = rendered if isinstance(rendered, str) else "".join(_texts(rendered))
+    whole = rendered if isinstance(rendered, str) else _joined(rendered)
     frame = re.compile(rf"<{re.escape(tags)}>\n(.*?)\n</{re.escape(tags)}>", re.DOTALL)
     pairs = (
         _utterance(line, tags, timestamps)
@@ -448,6 +455,12 @@ def read_history(
         for line in _NEXT_LINE.split(found[1])
     )
     return [pair for pair in pairs if pair is not None]
+
+
+def _joined(parts: Iterable[str | Mapping[str, Any] | TextBlock]) -> str:
+    """Parts as a model reads them: one that leads with no line break of its own gets the server's."""
+    first, *rest = [*_texts(parts)] or [""]
+    return first + "".join(text if text.startswith("\n") else f"\n{text}" for text in rest)
 
 
 def _texts(parts: Iterable[str | Mapping[str, Any] | TextBlock]) -> Iterator[str]:

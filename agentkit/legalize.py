@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from itertools import islice
 from operator import eq
 from typing import Any, Literal, TypeAlias, TypeVar, cast
@@ -30,7 +29,7 @@ from agentkit.blocks import (
     URLSource,
     plain_text,
 )
-from agentkit.capabilities import Capabilities, Kind
+from agentkit.capabilities import Capabilities, Kind, short_hash
 from agentkit.exchanges import Draft, Origin, block_origins
 from agentkit.history import frame_tag, safe_text
 from agentkit.ledger import BlockPath, Disposition, Ledger, Note
@@ -213,7 +212,7 @@ class _Legalizing:
 
     def _numbered(self, repeated: str, number: int) -> str:
         numbered = f"{repeated}#{number}"
-        digest = f"call_{sha256(numbered.encode()).hexdigest()[:24]}"
+        digest = f"call_{short_hash(numbered, 24)}"
         fresh = self._fit_id(numbered) if self.capabilities.call_ids else digest
         self.legal.call_ids[fresh] = self.legal.call_ids.get(repeated, repeated)
         return fresh
@@ -359,9 +358,12 @@ class _Legalizing:
         if len(run.msgs) == 1:
             out.add(run.msgs[0], run.origins[0])
             return
+        note = Note(Disposition.MERGED, "joined with the turn before it")
+        self.ledger.note_messages([whole for whole in run.origins[1:] if isinstance(whole, int)], note)
+        for whole in run.origins[1:]:
+            if not isinstance(whole, int):
+                self._note_all(whole, note)
         origins = [block_origins(*pair) for pair in zip(run.msgs, run.origins, strict=True)]
-        for joined in origins[1:]:
-            self._note_all(joined, Note(Disposition.MERGED, "joined with the turn before it"))
         blocks = tuple(block for msg in run.msgs for block in msg.blocks)
         role: Role = "assistant" if side == "assistant" else "user"
         out.add(derive(run.msgs[0].name, blocks, role), tuple(origin for part in origins for origin in part))

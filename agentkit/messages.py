@@ -16,8 +16,9 @@ from agentkit.blocks import (
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
+    plain_text,
 )
-from agentkit.values import JsonObject, Text, value
+from agentkit.values import Checked, JsonObject, Text, value
 
 __all__ = ["Msg", "Role", "Trait"]
 
@@ -159,7 +160,7 @@ Content: TypeAlias = Annotated[Text | tuple[Block, ...], BeforeValidator(_adopt_
 
 
 @value
-class Msg:
+class Msg(metaclass=Checked):
     """One utterance: who said it, what, and in which role.
 
     `content` is a string or a sequence of blocks (kept as a tuple). `id` and `timestamp` are what you give
@@ -188,7 +189,7 @@ class Msg:
     @property
     def blocks(self) -> tuple[Block, ...]:
         """The content as blocks; a string is one text block."""
-        return (TextBlock(self.content),) if isinstance(self.content, str) else self.content
+        return (plain_text(self.content),) if isinstance(self.content, str) else self.content
 
     @property
     def text(self) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from agentkit.errors import ProviderError
 from agentkit.formatting import FormatterBase
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["Provider", "available_providers", "load_provider"]
 
@@ -28,6 +31,8 @@ def available_providers() -> list[str]:
 
 
 def _found() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # slow to import, and only needed to look up a name
+
     return {point.name: point for point in entry_points(group=GROUP)}
 
 

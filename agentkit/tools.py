@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
 from agentkit.errors import MessageError, OptionError
-from agentkit.values import JsonObject, Text, copied, value
+from agentkit.values import Checked, JsonObject, Text, copied, value
 
 __all__ = ["OutputSchema", "Tool", "ToolChoice", "ToolLike", "as_output_schema", "as_tool_choice", "as_tools"]
 
@@ -19,7 +19,7 @@ _NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
 
 @value
-class Tool:
+class Tool(metaclass=Checked):
     """A tool that a model may call: a name, what it does, and a JSON schema of its arguments.
 
     `parameters` is a JSON schema of type object. `strict` asks the provider to hold the model to it.
@@ -137,7 +137,7 @@ def _as_tool(found: object, place: str) -> Tool:
 
 
 @value
-class ToolChoice:
+class ToolChoice(metaclass=Checked):
     """Which tool the model may or must call: `auto`, `none`, `required` (any one), or `tool` with a name."""
 
     mode: Literal["auto", "none", "required", "tool"]
@@ -188,7 +188,7 @@ def _read_choice(choice: ToolChoiceLike) -> ToolChoice:
 
 
 @value
-class OutputSchema:
+class OutputSchema(metaclass=Checked):
     """The form that the answer must have: a JSON schema under a name.
 
     `closed` is whether every object names all its properties as required and allows no other, which is

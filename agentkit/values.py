@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import field
-from functools import wraps
-from typing import Annotated, Any, TypeVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast, dataclass_transform
 
 from pydantic import AfterValidator, ConfigDict, JsonValue, Strict, ValidationError
 from pydantic.dataclasses import dataclass
@@ -13,11 +12,12 @@ from pydantic_core import ErrorDetails, to_json
 
 from agentkit.errors import MessageError
 
-__all__ = ["Json", "JsonObject", "Text", "copied", "value"]
+__all__ = ["Checked", "Json", "JsonObject", "Text", "copied", "value"]
 
 _Class = TypeVar("_Class", bound=type[Any])
 
-_CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False)
+# A schema is built when a class is first used: importing all of them and using few should cost few.
+_CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 def _encodable(text: str) -> str:
@@ -52,20 +52,27 @@ JsonObject = Annotated[dict[str, JsonValue], AfterValidator(_writable)]
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def value(cls: _Class) -> _Class:
-    """Make `cls` a frozen, slotted pydantic dataclass whose constructor raises `MessageError`."""
-    made: Any = dataclass(frozen=True, slots=True, config=_CONFIG)(cls)
-    checked: Callable[..., None] = made.__init__
-    positional = [name for name, known in made.__dataclass_fields__.items() if known.init and not known.kw_only]
+    """Make `cls` a frozen, slotted pydantic dataclass."""
+    return dataclass(frozen=True, slots=True, config=_CONFIG)(cls)  # type: ignore[return-value]
 
-    @wraps(checked)
-    def __init__(self: object, *args: object, **kwargs: object) -> None:
-        try:
-            checked(self, *args, **kwargs)
-        except ValidationError as error:
-            raise _placed(cls.__name__, error, positional) from None
 
-    made.__init__ = __init__
-    return made  # type: ignore[no-any-return]
+if TYPE_CHECKING:
+    Checked = type
+else:
+
+    class Checked(type):
+        """The metaclass of value classes: what pydantic refuses is a MessageError that names the place.
+
+        Not a wrapper around `__init__`: pydantic sets that anew when it builds the schema.
+        """
+
+        def __call__(cls, *args: object, **kwargs: object) -> object:  # noqa: D102
+            try:
+                return type.__call__(cls, *args, **kwargs)
+            except ValidationError as error:
+                known = cls.__dataclass_fields__.items()
+                positional = [name for name, one in known if one.init and not one.kw_only]
+                raise _placed(cls.__name__, error, positional) from None
 
 
 def _placed(name: str, error: ValidationError, positional: list[str]) -> MessageError:

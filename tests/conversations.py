@@ -483,7 +483,12 @@ class Target:
         self, history: HistoryPolicy, on_loss: OnLoss = "describe", budget: Budget | None = None
     ) -> FormatterBase:
         """A formatter for it."""
-        return load_provider(self.provider).chat(self.model, history=history, on_loss=on_loss, budget=budget)
+        return _class_of(self.provider)(self.model, history=history, on_loss=on_loss, budget=budget)
+
+
+@cache
+def _class_of(provider: str) -> type[FormatterBase]:
+    return load_provider(provider).chat
 
 
 TARGETS = tuple(Target(name, model) for name in available_providers() for model in MODELS.get(name, (None,)))

@@ -107,13 +107,13 @@ def test_a_block_says_its_type(kind: Callable[..., Any], positional: tuple[Any, 
 
 REFUSED: list[tuple[str, Callable[[], object], str, str]] = [
     ("text is no number", lambda: TextBlock(5), "TextBlock.text", "valid string"),  # type: ignore[arg-type]
-    ("text is not absent", lambda: TextBlock(), "TextBlock.text", "got nothing"),  # type: ignore[call-arg]
+    ("text is not absent", TextBlock, "TextBlock.text", "got nothing"),  # type: ignore[call-arg]
     ("bytes are no text", lambda: TextBlock(b"hi"), "TextBlock.text", "valid string"),  # type: ignore[arg-type]
     ("an unknown field", lambda: TextBlock("x", colour=1), "TextBlock.colour", "nexpected"),  # type: ignore[call-arg]
     ("a lone surrogate", lambda: TextBlock("a\ud800"), "TextBlock.text", "lone surrogate at character 1"),
     ("a wrong type word", lambda: TextBlock("x", type="image"), "TextBlock.type", "'text'"),  # type: ignore[arg-type]
     ("a surrogate thought", lambda: ThinkingBlock("\udfff"), "ThinkingBlock.thinking", "lone surrogate"),
-    ("a state without issuer", lambda: OpaqueState(), "OpaqueState.issuer", "nothing"),  # type: ignore[call-arg]
+    ("a state without issuer", OpaqueState, "OpaqueState.issuer", "nothing"),  # type: ignore[call-arg]
     ("input is no list", lambda: ToolUseBlock("i", "n", [1]), "ToolUseBlock.input", "dict"),  # type: ignore[arg-type]
     (
         "NaN in input",
@@ -166,9 +166,7 @@ REFUSED: list[tuple[str, Callable[[], object], str, str]] = [
 @pytest.mark.parametrize(
     ("make", "place", "reason"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
-def test_a_bad_value_is_refused_by_place_and_reason(
-    make: Callable[[], object], place: str, reason: str
-) -> None:
+def test_a_bad_value_is_refused_by_place_and_reason(make: Callable[[], object], place: str, reason: str) -> None:
     with pytest.raises(MessageError) as caught:
         make()
     assert caught.value.place.startswith(place)
@@ -298,9 +296,7 @@ def test_media_is_made_of_bytes_a_path_or_a_url(kind: type[Any], tmp_path: Path)
     assert kind.from_url("https://a/b", "image/png") == kind(URLSource("https://a/b", "image/png"))
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"), [("missing.png", "cannot be read"), ("plain", "no known media type")]
-)
+@pytest.mark.parametrize(("name", "reason"), [("missing.png", "cannot be read"), ("plain", "no known media type")])
 def test_a_path_that_cannot_be_read_is_refused(name: str, reason: str, tmp_path: Path) -> None:
     with pytest.raises(MessageError, match=reason) as caught:
         ImageBlock.from_path(tmp_path / name)

@@ -89,8 +89,7 @@ SPECIMENS: list[tuple[AgentkitError, str, dict[str, object]]] = [
     ),
     (
         MissingExtraError("openai", "openai", "Calling OpenAI"),
-        "Calling OpenAI needs the package 'openai'. "
-        "Install it with: pip install 'agentkit-middleware[openai]'",
+        "Calling OpenAI needs the package 'openai'. Install it with: pip install 'agentkit-middleware[openai]'",
         {"package": "openai", "extra": "openai", "place": "environment"},
     ),
 ]
@@ -100,9 +99,7 @@ SPECIMEN = pytest.mark.parametrize(
 
 
 @pytest.mark.parametrize(("error", "parents"), TREE, ids=lambda found: getattr(found, "__name__", ""))
-def test_the_tree_is_as_it_is_drawn(
-    error: type[AgentkitError], parents: tuple[type[BaseException], ...]
-) -> None:
+def test_the_tree_is_as_it_is_drawn(error: type[AgentkitError], parents: tuple[type[BaseException], ...]) -> None:
     assert error.__bases__ == parents
 
 

@@ -94,7 +94,9 @@ def test_a_copy_goes_its_own_way() -> None:
 
 
 def test_a_ledger_is_json() -> None:
-    plan = lower([says("Bob", "hi"), call("c"), SHOT, Msg("Bob", [IMAGE], "user")], MultiAgentHistory(), image=None)
+    plan = lower(
+        [says("Bob", "hi"), call("c"), SHOT, Msg("Bob", [IMAGE], "user")], MultiAgentHistory(), image=None
+    )
     stored = plan.ledger.to_dict()
     assert json.loads(json.dumps(stored)) == stored
     assert {made["name"] for made in stored["syntheses"]} == {"preamble", "frame"}
@@ -105,13 +107,27 @@ FATES = [
     ("as it is", [says("Bob", "hi")], {}, "carried", False),
     ("a blank text", [says("Bob", "x"), says("Bob", " ")], {}, "dropped", False),
     ("an image described", [Msg("Bob", [IMAGE], "user")], {"image": None}, "described", True),
-    ("thinking", [says("Bob", "x"), Msg("F", [ThinkingBlock("hm")], "assistant")], {"thinking": "never"}, "dropped", False),
+    (
+        "thinking",
+        [says("Bob", "x"), Msg("F", [ThinkingBlock("hm")], "assistant")],
+        {"thinking": "never"},
+        "dropped",
+        False,
+    ),
     ("joined turns", [says("Bob", "x"), says("Bob", "y")], {"merge_turns": True}, "merged", False),
-    ("said inside an exchange", [call("c"), result("c"), call("d"), says("Bob", "y"), result("d")], {}, "moved", False),
+    (
+        "said inside an exchange",
+        [call("c"), result("c"), call("d"), says("Bob", "y"), result("d")],
+        {},
+        "moved",
+        False,
+    ),
 ]
 
 
-@pytest.mark.parametrize(("msgs", "form", "word", "lost"), [row[1:] for row in FATES], ids=[row[0] for row in FATES])
+@pytest.mark.parametrize(
+    ("msgs", "form", "word", "lost"), [row[1:] for row in FATES], ids=[row[0] for row in FATES]
+)
 def test_what_became_of_a_block(msgs: list[Msg], form: dict[str, object], word: str, lost: bool) -> None:
     plan = lower(msgs, **form)
     assert word in fates(plan).values()

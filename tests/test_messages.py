@@ -150,9 +150,7 @@ REFUSED: list[tuple[str, Callable[[], object], str, str]] = [
     ),
     (
         "a bad item in a result",
-        lambda: Msg(
-            "s", [{"type": "tool_result", "id": "c", "output": [{"type": "text", "text": 5}]}], "system"
-        ),  # type: ignore[list-item]
+        lambda: Msg("s", [{"type": "tool_result", "id": "c", "output": [{"type": "text", "text": 5}]}], "system"),  # type: ignore[list-item]
         "Msg.content[0].output[0].text",
         "int 5",
     ),
@@ -185,9 +183,7 @@ def _cycle() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("make", "place", "reason"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
-def test_a_bad_message_is_refused_by_place_and_reason(
-    make: Callable[[], object], place: str, reason: str
-) -> None:
+def test_a_bad_message_is_refused_by_place_and_reason(make: Callable[[], object], place: str, reason: str) -> None:
     with pytest.raises(MessageError) as caught:
         make()
     assert caught.value.place.startswith(place)

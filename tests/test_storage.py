@@ -205,9 +205,7 @@ UNREADABLE: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("block", "reason"), [row[1:] for row in UNREADABLE], ids=[row[0] for row in UNREADABLE]
-)
+@pytest.mark.parametrize(("block", "reason"), [row[1:] for row in UNREADABLE], ids=[row[0] for row in UNREADABLE])
 def test_a_block_that_cannot_be_read_is_kept_with_its_place_and_reason(block: Any, reason: str) -> None:
     good = {"type": "text", "text": "still here"}
     (first, second) = load_messages(
@@ -245,7 +243,9 @@ def test_one_bad_item_of_a_result_harms_no_other() -> None:
 
 
 def test_half_an_emoji_in_a_string_does_not_close_the_whole_history() -> None:
-    text = '[{"name": "a", "content": "cut \\ud83d", "role": "user"}, {"name": "b", "content": "ok", "role": "user"}]'
+    text = (
+        '[{"name": "a", "content": "cut \\ud83d", "role": "user"}, {"name": "b", "content": "ok", "role": "user"}]'
+    )
     first, second = load_messages(text)
     assert second.text == "ok"
     (kept,) = first.blocks
@@ -266,7 +266,5 @@ def test_a_history_with_unreadable_blocks_can_be_formatted() -> None:
         [{"name": "a", "content": [{"type": "text", "text": "hi"}, {"type": "poem"}], "role": "user"}]
     )
     plan = EchoFormatter().lower(msgs)
-    assert said(plan) == [
-        "user a: hi | [block left out because it could not be read when the history was loaded]"
-    ]
+    assert said(plan) == ["user a: hi | [block left out because it could not be read when the history was loaded]"]
     assert plan.ledger.losses == [("msgs[0].content[1]", "it could not be read when the history was loaded")]

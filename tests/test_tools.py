@@ -182,9 +182,7 @@ def _of_nothing_known(a: Nope) -> None: ...  # type: ignore[name-defined]  # noq
         (max, "max"),
     ],
 )
-def test_a_function_that_cannot_be_a_tool_is_refused_by_name(
-    function: Callable[..., Any], name: str
-) -> None:
+def test_a_function_that_cannot_be_a_tool_is_refused_by_name(function: Callable[..., Any], name: str) -> None:
     with pytest.raises(MessageError) as caught:
         Tool.from_function(function)
     assert name in caught.value.place
@@ -203,7 +201,10 @@ def test_a_partial_needs_a_name() -> None:
     "data",
     [
         {"name": "search", "description": "Search the web.", "parameters": SCHEMA},
-        {"type": "function", "function": {"name": "search", "description": "Search the web.", "parameters": SCHEMA}},
+        {
+            "type": "function",
+            "function": {"name": "search", "description": "Search the web.", "parameters": SCHEMA},
+        },
         {"type": "function", "name": "search", "description": "Search the web.", "parameters": SCHEMA},
         {"name": "search", "description": "Search the web.", "input_schema": SCHEMA},
         {"name": "search", "description": "Search the web.", "inputSchema": SCHEMA, "annotations": {}},
@@ -378,7 +379,10 @@ def test_any_type_that_pydantic_knows_will_do(given: type[Any], name: str) -> No
         (SCHEMA, OutputSchema(SCHEMA)),
         ({"name": "hit", "schema": SCHEMA}, OutputSchema(SCHEMA, "hit")),
         (
-            {"type": "json_schema", "json_schema": {"name": "hit", "schema": SCHEMA, "strict": True, "description": "d"}},
+            {
+                "type": "json_schema",
+                "json_schema": {"name": "hit", "schema": SCHEMA, "strict": True, "description": "d"},
+            },
             OutputSchema(SCHEMA, "hit", "d"),
         ),
         ({"type": "json_schema", "schema": SCHEMA}, OutputSchema(SCHEMA)),

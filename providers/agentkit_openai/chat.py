@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from hashlib import sha256
 from typing import Any, ClassVar, assert_never
 
 from agentkit import (
@@ -30,6 +29,7 @@ from agentkit import (
     Trait,
     media_types,
 )
+from agentkit.capabilities import short_hash
 from agentkit.values import copied
 
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
@@ -202,7 +202,7 @@ def wire_speaker(name: str, refused: str) -> str:
     """
     if len(name) <= 64 and not re.search(f"[{refused}]", name):
         return name
-    digest = sha256(name.encode()).hexdigest()[:6]
+    digest = short_hash(name, 6)
     return f"{re.sub(f'[{refused}]+', '_', name)[:57]}_{digest}"
 
 

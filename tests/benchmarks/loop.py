@@ -28,7 +28,7 @@ _KINDS: dict[str, tuple[Callable[..., FormatterBase], floor.Floor]] = {
 def run(quick: bool = False) -> str:
     """The table, as text. A step is a call and its result; each step makes one request."""
     steps = [10, 20] if quick else [250, 500]
-    found = {n: _all(n, 1 if quick else 5) for n in steps}
+    found = {n: _all(n, 1 if quick else 3) for n in steps}
     last = found[steps[-1]]
     rows: list[list[object]] = []
     for name, sampled in last.items():

@@ -31,8 +31,7 @@ PROVIDERS: Final = (
     "vllm",
 )
 PREAMBLE: Final = (
-    "# Conversation History\n"
-    "The content between <history></history> tags contains your conversation history\n"
+    "# Conversation History\nThe content between <history></history> tags contains your conversation history\n"
 )
 
 
@@ -107,7 +106,9 @@ def multi_agent(provider: str, model: str | None = None, **options: Any) -> Form
 
 def turns(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The list of turns, whatever the wire calls it."""
-    return cast("list[dict[str, Any]]", next(request[key] for key in ("messages", "contents", "input") if key in request))
+    return cast(
+        "list[dict[str, Any]]", next(request[key] for key in ("messages", "contents", "input") if key in request)
+    )
 
 
 def texts_of(turn: Mapping[str, Any]) -> list[str]:

@@ -272,7 +272,9 @@ def test_models_that_take_a_prefill_get_it_without_trailing_white_space() -> Non
     assert messages[-1] == {"role": "assistant", "content": [_text("The answer is")]}
 
 
-@pytest.mark.parametrize("model", [None, "claude-sonnet-4-6", "claude-opus-4-7", "claude-opus-5-5", "claude-fable-5-1"])
+@pytest.mark.parametrize(
+    "model", [None, "claude-sonnet-4-6", "claude-opus-4-7", "claude-opus-5-5", "claude-fable-5-1"]
+)
 def test_no_newer_or_unknown_model_gets_a_prefill(model: str | None) -> None:
     assert _request([user("Hi."), assistant("Hello.")], model)["messages"][-1]["role"] == "user"
 
@@ -457,7 +459,8 @@ def test_a_tool_without_parameters_has_a_schema_of_type_object() -> None:
 
 def _marked(request: dict[str, Any]) -> list[str]:
     places = [f"tools[{at}]" for at, tool in enumerate(request.get("tools", [])) if "cache_control" in tool]
-    system_blocks = request["system"] if isinstance(request.get("system"), list) else []
+    prompt: Any = request.get("system")
+    system_blocks: list[dict[str, Any]] = prompt if isinstance(prompt, list) else []
     places += [f"system[{at}]" for at, block in enumerate(system_blocks) if "cache_control" in block]
     for number, message in enumerate(request["messages"]):
         for at, block in enumerate(message["content"]):
@@ -471,7 +474,12 @@ def test_no_marker_is_set_unless_asked_for() -> None:
 
 
 def test_automatic_markers_are_at_most_four_and_on_tools_system_and_the_last_two_user_turns() -> None:
-    msgs = [system("A."), system("B."), *[m for n in range(5) for m in (user(f"Q{n}."), assistant(f"A{n}."))], user("Q.")]
+    msgs = [
+        system("A."),
+        system("B."),
+        *[m for n in range(5) for m in (user(f"Q{n}."), assistant(f"A{n}."))],
+        user("Q."),
+    ]
     formatter = AnthropicChatFormatter(cache_breakpoints="auto")
     request = formatter.lower(msgs, tools=[LOOK, Tool("stop")]).request
     assert problems("anthropic", request) == []

@@ -140,9 +140,7 @@ def test_many_speakers_on_the_multimodal_path_are_parts() -> None:
 )
 def test_many_speakers_elsewhere_are_one_string(formatter: DashScopeMultiAgentFormatter) -> None:
     messages = formatter.lower([user("Hi."), user("Ho.", name="Alice")]).request["messages"]
-    assert messages == [
-        {"role": "user", "content": f"{PREAMBLE}<history>\nBob: Hi.\nAlice: Ho.\n</history>"}
-    ]
+    assert messages == [{"role": "user", "content": f"{PREAMBLE}<history>\nBob: Hi.\nAlice: Ho.\n</history>"}]
 
 
 def test_a_viewer_speaks_as_the_assistant() -> None:
@@ -281,10 +279,15 @@ def test_native_media_are_single_key_parts(block: Block, part: dict[str, Any]) -
             AudioBlock(URLSource("https://x.org/a.mp3")),
             {"type": "input_audio", "input_audio": {"data": "https://x.org/a.mp3", "format": "mp3"}},
         ),
-        (VideoBlock(URLSource("https://x.org/a.mp4")), {"type": "video_url", "video_url": {"url": "https://x.org/a.mp4"}}),
+        (
+            VideoBlock(URLSource("https://x.org/a.mp4")),
+            {"type": "video_url", "video_url": {"url": "https://x.org/a.mp4"}},
+        ),
     ],
 )
-def test_compatible_media_are_these_parts_and_audio_is_never_raw_base64(block: Block, part: dict[str, Any]) -> None:
+def test_compatible_media_are_these_parts_and_audio_is_never_raw_base64(
+    block: Block, part: dict[str, Any]
+) -> None:
     assert _compatible([user("See.", block)])[0]["content"][1] == part
 
 
@@ -319,7 +322,9 @@ def test_documents_are_text_or_described_since_there_is_no_file_part(provider: s
 
 
 @pytest.mark.parametrize("provider", BOTH)
-@pytest.mark.parametrize("msgs", [[system("A.")], [assistant("Hi.")], [user("")], [system("A."), assistant("Hi.")]])
+@pytest.mark.parametrize(
+    "msgs", [[system("A.")], [assistant("Hi.")], [user("")], [system("A."), assistant("Hi.")]]
+)
 def test_there_is_always_a_user_message(provider: str, msgs: list[Msg]) -> None:
     request = chat(provider).lower(msgs).request
     assert problems(provider, request) == []

@@ -191,7 +191,9 @@ def test_no_request_is_ever_empty(msgs: list[Msg]) -> None:
 # --- tools and output (7.4) ---
 
 
-@pytest.mark.parametrize(("choice", "wire"), [("auto", "auto"), ("none", "none"), ("required", None), ("look", None)])
+@pytest.mark.parametrize(
+    ("choice", "wire"), [("auto", "auto"), ("none", "none"), ("required", None), ("look", None)]
+)
 def test_a_forced_choice_is_refused_in_thinking_mode_and_becomes_auto(choice: str, wire: str | None) -> None:
     plan = DeepSeekChatFormatter().lower([user("Go.")], tools=[LOOK], tool_choice=choice)
     assert problems("deepseek", plan.request) == []

@@ -377,7 +377,9 @@ def test_a_gif_is_described_since_gemini_takes_none() -> None:
 def test_generated_media_stand_in_the_models_turn_but_files_by_url_do_not() -> None:
     drawn = _contents([user("Draw."), assistant("Here.", picture()), user("Nice.")])
     assert drawn[1]["parts"] == [{"text": "Here."}, _inline()]
-    linked = _contents([user("Draw."), assistant("Here.", ImageBlock(URLSource("https://x.org/a.png"))), user("Ok.")])
+    linked = _contents(
+        [user("Draw."), assistant("Here.", ImageBlock(URLSource("https://x.org/a.png"))), user("Ok.")]
+    )
     assert linked[1] == {"role": "model", "parts": [{"text": "Here."}]}
     assert any("file_data" in part for part in linked[2]["parts"])
 

@@ -114,7 +114,11 @@ def test_content_is_never_null() -> None:
 
 
 def test_results_stand_in_the_order_of_their_calls_since_the_sdk_loses_ids() -> None:
-    msgs = [user("Go."), assistant(call("c1", "a"), call("c2", "b")), system(result("c2", "B", name="b"), result("c1", "A", name="a"))]
+    msgs = [
+        user("Go."),
+        assistant(call("c1", "a"), call("c2", "b")),
+        system(result("c2", "B", name="b"), result("c1", "A", name="a")),
+    ]
     assert [(m["tool_name"], m["content"]) for m in _messages(msgs)[2:]] == [("a", "A"), ("b", "B")]
 
 
@@ -153,7 +157,9 @@ def test_a_failed_result_says_so_in_its_text() -> None:
 # --- thinking and system ---
 
 
-@pytest.mark.parametrize(("state", "kept"), [(None, True), (OpaqueState("ollama"), True), (OpaqueState("deepseek"), False)])
+@pytest.mark.parametrize(
+    ("state", "kept"), [(None, True), (OpaqueState("ollama"), True), (OpaqueState("deepseek"), False)]
+)
 def test_its_own_or_unmarked_thinking_goes_back_beside_the_text(state: OpaqueState | None, kept: bool) -> None:
     messages = _messages([user("Go."), assistant(ThinkingBlock("Hm.", state), "Done.")])
     assert messages[1] == {"role": "assistant", "content": "Done."} | ({"thinking": "Hm."} if kept else {})
@@ -207,7 +213,9 @@ def test_a_string_that_looks_like_base64_and_names_a_file_never_goes_out_as_data
     assert base64.b64encode(b"root:").decode()[:6] not in sent
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "/etc/passwd", "Makefile", "./a.png", "file://localhost/etc/hosts"])
+@pytest.mark.parametrize(
+    "url", ["file:///etc/passwd", "/etc/passwd", "Makefile", "./a.png", "file://localhost/etc/hosts"]
+)
 def test_a_file_is_not_read_without_a_media_root(url: str) -> None:
     formatter = OllamaChatFormatter()
     request = asyncio.run(formatter.format([user("See.", ImageBlock(URLSource(url)))]))
@@ -241,14 +249,19 @@ def test_what_the_server_cannot_take_is_described(block: Block) -> None:
 
 
 def test_a_tool_is_declared_with_its_whole_schema() -> None:
-    schema = {"type": "object", "properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
+    }
     request = OllamaChatFormatter().lower([user("Go.")], tools=[Tool("f", "Does.", schema)]).request
     assert request["tools"] == [
         {"type": "function", "function": {"name": "f", "description": "Does.", "parameters": schema}}
     ]
 
 
-@pytest.mark.parametrize(("choice", "has_tools"), [("auto", True), ("none", False), ("required", True), ("look", True)])
+@pytest.mark.parametrize(
+    ("choice", "has_tools"), [("auto", True), ("none", False), ("required", True), ("look", True)]
+)
 def test_there_is_no_choice_so_none_means_no_tools(choice: str, has_tools: bool) -> None:
     plan = OllamaChatFormatter().lower([user("Go.")], tools=[LOOK], tool_choice=choice)
     assert "tool_choice" not in plan.request

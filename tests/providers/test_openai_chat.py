@@ -277,7 +277,12 @@ def test_media_that_the_wire_takes_become_this_part(block: Block, part: dict[str
 
 @pytest.mark.parametrize(
     ("media_type", "data", "audio_format"),
-    [("audio/wav", WAV, "wav"), ("audio/x-wav", WAV, "wav"), ("audio/mpeg", MP3, "mp3"), ("audio/mp3", MP3, "mp3")],
+    [
+        ("audio/wav", WAV, "wav"),
+        ("audio/x-wav", WAV, "wav"),
+        ("audio/mpeg", MP3, "mp3"),
+        ("audio/mp3", MP3, "mp3"),
+    ],
 )
 def test_audio_models_get_raw_base64_without_a_data_prefix(media_type: str, data: str, audio_format: str) -> None:
     sound = AudioBlock(Base64Source(media_type, data))
@@ -310,7 +315,9 @@ def test_a_text_document_goes_as_its_text_since_files_are_pdf_only() -> None:
 # --- names, blanks, thinking (3.1, 3.3, 3.6) ---
 
 
-@pytest.mark.parametrize("name", ["Mr Smith 张三", "a<b>", "c|d", "e\\f", "g/h", "line\nbreak", "x" * 80, "\u2003"])
+@pytest.mark.parametrize(
+    "name", ["Mr Smith 张三", "a<b>", "c|d", "e\\f", "g/h", "line\nbreak", "x" * 80, "\u2003"]
+)
 def test_a_speakers_name_leaves_within_the_pattern_that_the_api_enforces(name: str) -> None:
     message = _messages([user("Hi.", name=name)])[0]
     assert 1 <= len(message["name"]) <= 64
@@ -371,7 +378,9 @@ def test_a_tool_is_nested_under_function() -> None:
     ],
 )
 def test_every_choice_has_its_word(choice: str, wire: object) -> None:
-    assert OpenAIChatFormatter().lower([user("Go.")], tools=[LOOK], tool_choice=choice).request["tool_choice"] == wire
+    assert (
+        OpenAIChatFormatter().lower([user("Go.")], tools=[LOOK], tool_choice=choice).request["tool_choice"] == wire
+    )
 
 
 def test_no_tools_means_neither_tools_nor_choice() -> None:

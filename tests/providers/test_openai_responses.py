@@ -123,7 +123,9 @@ def test_no_item_has_a_name_or_an_id_but_reasoning() -> None:
 
 
 def test_reasoning_goes_back_with_its_proof_right_before_what_followed_it() -> None:
-    items = _items([user("Go."), assistant(_reasoned("Hm."), "I look.", call("c1")), system(result("c1", "A cat."))])
+    items = _items(
+        [user("Go."), assistant(_reasoned("Hm."), "I look.", call("c1")), system(result("c1", "A cat."))]
+    )
     assert items[1:4] == [
         {
             "type": "reasoning",
@@ -288,7 +290,9 @@ def test_a_blank_text_is_no_part_and_no_item(blank: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("msgs", [[user("")], [assistant(ThinkingBlock("Hm."))], [system(result("c1", "Orphan."))]])
+@pytest.mark.parametrize(
+    "msgs", [[user("")], [assistant(ThinkingBlock("Hm."))], [system(result("c1", "Orphan."))]]
+)
 def test_the_input_is_never_an_empty_list(msgs: list[Msg]) -> None:
     assert _items(msgs)
 

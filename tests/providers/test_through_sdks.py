@@ -69,9 +69,7 @@ def test_dashscopes_text_path_takes_the_examples_too(example: str, kind: str) ->
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_tools_a_choice_and_an_output_schema_reach_the_wire(provider: str) -> None:
-    request = _request(
-        provider, "chat", [user("Look.")], tools=[LOOK], tool_choice="auto", response_format=SCHEMA
-    )
+    request = _request(provider, "chat", [user("Look.")], tools=[LOOK], tool_choice="auto", response_format=SCHEMA)
     assert problems(provider, request) == []
     _assert_sent(provider, request, asyncio.run(send(provider, request)))
 

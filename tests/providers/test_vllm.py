@@ -146,7 +146,8 @@ def test_no_request_is_ever_empty(msgs: list[Msg]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "kept"), [(None, True), (OpaqueState("vllm"), True), (OpaqueState("anthropic", signature="s"), False)]
+    ("state", "kept"),
+    [(None, True), (OpaqueState("vllm"), True), (OpaqueState("anthropic", signature="s"), False)],
 )
 def test_reasoning_has_its_own_field_and_is_never_a_part_which_would_be_read_as_text(
     state: OpaqueState | None, kept: bool

@@ -1,0 +1,352 @@
+"""Media: files under consent alone, read off the loop and once; nothing that fails becomes an exception."""
+
+from __future__ import annotations
+
+import base64
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from agentkit import (
+    Base64Source,
+    DocumentBlock,
+    ImageBlock,
+    LossError,
+    MediaRule,
+    Msg,
+    OptionError,
+    TextBlock,
+    ToolResultBlock,
+    URLSource,
+    VideoBlock,
+    load_provider,
+)
+from tests.conftest import EchoFormatter, call, fates, says, sent, target
+
+pytestmark = pytest.mark.anyio
+
+PNG = b"\x89PNG\r\n\x1a\nfirst"
+OTHER = b"\x89PNG\r\n\x1a\nsecond, longer"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder that media may be read from, with a picture in it; next to it a secret."""
+    (tmp_path / "root" / "sub").mkdir(parents=True)
+    (tmp_path / "root" / "a.png").write_bytes(PNG)
+    (tmp_path / "root" / "a b.png").write_bytes(PNG)
+    (tmp_path / "root" / "empty.png").write_bytes(b"")
+    (tmp_path / "root" / "nosuffix").write_bytes(PNG)
+    (tmp_path / "secret.png").write_bytes(OTHER)
+    (tmp_path / "rootless").mkdir()
+    (tmp_path / "rootless" / "a.png").write_bytes(OTHER)
+    return tmp_path / "root"
+
+
+def picture(url: str, media_type: str | None = None) -> Msg:
+    return Msg("Bob", [ImageBlock(URLSource(url, media_type))], "user")
+
+
+def data(found: dict[str, Any]) -> bytes:
+    """The bytes of a turn's only medium."""
+    source = found["content"][0]["source"]
+    assert source["type"] == "base64"
+    return base64.b64decode(source["data"])
+
+
+async def shown(msg: Msg, *roots: Path) -> dict[str, Any]:
+    (turn,) = sent(await EchoFormatter(media_roots=roots).plan([msg]))
+    return turn
+
+
+NAMED: list[tuple[str, Callable[[Path], str]]] = [
+    ("a bare path", lambda root: str(root / "a.png")),
+    ("it is a file URL", lambda root: (root / "a.png").as_uri()),
+    ("it is a file URL with an encoded blank", lambda root: (root / "a b.png").as_uri()),
+    ("it is a file URL on this machine", lambda root: f"file://localhost{root}/a.png"),
+    ("an upper case scheme", lambda root: f"FILE://{root}/a.png"),
+    ("a way around", lambda root: f"{root}/sub/../a.png"),
+]
+
+
+@pytest.mark.parametrize("name", [row[1] for row in NAMED], ids=[row[0] for row in NAMED])
+async def test_a_file_under_a_root_is_read(name: Callable[[Path], str], root: Path) -> None:
+    turn = await shown(picture(name(root)), root)
+    assert data(turn) == PNG
+    assert turn["content"][0]["source"]["media_type"] == "image/png"
+
+
+async def test_a_relative_path_is_read_from_the_working_folder(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root)
+    assert data(await shown(picture("a.png"), root)) == PNG
+    assert data(await shown(picture("sub/../a.png"), root)) == PNG
+
+
+async def test_any_of_several_roots_will_do(root: Path) -> None:
+    assert (
+        data(await shown(picture(str(root.parent / "rootless" / "a.png")), root, root.parent / "rootless"))
+        == OTHER
+    )
+
+
+async def test_a_root_may_be_given_as_a_string_or_through_a_link(root: Path) -> None:
+    link = root.parent / "link"
+    link.symlink_to(root, target_is_directory=True)
+    turn = sent(await EchoFormatter(media_roots=[str(link)]).plan([picture(str(root / "a.png"))]))[0]
+    assert data(turn) == PNG
+    assert data(await shown(picture(str(link / "a.png")), root)) == PNG
+
+
+async def test_a_declared_type_wins_over_the_suffix(root: Path) -> None:
+    turn = await shown(picture(str(root / "nosuffix"), "image/webp"), root)
+    assert turn["content"][0]["source"]["media_type"] == "image/webp"
+
+
+UNREAD: list[tuple[str, Callable[[Path], str], str]] = [
+    ("beside the root", lambda root: str(root.parent / "secret.png"), "it is a local file outside the media roots"),
+    ("above the root", lambda root: f"{root}/../secret.png", "it is a local file outside the media roots"),
+    ("above the root, encoded", lambda root: f"file://{root}/%2e%2e/secret.png", "it is a local file outside the media roots"),
+    ("in a folder whose name begins like the root's", lambda root: f"{root}less/a.png", "it is a local file outside the media roots"),
+    ("missing", lambda root: str(root / "missing.png"), "it is a local file that cannot be read"),
+    ("a folder", lambda root: str(root / "sub"), "it is a file whose name tells no media type"),
+    ("on another machine", lambda root: f"file://elsewhere{root}/a.png", "it is a local file that cannot be read"),
+    ("with a null character", lambda root: f"{root}/a\0.png", "it is a local file that cannot be read"),
+    ("with a name that is too long", lambda root: f"{root}/{'x' * 5000}.png", "it is a local file that cannot be read"),
+    ("empty", lambda root: str(root / "empty.png"), "it is an empty file"),
+    ("of no known type", lambda root: str(root / "nosuffix"), "it is a file whose name tells no media type"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "reason"), [row[1:] for row in UNREAD], ids=[row[0] for row in UNREAD])
+async def test_a_file_that_may_not_or_cannot_be_read_is_described(
+    name: Callable[[Path], str], reason: str, root: Path
+) -> None:
+    plan = await EchoFormatter(media_roots=[root]).plan([picture(name(root))])
+    assert plan.ledger.losses == [("msgs[0].content[0]", reason)]
+    assert reason in sent(plan)[0]["content"][0]["text"]
+    assert str(root) not in str(plan.request)
+    with pytest.raises(LossError, match=reason):
+        await EchoFormatter(media_roots=[root], on_loss="raise").format([picture(name(root))])
+
+
+async def test_a_link_that_leads_out_of_the_root_is_not_followed(root: Path) -> None:
+    (root / "out.png").symlink_to(root.parent / "secret.png")
+    (root / "away").symlink_to(root.parent, target_is_directory=True)
+    for path in (root / "out.png", root / "away" / "secret.png"):
+        plan = await EchoFormatter(media_roots=[root]).plan([picture(str(path))])
+        assert plan.ledger.losses == [("msgs[0].content[0]", "it is a local file outside the media roots")]
+
+
+async def test_a_link_that_stays_in_the_root_is_followed(root: Path) -> None:
+    (root / "in.png").symlink_to(root / "a.png")
+    assert data(await shown(picture(str(root / "in.png")), root)) == PNG
+
+
+async def test_links_in_a_circle_cannot_be_read(root: Path) -> None:
+    (root / "x.png").symlink_to(root / "y.png")
+    (root / "y.png").symlink_to(root / "x.png")
+    plan = await EchoFormatter(media_roots=[root]).plan([picture(str(root / "x.png"))])
+    assert plan.ledger.losses == [("msgs[0].content[0]", "it is a local file that cannot be read")]
+
+
+async def test_a_file_that_was_swapped_for_a_link_out_is_not_read_again(root: Path) -> None:
+    msg, formatter = picture(str(root / "a.png")), EchoFormatter(media_roots=[root])
+    assert data(sent(await formatter.plan([msg]))[0]) == PNG
+    (root / "a.png").unlink()
+    (root / "a.png").symlink_to(root.parent / "secret.png")
+    assert fates(await formatter.plan([msg])) == {"msgs[0].content[0]": "described"}
+
+
+async def test_without_roots_nothing_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "read_bytes", _forbidden)
+    plan = await EchoFormatter().plan([picture(str(root / "a.png"))])
+    assert plan.ledger.losses == [("msgs[0].content[0]", "it is a local file outside the media roots")]
+
+
+def _forbidden(*_: object) -> bytes:
+    raise AssertionError("it is a file was read")
+
+
+async def test_one_formatters_consent_is_not_anothers(root: Path) -> None:
+    msg = picture(str(root / "a.png"))
+    assert data(await shown(msg, root)) == PNG
+    assert fates(await EchoFormatter().plan([msg])) == {"msgs[0].content[0]": "described"}
+    assert data(await shown(msg, root)) == PNG
+
+
+async def test_loss_that_is_known_without_reading_raises_before_anything_is_read(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "read_bytes", _forbidden)
+    formatter = target(video=None)(media_roots=[root], on_loss="raise")
+    msgs = [picture(str(root / "a.png")), Msg("Bob", [VideoBlock(URLSource("https://a/b.mp4"))], "user")]
+    with pytest.raises(LossError) as caught:
+        await formatter.format(msgs)
+    assert caught.value.losses == (("msgs[1].content[0]", "Echo takes no video"),)
+
+
+class _Reads:
+    """`Path.read_bytes` that counts, and may take its time."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float = 0.0) -> None:
+        self.paths: list[str] = []
+        read = Path.read_bytes
+
+        def counted(path: Path) -> bytes:
+            self.paths.append(path.name)
+            time.sleep(seconds)
+            return read(path)
+
+        monkeypatch.setattr(Path, "read_bytes", counted)
+
+
+async def test_a_file_is_read_and_encoded_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = _Reads(monkeypatch)
+    msg, formatter = picture(str(root / "a.png")), EchoFormatter(media_roots=[root])
+    texts = [sent(await formatter.plan([msg]))[0]["content"][0]["source"]["data"] for _ in range(3)]
+    assert reads.paths == ["a.png"]
+    assert texts[0] is texts[1] is texts[2]
+
+
+async def test_a_file_named_twice_in_one_request_is_read_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = _Reads(monkeypatch)
+    msgs = [picture(str(root / "a.png")), says("Al", "ok"), picture(str(root / "a.png"))]
+    turns = sent(await EchoFormatter(media_roots=[root]).plan(msgs))
+    assert data(turns[0]) == data(turns[2]) == PNG
+    assert reads.paths == ["a.png"]
+
+
+async def test_a_file_that_changed_is_read_again(root: Path) -> None:
+    msg, formatter = picture(str(root / "a.png")), EchoFormatter(media_roots=[root])
+    assert data(sent(await formatter.plan([msg]))[0]) == PNG
+    (root / "a.png").write_bytes(OTHER)
+    assert data(sent(await formatter.plan([msg]))[0]) == OTHER
+    (root / "a.png").write_bytes(OTHER[::-1])
+    os.utime(root / "a.png", ns=(1, 1))
+    assert data(sent(await formatter.plan([msg]))[0]) == OTHER[::-1]
+    (root / "a.png").unlink()
+    assert fates(await formatter.plan([msg])) == {"msgs[0].content[0]": "described"}
+
+
+async def test_a_file_named_twice_keeps_both_its_types(root: Path) -> None:
+    (root / "x.bin").write_bytes(b"text")
+    url = str(root / "x.bin")
+    blocks = [ImageBlock(URLSource(url, "image/png")), DocumentBlock(URLSource(url, "text/plain"))]
+    (turn,) = sent(await EchoFormatter(media_roots=[root]).plan([Msg("Bob", blocks, "user")]))
+    assert [block["source"]["media_type"] for block in turn["content"]] == ["image/png", "text/plain"]
+
+
+async def test_a_file_inside_a_result_is_read_too(root: Path) -> None:
+    shot = ToolResultBlock("c", "camera", (TextBlock("here"), ImageBlock(URLSource(str(root / "a.png")))))
+    turns = sent(await EchoFormatter(media_roots=[root]).plan([call("c"), Msg("s", [shot], "system")]))
+    assert base64.b64decode(turns[1]["content"][0]["output"][1]["source"]["data"]) == PNG
+
+
+async def test_reading_does_not_block_the_loop(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _Reads(monkeypatch, seconds=0.2)
+    ticks = 0
+    for name in ("b.png", "c.png"):
+        (root / name).write_bytes(PNG)
+    msgs = [picture(str(root / name)) for name in ("a.png", "b.png", "c.png")]
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await anyio.sleep(0.01)
+            ticks += 1
+
+    started = time.monotonic()
+    async with anyio.create_task_group() as group:
+        group.start_soon(tick)
+        await EchoFormatter(media_roots=[root]).format(msgs)
+        group.cancel_scope.cancel()
+    assert ticks >= 5
+    assert time.monotonic() - started < 0.55, "files are read side by side"
+
+
+async def test_large_data_is_checked_off_the_loop_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
+
+    from agentkit import media
+
+    threads: list[threading.Thread] = []
+    check = media.__dict__["_is_base64"]
+
+    def watched(text: str) -> bool:
+        threads.append(threading.current_thread())
+        return bool(check(text))
+
+    monkeypatch.setattr(media, "_is_base64", watched)
+    msg = Msg("Bob", [ImageBlock(Base64Source("image/png", "aGkh" * 100_000))], "user")
+    for _ in range(2):
+        await EchoFormatter().format([msg])
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
+
+
+async def test_format_can_be_cancelled_and_leaves_no_task_behind(root: Path) -> None:
+    with anyio.move_on_after(0) as scope:
+        await EchoFormatter(media_roots=[root]).format([picture(str(root / "a.png"))])
+    assert scope.cancelled_caught
+
+
+async def test_many_at_once_give_each_its_own(root: Path) -> None:
+    formatter = EchoFormatter(media_roots=[root])
+    found: dict[int, bytes] = {}
+    for number in range(20):
+        (root / f"{number}.png").write_bytes(PNG + str(number).encode())
+
+    async def one(number: int) -> None:
+        found[number] = data(sent(await formatter.plan([picture(str(root / f"{number}.png"))]))[0])
+
+    async with anyio.create_task_group() as group:
+        for number in range(20):
+            group.start_soon(one, number)
+    assert found == {number: PNG + str(number).encode() for number in range(20)}
+
+
+async def test_a_type_that_the_target_does_not_take_is_said_of_files_too(root: Path) -> None:
+    formatter = target(image=MediaRule(types=frozenset({"image/webp"})))(media_roots=[root])
+    plan = await formatter.plan([picture(str(root / "a.png"))])
+    assert plan.ledger.losses == [("msgs[0].content[0]", "Echo takes no image/png")]
+
+
+def test_lower_reads_no_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "read_bytes", _forbidden)
+    plan = EchoFormatter(media_roots=[root]).lower([picture(str(root / "a.png"))])
+    assert plan.ledger.losses == [("msgs[0].content[0]", "it is a file that was not read")]
+
+
+@pytest.mark.parametrize(
+    ("roots", "place"),
+    [
+        (["missing-folder"], "media_roots[0]"),
+        ([".", "missing-folder"], "media_roots[1]"),
+        ([__file__], "media_roots[0]"),
+        (".", "media_roots"),
+        (Path(), "media_roots"),
+        ([5], "media_roots"),
+        (5, "media_roots"),
+    ],
+    ids=["missing", "second missing", "it is a file", "a string", "a path", "a number in it", "a number"],
+)
+def test_roots_that_are_no_folders_are_refused_at_the_door(roots: Any, place: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        EchoFormatter(media_roots=roots)
+    assert caught.value.place.startswith(place)
+    assert caught.value.advice.endswith(".")
+
+
+@pytest.mark.parametrize("name", ["anthropic", "gemini", "ollama", "openai", "openai-responses", "dashscope"])
+async def test_every_provider_reads_a_picture_and_never_names_the_machine(name: str, root: Path) -> None:
+    formatter = load_provider(name).multi_agent(media_roots=[root])
+    request = await formatter.format([picture((root / "a.png").as_uri())])
+    assert str(root) not in str(request)
+    assert "file:" not in str(request)

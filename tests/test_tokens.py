@@ -1,0 +1,165 @@
+"""Token counters: the estimate by characters, and what a counter of one's own has to give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import pytest
+
+from agentkit import (
+    AudioBlock,
+    Base64Source,
+    CharacterTokenCounter,
+    ImageBlock,
+    InvalidBlock,
+    LocalTokenCounter,
+    Msg,
+    OptionError,
+    TextBlock,
+    ThinkingBlock,
+    TokenCounterBase,
+    ToolResultBlock,
+    URLSource,
+    load_provider,
+)
+from tests.conftest import call, says
+
+COUNTER = CharacterTokenCounter()
+BIG = ImageBlock(Base64Source("image/png", "aGkh" * 50_000))
+
+
+def weigh(*content: Any) -> int:
+    return COUNTER.weigh(Msg("Bob", content, "user"))
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("", 3), ("abcd", 4), ("a" * 400, 103), ("漢" * 100, 103), ("é" * 300, 3 + 188)],
+)
+def test_a_text_is_weighed_by_its_characters(text: str, tokens: int) -> None:
+    assert COUNTER.weigh(says("Bob", text)) == pytest.approx(tokens, rel=0.35)  # pyright: ignore[reportUnknownMemberType]
+
+
+def test_more_text_never_weighs_less() -> None:
+    for character in "a é漢😀\n":
+        weights = [COUNTER.weigh(says("Bob", character * length)) for length in range(100)]
+        assert weights == sorted(weights)
+        assert weights[-1] > weights[0]
+
+
+def test_media_have_a_price_whatever_their_size() -> None:
+    assert weigh(BIG) == weigh(ImageBlock(URLSource("https://a/b.png"))) == weigh() + 1000
+    assert CharacterTokenCounter(50).weigh(Msg("Bob", [BIG, BIG], "user")) == weigh() + 100
+    inside = Msg("s", [ToolResultBlock("c", "n", (TextBlock("here"), BIG))], "system")
+    assert COUNTER.weigh(inside) == weigh() + 1001
+
+
+def test_every_kind_of_block_has_a_weight() -> None:
+    assert weigh(InvalidBlock({"x": 1}, "why", "there")) > weigh()
+    assert COUNTER.weigh(call("c")) > weigh()
+    assert COUNTER.weigh(Msg("s", [ToolResultBlock("c", "n", "found " * 10)], "system")) > weigh() + 10
+    assert weigh(ThinkingBlock("hm " * 1000)) == weigh()
+
+
+@pytest.mark.parametrize("price", [-1, -1000])
+def test_a_price_below_nothing_is_refused(price: int) -> None:
+    with pytest.raises(OptionError) as caught:
+        CharacterTokenCounter(price)
+    assert caught.value.place == "media_tokens"
+
+
+def test_equal_prices_make_equal_keys() -> None:
+    assert CharacterTokenCounter(5).key == CharacterTokenCounter(5).key != COUNTER.key
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "anthropic",
+        "dashscope",
+        "dashscope-compatible",
+        "deepseek",
+        "gemini",
+        "ollama",
+        "openai",
+        "openai-responses",
+        "vllm",
+    ],
+)
+def test_a_request_is_measured_near_its_text_on_every_wire(name: str) -> None:
+    msgs = [says(f"U{number % 3}", "lorem ipsum " * 30, ("user", "assistant")[number % 2]) for number in range(40)]
+    measured = COUNTER.measure(load_provider(name).chat().lower(msgs).request)
+    weighed = sum(map(COUNTER.weigh, msgs))
+    assert measured == pytest.approx(weighed, rel=0.15)  # pyright: ignore[reportUnknownMemberType]
+
+
+@pytest.mark.parametrize(
+    "name", ["anthropic", "gemini", "ollama", "openai", "openai-responses", "dashscope", "vllm"]
+)
+def test_base64_is_not_counted_as_text_on_any_wire(name: str) -> None:
+    png = ImageBlock(Base64Source("image/png", "iVBORw0KGgoAAAAN" * 10_000))
+    request = load_provider(name).chat().lower([Msg("Bob", [TextBlock("look"), png], "user")]).request
+    assert 1000 <= COUNTER.measure(request) < 1100
+
+
+def test_sound_is_not_counted_as_text() -> None:
+    wav = AudioBlock(Base64Source("audio/wav", "UklGRiQA" * 10_000))
+    request = load_provider("openai").chat("gpt-audio").lower([Msg("Bob", [wav], "user")]).request
+    assert 1000 <= COUNTER.measure(request) < 1100
+
+
+def test_tools_and_schemas_count() -> None:
+    bare = {"messages": [{"role": "user", "content": "hi"}]}
+    tools = [
+        {"name": "search", "description": "x" * 400, "parameters": {"type": "object", "properties": {"q": {}}}}
+    ]
+    assert COUNTER.measure({**bare, "tools": tools}) > COUNTER.measure(bare) + 100
+
+
+def test_counting_leaves_the_request_as_it_is() -> None:
+    request = {
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}],
+        "tools": [{"a": [1, None]}],
+    }
+    before = repr(request)
+    assert COUNTER.measure(request) == anyio.run(COUNTER.count, request) > 0
+    assert repr(request) == before
+
+
+class Words(LocalTokenCounter):
+    """A counter of one's own: words."""
+
+    def __init__(self) -> None:
+        self.weighed = 0
+
+    def measure(self, request: Mapping[str, Any]) -> int:
+        return len(str(request).split())
+
+    def weigh(self, msg: Msg) -> int:
+        self.weighed += 1
+        return len(msg.text.split())
+
+
+def test_a_local_counter_weighs_a_message_once_in_its_life() -> None:
+    counter, msg = Words(), says("Bob", "one two three")
+    assert [counter.weight(msg) for _ in range(3)] == [3, 3, 3]
+    assert counter.weighed == 1
+
+
+def test_weights_of_two_counters_stay_apart() -> None:
+    msg = says("Bob", "one two three")
+    assert Words().weight(msg) == 3
+    assert COUNTER.weight(msg) == COUNTER.weigh(msg) != 3
+    assert CharacterTokenCounter(5).weight(msg) == COUNTER.weight(msg)
+
+
+def test_a_local_counter_also_counts_for_callers_that_wait() -> None:
+    assert anyio.run(Words().count, {"messages": ["a b"]}) == 3
+
+
+@pytest.mark.parametrize("kind", [TokenCounterBase, LocalTokenCounter])
+def test_the_bases_are_contracts(kind: type[Any]) -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        kind()

@@ -1,0 +1,63 @@
+"""Parrot: all that a provider of somebody else's has to write. Its wire takes strings and nothing else."""
+
+from typing import Any, ClassVar
+
+from agentkit import (
+    Capabilities,
+    FormatterBase,
+    Legal,
+    ModelFact,
+    Msg,
+    MultiAgentHistory,
+    NameRule,
+    Provider,
+    Request,
+    Task,
+)
+
+__all__ = ["PARROT", "PROVIDER", "ParrotChatFormatter", "ParrotMultiAgentFormatter"]
+
+PARROT = Capabilities(
+    target="Parrot",
+    parts="string",
+    results="together",
+    late_system="line",
+    merge_turns=True,
+    first_user=True,
+    call_ids=NameRule(limit=64),
+    tool_choices=frozenset({"auto", "none"}),
+    output="prompt",
+)
+
+
+class ParrotChatFormatter(FormatterBase):
+    """Squawks, from oldest to newest."""
+
+    base: ClassVar[Capabilities] = PARROT
+    facts: ClassVar[tuple[ModelFact, ...]] = (
+        ModelFact("mute", {"last_user": True}, "the cage's label", "2026-11-20"),
+    )
+
+    def convert(self, legal: Legal, task: Task) -> Request:
+        """The request: the rules, and the squawks."""
+        request: Request = {
+            "rules": [msg.text for msg in legal.system.msgs],
+            "squawks": [_squawk(msg) for msg in legal.turns.msgs],
+        }
+        return {**request, "tricks": [tool.name for tool in task.tools]} if task.tools else request
+
+
+class ParrotMultiAgentFormatter(ParrotChatFormatter):
+    """The same for many speakers."""
+
+    default_history = MultiAgentHistory
+
+
+def _squawk(msg: Msg) -> dict[str, Any]:
+    if msg.tool_results:
+        return {"who": "keeper", "results": {found.id: found.text for found in msg.tool_results}}
+    squawk: dict[str, Any] = {"who": "bird" if msg.role == "assistant" else "keeper", "text": msg.text}
+    return {**squawk, "calls": {use.id: use.arguments for use in msg.tool_uses}} if msg.tool_uses else squawk
+
+
+PROVIDER = Provider("parrot", ParrotChatFormatter, ParrotMultiAgentFormatter)
