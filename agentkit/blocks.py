@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias, cast
 
-from pydantic import Discriminator, JsonValue
+from pydantic import Discriminator
 from pydantic_core import from_json, to_json
 
 from agentkit.errors import MessageError
@@ -210,7 +211,7 @@ class ToolUseBlock(_Block):
 
     id: Text
     name: Text
-    input: dict[str, JsonValue]
+    input: JsonObject
     raw_input: Text | None = None
     state: OpaqueState | None = None
     type: Literal["tool_use"] = "tool_use"
@@ -218,10 +219,7 @@ class ToolUseBlock(_Block):
     _flat: bool = field(default=True, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        try:
-            arguments = to_json(self.input).decode()
-        except ValueError as error:
-            raise MessageError("input", f"it cannot be written as JSON: {error}", "Mend the text.") from None
+        arguments = to_json(self.input).decode()
         if self.raw_input is not None and _reads_as(self.raw_input, self.input):
             arguments = self.raw_input
         _set_arguments(self, arguments)
@@ -243,7 +241,7 @@ class ToolUseBlock(_Block):
         return self.raw_input is not None and self._arguments is not self.raw_input
 
 
-def _reads_as(text: str, expected: dict[str, JsonValue]) -> bool:
+def _reads_as(text: str, expected: JsonObject) -> bool:
     try:
         return bool(from_json(text) == expected)
     except ValueError:
@@ -347,6 +345,19 @@ class ToolResultBlock(_Block):
     output: Text | tuple[ResultItem, ...] = ""
     is_error: bool = False
     type: Literal["tool_result"] = "tool_result"
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            id: str,
+            name: str = "",
+            output: str | Sequence[TextBlock | MediaBlock | InvalidBlock | Mapping[str, Any]] = "",
+            is_error: bool = False,
+            type: Literal["tool_result"] = "tool_result",
+            *,
+            metadata: dict[str, Any] | None = None,
+        ) -> None: ...
 
     @property
     def items(self) -> tuple[TextBlock | MediaBlock | InvalidBlock, ...]:

@@ -17,7 +17,8 @@ __all__ = ["Budget", "CutStrategy", "OldestFirst", "Units"]
 
 @dataclass(slots=True)
 class Units:
-    """A conversation in normal form as units: single messages, and exchanges whole.
+    """A conversation in normal form as units: single messages, and exchanges whole; a late system message
+    belongs to the unit before it.
 
     Unit `u` is `msgs[starts[u]:starts[u + 1]]` (the last one to the end). `sums[u]` is the weight of all
     units before `u`, in tokens by the local counter (0 throughout when there is none).
@@ -63,10 +64,12 @@ class Units:
         starts, sums, total = self.starts, self.sums, self.sums[-1]
         for at, msg in enumerate(msgs, len(self.msgs)):
             total += weigh(msg)
-            if msg.traits & Trait.RESULT and starts:
+            # A late system message goes with what stands before it: else a cut would make it a system prompt.
+            late = msg.traits & Trait.SYSTEM and self.system < len(starts)
+            if starts and (late or msg.traits & Trait.RESULT):
                 sums[-1] = total
             else:
-                if self.system == len(starts) and msg.role == "system" and not msg.traits & Trait.TOOL:
+                if msg.traits & Trait.SYSTEM:
                     self.system += 1
                 starts.append(at)
                 sums.append(total)

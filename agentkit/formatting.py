@@ -144,6 +144,7 @@ class FormatterBase(ABC):
         await anyio.lowlevel.checkpoint()
         if self.budget is None or self._weigher is None:
             attempt = await self._attempt(whole, ledger, task)
+            self._refuse_loss(attempt.ledger, task)
             return attempt.plan(tuple(given))
         return await _Cutting(self, self.budget, self._weigher, whole, ledger, task).run()
 
@@ -160,7 +161,9 @@ class FormatterBase(ABC):
         given = _checked(msgs)
         ledger = Ledger(given)
         task = self._task(tools, tool_choice, response_format, model)
-        return self._lower(repair(Draft.of(given), ledger), ledger, task, Shelf()).plan(tuple(given))
+        lowered = self._lower(repair(Draft.of(given), ledger), ledger, task, Shelf())
+        self._refuse_loss(ledger, task)
+        return lowered.plan(tuple(given))
 
     def _task(
         self,
@@ -171,6 +174,7 @@ class FormatterBase(ABC):
     ) -> Task:
         found = as_tools(tools)
         name = self.model if model is None else model
+        check_option("model", name, str | None)
         return Task(
             self.capabilities(name),
             name,
@@ -179,21 +183,25 @@ class FormatterBase(ABC):
             as_output_schema(response_format),
         )
 
-    async def _attempt(self, draft: Draft, ledger: Ledger, task: Task) -> _Lowered:
+    async def _attempt(self, draft: Draft, ledger: Ledger, task: Task, final: bool = True) -> _Lowered:
         """Lower a draft with its files read; loss that needs no reading to be known raises before any is read."""
         if not _needs_reading(draft.msgs):
             return self._lower(draft, ledger, task, Shelf())
-        if self.on_loss == "raise":
-            self._lower(draft, ledger.copy(), task, Shelf(assume=True))
+        if final and self.on_loss == "raise":
+            guess = ledger.copy()
+            self._lower(draft, guess, task, Shelf(assume=True))
+            self._refuse_loss(guess, task)
         return self._lower(draft, ledger, task, await load_media(draft.msgs, self.media_roots))
+
+    def _refuse_loss(self, ledger: Ledger, task: Task) -> None:
+        if self.on_loss == "raise" and (losses := ledger.losses):
+            raise LossError(task.capabilities.target, losses)
 
     def _lower(self, draft: Draft, ledger: Ledger, task: Task, shelf: Shelf) -> _Lowered:
         shown = self.history.render(draft, ledger, task.capabilities)
         if not self.history.keeps_exchanges:
             shown = repair(shown, ledger)
         legal = legalize(shown, ledger, task.capabilities, self.on_loss, shelf)
-        if self.on_loss == "raise" and (losses := ledger.losses):
-            raise LossError(task.capabilities.target, losses)
         _note_speakers(draft.msgs, self.history, ledger, task.capabilities)
         return _Lowered(self.convert(legal, _settle(task, legal, ledger)), ledger, legal)
 
@@ -310,32 +318,33 @@ class _Cutting:
     async def run(self) -> Plan:
         self.units = self.weigher.units(self.whole.msgs)
         self.order = checked_order(self.budget.strategy, self.units)
-        local = isinstance(self.budget.counter, LocalTokenCounter)
-        least = await self._local_least() if local else 0
+        counter = self.budget.counter
+        least = self._by_weight(counter) if isinstance(counter, LocalTokenCounter) else 0
+        if self.formatter.on_loss == "raise" and isinstance(counter, LocalTokenCounter):
+            self._refuse_loss(least)
         most = len(self.order)
-        if least == 0 and not await self._fits(0):
-            if not local and not await self._fits(most):
+        if not await self._fits(least):
+            if not await self._fits(most):
                 self._refuse((await self._size(most))[1])
-            least = await search_cut(self._fits, 0, most)
-        elif least and not await self._fits(least):
-            floor = least
 
             async def fits(drop: int) -> bool:
-                return drop >= floor and await self._fits(drop)
+                return drop >= least and await self._fits(drop)
 
             least = await search_cut(fits, 0, most)
-        lowered, tokens = await self._size(least)
-        if tokens > self.budget.limit:
-            self._refuse(tokens)
-        return self._plan(least, lowered, tokens)
+        return await self._plan(least)
 
-    async def _local_least(self) -> int:
+    def _by_weight(self, counter: LocalTokenCounter) -> int:
         """By the weights of the units and the measured size of the smallest request: how many must go."""
         most = len(self.order)
-        _, smallest = await self._size(most)
-        if smallest > self.budget.limit:
-            self._refuse(smallest)
-        return place_cut(self.units, self.order, self.budget.limit - smallest)
+        draft = self.whole.part(self._kept(most))
+        smallest = self._lower_unread(draft, self.ledger.copy())
+        room = self.budget.limit - counter.measure(smallest.request)
+        if room < 0:
+            return most
+        return place_cut(self.units, self.order, room)
+
+    def _lower_unread(self, draft: Draft, ledger: Ledger) -> _Lowered:
+        return self.formatter._lower(draft, ledger, self.task, Shelf(assume=True))  # pyright: ignore[reportPrivateUsage]
 
     async def _fits(self, drop: int) -> bool:
         return (await self._size(drop))[1] <= self.budget.limit
@@ -344,7 +353,8 @@ class _Cutting:
         """The request without the first `drop` units of the order, and its tokens."""
         if drop not in self.found:
             draft = self.whole.part(self._kept(drop)) if drop else self.whole
-            lowered = await self.formatter._attempt(draft, self.ledger.copy(), self.task)  # pyright: ignore[reportPrivateUsage]
+            ledger = self.ledger.copy()
+            lowered = await self.formatter._attempt(draft, ledger, self.task, final=False)  # pyright: ignore[reportPrivateUsage]
             self.found[drop] = (lowered, await self.budget.counter.count(lowered.request))
         return self.found[drop]
 
@@ -360,7 +370,15 @@ class _Cutting:
         places = {_place(self.whole.origins[at]) for at in self._kept(most)}
         raise BudgetError(self.budget.limit, needed, sorted(places - {""}, key=_by_number))
 
-    def _plan(self, drop: int, lowered: _Lowered, tokens: int) -> Plan:
+    def _refuse_loss(self, drop: int) -> None:
+        """Loss that needs no file to be known, before any is read."""
+        ledger = self.ledger.copy()
+        self._lower_unread(self.whole.part(self._kept(drop)), ledger)
+        self.formatter._refuse_loss(ledger, self.task)  # pyright: ignore[reportPrivateUsage]
+
+    async def _plan(self, drop: int) -> Plan:
+        lowered, tokens = await self._size(drop)
+        self.formatter._refuse_loss(lowered.ledger, self.task)  # pyright: ignore[reportPrivateUsage]
         if not drop:
             return lowered.plan(tuple(self.ledger.msgs), tokens)
         kept = self._kept(drop)

@@ -326,12 +326,13 @@ class _Legalizing:
         if capabilities.merge_turns:
             self._merge()
         msgs = self.legal.turns.msgs
-        missing = capabilities.needs_user and not any(_is_users(msg) for msg in msgs)
-        empty = not msgs and not self.legal.system.msgs
-        if (capabilities.first_user and msgs and not _is_users(msgs[0])) or missing or empty:
+        if not msgs and (capabilities.needs_user or not self.legal.system.msgs):
+            self._fill(0, BEGIN_TURN, "there is no turn")
+        elif msgs and capabilities.first_user and not _is_users(msgs[0]):
             self._fill(0, BEGIN_TURN, "the conversation begins without a user turn")
-        if capabilities.last_user and msgs and not _is_users(msgs[-1], results=True):
-            self._fill(len(msgs), CONTINUE_TURN, "the conversation ends on the assistant")
+        ends_open = capabilities.last_user and msgs and not _is_users(msgs[-1], results=True)
+        if ends_open or (capabilities.needs_user and not any(map(_is_users, msgs))):
+            self._fill(len(msgs), CONTINUE_TURN, "the conversation ends without a user turn")
 
     def _fill(self, at: int, text: str, reason: str) -> None:
         self.ledger.invent("filler turn", reason)
@@ -559,7 +560,9 @@ class _Tidying:
         """Media as the target takes it: in its place, set aside for promotion, as text, or not at all."""
         source = self.shelf.resolve(block.source)
         if isinstance(source, str):
-            yield from self._lose(path, block.type, f"it is {source}" if source[:2] == "a " else source)
+            yield from self._lose(
+                path, block.type, f"it is {source}" if source.startswith(("a ", "an ")) else source
+            )
             return
         reason = self._obstacle(block.type, source)
         if reason is None:

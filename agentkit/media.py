@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from stat import S_ISREG
 from typing import cast
 
 import anyio
@@ -43,9 +44,9 @@ class Shelf:
         found = self.files.get(source)
         if found is not None:
             return found
-        if self.assume and source.guessed_type:
-            return Base64Source(source.guessed_type, "")
-        return "a file that was not read"
+        if not self.assume:
+            return "a file that was not read"
+        return Base64Source(source.guessed_type, "") if source.guessed_type else _NO_TYPE
 
 
 def _with_plain_scheme(source: URLSource) -> URLSource:
@@ -87,6 +88,8 @@ def _is_base64(data: str) -> bool:
     except (binascii.Error, ValueError):
         return False
 
+
+_NO_TYPE = "a file whose name tells no media type"
 
 _DATA_URL = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
 
@@ -172,17 +175,19 @@ def _read_file(source: URLSource, roots: Sequence[Path]) -> Base64Source | str:
     """The file's content, if it lies under a root; read and encoded anew only when the file has changed."""
     media_type = source.guessed_type
     if media_type is None:
-        return "a file whose name tells no media type"
+        return _NO_TYPE
     try:
         path = _path_of(source.url).resolve()
         if not any(path.is_relative_to(root) for root in roots):
             return "a local file outside the media roots"
         status = path.stat()
+        if not S_ISREG(status.st_mode):
+            return "a path that is no file"
         mark = (str(path), status.st_mtime_ns, status.st_size)
         if source._read and source._read[0] == mark:  # pyright: ignore[reportPrivateUsage]
             return _checked(media_type, source._read[1])  # pyright: ignore[reportPrivateUsage]
         data = base64.b64encode(path.read_bytes()).decode("ascii")
-    except (OSError, ValueError):
+    except (OSError, ValueError, RuntimeError):  # links in a circle are a RuntimeError up to Python 3.12
         return "a local file that cannot be read"
     if not data:
         return "an empty file"

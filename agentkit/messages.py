@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import Annotated, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import BeforeValidator
 
@@ -182,6 +182,19 @@ class Msg(metaclass=Checked):
     traits: int = field(default=0, init=False, repr=False, compare=False)
     tool_ids: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
     memo: dict[Any, Any] | None = field(default=None, init=False, repr=False, compare=False)
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            name: str,
+            content: str | Sequence[Block | Mapping[str, Any]],
+            role: Role,
+            id: str | None = None,
+            timestamp: str | None = None,
+            metadata: dict[str, Any] | None = None,
+            pinned: bool = False,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         _note_traits(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from agentkit.errors import ProviderError
@@ -36,6 +37,7 @@ def _found() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
+@cache
 def load_provider(name: str) -> Provider:
     """The provider of that name. Raises ProviderError for an unknown one, or one that does not load."""
     point = _found().get(name)

@@ -59,7 +59,24 @@ class LocalTokenCounter(TokenCounterBase):
 
 
 _TURN_LISTS = ("messages", "contents", "input")
-_MEDIA_KEYS = frozenset({"data", "file_data", "image", "audio", "video", "images", "url", "image_url", "file_uri"})
+_MEDIA_KEYS = frozenset(
+    [
+        "data",
+        "file_data",
+        "image",
+        "audio",
+        "video",
+        "images",
+        "url",
+        "image_url",
+        "audio_url",
+        "video_url",
+        "file_url",
+        "file_uri",
+    ]
+)
+_JSON_KEYS = frozenset({"input", "args", "arguments", "response"})  # a caller's own JSON: its keys are no wire's
+_TEXT_TYPES = frozenset({"text", "redacted_thinking"})  # whose `data` is no medium
 _OVERHEAD = 12  # quarter tokens a message: role and separators (OpenAI's cookbook says 3 tokens)
 
 
@@ -88,7 +105,7 @@ class CharacterTokenCounter(LocalTokenCounter):
                 turns = cast("list[Any]", part)
                 total += _OVERHEAD * len(turns) + sum(map(self._quarters, turns))
             else:
-                total += self._quarters(part, with_keys=True)
+                total += self._quarters(part, as_json=True)
         return -(-total // 4)
 
     def weigh(self, msg: Msg) -> int:
@@ -108,18 +125,20 @@ class CharacterTokenCounter(LocalTokenCounter):
             return sum(map(self._block, block.output))
         return self.media_tokens * 4 if isinstance(block, MediaBlock) else 40 * isinstance(block, InvalidBlock)
 
-    def _quarters(self, part: Any, key: str = "", with_keys: bool = False) -> int:
-        """Quarter tokens of a JSON value: its strings, media at its price, and keys where they are text."""
+    def _quarters(self, part: Any, key: str = "", as_json: bool = False) -> int:
+        """Quarter tokens of a JSON value: its strings, media at its price; with its keys where it is JSON itself."""
         if isinstance(part, str):
-            media = key in _MEDIA_KEYS and (len(part) > 256 or part.startswith("data:"))
-            return self.media_tokens * 4 if media else quarter_tokens(part)
+            return self.media_tokens * 4 if key in _MEDIA_KEYS and not as_json else quarter_tokens(part)
         if isinstance(part, dict):
-            pairs = cast("dict[str, Any]", part).items()
-            named = sum(len(name) + 4 for name, _ in pairs) if with_keys else 0
-            return named + sum(self._quarters(item, name, with_keys) for name, item in pairs)
+            found = cast("dict[str, Any]", part)
+            total = sum(len(name) + 4 for name in found) if as_json else 0
+            for name, item in found.items():
+                shown = "" if found.get("type") in _TEXT_TYPES else name
+                total += self._quarters(item, shown, as_json or name in _JSON_KEYS)
+            return total
         if isinstance(part, list):
-            return sum(self._quarters(item, key, with_keys) for item in cast("Iterable[Any]", part))
-        return 4 if with_keys else 0
+            return sum(self._quarters(item, key, as_json) for item in cast("Iterable[Any]", part))
+        return 4 if as_json else 0
 
 
 def quarter_tokens(text: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import field
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast, dataclass_transform
 
 from pydantic import AfterValidator, ConfigDict, JsonValue, Strict, ValidationError
 from pydantic.dataclasses import dataclass
@@ -43,11 +43,13 @@ def _writable(found: Any) -> Any:
     return found
 
 
-Json = Annotated[JsonValue, AfterValidator(_writable)]
-"""Any JSON value. Checking one copies its lists and dicts, so a value shares none with its caller."""
-
-JsonObject = Annotated[dict[str, JsonValue], AfterValidator(_writable)]
-"""A JSON object."""
+if TYPE_CHECKING:
+    Json: TypeAlias = Any
+    JsonObject: TypeAlias = dict[str, Any]
+else:
+    Json = Annotated[JsonValue, AfterValidator(_writable)]
+    JsonObject = Annotated[dict[str, JsonValue], AfterValidator(_writable)]
+"""Any JSON value, and a JSON object. Checking one copies its containers: a value shares none with its caller."""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))

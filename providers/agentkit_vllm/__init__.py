@@ -3,7 +3,16 @@
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from agentkit import Capabilities, MediaBlock, MediaRule, ModelFact, MultiAgentHistory, NameRule, Provider
+from agentkit import (
+    Capabilities,
+    MediaBlock,
+    MediaRule,
+    ModelFact,
+    MultiAgentHistory,
+    NameRule,
+    Provider,
+    media_types,
+)
 from agentkit_openai import CHAT, OpenAIChatFormatter, wire_url
 
 __all__ = ["PROVIDER", "VLLMChatFormatter", "VLLMMultiAgentFormatter"]
@@ -15,7 +24,7 @@ VLLM = replace(
     target="vLLM",
     issuer="vllm",
     thinking="text",
-    image=_ANY,
+    image=replace(_ANY, types=media_types("image", "png jpeg webp gif bmp tiff")),  # what the server's PIL opens
     audio=_ANY,
     video=_ANY,
     document=None,  # "Unsupported chat content part type: 'file'"
