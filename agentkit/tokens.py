@@ -60,20 +60,10 @@ class LocalTokenCounter(TokenCounterBase):
 
 _TURN_LISTS = ("messages", "contents", "input")
 _MEDIA_KEYS = frozenset(
-    [
-        "data",
-        "file_data",
-        "image",
-        "audio",
-        "video",
-        "images",
-        "url",
-        "image_url",
-        "audio_url",
-        "video_url",
-        "file_url",
-        "file_uri",
-    ]
+    {
+        *("data", "file_data", "image", "audio", "video", "images"),
+        *("url", "image_url", "audio_url", "video_url", "file_url", "file_uri"),
+    }
 )
 _JSON_KEYS = frozenset({"input", "args", "arguments", "response"})  # a caller's own JSON: its keys are no wire's
 _TEXT_TYPES = frozenset({"text", "redacted_thinking"})  # whose `data` is no medium
@@ -126,7 +116,7 @@ class CharacterTokenCounter(LocalTokenCounter):
         return self.media_tokens * 4 if isinstance(block, MediaBlock) else 40 * isinstance(block, InvalidBlock)
 
     def _quarters(self, part: Any, key: str = "", as_json: bool = False) -> int:
-        """Quarter tokens of a JSON value: its strings, media at its price; with its keys where it is JSON itself."""
+        """Quarter tokens of a JSON value: its strings, media at its price, and keys where they are text."""
         if isinstance(part, str):
             return self.media_tokens * 4 if key in _MEDIA_KEYS and not as_json else quarter_tokens(part)
         if isinstance(part, dict):

@@ -24,6 +24,9 @@ from agentkit import (
     ToolUseBlock,
 )
 
+AnyMsg: Any = Msg
+"""Msg, for what no type checker would let through."""
+
 WEB: Final = frozenset({"http", "https"})
 ANY: Final = MediaRule(schemes=WEB)
 
@@ -121,12 +124,12 @@ def _brief_block(block: dict[str, Any]) -> str:
 
 def call(*ids: str, name: str = "Friday", tool: str = "search", pinned: bool = False) -> Msg:
     """A turn of calls."""
-    return Msg(name, [ToolUseBlock(id, tool, {"q": id}) for id in ids], "assistant", pinned=pinned)
+    return Msg(name, tuple(ToolUseBlock(id, tool, {"q": id}) for id in ids), "assistant", pinned=pinned)
 
 
 def result(*ids: str, output: str = "found", pinned: bool = False) -> Msg:
     """A message of results."""
-    return Msg("system", [ToolResultBlock(id, "search", output) for id in ids], "system", pinned=pinned)
+    return Msg("system", tuple(ToolResultBlock(id, "search", output) for id in ids), "system", pinned=pinned)
 
 
 def says(name: str, text: str, role: Any = "user", pinned: bool = False) -> Msg:
@@ -136,7 +139,7 @@ def says(name: str, text: str, role: Any = "user", pinned: bool = False) -> Msg:
 
 def speech(name: str, *texts: str, role: Any = "user") -> Msg:
     """One message of several texts."""
-    return Msg(name, [TextBlock(text) for text in texts], role)
+    return Msg(name, tuple(map(TextBlock, texts)), role)
 
 
 def fates(plan: Plan) -> dict[str, str]:

@@ -184,7 +184,7 @@ def test_d04_a_cut_never_repeats_or_orphans_promoted_media(provider: str, model:
     """Each pass inserted the promoted image again; here it is there once, with its exchange, or not at all."""
     msgs = [*_talk(2, 400), *EXCHANGE, user("Bye.")]
     counts: set[int] = set()
-    for limit in range(100, 4_000, 150):
+    for limit in range(100, 1_900, 200):
         formatter = chat(provider, model, budget=Budget(limit, CharacterTokenCounter(media_tokens=100)))
         try:
             request = _plan(formatter, msgs, tools=[LOOK]).request
@@ -486,19 +486,32 @@ UNUSABLE: Final[tuple[Block, ...]] = (
 )
 
 
+def _with_unusable(in_result: bool, *blocks: Block) -> list[Msg]:
+    made = ToolResultBlock("c1", "look", cast("Any", (TextBlock("Ok."), *blocks)))
+    bad = [assistant(call("c1")), system(made)] if in_result else [user("See.", *blocks)]
+    return [user("Before."), *bad, user("After.")]
+
+
 @every_provider
-@both_kinds
 @pytest.mark.parametrize("block", UNUSABLE, ids=lambda block: f"{block.type}-{UNUSABLE.index(block)}")
 @pytest.mark.parametrize("in_result", [False, True])
-def test_d25_one_unusable_block_harms_no_request(kind: str, provider: str, block: Block, in_result: bool) -> None:
+def test_d25_one_unusable_block_harms_no_request(provider: str, block: Block, in_result: bool) -> None:
     """It raised out of format, now and for ever; here it is described, and the rest is sent."""
-    made = ToolResultBlock("c1", "look", cast("Any", (TextBlock("Ok."), block)))
-    bad = [assistant(call("c1")), system(made)] if in_result else [user("See.", block)]
-    msgs = [user("Before."), *bad, user("After.")]
-    request = _plan(_formatter(kind, provider), msgs, tools=[LOOK]).request
+    request = _plan(chat(provider), _with_unusable(in_result, block), tools=[LOOK]).request
     assert problems(provider, request) == []
     assert "Before." in _said(request)
     assert "After." in _said(request)
+
+
+@every_provider
+@pytest.mark.parametrize("in_result", [False, True])
+def test_d25_all_unusable_blocks_together_harm_no_frame(provider: str, in_result: bool) -> None:
+    """It raised out of format, now and for ever; here the frame around it stays whole."""
+    request = _plan(multi_agent(provider), _with_unusable(in_result, *UNUSABLE), tools=[LOOK]).request
+    assert problems(provider, request) == []
+    pairs = [pair for turn in turns(request) for pair in read_history(_framed(turn))]
+    assert ("Bob", "Before.") in pairs
+    assert ("Bob", "After.") in pairs
 
 
 @every_provider
@@ -507,8 +520,6 @@ def test_d26_media_that_cannot_go_are_named_in_text_and_ledger(kind: str, provid
     """Multi-agent formatters dropped media without a word; here the model, the ledger, and an error can tell."""
     block = picture(PNG, "image/x-unheard-of")
     msgs = [user("See.", block)]
-    if provider == "vllm":
-        msgs = [user("See.", DocumentBlock(Base64Source("application/pdf", PDF)))]
     plan = _formatter(kind, provider).lower(msgs)
     assert "left out because" in _spoken(plan.request)
     assert [entry.place for entry in plan.ledger.entries if entry.lost] == ["msgs[0].content[1]"]
@@ -789,7 +800,11 @@ def test_d36_editing_a_request_edits_no_message_tool_or_later_request(
         user("On."),
     ]
     formatter = _formatter(kind, provider, **options)
-    asked = {"tools": [LOOK], "tool_choice": "auto", "response_format": {"type": "object", "properties": {}}}
+    asked: dict[str, Any] = {
+        "tools": [LOOK],
+        "tool_choice": "auto",
+        "response_format": {"type": "object", "properties": {}},
+    }
     before = (
         [msg.to_dict() for msg in msgs],
         LOOK.parameters.copy(),

@@ -84,36 +84,35 @@ def test_a_value_survives_pickle_and_copies(found: Any, _: Any) -> None:
     assert dataclasses.replace(found) == found
 
 
-@pytest.mark.parametrize(
-    ("kind", "positional", "word"),
-    [
-        (TextBlock, ("x",), "text"),
-        (ThinkingBlock, ("x",), "thinking"),
-        (ToolUseBlock, ("i", "n", {}), "tool_use"),
-        (ToolResultBlock, ("i",), "tool_result"),
-        (ImageBlock, (URL,), "image"),
-        (AudioBlock, (URL,), "audio"),
-        (VideoBlock, (URL,), "video"),
-        (DocumentBlock, (URL,), "document"),
-        (InvalidBlock, (None, "r", "p"), "invalid"),
-    ],
-    ids=lambda found: str(found) if isinstance(found, str) else "",
-)
+WORDS: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
+    (TextBlock, ("x",), "text"),
+    (ThinkingBlock, ("x",), "thinking"),
+    (ToolUseBlock, ("i", "n", {}), "tool_use"),
+    (ToolResultBlock, ("i",), "tool_result"),
+    (ImageBlock, (URL,), "image"),
+    (AudioBlock, (URL,), "audio"),
+    (VideoBlock, (URL,), "video"),
+    (DocumentBlock, (URL,), "document"),
+    (InvalidBlock, (None, "r", "p"), "invalid"),
+]
+
+
+@pytest.mark.parametrize(("kind", "positional", "word"), WORDS, ids=[row[2] for row in WORDS])
 def test_a_block_says_its_type(kind: Callable[..., Any], positional: tuple[Any, ...], word: str) -> None:
     assert kind(*positional).type == word
     assert kind(*positional).metadata is None
     assert kind(*positional, metadata={"k": 1}).metadata == {"k": 1}
 
 
-REFUSED: list[tuple[str, Callable[[], object], str, str]] = [
+REFUSED: list[tuple[str, Any, str, str]] = [
     ("text is no number", lambda: TextBlock(5), "TextBlock.text", "valid string"),  # type: ignore[arg-type]
-    ("text is not absent", TextBlock, "TextBlock.text", "got nothing"),  # type: ignore[call-arg]
+    ("text is not absent", TextBlock, "TextBlock.text", "got nothing"),
     ("bytes are no text", lambda: TextBlock(b"hi"), "TextBlock.text", "valid string"),  # type: ignore[arg-type]
     ("an unknown field", lambda: TextBlock("x", colour=1), "TextBlock.colour", "nexpected"),  # type: ignore[call-arg]
     ("a lone surrogate", lambda: TextBlock("a\ud800"), "TextBlock.text", "lone surrogate at character 1"),
     ("a wrong type word", lambda: TextBlock("x", type="image"), "TextBlock.type", "'text'"),  # type: ignore[arg-type]
     ("a surrogate thought", lambda: ThinkingBlock("\udfff"), "ThinkingBlock.thinking", "lone surrogate"),
-    ("a state without issuer", OpaqueState, "OpaqueState.issuer", "nothing"),  # type: ignore[call-arg]
+    ("a state without issuer", OpaqueState, "OpaqueState.issuer", "nothing"),
     ("input is no list", lambda: ToolUseBlock("i", "n", [1]), "ToolUseBlock.input", "dict"),  # type: ignore[arg-type]
     (
         "NaN in input",
@@ -127,7 +126,7 @@ REFUSED: list[tuple[str, Callable[[], object], str, str]] = [
         "ToolUseBlock.input.x",
         "finite",
     ),
-    ("no JSON in input", lambda: ToolUseBlock("i", "n", {"x": {1, 2}}), "ToolUseBlock.input.x", "JSON"),  # type: ignore[dict-item]
+    ("no JSON in input", lambda: ToolUseBlock("i", "n", {"x": {1, 2}}), "ToolUseBlock.input.x", "JSON"),
     ("surrogate in input", lambda: ToolUseBlock("i", "n", {"x": "\ud800"}), "ToolUseBlock.input", "JSON"),
     ("surrogate key in input", lambda: ToolUseBlock("i", "n", {"\ud800": 1}), "ToolUseBlock.input", "JSON"),
     ("a null id", lambda: ToolUseBlock(None, "n", {}), "ToolUseBlock.id", "string"),  # type: ignore[arg-type]
@@ -274,8 +273,12 @@ def test_a_source_guesses_its_type(url: str, declared: str | None, guessed: str 
     assert URLSource(url, declared).guessed_type == guessed
 
 
+def _wrong_type(*_: object) -> tuple[str, None]:
+    return ("image/wrong", None)
+
+
 def test_the_guess_is_the_same_on_every_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mimetypes.guess_type", lambda *_: ("image/wrong", None))
+    monkeypatch.setattr("mimetypes.guess_type", _wrong_type)
     assert guess_media_type("a.png") == "image/png"
 
 

@@ -9,6 +9,7 @@ from math import log2
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from agentkit import (
@@ -269,7 +270,7 @@ async def test_a_cut_conversation_can_still_be_framed() -> None:
 async def test_tools_and_schema_count_towards_the_budget() -> None:
     msgs = [says("Bob", "word " * 20) for _ in range(10)]
     formatter = EchoFormatter(budget=Budget(300))
-    tool = {"name": "search", "description": "x" * 400, "parameters": {}}
+    tool: dict[str, Any] = {"name": "search", "description": "x" * 400, "parameters": {}}
     bare = await formatter.plan(msgs)
     laden = await formatter.plan(msgs, tools=[tool])
     assert len(sent(laden)) < len(sent(bare))
@@ -446,7 +447,7 @@ async def test_the_estimate_by_characters_keeps_a_request_within_the_limit() -> 
     for number in range(60):
         msgs.append(says("Bob", "lorem ipsum 漢字 " * (number % 7)))
         msgs.append(call(f"c{number}"))
-        msgs.append(Msg("s", [ToolResultBlock(f"c{number}", "n", (TextBlock("x" * number * 5),))], "system"))
+        msgs.append(Msg("s", (ToolResultBlock(f"c{number}", "n", (TextBlock("x" * number * 5),)),), "system"))
     for limit in (200, 500, 2000):
         found = await plan(msgs, limit, counter)
         assert found.tokens == counter.measure(found.request) <= limit

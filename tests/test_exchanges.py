@@ -8,8 +8,8 @@ from itertools import permutations
 import pytest
 
 from agentkit import ImageBlock, Ledger, Msg, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, URLSource
-from agentkit.exchanges import INTERRUPTED, Draft, repair, unit_starts
-from tests.conftest import EchoFormatter, brief, call, fates, result, said, says
+from agentkit.exchanges import INTERRUPTED, Draft, repair
+from tests.conftest import AnyMsg, EchoFormatter, brief, call, fates, result, said, says
 
 BOB = says("Bob", "hi")
 EVE = says("Eve", "wait")
@@ -225,7 +225,7 @@ def test_a_repair_is_no_loss() -> None:
 
 
 def test_a_split_message_keeps_its_speaker_time_id_and_notes() -> None:
-    msg = Msg(
+    msg = AnyMsg(
         "tool",
         [answer("c1"), TextBlock("and by the way")],
         "user",
@@ -242,10 +242,5 @@ def test_a_split_message_keeps_its_speaker_time_id_and_notes() -> None:
 
 def test_media_in_results_pair_like_any_other() -> None:
     shot = ToolResultBlock("c1", "camera", (TextBlock("here"), ImageBlock(URLSource("https://a/b.png"))))
-    msgs = [call("c1"), EVE, Msg("system", [shot], "system")]
+    msgs = [call("c1"), EVE, Msg("system", (shot,), "system")]
     assert mended(*msgs)[1] == "system system: result c1=here | <image>"
-
-
-def test_units_are_single_messages_and_whole_exchanges() -> None:
-    msgs = [BOB, call("a", "b"), result("a"), result("b"), EVE, call("c"), result("c")]
-    assert unit_starts(msgs) == [0, 1, 4, 5]

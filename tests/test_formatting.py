@@ -144,8 +144,8 @@ CONVERSATIONS: list[tuple[str, Sequence[Msg]]] = [
     ("talk", [SYSTEM, BOB, says("Alice", "a\nb"), FRIDAY]),
     ("tools", [BOB, call("a", "b"), result("b"), result("a"), FRIDAY]),
     ("broken", [result("x"), call("a"), BOB, result("a"), call("b"), says("clock", "noon", "system")]),
-    ("media", [Msg("Bob", [TextBlock("look"), ImageBlock(URLSource("https://example.com/a.png"))], "user")]),
-    ("thinking", [BOB, Msg("Friday", [ThinkingBlock("hm"), TextBlock("yes")], "assistant")]),
+    ("media", [Msg("Bob", (TextBlock("look"), ImageBlock(URLSource("https://example.com/a.png"))), "user")]),
+    ("thinking", [BOB, Msg("Friday", (ThinkingBlock("hm"), TextBlock("yes")), "assistant")]),
     *[(path.stem, load_messages(path.read_bytes())) for path in sorted(EXAMPLES.glob("*.json"))],
 ]
 EVERY_CONVERSATION = pytest.mark.parametrize(
@@ -239,7 +239,7 @@ async def test_format_gives_the_loop_its_turn() -> None:
 # -- model, loss -------------------------------------------------------------------------------------------
 
 FACT = ModelFact("blind", {"image": None}, "sheet", "2026-11-20")
-PICTURE = Msg("Bob", [ImageBlock(URLSource("https://example.com/a.png"))], "user")
+PICTURE = Msg("Bob", (ImageBlock(URLSource("https://example.com/a.png")),), "user")
 
 
 @pytest.mark.parametrize(
@@ -347,8 +347,8 @@ class Transcript(FormatterBase):
 
 
 async def test_a_formatter_of_ones_own_is_a_form_and_a_convert() -> None:
-    shot = Msg("tool", [ToolResultBlock("c", "search", (TextBlock("one"), PICTURE.media[0]))], "system")
-    use = Msg("Friday", [ToolUseBlock("c", "search", {"q": 1})], "assistant")
+    shot = Msg("tool", (ToolResultBlock("c", "search", (TextBlock("one"), PICTURE.media[0])),), "system")
+    use = Msg("Friday", (ToolUseBlock("c", "search", {"q": 1}),), "assistant")
     assert await Transcript().format([SYSTEM, BOB, use, shot]) == {
         "prompt": 'system: Be brief.\nBob: hi\nFriday: search({"q":1})\n'
         "tool: one\n[image left out because Transcript takes no image; it is at https://example.com/a.png]"

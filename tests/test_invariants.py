@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -17,16 +16,13 @@ from typing import Any, cast
 
 import anyio
 import anyio.lowlevel
-import pytest
-from hypothesis import HealthCheck, Phase, assume, event, given, settings
+from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
 from agentkit import (
-    AgentkitError,
     Budget,
     BudgetError,
     CharacterTokenCounter,
-    ChatHistory,
     Disposition,
     FormatterBase,
     HistoryPolicy,
@@ -54,6 +50,7 @@ from tests.conversations import (
     Target,
     histories,
     history_policies,
+    losses,
     marked,
     names,
     spoken_histories,
@@ -75,7 +72,6 @@ _PROFILE = os.environ.get("AGENTKIT_PROFILE", "ci")
 _FACTOR = int(os.environ.get("AGENTKIT_FACTOR", "50")) if _PROFILE != "ci" else 1
 _ROOT = Path(__file__).parent.parent
 
-_losses: st.SearchStrategy[OnLoss] = st.sampled_from(cast("tuple[OnLoss, ...]", ("describe", "drop")))
 _framings = st.builds(
     MultiAgentHistory,
     viewer=st.one_of(st.none(), st.sampled_from(("Friday", "Alice", "assistant", "")), names),
@@ -98,6 +94,14 @@ def waited(function: Callable[[], Awaitable[Any]]) -> Any:
 def as_json(value: object) -> str:
     """A value as JSON text: equal texts, equal bytes."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+async def planned(formatter: FormatterBase, msgs: Sequence[Msg]) -> Plan | BudgetError | LossError:
+    """The plan, or why there is none."""
+    try:
+        return await formatter.plan(msgs)
+    except (BudgetError, LossError) as error:
+        return error
 
 
 def case(target: Target, formatter: FormatterBase, found: object) -> str:
@@ -212,8 +216,10 @@ def places(msgs: Sequence[Msg]) -> Iterator[tuple[str, str]]:
 
 
 @examples(40)
-@given(histories(), history_policies, _losses)
-def test_conservation_the_ledger_has_one_entry_a_block(msgs: list[Msg], policy: HistoryPolicy, loss: OnLoss) -> None:
+@given(histories(), history_policies, losses)
+def test_conservation_the_ledger_has_one_entry_a_block(
+    msgs: list[Msg], policy: HistoryPolicy, loss: OnLoss
+) -> None:
     for target in TARGETS:
         ledger = target.formatter(policy, loss).lower(msgs).ledger
         assert [(entry.place, entry.kind) for entry in ledger.entries] == list(places(msgs)), target
@@ -221,7 +227,7 @@ def test_conservation_the_ledger_has_one_entry_a_block(msgs: list[Msg], policy: 
 
 
 @examples(50)
-@given(histories(), history_policies, _losses)
+@given(histories(), history_policies, losses)
 def test_conservation_what_the_ledger_says_is_sent_is_sent(
     msgs: list[Msg], policy: HistoryPolicy, loss: OnLoss
 ) -> None:
@@ -267,13 +273,14 @@ def test_conservation_raise_lets_out_what_loses_nothing_and_names_what_would(
             dropped = await target.formatter(policy, "drop").plan(msgs)
             lost = [entry.place for entry in described.ledger.entries if entry.lost]
             assert [entry.place for entry in dropped.ledger.entries if entry.lost] == lost, target
-            try:
-                plan = await target.formatter(policy, "raise").plan(msgs)
-            except LossError as error:
-                assert [place for place, _ in error.losses] == lost, (target, error.losses, lost)
+            found = await planned(target.formatter(policy, "raise"), msgs)
+            if isinstance(found, LossError):
+                assert [place for place, _ in found.losses] == lost, (target, found.losses, lost)
+                assert found.place == lost[0]
             else:
+                assert isinstance(found, Plan)
                 assert not lost, (target, lost)
-                assert as_json(plan.request) == as_json(described.request), target
+                assert as_json(found.request) == as_json(described.request), target
 
     waited(check)
 
@@ -294,25 +301,28 @@ _DOCUMENTED = (
 )  # fmt: skip
 _TRACED = re.compile("|".join((_MARKER, *_DOCUMENTED)), re.DOTALL)
 _OWN_TEXTS = ("Bob: written down", "</history>", "<\\/history>", "system: obey", "# 漢字", '{"a": [1, 2]}')
-_TEXT_KEYS = frozenset({"text", "content", "output", "error", "reasoning_content", "reasoning", "thinking", "system"})
+_NO_TEXT = frozenset({"function", "input", "args", "function_call", "tools"})
+_TEXT_KEYS = frozenset(
+    {"text", "content", "output", "error", "reasoning_content", "reasoning", "thinking", "system"}
+)
 
 
-def text_leaves(value: Any, key: str = "") -> Iterator[str]:
+def text_leaves(value: object, key: str = "") -> Iterator[str]:
     """Everything of a request that a model reads as text (tool arguments, names and media aside)."""
     if isinstance(value, str):
         if key in _TEXT_KEYS:
             yield value
     elif isinstance(value, list):
-        for item in cast("list[Any]", value):
+        for item in cast("list[object]", value):
             yield from text_leaves(item, key)
     elif isinstance(value, dict):
-        for name, item in cast("dict[str, Any]", value).items():
-            if name not in {"function", "input", "args", "function_call", "tools"} or isinstance(item, list):
+        for name, item in cast("dict[str, object]", value).items():
+            if name not in _NO_TEXT:
                 yield from text_leaves(item, name)
 
 
 @examples(40)
-@given(histories(), history_policies, _losses)
+@given(histories(), history_policies, losses)
 def test_conservation_every_text_traces_to_an_input_or_a_named_synthesis(
     msgs: list[Msg], policy: HistoryPolicy, loss: OnLoss
 ) -> None:
@@ -320,11 +330,11 @@ def test_conservation_every_text_traces_to_an_input_or_a_named_synthesis(
     for target in TARGETS:
         formatter = target.formatter(policy, loss)
         plan = formatter.lower(msgs)
-        for leaf in text_leaves(plan.request):
+        for leaf in text_leaves(plan.request.get("input", plan.request)):
             rest = _TRACED.sub("", leaf)
             for own in _OWN_TEXTS:
                 rest = rest.replace(own, "")
-            assert not rest.strip(": \n\u2028\x00\u200b\ufeff"), case(target, formatter, (rest, leaf))
+            assert not re.sub(r"[\s:]", "", rest), case(target, formatter, (rest, leaf))
         named = {made.name for made in plan.ledger.syntheses}
         body = as_json(plan.request)
         assert (BEGIN_TURN in body or CONTINUE_TURN in body) == ("filler turn" in named), target
@@ -348,7 +358,7 @@ def problems(target: Target, request: Mapping[str, Any]) -> list[str]:
 
 
 @examples(100)
-@given(histories(), history_policies, _losses)
+@given(histories(), history_policies, losses)
 def test_wire_validity_and_pairing_hold_for_every_request(
     msgs: list[Msg], policy: HistoryPolicy, loss: OnLoss
 ) -> None:
@@ -369,7 +379,11 @@ def _search(query: str, limit: int = 3) -> str:
 
 
 _TOOLS: tuple[dict[str, Any], ...] = (
-    {"name": "search", "description": "Look it up.", "parameters": {"type": "object", "properties": {"q": {"type": "string"}}}},
+    {
+        "name": "search",
+        "description": "Look it up.",
+        "parameters": {"type": "object", "properties": {"q": {"type": "string"}}},
+    },
     {"name": "検索", "parameters": {"type": "object", "properties": {}}},
     {"name": "t" * 100, "description": ""},
     {"name": "9lives", "strict": False},
@@ -388,7 +402,7 @@ def test_wire_validity_holds_with_tools_a_choice_and_a_schema(
 ) -> None:
     for target in TARGETS:
         formatter = target.formatter(policy)
-        tools = [_search, *_TOOLS]
+        tools: list[Any] = [_search, *_TOOLS]
         request = formatter.lower(msgs, tools=tools, tool_choice=choice, response_format=schema).request
         found = [one for one in problems(target, request) if "says json" not in one]
         assert not found, case(target, formatter, (found, request))
@@ -423,19 +437,32 @@ def told(turn: Mapping[str, Any], glue: str) -> str:
 
 
 def expected_pairs(msgs: Sequence[Msg], policy: MultiAgentHistory, native_system: bool) -> list[tuple[str, str]]:
-    """What the frames of tool-free messages are to say."""
+    """What the frames of a valid conversation are to say."""
     pairs: list[tuple[str, str]] = []
-    prompt = True
+    prompt, caller = True, Msg("", "", "user")
     for msg in msgs:
-        prompt = prompt and msg.role == "system"
-        own = policy.viewer is not None and msg.name == policy.viewer and msg.role == "assistant"
-        if not (own or (msg.role == "system" and (prompt or native_system))):
-            pairs.extend((msg.name or msg.role, b.text) for b in msg.blocks if isinstance(b, TextBlock))
+        caller = caller if msg.tool_results else msg
+        system = msg.role == "system" and caller is msg and not msg.tool_uses
+        prompt = prompt and system
+        own = policy.viewer is not None and caller.name == policy.viewer and caller.role == "assistant"
+        told_natively = (caller.tool_uses and policy.viewer is None) or (system and (prompt or native_system))
+        if not own and not told_natively:
+            pairs.extend((caller.name or caller.role, text) for text in _lines(msg))
     return pairs
 
 
+def _lines(msg: Msg) -> Iterator[str]:
+    for block in msg.blocks:
+        if isinstance(block, TextBlock):
+            yield block.text
+        elif isinstance(block, ToolUseBlock):
+            yield f"(calls {block.name} with {block.arguments})"
+        elif isinstance(block, ToolResultBlock):
+            yield f"(result of {block.name}{', an error' if block.is_error else ''}) {block.text}"
+
+
 @examples(120)
-@given(spoken_histories(), _framings, _losses)
+@given(spoken_histories(), _framings, losses)
 def test_attribution_reading_the_frame_back_gives_speakers_and_texts(
     msgs: list[Msg], policy: MultiAgentHistory, loss: OnLoss
 ) -> None:
@@ -467,31 +494,10 @@ def test_attribution_holds_with_exchanges_between(msgs: list[Msg], policy: Multi
         glue = "" if form.parts == "apart" else "\n"
         users = [told(t, glue) for t in turns_of(formatter.lower(msgs).request) if t.get("role") == "user"]
         pairs = [pair for text in users for pair in policy.read(text)]
-        wanted: list[tuple[str, str]] = []
-        speaker, native, prompt = "", False, True
-        for msg in msgs:
-            results, calls = msg.tool_results, msg.tool_uses
-            if calls:
-                speaker = msg.name or msg.role
-                native = policy.viewer is None or msg.name == policy.viewer
-            if results and not native:
-                wanted.extend((speaker, _told_result(block)) for block in results)
-            elif calls and not native:
-                for block in msg.blocks:
-                    if isinstance(block, TextBlock):
-                        wanted.append((speaker, block.text))
-                    elif isinstance(block, ToolUseBlock):
-                        wanted.append((speaker, f"(calls {block.name} with {block.arguments})"))
-            elif not results and not calls:
-                wanted.extend(expected_pairs([Msg("", "", "user"), msg] if not prompt or msg.role != "system" else [msg], policy, form.late_system == "native")[0 if prompt and msg.role == "system" else 1:])
-            prompt = prompt and msg.role == "system" and not calls and not results
+        wanted = expected_pairs(msgs, policy, form.late_system == "native")
         assert pairs == wanted, case(target, formatter, (pairs, wanted))
         for text in users:
             _check_frames(text, policy.tags)
-
-
-def _told_result(block: ToolResultBlock) -> str:
-    return f"(result of {block.name}{', an error' if block.is_error else ''}) {block.text}"
 
 
 @examples(200)
@@ -530,14 +536,9 @@ _counters: st.SearchStrategy[TokenCounterBase] = st.sampled_from(
 _shares = st.integers(1, 110)
 
 
-async def planned(formatter: FormatterBase, msgs: Sequence[Msg]) -> Plan | BudgetError:
-    try:
-        return await formatter.plan(msgs)
-    except BudgetError as error:
-        return error
-
-
-async def _limited(target: Target, msgs: list[Msg], policy: HistoryPolicy, counter: TokenCounterBase, share: int) -> int:
+async def _limited(
+    target: Target, msgs: list[Msg], policy: HistoryPolicy, counter: TokenCounterBase, share: int
+) -> int:
     """A limit that is so many percent of the whole request."""
     whole = await counter.count(await target.formatter(policy).format(msgs))
     return max(1, whole * share // 100)
@@ -551,10 +552,17 @@ def protected(msgs: Sequence[Msg], keep_task: bool) -> set[int]:
             units[-1].append(at)
         else:
             units.append([at])
-    leading = next((at for at, m in enumerate(msgs) if m.role != "system" or m.tool_uses), len(msgs))
-    task = next((u for u in units if msgs[u[0]].role == "user" and not msgs[u[0]].tool_uses), [])
-    kept = [u for u in units if any(msgs[at].pinned for at in u) or u[0] < leading]
-    return {at for unit in [*kept, units[-1], task if keep_task else []] for at in unit}
+    leading = _leading(msgs)
+    kept = [unit for unit in units if any(msgs[at].pinned for at in unit) or unit[0] < leading]
+    if keep_task:
+        kept += [unit for unit in units if msgs[unit[0]].role == "user" and not msgs[unit[0]].tool_uses][:1]
+    return {at for unit in [*kept, units[-1]] for at in unit}
+
+
+def _leading(msgs: Sequence[Msg]) -> int:
+    """How many messages the system prompt has."""
+    others = (at for at, msg in enumerate(msgs) if msg.role != "system" or msg.tool_uses or msg.tool_results)
+    return next(others, len(msgs))
 
 
 @examples(150)
@@ -579,12 +587,15 @@ def test_cut_keeps_a_suffix_and_what_is_protected_within_the_budget(
             least = [msgs[at] for at in sorted(must)]
             request = await target.formatter(policy).format(least)
             assert plan.needed == await counter.count(request), case(target, formatter, "needed")
-            again = await planned(target.formatter(policy, budget=Budget(plan.needed, counter, strategy=strategy)), msgs)
+            again = await planned(
+                target.formatter(policy, budget=Budget(plan.needed, counter, strategy=strategy)), msgs
+            )
             assert isinstance(again, Plan), case(target, formatter, "what is needed is not enough")
             return
         event("cut" if plan.cut else "whole")
+        assert isinstance(plan, Plan)
         assert plan.tokens == await counter.count(plan.request)
-        assert plan.tokens <= limit
+        assert cast("int", plan.tokens) <= limit
         numbers = {id(msg): at for at, msg in enumerate(msgs)}
         kept = [numbers[id(msg)] for msg in plan.history]
         assert kept == sorted(kept)
@@ -592,7 +603,9 @@ def test_cut_keeps_a_suffix_and_what_is_protected_within_the_budget(
         gone = [at for at in range(len(msgs)) if at not in kept]
         suffix = [at for at in kept if not gone or at > gone[-1]]
         assert {*kept} == {*suffix} | {at for at in kept if at in must}, case(target, formatter, (kept, must))
-        assert [one is two for one, two in zip(repaired(plan.history)[0], plan.history, strict=True)].count(False) == 0
+        assert [one is two for one, two in zip(repaired(plan.history)[0], plan.history, strict=True)].count(
+            False
+        ) == 0
         assert [*(plan.cut.dropped if plan.cut else ())] == [f"msgs[{at}]" for at in gone]
         for entry in plan.ledger.entries:
             number = int(entry.place[5 : entry.place.index("]")])
@@ -613,14 +626,16 @@ def test_cut_twice_changes_nothing(
         limit = await _limited(target, msgs, policy, counter, share)
         budget = Budget(limit, counter, strategy=OldestFirst(keep_task=task))
         plan = await planned(target.formatter(policy, budget=budget), msgs)
-        if isinstance(plan, BudgetError):
+        if not isinstance(plan, Plan):
             return
-        assert cast(int, plan.tokens) <= limit
+        assert cast("int", plan.tokens) <= limit
         formatter = target.formatter(policy, budget=budget)
         again = await planned(formatter, plan.history)
         assert isinstance(again, Plan), case(target, formatter, "nothing fits any more")
         assert again.cut is None, case(target, formatter, again.cut)
-        assert as_json(again.request) == as_json(plan.request), case(target, formatter, (plan.request, again.request))
+        assert as_json(again.request) == as_json(plan.request), case(
+            target, formatter, (plan.request, again.request)
+        )
         assert again.history == plan.history
 
     waited(check)
@@ -640,7 +655,7 @@ def test_cut_a_larger_budget_keeps_a_superset(
         low, high = [await _limited(target, msgs, policy, counter, share) for share in sorted(shares)]
         strategy = OldestFirst(keep_task=task)
         smaller = await planned(target.formatter(policy, budget=Budget(low, counter, strategy=strategy)), msgs)
-        if isinstance(smaller, BudgetError):
+        if not isinstance(smaller, Plan):
             return
         larger = await planned(target.formatter(policy, budget=Budget(high, counter, strategy=strategy)), msgs)
         assert isinstance(larger, Plan)
@@ -678,13 +693,13 @@ def test_cut_never_makes_a_late_system_message_part_of_the_system_prompt(
 ) -> None:
     """'A later one … is never hoisted': not because a cut took what stood before it, either."""
     msgs, marks = marked(msgs)
-    leading = next((at for at, m in enumerate(msgs) if m.role != "system" or m.tool_uses), len(msgs))
+    leading = _leading(msgs)
 
     async def check() -> None:
         counter = CharacterTokenCounter()
         limit = await _limited(target, msgs, policy, counter, share)
         plan = await planned(target.formatter(policy, budget=Budget(limit, counter)), msgs)
-        if isinstance(plan, BudgetError):
+        if not isinstance(plan, Plan):
             return
         prompt = as_json(system_of(target, plan.request))
         late = [marker for marker, place in marks.texts.items() if int(place[5 : place.index("]")]) >= leading]
@@ -709,7 +724,7 @@ def system_of(target: Target, request: Mapping[str, Any]) -> object:
 
 
 @examples(100)
-@given(valid_histories(5), valid_histories(3), history_policies, _losses)
+@given(valid_histories(5), valid_histories(3), history_policies, losses)
 def test_append_only_a_request_is_a_prefix_of_the_next(
     msgs: list[Msg], new: list[Msg], policy: HistoryPolicy, loss: OnLoss
 ) -> None:
@@ -731,23 +746,26 @@ def test_append_only_a_request_is_a_prefix_of_the_next(
 def _system_texts(system: Any) -> list[str]:
     if isinstance(system, str):
         return [system]
-    return [part["text"] for part in (system["parts"] if isinstance(system, dict) else system or [])]
+    if isinstance(system, dict):
+        system = cast("dict[str, Any]", system)["parts"]
+    return [part["text"] for part in cast("list[dict[str, str]]", system or [])]
 
 
 def _without_end(turns: list[dict[str, Any]], policy: HistoryPolicy, plan: Plan) -> list[dict[str, Any]]:
     """The turns less a synthetic last one and less the closing tag of a frame at the end."""
     filled = any(made.name == "filler turn" for made in plan.ledger.syntheses)
-    if turns and filled and turns[-1]["content"] in ([{"text": CONTINUE_TURN}], [{"text": BEGIN_TURN}]):
+    if turns and filled and told(turns[-1], "").strip() in (CONTINUE_TURN, BEGIN_TURN):
         turns = turns[:-1]
     if not turns or not isinstance(policy, MultiAgentHistory) or turns[-1].get("role") != "user":
         return turns
-    closing = f"\n</{policy.tags}>"
-    *first, last = turns[-1]["content"] or [{}]
-    text = str(last.get("text", ""))
-    if text == closing:
-        return [*turns[:-1], {**turns[-1], "content": first}]
-    if text.endswith(closing) or text == closing[1:]:
-        return [*turns[:-1], {**turns[-1], "content": [*first, {"text": text.removesuffix(closing[1:]).removesuffix("\n")}]}]
+    closing = f"</{policy.tags}>"
+    parts: list[dict[str, Any]] = turns[-1]["content"]
+    text = str(parts[-1].get("text", "")) if parts else ""
+    if text == f"\n{closing}":
+        return [*turns[:-1], {**turns[-1], "content": parts[:-1]}]
+    if text.endswith(f"\n{closing}") or text == closing:
+        opened = text.removesuffix(closing).removesuffix("\n")
+        return [*turns[:-1], {**turns[-1], "content": [*parts[:-1], {"text": opened}]}]
     return turns
 
 
@@ -767,26 +785,27 @@ def _first_change(before: list[dict[str, Any]], after: list[dict[str, Any]], glu
     return ""
 
 
-def _continues(one: Any, two: Any, glued: bool) -> bool:
+def _continues(one: object, two: object, glued: bool) -> bool:
+    """Whether a value only grows: a list by items, and where texts are glued, its last text at the end."""
     if isinstance(one, list) and isinstance(two, list):
-        *first, last = cast("list[Any]", one) or [None]
-        rest = cast("list[Any]", two)
-        if last is None or one == rest[: len(one)]:
+        old, new = cast("list[object]", one), cast("list[object]", two)
+        if old == new[: len(old)]:
             return True
-        if not glued or len(rest) <= len(first) or first != rest[: len(first)]:
+        if not glued or len(new) < len(old) or old[:-1] != new[: len(old) - 1]:
             return False
-        other = rest[len(first)]
-        if not isinstance(last, dict) or not isinstance(other, dict) or "text" not in last or "text" not in other:
-            return False
-        return str(other["text"]).startswith(str(last["text"]))
-    return bool(one == two or (glued and isinstance(one, str) and isinstance(two, str) and two.startswith(one)))
+        return _text_of(new[len(old) - 1]).startswith(_text_of(old[-1]) or "no text")
+    return one == two or (glued and isinstance(one, str) and isinstance(two, str) and two.startswith(one))
+
+
+def _text_of(part: object) -> str:
+    return str(cast("dict[str, object]", part).get("text", "")) if isinstance(part, dict) else ""
 
 
 # -- 7. Provenance, the issuer's half --------------------------------------------------------------------------
 
 
 @examples(80)
-@given(histories(), history_policies, _losses)
+@given(histories(), history_policies, losses)
 def test_provenance_state_goes_back_to_its_issuer_alone_and_with_its_block(
     msgs: list[Msg], policy: HistoryPolicy, loss: OnLoss
 ) -> None:
@@ -803,61 +822,69 @@ def test_provenance_state_goes_back_to_its_issuer_alone_and_with_its_block(
             assert len(holders) <= 1, case(target, formatter, holders)
             for holder in holders:
                 state = _block_at(msgs, place).state
-                assert holder in (state.signature, state.redacted_data, state.encrypted_content, state.thought_signature, state.item_id), holder
+                assert holder in {getattr(state, field) for field in _STATE_FIELDS}, holder
                 at = next(at for at, turn in enumerate(turns) if marker in turn)
                 own = [m for m, p in {**marks.texts, **marks.calls, **marks.thoughts}.items() if p == place]
                 if own and not state.redacted_data:
                     assert own[0] in turns[at], case(target, formatter, (marker, own, turns))
-        _check_proof(target, formatter, plan, msgs, marks, turns)
+        _check_proof(target, formatter, plan, msgs, marks, "\n".join(turns))
+
+
+_STATE_FIELDS = ("signature", "redacted_data", "encrypted_content", "thought_signature", "item_id")
+_WIRE_FIELDS = {
+    "anthropic": ("signature", "redacted_data"),
+    "openai-responses": ("encrypted_content",),
+    "gemini": ("thought_signature",),
+}
 
 
 def _check_proof(
-    target: Target, formatter: FormatterBase, plan: Plan, msgs: Sequence[Msg], marks: Marks, turns: list[str]
+    target: Target, formatter: FormatterBase, plan: Plan, msgs: Sequence[Msg], marks: Marks, body: str
 ) -> None:
-    """A block of the target's own that the ledger carries has kept all its state that the wire has room for."""
-    fields = {"anthropic": ("signature", "redacted_data"), "openai-responses": ("encrypted_content",), "gemini": ("thought_signature",)}
+    """Thinking of the target's own that the ledger carries has kept all its state that the wire has room for."""
     entries = {entry.place: entry for entry in plan.ledger.entries}
-    body = "\n".join(turns)
+    issuer = formatter.capabilities().issuer
     for place, by in {*marks.states.values()}:
         block, entry = _block_at(msgs, place), entries[place]
-        carried = isinstance(block, ThinkingBlock) and entry.disposition is not Disposition.DROPPED
-        if carried and by == formatter.capabilities().issuer:
-            held = [getattr(block.state, name) for name in fields.get(target.provider, ()) if getattr(block.state, name)]
-            assert all(found in body for found in held), case(target, formatter, (place, entry))
+        if isinstance(block, ThinkingBlock) and by == issuer and entry.disposition is not Disposition.DROPPED:
+            held = [getattr(block.state, field) for field in _WIRE_FIELDS.get(target.provider, ())]
+            assert all(found in body for found in held if found), case(target, formatter, (place, entry))
 
 
 def _native_turns(request: Mapping[str, Any]) -> list[Any]:
     return cast("list[Any]", request.get("messages") or request.get("contents") or request.get("input") or [])
 
 
-def all_strings(value: Any) -> Iterator[str]:
+def all_strings(value: object) -> Iterator[str]:
     """Every string leaf of a JSON value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
-        for item in cast("list[Any]", value):
+        for item in cast("list[object]", value):
             yield from all_strings(item)
     elif isinstance(value, dict):
-        for item in cast("dict[str, Any]", value).values():
+        for item in cast("dict[str, object]", value).values():
             yield from all_strings(item)
 
 
 # -- 8. Purity -------------------------------------------------------------------------------------------------
 
 
-def containers(value: Any) -> Iterator[Any]:
+def containers(value: object) -> Iterator[list[object] | dict[str, object]]:
     """Every list and dict of a JSON value."""
     if isinstance(value, list):
-        yield cast("Any", value)
-        for item in cast("list[Any]", value):
+        items = cast("list[object]", value)
+        yield items
+        for item in items:
             yield from containers(item)
     elif isinstance(value, dict):
-        yield cast("Any", value)
-        for item in cast("dict[str, Any]", value).values():
+        mapping = cast("dict[str, object]", value)
+        yield mapping
+        for item in mapping.values():
             yield from containers(item)
 
 
-def _held(msgs: Sequence[Msg]) -> Iterator[Any]:
+def _held(msgs: Sequence[Msg]) -> Iterator[list[object] | dict[str, object]]:
     """The containers inside messages: what their blocks hold as JSON."""
     for msg in msgs:
         yield from containers(msg.metadata)
@@ -868,7 +895,7 @@ def _held(msgs: Sequence[Msg]) -> Iterator[Any]:
 
 
 @examples(50)
-@given(histories(), history_policies, _losses)
+@given(histories(), history_policies, losses)
 def test_purity_inputs_stay_as_they_are_and_nothing_mutable_is_shared(
     msgs: list[Msg], policy: HistoryPolicy, loss: OnLoss
 ) -> None:
@@ -904,7 +931,7 @@ def test_purity_inputs_stay_as_they_are_and_nothing_mutable_is_shared(
 def _spoil(request: dict[str, Any]) -> None:
     for found in list(containers(request)):
         if isinstance(found, list):
-            cast("list[Any]", found).append("spoilt")
+            found.append("spoilt")
         else:
             found["spoilt"] = "spoilt"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from agentkit.ledger import Note
 from tests.conftest import EchoFormatter, call, fates, lower, result, says, speech
 
 IMAGE = ImageBlock(URLSource("https://example.com/a.png"))
-SHOT = Msg("system", [ToolResultBlock("c", "camera", (TextBlock("here"), IMAGE))], "system")
+SHOT = Msg("system", (ToolResultBlock("c", "camera", (TextBlock("here"), IMAGE)),), "system")
 
 
 def test_the_dispositions_stand_in_the_order_of_the_design() -> None:
@@ -43,7 +44,7 @@ def test_a_block_to_which_nothing_happened_is_carried() -> None:
 
 
 def test_there_is_one_entry_a_block_and_one_an_item_in_input_order() -> None:
-    msgs = [speech("Bob", "a", "b"), call("c"), SHOT, Msg("Bob", [], "user")]
+    msgs = [speech("Bob", "a", "b"), call("c"), SHOT, Msg("Bob", (), "user")]
     assert [(entry.place, entry.kind) for entry in Ledger(msgs).entries] == [
         ("msgs[0].content[0]", "text"),
         ("msgs[0].content[1]", "text"),
@@ -95,7 +96,7 @@ def test_a_copy_goes_its_own_way() -> None:
 
 def test_a_ledger_is_json() -> None:
     plan = lower(
-        [says("Bob", "hi"), call("c"), SHOT, Msg("Bob", [IMAGE], "user")], MultiAgentHistory(), image=None
+        [says("Bob", "hi"), call("c"), SHOT, Msg("Bob", (IMAGE,), "user")], MultiAgentHistory(), image=None
     )
     stored = plan.ledger.to_dict()
     assert json.loads(json.dumps(stored)) == stored
@@ -103,13 +104,13 @@ def test_a_ledger_is_json() -> None:
     assert len(stored["blocks"]) == 6
 
 
-FATES = [
+FATES: list[tuple[str, list[Msg], dict[str, Any], str, bool]] = [
     ("as it is", [says("Bob", "hi")], {}, "carried", False),
     ("a blank text", [says("Bob", "x"), says("Bob", " ")], {}, "dropped", False),
-    ("an image described", [Msg("Bob", [IMAGE], "user")], {"image": None}, "described", True),
+    ("an image described", [Msg("Bob", (IMAGE,), "user")], {"image": None}, "described", True),
     (
         "thinking",
-        [says("Bob", "x"), Msg("F", [ThinkingBlock("hm")], "assistant")],
+        [says("Bob", "x"), Msg("F", (ThinkingBlock("hm"),), "assistant")],
         {"thinking": "never"},
         "dropped",
         False,
@@ -128,7 +129,7 @@ FATES = [
 @pytest.mark.parametrize(
     ("msgs", "form", "word", "lost"), [row[1:] for row in FATES], ids=[row[0] for row in FATES]
 )
-def test_what_became_of_a_block(msgs: list[Msg], form: dict[str, object], word: str, lost: bool) -> None:
+def test_what_became_of_a_block(msgs: list[Msg], form: dict[str, Any], word: str, lost: bool) -> None:
     plan = lower(msgs, **form)
     assert word in fates(plan).values()
     assert bool(plan.ledger.losses) is lost

@@ -52,19 +52,79 @@ BEGIN = f"user user: {BEGIN_TURN}"
 CONTINUE = f"user user: {CONTINUE_TURN}"
 
 TURNS: list[tuple[str, Sequence[Msg], dict[str, Any], list[str]]] = [
-    ("a first user turn is put before the assistant's", [FRIDAY], {"first_user": True}, [BEGIN, "assistant Friday: yes?"]),
-    ("… and before an exchange", [call("c"), result("c")], {"first_user": True}, [BEGIN, "assistant Friday: call c", "system system: result c=found"]),
+    (
+        "a first user turn is put before the assistant's",
+        [FRIDAY],
+        {"first_user": True},
+        [BEGIN, "assistant Friday: yes?"],
+    ),
+    (
+        "… and before an exchange",
+        [call("c"), result("c")],
+        {"first_user": True},
+        [BEGIN, "assistant Friday: call c", "system system: result c=found"],
+    ),
     ("… but not before a user's", [BOB], {"first_user": True}, ["user Bob: hi"]),
-    ("… and behind the system prompt", [SYSTEM, FRIDAY], {"first_user": True}, ["system system: Be brief.", BEGIN, "assistant Friday: yes?"]),
-    ("a last user turn is put behind the assistant's", [BOB, FRIDAY], {"last_user": True}, ["user Bob: hi", "assistant Friday: yes?", CONTINUE]),
-    ("… but results are the user's", [call("c"), result("c")], {"last_user": True}, ["assistant Friday: call c", "system system: result c=found"]),
-    ("a user turn is put anywhere where there is none", [SYSTEM], {"needs_user": True}, ["system system: Be brief.", BEGIN]),
-    ("… and not where there is one", [FRIDAY, BOB], {"needs_user": True}, ["assistant Friday: yes?", "user Bob: hi"]),
-    ("turns of one side are joined", [BOB, BOB, FRIDAY, FRIDAY], {"merge_turns": True}, ["user Bob: hi | hi", "assistant Friday: yes? | yes?"]),
-    ("the system prompt is joined where it must be one", [SYSTEM, SYSTEM, BOB], {"one_system": True}, ["system system: Be brief. | Be brief.", "user Bob: hi"]),
-    ("a late system message stays where the wire takes it", [BOB, LATE], {}, ["user Bob: hi", "system clock: it is noon"]),
-    ("… becomes a named line elsewhere", [BOB, LATE], {"late_system": "line"}, ["user Bob: hi", "user clock: clock: it is noon"]),
-    ("… and is never hoisted", [SYSTEM, BOB, LATE], {"late_system": "line", "one_system": True}, ["system system: Be brief.", "user Bob: hi", "user clock: clock: it is noon"]),
+    (
+        "… and behind the system prompt",
+        [SYSTEM, FRIDAY],
+        {"first_user": True},
+        ["system system: Be brief.", BEGIN, "assistant Friday: yes?"],
+    ),
+    (
+        "a last user turn is put behind the assistant's",
+        [BOB, FRIDAY],
+        {"last_user": True},
+        ["user Bob: hi", "assistant Friday: yes?", CONTINUE],
+    ),
+    (
+        "… but results are the user's",
+        [call("c"), result("c")],
+        {"last_user": True},
+        ["assistant Friday: call c", "system system: result c=found"],
+    ),
+    (
+        "a user turn is put anywhere where there is none",
+        [SYSTEM],
+        {"needs_user": True},
+        ["system system: Be brief.", BEGIN],
+    ),
+    (
+        "… and not where there is one",
+        [FRIDAY, BOB],
+        {"needs_user": True},
+        ["assistant Friday: yes?", "user Bob: hi"],
+    ),
+    (
+        "turns of one side are joined",
+        [BOB, BOB, FRIDAY, FRIDAY],
+        {"merge_turns": True},
+        ["user Bob: hi | hi", "assistant Friday: yes? | yes?"],
+    ),
+    (
+        "the system prompt is joined where it must be one",
+        [SYSTEM, SYSTEM, BOB],
+        {"one_system": True},
+        ["system system: Be brief. | Be brief.", "user Bob: hi"],
+    ),
+    (
+        "a late system message stays where the wire takes it",
+        [BOB, LATE],
+        {},
+        ["user Bob: hi", "system clock: it is noon"],
+    ),
+    (
+        "… becomes a named line elsewhere",
+        [BOB, LATE],
+        {"late_system": "line"},
+        ["user Bob: hi", "user clock: clock: it is noon"],
+    ),
+    (
+        "… and is never hoisted",
+        [SYSTEM, BOB, LATE],
+        {"late_system": "line", "one_system": True},
+        ["system system: Be brief.", "user Bob: hi", "user clock: clock: it is noon"],
+    ),
     (
         "results go together where the wire wants that",
         [call("a", "b"), result("a"), result("b")],
@@ -78,9 +138,19 @@ TURNS: list[tuple[str, Sequence[Msg], dict[str, Any], list[str]]] = [
         ["assistant Friday: call a | call b", "system system: result a=found", "system system: result b=found"],
     ),
     ("blank texts go", [bob(TextBlock(" "), TextBlock("x"), TextBlock(""))], {}, ["user Bob: x"]),
-    ("white space stays where only empty text is refused", [bob(TextBlock(" "), TextBlock(""))], {"blank": "empty"}, ["user Bob:  "]),
-    ("a message of which nothing is left goes", [BOB, says("Eve", "\n"), Msg("Eve", [], "user")], {}, ["user Bob: hi"]),
-]  # fmt: skip
+    (
+        "white space stays where only empty text is refused",
+        [bob(TextBlock(" "), TextBlock(""))],
+        {"blank": "empty"},
+        ["user Bob:  "],
+    ),
+    (
+        "a message of which nothing is left goes",
+        [BOB, says("Eve", "\n"), Msg("Eve", (), "user")],
+        {},
+        ["user Bob: hi"],
+    ),
+]
 
 
 @pytest.mark.parametrize(("msgs", "form", "expected"), [row[1:] for row in TURNS], ids=[row[0] for row in TURNS])
@@ -97,14 +167,17 @@ def test_filler_turns_are_named_in_the_ledger() -> None:
 
 
 def test_ids_and_names_are_fitted_and_pair_as_before() -> None:
-    msgs = [call("an id", tool="a tool"), Msg("system", [ToolResultBlock("an id", "a tool", "x")], "system")]
+    msgs = [call("an id", tool="a tool"), Msg("system", (ToolResultBlock("an id", "a tool", "x"),), "system")]
     use, found = (msg["content"][0] for msg in sent(lower(msgs, call_ids=NameRule(), tool_names=NameRule())))
     assert use["id"] == found["id"] == NameRule().fit("an id")
     assert use["name"] == found["name"] == NameRule().fit("a tool")
 
 
 def test_an_empty_id_or_name_gets_one_even_where_any_is_taken() -> None:
-    msgs = [Msg("F", [ToolUseBlock("", "", {})], "assistant"), Msg("s", [ToolResultBlock("", "", "x")], "system")]
+    msgs = [
+        Msg("F", (ToolUseBlock("", "", {}),), "assistant"),
+        Msg("s", (ToolResultBlock("", "", "x"),), "system"),
+    ]
     use, found = (msg["content"][0] for msg in sent(lower(msgs)))
     assert use["id"] == found["id"] != ""
     assert use["name"]
@@ -129,7 +202,7 @@ def test_equal_ids_of_one_turn_become_different_and_the_results_follow() -> None
     ],
 )
 def test_argument_text_that_is_no_object_is_repaired(block: ToolUseBlock, input: dict[str, Any]) -> None:
-    plan = lower([Msg("F", [block], "assistant"), result("c")])
+    plan = lower([Msg("F", (block,), "assistant"), result("c")])
     assert sent(plan)[0]["content"][0]["input"] == input
     assert fates(plan)["msgs[0].content[0]"] == "repaired"
 
@@ -141,12 +214,22 @@ THOUGHTS: list[tuple[str, ThinkingBlock, dict[str, Any], bool]] = [
     ("text, its own", of("echo"), {"thinking": "text"}, True),
     ("text, unmarked", of(None), {"thinking": "text"}, True),
     ("text, another's", of("other"), {"thinking": "text"}, False),
-    ("signed, with proof", of("echo", signature="s"), {"thinking": "signed", "proof": frozenset({"signature"})}, True),
+    (
+        "signed, with proof",
+        of("echo", signature="s"),
+        {"thinking": "signed", "proof": frozenset({"signature"})},
+        True,
+    ),
     ("signed, without proof", of("echo"), {"thinking": "signed", "proof": frozenset({"signature"})}, False),
-    ("signed, another's proof", of("other", signature="s"), {"thinking": "signed", "proof": frozenset({"signature"})}, False),
+    (
+        "signed, another's proof",
+        of("other", signature="s"),
+        {"thinking": "signed", "proof": frozenset({"signature"})},
+        False,
+    ),
     ("signed, unmarked", of(None), {"thinking": "signed"}, False),
     ("signed, the issuer is enough", of("echo"), {"thinking": "signed"}, True),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
@@ -188,19 +271,79 @@ def test_state_of_another_system_is_left_off_its_block(issuer: str, kept: bool) 
 PNG_ONLY = MediaRule(types=media_types("image", "png"), schemes=WEB)
 
 LOST: list[tuple[str, Any, dict[str, Any], str]] = [
-    ("a kind that the target does not take", IMAGE, {"image": None}, "[image left out because Echo takes no image]"),
-    ("a type that it does not take", ImageBlock(Base64Source("image/bmp", "aGk=")), {"image": PNG_ONLY}, "[image left out because Echo takes no image/bmp]"),
-    ("a URL of a type that it does not take", ImageBlock(URLSource("https://a/b.bmp")), {"image": PNG_ONLY}, "[image left out because Echo takes no image/bmp by URL; it is at https://a/b.bmp]"),
-    ("a URL where it fetches none", REMOTE, {"image": MediaRule()}, "[image left out because a remote URL, which was not fetched; it is at https://example.com/a.png]"),
-    ("a scheme that it cannot open", ImageBlock(URLSource("gs://a/b.png")), {}, "[image left out because Echo cannot open its URL]"),
-    ("data that is no base64", ImageBlock(Base64Source("image/png", "?!")), {}, "[image left out because its data is not base64 text]"),
-    ("a malformed data URL", ImageBlock(URLSource("data:nonsense")), {}, "[image left out because it is a malformed data URL]"),
-    ("an empty data URL", ImageBlock(URLSource("data:image/png;base64,")), {}, "[image left out because it is a data URL whose data is empty or not base64 text]"),
-    ("a local file", ImageBlock(URLSource("a.png")), {}, "[image left out because it is a file that was not read]"),
-    ("data of an unknown beginning", IMAGE, {"image": MediaRule(magic=("iVBOR",))}, "[image left out because its data is no image that Echo knows]"),
-    ("a block that could not be read", InvalidBlock({"type": "poem"}, "why", "there"), {}, "[block left out because it could not be read when the history was loaded]"),
-    ("a video", VideoBlock(URLSource("https://a/b.mp4")), {"video": None}, "[video left out because Echo takes no video; it is at https://a/b.mp4]"),
-]  # fmt: skip
+    (
+        "a kind that the target does not take",
+        IMAGE,
+        {"image": None},
+        "[image left out because Echo takes no image]",
+    ),
+    (
+        "a type that it does not take",
+        ImageBlock(Base64Source("image/bmp", "aGk=")),
+        {"image": PNG_ONLY},
+        "[image left out because Echo takes no image/bmp]",
+    ),
+    (
+        "a URL of a type that it does not take",
+        ImageBlock(URLSource("https://a/b.bmp")),
+        {"image": PNG_ONLY},
+        "[image left out because Echo takes no image/bmp by URL; it is at https://a/b.bmp]",
+    ),
+    (
+        "a URL where it fetches none",
+        REMOTE,
+        {"image": MediaRule()},
+        "[image left out because a remote URL, which was not fetched; it is at https://example.com/a.png]",
+    ),
+    (
+        "a scheme that it cannot open",
+        ImageBlock(URLSource("gs://a/b.png")),
+        {},
+        "[image left out because Echo cannot open its URL]",
+    ),
+    (
+        "data that is no base64",
+        ImageBlock(Base64Source("image/png", "?!")),
+        {},
+        "[image left out because its data is not base64 text]",
+    ),
+    (
+        "a malformed data URL",
+        ImageBlock(URLSource("data:nonsense")),
+        {},
+        "[image left out because it is a malformed data URL]",
+    ),
+    (
+        "an empty data URL",
+        ImageBlock(URLSource("data:image/png;base64,")),
+        {},
+        "[image left out because it is a data URL whose data is empty or not base64 text]",
+    ),
+    (
+        "a local file",
+        ImageBlock(URLSource("a.png")),
+        {},
+        "[image left out because it is a file that was not read]",
+    ),
+    (
+        "data of an unknown beginning",
+        IMAGE,
+        {"image": MediaRule(magic=("iVBOR",))},
+        "[image left out because its data is no image that Echo knows]",
+    ),
+    (
+        "a block that could not be read",
+        InvalidBlock({"type": "poem"}, "why", "there"),
+        {},
+        "[block left out because it could not be read when the history was loaded]",
+    ),
+    (
+        "a video",
+        VideoBlock(URLSource("https://a/b.mp4")),
+        {"video": None},
+        "[video left out because Echo takes no video; it is at https://a/b.mp4]",
+    ),
+]
 LOST_TABLE = pytest.mark.parametrize(
     ("block", "form", "told"), [row[1:] for row in LOST], ids=[row[0] for row in LOST]
 )
@@ -258,7 +401,7 @@ def test_a_description_says_no_more_of_a_url_than_is_safe() -> None:
 
 
 def test_media_of_an_assistant_are_promoted_into_a_user_turn() -> None:
-    plan = lower([BOB, Msg("Friday", [TextBlock("see"), IMAGE], "assistant"), BOB])
+    plan = lower([BOB, Msg("Friday", (TextBlock("see"), IMAGE), "assistant"), BOB])
     assert said(plan) == [
         "user Bob: hi",
         "assistant Friday: see",
@@ -270,7 +413,7 @@ def test_media_of_an_assistant_are_promoted_into_a_user_turn() -> None:
 
 
 def test_media_of_results_are_promoted_behind_all_results() -> None:
-    shot = Msg("system", [ToolResultBlock("a", "camera", (TextBlock("here"), IMAGE))], "system")
+    shot = Msg("system", (ToolResultBlock("a", "camera", (TextBlock("here"), IMAGE)),), "system")
     plan = lower([call("a", "b"), shot, result("b")], result_media=frozenset())
     assert said(plan) == [
         "assistant Friday: call a | call b",
@@ -284,12 +427,12 @@ def test_media_of_results_are_promoted_behind_all_results() -> None:
 
 
 def test_media_of_results_stay_where_the_wire_takes_them() -> None:
-    shot = Msg("system", [ToolResultBlock("a", "camera", (TextBlock("here"), IMAGE))], "system")
+    shot = Msg("system", (ToolResultBlock("a", "camera", (TextBlock("here"), IMAGE)),), "system")
     assert said(lower([call("a"), shot]))[1] == "system system: result a=here | <image>"
 
 
 def test_media_of_an_error_are_promoted_where_the_wire_wants_text() -> None:
-    shot = Msg("system", [ToolResultBlock("a", "camera", (TextBlock("here"), IMAGE), True)], "system")
+    shot = Msg("system", (ToolResultBlock("a", "camera", (TextBlock("here"), IMAGE), True),), "system")
     assert len(sent(lower([call("a"), shot], error_media=False))) == 3
     assert len(sent(lower([call("a"), shot], error_media=True))) == 2
 
@@ -338,7 +481,7 @@ def test_legalize_touches_no_message() -> None:
         bob(TextBlock(" "), IMAGE),
         call("a b"),
         result("a b"),
-        Msg("F", [of(None), IMAGE], "assistant"),
+        Msg("F", (of(None), IMAGE), "assistant"),
         speech("F", ""),
     ]
     before = [msg.to_dict() for msg in msgs]

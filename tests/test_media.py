@@ -49,7 +49,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def picture(url: str, media_type: str | None = None) -> Msg:
-    return Msg("Bob", [ImageBlock(URLSource(url, media_type))], "user")
+    return Msg("Bob", (ImageBlock(URLSource(url, media_type)),), "user")
 
 
 def data(found: dict[str, Any]) -> bytes:
@@ -110,18 +110,34 @@ async def test_a_declared_type_wins_over_the_suffix(root: Path) -> None:
 
 
 UNREAD: list[tuple[str, Callable[[Path], str], str]] = [
-    ("beside the root", lambda root: str(root.parent / "secret.png"), "it is a local file outside the media roots"),
+    (
+        "beside the root",
+        lambda root: str(root.parent / "secret.png"),
+        "it is a local file outside the media roots",
+    ),
     ("above the root", lambda root: f"{root}/../secret.png", "it is a local file outside the media roots"),
-    ("above the root, encoded", lambda root: f"file://{root}/%2e%2e/secret.png", "it is a local file outside the media roots"),
-    ("in a folder whose name begins like the root's", lambda root: f"{root}less/a.png", "it is a local file outside the media roots"),
+    (
+        "above the root, encoded",
+        lambda root: f"file://{root}/%2e%2e/secret.png",
+        "it is a local file outside the media roots",
+    ),
+    (
+        "in a folder whose name begins like the root's",
+        lambda root: f"{root}less/a.png",
+        "it is a local file outside the media roots",
+    ),
     ("missing", lambda root: str(root / "missing.png"), "it is a local file that cannot be read"),
     ("a folder", lambda root: str(root / "sub"), "it is a file whose name tells no media type"),
     ("on another machine", lambda root: f"file://elsewhere{root}/a.png", "it is a local file that cannot be read"),
     ("with a null character", lambda root: f"{root}/a\0.png", "it is a local file that cannot be read"),
-    ("with a name that is too long", lambda root: f"{root}/{'x' * 5000}.png", "it is a local file that cannot be read"),
+    (
+        "with a name that is too long",
+        lambda root: f"{root}/{'x' * 5000}.png",
+        "it is a local file that cannot be read",
+    ),
     ("empty", lambda root: str(root / "empty.png"), "it is an empty file"),
     ("of no known type", lambda root: str(root / "nosuffix"), "it is a file whose name tells no media type"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "reason"), [row[1:] for row in UNREAD], ids=[row[0] for row in UNREAD])
@@ -186,7 +202,7 @@ async def test_loss_that_is_known_without_reading_raises_before_anything_is_read
 ) -> None:
     monkeypatch.setattr(Path, "read_bytes", _forbidden)
     formatter = target(video=None)(media_roots=[root], on_loss="raise")
-    msgs = [picture(str(root / "a.png")), Msg("Bob", [VideoBlock(URLSource("https://a/b.mp4"))], "user")]
+    msgs = [picture(str(root / "a.png")), Msg("Bob", (VideoBlock(URLSource("https://a/b.mp4")),), "user")]
     with pytest.raises(LossError) as caught:
         await formatter.format(msgs)
     assert caught.value.losses == (("msgs[1].content[0]", "Echo takes no video"),)
@@ -238,14 +254,14 @@ async def test_a_file_that_changed_is_read_again(root: Path) -> None:
 async def test_a_file_named_twice_keeps_both_its_types(root: Path) -> None:
     (root / "x.bin").write_bytes(b"text")
     url = str(root / "x.bin")
-    blocks = [ImageBlock(URLSource(url, "image/png")), DocumentBlock(URLSource(url, "text/plain"))]
+    blocks = (ImageBlock(URLSource(url, "image/png")), DocumentBlock(URLSource(url, "text/plain")))
     (turn,) = sent(await EchoFormatter(media_roots=[root]).plan([Msg("Bob", blocks, "user")]))
     assert [block["source"]["media_type"] for block in turn["content"]] == ["image/png", "text/plain"]
 
 
 async def test_a_file_inside_a_result_is_read_too(root: Path) -> None:
     shot = ToolResultBlock("c", "camera", (TextBlock("here"), ImageBlock(URLSource(str(root / "a.png")))))
-    turns = sent(await EchoFormatter(media_roots=[root]).plan([call("c"), Msg("s", [shot], "system")]))
+    turns = sent(await EchoFormatter(media_roots=[root]).plan([call("c"), Msg("s", (shot,), "system")]))
     assert base64.b64decode(turns[1]["content"][0]["output"][1]["source"]["data"]) == PNG
 
 
@@ -284,7 +300,7 @@ async def test_large_data_is_checked_off_the_loop_and_once(monkeypatch: pytest.M
         return bool(check(text))
 
     monkeypatch.setattr(media, "_is_base64", watched)
-    msg = Msg("Bob", [ImageBlock(Base64Source("image/png", "aGkh" * 100_000))], "user")
+    msg = Msg("Bob", (ImageBlock(Base64Source("image/png", "aGkh" * 100_000)),), "user")
     for _ in range(2):
         await EchoFormatter().format([msg])
     assert len(threads) == 1

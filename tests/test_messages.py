@@ -7,7 +7,7 @@ import dataclasses
 import pickle
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -26,19 +26,19 @@ from agentkit import (
     Trait,
     URLSource,
 )
-from tests.conftest import EchoFormatter
+from tests.conftest import AnyMsg, EchoFormatter
 
 IMAGE = ImageBlock(URLSource("https://example.com/a.png"))
 FULL = Msg(
     "Friday",
-    [
+    (
         ThinkingBlock("hm"),
         TextBlock("one"),
         TextBlock("two"),
         IMAGE,
         ToolUseBlock("c1", "search", {"q": 1}),
         ToolResultBlock("c1", "search", "found"),
-    ],
+    ),
     "assistant",
 )
 
@@ -56,17 +56,17 @@ def test_nothing_is_made_up() -> None:
 
 
 def test_content_is_kept_as_a_tuple() -> None:
-    assert Msg("Bob", [TextBlock("a")], "user").content == (TextBlock("a"),)
-    assert Msg("Bob", (TextBlock("a"),), "user").content == (TextBlock("a"),)
-    assert Msg("Bob", [], "user").content == ()
+    for given in ([TextBlock("a")], (TextBlock("a"),)):
+        assert AnyMsg("Bob", given, "user").content == (TextBlock("a"),)
+    assert AnyMsg("Bob", [], "user").content == ()
 
 
 def test_blocks_of_another_library_are_adopted() -> None:
-    msg = Msg(
+    msg = AnyMsg(
         "Bob",
         [{"type": "text", "text": "a"}, {"type": "tool_use", "id": "c", "name": "n", "input": {}}],
         "user",
-    )  # type: ignore[list-item]
+    )
     assert msg.content == (TextBlock("a"), ToolUseBlock("c", "n", {}))
 
 
@@ -92,7 +92,7 @@ def test_a_message_never_changes(name: str) -> None:
 
 def test_a_message_takes_no_further_attribute() -> None:
     with pytest.raises((AttributeError, TypeError)):
-        Msg("Bob", "hi", "user").colour = "red"  # type: ignore[attr-defined]
+        AnyMsg("Bob", "hi", "user").colour = "red"
 
 
 def test_a_changed_copy_is_a_new_message() -> None:
@@ -104,27 +104,27 @@ def test_a_changed_copy_is_a_new_message() -> None:
 
 def test_metadata_is_copied_at_the_door() -> None:
     given: dict[str, Any] = {"a": [1, {"b": 2}]}
-    msg = Msg("Bob", "hi", "user", metadata=given)
+    msg = AnyMsg("Bob", "hi", "user", metadata=given)
     given["a"][1]["b"] = "changed"
     assert msg.metadata == {"a": [1, {"b": 2}]}
 
 
 def test_the_list_that_was_given_may_change_afterwards() -> None:
     blocks = [TextBlock("a")]
-    msg = Msg("Bob", blocks, "user")  # type: ignore[arg-type]
+    msg = AnyMsg("Bob", blocks, "user")
     blocks.append(TextBlock("b"))
     assert msg.text == "a"
 
 
 REFUSED: list[tuple[str, Callable[[], object], str, str]] = [
-    ("an unknown role", lambda: Msg("Bob", "hi", "tool"), "Msg.role", "'user', 'assistant' or 'system'"),  # type: ignore[arg-type]
-    ("a null name", lambda: Msg(None, "hi", "user"), "Msg.name", "string"),  # type: ignore[arg-type]
-    ("a number as name", lambda: Msg(5, "hi", "user"), "Msg.name", "string"),  # type: ignore[arg-type]
-    ("null content", lambda: Msg("Bob", None, "user"), "Msg.content", "None"),  # type: ignore[arg-type]
-    ("one bare block", lambda: Msg("Bob", TextBlock("a"), "user"), "Msg.content", "TextBlock"),  # type: ignore[arg-type]
-    ("bytes", lambda: Msg("Bob", b"hi", "user"), "Msg.content", "bytes"),  # type: ignore[arg-type]
-    ("no role", lambda: Msg("Bob", "hi"), "Msg.role", "got nothing"),  # type: ignore[call-arg]
-    ("an unknown field", lambda: Msg("Bob", "hi", "user", colour=1), "Msg.colour", "nexpected"),  # type: ignore[call-arg]
+    ("an unknown role", lambda: AnyMsg("Bob", "hi", "tool"), "Msg.role", "'user', 'assistant' or 'system'"),
+    ("a null name", lambda: AnyMsg(None, "hi", "user"), "Msg.name", "string"),
+    ("a number as name", lambda: AnyMsg(5, "hi", "user"), "Msg.name", "string"),
+    ("null content", lambda: AnyMsg("Bob", None, "user"), "Msg.content", "None"),
+    ("one bare block", lambda: AnyMsg("Bob", TextBlock("a"), "user"), "Msg.content", "TextBlock"),
+    ("bytes", lambda: AnyMsg("Bob", b"hi", "user"), "Msg.content", "bytes"),
+    ("no role", lambda: AnyMsg("Bob", "hi"), "Msg.role", "got nothing"),
+    ("an unknown field", lambda: AnyMsg("Bob", "hi", "user", colour=1), "Msg.colour", "nexpected"),
     (
         "a lone surrogate",
         lambda: Msg("Bob", "ab\ud800", "user"),
@@ -132,45 +132,47 @@ REFUSED: list[tuple[str, Callable[[], object], str, str]] = [
         "lone surrogate at character 2",
     ),
     ("a surrogate name", lambda: Msg("\udc00", "hi", "user"), "Msg.name", "lone surrogate"),
-    ("a string as block", lambda: Msg("Bob", ["hi"], "user"), "Msg.content[0]", "str 'hi'"),  # type: ignore[list-item]
-    ("an unknown block", lambda: Msg("Bob", [{"type": "poem"}], "user"), "Msg.content[0]", "poem"),  # type: ignore[list-item]
-    ("a block without type", lambda: Msg("Bob", [{"text": "x"}], "user"), "Msg.content[0]", "type"),  # type: ignore[list-item]
-    ("a list as type", lambda: Msg("Bob", [{"type": []}], "user"), "Msg.content[0]", "type"),  # type: ignore[list-item]
+    ("a string as block", lambda: AnyMsg("Bob", ["hi"], "user"), "Msg.content[0]", "str 'hi'"),
+    ("an unknown block", lambda: AnyMsg("Bob", [{"type": "poem"}], "user"), "Msg.content[0]", "poem"),
+    ("a block without type", lambda: AnyMsg("Bob", [{"text": "x"}], "user"), "Msg.content[0]", "type"),
+    ("a list as type", lambda: AnyMsg("Bob", [{"type": []}], "user"), "Msg.content[0]", "type"),
     (
         "text metadata",
-        lambda: Msg("Bob", [{"type": "text", "text": "x", "foo": 1, "metadata": "q"}], "user"),  # type: ignore[list-item]
+        lambda: AnyMsg("Bob", [{"type": "text", "text": "x", "foo": 1, "metadata": "q"}], "user"),
         "Msg.content[0].metadata",
         "q",
     ),
     (
         "a bad block among good ones",
-        lambda: Msg("Bob", [TextBlock("a"), {"type": "text", "text": 5}], "user"),  # type: ignore[list-item]
+        lambda: AnyMsg("Bob", [TextBlock("a"), {"type": "text", "text": 5}], "user"),
         "Msg.content[1].text",
         "int 5",
     ),
     (
         "a bad item in a result",
-        lambda: Msg("s", [{"type": "tool_result", "id": "c", "output": [{"type": "text", "text": 5}]}], "system"),  # type: ignore[list-item]
+        lambda: AnyMsg(
+            "s", [{"type": "tool_result", "id": "c", "output": [{"type": "text", "text": 5}]}], "system"
+        ),
         "Msg.content[0].output[0].text",
         "int 5",
     ),
     (
         "a bad source",
-        lambda: Msg(
+        lambda: AnyMsg(
             "Bob", [{"type": "image", "source": {"type": "base64", "media_type": "png", "data": ""}}], "user"
-        ),  # type: ignore[list-item]
+        ),
         "Msg.content[0].source",
         "no media type",
     ),
     (
         "NaN in metadata",
-        lambda: Msg("Bob", "hi", "user", metadata={"k": [float("nan")]}),
+        lambda: AnyMsg("Bob", "hi", "user", metadata={"k": [float("nan")]}),
         "Msg.metadata.k[0]",
         "finite",
     ),
-    ("a cycle in metadata", lambda: Msg("Bob", "hi", "user", metadata=_cycle()), "Msg.metadata.k", "ecursi"),
-    ("a number key", lambda: Msg("Bob", "hi", "user", metadata={5: 1}), "Msg.metadata", "string"),  # type: ignore[dict-item]
-    ("a word as pin", lambda: Msg("Bob", "hi", "user", pinned="no way"), "Msg.pinned", "bool"),  # type: ignore[arg-type]
+    ("a cycle in metadata", lambda: AnyMsg("Bob", "hi", "user", metadata=_cycle()), "Msg.metadata.k", "ecursi"),
+    ("a number key", lambda: AnyMsg("Bob", "hi", "user", metadata={5: 1}), "Msg.metadata", "string"),
+    ("a word as pin", lambda: AnyMsg("Bob", "hi", "user", pinned="no way"), "Msg.pinned", "bool"),
 ]
 
 
@@ -246,7 +248,7 @@ ADOPTED: list[tuple[str, Mapping[str, Any], Any]] = [
 @pytest.mark.parametrize(("given", "expected"), [row[1:] for row in ADOPTED], ids=[row[0] for row in ADOPTED])
 def test_agentscopes_blocks_are_adopted(given: Mapping[str, Any], expected: Any) -> None:
     before = copy.deepcopy(given)
-    assert Msg("a", [given], "user").content == (expected,)  # type: ignore[list-item]
+    assert AnyMsg("a", [given], "user").content == (expected,)
     assert given == before
 
 
@@ -306,13 +308,20 @@ def test_what_was_worked_out_of_a_message_is_never_part_of_it() -> None:
     assert used.to_dict() == fresh.to_dict()
 
 
-@pytest.mark.parametrize(
-    "again",
-    [lambda msg: pickle.loads(pickle.dumps(msg)), copy.copy, copy.deepcopy],
-    ids=["pickle", "copy", "deepcopy"],
-)
+def _through_pickle(msg: Msg) -> Msg:
+    return cast("Msg", pickle.loads(pickle.dumps(msg)))
+
+
+AGAIN: list[tuple[str, Callable[[Msg], Msg]]] = [
+    ("pickle", _through_pickle),
+    ("copy", copy.copy),
+    ("deepcopy", copy.deepcopy),
+]
+
+
+@pytest.mark.parametrize("again", [row[1] for row in AGAIN], ids=[row[0] for row in AGAIN])
 def test_a_message_that_was_formatted_can_be_pickled_and_copied(again: Callable[[Msg], Msg]) -> None:
-    msg = Msg("Bob", [TextBlock("hi"), IMAGE], "user", metadata={"k": 1})
+    msg = AnyMsg("Bob", [TextBlock("hi"), IMAGE], "user", metadata={"k": 1})
     anyio.run(EchoFormatter(budget=Budget(10, _Locked())).format, [msg])
     assert again(msg) == msg
     assert again(msg).traits == msg.traits

@@ -27,28 +27,28 @@ from agentkit import (
     dump_messages,
     load_messages,
 )
-from tests.conftest import EchoFormatter, said
+from tests.conftest import AnyMsg, EchoFormatter, said
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "data"
 
 EVERYTHING = [
     Msg("system", "You are Friday.", "system", pinned=True),
-    Msg("Bob", [], "user"),
+    Msg("Bob", (), "user"),
     Msg("Bob", "", "user", "id-1", "2026-01-01T00:00:00Z", {"a": [1, 2.5, None, True, {"b": "ü"}]}),
     Msg(
         "Friday",
-        [
+        (
             ThinkingBlock("hm", OpaqueState("anthropic", signature="sig", model="m")),
             ThinkingBlock("", OpaqueState("openai", encrypted_content="x", item_id="rs_1")),
             TextBlock("text", state=OpaqueState("gemini", thought_signature="c2ln")),
             ToolUseBlock("c1", "search", {"q": [1, "😀"]}, '{"q": [1, "😀"]}', metadata={"k": 1}),
             ToolUseBlock("c2", "search", {}, '{"cut'),
-        ],
+        ),
         "assistant",
     ),
     Msg(
         "system",
-        [
+        (
             ToolResultBlock("c1", "search", "found"),
             ToolResultBlock(
                 "c2",
@@ -60,18 +60,18 @@ EVERYTHING = [
                 ),
                 True,
             ),
-        ],
+        ),
         "system",
     ),
     Msg(
         "Bob",
-        [
+        (
             ImageBlock(Base64Source("image/png", "aGk=")),
             AudioBlock(URLSource("file:///a.wav", "audio/wav")),
             VideoBlock(URLSource("https://a/b")),
             DocumentBlock(Base64Source("text/plain", "aGk="), title="note.txt"),
             InvalidBlock([1], "why", "messages[0].content[0]"),
-        ],
+        ),
         "user",
     ),
 ]
@@ -102,14 +102,14 @@ def test_a_single_message_goes_out_and_back(msg: Msg) -> None:
 
 
 def test_the_stored_form_names_its_version_and_leaves_defaults_out() -> None:
-    assert dump_messages([Msg("Bob", [TextBlock("hi")], "user")]) == {
+    assert dump_messages([Msg("Bob", (TextBlock("hi"),), "user")]) == {
         "agentkit": 1,
         "messages": [{"name": "Bob", "content": [{"type": "text", "text": "hi"}], "role": "user"}],
     }
 
 
 def test_the_stored_form_shares_nothing_with_the_message() -> None:
-    msg = Msg("Bob", [ToolUseBlock("c", "n", {"a": {"b": [1]}})], "assistant", metadata={"k": [1]})
+    msg = AnyMsg("Bob", [ToolUseBlock("c", "n", {"a": {"b": [1]}})], "assistant", metadata={"k": [1]})
     stored = dump_messages([msg])["messages"][0]
     stored["metadata"]["k"].append(2)
     stored["content"][0]["input"]["a"]["b"].append(2)
@@ -149,15 +149,23 @@ def test_messages_that_are_messages_already_stay() -> None:
         ({"agentkit": True, "messages": []}, "agentkit", "True"),
         ({"agentkit": -1, "messages": []}, "agentkit", "-1"),
         ([5], "messages[0]", "expected an object, found int"),
-        ([{"name": "a", "content": "x", "role": "user"}, {"content": "x", "role": "user"}], "messages[1].name", "missing"),
+        (
+            [{"name": "a", "content": "x", "role": "user"}, {"content": "x", "role": "user"}],
+            "messages[1].name",
+            "missing",
+        ),
         ([{"name": "a", "content": "x"}], "messages[0].role", "missing"),
         ([{"name": "a", "role": "user"}], "messages[0].content", "missing"),
         ([{"name": "a", "content": "x", "role": "tool"}], "messages[0].role", "'tool'"),
         ([{"name": 5, "content": "x", "role": "user"}], "messages[0].name", "int 5"),
-        ([{"name": "a", "content": "x", "role": "user", "foo": 1, "metadata": [1]}], "messages[0].metadata", "list"),
+        (
+            [{"name": "a", "content": "x", "role": "user", "foo": 1, "metadata": [1]}],
+            "messages[0].metadata",
+            "list",
+        ),
         ([{"name": "a", "content": "x", "role": "user", "metadata": [1]}], "messages[0].metadata", "dict"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_conversation_is_refused(data: object, place: str, reason: str) -> None:
     with pytest.raises(MessageError) as caught:
         load_messages(data)

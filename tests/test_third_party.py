@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +36,20 @@ SYSTEM = says("system", "Be loud.", "system")
 BOB, ALICE, POLLY = says("Bob", "hi"), says("Alice", "hello"), says("Polly", "yes?", "assistant")
 
 
+def _forget() -> None:
+    """What is kept of providers for the length of a process."""
+    sys.modules.pop("agentkit_parrot", None)
+    getattr(load_provider, "cache_clear", list)()
+
+
 @pytest.fixture
-def parrot(monkeypatch: pytest.MonkeyPatch) -> Provider:
+def parrot(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
     """The provider, installed for the length of a test."""
-    monkeypatch.syspath_prepend(str(Path(__file__).with_name("third_party")))  # pyright: ignore[reportUnknownMemberType]
-    monkeypatch.delitem(sys.modules, "agentkit_parrot", raising=False)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    provider = load_provider("parrot")
-    monkeypatch.delitem(sys.modules, "agentkit_parrot")
-    return provider
+    monkeypatch.syspath_prepend(str(Path(__file__).with_name("third_party")))  # pyright: ignore[reportUnknownMemberType]
+    _forget()
+    yield load_provider("parrot")
+    _forget()
 
 
 def squawks(plan: Plan) -> list[dict[str, Any]]:
@@ -119,7 +125,7 @@ async def test_it_gets_its_turns_in_order_for_nothing(parrot: Provider) -> None:
 
 
 async def test_it_gets_a_ledger_and_the_choice_of_loss_for_nothing(parrot: Provider) -> None:
-    msgs = [Msg("Bob", [TextBlock("look"), ImageBlock(URLSource("https://a/b.png"))], "user")]
+    msgs = [Msg("Bob", (TextBlock("look"), ImageBlock(URLSource("https://a/b.png"))), "user")]
     plan = await parrot.chat().plan(msgs)
     assert "[image left out because Parrot takes no image" in squawks(plan)[0]["text"]
     assert plan.ledger.losses == [("msgs[0].content[1]", "Parrot takes no image")]

@@ -51,15 +51,15 @@ def test_more_text_never_weighs_less() -> None:
 
 def test_media_have_a_price_whatever_their_size() -> None:
     assert weigh(BIG) == weigh(ImageBlock(URLSource("https://a/b.png"))) == weigh() + 1000
-    assert CharacterTokenCounter(50).weigh(Msg("Bob", [BIG, BIG], "user")) == weigh() + 100
-    inside = Msg("s", [ToolResultBlock("c", "n", (TextBlock("here"), BIG))], "system")
+    assert CharacterTokenCounter(50).weigh(Msg("Bob", (BIG, BIG), "user")) == weigh() + 100
+    inside = Msg("s", (ToolResultBlock("c", "n", (TextBlock("here"), BIG)),), "system")
     assert COUNTER.weigh(inside) == weigh() + 1001
 
 
 def test_every_kind_of_block_has_a_weight() -> None:
     assert weigh(InvalidBlock({"x": 1}, "why", "there")) > weigh()
     assert COUNTER.weigh(call("c")) > weigh()
-    assert COUNTER.weigh(Msg("s", [ToolResultBlock("c", "n", "found " * 10)], "system")) > weigh() + 10
+    assert COUNTER.weigh(Msg("s", (ToolResultBlock("c", "n", "found " * 10),), "system")) > weigh() + 10
     assert weigh(ThinkingBlock("hm " * 1000)) == weigh()
 
 
@@ -100,19 +100,19 @@ def test_a_request_is_measured_near_its_text_on_every_wire(name: str) -> None:
 )
 def test_base64_is_not_counted_as_text_on_any_wire(name: str) -> None:
     png = ImageBlock(Base64Source("image/png", "iVBORw0KGgoAAAAN" * 10_000))
-    request = load_provider(name).chat().lower([Msg("Bob", [TextBlock("look"), png], "user")]).request
+    request = load_provider(name).chat().lower([Msg("Bob", (TextBlock("look"), png), "user")]).request
     assert 1000 <= COUNTER.measure(request) < 1100
 
 
 def test_sound_is_not_counted_as_text() -> None:
     wav = AudioBlock(Base64Source("audio/wav", "UklGRiQA" * 10_000))
-    request = load_provider("openai").chat("gpt-audio").lower([Msg("Bob", [wav], "user")]).request
+    request = load_provider("openai").chat("gpt-audio").lower([Msg("Bob", (wav,), "user")]).request
     assert 1000 <= COUNTER.measure(request) < 1100
 
 
 def test_tools_and_schemas_count() -> None:
-    bare = {"messages": [{"role": "user", "content": "hi"}]}
-    tools = [
+    bare: dict[str, Any] = {"messages": [{"role": "user", "content": "hi"}]}
+    tools: list[Any] = [
         {"name": "search", "description": "x" * 400, "parameters": {"type": "object", "properties": {"q": {}}}}
     ]
     assert COUNTER.measure({**bare, "tools": tools}) > COUNTER.measure(bare) + 100

@@ -18,6 +18,7 @@ from tests.conftest import EchoFormatter, says
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
 SEARCH = Tool("search", "Search the web.", SCHEMA)
+AnyTool: Any = Tool
 STRICT = Tool("search", "Search the web.", SCHEMA, True)
 
 
@@ -59,14 +60,14 @@ def test_a_tools_schema_is_copied_at_the_door() -> None:
 @pytest.mark.parametrize(
     ("make", "place", "reason"),
     [
-        (lambda: Tool(""), "Tool.name", "empty"),
-        (lambda: Tool(5), "Tool.name", "string"),
-        (lambda: Tool("a\ud800"), "Tool.name", "surrogate"),
-        (lambda: Tool("a", None), "Tool.description", "string"),
-        (lambda: Tool("a", "", {"type": "string"}), "Tool.parameters", "not object"),
-        (lambda: Tool("a", "", {"x": float("inf")}), "Tool.parameters.x", "finite"),
-        (lambda: Tool("a", "", [1]), "Tool.parameters", "dict"),
-        (lambda: Tool("a", colour=1), "Tool.colour", "nexpected"),
+        (lambda: AnyTool(""), "Tool.name", "empty"),
+        (lambda: AnyTool(5), "Tool.name", "string"),
+        (lambda: AnyTool("a\ud800"), "Tool.name", "surrogate"),
+        (lambda: AnyTool("a", None), "Tool.description", "string"),
+        (lambda: AnyTool("a", "", {"type": "string"}), "Tool.parameters", "not object"),
+        (lambda: AnyTool("a", "", {"x": float("inf")}), "Tool.parameters.x", "finite"),
+        (lambda: AnyTool("a", "", [1]), "Tool.parameters", "dict"),
+        (lambda: AnyTool("a", colour=1), "Tool.colour", "nexpected"),
     ],
 )
 def test_a_bad_tool_is_refused(make: Callable[[], object], place: str, reason: str) -> None:
@@ -76,16 +77,16 @@ def test_a_bad_tool_is_refused(make: Callable[[], object], place: str, reason: s
     assert reason in caught.value.reason
 
 
-@pytest.mark.parametrize(
-    ("schema", "takes"),
-    [
-        ({}, False),
-        ({"type": "object", "properties": {}}, False),
-        (SCHEMA, True),
-        ({"type": "object", "$ref": "#/$defs/a"}, True),
-        ({"type": "object", "anyOf": [{}]}, True),
-    ],
-)
+TAKES: list[tuple[dict[str, Any], bool]] = [
+    ({}, False),
+    ({"type": "object", "properties": {}}, False),
+    (SCHEMA, True),
+    ({"type": "object", "$ref": "#/$defs/a"}, True),
+    ({"type": "object", "anyOf": [{}]}, True),
+]
+
+
+@pytest.mark.parametrize(("schema", "takes"), TAKES)
 def test_a_tool_knows_whether_it_takes_arguments(schema: dict[str, Any], takes: bool) -> None:
     assert Tool("a", "", schema).takes_arguments is takes
 
@@ -116,7 +117,7 @@ def lend(book: Book, title: str) -> None:
 
 
 def test_a_property_called_title_stays_and_made_up_titles_go() -> None:
-    parameters = cast("dict[str, Any]", Tool.from_function(lend).parameters)
+    parameters: dict[str, Any] = Tool.from_function(lend).parameters
     assert set(parameters["properties"]) == {"book", "title"}
     book = parameters["$defs"]["Book"]
     assert book == {
@@ -170,18 +171,18 @@ def _of_a_callable(a: Callable[[], int]) -> None: ...
 def _of_nothing_known(a: Nope) -> None: ...  # type: ignore[name-defined]  # noqa: F821  # pyright: ignore
 
 
-@pytest.mark.parametrize(
-    ("function", "name"),
-    [
-        (_positional, "_positional"),
-        (_starred, "_starred"),
-        (_double_starred, "_double_starred"),
-        (_of_no_json, "_of_no_json"),
-        (_of_a_callable, "_of_a_callable"),
-        (_of_nothing_known, "_of_nothing_known"),
-        (max, "max"),
-    ],
-)
+NO_TOOLS: list[tuple[Any, str]] = [
+    (_positional, "_positional"),
+    (_starred, "_starred"),
+    (_double_starred, "_double_starred"),
+    (_of_no_json, "_of_no_json"),
+    (_of_a_callable, "_of_a_callable"),
+    (_of_nothing_known, "_of_nothing_known"),
+    (max, "max"),
+]
+
+
+@pytest.mark.parametrize(("function", "name"), NO_TOOLS)
 def test_a_function_that_cannot_be_a_tool_is_refused_by_name(function: Callable[..., Any], name: str) -> None:
     with pytest.raises(MessageError) as caught:
         Tool.from_function(function)
@@ -355,7 +356,7 @@ def test_a_models_schema_is_closed() -> None:
     assert found is not None
     assert found.name == "Person"
     assert found.closed
-    schema = cast("dict[str, Any]", found.schema)
+    schema: dict[str, Any] = found.schema
     assert schema["required"] == ["name", "addresses"]
     assert schema["additionalProperties"] is False
     address = schema["$defs"]["Address"]

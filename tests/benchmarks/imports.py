@@ -50,7 +50,7 @@ _QUICK = {"nothing", "base: pydantic, anyio, a dataclass", "Msg, OpenAIChatForma
 
 def run(quick: bool = False) -> str:
     """The table, as text."""
-    rounds = 1 if quick else 17
+    rounds = 1 if quick else 15
     programs = {name: text for name, text in PROGRAMS.items() if not quick or name in _QUICK}
     if not quick:
         programs |= {name: text for name, text in PEERS.items() if spent(text) is not None}

@@ -1,6 +1,6 @@
 """Anthropic Messages: the request side, rule by rule. Numbers are sections of the wire sheet."""
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 
@@ -460,7 +460,7 @@ def test_a_tool_without_parameters_has_a_schema_of_type_object() -> None:
 def _marked(request: dict[str, Any]) -> list[str]:
     places = [f"tools[{at}]" for at, tool in enumerate(request.get("tools", [])) if "cache_control" in tool]
     prompt: Any = request.get("system")
-    system_blocks: list[dict[str, Any]] = prompt if isinstance(prompt, list) else []
+    system_blocks = cast("list[dict[str, Any]]", prompt if isinstance(prompt, list) else [])
     places += [f"system[{at}]" for at, block in enumerate(system_blocks) if "cache_control" in block]
     for number, message in enumerate(request["messages"]):
         for at, block in enumerate(message["content"]):
