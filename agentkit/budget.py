@@ -33,6 +33,10 @@ class Units:
     def __len__(self) -> int:
         return len(self.starts)
 
+    def copy(self) -> Units:
+        """The same units in lists of their own."""
+        return Units(self.msgs.copy(), self.starts.copy(), self.sums.copy(), self.pinned.copy(), self.system)
+
     def unit(self, number: int) -> list[Msg]:
         """The messages of one unit."""
         stop = self.starts[number + 1] if number + 1 < len(self.starts) else len(self.msgs)
@@ -153,7 +157,10 @@ def _ends(order: Sequence[int]) -> Sequence[int]:
 
 
 class Weigher:
-    """Units of the last conversation, kept so that the next call weighs only what was added to it."""
+    """Units of the last conversation, kept so that the next call weighs only what was added to it.
+
+    Units that were handed out never change: a conversation that goes on gets lists of its own.
+    """
 
     def __init__(self, counter: TokenCounterBase) -> None:
         self._weigh = counter.weight if isinstance(counter, LocalTokenCounter) else _weightless
@@ -166,9 +173,9 @@ class Weigher:
             self._last = Units()
             known = 0
         if known < len(msgs):
+            self._last = self._last.copy()
             self._last.extend(msgs[known:], self._weigh)
-        last = self._last
-        return Units(msgs, last.starts.copy(), last.sums.copy(), last.pinned.copy(), last.system)
+        return self._last
 
 
 def _weightless(msg: Msg) -> int:

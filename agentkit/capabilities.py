@@ -161,6 +161,8 @@ class Capabilities:
         mask = Trait.EMPTY | Trait.BLANK | Trait.INVALID | Trait.THINKING | Trait.STATE | Trait.MEDIA
         mask |= Trait.RESULT_MEDIA | Trait.RESULT_BLANK | Trait.ODD_ARGUMENTS
         mask |= Trait.ODD_ID | Trait.ODD_NAME
+        if self.tool_names and self.tool_names.reserved:
+            mask |= Trait.RESERVED_NAME
         if not all(rule is None or rule.takes_plain for rule in (self.call_ids, self.tool_names)):
             mask |= Trait.TOOL
         object.__setattr__(self, "attention", mask)

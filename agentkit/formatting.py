@@ -26,7 +26,7 @@ from agentkit.exchanges import Draft, Origin, block_origins, repair
 from agentkit.history import ChatHistory, HistoryPolicy
 from agentkit.ledger import Cut, Disposition, Ledger, Note, Plan, place_of
 from agentkit.legalize import Legal, OnLoss, legalize
-from agentkit.media import Shelf, check_roots, load_media
+from agentkit.media import OUTSIDE, Shelf, check_roots, load_media
 from agentkit.messages import Msg, Trait, derive
 from agentkit.model_facts import ModelFact, apply_facts
 from agentkit.tokens import LocalTokenCounter
@@ -189,9 +189,13 @@ class FormatterBase(ABC):
             return self._lower(draft, ledger, task, Shelf())
         if final and self.on_loss == "raise":
             guess = ledger.copy()
-            self._lower(draft, guess, task, Shelf(assume=True))
+            self._lower(draft, guess, task, self._unread_shelf())
             self._refuse_loss(guess, task)
         return self._lower(draft, ledger, task, await load_media(draft.msgs, self.media_roots))
+
+    def _unread_shelf(self) -> Shelf:
+        """What can be known of files before any is read: without roots, that they will not be."""
+        return Shelf(assume=bool(self.media_roots), unread=OUTSIDE)
 
     def _refuse_loss(self, ledger: Ledger, task: Task) -> None:
         if self.on_loss == "raise" and (losses := ledger.losses):
@@ -298,6 +302,11 @@ def _instruct(output: OutputSchema, legal: Legal, ledger: Ledger) -> None:
     legal.system.add(derive("system", text, "system"), ("output instruction",))
 
 
+# A conversation that weighs more than so many times the limit is cut without being measured whole. Media may
+# weigh a thousand tokens and be described in twenty.
+_FAR, _FAR_WITH_MEDIA = 1.3, 4
+
+
 # -- the cut ------------------------------------------------------------------------------------------------------
 
 
@@ -319,9 +328,7 @@ class _Cutting:
         self.units = self.weigher.units(self.whole.msgs)
         self.order = checked_order(self.budget.strategy, self.units)
         counter = self.budget.counter
-        least = self._by_weight(counter) if isinstance(counter, LocalTokenCounter) else 0
-        if self.formatter.on_loss == "raise" and isinstance(counter, LocalTokenCounter):
-            self._refuse_loss(least)
+        least = await self._by_weight(counter) if isinstance(counter, LocalTokenCounter) else 0
         most = len(self.order)
         if not await self._fits(least):
             if not await self._fits(most):
@@ -333,18 +340,24 @@ class _Cutting:
             least = await search_cut(fits, 0, most)
         return await self._plan(least)
 
-    def _by_weight(self, counter: LocalTokenCounter) -> int:
-        """By the weights of the units and the measured size of the smallest request: how many must go."""
+    async def _by_weight(self, counter: LocalTokenCounter) -> int:
+        """How many units must go, by their weights and the measured size of the smallest request.
+
+        Weights err upwards, so a conversation that is not far above the limit is measured whole first.
+        """
         most = len(self.order)
-        draft = self.whole.part(self._kept(most))
-        smallest = self._lower_unread(draft, self.ledger.copy())
+        smallest = self._lower_unread(self.whole.part(self._kept(most)), self.ledger.copy())
         room = self.budget.limit - counter.measure(smallest.request)
-        if room < 0:
-            return most
-        return place_cut(self.units, self.order, room)
+        least = most if room < 0 else place_cut(self.units, self.order, room)
+        far = _FAR_WITH_MEDIA if _needs_reading(self.whole.msgs) else _FAR
+        if least and self.units.sums[-1] < far * self.budget.limit and await self._fits(0):
+            least = 0
+        if self.formatter.on_loss == "raise":
+            self._refuse_loss(least)
+        return least
 
     def _lower_unread(self, draft: Draft, ledger: Ledger) -> _Lowered:
-        return self.formatter._lower(draft, ledger, self.task, Shelf(assume=True))  # pyright: ignore[reportPrivateUsage]
+        return self.formatter._lower(draft, ledger, self.task, self.formatter._unread_shelf())  # pyright: ignore[reportPrivateUsage]
 
     async def _fits(self, drop: int) -> bool:
         return (await self._size(drop))[1] <= self.budget.limit

@@ -27,11 +27,13 @@ _THREADED = 1 << 16  # base64 text longer than this many characters is checked o
 class Shelf:
     """What was read for one request: a file source's content, or why there is none.
 
-    `assume` answers for files that were not read yet: is their content to be taken for good?
+    For files that were not read yet, `assume` says that their content is to be taken for good, and `unread`
+    why they have none otherwise.
     """
 
     files: Mapping[URLSource, Base64Source | str] = field(default_factory=dict[URLSource, "Base64Source | str"])
     assume: bool = False
+    unread: str = "a file that was not read"
 
     def resolve(self, source: Source) -> Base64Source | URLSource | str:
         """The source as a wire can have it (base64, or a URL that is no file and no data), or a reason."""
@@ -45,7 +47,7 @@ class Shelf:
         if found is not None:
             return found
         if not self.assume:
-            return "a file that was not read"
+            return self.unread
         return Base64Source(source.guessed_type, "") if source.guessed_type else _NO_TYPE
 
 
@@ -89,6 +91,7 @@ def _is_base64(data: str) -> bool:
         return False
 
 
+OUTSIDE = "a local file outside the media roots"
 _NO_TYPE = "a file whose name tells no media type"
 
 _DATA_URL = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
@@ -179,7 +182,7 @@ def _read_file(source: URLSource, roots: Sequence[Path]) -> Base64Source | str:
     try:
         path = _path_of(source.url).resolve()
         if not any(path.is_relative_to(root) for root in roots):
-            return "a local file outside the media roots"
+            return OUTSIDE
         status = path.stat()
         if not S_ISREG(status.st_mode):
             return "a path that is no file"

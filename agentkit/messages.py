@@ -48,15 +48,15 @@ class Trait:
     RESULT_BLANK = 1 << 14  # a result with no text, or with a blank text block
     RESULT_NAMELESS = 1 << 15
     ODD_ID = 1 << 16  # a call id that is not 1 to 40 of [A-Za-z0-9_-]
-    ODD_NAME = (
-        1 << 17
-    )  # a tool name that is not 1 to 63 of [A-Za-z0-9_-], begins with no letter or _, or is reserved
+    ODD_NAME = 1 << 17  # a tool name that is not 1 to 63 of [A-Za-z0-9_-], begins with no letter or _
     ODD_ARGUMENTS = 1 << 18  # raw argument text that does not say what `input` says
     OTHER = 1 << 19  # anything but calls and results
     TEXT = 1 << 20
     REPEATED = 1 << 21  # calls of one id
     SYSTEM = 1 << 22  # role system, and no tool block: a system prompt, or a late system message
     ASSISTANT = 1 << 23  # the assistant's turn: calls, or its role without results
+
+    RESERVED_NAME = 1 << 24  # a tool name that some wire keeps for itself
 
     TOOL = CALL | RESULT
     MEDIA = IMAGE | AUDIO | VIDEO | DOCUMENT
@@ -365,8 +365,10 @@ def _call_traits(block: ToolUseBlock) -> int:
     traits = Trait.CALL
     if not _plain_id(block.id):
         traits |= Trait.ODD_ID
-    if not _plain_name(block.name) or block.name in RESERVED_NAMES:
+    if not _plain_name(block.name):
         traits |= Trait.ODD_NAME
+    elif block.name in RESERVED_NAMES:
+        traits |= Trait.RESERVED_NAME
     if block.raw_is_broken:
         traits |= Trait.ODD_ARGUMENTS
     return traits | Trait.STATE if block.state is not None else traits
@@ -378,8 +380,10 @@ def _result_traits(block: ToolResultBlock) -> int:
         traits |= Trait.ODD_ID
     if not block.name:
         traits |= Trait.RESULT_NAMELESS
-    elif not _plain_name(block.name) or block.name in RESERVED_NAMES:
+    elif not _plain_name(block.name):
         traits |= Trait.ODD_NAME
+    elif block.name in RESERVED_NAMES:
+        traits |= Trait.RESERVED_NAME
     if block.is_error:
         traits |= Trait.RESULT_ERROR
     if isinstance(block.output, str):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 from agentkit.blocks import InvalidBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
@@ -65,6 +65,13 @@ _MEDIA_KEYS = frozenset(
         *("url", "image_url", "audio_url", "video_url", "file_url", "file_uri"),
     }
 )
+_SILENT_KEYS = frozenset(
+    {
+        *("role", "type", "id", "call_id", "tool_call_id", "tool_use_id", "mime_type", "media_type", "detail"),
+        *("format", "filename", "signature", "thought_signature"),
+    }
+)  # words of the wire, which the overhead of a message stands for
+_PRICED = _MEDIA_KEYS | _SILENT_KEYS
 _JSON_KEYS = frozenset({"input", "args", "arguments", "response"})  # a caller's own JSON: its keys are no wire's
 _TEXT_TYPES = frozenset({"text", "redacted_thinking"})  # whose `data` is no medium
 _OVERHEAD = 12  # quarter tokens a message: role and separators (OpenAI's cookbook says 3 tokens)
@@ -92,43 +99,70 @@ class CharacterTokenCounter(LocalTokenCounter):
         total = 0
         for name, part in request.items():
             if name in _TURN_LISTS and isinstance(part, list):
-                turns = cast("list[Any]", part)
-                total += _OVERHEAD * len(turns) + sum(map(self._quarters, turns))
+                turns = cast("list[dict[str, Any]]", part)
+                total += _OVERHEAD * len(turns) + self._turns(turns)
             else:
-                total += self._quarters(part, as_json=True)
+                total += _json_quarters(part)
         return -(-total // 4)
 
+    def _turns(self, turns: list[dict[str, Any]]) -> int:
+        """Quarter tokens of native turns: texts, media at its price, and a caller's own JSON with its keys."""
+        total = 0
+        waiting = turns.copy()
+        while waiting:
+            part = waiting.pop()
+            media = 0 if part.get("type") in _TEXT_TYPES else self.media_tokens * 4
+            for key, item in part.items():
+                if isinstance(item, str):
+                    if key not in _PRICED or (not media and key in _MEDIA_KEYS):
+                        total += len(item) if item.isascii() else quarter_tokens(item)
+                    elif key in _MEDIA_KEYS:
+                        total += media
+                elif key in _JSON_KEYS:
+                    total += _json_quarters(item)
+                elif isinstance(item, dict):
+                    waiting.append(cast("dict[str, Any]", item))
+                elif isinstance(item, list):
+                    for inner in cast("list[Any]", item):
+                        if isinstance(inner, str):
+                            total += media if key in _MEDIA_KEYS else quarter_tokens(inner)
+                        else:
+                            waiting.append(inner)
+        return total
+
     def weigh(self, msg: Msg) -> int:
-        """The estimate for one message, thinking left out (few targets take it back)."""
+        """The estimate for one message, rather above than below: with its speaker, thinking left out."""
+        total = _OVERHEAD + quarter_tokens(msg.name) + 4
         if isinstance(msg.content, str):
-            return (_OVERHEAD + quarter_tokens(msg.content)) // 4
-        return (_OVERHEAD + sum(map(self._block, msg.content))) // 4
+            return -(-(total + _framed(msg.content)) // 4)
+        return -(-(total + sum(map(self._block, msg.content))) // 4)
 
     def _block(self, block: object) -> int:
         if isinstance(block, TextBlock):
-            return quarter_tokens(block.text)
+            return _framed(block.text)
         if isinstance(block, ToolUseBlock):
             return quarter_tokens(block.name) + quarter_tokens(block.arguments)
         if isinstance(block, ToolResultBlock):
-            if isinstance(block.output, str):
-                return quarter_tokens(block.output)
-            return sum(map(self._block, block.output))
+            text = _framed(block.output) if isinstance(block.output, str) else sum(map(self._block, block.output))
+            return quarter_tokens(block.name) + 8 + text
         return self.media_tokens * 4 if isinstance(block, MediaBlock) else 40 * isinstance(block, InvalidBlock)
 
-    def _quarters(self, part: Any, key: str = "", as_json: bool = False) -> int:
-        """Quarter tokens of a JSON value: its strings, media at its price, and keys where they are text."""
-        if isinstance(part, str):
-            return self.media_tokens * 4 if key in _MEDIA_KEYS and not as_json else quarter_tokens(part)
-        if isinstance(part, dict):
-            found = cast("dict[str, Any]", part)
-            total = sum(len(name) + 4 for name in found) if as_json else 0
-            for name, item in found.items():
-                shown = "" if found.get("type") in _TEXT_TYPES else name
-                total += self._quarters(item, shown, as_json or name in _JSON_KEYS)
-            return total
-        if isinstance(part, list):
-            return sum(self._quarters(item, key, as_json) for item in cast("Iterable[Any]", part))
-        return 4 if as_json else 0
+
+def _json_quarters(part: Any) -> int:
+    """Quarter tokens of JSON as it is written out: keys, strings, punctuation."""
+    if isinstance(part, str):
+        return quarter_tokens(part)
+    if isinstance(part, dict):
+        pairs = cast("dict[str, Any]", part).items()
+        return sum(len(name) + 4 + _json_quarters(item) for name, item in pairs)
+    if isinstance(part, list):
+        return sum(map(_json_quarters, cast("list[Any]", part)))
+    return 4
+
+
+def _framed(text: str) -> int:
+    """A text's quarter tokens with what a frame adds to its lines."""
+    return quarter_tokens(text) + 2 * text.count("\n")
 
 
 def quarter_tokens(text: str) -> int:

@@ -33,8 +33,6 @@ def call(
     return code, out.decode(), err.decode()
 
 
-
-
 class TestFormat:
     @pytest.fixture(autouse=True)
     def _streams(self, capsysbinary: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +55,9 @@ class TestFormat:
     def test_takes_tools_choice_and_schema_from_the_object(self) -> None:
         asked = {
             "messages": json.loads(ONE),
-            "tools": [{"name": "look", "parameters": {"type": "object", "properties": {"at": {"type": "string"}}}}],
+            "tools": [
+                {"name": "look", "parameters": {"type": "object", "properties": {"at": {"type": "string"}}}}
+            ],
             "tool_choice": {"name": "look"},
             "response_format": {"type": "object", "properties": {"x": {"type": "string"}}},
         }
@@ -72,7 +72,9 @@ class TestFormat:
         assert "<history>" in framed
         _, viewed, _ = self.call("format", "--provider", "openai", "--viewer", "Friday", stdin=ONE)
         assert "You are Friday." in viewed
-        _, plain, _ = self.call("format", "--provider", "openai", "--frame", "plain", stdin=ONE.replace("hi", "<|x"))
+        _, plain, _ = self.call(
+            "format", "--provider", "openai", "--frame", "plain", stdin=ONE.replace("hi", "<|x")
+        )
         assert "<|x" in plain
 
     def test_all_gives_a_request_for_every_provider(self) -> None:
@@ -93,7 +95,9 @@ class TestFormat:
         assert {entry["disposition"] for entry in ledger["blocks"]} >= {"dropped", "described", "carried"}
 
     def test_a_budget_cuts(self) -> None:
-        code, out, _ = self.call("format", str(DATA / "react.json"), "--provider", "openai", "--max-tokens", "4000")
+        code, out, _ = self.call(
+            "format", str(DATA / "react.json"), "--provider", "openai", "--max-tokens", "4000"
+        )
         assert code == 0
         assert 1 < len(json.loads(out)["messages"]) < 124
 

@@ -16,7 +16,9 @@ CONVERSATIONS = sorted((EXAMPLES / "data").glob("*.json"))
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 def test_a_script_runs(script: Path) -> None:
-    done = subprocess.run([sys.executable, "-W", "error", str(script)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(script)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout
 

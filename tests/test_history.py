@@ -81,7 +81,7 @@ def test_where_parts_stand_apart_each_utterance_is_a_part() -> None:
 
 
 def test_a_new_utterance_changes_no_part_but_the_closing_tag() -> None:
-    parts = [
+    parts: list[Any] = [
         [block["text"] for block in sent(lower(msgs, MultiAgentHistory(), parts="apart"))[0]["content"]]
         for msgs in ([BOB, ALICE], [BOB, ALICE, FRIDAY])
     ]
@@ -307,7 +307,7 @@ def test_reading_takes_text_strings_blocks_or_native_parts() -> None:
     assert read_history(text) == pairs
     assert read_history(["<history>", "\nBob: a", "\nAlice: b", "\n</history>"]) == pairs
     assert read_history(["<history>", "Bob: a", "Alice: b", "</history>"]) == pairs
-    parts = [
+    parts: list[Any] = [
         TextBlock("<history>"),
         {"type": "text", "text": "\nBob: a"},
         {"type": "image"},

@@ -117,7 +117,7 @@ def repaired(msgs: Sequence[Msg]) -> tuple[list[Msg], Ledger]:
     return repair(Draft.of(msgs), ledger).msgs, ledger
 
 
-@examples(150)
+@examples(100)
 @given(histories())
 def test_pairing_repair_answers_every_call_at_once_and_exactly_once(msgs: list[Msg]) -> None:
     whole, _ = repaired(msgs)
@@ -135,7 +135,7 @@ def test_pairing_repair_answers_every_call_at_once_and_exactly_once(msgs: list[M
     assert [id(block) for msg in whole for block in msg.tool_uses] == calls
 
 
-@examples(150)
+@examples(100)
 @given(histories())
 def test_pairing_repair_is_idempotent(msgs: list[Msg]) -> None:
     once, _ = repaired(msgs)
@@ -182,14 +182,14 @@ print(hashlib.sha256(text.encode()).hexdigest())
 def test_pairing_and_purity_hold_across_processes_and_hash_seeds() -> None:
     stored: list[Any] = []
 
-    @settings(examples(12), phases=[Phase.generate])
+    @settings(examples(5), phases=[Phase.generate])
     @given(histories())
     def collect(msgs: list[Msg]) -> None:
         stored.append(dump_messages(msgs))
 
     collect()
     stored.extend(json.loads(path.read_text("utf-8")) for path in sorted(_ROOT.glob("examples/data/*.json")))
-    digests = {_digest(json.dumps(stored[:40]), seed) for seed in ("0", "1", "4242")}
+    digests = {_digest(json.dumps(stored), seed) for seed in ("0", "4242")}
     assert len(digests) == 1
 
 
@@ -262,7 +262,7 @@ def _block_at(msgs: Sequence[Msg], place: str) -> Any:
     return block.output[item[0]] if item else block
 
 
-@examples(60)
+@examples(35)
 @given(histories(), history_policies)
 def test_conservation_raise_lets_out_what_loses_nothing_and_names_what_would(
     msgs: list[Msg], policy: HistoryPolicy
@@ -293,7 +293,7 @@ _DOCUMENTED = (
     r"You are (Friday|Alice|Bob)\.\n", r"</?(history|log)>",
     r"\[[^\[\]<>|\n]*\] (?=Q)",  # a line's timestamp
     r"\[(image|audio|video|document|block) left out because [^\]\n]*?(; it is at https?://[^\s]*)?\]",
-    r"<system-info>The following are the media contents from the (message|tool result) of '[^']*':",
+    r"<system-info>The following are the media contents from the (message|tool result) of '[^']*'(, call [^:]*)?:",
     r"</system-info>", r"\n?- The (image|audio|video|document): ",
     r"\((image|audio|video|document) shown in the user turn after the results\)",
     r"\[document, as text\]", r"\[(image|audio) \d+\]",
@@ -461,7 +461,7 @@ def _lines(msg: Msg) -> Iterator[str]:
             yield f"(result of {block.name}{', an error' if block.is_error else ''}) {block.text}"
 
 
-@examples(120)
+@examples(60)
 @given(spoken_histories(), _framings, losses)
 def test_attribution_reading_the_frame_back_gives_speakers_and_texts(
     msgs: list[Msg], policy: MultiAgentHistory, loss: OnLoss
@@ -500,7 +500,7 @@ def test_attribution_holds_with_exchanges_between(msgs: list[Msg], policy: Multi
             _check_frames(text, policy.tags)
 
 
-@examples(200)
+@examples(120)
 @given(st.lists(st.tuples(names, texts), min_size=1, max_size=6), st.sampled_from(("history", "log.1", "H")))
 def test_attribution_the_frame_of_one_string_reads_back(lines: list[tuple[str, str]], tag: str) -> None:
     policy = MultiAgentHistory(tags=tag)
@@ -545,10 +545,14 @@ async def _limited(
 
 
 def protected(msgs: Sequence[Msg], keep_task: bool) -> set[int]:
-    """The messages of a valid conversation that no cut may take."""
+    """The messages of a valid conversation that no cut may take.
+
+    A late system message goes with what stands before it: else a cut would make it a system prompt.
+    """
     units: list[list[int]] = []
     for at, msg in enumerate(msgs):
-        if msg.tool_results:
+        late = msg.role == "system" and not msg.tool_uses and at > _leading(msgs)
+        if msg.tool_results or late:
             units[-1].append(at)
         else:
             units.append([at])
@@ -565,7 +569,7 @@ def _leading(msgs: Sequence[Msg]) -> int:
     return next(others, len(msgs))
 
 
-@examples(150)
+@examples(100)
 @given(valid_histories(10), targets, history_policies, _counters, _shares, st.booleans())
 def test_cut_keeps_a_suffix_and_what_is_protected_within_the_budget(
     msgs: list[Msg], target: Target, policy: HistoryPolicy, counter: TokenCounterBase, share: int, task: bool
@@ -577,6 +581,7 @@ def test_cut_keeps_a_suffix_and_what_is_protected_within_the_budget(
         formatter = target.formatter(policy, budget=budget)
         plan = await planned(formatter, msgs)
         must = protected(msgs, task)
+        assert not isinstance(plan, LossError)
         if isinstance(plan, BudgetError):
             event("refused")
             assert plan.limit == limit
@@ -593,9 +598,9 @@ def test_cut_keeps_a_suffix_and_what_is_protected_within_the_budget(
             assert isinstance(again, Plan), case(target, formatter, "what is needed is not enough")
             return
         event("cut" if plan.cut else "whole")
-        assert isinstance(plan, Plan)
-        assert plan.tokens == await counter.count(plan.request)
-        assert cast("int", plan.tokens) <= limit
+        tokens = await counter.count(plan.request)
+        assert plan.tokens == tokens
+        assert tokens <= limit
         numbers = {id(msg): at for at, msg in enumerate(msgs)}
         kept = [numbers[id(msg)] for msg in plan.history]
         assert kept == sorted(kept)
@@ -603,9 +608,8 @@ def test_cut_keeps_a_suffix_and_what_is_protected_within_the_budget(
         gone = [at for at in range(len(msgs)) if at not in kept]
         suffix = [at for at in kept if not gone or at > gone[-1]]
         assert {*kept} == {*suffix} | {at for at in kept if at in must}, case(target, formatter, (kept, must))
-        assert [one is two for one, two in zip(repaired(plan.history)[0], plan.history, strict=True)].count(
-            False
-        ) == 0
+        whole, _ = repaired(plan.history)
+        assert [*map(id, whole)] == [*map(id, plan.history)], case(target, formatter, "an exchange is not whole")
         assert [*(plan.cut.dropped if plan.cut else ())] == [f"msgs[{at}]" for at in gone]
         for entry in plan.ledger.entries:
             number = int(entry.place[5 : entry.place.index("]")])
@@ -617,7 +621,7 @@ def test_cut_keeps_a_suffix_and_what_is_protected_within_the_budget(
     waited(check)
 
 
-@examples(120)
+@examples(60)
 @given(histories(10), targets, history_policies, _counters, _shares, st.booleans())
 def test_cut_twice_changes_nothing(
     msgs: list[Msg], target: Target, policy: HistoryPolicy, counter: TokenCounterBase, share: int, task: bool
@@ -628,7 +632,7 @@ def test_cut_twice_changes_nothing(
         plan = await planned(target.formatter(policy, budget=budget), msgs)
         if not isinstance(plan, Plan):
             return
-        assert cast("int", plan.tokens) <= limit
+        assert await counter.count(plan.request) <= limit
         formatter = target.formatter(policy, budget=budget)
         again = await planned(formatter, plan.history)
         assert isinstance(again, Plan), case(target, formatter, "nothing fits any more")
@@ -641,7 +645,7 @@ def test_cut_twice_changes_nothing(
     waited(check)
 
 
-@examples(120)
+@examples(60)
 @given(histories(10), targets, history_policies, _counters, st.tuples(_shares, _shares), st.booleans())
 def test_cut_a_larger_budget_keeps_a_superset(
     msgs: list[Msg],
@@ -665,7 +669,7 @@ def test_cut_a_larger_budget_keeps_a_superset(
     waited(check)
 
 
-@examples(60)
+@examples(35)
 @given(histories(8), targets, history_policies, _counters, _shares)
 def test_cut_needs_no_memory(
     msgs: list[Msg], target: Target, policy: HistoryPolicy, counter: TokenCounterBase, share: int
@@ -686,7 +690,7 @@ def test_cut_needs_no_memory(
     waited(check)
 
 
-@examples(80)
+@examples(40)
 @given(valid_histories(8), targets, history_policies, _shares)
 def test_cut_never_makes_a_late_system_message_part_of_the_system_prompt(
     msgs: list[Msg], target: Target, policy: HistoryPolicy, share: int
@@ -789,22 +793,36 @@ def _continues(one: object, two: object, glued: bool) -> bool:
     """Whether a value only grows: a list by items, and where texts are glued, its last text at the end."""
     if isinstance(one, list) and isinstance(two, list):
         old, new = cast("list[object]", one), cast("list[object]", two)
+        if glued:
+            old, new = _joined(old), _joined(new)
         if old == new[: len(old)]:
             return True
         if not glued or len(new) < len(old) or old[:-1] != new[: len(old) - 1]:
             return False
-        return _text_of(new[len(old) - 1]).startswith(_text_of(old[-1]) or "no text")
+        last, later = old[-1], new[len(old) - 1]
+        return isinstance(last, str) and isinstance(later, str) and later.startswith(last)
     return one == two or (glued and isinstance(one, str) and isinstance(two, str) and two.startswith(one))
 
 
-def _text_of(part: object) -> str:
-    return str(cast("dict[str, object]", part).get("text", "")) if isinstance(part, dict) else ""
+def _joined(parts: list[object]) -> list[object]:
+    """Parts as a server that glues them by line breaks has them: neighbouring texts are one."""
+    joined: list[object] = []
+    for part in parts:
+        mapping = cast("dict[str, object]", part if isinstance(part, dict) else {})
+        text = mapping.get("text")
+        if not isinstance(text, str):
+            joined.append(mapping)
+        elif joined and isinstance(joined[-1], str):
+            joined[-1] = f"{joined[-1]}\n{text}"
+        else:
+            joined.append(text)
+    return joined
 
 
 # -- 7. Provenance, the issuer's half --------------------------------------------------------------------------
 
 
-@examples(80)
+@examples(40)
 @given(histories(), history_policies, losses)
 def test_provenance_state_goes_back_to_its_issuer_alone_and_with_its_block(
     msgs: list[Msg], policy: HistoryPolicy, loss: OnLoss
@@ -939,7 +957,7 @@ def _spoil(request: dict[str, Any]) -> None:
 # -- 10. Round trip, JSON's half -------------------------------------------------------------------------------
 
 
-@examples(150)
+@examples(100)
 @given(histories())
 def test_round_trip_loading_what_was_dumped_gives_equal_messages(msgs: list[Msg]) -> None:
     stored = json.dumps(dump_messages(msgs), allow_nan=False)

@@ -61,6 +61,12 @@ def test_content_is_kept_as_a_tuple() -> None:
     assert AnyMsg("Bob", [], "user").content == ()
 
 
+def test_a_list_type_checks() -> None:
+    msg = Msg("Bob", [TextBlock("a"), IMAGE], "user", metadata={"to": ["Ann"]})
+    result = ToolResultBlock("c", "n", [TextBlock("a")])
+    assert (len(msg.content), len(result.output)) == (2, 1)
+
+
 def test_blocks_of_another_library_are_adopted() -> None:
     msg = AnyMsg(
         "Bob",
@@ -169,6 +175,18 @@ REFUSED: list[tuple[str, Callable[[], object], str, str]] = [
         lambda: AnyMsg("Bob", "hi", "user", metadata={"k": [float("nan")]}),
         "Msg.metadata.k[0]",
         "finite",
+    ),
+    (
+        "a surrogate in metadata",
+        lambda: AnyMsg("Bob", "hi", "user", metadata={"k": ["a\ud800"]}),
+        "Msg.metadata",
+        "surrogate",
+    ),
+    (
+        "a surrogate key",
+        lambda: AnyMsg("Bob", "hi", "user", metadata={"\ud800": 1}),
+        "Msg.metadata",
+        "surrogate",
     ),
     ("a cycle in metadata", lambda: AnyMsg("Bob", "hi", "user", metadata=_cycle()), "Msg.metadata.k", "ecursi"),
     ("a number key", lambda: AnyMsg("Bob", "hi", "user", metadata={5: 1}), "Msg.metadata", "string"),

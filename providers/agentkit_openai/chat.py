@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, ClassVar, assert_never
 
 from agentkit import (
@@ -194,6 +195,7 @@ class OpenAIMultiAgentFormatter(OpenAIChatFormatter):
     default_history = MultiAgentHistory
 
 
+@lru_cache(1024)
 def wire_speaker(name: str, refused: str) -> str:
     """A name without the characters of the class `refused`, at most 64 long (AgentScope D16).
 

@@ -249,7 +249,5 @@ def growth(sizes: Sequence[int], rounds: int) -> str:
         plain = mixed(n)
         for name, sampled in interleave(_agentkit(plain, sum(weights_of(plain)) // 2), rounds).items():
             taken.setdefault(name, []).append(sampled.median)
-    rows: list[list[object]] = [
-        [name, *map(show, found), exponent(sizes, found)] for name, found in taken.items()
-    ]
+    rows: list[list[object]] = [[name, *map(show, found), exponent(sizes, found)] for name, found in taken.items()]
     return table("Cut at 50%, growth (goal: <= 1.05)", ["", *(f"n={n}" for n in sizes), "exponent"], rows)

@@ -70,9 +70,7 @@ _MESSAGES_REPLY: Final = {
     "usage": {"input_tokens": 1, "output_tokens": 1},
 }
 _GEMINI_REPLY: Final = {
-    "candidates": [
-        {"content": {"role": "model", "parts": [{"text": "ok"}]}, "finishReason": "STOP", "index": 0}
-    ],
+    "candidates": [{"content": {"role": "model", "parts": [{"text": "ok"}]}, "finishReason": "STOP", "index": 0}],
 }
 _OLLAMA_REPLY: Final = {"model": MODEL, "message": {"role": "assistant", "content": "ok"}, "done": True}
 _DASHSCOPE_REPLY: Final = {
@@ -169,9 +167,7 @@ async def _send_gemini(url: str, request: dict[str, Any], path: Path) -> None:
 
     # An explicit transport keeps the SDK off aiohttp, whose session it subclasses with a DeprecationWarning.
     transport = httpx2.AsyncHTTPTransport()
-    options = types.HttpOptions(
-        base_url=url, api_version="v1beta", async_client_args={"transport": transport}
-    )
+    options = types.HttpOptions(base_url=url, api_version="v1beta", async_client_args={"transport": transport})
     client = genai.Client(api_key=KEY, http_options=options)
     try:
         # The signature's unions name optional packages (PIL) that type checkers cannot see.
@@ -213,9 +209,7 @@ async def _send_dashscope(url: str, request: dict[str, Any], path: Path) -> None
     # A session of ours: the SDK's shared one is never closed while its event loop lives.
     async with aiohttp.ClientSession() as session:
         with _upload_endpoint(f"{url}/api/v1"):
-            await endpoint.call(
-                model=MODEL, api_key=KEY, base_address=f"{url}/api/v1", session=session, **request
-            )
+            await endpoint.call(model=MODEL, api_key=KEY, base_address=f"{url}/api/v1", session=session, **request)
 
 
 _SENDERS: Final[dict[str, Callable[[str, dict[str, Any], Path], Awaitable[None]]]] = {
@@ -313,9 +307,7 @@ def _gemini_part(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _gemini_content(content: Mapping[str, Any]) -> dict[str, Any]:
-    return _without(content, "parts") | {
-        "parts": [_gemini_part(part) for part in _objects(content.get("parts"))]
-    }
+    return _without(content, "parts") | {"parts": [_gemini_part(part) for part in _objects(content.get("parts"))]}
 
 
 def _gemini_contents(body: dict[str, Any]) -> dict[str, Any]:
@@ -360,9 +352,7 @@ def _gemini_config(body: dict[str, Any]) -> dict[str, Any]:
     """What is left of `config` is `generationConfig`, even when empty; client options are not sent."""
     config = _object(body.get("config"))
     beside = {_camel(key): config[key] for key in _GEMINI_BESIDE if key in config}
-    own = _without(
-        config, "system_instruction", "tools", "tool_config", *_GEMINI_BESIDE, *_GEMINI_CLIENT_ONLY
-    )
+    own = _without(config, "system_instruction", "tools", "tool_config", *_GEMINI_BESIDE, *_GEMINI_CLIENT_ONLY)
     sent = {"generationConfig": _camel_keys(own)} if config else {}
     return _without(body, "config") | beside | sent
 
@@ -379,8 +369,7 @@ def _only(mapping: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
 def _ollama_messages(body: dict[str, Any]) -> dict[str, Any]:
     """A message's falsy values and unknown keys vanish, `tool_call_id` too (`_client._copy_messages`)."""
     sent = [
-        {key: value for key, value in _only(one, _OLLAMA_MESSAGE).items() if value}
-        for one in body["messages"]
+        {key: value for key, value in _only(one, _OLLAMA_MESSAGE).items() if value} for one in body["messages"]
     ]
     return body | {"messages": sent}
 
@@ -403,9 +392,7 @@ def _ollama_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
         parameters = {"type": "object"} | _only(function["parameters"], _OLLAMA_PARAMETERS)
         if "properties" in parameters:
             properties = _object(parameters["properties"]).items()
-            parameters["properties"] = {
-                name: _only(_object(one), _OLLAMA_PROPERTY) for name, one in properties
-            }
+            parameters["properties"] = {name: _only(_object(one), _OLLAMA_PROPERTY) for name, one in properties}
         function["parameters"] = parameters
     return {"type": tool.get("type", "function"), "function": function}
 

@@ -312,9 +312,7 @@ def no_empty_text_part(request: JSON) -> Problems:
 def assistant_says_something(request: JSON) -> Problems:
     """An assistant message has content or calls."""
     for path, message in _messages(request):
-        told = any(
-            message.get(key) for key in ("content", "tool_calls", "refusal", "audio", "thinking", "prefix")
-        )
+        told = any(message.get(key) for key in ("content", "tool_calls", "refusal", "audio", "thinking", "prefix"))
         if message.get("role") == "assistant" and not told:
             yield f"{path}: neither content nor calls"
 
@@ -1034,9 +1032,7 @@ def gemini_media(request: JSON) -> Problems:
             if not _GEMINI_MEDIA.fullmatch(str(part["inline_data"].get("mime_type"))):
                 yield f"{path}.inline_data.mime_type: {part['inline_data'].get('mime_type')!r}"
         for path, part in _gemini_parts(placed, "function_response"):
-            for place, one in _objects(
-                part["function_response"].get("parts"), f"{path}.function_response.parts"
-            ):
+            for place, one in _objects(part["function_response"].get("parts"), f"{path}.function_response.parts"):
                 if "inline_data" in one and _at(one, "inline_data", "mime_type") not in _GEMINI_RESULT_MEDIA:
                     yield f"{place}.inline_data.mime_type: {_at(one, 'inline_data', 'mime_type')!r}"
 
@@ -1046,9 +1042,7 @@ def gemini_config(request: JSON) -> Problems:
     config: dict[str, Any] = request.get("config") or {}
     if "response_json_schema" in config and config.get("response_mime_type") != "application/json":
         yield "config: response_json_schema without response_mime_type 'application/json'"
-    if "cached_content" in config and any(
-        key in config for key in ("system_instruction", "tools", "tool_config")
-    ):
+    if "cached_content" in config and any(key in config for key in ("system_instruction", "tools", "tool_config")):
         yield "config: cached_content beside system_instruction, tools or tool_config"
     calling = _at(config, "tool_config", "function_calling_config")
     allowed: list[str] = _at(calling, "allowed_function_names") or []
@@ -1128,9 +1122,7 @@ def ollama_tools_are_functions(request: JSON) -> Problems:
 def user_says_something(request: JSON) -> Problems:
     """A user or system message has content: the SDK removes an empty one from the message."""
     for path, message in _messages(request):
-        if message.get("role") in ("user", "system") and not (
-            message.get("content") or message.get("images")
-        ):
+        if message.get("role") in ("user", "system") and not (message.get("content") or message.get("images")):
             yield f"{path}: neither content nor images"
 
 
@@ -1308,9 +1300,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         Rule(only_function_tools, _VLLM),
         Rule(one_leading_system, _VLLM),
         Rule(chat_media_only_in_user, _VLLM),
-        Rule(
-            _only_part_types("text", "image_url", "audio_url", "input_audio", "video_url", "refusal"), _VLLM
-        ),
+        Rule(_only_part_types("text", "image_url", "audio_url", "input_audio", "video_url", "refusal"), _VLLM),
         Rule(_image_urls((*_OPENAI_IMAGES, *_DASHSCOPE_IMAGES), ("http://", "https://", "file://")), _VLLM),
         Rule(openai_audio, _VLLM),
         Rule(vllm_media_urls, _VLLM),

@@ -165,9 +165,7 @@ GEMINI: Final[dict[str, Any]] = {
                         "id": "c1",
                         "name": "search_web",
                         "response": {"output": "one", "rows": [None, {"a_b": 1}]},
-                        "parts": [
-                            {"inline_data": {"mime_type": "image/png", "data": PNG, "display_name": "a"}}
-                        ],
+                        "parts": [{"inline_data": {"mime_type": "image/png", "data": PNG, "display_name": "a"}}],
                     }
                 },
                 {"function_response": {"id": "c2", "name": "search_web", "response": {"error": "no"}}},
@@ -634,9 +632,7 @@ def test_dashscopes_text_path_takes_no_part_lists() -> None:
 
 
 @pytest.mark.parametrize(("provider", "place", "value", "problem"), BROKEN_SHAPES)
-def test_a_broken_shape_is_refused_in_its_place(
-    provider: str, place: str, value: object, problem: str
-) -> None:
+def test_a_broken_shape_is_refused_in_its_place(provider: str, place: str, value: object, problem: str) -> None:
     problems = check_request(provider, _broken(GOOD[provider], place, value))
     assert [one for one in problems if one.startswith(problem)], problems
 

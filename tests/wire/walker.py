@@ -391,9 +391,7 @@ class Walker:
 
     def _with_added(self, members: list[Any]) -> list[Any]:
         added = [
-            entry.annotation
-            for entry in self.entries
-            if isinstance(entry, Member) and entry.beside in members
+            entry.annotation for entry in self.entries if isinstance(entry, Member) and entry.beside in members
         ]
         return members + added
 
@@ -511,9 +509,7 @@ def _fits_scalar(value: object, bare: Any) -> bool:
         return isinstance(value, bool)
     if bare in (int, float):
         return isinstance(value, int if bare is int else (int, float)) and not isinstance(value, bool)
-    textual = bare in (str, bytes, datetime.datetime) or (
-        isinstance(bare, type) and issubclass(bare, enum.Enum)
-    )
+    textual = bare in (str, bytes, datetime.datetime) or (isinstance(bare, type) and issubclass(bare, enum.Enum))
     return textual and isinstance(value, str)
 
 
