@@ -48,7 +48,7 @@ class Units:
 
     def protected(self, keep_task: bool = False) -> set[int]:
         """The units that every cut keeps: system prompt, pins, the newest, and the task if asked."""
-        kept = {*range(self.system), *self.pinned, len(self) - 1}
+        kept = {*range(self.system), *self.pinned, *range(len(self))[-1:]}
         if keep_task:
             kept |= {number for number in [self._task()] if number is not None}
         return kept

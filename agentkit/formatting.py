@@ -374,7 +374,7 @@ class _Cutting:
     def _kept(self, drop: int) -> list[int]:
         """The numbers of the messages that stay when the first `drop` units of the order go."""
         gone = set(self.order[:drop])
-        ends = [*self.units.starts[1:], len(self.whole.msgs)]
+        ends = [*self.units.starts[1:], len(self.whole.msgs)][: len(self.units)]
         spans = enumerate(zip(self.units.starts, ends, strict=True))
         return [at for unit, (start, end) in spans if unit not in gone for at in range(start, end)]
 
@@ -406,8 +406,10 @@ class _Cutting:
         for path in paths:
             lowered.ledger.note(path, note)
         weight = sum(self.units.weight(unit) for unit in self.order[:drop])
-        numbers = dict.fromkeys(path[0] for path in paths)
-        cut = Cut(tuple(place_of((number,)) for number in numbers), drop, weight or None)
+        saved = self.found[0][1] - tokens if 0 in self.found else weight
+        whole = (origin for at in gone if isinstance(origin := self.whole.origins[at], int))
+        numbers = sorted({*(path[0] for path in paths), *whole})
+        cut = Cut(tuple(place_of((number,)) for number in numbers), drop, saved)
         return lowered.plan(tuple(self.whole.msgs[at] for at in kept), tokens, cut)
 
 

@@ -165,12 +165,12 @@ class Cut:
     """What a budget took away.
 
     `dropped` are the places of the messages that went, `units` how many units they made, and `tokens` how
-    much smaller the request became (by the budget's counter; None if the whole was never counted).
+    much smaller the request became by the budget's counter (by weight, if the whole was never measured).
     """
 
     dropped: tuple[str, ...]
     units: int
-    tokens: int | None = None
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -283,7 +283,10 @@ class _Legalizing:
 
     def _add_results(self, out: Draft, call: Msg, results: Draft, together: bool) -> None:
         found = tuple(answered for msg in results.msgs for answered in msg.tool_ids)
-        if found == call.tool_ids and not (together and len(results.msgs) > 1):
+        ordered = found == call.tool_ids
+        if not ordered and not together and not self.capabilities.call_order:
+            ordered = Counter(found) == Counter(call.tool_ids)  # the wire takes any order: keep the arrival's
+        if ordered and not (together and len(results.msgs) > 1):
             out.msgs.extend(results.msgs)
             out.origins.extend(results.origins)
             return
@@ -593,6 +596,8 @@ class _Tidying:
             return None if rule.fetches(kind, known) else f"{target} takes no {_shown(known)} by URL"
         if not rule.takes(kind, source.media_type):
             return f"{target} takes no {_shown(source.media_type) or kind}"
+        if kind == "document" and _TEXT_TYPES.fullmatch(source.media_type) and _utf8(source) is None:
+            return "it holds no UTF-8 text"
         if rule.magic and source.data and not source.data.startswith(rule.magic):
             return f"its data is no {kind} that {target} knows"
         return None
@@ -646,6 +651,11 @@ def _text_of(block: MediaBlock, source: Base64Source | URLSource) -> str | None:
     """The text of a text document; None for anything else."""
     if block.type != "document" or isinstance(source, URLSource) or not _TEXT_TYPES.fullmatch(source.media_type):
         return None
+    return _utf8(source)
+
+
+def _utf8(source: Base64Source) -> str | None:
+    """The text that a source holds; None for a blank one, or bytes that are no UTF-8."""
     try:
         text = base64.b64decode(source.data).decode("utf-8-sig")
     except ValueError:
