@@ -283,10 +283,10 @@ class _Legalizing:
 
     def _add_results(self, out: Draft, call: Msg, results: Draft, together: bool) -> None:
         found = tuple(answered for msg in results.msgs for answered in msg.tool_ids)
-        ordered = found == call.tool_ids
-        if not ordered and not together and not self.capabilities.call_order:
-            ordered = Counter(found) == Counter(call.tool_ids)  # the wire takes any order: keep the arrival's
-        if ordered and not (together and len(results.msgs) > 1):
+        in_place = found == call.tool_ids
+        if not in_place and not together and not self.capabilities.call_order:
+            in_place = Counter(found) == Counter(call.tool_ids)  # the wire takes any order: keep the arrival's
+        if in_place and not (together and len(results.msgs) > 1):
             out.msgs.extend(results.msgs)
             out.origins.extend(results.origins)
             return

@@ -21,7 +21,9 @@ async def main(file: Path) -> None:
         plan = await load_provider(name).multi_agent().plan(msgs)
         fates = Counter(entry.disposition.word for entry in plan.ledger.entries)
         size = len(json.dumps(plan.request))
-        print(f"{name:21} {size:6} characters  {', '.join(f'{count} {word}' for word, count in sorted(fates.items()))}")
+        print(
+            f"{name:21} {size:6} characters  {', '.join(f'{count} {word}' for word, count in sorted(fates.items()))}"
+        )
         for place, reason in plan.ledger.losses:
             print(f"{'':21} {place}: {reason}")
 

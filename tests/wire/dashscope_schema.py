@@ -199,5 +199,5 @@ def path_of(request: Mapping[str, object]) -> Path:
     messages = request.get("messages")
     if not isinstance(messages, list):
         return "text"
-    objects = [cast(dict[str, object], one) for one in cast(list[object], messages) if isinstance(one, dict)]
+    objects = [cast("dict[str, object]", one) for one in cast("list[object]", messages) if isinstance(one, dict)]
     return "multimodal" if any(isinstance(one.get("content"), list) for one in objects) else "text"

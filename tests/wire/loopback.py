@@ -171,7 +171,7 @@ async def _send_gemini(url: str, request: dict[str, Any], path: Path) -> None:
     client = genai.Client(api_key=KEY, http_options=options)
     try:
         # The signature's unions name optional packages (PIL) that type checkers cannot see.
-        call = cast(Callable[..., Awaitable[object]], client.aio.models.generate_content)  # pyright: ignore[reportUnknownMemberType]
+        call = cast("Callable[..., Awaitable[object]]", client.aio.models.generate_content)  # pyright: ignore[reportUnknownMemberType]
         await call(model=MODEL, **request)
     finally:
         await client.aio.aclose()
@@ -182,7 +182,7 @@ async def _send_ollama(url: str, request: dict[str, Any], path: Path) -> None:
     import ollama
 
     client = ollama.AsyncClient(host=url)
-    chat = cast(Callable[..., Awaitable[object]], client.chat)  # pyright: ignore[reportUnknownMemberType]
+    chat = cast("Callable[..., Awaitable[object]]", client.chat)  # pyright: ignore[reportUnknownMemberType]
     async with client:
         await chat(model=MODEL, **request)
 
@@ -204,7 +204,7 @@ async def _send_dashscope(url: str, request: dict[str, Any], path: Path) -> None
     import aiohttp
     import dashscope
 
-    module = cast(Any, dashscope)  # its classes are typed in part only
+    module = cast("Any", dashscope)  # its classes are typed in part only
     endpoint = module.AioGeneration if path == "text" else module.AioMultiModalConversation
     # A session of ours: the SDK's shared one is never closed while its event loop lives.
     async with aiohttp.ClientSession() as session:
@@ -249,7 +249,7 @@ Rewrite: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 def _merge_extra_body(body: dict[str, Any]) -> dict[str, Any]:
     """The keys of `extra_body` are merged at the top level (openai `_base_client`)."""
     rest = {key: value for key, value in body.items() if key != "extra_body"}
-    return rest | cast(dict[str, Any], body.get("extra_body", {}))
+    return rest | cast("dict[str, Any]", body.get("extra_body", {}))
 
 
 def _without(mapping: Mapping[str, Any], *keys: str) -> dict[str, Any]:
@@ -258,12 +258,12 @@ def _without(mapping: Mapping[str, Any], *keys: str) -> dict[str, Any]:
 
 def _object(value: object) -> dict[str, Any]:
     """A JSON object, empty for null."""
-    return cast(dict[str, Any], value or {})
+    return cast("dict[str, Any]", value or {})
 
 
 def _objects(value: object) -> list[dict[str, Any]]:
     """A list of JSON objects, empty for null."""
-    return cast(list[dict[str, Any]], value or [])
+    return cast("list[dict[str, Any]]", value or [])
 
 
 def _camel(key: str) -> str:
@@ -283,10 +283,10 @@ def _url_safe(text: str) -> str:
 def _gemini_bytes(value: Any) -> Any:
     """Bytes fields inside a part leave in the URL-safe alphabet (`_common.encode_unserializable_types`)."""
     if isinstance(value, list):
-        return [_gemini_bytes(item) for item in cast(list[object], value)]
+        return [_gemini_bytes(item) for item in cast("list[object]", value)]
     if not isinstance(value, dict):
         return value
-    blob = cast(dict[str, Any], value)
+    blob = cast("dict[str, Any]", value)
     if "mime_type" in blob and "data" in blob:
         return blob | {"data": _url_safe(blob["data"])}
     return {key: _gemini_bytes(item) for key, item in blob.items()}
@@ -321,7 +321,7 @@ def _gemini_system(body: dict[str, Any]) -> dict[str, Any]:
     if system is None:
         return body
     if isinstance(system, dict):
-        return body | {"systemInstruction": _gemini_content(_object(cast(object, system)))}
+        return body | {"systemInstruction": _gemini_content(_object(cast("object", system)))}
     parts = [{"text": system}] if isinstance(system, str) else system
     return body | {"systemInstruction": _gemini_content({"role": "user", "parts": parts})}
 

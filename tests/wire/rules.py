@@ -36,15 +36,15 @@ class Rule:
 
 def _objects(value: object, path: str) -> list[Placed]:
     """The objects of a list with their paths; nothing when it is no list."""
-    items = cast(list[object], value) if isinstance(value, list) else []
-    placed = [(f"{path}[{index}]", cast(dict[str, Any], item)) for index, item in enumerate(items)]
-    return [one for one in placed if isinstance(cast(object, one[1]), dict)]
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    placed = [(f"{path}[{index}]", cast("dict[str, Any]", item)) for index, item in enumerate(items)]
+    return [one for one in placed if isinstance(cast("object", one[1]), dict)]
 
 
 def _at(value: object, *keys: str) -> Any:
     """What stands under `keys`, one inside the other; None where one is missing."""
     for key in keys:
-        value = cast(dict[str, object], value).get(key) if isinstance(value, dict) else None
+        value = cast("dict[str, object]", value).get(key) if isinstance(value, dict) else None
     return value
 
 
@@ -76,18 +76,18 @@ def _function(call: JSON) -> dict[str, Any]:
 def _walk(value: object, path: str) -> Iterator[Placed]:
     """Every object inside a value, outermost first."""
     if isinstance(value, dict):
-        mapping = cast(dict[str, Any], value)
+        mapping = cast("dict[str, Any]", value)
         yield path, mapping
         for key, item in mapping.items():
             yield from _walk(item, f"{path}.{key}" if path else key)
     elif isinstance(value, list):
-        for index, item in enumerate(cast(list[object], value)):
+        for index, item in enumerate(cast("list[object]", value)):
             yield from _walk(item, f"{path}[{index}]")
 
 
 def _is_base64(text: object) -> bool:
     try:
-        base64.b64decode(cast(str, text), validate=True)
+        base64.b64decode(cast("str", text), validate=True)
     except (binascii.Error, ValueError, TypeError):
         return False
     return bool(text)
@@ -161,19 +161,19 @@ _OPAQUE: Final = (
 def _conversation_objects(value: object, path: str = "") -> Iterator[Placed]:
     """Every object of a request, without the user's own JSON."""
     if isinstance(value, dict):
-        mapping = cast(dict[str, Any], value)
+        mapping = cast("dict[str, Any]", value)
         yield path, mapping
         for key, item in mapping.items():
             if key not in _OPAQUE and not (key == "input" and "name" in mapping):
                 yield from _conversation_objects(item, f"{path}.{key}" if path else key)
     elif isinstance(value, list):
-        for index, item in enumerate(cast(list[object], value)):
+        for index, item in enumerate(cast("list[object]", value)):
             yield from _conversation_objects(item, f"{path}[{index}]")
 
 
 def _declared_tools(request: JSON) -> list[tuple[str, str]]:
     """Path and name of every function that a request declares, on any wire."""
-    config = cast(JSON, request.get("config") or {})
+    config = cast("JSON", request.get("config") or {})
     declared = [
         one
         for path, tool in _objects(config.get("tools"), "config.tools")
@@ -344,7 +344,7 @@ def _strict_schemas(request: JSON) -> Iterator[Placed]:
     ):
         schema = one.get("parameters") or one.get("schema") or one.get("input_schema")
         if one.get("strict") is True and isinstance(schema, dict):
-            yield path, cast(dict[str, Any], schema)
+            yield path, cast("dict[str, Any]", schema)
 
 
 def strict_schemas(request: JSON) -> Problems:
@@ -357,8 +357,8 @@ def strict_schemas(request: JSON) -> Problems:
             if one.get("additionalProperties") is not False:
                 yield f"{place}: {_STRICT}"
             listed = one.get("required")
-            required = cast(list[object], listed) if isinstance(listed, list) else []
-            if any(name not in required for name in cast(dict[str, object], properties)):
+            required = cast("list[object]", listed) if isinstance(listed, list) else []
+            if any(name not in required for name in cast("dict[str, object]", properties)):
                 yield f"{place}: a strict schema requires every property"
 
 
@@ -518,8 +518,8 @@ def dashscope_frames(request: JSON) -> Problems:
     """A video given as frames has 4 to 512 of them."""
     for _, (path, part) in _all_parts(request):
         frames = part.get("video")
-        if isinstance(frames, list) and not 4 <= len(cast(list[object], frames)) <= 512:
-            yield f"{path}.video: {len(cast(list[object], frames))} frames, 4 to 512 are taken"
+        if isinstance(frames, list) and not 4 <= len(cast("list[object]", frames)) <= 512:
+            yield f"{path}.video: {len(cast('list[object]', frames))} frames, 4 to 512 are taken"
 
 
 def dashscope_video_urls(request: JSON) -> Problems:
@@ -533,7 +533,7 @@ def dashscope_video_urls(request: JSON) -> Problems:
 def _media_urls(part: JSON) -> Iterator[tuple[str, str]]:
     for kind in ("image", "audio", "video"):
         value = part.get(kind)
-        for url in cast(list[object], value) if isinstance(value, list) else [value]:
+        for url in cast("list[object]", value) if isinstance(value, list) else [value]:
             if isinstance(url, str):
                 yield kind, url
 
@@ -841,7 +841,7 @@ def anthropic_media(request: JSON) -> Problems:
     for path, one in _conversation_objects(request.get("messages"), "messages"):
         source = one.get("source")
         if one.get("type") in ("image", "document") and isinstance(source, dict):
-            yield from _anthropic_source(f"{path}.source", str(one["type"]), cast(dict[str, Any], source))
+            yield from _anthropic_source(f"{path}.source", str(one["type"]), cast("dict[str, Any]", source))
 
 
 def _anthropic_source(path: str, kind: str, source: JSON) -> Problems:
@@ -1059,7 +1059,7 @@ def gemini_system(request: JSON) -> Problems:
         return
     parts: object = [{"text": system}] if isinstance(system, str) else system
     if isinstance(system, dict):
-        parts = _at(cast(object, system), "parts")
+        parts = _at(cast("object", system), "parts")
     placed = _objects(parts, "config.system_instruction")
     for path, part in placed:
         if list(part) != ["text"] or not part["text"]:
@@ -1081,7 +1081,7 @@ def gemini_one_schema(request: JSON) -> Problems:
 def ollama_images(request: JSON) -> Problems:
     """Images are plain base64 ('illegal base64 data at input byte N'), and the user's."""
     for path, message in _messages(request):
-        for index, image in enumerate(cast(list[object], message.get("images") or [])):
+        for index, image in enumerate(cast("list[object]", message.get("images") or [])):
             if not _is_base64(image):
                 yield f"{path}.images[{index}]: no plain base64"
             if message.get("role") != "user":
@@ -1311,4 +1311,4 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
 
 def check_order(provider: str, request: Mapping[str, object]) -> list[str]:
     """The rules of the wire that a request breaks, each with its place; empty when it breaks none."""
-    return [problem for rule in RULES[provider] for problem in rule.check(cast(JSON, request))]
+    return [problem for rule in RULES[provider] for problem in rule.check(cast("JSON", request))]

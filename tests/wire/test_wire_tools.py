@@ -604,8 +604,8 @@ def _broken(request: dict[str, Any], place: str, value: object) -> dict[str, Any
         target = target[step]
     if value is ABSENT:
         del target[last]
-    elif isinstance(target, list) and last == len(cast(list[object], target)):
-        cast(list[object], target).append(value)
+    elif isinstance(target, list) and last == len(cast("list[object]", target)):
+        cast("list[object]", target).append(value)
     else:
         target[last] = value
     return copied

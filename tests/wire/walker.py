@@ -312,7 +312,7 @@ def _declared(owner: Any) -> dict[str, Field]:
     """
     if _is_model(owner):
         owner.model_rebuild()
-        model_fields = cast(dict[str, Any], owner.model_fields)
+        model_fields = cast("dict[str, Any]", owner.model_fields)
         return {name: Field(one.annotation, one.is_required()) for name, one in model_fields.items()}
     hints: dict[str, Any] = typing_extensions.get_type_hints(owner, include_extras=True)
     return {name: Field(hint, _demanded(owner, name, hint)) for name, hint in hints.items()}
@@ -386,7 +386,7 @@ class Walker:
             wanted = dict.fromkeys(_wanted(member) for member in members)
             return [f"{path}: {_kind(value)} where {' or '.join(wanted)} is wanted"]
         if isinstance(value, dict):
-            return self._tagged(cast(dict[str, object], value), fitting, path)
+            return self._tagged(cast("dict[str, object]", value), fitting, path)
         return self._best(value, fitting, path)
 
     def _with_added(self, members: list[Any]) -> list[Any]:
@@ -439,15 +439,15 @@ class Walker:
         if origin is Literal or (isinstance(bare, type) and issubclass(bare, enum.Enum)):
             return _listed(value, bare, path)
         if bare is bytes:
-            return _base64(cast(str, value), path)
+            return _base64(cast("str", value), path)
         if _is_typed(bare):
-            return self._typed(cast(dict[str, object], value), bare, path)
+            return self._typed(cast("dict[str, object]", value), bare, path)
         arguments = typing.get_args(bare)
         if origin in _LISTS and arguments:
-            items = enumerate(cast(list[object], value))
+            items = enumerate(cast("list[object]", value))
             return [one for index, item in items for one in self.walk(item, arguments[0], f"{path}[{index}]")]
         if origin in _MAPPINGS and arguments:
-            entries = cast(dict[str, object], value).items()
+            entries = cast("dict[str, object]", value).items()
             return [one for key, item in entries for one in self.walk(item, arguments[1], _join(path, key))]
         return []
 
@@ -514,7 +514,7 @@ def _fits_scalar(value: object, bare: Any) -> bool:
 
 
 def _listed(value: object, bare: Any, path: str) -> list[str]:
-    known = typing.get_args(bare) or tuple(member.value for member in cast(type[enum.Enum], bare))
+    known = typing.get_args(bare) or tuple(member.value for member in cast("type[enum.Enum]", bare))
     if any(type(value) is type(one) and value == one for one in known):
         return []
     return [f"{path}: {value!r}, known are {', '.join(map(repr, known))}"]
@@ -541,10 +541,10 @@ def _not_json(value: object, path: str) -> Iterator[str]:
             if not math.isfinite(value):
                 yield f"{path}: {value} is no JSON number"
         case list():
-            for index, item in enumerate(cast(list[object], value)):
+            for index, item in enumerate(cast("list[object]", value)):
                 yield from _not_json(item, f"{path}[{index}]")
         case dict():
-            for key, item in cast(dict[object, object], value).items():
+            for key, item in cast("dict[object, object]", value).items():
                 if isinstance(key, str):
                     yield from _not_json(item, _join(path, key))
                 else:
