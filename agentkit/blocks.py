@@ -17,7 +17,7 @@ from pydantic import Discriminator
 from pydantic_core import from_json, to_json
 
 from agentkit.errors import MessageError
-from agentkit.values import Checked, Json, JsonObject, Text, copied, value
+from agentkit.values import Checked, Json, JsonObject, Text, Unwritten, copied, value
 
 __all__ = [
     "AudioBlock",
@@ -211,7 +211,7 @@ class ToolUseBlock(_Block):
 
     id: Text
     name: Text
-    input: JsonObject
+    input: Unwritten
     raw_input: Text | None = None
     state: OpaqueState | None = None
     type: Literal["tool_use"] = "tool_use"
@@ -219,7 +219,10 @@ class ToolUseBlock(_Block):
     _flat: bool = field(default=True, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        arguments = to_json(self.input).decode()
+        try:
+            arguments = to_json(self.input).decode()
+        except ValueError as error:
+            raise MessageError("input", f"cannot be written as JSON: {error}", "Mend the text.") from None
         if self.raw_input is not None and _reads_as(self.raw_input, self.input):
             arguments = self.raw_input
         _set_arguments(self, arguments)

@@ -7,10 +7,8 @@ results and nothing else; each turn of calls is followed at once by exactly one 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import attrgetter
 from typing import TypeAlias, cast
 
 from agentkit.blocks import Block, ToolResultBlock, ToolUseBlock
@@ -26,6 +24,20 @@ Origin: TypeAlias = BlockPath | str
 """Where a block of a draft comes from: an input block, or the name of a synthesis."""
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look over a conversation in normal form told of what stands behind its system prompt.
+
+    traits       everything that any message holds
+    ordered      whether each turn of calls has one message of results behind it, in the order of the calls
+    alternating  whether the assistant's turns and the others' take turns
+    """
+
+    traits: int
+    ordered: bool
+    alternating: bool
+
+
 @dataclass(slots=True)
 class Draft:
     """Messages on their way to a request, each with where it comes from.
@@ -35,13 +47,7 @@ class Draft:
 
     msgs: list[Msg]
     origins: list[int | tuple[Origin, ...]]
-    ordered: bool = False
-    """Whether it is known that each turn of calls has one message of results behind it, in the calls' order."""
-
-    @property
-    def traits(self) -> int:
-        """Everything that any of the messages holds."""
-        return reduce(int.__or__, map(_traits_of, self.msgs), 0)
+    look: Look | None = None
 
     @classmethod
     def of(cls, msgs: Sequence[Msg]) -> Draft:
@@ -58,9 +64,6 @@ class Draft:
         return Draft([self.msgs[at] for at in numbers], [self.origins[at] for at in numbers])
 
 
-_traits_of: Callable[[Msg], int] = attrgetter("traits")
-
-
 def block_origins(msg: Msg, origin: int | tuple[Origin, ...]) -> tuple[Origin, ...]:
     """One origin for each block of a draft's message."""
     if isinstance(origin, int):
@@ -75,18 +78,23 @@ def repair(draft: Draft, ledger: Ledger) -> Draft:
     Calls and results pair by id in order of arrival. A result without a call goes, a call without a result
     gets a marked one, whatever was said inside an exchange moves behind it. Deterministic and idempotent.
     """
-    if _is_normal(draft):
+    if draft.look or is_normal(draft):
         return draft
     return _Repair(draft, ledger).run()
 
 
-def _is_normal(draft: Draft) -> bool:
-    """Whether nothing has to be repaired; notes on the way whether results are in order as well."""
-    tool, call, result, other = Trait.TOOL, Trait.CALL, Trait.RESULT, Trait.OTHER
+def is_normal(draft: Draft) -> bool:
+    """Whether nothing has to be repaired; what else the look tells of a normal form is noted on the draft."""
+    tool, call, result, other, assistant = Trait.TOOL, Trait.CALL, Trait.RESULT, Trait.OTHER, Trait.ASSISTANT
     waiting: tuple[str, ...] = ()
-    ordered = True
-    for msg in draft.msgs:
+    seen, before, alternating, ordered = 0, -1, True, True
+    for msg in draft.msgs[prompt_length(draft.msgs) :]:
         traits = msg.traits
+        seen |= traits
+        side = traits & assistant
+        if side == before:
+            alternating = False
+        before = side
         if not traits & tool:
             if waiting:
                 return False
@@ -106,8 +114,15 @@ def _is_normal(draft: Draft) -> bool:
                     return False
                 left.remove(answered)
             waiting = tuple(left)
-    draft.ordered = ordered and not waiting
-    return not waiting
+    if waiting:
+        return False
+    draft.look = Look(seen, ordered, alternating)
+    return True
+
+
+def prompt_length(msgs: Sequence[Msg]) -> int:
+    """How many messages the system prompt has: the leading run of role-system messages without tool blocks."""
+    return next((at for at, msg in enumerate(msgs) if not msg.traits & Trait.SYSTEM), len(msgs))
 
 
 _Place: TypeAlias = tuple[int, int]

@@ -202,9 +202,7 @@ class FormatterBase(ABC):
             raise LossError(task.capabilities.target, losses)
 
     def _lower(self, draft: Draft, ledger: Ledger, task: Task, shelf: Shelf) -> _Lowered:
-        shown = self.history.render(draft, ledger, task.capabilities)
-        if not self.history.keeps_exchanges:
-            shown = repair(shown, ledger)
+        shown = repair(self.history.render(draft, ledger, task.capabilities), ledger)
         legal = legalize(shown, ledger, task.capabilities, self.on_loss, shelf)
         _note_speakers(draft.msgs, self.history, ledger, task.capabilities)
         return _Lowered(self.convert(legal, _settle(task, legal, ledger)), ledger, legal)

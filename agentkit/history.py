@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, ClassVar, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from agentkit.blocks import (
     Block,
@@ -20,7 +20,7 @@ from agentkit.blocks import (
 )
 from agentkit.capabilities import Capabilities
 from agentkit.errors import OptionError, check_option
-from agentkit.exchanges import Draft, Origin, block_origins
+from agentkit.exchanges import Draft, Origin, block_origins, prompt_length
 from agentkit.ledger import Disposition, Ledger, Note
 from agentkit.messages import Msg, Trait, derive, memo_of
 
@@ -33,9 +33,6 @@ class HistoryPolicy:
     It gets the conversation in normal form (see `repair`) and gives the messages that one model is to see.
     What it leaves out and what it adds is found in the ledger by the identity of the blocks.
     """
-
-    keeps_exchanges: ClassVar[bool] = False
-    """Whether what `render` gives is in normal form, so that it need not be repaired again."""
 
     def view(self, msgs: Sequence[Msg]) -> Sequence[Msg]:
         """The conversation as the model is to see it."""
@@ -74,8 +71,6 @@ def _note_absent(before: Draft, after: Draft, ledger: Ledger) -> None:
 
 class ChatHistory(HistoryPolicy):
     """The conversation as it is: each message a turn in its own role."""
-
-    keeps_exchanges = True
 
     def render(self, draft: Draft, ledger: Ledger, capabilities: Capabilities) -> Draft:
         """The same draft."""
@@ -118,7 +113,6 @@ class MultiAgentHistory(HistoryPolicy):
     timestamps    whether each line begins with `[TIMESTAMP] `
     """
 
-    keeps_exchanges: ClassVar[bool] = True
     viewer: str | None = None
     frame: Literal["safe", "plain"] = "safe"
     preamble: str | None = None
@@ -212,7 +206,7 @@ class _Framing:
         self.ledger = ledger
         self.native_system = capabilities.late_system == "native"
         self.apart = capabilities.parts == "apart"
-        self.out = Draft([], [], draft.ordered)
+        self.out = Draft([], [])
         self.opening: str | None = policy.opening
         self.pieces: list[_Piece] = []  # the frame that is open, each text behind its line break
         self.places: list[Origin] = []
@@ -220,34 +214,46 @@ class _Framing:
         self.framed: list[int] = []
 
     def run(self) -> Draft:
-        msgs, tool, system = self.draft.msgs, Trait.TOOL, Trait.SYSTEM
-        plain = self.policy.viewer is None and self.policy.visible is None
-        at = self._keep_system()
-        while at < len(msgs):
-            traits = msgs[at].traits
-            if plain and not traits & (tool | system):
-                self._say(at)
-                at += 1
-            else:
-                stop = at + 1
-                while stop < len(msgs) and msgs[stop].traits & Trait.RESULT:
-                    stop += 1
-                self._unit(at, stop)
-                at = stop
+        stop = prompt_length(self.draft.msgs)
+        self._keep_system(stop)
+        if self.policy.viewer is None and self.policy.visible is None:
+            self._frame_all(stop)
+        else:
+            self._frame_units(stop)
         self._close()
         if self.framed:
             self.ledger.note_messages(self.framed, Note(Disposition.MERGED, "a line of the history frame"))
         return self.out
 
-    def _keep_system(self) -> int:
-        """The system prompt as it is; give where it ends."""
-        at = 0
-        for at, msg in enumerate(self.draft.msgs):
-            if not msg.traits & Trait.SYSTEM:
-                return at
+    def _frame_all(self, at: int) -> None:
+        """Nobody's view: every exchange is native, everything else is said."""
+        native = Trait.TOOL | (Trait.SYSTEM if self.native_system else 0)
+        add, whence = self.out.msgs.append, self.out.origins.append
+        for number in range(at, len(self.draft.msgs)):
+            msg = self.draft.msgs[number]
+            if msg.traits & native:
+                if self.pieces:
+                    self._close()
+                add(msg)
+                whence(self.draft.origins[number])
+            else:
+                self._say(number)
+
+    def _frame_units(self, at: int) -> None:
+        """One viewer's view, unit by unit."""
+        msgs = self.draft.msgs
+        while at < len(msgs):
+            stop = at + 1
+            while stop < len(msgs) and msgs[stop].traits & Trait.RESULT:
+                stop += 1
+            self._unit(at, stop)
+            at = stop
+
+    def _keep_system(self, stop: int) -> None:
+        """The system prompt as it is."""
+        for at in range(stop):
             if self._is_seen(at, at + 1):
-                self.out.add(msg, self.draft.origins[at])
-        return at + 1
+                self.out.add(self.draft.msgs[at], self.draft.origins[at])
 
     def _unit(self, start: int, stop: int) -> None:
         """One unit: left out, native, told again, or said."""

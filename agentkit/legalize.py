@@ -12,8 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
-from operator import eq
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from agentkit.blocks import (
@@ -30,7 +28,7 @@ from agentkit.blocks import (
     plain_text,
 )
 from agentkit.capabilities import Capabilities, Kind, short_hash
-from agentkit.exchanges import Draft, Origin, block_origins
+from agentkit.exchanges import Draft, Origin, block_origins, is_normal, prompt_length
 from agentkit.history import frame_tag, safe_text
 from agentkit.ledger import BlockPath, Disposition, Ledger, Note
 from agentkit.media import Shelf
@@ -111,13 +109,15 @@ class _Legalizing:
         self.legal = Legal(Draft([], []), Draft([], []))
 
     def run(self, draft: Draft) -> Legal:
-        at = self._system(draft)
-        turns = Draft(draft.msgs[at:], draft.origins[at:], draft.ordered) if at else draft
+        at = prompt_length(draft.msgs)
+        self._take_system(draft.part(range(at)))
+        turns = Draft(draft.msgs[at:], draft.origins[at:], draft.look)
         line = Trait.SYSTEM if self.capabilities.late_system == "line" else 0
-        if self.promoted or turns.traits & (self.capabilities.attention | Trait.REPEATED | line):
+        wanted = self.capabilities.attention | Trait.REPEATED | line
+        if self.promoted or turns.look is None or turns.look.traits & wanted:
             self._tidy_all(turns, self.capabilities.attention, line)
         else:
-            self.legal.turns = Draft(turns.msgs, turns.origins, turns.ordered)
+            self.legal.turns = turns
         self._match_results()
         self._take_turns()
         return self.legal
@@ -141,22 +141,17 @@ class _Legalizing:
                 msg = self._as_line(msg)
             turns.add(msg, origin)
         self._promote()
+        is_normal(self.legal.turns)
 
     # -- one message ---------------------------------------------------------------------------------------
 
-    def _system(self, draft: Draft) -> int:
-        """Take the system prompt, the leading run of role-system messages; give where the turns begin."""
-        at = 0
-        for msg, origin in zip(draft.msgs, draft.origins, strict=True):
-            if not msg.traits & Trait.SYSTEM:
-                break
-            at += 1
+    def _take_system(self, prompt: Draft) -> None:
+        for msg, origin in zip(prompt.msgs, prompt.origins, strict=True):
             tidied = self._tidied(msg, origin) if msg.traits & self.capabilities.attention else (msg, origin)
             if tidied:
                 self.legal.system.add(*tidied)
         if self.capabilities.one_system:
             self._join_system()
-        return at
 
     def _join_system(self) -> None:
         system = self.legal.system
@@ -264,7 +259,8 @@ class _Legalizing:
         """Results under the ids of their calls, in their order and in one turn, where the target wants that."""
         turns = self.legal.turns
         together = self.capabilities.results == "together"
-        if turns.ordered or not (together or self.capabilities.call_order or self.legal.call_ids):
+        in_order = turns.look is not None and turns.look.ordered
+        if in_order or not (together or self.capabilities.call_order or self.legal.call_ids):
             return
         out = Draft([], [])
         at = 0
@@ -345,8 +341,7 @@ class _Legalizing:
     def _merge(self) -> None:
         turns = self.legal.turns
         joins_results = self.capabilities.results == "together"
-        assistants = [msg.traits & Trait.ASSISTANT for msg in turns.msgs]
-        if not any(map(eq, assistants, islice(assistants, 1, None))):
+        if turns.look and turns.look.alternating:
             return
         sides = [_side(msg, joins_results) for msg in turns.msgs]
         out = Draft([], [])

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails, to_json
 
 from agentkit.errors import MessageError
 
-__all__ = ["Checked", "Json", "JsonObject", "Text", "copied", "value"]
+__all__ = ["Checked", "Json", "JsonObject", "Text", "Unwritten", "copied", "value"]
 
 _Class = TypeVar("_Class", bound=type[Any])
 
@@ -46,10 +46,15 @@ def _writable(found: Any) -> Any:
 if TYPE_CHECKING:
     Json: TypeAlias = Any
     JsonObject: TypeAlias = dict[str, Any]
+    Unwritten: TypeAlias = dict[str, Any]
 else:
     Json = Annotated[JsonValue, AfterValidator(_writable)]
     JsonObject = Annotated[dict[str, JsonValue], AfterValidator(_writable)]
-"""Any JSON value, and a JSON object. Checking one copies its containers: a value shares none with its caller."""
+    Unwritten = dict[str, JsonValue]
+"""Any JSON value, a JSON object, and one whose class writes it out by itself and so sees to its strings.
+
+Checking one copies its containers: a value shares none with its caller.
+"""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))

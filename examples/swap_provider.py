@@ -16,7 +16,8 @@ FILE = Path(__file__).parent / "data" / "debate.json"
 
 
 async def main(file: Path) -> None:
-    msgs = load_messages(file.read_bytes())
+    """Print a line for each provider, and one for each block that it cannot carry."""
+    msgs = load_messages(await anyio.Path(file).read_bytes())
     for name in available_providers():
         plan = await load_provider(name).multi_agent().plan(msgs)
         fates = Counter(entry.disposition.word for entry in plan.ledger.entries)

@@ -110,15 +110,11 @@ class AnthropicChatFormatter(FormatterBase):
 
     def convert(self, legal: Legal, task: Task) -> Request:
         """The request: messages, and system, tools, tool_choice and output_config where there are any."""
-        messages: list[dict[str, Any]] = []
         assistant = Trait.ASSISTANT
-        for msg in legal.turns.msgs:
-            content = msg.content
-            if isinstance(content, str):
-                blocks = [{"type": "text", "text": content}]
-            else:
-                blocks = [_block(content[0])] if len(content) == 1 else [_block(block) for block in content]
-            messages.append({"role": "assistant" if msg.traits & assistant else "user", "content": blocks})
+        messages: list[dict[str, Any]] = [
+            {"role": "assistant" if msg.traits & assistant else "user", "content": _content(msg.content)}
+            for msg in legal.turns.msgs
+        ]
         request: Request = {"messages": messages, **_system(legal.system.msgs), **_options(task)}
         _strip_prefill(messages)
         if self.cache_breakpoints == "auto":
@@ -147,26 +143,32 @@ def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
     return {"system": texts[0] if len(texts) == 1 else [{"type": "text", "text": text} for text in texts]}
 
 
-def _block(block: Block) -> dict[str, Any]:
-    """One content block (SDK: ContentBlockParam)."""
-    match block.type:
-        case "text":
-            return {"type": "text", "text": block.text}
-        case "tool_use":
-            return {"type": "tool_use", "id": block.id, "name": block.name, "input": block.copy_input()}
-        case "tool_result":
-            return _result(block)
-        case "thinking":
-            return _thinking(block)
-        case "image":
-            return {"type": "image", "source": _source(block.source)}
-        case "document":
-            made = {"type": "document", "source": _document_source(block.source)}
-            return {**made, "title": block.title} if block.title else made
-        case "audio" | "video" | "invalid":
-            raise TypeError(f"{block.type} is no block of this wire")
-        case _:
-            assert_never(block)
+def _content(content: str | Iterable[Block]) -> list[dict[str, Any]]:
+    """A turn's content blocks (SDK: ContentBlockParam)."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    blocks: list[dict[str, Any]] = []
+    add = blocks.append
+    for block in content:
+        match block.type:
+            case "text":
+                add({"type": "text", "text": block.text})
+            case "tool_use":
+                add({"type": "tool_use", "id": block.id, "name": block.name, "input": block.copy_input()})
+            case "tool_result":
+                add(_result(block))
+            case "thinking":
+                add(_thinking(block))
+            case "image":
+                add({"type": "image", "source": _source(block.source)})
+            case "document":
+                made = {"type": "document", "source": _document_source(block.source)}
+                add({**made, "title": block.title} if block.title else made)
+            case "audio" | "video" | "invalid":
+                raise TypeError(f"{block.type} is no block of this wire")
+            case _:
+                assert_never(block)
+    return blocks
 
 
 def _thinking(block: ThinkingBlock) -> dict[str, Any]:
@@ -182,7 +184,9 @@ def _result(block: ToolResultBlock) -> dict[str, Any]:
     """A tool result; an empty one leaves `content` out, a failed one has to say something."""
     output = block.output
     if not isinstance(output, str):
-        content: Any = [_block(item) for item in output]
+        content: Any = _content(output)
+    elif output and not block.is_error and not output.isspace():
+        return {"type": "tool_result", "tool_use_id": block.id, "content": output}
     else:
         content = None if not output or output.isspace() else output
     made: dict[str, Any] = {"type": "tool_result", "tool_use_id": block.id}
