@@ -2,8 +2,8 @@
 
 This front door is lazy: a name is imported from its room when it is first asked for, so that a program
 pays for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `blocks`,
-`messages`, `storage`, `tools`, `ledger`, `exchanges`, `capabilities`, `history`, `tokens`, `media`, `budget`,
-`legalize`, `formatting`, `registry`.
+`messages`, `storage`, `tools`, `tokens`, `ledger`, `exchanges`, `capabilities`, `model_facts`, `history`,
+`media`, `budget`, `legalize`, `formatting`, `registry`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from agentkit.capabilities import MediaRule as MediaRule
     from agentkit.capabilities import NameRule as NameRule
     from agentkit.capabilities import media_types as media_types
+    from agentkit.capabilities import short_hash as short_hash
     from agentkit.errors import AgentkitError as AgentkitError
     from agentkit.errors import BudgetError as BudgetError
     from agentkit.errors import EmptyConversationError as EmptyConversationError
@@ -45,12 +46,16 @@ if TYPE_CHECKING:
     from agentkit.errors import OptionError as OptionError
     from agentkit.errors import ProviderError as ProviderError
     from agentkit.errors import VersionError as VersionError
+    from agentkit.exchanges import INTERRUPTED as INTERRUPTED
+    from agentkit.formatting import Asked as Asked
     from agentkit.formatting import FormatterBase as FormatterBase
+    from agentkit.formatting import FormatterOptions as FormatterOptions
     from agentkit.formatting import Request as Request
     from agentkit.formatting import Task as Task
     from agentkit.history import ChatHistory as ChatHistory
     from agentkit.history import HistoryPolicy as HistoryPolicy
     from agentkit.history import MultiAgentHistory as MultiAgentHistory
+    from agentkit.history import frame_tag as frame_tag
     from agentkit.history import read_history as read_history
     from agentkit.ledger import Cut as Cut
     from agentkit.ledger import Disposition as Disposition
@@ -58,7 +63,10 @@ if TYPE_CHECKING:
     from agentkit.ledger import Ledger as Ledger
     from agentkit.ledger import Plan as Plan
     from agentkit.ledger import Synthesis as Synthesis
+    from agentkit.legalize import BEGIN_TURN as BEGIN_TURN
+    from agentkit.legalize import CONTINUE_TURN as CONTINUE_TURN
     from agentkit.legalize import Legal as Legal
+    from agentkit.legalize import OnLoss as OnLoss
     from agentkit.messages import Msg as Msg
     from agentkit.messages import Trait as Trait
     from agentkit.model_facts import ModelFact as ModelFact
@@ -73,34 +81,44 @@ if TYPE_CHECKING:
     from agentkit.tools import OutputSchema as OutputSchema
     from agentkit.tools import Tool as Tool
     from agentkit.tools import ToolChoice as ToolChoice
+    from agentkit.tools import ToolLike as ToolLike
+    from agentkit.tools import close_schema as close_schema
+    from agentkit.tools import map_schema as map_schema
+    from agentkit.values import copied as copied
 
 _ROOMS = {
-    "blocks": "AudioBlock Base64Source Block DocumentBlock ImageBlock InvalidBlock MediaBlock OpaqueState "
-    "Source TextBlock ThinkingBlock ToolResultBlock ToolUseBlock URLSource VideoBlock",
+    "blocks": "AudioBlock Base64Source Block DocumentBlock ImageBlock InvalidBlock MediaBlock "
+    "OpaqueState Source TextBlock ThinkingBlock ToolResultBlock ToolUseBlock URLSource "
+    "VideoBlock",
     "budget": "Budget CutStrategy OldestFirst Units",
-    "capabilities": "Capabilities MediaRule NameRule media_types",
+    "capabilities": "Capabilities MediaRule NameRule media_types short_hash",
     "errors": "AgentkitError BudgetError EmptyConversationError InputError LossError MessageError "
     "MissingExtraError OptionError ProviderError VersionError",
-    "formatting": "FormatterBase Request Task",
-    "history": "ChatHistory HistoryPolicy MultiAgentHistory read_history",
+    "exchanges": "INTERRUPTED",
+    "formatting": "Asked FormatterBase FormatterOptions Request Task",
+    "history": "ChatHistory HistoryPolicy MultiAgentHistory frame_tag read_history",
     "ledger": "Cut Disposition Entry Ledger Plan Synthesis",
-    "legalize": "Legal",
+    "legalize": "BEGIN_TURN CONTINUE_TURN Legal OnLoss",
     "messages": "Msg Trait",
     "model_facts": "ModelFact",
     "registry": "Provider available_providers load_provider",
     "storage": "dump_messages load_messages",
     "tokens": "CharacterTokenCounter LocalTokenCounter TokenCounterBase",
-    "tools": "OutputSchema Tool ToolChoice",
+    "tools": "OutputSchema Tool ToolChoice ToolLike close_schema map_schema",
+    "values": "copied",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 __all__ = [
     "AgentkitError",
+    "Asked",
     "AudioBlock",
+    "BEGIN_TURN",
     "Base64Source",
     "Block",
     "Budget",
     "BudgetError",
+    "CONTINUE_TURN",
     "Capabilities",
     "CharacterTokenCounter",
     "ChatHistory",
@@ -111,7 +129,9 @@ __all__ = [
     "EmptyConversationError",
     "Entry",
     "FormatterBase",
+    "FormatterOptions",
     "HistoryPolicy",
+    "INTERRUPTED",
     "ImageBlock",
     "InputError",
     "InvalidBlock",
@@ -128,6 +148,7 @@ __all__ = [
     "MultiAgentHistory",
     "NameRule",
     "OldestFirst",
+    "OnLoss",
     "OpaqueState",
     "OptionError",
     "OutputSchema",
@@ -143,6 +164,7 @@ __all__ = [
     "TokenCounterBase",
     "Tool",
     "ToolChoice",
+    "ToolLike",
     "ToolResultBlock",
     "ToolUseBlock",
     "Trait",
@@ -151,11 +173,16 @@ __all__ = [
     "VersionError",
     "VideoBlock",
     "available_providers",
+    "close_schema",
+    "copied",
     "dump_messages",
+    "frame_tag",
     "load_messages",
     "load_provider",
+    "map_schema",
     "media_types",
     "read_history",
+    "short_hash",
 ]
 
 

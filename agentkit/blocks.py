@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, cast
 
-from pydantic import Discriminator
+from pydantic import BeforeValidator, Discriminator
 from pydantic_core import from_json, to_json
 
 from agentkit.errors import MessageError
@@ -39,6 +39,9 @@ __all__ = [
 ]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # two letters at least: `C:\` is a drive
+
+# RFC 6838, 4.2: restricted-name "/" restricted-name; parameters behind a semicolon.
+_MEDIA_TYPE = re.compile(r"[A-Za-z0-9][\w!#$&^.+-]{0,126}/[A-Za-z0-9][\w!#$&^.+-]{0,126}(\s*;.*)?", re.ASCII)
 
 _MEDIA_TYPES: dict[str, str] = {
     # By suffix. The standard library's table is not used: it reads the machine's own files.
@@ -140,10 +143,9 @@ class Base64Source(metaclass=Checked):
     _url: str | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if "/" not in self.media_type:
-            raise MessageError(
-                "media_type", f"{self.media_type!r} is no media type", "Write it as in 'image/png'."
-            )
+        if not _MEDIA_TYPE.fullmatch(self.media_type):
+            reason = f"{self.media_type[:60]!r} is no media type"
+            raise MessageError("media_type", reason, "Write it as in 'image/png'.")
         if self.data.startswith("data:"):
             raise MessageError("data", "this is a data: URL, not base64 text", "Use URLSource for it.")
 
@@ -158,7 +160,18 @@ class Base64Source(metaclass=Checked):
 _set_url = Base64Source.__dict__["_url"].__set__
 
 
-Source: TypeAlias = Annotated[URLSource | Base64Source, Discriminator("type")]
+def _is_source(found: object) -> object:
+    if not isinstance(found, (URLSource, Base64Source, dict)):
+        reason = f"{type(found).__name__} is no source"
+        raise MessageError(
+            "", reason, "Give a URLSource or Base64Source, or use from_url, from_path or from_bytes."
+        )
+    return cast("object", found)
+
+
+Source: TypeAlias = Annotated[
+    Annotated[URLSource | Base64Source, Discriminator("type")], BeforeValidator(_is_source)
+]
 
 
 @value
@@ -206,7 +219,7 @@ class ToolUseBlock(_Block):
     """A model's call of a tool. `raw_input` is the argument text exactly as the model wrote it.
 
     On wires that carry arguments as text, `raw_input` is what goes out, as long as it is a JSON object
-    equal to `input`. `input` may be given as that text alone.
+    equal to `input`. (In stored JSON, `input` may be that text alone.)
     """
 
     id: Text
@@ -259,11 +272,12 @@ _SCALARS = {str, int, float, bool, type(None)}
 @value
 class _Media(_Block):
     source: Source
-    KIND: ClassVar[str]
 
     @classmethod
     def from_bytes(cls, data: bytes, media_type: str) -> Self:
         """Media held in the message, from its bytes."""
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise MessageError("data", f"expected bytes, got {type(data).__name__}", "Give the bytes.")
         return cls(Base64Source(media_type, base64.b64encode(data).decode("ascii")))
 
     @classmethod
@@ -272,13 +286,17 @@ class _Media(_Block):
 
         Raises MessageError when the file cannot be read, or its type is neither given nor known by suffix.
         """
+        if not isinstance(path, str | Path):
+            raise MessageError("path", f"{type(path).__name__} is no path", "Give a path.")
         named = media_type or guess_media_type(Path(path).as_posix())
         if named is None:
             raise MessageError(str(path), "the suffix names no known media type", "Pass media_type.")
         try:
             return cls.from_bytes(Path(path).read_bytes(), named)
-        except OSError as error:
-            raise MessageError(str(path), f"the file cannot be read ({error.strerror})", "Check it.") from None
+        except (OSError, ValueError) as error:
+            if isinstance(error, MessageError):
+                raise
+            raise MessageError(str(path), f"the file cannot be read ({error})", "Check it.") from None
 
     @classmethod
     def from_url(cls, url: str, media_type: str | None = None) -> Self:
@@ -291,7 +309,6 @@ class ImageBlock(_Media):
     """A picture."""
 
     type: Literal["image"] = "image"
-    KIND: ClassVar[str] = "image"
 
 
 @value
@@ -299,7 +316,6 @@ class AudioBlock(_Media):
     """A sound recording."""
 
     type: Literal["audio"] = "audio"
-    KIND: ClassVar[str] = "audio"
 
 
 @value
@@ -307,7 +323,6 @@ class VideoBlock(_Media):
     """A film."""
 
     type: Literal["video"] = "video"
-    KIND: ClassVar[str] = "video"
 
 
 @value
@@ -316,7 +331,6 @@ class DocumentBlock(_Media):
 
     title: Text | None = None
     type: Literal["document"] = "document"
-    KIND: ClassVar[str] = "document"
 
 
 @value
@@ -366,6 +380,14 @@ class ToolResultBlock(_Block):
     def items(self) -> tuple[TextBlock | MediaBlock | InvalidBlock, ...]:
         """The output as blocks."""
         return (TextBlock(self.output),) if isinstance(self.output, str) else self.output
+
+    @property
+    def listing(self) -> str:
+        """The output as one text: several text blocks are the items of a list, as AgentScope writes them."""
+        if isinstance(self.output, str):
+            return self.output
+        texts = [item.text for item in self.output if isinstance(item, TextBlock)]
+        return texts[0] if len(texts) == 1 else "\n".join(f"- {text}" for text in texts)
 
     @property
     def text(self) -> str:

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from agentkit.messages import RESERVED_NAMES, Role, Trait
 
-__all__ = ["Capabilities", "MediaRule", "NameRule", "media_types"]
+__all__ = ["Capabilities", "MediaRule", "NameRule", "media_types", "short_hash"]
 
 Kind: TypeAlias = Literal["image", "audio", "video", "document"]
 

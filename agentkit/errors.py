@@ -32,6 +32,7 @@ __all__ = [
     "ProviderError",
     "VersionError",
     "check_option",
+    "check_text",
 ]
 
 
@@ -98,6 +99,15 @@ def check_option(name: str, given: object, kind: Any) -> None:
     if not isinstance(given, kind):
         expected = getattr(kind, "__name__", str(kind).replace(" | None", "").rpartition(".")[2])
         raise OptionError(name, f"expected {expected}, got {type(given).__name__}", "Pass one, or leave it out.")
+
+
+def check_text(name: str, given: str | None) -> None:
+    """Refuse an option that no wire can carry."""
+    check_option(name, given, str | None)
+    try:
+        (given or "").encode()
+    except UnicodeEncodeError:
+        raise OptionError(name, "it has a lone surrogate", "Mend the text.") from None
 
 
 class LossError(AgentkitError):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, TypedDict, Unpack
 
 import anyio.lowlevel
 
@@ -21,6 +21,7 @@ from agentkit.errors import (
     MessageError,
     OptionError,
     check_option,
+    check_text,
 )
 from agentkit.exchanges import Draft, Origin, block_origins, repair
 from agentkit.history import ChatHistory, HistoryPolicy
@@ -43,7 +44,7 @@ from agentkit.tools import (
     renamed,
 )
 
-__all__ = ["FormatterBase", "Request", "Task"]
+__all__ = ["Asked", "FormatterBase", "FormatterOptions", "Request", "Task"]
 
 Request: TypeAlias = dict[str, Any]
 
@@ -57,6 +58,24 @@ class Task:
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice | None = None
     output: OutputSchema | None = None
+
+
+class Asked(TypedDict, total=False):
+    """What a caller may ask for besides the conversation."""
+
+    tools: Sequence[ToolLike] | None
+    tool_choice: ToolChoiceLike | None
+    response_format: OutputLike | None
+    model: str | None
+
+
+class FormatterOptions(TypedDict, total=False):
+    """The options of every formatter besides its model: see FormatterBase."""
+
+    history: HistoryPolicy | None
+    budget: Budget | None
+    on_loss: OnLoss
+    media_roots: Iterable[str | Path]
 
 
 class FormatterBase(ABC):
@@ -87,7 +106,7 @@ class FormatterBase(ABC):
     ) -> None:
         if on_loss not in ("describe", "drop", "raise"):
             raise OptionError("on_loss", f"{on_loss!r} is unknown", "Use describe, drop or raise.")
-        check_option("model", model, str | None)
+        check_text("model", model)
         check_option("history", history, HistoryPolicy | None)
         check_option("budget", budget, Budget | None)
         self.model = model
@@ -105,40 +124,23 @@ class FormatterBase(ABC):
         """The form of the target that the request is for."""
         return _form_of(type(self), self.model if model is None else model)
 
-    async def format(
-        self,
-        msgs: Sequence[Msg],
-        *,
-        tools: Sequence[ToolLike] | None = None,
-        tool_choice: ToolChoiceLike | None = None,
-        response_format: OutputLike | None = None,
-        model: str | None = None,
-    ) -> Request:
+    async def format(self, msgs: Sequence[Msg], **asked: Unpack[Asked]) -> Request:
         """The request: keyword arguments for the SDK's call, JSON values alone, the caller's own to change.
 
         tools            Tools, typed functions, or dicts in a provider's form
         tool_choice      `auto`, `none`, `required`, or a tool's name
         response_format  a pydantic model or a JSON schema that the answer must obey
+        model            the model, if not the formatter's own
 
-        Raises InputError for bad input, LossError under `on_loss="raise"`, BudgetError when nothing fits.
+        Where the wire takes a tool's name or a call's id in another spelling only, `plan` maps it back. Raises
+        InputError for bad input, LossError under `on_loss="raise"`, BudgetError when nothing fits.
         """
-        plan = await self.plan(
-            msgs, tools=tools, tool_choice=tool_choice, response_format=response_format, model=model
-        )
-        return plan.request
+        return (await self.plan(msgs, **asked)).request
 
-    async def plan(
-        self,
-        msgs: Sequence[Msg],
-        *,
-        tools: Sequence[ToolLike] | None = None,
-        tool_choice: ToolChoiceLike | None = None,
-        response_format: OutputLike | None = None,
-        model: str | None = None,
-    ) -> Plan:
+    async def plan(self, msgs: Sequence[Msg], **asked: Unpack[Asked]) -> Plan:
         """The request with its ledger, its size, what was cut, and the history to go on with."""
         given = _checked(msgs)
-        task = self._task(tools, tool_choice, response_format, model)
+        task = self._task(asked)
         ledger = Ledger(given)
         whole = repair(Draft.of(given), ledger)
         await anyio.lowlevel.checkpoint()
@@ -148,40 +150,25 @@ class FormatterBase(ABC):
             return attempt.plan(tuple(given))
         return await _Cutting(self, self.budget, self._weigher, whole, ledger, task).run()
 
-    def lower(
-        self,
-        msgs: Sequence[Msg],
-        *,
-        tools: Sequence[ToolLike] | None = None,
-        tool_choice: ToolChoiceLike | None = None,
-        response_format: OutputLike | None = None,
-        model: str | None = None,
-    ) -> Plan:
+    def lower(self, msgs: Sequence[Msg], **asked: Unpack[Asked]) -> Plan:
         """The synchronous core: a plan without I/O. Local files are not read and no budget is applied."""
         given = _checked(msgs)
         ledger = Ledger(given)
-        task = self._task(tools, tool_choice, response_format, model)
+        task = self._task(asked)
         lowered = self._lower(repair(Draft.of(given), ledger), ledger, task, Shelf())
         self._refuse_loss(ledger, task)
         return lowered.plan(tuple(given))
 
-    def _task(
-        self,
-        tools: Sequence[ToolLike] | None,
-        tool_choice: ToolChoiceLike | None,
-        response_format: OutputLike | None,
-        model: str | None,
-    ) -> Task:
-        found = as_tools(tools)
+    def _task(self, asked: Asked) -> Task:
+        unknown = asked.keys() - Asked.__annotations__.keys()
+        if unknown:
+            raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+        tools = as_tools(asked.get("tools"))
+        model = asked.get("model")
         name = self.model if model is None else model
-        check_option("model", name, str | None)
-        return Task(
-            self.capabilities(name),
-            name,
-            found,
-            as_tool_choice(tool_choice, found),
-            as_output_schema(response_format),
-        )
+        check_text("model", name)
+        choice = as_tool_choice(asked.get("tool_choice"), tools)
+        return Task(self.capabilities(name), name, tools, choice, as_output_schema(asked.get("response_format")))
 
     async def _attempt(self, draft: Draft, ledger: Ledger, task: Task, final: bool = True) -> _Lowered:
         """Lower a draft with its files read; loss that needs no reading to be known raises before any is read."""
@@ -265,6 +252,10 @@ def _settle(task: Task, legal: Legal, ledger: Ledger) -> Task:
     tools, choice = task.tools, task.tool_choice
     if tools and form.tool_names:
         fitted = [form.tool_names.fit(tool.name) for tool in tools]
+        if len({*fitted}) < len(fitted):
+            at = next(at for at, name in enumerate(fitted) if name in fitted[:at])
+            reason = f"{tools[at].name!r} is {fitted[at]!r} on this wire, and so is another tool's name"
+            raise MessageError(f"tools[{at}].name", reason, "Rename one.")
         legal.tool_names.update(
             {new: tool.name for new, tool in zip(fitted, tools, strict=True) if new != tool.name}
         )
@@ -295,7 +286,8 @@ def _instruct(output: OutputSchema, legal: Legal, ledger: Ledger) -> None:
     """The schema in words, where the wire cannot enforce it."""
     from pydantic_core import to_json
 
-    text = f"Answer with one JSON object that matches this JSON schema:\n{to_json(output.schema).decode()}"
+    # DeepSeek and DashScope refuse json_object unless a message says json.
+    text = f"Answer in json, with one object that matches this JSON schema:\n{to_json(output.schema).decode()}"
     ledger.invent("output instruction", "the target enforces no JSON schema")
     legal.system.add(derive("system", text, "system"), ("output instruction",))
 
@@ -366,7 +358,11 @@ class _Cutting:
             draft = self.whole.part(self._kept(drop)) if drop else self.whole
             ledger = self.ledger.copy()
             lowered = await self.formatter._attempt(draft, ledger, self.task, final=False)  # pyright: ignore[reportPrivateUsage]
-            self.found[drop] = (lowered, await self.budget.counter.count(lowered.request))
+            tokens: object = await self.budget.counter.count(lowered.request)
+            if not isinstance(tokens, int):
+                reason = f"it counted {tokens!r}, which is no whole number"
+                raise OptionError("budget.counter", reason, "Return an int.")
+            self.found[drop] = (lowered, tokens)
         return self.found[drop]
 
     def _kept(self, drop: int) -> list[int]:

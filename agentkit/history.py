@@ -19,12 +19,12 @@ from agentkit.blocks import (
     plain_text,
 )
 from agentkit.capabilities import Capabilities
-from agentkit.errors import OptionError, check_option
+from agentkit.errors import OptionError, check_option, check_text
 from agentkit.exchanges import Draft, Origin, block_origins, prompt_length
 from agentkit.ledger import Disposition, Ledger, Note
 from agentkit.messages import Msg, Trait, derive, memo_of
 
-__all__ = ["ChatHistory", "HistoryPolicy", "MultiAgentHistory", "read_history"]
+__all__ = ["ChatHistory", "HistoryPolicy", "MultiAgentHistory", "frame_tag", "read_history"]
 
 
 class HistoryPolicy:
@@ -41,6 +41,9 @@ class HistoryPolicy:
     def render(self, draft: Draft, ledger: Ledger, capabilities: Capabilities) -> Draft:
         """`view` with the account of where each block comes from."""
         shown = self.view(tuple(draft.msgs))
+        if not isinstance(shown, Sequence) or not all(isinstance(msg, Msg) for msg in shown):
+            reason = f"{type(self).__name__}.view gave something else than messages"
+            raise OptionError("history", reason, "Return a sequence of Msg.")
         whole_of = {id(msg): whole for msg, whole in zip(draft.msgs, draft.origins, strict=True)}
         origin_of = {
             id(block): origin
@@ -122,8 +125,8 @@ class MultiAgentHistory(HistoryPolicy):
     timestamps: bool = False
 
     def __post_init__(self) -> None:
-        check_option("viewer", self.viewer, str | None)
-        check_option("preamble", self.preamble, str | None)
+        check_text("viewer", self.viewer)
+        check_text("preamble", self.preamble)
         check_option("tags", self.tags, str)
         if self.visible is not None and not callable(self.visible):
             raise OptionError("visible", f"{self.visible!r} is no function", "Give a function of Msg.")
@@ -139,7 +142,8 @@ class MultiAgentHistory(HistoryPolicy):
         if self.viewer is None:
             return text
         name = self.viewer if self.frame == "plain" else safe_name(self.viewer, self.tags)
-        return f"{text}You are {name}.\n"
+        lead = "" if not text or text.endswith("\n") else "\n"
+        return f"{text}{lead}You are {name}.\n"
 
     @cached_property
     def _key(self) -> object:
@@ -447,8 +451,8 @@ def read_history(
 ) -> list[tuple[str, str]]:
     r"""The (speaker, text) pairs of a history in the safe frame, one a text block: the frame's exact inverse.
 
-    `rendered` is the text, or the parts of a turn in order (strings, TextBlocks, or native parts with a
-    `text`; parts without one, such as media, are passed over).
+    `rendered` is the text, or parts in order: strings, TextBlocks, native parts with a `text`, or whole native
+    turns. What has no text, such as media, is passed over.
 
     >>> read_history("<history>\nBob: hi\nMr\\: X: a\n  b\n</history>")
     [('Bob', 'hi'), ('Mr: X', 'a\nb')]
@@ -471,10 +475,14 @@ def _joined(parts: Iterable[str | Mapping[str, Any] | TextBlock]) -> str:
 
 def _texts(parts: Iterable[str | Mapping[str, Any] | TextBlock]) -> Iterator[str]:
     for part in parts:
-        found = part.text if isinstance(part, TextBlock) else part
-        text = found if isinstance(found, str) else found.get("text")
-        if isinstance(text, str):
-            yield text
+        found: object = part.text if isinstance(part, TextBlock) else part
+        if isinstance(found, Mapping):
+            turn = found
+            found = next((turn[key] for key in ("text", "content", "parts") if key in turn), None)
+        if isinstance(found, str):
+            yield found
+        elif isinstance(found, list):
+            yield from _texts(cast("list[Any]", found))
 
 
 _SPEAKER = re.compile(r"((?:\\.|[^\\:\n])*): ")

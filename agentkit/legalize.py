@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count, groupby
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from agentkit.blocks import (
@@ -27,7 +28,7 @@ from agentkit.blocks import (
     URLSource,
     plain_text,
 )
-from agentkit.capabilities import Capabilities, Kind, short_hash
+from agentkit.capabilities import Capabilities, Kind, NameRule
 from agentkit.exchanges import Draft, Origin, block_origins, is_normal, prompt_length
 from agentkit.history import frame_tag, safe_text
 from agentkit.ledger import BlockPath, Disposition, Ledger, Note
@@ -48,6 +49,9 @@ _TEXT_TYPES = re.compile(r"text/.+|application/(json|xml|yaml|x-yaml|toml|javasc
 
 
 _Stateful = TypeVar("_Stateful", TextBlock, ToolUseBlock)
+
+
+_ANY_ID = NameRule(prefix="call_")
 
 
 def wire_id(capabilities: Capabilities, found: str) -> str:
@@ -195,20 +199,23 @@ class _Legalizing:
 
     def _distinct(self, msg: Msg) -> Msg:
         """Calls of one turn under ids that differ; `_match_results` gives the results the same."""
-        seen: Counter[str] = Counter()
+        taken = {*msg.tool_ids}
+        seen: set[str] = set()
         blocks: list[Block] = []
         for block in msg.blocks:
             if isinstance(block, ToolUseBlock):
-                seen[block.id] += 1
-                if seen[block.id] > 1:
-                    block = replace(block, id=self._numbered(block.id, seen[block.id]))
+                if block.id in seen:
+                    block = replace(block, id=self._another(block.id, taken))
+                    taken.add(block.id)
+                seen.add(block.id)
             blocks.append(block)
         return derive(msg.name, tuple(blocks), msg.role)
 
-    def _numbered(self, repeated: str, number: int) -> str:
-        numbered = f"{repeated}#{number}"
-        digest = f"call_{short_hash(numbered, 24)}"
-        fresh = self._fit_id(numbered) if self.capabilities.call_ids else digest
+    def _another(self, repeated: str, taken: set[str]) -> str:
+        """A legal id for one more call of a repeated id: the first that the turn does not have."""
+        rule = self.capabilities.call_ids or _ANY_ID
+        candidates = (rule.fit(f"{repeated}#{number}") for number in count(2))
+        fresh = next(candidate for candidate in candidates if candidate not in taken)
         self.legal.call_ids[fresh] = self.legal.call_ids.get(repeated, repeated)
         return fresh
 
@@ -234,21 +241,20 @@ class _Legalizing:
             )
         blocks: list[Block] = []
         origins: list[Origin] = []
-        label = ""
-        for item, origin in self.promoted:
-            if item.label != label:
-                if label:
-                    blocks.append(TextBlock("</system-info>"))
-                    origins.append("promotion")
-                label = item.label
-                blocks.append(TextBlock(f"<system-info>The following are the media contents {label}:"))
-                origins.append("promotion")
-            blocks.extend((TextBlock(f"\n- The {item.block.type}: "), item.block))
-            origins.extend(("promotion", origin))
-            if not isinstance(origin, str):
-                self.ledger.note(origin, Note(Disposition.MOVED, "media moved into a user turn of its own"))
-        blocks.append(TextBlock("</system-info>"))
-        origins.append("promotion")
+        for label, group in groupby(self.promoted, key=lambda pair: pair[0].label):
+            found = list(group)
+            what = "image" if all(item.block.type == "image" for item, _ in found) else "media"
+            blocks.append(plain_text(f"<system-info>The following are the {what} contents {label}:"))
+            origins.append("promotion")
+            for item, origin in found:
+                address = _address(item.block.source)
+                shown = f" from '{address}'" if address else ""
+                blocks.extend((plain_text(f"\n- The {item.block.type}{shown}: "), item.block))
+                origins.extend(("promotion", origin))
+                if not isinstance(origin, str):
+                    self.ledger.note(origin, Note(Disposition.MOVED, "media moved into a user turn of its own"))
+            blocks.append(plain_text("</system-info>"))
+            origins.append("promotion")
         self.ledger.invent("promotion", "the label of media that was moved")
         self.legal.turns.add(derive("user", tuple(blocks), "user"), tuple(origins))
         self.promoted = []
@@ -570,8 +576,8 @@ class _Tidying:
             else:
                 owner = self._fit_id(result.id) if result else ""
                 self.out.promoted.append(_Promoted(kept, path, label, owner))
-                if result is not None:
-                    yield TextBlock(f"({block.type} shown in the user turn after the results)")
+                where = "after the results" if result else "after this one"
+                yield plain_text(f"({block.type} shown in the user turn {where})")
         elif self.capabilities.text_documents and (text := _text_of(block, source)) is not None:
             self._note(path, Disposition.DESCRIBED, "a text document, sent as its text")
             yield plain_text(self._in_place("[document, as text]", text))
@@ -586,7 +592,7 @@ class _Tidying:
         if isinstance(source, URLSource):
             if source.scheme not in rule.schemes:
                 remote = source.scheme in {"http", "https"}
-                return "a remote URL, which was not fetched" if remote else f"{target} cannot open its URL"
+                return "it is a remote URL, which was not fetched" if remote else f"{target} cannot open its URL"
             known = source.guessed_type
             return None if rule.fetches(kind, known) else f"{target} takes no {_shown(known)} by URL"
         if not rule.takes(kind, source.media_type):
@@ -613,7 +619,8 @@ class _Tidying:
         """What cannot go: a short sentence in its place, or nothing."""
         if self.on_loss == "describe":
             self._note(path, Disposition.DESCRIBED, reason, lost=True)
-            at = _address(source)
+            address = _address(source)
+            at = f"; it is at {address}" if address else ""
             yield plain_text(self._in_place(f"[{kind} left out because {reason}{at}]"))
         else:
             self._note(path, Disposition.DROPPED, reason, lost=True)
@@ -637,8 +644,9 @@ _PLAIN_URL = re.compile(r"https?://[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]{1,300}",
 
 
 def _address(source: Base64Source | URLSource | None) -> str:
+    """A URL that can be shown in a sentence; nothing for any other source."""
     if isinstance(source, URLSource) and _PLAIN_URL.fullmatch(source.url):
-        return f"; it is at {source.url}"
+        return source.url
     return ""
 
 

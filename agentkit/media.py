@@ -127,7 +127,7 @@ def check_roots(roots: Iterable[str | Path]) -> tuple[Path, ...]:
         raise OptionError("media_roots", "it is one path", "Give a list of folders.")
     try:
         found = tuple(Path(root).resolve() for root in roots)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise OptionError("media_roots", str(error), "Give a list of folders.") from None
     for at, root in enumerate(found):
         if not root.is_dir():

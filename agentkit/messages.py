@@ -18,6 +18,7 @@ from agentkit.blocks import (
     ToolUseBlock,
     plain_text,
 )
+from agentkit.errors import MessageError
 from agentkit.values import Checked, JsonObject, Text, value
 
 __all__ = ["Msg", "Role", "Trait"]
@@ -101,6 +102,7 @@ def adopt_block(found: object) -> object:
     known = _BLOCK_KEYS.get(kind) if isinstance(kind, str) else None
     if known is None:
         return block
+    adopt_state(block)
     extra = {key: block.pop(key) for key in list(block) if key not in known and key not in _COMMON_KEYS}
     adopt_extra(block, extra)
     if block["type"] == "tool_use":
@@ -108,6 +110,19 @@ def adopt_block(found: object) -> object:
     elif block["type"] == "tool_result":
         _adopt_result(block)
     return block
+
+
+def adopt_state(block: dict[str, Any]) -> None:
+    """The proofs that AgentScope keeps beside the text: a thinking block's `signature` is Anthropic's, a
+    `thought_signature` Gemini's.
+    """
+    kind, found = block["type"], {}
+    if kind == "thinking" and isinstance(block.get("signature"), str):
+        found = {"issuer": "anthropic", "signature": block.pop("signature")}
+    elif kind in {"text", "thinking", "tool_use"} and isinstance(block.get("thought_signature"), str):
+        found = {"issuer": "gemini", "thought_signature": block.pop("thought_signature")}
+    if found:
+        block.setdefault("state", found)
 
 
 def adopt_extra(holder: dict[str, Any], extra: dict[str, Any]) -> None:
@@ -134,9 +149,15 @@ def _adopt_result(block: dict[str, Any]) -> None:
     if output is None:
         block["output"] = ""
     elif isinstance(output, list):
-        block["output"] = [adopt_block(item) for item in cast("list[object]", output)]
+        block["output"] = [_adopt_item(item) for item in cast("list[object]", output)]
     if block.get("name") is None:
         block["name"] = ""
+
+
+def _adopt_item(item: object) -> object:
+    """An item of a result; results do not nest."""
+    kind: object = cast("dict[str, Any]", item).get("type") if isinstance(item, dict) else None
+    return cast("object", item) if kind == "tool_result" else adopt_block(cast("object", item))
 
 
 def parse_arguments(text: str) -> dict[str, Any] | None:
@@ -153,6 +174,9 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
 def _adopt_content(content: object) -> object:
     if isinstance(content, list | tuple):
         return tuple(adopt_block(block) for block in cast("Iterable[object]", content))
+    if not isinstance(content, str):
+        reason = f"expected a string or a list of blocks, got {type(content).__name__}"
+        raise MessageError("", reason, "Put blocks in a list.")
     return content
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from agentkit.blocks import Block, InvalidBlock
+from agentkit.blocks import Block, InvalidBlock, ResultItem
 from agentkit.errors import MessageError, VersionError
 from agentkit.messages import Msg, adopt_block, adopt_extra
 
@@ -21,6 +21,7 @@ FORMAT_VERSION = 1
 _MESSAGE_KEYS = frozenset({"name", "content", "role", "id", "timestamp", "metadata", "pinned"})
 
 _block_reader: TypeAdapter[Block] = TypeAdapter(Block)
+_item_reader: TypeAdapter[ResultItem] = TypeAdapter(ResultItem)
 
 
 def dump_messages(msgs: Iterable[Msg]) -> dict[str, Any]:
@@ -52,8 +53,8 @@ def _parse(text: str | bytes | bytearray) -> object:
 
 def _unwrap(data: Mapping[str, object]) -> object:
     version = data.get("agentkit", 0)
-    if not isinstance(version, int) or isinstance(version, bool) or version < 0:
-        raise MessageError("agentkit", f"the format version is {version!r}", "It is a whole number.")
+    if not isinstance(version, int) or isinstance(version, bool) or not 0 <= version < 1_000_000:
+        raise MessageError("agentkit", "the format version is no whole number, or none of ours", "It is 1.")
     if version > FORMAT_VERSION:
         raise VersionError("agentkit", version, FORMAT_VERSION)
     if "messages" not in data:
@@ -102,18 +103,23 @@ def _encodes(text: str) -> bool:
 
 
 def _load_block(found: object, place: str) -> object:
-    """A block, with what is unreadable kept: a result's items one by one, so that one bad item harms no other."""
+    """A block, with what is unreadable kept; a result's items one by one, so that one bad item harms no other."""
     block = adopt_block(found)
     if isinstance(block, dict):
         parts = cast("dict[str, Any]", block)
         output = parts.get("output")
         if isinstance(output, list):
             items = enumerate(cast("list[object]", output))
-            block = {**parts, "output": [_load_block(item, f"{place}.output[{at}]") for at, item in items]}
+            read = [_read(_item_reader, item, f"{place}.output[{at}]") for at, item in items]
+            return _read(_block_reader, {**parts, "output": read}, place, found)
+    return _read(_block_reader, cast("object", block), place, found)
+
+
+def _read(reader: TypeAdapter[Any], block: object, place: str, found: object = None) -> object:
     try:
-        return _block_reader.validate_python(block)
+        return reader.validate_python(block)
     except (ValidationError, MessageError) as error:
-        return _keep_invalid(found, _why(error), place)
+        return _keep_invalid(block if found is None else found, _why(error), place)
 
 
 def _keep_invalid(found: object, reason: str, place: str) -> InvalidBlock:

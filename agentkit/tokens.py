@@ -85,8 +85,8 @@ class CharacterTokenCounter(LocalTokenCounter):
     """
 
     def __init__(self, media_tokens: int = 1_000) -> None:
-        if media_tokens < 0:
-            raise OptionError("media_tokens", f"{media_tokens} is negative", "Give 0 or more.")
+        if type(media_tokens) is not int or media_tokens < 0:
+            raise OptionError("media_tokens", f"{media_tokens!r} is no number of tokens", "Give 0 or more.")
         self.media_tokens = media_tokens
 
     @property

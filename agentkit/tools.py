@@ -13,7 +13,17 @@ from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from agentkit.errors import MessageError, OptionError
 from agentkit.values import Checked, JsonObject, Text, copied, value
 
-__all__ = ["OutputSchema", "Tool", "ToolChoice", "ToolLike", "as_output_schema", "as_tool_choice", "as_tools"]
+__all__ = [
+    "OutputSchema",
+    "Tool",
+    "ToolChoice",
+    "ToolLike",
+    "as_output_schema",
+    "as_tool_choice",
+    "as_tools",
+    "close_schema",
+    "map_schema",
+]
 
 _NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
@@ -34,6 +44,7 @@ class Tool(metaclass=Checked):
     def __post_init__(self) -> None:
         if not self.name:
             raise MessageError("name", "the tool's name is empty", "Name the tool.")
+        check_schema(self.parameters, "parameters")
         if self.parameters.get("type", "object") != "object":
             raise MessageError("parameters", "the schema's type is not object", "Wrap it in an object.")
 
@@ -177,7 +188,8 @@ def _read_choice(choice: ToolChoiceLike) -> ToolChoice:
     if isinstance(choice, str):
         mode = _MODES.get(choice)
         return ToolChoice(cast("Any", mode)) if mode else ToolChoice("tool", choice)
-    mode = _MODES.get(choice.get("mode") or choice.get("type") or "")
+    said = choice.get("mode") or choice.get("type")
+    mode = _MODES.get(said) if isinstance(said, str) else None
     if mode:
         return ToolChoice(cast("Any", mode))
     inner = choice.get("function")
@@ -199,6 +211,9 @@ class OutputSchema(metaclass=Checked):
     name: Text = "output"
     description: Text | None = None
 
+    def __post_init__(self) -> None:
+        check_schema(self.schema, "schema")
+
     @property
     def closed(self) -> bool:
         """Whether strict modes take the schema as it is."""
@@ -214,17 +229,32 @@ def as_output_schema(found: OutputLike | None) -> OutputSchema | None:
     A dict is a JSON schema, `{"name": …, "schema": …}`, or OpenAI's `response_format` object. A type's
     schema is closed (see `OutputSchema.closed`), since pydantic checks the answer anyway.
     """
-    if found is None or isinstance(found, OutputSchema):
-        return found
+    if found is None:
+        return None
+    output = found if isinstance(found, OutputSchema) else _read_output(found)
+    if output.schema.get("type", "object") != "object" or output.schema.keys() & {"anyOf", "oneOf", "allOf"}:
+        raise OptionError("response_format", "the schema's root is no object", "Wrap it: {'answer': …}.")
+    return output if "type" in output.schema else replace(output, schema={"type": "object", **output.schema})
+
+
+def _read_output(found: type[Any] | Mapping[str, Any]) -> OutputSchema:
     if isinstance(found, Mapping):
         return _schema_from_dict(found)
+    if isinstance(found, str):
+        raise OptionError("response_format", f"{found!r} is no schema", "Give a pydantic model or a JSON schema.")
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", found))
         schema = adapter.json_schema()
-    except PydanticUserError as error:
-        reason = str(error).partition("\n")[0]
+    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
         raise OptionError("response_format", reason, "Give a pydantic model or a JSON schema.") from None
-    return OutputSchema(close_schema(schema), getattr(found, "__name__", "output"))
+    return OutputSchema(close_schema(_without_titles(_rooted(schema))), getattr(found, "__name__", "output"))
+
+
+def _rooted(schema: dict[str, Any]) -> dict[str, Any]:
+    """A recursive model's schema with what its root refers to in the root itself, where providers want it."""
+    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+    return {**schema["$defs"][name], "$defs": schema["$defs"]} if name in schema.get("$defs", {}) else schema
 
 
 def _schema_from_dict(found: Mapping[str, Any]) -> OutputSchema:
@@ -238,6 +268,29 @@ def _schema_from_dict(found: Mapping[str, Any]) -> OutputSchema:
         return OutputSchema(dict(found))
     except MessageError as error:
         raise OptionError("response_format", error.reason, "Give a JSON schema.") from None
+
+
+_NAMED = frozenset({"properties", "$defs", "definitions", "patternProperties"})
+_NESTED = frozenset({"items", "anyOf", "oneOf", "allOf", "not", "prefixItems", "additionalProperties"})
+
+
+def check_schema(schema: Any, place: str) -> None:
+    """Refuse a schema whose shape nobody could follow; what its keywords say is the provider's to judge."""
+    waiting: list[tuple[Any, str]] = [(schema, place)]
+    while waiting:
+        part, where = waiting.pop()
+        if isinstance(part, list):
+            waiting.extend((item, f"{where}[{at}]") for at, item in enumerate(cast("list[Any]", part)))
+        elif isinstance(part, dict):
+            for key, item in cast("dict[str, Any]", part).items():
+                if key in _NAMED:
+                    if not isinstance(item, dict):
+                        reason = f"expected an object, got {type(item).__name__}"
+                        raise MessageError(f"{where}.{key}", reason, "Mend the schema.")
+                    named = cast("dict[str, Any]", item).items()
+                    waiting.extend((inner, f"{where}.{key}.{name}") for name, inner in named)
+                elif key in _NESTED:
+                    waiting.append((item, f"{where}.{key}"))
 
 
 def close_schema(schema: Any) -> Any:
@@ -260,10 +313,10 @@ def map_schema(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) 
         return schema
     mapped: dict[str, Any] = {}
     for key, item in cast("dict[str, Any]", schema).items():
-        if key in {"properties", "$defs", "definitions", "patternProperties"} and isinstance(item, dict):
+        if key in _NAMED:
             named = cast("dict[str, Any]", item).items()
             mapped[key] = {name: map_schema(inner, change) for name, inner in named}
-        elif key in {"items", "anyOf", "oneOf", "allOf", "not", "prefixItems", "additionalProperties"}:
+        elif key in _NESTED:
             mapped[key] = map_schema(item, change)
         else:
             mapped[key] = copied(item)
@@ -280,7 +333,7 @@ def _is_closed(schema: dict[str, Any]) -> bool:
         return part
 
     map_schema(schema, look)
-    return all(verdicts)
+    return schema.get("type") == "object" and all(verdicts)
 
 
 def renamed(tool: Tool, name: str) -> Tool:

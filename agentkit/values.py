@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import MISSING, Field, field
+from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast, dataclass_transform
 
 from pydantic import AfterValidator, ConfigDict, JsonValue, Strict, ValidationError
@@ -73,6 +74,16 @@ else:
         Not a wrapper around `__init__`: pydantic sets that anew when it builds the schema.
         """
 
+        @property
+        def __signature__(cls) -> Signature:
+            """What the constructor takes, without the slots that it fills by itself."""
+            fields = [one for one in cls.__dataclass_fields__.values() if one.init]
+            return Signature([_parameter(one) for one in sorted(fields, key=lambda one: one.kw_only)])
+
+        @__signature__.setter
+        def __signature__(cls, made: Signature) -> None:
+            """Pydantic's own is passed over."""
+
         def __call__(cls, *args: object, **kwargs: object) -> object:  # noqa: D102
             try:
                 return type.__call__(cls, *args, **kwargs)
@@ -80,6 +91,13 @@ else:
                 known = cls.__dataclass_fields__.items()
                 positional = [name for name, one in known if one.init and not one.kw_only]
                 raise _placed(cls.__name__, error, positional) from None
+
+
+def _parameter(known: Field[Any]) -> Parameter:
+    kind = Parameter.KEYWORD_ONLY if known.kw_only else Parameter.POSITIONAL_OR_KEYWORD
+    given = known.default if known.default is not MISSING else ... if callable(known.default_factory) else None
+    required = known.default is MISSING and not callable(known.default_factory)
+    return Parameter(known.name, kind, default=Parameter.empty if required else given)
 
 
 def _placed(name: str, error: ValidationError, positional: list[str]) -> MessageError:
@@ -95,7 +113,10 @@ def _placed(name: str, error: ValidationError, positional: list[str]) -> Message
 
 def _reason(fault: ErrorDetails) -> str:
     given = fault["input"]
-    shown = repr(given)
+    try:
+        shown = repr(given)
+    except (RecursionError, ValueError):  # nested too deeply, or a number of too many digits
+        shown = "too large to show"
     shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
     shown = "nothing" if fault["type"] == "missing" else f"{type(given).__name__} {shown}"
     return f"{fault['msg'].removeprefix('Value error, ')} (got {shown})"

@@ -33,8 +33,9 @@ def format_command(
         str | None, typer.Option(help="The agent the request is made for.", show_default=False)
     ] = None,
     frame: Annotated[
-        Literal["safe", "plain"], typer.Option(help="How the frame writes names and texts.")
-    ] = "safe",
+        Literal["safe", "plain"] | None,
+        typer.Option(help="How the frame writes names and texts: safe unless said.", show_default=False),
+    ] = None,
     model: Annotated[str | None, typer.Option(help="The model the request is for.", show_default=False)] = None,
     max_tokens: Annotated[
         int | None, typer.Option(help="Cut the oldest messages to this estimate.", show_default=False)
@@ -48,7 +49,9 @@ def format_command(
     ] = None,
     ledger: Annotated[
         Literal["table", "json"] | None,
-        typer.Option(help="What happened to every block, on standard error [table].", show_default=False),
+        typer.Option(
+            help="What happened to every block, on standard error: a table unless said.", show_default=False
+        ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="A request for every provider.")] = False,
     lines: Annotated[bool, typer.Option("--lines", help="One conversation a line, one request a line.")] = False,
@@ -60,9 +63,9 @@ def format_command(
         raise OptionError("--provider", "give a provider or --all", "See agentkit format --help.")
     options = FormatOptions(
         provider=provider,
-        multi_agent=multi_agent or viewer is not None or frame != "safe",
+        multi_agent=multi_agent or viewer is not None or frame is not None,
         viewer=viewer,
-        frame=frame,
+        frame=frame or "safe",
         model=model,
         max_tokens=max_tokens,
         on_loss=on_loss,
@@ -94,5 +97,5 @@ def _with_ledger_form(arguments: list[str]) -> list[str]:
     """`--ledger` may stand alone, for `--ledger table`: the parser knows no such option."""
     return [
         "--ledger=table" if argument == "--ledger" and following not in {"table", "json"} else argument
-        for argument, following in zip(arguments, [*arguments[1:], ""], strict=True)
+        for argument, following in zip(arguments, [*arguments[1:], ""], strict=False)
     ]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any, ClassVar, Literal, assert_never
+from typing import Any, ClassVar, Literal, Unpack, assert_never
 
 from agentkit import (
     Base64Source,
     Block,
-    Budget,
     Capabilities,
     FormatterBase,
-    HistoryPolicy,
+    FormatterOptions,
     Legal,
     MediaRule,
     ModelFact,
@@ -30,11 +28,10 @@ from agentkit import (
     ToolChoice,
     ToolResultBlock,
     Trait,
+    copied,
+    map_schema,
     media_types,
 )
-from agentkit.legalize import OnLoss
-from agentkit.tools import close_schema, map_schema
-from agentkit.values import copied
 
 __all__ = ["AnthropicChatFormatter", "AnthropicMultiAgentFormatter"]
 
@@ -97,15 +94,12 @@ class AnthropicChatFormatter(FormatterBase):
         self,
         model: str | None = None,
         *,
-        history: HistoryPolicy | None = None,
-        budget: Budget | None = None,
-        on_loss: OnLoss = "describe",
-        media_roots: Iterable[str | Path] = (),
         cache_breakpoints: Literal["off", "auto"] = "off",
+        **options: Unpack[FormatterOptions],
     ) -> None:
         if cache_breakpoints not in ("off", "auto"):
             raise OptionError("cache_breakpoints", f"{cache_breakpoints!r} is unknown", "Use off or auto.")
-        super().__init__(model, history=history, budget=budget, on_loss=on_loss, media_roots=media_roots)
+        super().__init__(model, **options)
         self.cache_breakpoints = cache_breakpoints
 
     def convert(self, legal: Legal, task: Task) -> Request:
@@ -219,7 +213,7 @@ def _options(task: Task) -> dict[str, Any]:
         if task.tool_choice:
             options["tool_choice"] = _choice(task.tool_choice)
     if task.output:
-        schema = map_schema(close_schema(task.output.schema), _in_subset)
+        schema = map_schema(task.output.schema, _in_subset)
         options["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
     return options
 
@@ -279,6 +273,8 @@ def _in_subset(schema: dict[str, Any]) -> dict[str, Any]:
     if "oneOf" in kept:
         kept["anyOf"] = kept.pop("oneOf")
     if kept.get("type") == "object":
+        if isinstance(kept.get("additionalProperties"), dict):
+            refused["additionalProperties"] = kept["additionalProperties"]
         kept["additionalProperties"] = False
     told = ", ".join(f"{key}: {item}" for key, item in refused.items() if key != "$schema")
     if told:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
 from agentkit import (
     Base64Source,
-    Budget,
     Capabilities,
     FormatterBase,
-    HistoryPolicy,
+    FormatterOptions,
     Legal,
     MediaBlock,
     MediaRule,
@@ -30,11 +28,10 @@ from agentkit import (
     ToolResultBlock,
     ToolUseBlock,
     Trait,
+    copied,
+    frame_tag,
     media_types,
 )
-from agentkit.history import frame_tag
-from agentkit.legalize import OnLoss
-from agentkit.values import copied
 
 __all__ = ["DashScopeChatFormatter", "DashScopeMultiAgentFormatter"]
 
@@ -87,18 +84,11 @@ class DashScopeChatFormatter(FormatterBase):
     facts: ClassVar[tuple[ModelFact, ...]] = (_TEXT_MODELS,)
 
     def __init__(
-        self,
-        model: str | None = None,
-        *,
-        history: HistoryPolicy | None = None,
-        budget: Budget | None = None,
-        on_loss: OnLoss = "describe",
-        media_roots: Iterable[str | Path] = (),
-        path: PathOption = "auto",
+        self, model: str | None = None, *, path: PathOption = "auto", **options: Unpack[FormatterOptions]
     ) -> None:
         if path not in ("auto", "text", "multimodal"):
             raise OptionError("path", f"{path!r} is unknown", "Use auto, text or multimodal.")
-        super().__init__(model, history=history, budget=budget, on_loss=on_loss, media_roots=media_roots)
+        super().__init__(model, **options)
         self.path = path
 
     def capabilities(self, model: str | None = None) -> Capabilities:
@@ -177,7 +167,7 @@ _PATH_MAX = 4_096
 
 
 def _result(block: ToolResultBlock) -> dict[str, Any]:
-    text = f"[error] {block.text}".rstrip() if block.is_error else block.text
+    text = f"[error] {block.listing}".rstrip() if block.is_error else block.listing
     made = {"role": "tool", "tool_call_id": block.id, "content": text}
     return {**made, "name": block.name} if block.name else made
 

@@ -26,9 +26,9 @@ from agentkit import (
     ToolChoice,
     ToolResultBlock,
     Trait,
+    copied,
     media_types,
 )
-from agentkit.values import copied
 
 __all__ = ["GeminiChatFormatter", "GeminiMultiAgentFormatter"]
 
@@ -166,7 +166,7 @@ def _response(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
     made: dict[str, Any] = {
         "id": block.id,
         "name": names.get(block.id, block.name),
-        "response": {"error" if block.is_error else "output": block.text},
+        "response": {"error" if block.is_error else "output": block.listing},
     }
     media = [_media(item) for item in block.items if isinstance(item, MediaBlock)]
     return {"function_response": {**made, "parts": media} if media else made}

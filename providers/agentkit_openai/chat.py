@@ -28,10 +28,10 @@ from agentkit import (
     ToolResultBlock,
     ToolUseBlock,
     Trait,
+    copied,
     media_types,
+    short_hash,
 )
-from agentkit.capabilities import short_hash
-from agentkit.values import copied
 
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
 
@@ -241,7 +241,7 @@ _SUFFIXES = {
 
 def _result_text(block: ToolResultBlock) -> str:
     """A result as text: media were promoted or described, and the wire has no flag for an error."""
-    return f"[error] {block.text}".rstrip() if block.is_error else block.text
+    return f"[error] {block.listing}".rstrip() if block.is_error else block.listing
 
 
 def _function(tool: Tool) -> dict[str, Any]:

@@ -25,9 +25,9 @@ from agentkit import (
     ToolResultBlock,
     ToolUseBlock,
     Trait,
+    copied,
     media_types,
 )
-from agentkit.values import copied
 from agentkit_openai.chat import file_name, named_schema, wire_url
 
 __all__ = ["OpenAIResponsesFormatter", "OpenAIResponsesMultiAgentFormatter"]
@@ -160,7 +160,7 @@ def _part(block: Block) -> dict[str, Any]:
 def _output(block: ToolResultBlock) -> str | list[dict[str, Any]]:
     """A result: text, or a list with media; the wire has no flag for an error."""
     if isinstance(block.output, str) or all(isinstance(item, TextBlock) for item in block.output):
-        return f"[error] {block.text}".rstrip() if block.is_error else block.text
+        return f"[error] {block.listing}".rstrip() if block.is_error else block.listing
     mark = [{"type": "input_text", "text": "[error]"}] if block.is_error else []
     return [*mark, *(_part(item) for item in block.output)]
 
