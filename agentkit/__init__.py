@@ -3,7 +3,7 @@
 This front door is lazy: a name is imported from its room when it is first asked for, so that a program
 pays for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `blocks`,
 `messages`, `storage`, `tools`, `tokens`, `ledger`, `exchanges`, `capabilities`, `model_facts`, `history`,
-`media`, `budget`, `legalize`, `formatting`, `registry`.
+`media`, `budget`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`.
 """
 
 from __future__ import annotations
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from agentkit.formatting import Asked as Asked
     from agentkit.formatting import FormatterBase as FormatterBase
     from agentkit.formatting import FormatterOptions as FormatterOptions
-    from agentkit.formatting import Request as Request
-    from agentkit.formatting import Task as Task
     from agentkit.history import ChatHistory as ChatHistory
     from agentkit.history import HistoryPolicy as HistoryPolicy
     from agentkit.history import MultiAgentHistory as MultiAgentHistory
@@ -67,6 +65,8 @@ if TYPE_CHECKING:
     from agentkit.legalize import CONTINUE_TURN as CONTINUE_TURN
     from agentkit.legalize import Legal as Legal
     from agentkit.legalize import OnLoss as OnLoss
+    from agentkit.lowering import Request as Request
+    from agentkit.lowering import Task as Task
     from agentkit.messages import Msg as Msg
     from agentkit.messages import Trait as Trait
     from agentkit.model_facts import ModelFact as ModelFact
@@ -95,10 +95,11 @@ _ROOMS = {
     "errors": "AgentkitError BudgetError EmptyConversationError InputError LossError MessageError "
     "MissingExtraError OptionError ProviderError VersionError",
     "exchanges": "INTERRUPTED",
-    "formatting": "Asked FormatterBase FormatterOptions Request Task",
+    "formatting": "Asked FormatterBase FormatterOptions",
     "history": "ChatHistory HistoryPolicy MultiAgentHistory frame_tag read_history",
     "ledger": "Cut Disposition Entry Ledger Plan Synthesis",
     "legalize": "BEGIN_TURN CONTINUE_TURN Legal OnLoss",
+    "lowering": "Request Task",
     "messages": "Msg Trait",
     "model_facts": "ModelFact",
     "registry": "Provider available_providers load_provider",

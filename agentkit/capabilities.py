@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from agentkit.messages import RESERVED_NAMES, Role, Trait
@@ -76,6 +77,7 @@ class NameRule:
         """Whether every identifier that messages do not mark as odd is legal."""
         return self.pattern in _PLAIN and self.limit >= 40 and self.reserved <= RESERVED_NAMES
 
+    @lru_cache(4096)  # noqa: B019 - rules live as long as the program
     def fit(self, name: str) -> str:
         """The identifier that the wire gets."""
         legal = len(name) <= self.limit and re.fullmatch(self.pattern, name, re.ASCII)

@@ -51,6 +51,8 @@ _TEXT_TYPES = re.compile(r"text/.+|application/(json|xml|yaml|x-yaml|toml|javasc
 _Stateful = TypeVar("_Stateful", TextBlock, ToolUseBlock)
 
 
+_AS_LINE = "a late system message, as a line of the user's under its name"
+
 _ANY_ID = NameRule(prefix="call_")
 
 
@@ -142,6 +144,7 @@ class _Legalizing:
             if msg.traits & Trait.REPEATED:
                 msg = self._distinct(msg)
             elif msg.traits & line:
+                self._note_all(block_origins(msg, origin), Note(Disposition.CARRIED, _AS_LINE))
                 msg = self._as_line(msg)
             turns.add(msg, origin)
         self._promote()

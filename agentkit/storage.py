@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from agentkit.blocks import Block, InvalidBlock, ResultItem
 from agentkit.errors import MessageError, VersionError
 from agentkit.messages import Msg, adopt_block, adopt_extra
+from agentkit.values import placed
 
 __all__ = ["FORMAT_VERSION", "dump_messages", "load_messages"]
 
@@ -20,8 +22,10 @@ FORMAT_VERSION = 1
 
 _MESSAGE_KEYS = frozenset({"name", "content", "role", "id", "timestamp", "metadata", "pinned"})
 
-_block_reader: TypeAdapter[Block] = TypeAdapter(Block)
-_item_reader: TypeAdapter[ResultItem] = TypeAdapter(ResultItem)
+# A union's own schema does not take over the settings of its members.
+_FINITE = ConfigDict(allow_inf_nan=False)
+_block_reader: TypeAdapter[Block] = TypeAdapter(Block, config=_FINITE)
+_item_reader: TypeAdapter[ResultItem] = TypeAdapter(ResultItem, config=_FINITE)
 
 
 def dump_messages(msgs: Iterable[Msg]) -> dict[str, Any]:
@@ -54,7 +58,9 @@ def _parse(text: str | bytes | bytearray) -> object:
 def _unwrap(data: Mapping[str, object]) -> object:
     version = data.get("agentkit", 0)
     if not isinstance(version, int) or isinstance(version, bool) or not 0 <= version < 1_000_000:
-        raise MessageError("agentkit", "the format version is no whole number, or none of ours", "It is 1.")
+        huge = isinstance(version, int) and abs(version) >= 1_000_000
+        shown = "huge" if huge else repr(version)[:60]
+        raise MessageError("agentkit", f"the format version is {shown}", f"It is {FORMAT_VERSION} at most.")
     if version > FORMAT_VERSION:
         raise VersionError("agentkit", version, FORMAT_VERSION)
     if "messages" not in data:
@@ -140,13 +146,10 @@ def _in_ascii(found: object) -> str:
 
 
 def _why(error: ValidationError | MessageError) -> str:
-    if isinstance(error, MessageError):
-        return error.reason
-    fault = error.errors(include_url=False)[0]
-    cause = fault.get("ctx", {}).get("error")
-    where = ".".join(str(step) for step in fault["loc"][1:])
-    said = cause.reason if isinstance(cause, MessageError) else fault["msg"]
-    return f"{where}: {said}" if where else said
+    """What is wrong, and where in the block."""
+    found = placed("", error, []) if isinstance(error, ValidationError) else error
+    where = re.sub(r"^\.?(text|thinking|tool_use|tool_result|image|audio|video|document)\b\.?", "", found.place)
+    return f"{where}: {found.reason}" if where else found.reason
 
 
 def dump_message(msg: Msg) -> dict[str, Any]:

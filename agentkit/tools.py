@@ -232,9 +232,11 @@ def as_output_schema(found: OutputLike | None) -> OutputSchema | None:
     if found is None:
         return None
     output = found if isinstance(found, OutputSchema) else _read_output(found)
-    if output.schema.get("type", "object") != "object" or output.schema.keys() & {"anyOf", "oneOf", "allOf"}:
+    schema = _rooted(output.schema)
+    if schema.get("type", "object") != "object" or ("type" not in schema and schema.keys() & {"anyOf", "oneOf"}):
         raise OptionError("response_format", "the schema's root is no object", "Wrap it: {'answer': …}.")
-    return output if "type" in output.schema else replace(output, schema={"type": "object", **output.schema})
+    schema = schema if "type" in schema else {"type": "object", **schema}
+    return output if schema == output.schema else replace(output, schema=schema)
 
 
 def _read_output(found: type[Any] | Mapping[str, Any]) -> OutputSchema:
@@ -248,13 +250,16 @@ def _read_output(found: type[Any] | Mapping[str, Any]) -> OutputSchema:
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise OptionError("response_format", reason, "Give a pydantic model or a JSON schema.") from None
-    return OutputSchema(close_schema(_without_titles(_rooted(schema))), getattr(found, "__name__", "output"))
+    return OutputSchema(close_schema(_without_titles(schema)), getattr(found, "__name__", "output"))
 
 
 def _rooted(schema: dict[str, Any]) -> dict[str, Any]:
-    """A recursive model's schema with what its root refers to in the root itself, where providers want it."""
-    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
-    return {**schema["$defs"][name], "$defs": schema["$defs"]} if name in schema.get("$defs", {}) else schema
+    """A schema with what its root refers to in the root itself, where providers want it."""
+    for holder in ("$defs", "definitions"):
+        name = str(schema.get("$ref", "")).removeprefix(f"#/{holder}/")
+        if name in schema.get(holder, {}):
+            return {**schema[holder][name], holder: schema[holder]}
+    return schema
 
 
 def _schema_from_dict(found: Mapping[str, Any]) -> OutputSchema:

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails, to_json
 
 from agentkit.errors import MessageError
 
-__all__ = ["Checked", "Json", "JsonObject", "Text", "Unwritten", "copied", "value"]
+__all__ = ["Checked", "Json", "JsonObject", "Text", "Unwritten", "copied", "placed", "value"]
 
 _Class = TypeVar("_Class", bound=type[Any])
 
@@ -90,7 +90,7 @@ else:
             except ValidationError as error:
                 known = cls.__dataclass_fields__.items()
                 positional = [name for name, one in known if one.init and not one.kw_only]
-                raise _placed(cls.__name__, error, positional) from None
+                raise placed(cls.__name__, error, positional) from None
 
 
 def _parameter(known: Field[Any]) -> Parameter:
@@ -100,7 +100,7 @@ def _parameter(known: Field[Any]) -> Parameter:
     return Parameter(known.name, kind, default=Parameter.empty if required else given)
 
 
-def _placed(name: str, error: ValidationError, positional: list[str]) -> MessageError:
+def placed(name: str, error: ValidationError, positional: list[str]) -> MessageError:
     """The fault that pydantic found, said in our words: `Msg.content[1].text`."""
     # A union reports every branch. The branch that got furthest is the one the caller meant.
     fault = max(error.errors(include_url=False), key=lambda detail: len(detail["loc"]))

@@ -143,7 +143,7 @@ REFUSED: list[tuple[str, Any, str, str]] = [
         "ToolResultBlock.output[0]",
         "tool_use",
     ),
-    ("a bare URL", lambda: ImageBlock("https://a/b.png"), "ImageBlock.source", "str 'https"),  # type: ignore[arg-type]
+    ("a bare URL", lambda: ImageBlock("https://a/b.png"), "ImageBlock.source", "str is no source"),  # type: ignore[arg-type]
     ("a blank URL", lambda: URLSource(" "), "URLSource.url", "blank"),
     ("an empty URL", lambda: URLSource(""), "URLSource.url", "blank"),
     (

@@ -404,8 +404,8 @@ def test_media_of_an_assistant_are_promoted_into_a_user_turn() -> None:
     plan = lower([BOB, Msg("Friday", (TextBlock("see"), IMAGE), "assistant"), BOB])
     assert said(plan) == [
         "user Bob: hi",
-        "assistant Friday: see",
-        "user user: <system-info>The following are the media contents from the message of 'Friday': | "
+        "assistant Friday: see | (image shown in the user turn after this one)",
+        "user user: <system-info>The following are the image contents from the message of 'Friday': | "
         "\n- The image:  | <image> | </system-info>",
         "user Bob: hi",
     ]
@@ -419,7 +419,7 @@ def test_media_of_results_are_promoted_behind_all_results() -> None:
         "assistant Friday: call a | call b",
         "system system: result a=here | (image shown in the user turn after the results)",
         "system system: result b=found",
-        "user user: <system-info>The following are the media contents from the tool result of 'camera', call a: | "
+        "user user: <system-info>The following are the image contents from the tool result of 'camera', call a: | "
         "\n- The image:  | <image> | </system-info>",
     ]
     assert fates(plan)["msgs[1].content[0].output[1]"] == "moved"

@@ -404,7 +404,7 @@ def test_a_schema_is_read_from_every_form(given: Any, expected: OutputSchema | N
         ({"type": "object", "properties": {"a": {}}, "required": ["a"]}, False),
         ({"type": "object", "properties": {}, "additionalProperties": False}, True),
         ({"type": "array", "items": {"type": "object", "properties": {"a": {}}}}, False),
-        ({"type": "string"}, True),
+        ({"type": "string"}, False),
     ],
 )
 def test_a_schema_knows_whether_it_is_closed(schema: dict[str, Any], closed: bool) -> None:

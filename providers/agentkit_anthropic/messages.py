@@ -6,6 +6,8 @@ import base64
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal, Unpack, assert_never
 
+from pydantic_core import to_json
+
 from agentkit import (
     Base64Source,
     Block,
@@ -276,7 +278,7 @@ def _in_subset(schema: dict[str, Any]) -> dict[str, Any]:
         if isinstance(kept.get("additionalProperties"), dict):
             refused["additionalProperties"] = kept["additionalProperties"]
         kept["additionalProperties"] = False
-    told = ", ".join(f"{key}: {item}" for key, item in refused.items() if key != "$schema")
+    told = ", ".join(f"{key}: {to_json(item).decode()}" for key, item in refused.items() if key != "$schema")
     if told:
         kept["description"] = f"{kept['description']} ({told})" if kept.get("description") else told
     return kept

@@ -139,7 +139,7 @@ def test_content_is_a_string_in_every_role() -> None:
         system(result("c1", "Five.", "Six.")),
     ]
     assert [message["content"] for message in _messages(msgs)] == [
-        *("A.\nB.", "One.\nTwo.", "Three.\nFour.", "Five.\nSix.")
+        *("A.\nB.", "One.\nTwo.", "Three.\nFour.", "- Five.\n- Six.")
     ]
 
 

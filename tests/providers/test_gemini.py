@@ -380,7 +380,8 @@ def test_generated_media_stand_in_the_models_turn_but_files_by_url_do_not() -> N
     linked = _contents(
         [user("Draw."), assistant("Here.", ImageBlock(URLSource("https://x.org/a.png"))), user("Ok.")]
     )
-    assert linked[1] == {"role": "model", "parts": [{"text": "Here."}]}
+    mark = {"text": "(image shown in the user turn after this one)"}
+    assert linked[1] == {"role": "model", "parts": [{"text": "Here."}, mark]}
     assert any("file_data" in part for part in linked[2]["parts"])
 
 

@@ -232,11 +232,11 @@ def test_media_of_parallel_results_wait_until_all_tool_messages_are_out() -> Non
         *("user", "assistant", "tool", "tool", "user", "assistant")
     ]
     assert messages[4]["content"] == [
-        _text("<system-info>The following are the media contents from the tool result of 'left', call c1:"),
+        _text("<system-info>The following are the image contents from the tool result of 'left', call c1:"),
         _text("\n- The image: "),
         {"type": "image_url", "image_url": {"url": PNG_URL}},
         _text("</system-info>"),
-        _text("<system-info>The following are the media contents from the tool result of 'right', call c2:"),
+        _text("<system-info>The following are the image contents from the tool result of 'right', call c2:"),
         _text("\n- The image: "),
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{OTHER_PNG}"}},
         _text("</system-info>"),
@@ -245,13 +245,13 @@ def test_media_of_parallel_results_wait_until_all_tool_messages_are_out() -> Non
 
 def test_a_tool_message_says_where_its_picture_went() -> None:
     messages = _messages([user("Go."), assistant(call("c1")), system(result("c1", "One.", picture()))])
-    assert messages[2]["content"] == "One.\n(image shown in the user turn after the results)"
+    assert messages[2]["content"] == "- One.\n- (image shown in the user turn after the results)"
 
 
 def test_an_assistants_own_picture_is_shown_in_a_user_turn() -> None:
     messages = _messages([user("Draw."), assistant("Here.", picture()), user("Nice.")])
     assert [message["role"] for message in messages] == ["user", "assistant", "user", "user"]
-    assert messages[1]["content"] == "Here."
+    assert messages[1]["content"] == [_text("Here."), _text("(image shown in the user turn after this one)")]
     assert messages[2]["content"][2]["type"] == "image_url"
 
 

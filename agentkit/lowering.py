@@ -1,0 +1,144 @@
+"""From messages in normal form to a request: view, legalize, settle, convert."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pydantic_core import to_json
+
+from agentkit.blocks import ToolUseBlock
+from agentkit.capabilities import Capabilities
+from agentkit.errors import LossError, MessageError
+from agentkit.exchanges import Draft, repair
+from agentkit.history import ChatHistory, HistoryPolicy
+from agentkit.ledger import Cut, Ledger, Plan
+from agentkit.legalize import Legal, OnLoss, legalize
+from agentkit.media import OUTSIDE, Shelf, load_media
+from agentkit.messages import Msg, Trait, derive
+from agentkit.tools import OutputSchema, Tool, ToolChoice, renamed
+
+__all__ = ["Lowered", "Lowering", "Request", "Task", "needs_reading"]
+
+Request: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a request asks for besides the conversation, in the wire's spelling, and who it is for."""
+
+    capabilities: Capabilities
+    model: str | None = None
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice | None = None
+    output: OutputSchema | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A request and how it came about."""
+
+    request: Request
+    ledger: Ledger
+    legal: Legal
+
+    def plan(self, history: tuple[Msg, ...], tokens: int | None = None, cut: Cut | None = None) -> Plan:
+        """The plan that this request makes."""
+        legal = self.legal
+        return Plan(self.request, self.ledger, history, tokens, cut, legal.call_ids, legal.tool_names)
+
+
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """One task for one target, ready to lower any draft of its conversation."""
+
+    task: Task
+    history: HistoryPolicy
+    on_loss: OnLoss
+    media_roots: tuple[Path, ...]
+    convert: Callable[[Legal, Task], Request]
+
+    def lower(self, draft: Draft, ledger: Ledger, shelf: Shelf) -> Lowered:
+        """The pure part: with what was read, without any I/O."""
+        form = self.task.capabilities
+        shown = repair(self.history.render(draft, ledger, form), ledger)
+        legal = legalize(shown, ledger, form, self.on_loss, shelf)
+        _note_speakers(draft.msgs, self.history, ledger, form)
+        return Lowered(self.convert(legal, _settle(self.task, legal, ledger)), ledger, legal)
+
+    async def read_and_lower(self, draft: Draft, ledger: Ledger) -> Lowered:
+        """The same with the draft's local files read."""
+        reads = needs_reading(draft.msgs)
+        return self.lower(draft, ledger, await load_media(draft.msgs, self.media_roots) if reads else Shelf())
+
+    def foresee(self, draft: Draft, ledger: Ledger) -> Lowered:
+        """What can be known before any file is read: without roots, that none will be."""
+        return self.lower(draft, ledger.copy(), Shelf(assume=bool(self.media_roots), unread=OUTSIDE))
+
+    def refuse_loss(self, ledger: Ledger) -> None:
+        """Let no lossy request out under `on_loss="raise"`."""
+        if self.on_loss == "raise" and (losses := ledger.losses):
+            raise LossError(self.task.capabilities.target, losses)
+
+
+def needs_reading(msgs: Sequence[Msg]) -> bool:
+    """Whether any message holds media, which may have to be read or checked."""
+    mask = Trait.MEDIA | Trait.RESULT_MEDIA
+    return any(msg.traits & mask for msg in msgs)
+
+
+def _note_speakers(
+    msgs: Sequence[Msg], history: HistoryPolicy, ledger: Ledger, capabilities: Capabilities
+) -> None:
+    """Say it when a chat of several users goes to a wire that has no place for their names."""
+    if capabilities.speakers or not isinstance(history, ChatHistory):
+        return
+    names = {msg.name for msg in msgs if msg.role == "user"}
+    if len(names) > 1:
+        ledger.invent("unnamed speakers", "the wire has no field for a name: use MultiAgentHistory to keep them")
+
+
+def _settle(task: Task, legal: Legal, ledger: Ledger) -> Task:
+    """The task in the target's terms: names in its spelling, no choice that it refuses, declared tools."""
+    form = task.capabilities
+    tools, choice = task.tools, task.tool_choice
+    if tools and form.tool_names:
+        fitted = [form.tool_names.fit(tool.name) for tool in tools]
+        if len({*fitted}) < len(fitted):
+            at = next(at for at, name in enumerate(fitted) if name in fitted[:at])
+            reason = f"{tools[at].name!r} is {fitted[at]!r} on this wire, and so is another tool's name"
+            raise MessageError(f"tools[{at}].name", reason, "Rename one.")
+        legal.tool_names.update(
+            {new: tool.name for new, tool in zip(fitted, tools, strict=True) if new != tool.name}
+        )
+        tools = tuple(renamed(tool, new) for tool, new in zip(tools, fitted, strict=True))
+        if choice and choice.name is not None:
+            choice = ToolChoice("tool", form.tool_names.fit(choice.name))
+    if choice and choice.mode not in form.tool_choices:
+        ledger.invent("tool choice", f"{form.target} has no choice {choice.mode!r}")
+        tools, choice = ((), None) if choice.mode == "none" else (tools, None)
+    if not tools and form.tools_declared:
+        tools = _declared(legal, ledger)
+        choice = ToolChoice("none") if tools else choice
+    if task.output and form.output != "schema":
+        _instruct(task.output, legal, ledger)
+    return Task(form, task.model, tools, choice, task.output)
+
+
+def _declared(legal: Legal, ledger: Ledger) -> tuple[Tool, ...]:
+    """Bare declarations of the tools that the history calls, where the wire wants any."""
+    called = (msg.blocks for msg in legal.turns.msgs if msg.traits & Trait.CALL)
+    names = dict.fromkeys(block.name for blocks in called for block in blocks if isinstance(block, ToolUseBlock))
+    if names:
+        ledger.invent("declared tools", "calls in the history need tools in the request; none may be called")
+    return tuple(Tool(name) for name in names)
+
+
+def _instruct(output: OutputSchema, legal: Legal, ledger: Ledger) -> None:
+    """The schema in words, where the wire cannot enforce it."""
+    # DeepSeek and DashScope refuse json_object unless a message says json.
+    text = f"Answer in json, with one object that matches this JSON schema:\n{to_json(output.schema).decode()}"
+    ledger.invent("output instruction", "the target enforces no JSON schema")
+    legal.system.add(derive("system", text, "system"), ("output instruction",))
