@@ -85,6 +85,27 @@ def guess_media_type(url: str) -> str | None:
     return _MEDIA_TYPES.get(name.rpartition(".")[2].lower()) if "." in name else None
 
 
+def is_media_type(text: str) -> bool:
+    """Whether a text is `type/subtype`, with parameters or without."""
+    return _MEDIA_TYPE.fullmatch(text) is not None
+
+
+def is_text_type(media_type: str) -> bool:
+    """Whether media of a type are text."""
+    return _TEXT_TYPES.fullmatch(media_type) is not None
+
+
+_TEXT_TYPES = re.compile(r"text/.+|application/(json|xml|yaml|x-yaml|toml|javascript|x-ndjson)")
+
+
+def _decoded(data: str) -> str:
+    try:
+        text = base64.b64decode(data).decode("utf-8-sig")
+    except ValueError:
+        return ""
+    return "" if text.isspace() else text
+
+
 @value
 class OpaqueState(metaclass=Checked):
     """State that only the system that issued it can read, to go back to it byte for byte.
@@ -113,11 +134,14 @@ class URLSource(metaclass=Checked):
     url: Text
     media_type: Text | None = None
     type: Literal["url"] = "url"
-    _read: tuple[object, str] | None = field(default=None, init=False, repr=False, compare=False)
+    _read: tuple[object, object] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.url.strip():
             raise MessageError("url", "the URL is blank", "Give a URL, or use Base64Source.")
+        if self.media_type is not None and not is_media_type(self.media_type):
+            reason = f"{self.media_type[:60]!r} is no media type"
+            raise MessageError("media_type", reason, "Write it as in 'image/png'.")
 
     @property
     def scheme(self) -> str:
@@ -139,15 +163,23 @@ class Base64Source(metaclass=Checked):
     media_type: Text
     data: Text
     type: Literal["base64"] = "base64"
-    _sound: bool | None = field(default=None, init=False, repr=False, compare=False)
+    _settled: object = field(default=None, init=False, repr=False, compare=False)
+    _text: str | None = field(default=None, init=False, repr=False, compare=False)
     _url: str | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not _MEDIA_TYPE.fullmatch(self.media_type):
+        if not is_media_type(self.media_type):
             reason = f"{self.media_type[:60]!r} is no media type"
             raise MessageError("media_type", reason, "Write it as in 'image/png'.")
         if self.data.startswith("data:"):
             raise MessageError("data", "this is a data: URL, not base64 text", "Use URLSource for it.")
+
+    @property
+    def text(self) -> str | None:
+        """The text that the data are, decoded once; None for bytes that are no UTF-8, and for blank text."""
+        if self._text is None:
+            _set_source_text(self, _decoded(self.data))
+        return self._text or None
 
     @property
     def data_url(self) -> str:
@@ -157,6 +189,7 @@ class Base64Source(metaclass=Checked):
         return cast("str", self._url)
 
 
+_set_source_text = Base64Source.__dict__["_text"].__set__
 _set_url = Base64Source.__dict__["_url"].__set__
 
 
@@ -269,6 +302,15 @@ _set_flat = ToolUseBlock.__dict__["_flat"].__set__
 _SCALARS = {str, int, float, bool, type(None)}
 
 
+def encode(data: bytes | bytearray | memoryview) -> str:
+    """Base64 text, made in pieces: none of them holds other threads up for long."""
+    pieces = (base64.b64encode(data[start : start + _PIECE]) for start in range(0, len(data), _PIECE))
+    return b"".join(pieces).decode("ascii")
+
+
+_PIECE = 3 << 18  # bytes; divisible by three, so that the pieces join
+
+
 @value
 class _Media(_Block):
     source: Source
@@ -278,7 +320,7 @@ class _Media(_Block):
         """Media held in the message, from its bytes."""
         if not isinstance(data, bytes | bytearray | memoryview):
             raise MessageError("data", f"expected bytes, got {type(data).__name__}", "Give the bytes.")
-        return cls(Base64Source(media_type, base64.b64encode(data).decode("ascii")))
+        return cls(Base64Source(media_type, encode(data)))
 
     @classmethod
     def from_path(cls, path: str | Path, media_type: str | None = None) -> Self:

@@ -50,6 +50,8 @@ class Cutting:
                 self._foresee_loss(guess)
             drop = await self._fewest_near(guess)
         else:
+            if self.lowering.on_loss == "raise":
+                self._foresee_loss(len(self.order))
             drop = 0 if await self._fits(0) else await self._fewest_between(0, len(self.order))
         return await self._plan(drop)
 

@@ -6,9 +6,11 @@ results and nothing else; each turn of calls is followed at once by exactly one 
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import TypeAlias, cast
 
 from agentkit.blocks import Block, ToolResultBlock, ToolUseBlock
@@ -87,6 +89,8 @@ def is_normal(draft: Draft) -> bool:
     """Whether nothing has to be repaired; what else the look tells of a normal form is noted on the draft."""
     tool, call, result, other, assistant = Trait.TOOL, Trait.CALL, Trait.RESULT, Trait.OTHER, Trait.ASSISTANT
     waiting: tuple[str, ...] = ()
+    left: Counter[str] = Counter()  # which of them, once some were answered, and how many
+    missing = 0
     seen, before, alternating, ordered = 0, -1, True, True
     for msg in draft.msgs[prompt_length(draft.msgs) :]:
         traits = msg.traits
@@ -104,16 +108,19 @@ def is_normal(draft: Draft) -> bool:
             waiting = msg.tool_ids
         elif traits & other:
             return False
-        elif msg.tool_ids == waiting:
+        elif not missing and msg.tool_ids == waiting:
             waiting = ()
         else:
             ordered = False
-            left: list[str] = [*waiting]
+            if not missing:
+                left, missing = Counter(waiting), len(waiting)
             for answered in msg.tool_ids:
-                if answered not in left:
+                if left[answered] <= 0:
                     return False
-                left.remove(answered)
-            waiting = tuple(left)
+                left[answered] -= 1
+            missing -= len(msg.tool_ids)
+            if not missing:
+                waiting = ()
     if waiting:
         return False
     draft.look = Look(seen, ordered, alternating)
@@ -157,34 +164,47 @@ def _pair(msgs: Sequence[Msg]) -> _Pairing:
         if not msg.traits & Trait.TOOL:
             talk += 1
             continue
-        claimed: set[_Place] = set()
+        ahead = _Ahead(msg)
         for at, block in enumerate(msg.blocks):
-            place = (number, at)
-            if isinstance(block, ToolUseBlock) and place not in claimed:
+            if isinstance(block, ToolUseBlock) and at not in ahead.claimed:
                 queue = waiting.setdefault(block.id, _Waiting())
                 if queue.talk != talk:
                     queue.calls.clear()
                 queue.talk = talk
-                queue.calls.append(place)
+                queue.calls.append((number, at))
             elif isinstance(block, ToolResultBlock):
                 found = waiting.get(block.id)
-                call = found.calls.popleft() if found and found.calls else _later_call(msg, number, at, claimed)
-                if call is None:
-                    pairing.orphans.append(place)
+                if found and found.calls:
+                    pairing.answers[found.calls.popleft()] = (number, at)
+                elif (later := ahead.claim(block.id, at)) is not None:
+                    pairing.answers[number, later] = (number, at)
                 else:
-                    claimed.add(call)
-                    pairing.answers[call] = place
+                    pairing.orphans.append((number, at))
     return pairing
 
 
-def _later_call(msg: Msg, number: int, at: int, claimed: set[_Place]) -> _Place | None:
-    """The call behind its own result in one message, where some logs put it."""
-    wanted = cast("ToolResultBlock", msg.blocks[at]).id
-    for later in range(at + 1, len(msg.blocks)):
-        block = msg.blocks[later]
-        if isinstance(block, ToolUseBlock) and block.id == wanted and (number, later) not in claimed:
-            return (number, later)
-    return None
+class _Ahead:
+    """The calls of one message that stand behind their own results, where some logs put them."""
+
+    def __init__(self, msg: Msg) -> None:
+        self.msg = msg
+        self.claimed: set[int] = set()
+        self._calls: dict[str, deque[int]] | None = None
+
+    def claim(self, wanted: str, at: int) -> int | None:
+        """The first call of the id behind the block `at` that no result has yet."""
+        if self._calls is None:
+            self._calls = {}
+            for place, block in enumerate(self.msg.blocks):
+                if isinstance(block, ToolUseBlock):
+                    self._calls.setdefault(block.id, deque()).append(place)
+        queue = self._calls.get(wanted, deque())
+        while queue and queue[0] < at:
+            queue.popleft()
+        if not queue:
+            return None
+        self.claimed.add(queue[0])
+        return queue.popleft()
 
 
 class _Repair:
@@ -195,6 +215,7 @@ class _Repair:
         self.ledger = ledger
         self.pairing = _pair(draft.msgs)
         self.out = Draft([], [])
+        self.known: dict[int, tuple[Origin, ...]] = {}
         self.open_until = -1  # the number of the last message that brings a result to an exchange begun before
 
     def run(self) -> Draft:
@@ -208,6 +229,12 @@ class _Repair:
                 self._emit(number, msg, range(len(msg.blocks)))
         return self.out
 
+    def _origins(self, number: int) -> tuple[Origin, ...]:
+        """Where the blocks of one message come from: one look a message, however many parts it falls into."""
+        if number not in self.known:
+            self.known[number] = block_origins(self.draft.msgs[number], self.draft.origins[number])
+        return self.known[number]
+
     def _emit(self, number: int, msg: Msg, run: Sequence[int]) -> None:
         """Part of a message, results left out; behind it the results of its calls, wherever they stand."""
         if number < self.open_until:
@@ -220,15 +247,15 @@ class _Repair:
         elif run:
             blocks = tuple(msg.blocks[at] for at in run)
             role: Role = "user" if msg.role == "system" and not calls else msg.role
-            origins = block_origins(msg, self.draft.origins[number])
+            origins = self._origins(number)
             self.out.add(part_of(msg, blocks, role), tuple(origins[at] for at in run))
         if calls:
             self._answer(number, msg, calls)
 
     def _answer(self, number: int, msg: Msg, calls: Sequence[int]) -> None:
         found = sorted(self.pairing.answers[at] for c in calls if (at := (number, c)) in self.pairing.answers)
-        for source in dict.fromkeys(place[0] for place in found):
-            self._bring(source, [at for home, at in found if home == source])
+        for source, places in groupby(found, key=itemgetter(0)):
+            self._bring(source, [at for _, at in places])
         if found:
             self.open_until = max(self.open_until, found[-1][0])
         missing = [
@@ -243,7 +270,7 @@ class _Repair:
         if len(run) == len(msg.blocks):
             self.out.add(msg, self.draft.origins[source])
             return
-        origins = block_origins(msg, self.draft.origins[source])
+        origins = self._origins(source)
         blocks = tuple(msg.blocks[at] for at in run)
         self.out.add(part_of(msg, blocks, msg.role), tuple(origins[at] for at in run))
 
@@ -258,7 +285,7 @@ class _Repair:
         self.out.add(derive("system", blocks, "system", pinned), ("interrupted",) * len(blocks))
 
     def _note(self, place: _Place, disposition: Disposition, reason: str) -> None:
-        origin = block_origins(self.draft.msgs[place[0]], self.draft.origins[place[0]])[place[1]]
+        origin = self._origins(place[0])[place[1]]
         if not isinstance(origin, str):
             self.ledger.note(origin, Note(disposition, reason))
 

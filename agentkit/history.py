@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -44,7 +45,12 @@ class HistoryPolicy:
         if not isinstance(shown, Sequence) or not all(isinstance(msg, Msg) for msg in shown):
             reason = f"{type(self).__name__}.view gave something else than messages"
             raise OptionError("history", reason, "Return a sequence of Msg.")
-        whole_of = {id(msg): whole for msg, whole in zip(draft.msgs, draft.origins, strict=True)}
+        whole_of: dict[int, deque[int | tuple[Origin, ...]]] = {}
+        for msg, origin in zip(draft.msgs, draft.origins, strict=True):
+            whole_of.setdefault(id(msg), deque()).append(origin)
+        for known, times in Counter(map(id, shown)).items():  # of one object in many places, the last are shown
+            while known in whole_of and len(whole_of[known]) > times:
+                whole_of[known].popleft()
         origin_of = {
             id(block): origin
             for msg, whole in zip(draft.msgs, draft.origins, strict=True)
@@ -53,9 +59,10 @@ class HistoryPolicy:
         }
         out = Draft([], [])
         for msg in shown:
-            whole = whole_of.get(id(msg))
-            traced = tuple(origin_of.get(id(block), "history") for block in msg.blocks) if whole is None else whole
-            out.add(msg, traced)
+            places = whole_of.get(id(msg))
+            whole: int | tuple[Origin, ...] | None = places.popleft() if places else None
+            traced = tuple(origin_of.get(id(block), "history") for block in msg.blocks)
+            out.add(msg, traced if whole is None else whole)
         _note_absent(draft, out, ledger)
         return out
 
@@ -458,13 +465,21 @@ def read_history(
     [('Bob', 'hi'), ('Mr: X', 'a\nb')]
     """
     whole = rendered if isinstance(rendered, str) else _joined(rendered)
-    frame = re.compile(rf"<{re.escape(tags)}>\n(.*?)\n</{re.escape(tags)}>", re.DOTALL)
     pairs = (
-        _utterance(line, tags, timestamps)
-        for found in frame.finditer(whole)
-        for line in _NEXT_LINE.split(found[1])
+        _utterance(line, tags, timestamps) for body in _bodies(whole, tags) for line in _NEXT_LINE.split(body)
     )
     return [pair for pair in pairs if pair is not None]
+
+
+def _bodies(text: str, tag: str) -> Iterator[str]:
+    """What stands between the frames' tags, in one pass."""
+    opening, closing = f"<{tag}>\n", f"\n</{tag}>"
+    end = 0
+    while (start := text.find(opening, end)) >= 0:
+        end = text.find(closing, start + len(opening) - 1)
+        if end < 0:
+            return
+        yield text[start + len(opening) : end]
 
 
 def _joined(parts: Iterable[str | Mapping[str, Any] | TextBlock]) -> str:

@@ -7,9 +7,8 @@ order of results, late system messages, turns.
 
 from __future__ import annotations
 
-import base64
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, groupby
@@ -26,13 +25,14 @@ from agentkit.blocks import (
     ToolResultBlock,
     ToolUseBlock,
     URLSource,
+    is_text_type,
     plain_text,
 )
 from agentkit.capabilities import Capabilities, Kind, NameRule
 from agentkit.exchanges import Draft, Origin, block_origins, is_normal, prompt_length
 from agentkit.history import frame_tag, safe_text
 from agentkit.ledger import BlockPath, Disposition, Ledger, Note
-from agentkit.media import Shelf
+from agentkit.media import Shelf, is_base64
 from agentkit.messages import Msg, Role, Trait, derive, memo_of
 
 __all__ = ["BEGIN_TURN", "CONTINUE_TURN", "Legal", "OnLoss", "legalize"]
@@ -44,8 +44,6 @@ BEGIN_TURN = "(The conversation begins here.)"
 
 CONTINUE_TURN = "(Please continue.)"
 """The user turn put last where a wire wants one there and the conversation ends on the assistant."""
-
-_TEXT_TYPES = re.compile(r"text/.+|application/(json|xml|yaml|x-yaml|toml|javascript|x-ndjson)")
 
 
 _Stateful = TypeVar("_Stateful", TextBlock, ToolUseBlock)
@@ -239,9 +237,8 @@ class _Legalizing:
         if not self.promoted:
             return
         if self.capabilities.call_order:
-            self.promoted.sort(
-                key=lambda pair: self.calls.index(pair[0].result) if pair[0].result in self.calls else -1
-            )
+            place = {call: at for at, call in enumerate(self.calls)}
+            self.promoted.sort(key=lambda pair: place.get(pair[0].result, -1))
         blocks: list[Block] = []
         origins: list[Origin] = []
         for label, group in groupby(self.promoted, key=lambda pair: pair[0].label):
@@ -312,15 +309,15 @@ class _Legalizing:
         self, call: Msg, results: list[tuple[ToolResultBlock, Origin]]
     ) -> list[tuple[ToolResultBlock, Origin]]:
         """Each call's result; the k-th call of a repeated id takes the k-th result of that id."""
-        left = list(results)
+        left: dict[str, deque[tuple[ToolResultBlock, Origin]]] = {}
+        for pair in results:
+            left.setdefault(pair[0].id, deque()).append(pair)
         ordered: list[tuple[ToolResultBlock, Origin]] = []
         for wanted in call.tool_ids:
             original = self.legal.call_ids.get(wanted, wanted)
             names = (wanted, original, self._fit_id(original))
-            pair = next(pair for pair in left if pair[0].id in names)
-            left.remove(pair)
-            block = pair[0] if pair[0].id == wanted else replace(pair[0], id=wanted)
-            ordered.append((block, pair[1]))
+            block, origin = next(left[name] for name in names if left.get(name)).popleft()
+            ordered.append((block if block.id == wanted else replace(block, id=wanted), origin))
         return ordered
 
     def _fit_id(self, found: str) -> str:
@@ -483,6 +480,8 @@ class _Tidying:
             proven = state is not None and any(getattr(state, name) for name in form.proof)
             if state is None or (form.proof and not proven):
                 return "thinking without the proof that its issuer wants back"
+            if state.thought_signature is not None and not is_base64(state.thought_signature):
+                return "thinking whose signature is no base64 text"
             if not form.proof and not block.thinking and not state.thought_signature:
                 return "thinking that neither says nor proves anything"
         return None
@@ -528,10 +527,15 @@ class _Tidying:
 
     def _without_foreign_state(self, block: _Stateful, at: int) -> _Stateful:
         """The block, its opaque state taken off unless it is this target's own."""
-        ours = block.state is None or block.state.issuer == self.capabilities.issuer
-        if block.state is None or (ours and self.role == "assistant"):
+        state = block.state
+        if state is None:
             return block
-        self._note((at,), Disposition.CARRIED, f"state issued by {_shown(block.state.issuer)} was left off")
+        if state.thought_signature is not None and not is_base64(state.thought_signature):
+            self._note((at,), Disposition.CARRIED, "a signature that is no base64 text was left off")
+            return replace(block, state=None)
+        if state.issuer == self.capabilities.issuer and self.role == "assistant":
+            return block
+        self._note((at,), Disposition.CARRIED, f"state issued by {_shown(state.issuer)} was left off")
         return replace(block, state=None)
 
     def _result(self, block: ToolResultBlock, at: int) -> ToolResultBlock:
@@ -593,6 +597,8 @@ class _Tidying:
         if rule is None:
             return f"{target} takes no {kind}"
         if isinstance(source, URLSource):
+            if source.scheme in {"http", "https"} and not _HAS_HOST.match(source.url):
+                return "its URL names no host"
             if source.scheme not in rule.schemes:
                 remote = source.scheme in {"http", "https"}
                 return "it is a remote URL, which was not fetched" if remote else f"{target} cannot open its URL"
@@ -600,7 +606,7 @@ class _Tidying:
             return None if rule.fetches(kind, known) else f"{target} takes no {_shown(known)} by URL"
         if not rule.takes(kind, source.media_type):
             return f"{target} takes no {_shown(source.media_type) or kind}"
-        if kind == "document" and _TEXT_TYPES.fullmatch(source.media_type) and _utf8(source) is None:
+        if kind == "document" and is_text_type(source.media_type) and source.text is None:
             return "it holds no UTF-8 text"
         if rule.magic and source.data and not source.data.startswith(rule.magic):
             return f"its data is no {kind} that {target} knows"
@@ -643,6 +649,7 @@ def _shown(name: str | None) -> str:
     return re.sub(r"[^\w.+/ -]+", "_", name or "")[:64]
 
 
+_HAS_HOST = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
 _PLAIN_URL = re.compile(r"https?://[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]{1,300}", re.ASCII)
 
 
@@ -655,18 +662,9 @@ def _address(source: Base64Source | URLSource | None) -> str:
 
 def _text_of(block: MediaBlock, source: Base64Source | URLSource) -> str | None:
     """The text of a text document; None for anything else."""
-    if block.type != "document" or isinstance(source, URLSource) or not _TEXT_TYPES.fullmatch(source.media_type):
+    if block.type != "document" or isinstance(source, URLSource):
         return None
-    return _utf8(source)
-
-
-def _utf8(source: Base64Source) -> str | None:
-    """The text that a source holds; None for a blank one, or bytes that are no UTF-8."""
-    try:
-        text = base64.b64decode(source.data).decode("utf-8-sig")
-    except ValueError:
-        return None
-    return text if text.strip() else None
+    return source.text if is_text_type(source.media_type) else None
 
 
 set_metadata = Msg.__dict__["metadata"].__set__

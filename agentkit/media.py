@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +12,17 @@ from typing import cast
 
 import anyio
 
-from agentkit.blocks import Base64Source, MediaBlock, Source, ToolResultBlock, URLSource, canonical_media_type
+from agentkit.blocks import (
+    Base64Source,
+    MediaBlock,
+    Source,
+    ToolResultBlock,
+    URLSource,
+    canonical_media_type,
+    encode,
+    is_media_type,
+    is_text_type,
+)
 from agentkit.errors import OptionError
 from agentkit.messages import Msg, Trait
 
@@ -58,31 +67,31 @@ def _with_plain_scheme(source: URLSource) -> URLSource:
 
 
 def _settle(source: Base64Source) -> Base64Source | str:
-    """The source with a canonical media type, if its data is base64 text."""
-    media_type = canonical_media_type(source.media_type)
-    if _is_sound(source):
-        return source if media_type == source.media_type else _checked(media_type, source.data)
-    data = "".join(source.data.split())  # some encoders break lines
-    return _checked(media_type, data) if _is_base64(data) else "its data is not base64 text"
+    """The source with a canonical media type, if its data is base64 text: looked at once in its life."""
+    if source._settled is None:  # pyright: ignore[reportPrivateUsage]
+        media_type = canonical_media_type(source.media_type)
+        sound = is_base64(source.data)
+        data = source.data if sound else "".join(source.data.split())  # some encoders break lines
+        settled: object = sound and media_type == source.media_type
+        if not settled:
+            settled = _sound(media_type, data) if sound or is_base64(data) else _NO_BASE64
+        _set_settled(source, settled)
+    settled = source._settled  # pyright: ignore[reportPrivateUsage]
+    return source if settled is True else cast("Base64Source | str", settled)
 
 
-def _is_sound(source: Base64Source) -> bool:
-    """Whether the data is base64 text: looked at once in the source's life."""
-    if source._sound is None:  # pyright: ignore[reportPrivateUsage]
-        _set_sound(source, _is_base64(source.data))
-    return bool(source._sound)  # pyright: ignore[reportPrivateUsage]
+_NO_BASE64 = "its data is not base64 text"
+_set_settled = Base64Source.__dict__["_settled"].__set__
 
 
-_set_sound = Base64Source.__dict__["_sound"].__set__
-
-
-def _checked(media_type: str, data: str) -> Base64Source:
+def _sound(media_type: str, data: str) -> Base64Source:
+    """A source whose data is known to be base64 text."""
     source = Base64Source(media_type, data)
-    _set_sound(source, True)
+    _set_settled(source, True)
     return source
 
 
-def _is_base64(data: str) -> bool:
+def is_base64(data: str) -> bool:
     if data.endswith("==="):
         return False  # strict mode lets whole groups of padding through
     try:
@@ -103,12 +112,15 @@ def _from_data_url(source: URLSource) -> Base64Source | str:
     if head is None:
         return "a malformed data URL"
     media_type = canonical_media_type(source.media_type or head[1] or "text/plain")
-    if "/" not in media_type:
+    if not is_media_type(media_type):
         return "a data URL with a malformed media type"
     if source._read is None:  # pyright: ignore[reportPrivateUsage]
-        _set_read(source, ("data", _decoded(source.url[head.end() :], head[2])))
-    _, data = cast("tuple[object, str]", source._read)  # pyright: ignore[reportPrivateUsage]
-    return _checked(media_type, data) if data else "a data URL whose data is empty or not base64 text"
+        data = _decoded(source.url[head.end() :], head[2])
+        _set_read(source, ("data", _sound(media_type, data) if data else _NO_DATA))
+    return cast("Base64Source | str", cast("tuple[object, object]", source._read)[1])  # pyright: ignore[reportPrivateUsage]
+
+
+_NO_DATA = "a data URL whose data is empty or not base64 text"
 
 
 def _decoded(body: str, parameters: str) -> str:
@@ -116,9 +128,9 @@ def _decoded(body: str, parameters: str) -> str:
     from urllib.parse import unquote, unquote_to_bytes
 
     if not parameters.lower().endswith(";base64"):
-        return base64.b64encode(unquote_to_bytes(body)).decode("ascii")
+        return encode(unquote_to_bytes(body))
     data = "".join((unquote(body) if "%" in body else body).split())
-    return data if _is_base64(data) else ""
+    return data if is_base64(data) else ""
 
 
 def check_roots(roots: Iterable[str | Path]) -> tuple[Path, ...]:
@@ -161,8 +173,19 @@ async def load_media(msgs: Sequence[Msg], roots: Sequence[Path]) -> Shelf:
 
 
 async def _resolve_apart(source: Source, limiter: anyio.CapacityLimiter) -> None:
-    """Check large base64 text in a thread; the source remembers that it was looked at."""
-    await anyio.to_thread.run_sync(Shelf().resolve, source, limiter=limiter)
+    """Check large base64 text in a thread; the source remembers what was found."""
+
+    def resolve() -> None:
+        found = Shelf().resolve(source)
+        if isinstance(found, Base64Source):
+            _warm(found)
+
+    await anyio.to_thread.run_sync(resolve, limiter=limiter)
+
+
+def _warm(source: Base64Source) -> None:
+    """Work out in this thread what the event loop would have to otherwise."""
+    _ = source.text if is_text_type(source.media_type) else source.data_url
 
 
 async def _read_into(
@@ -188,14 +211,16 @@ def _read_file(source: URLSource, roots: Sequence[Path]) -> Base64Source | str:
             return "a path that is no file"
         mark = (str(path), status.st_mtime_ns, status.st_size)
         if source._read and source._read[0] == mark:  # pyright: ignore[reportPrivateUsage]
-            return _checked(media_type, source._read[1])  # pyright: ignore[reportPrivateUsage]
-        data = base64.b64encode(path.read_bytes()).decode("ascii")
+            return cast("Base64Source", source._read[1])  # pyright: ignore[reportPrivateUsage]
+        data = encode(path.read_bytes())
     except (OSError, ValueError, RuntimeError):  # links in a circle are a RuntimeError up to Python 3.12
         return "a local file that cannot be read"
     if not data:
         return "an empty file"
-    _set_read(source, (mark, data))
-    return _checked(media_type, data)
+    read = _sound(media_type, data)
+    _warm(read)
+    _set_read(source, (mark, read))
+    return read
 
 
 _set_read = URLSource.__dict__["_read"].__set__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 from agentkit.blocks import InvalidBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
@@ -25,6 +26,19 @@ class TokenCounterBase(ABC):
         """The tokens of the whole request."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Same:
+    """A key that only the same object has, hashable or not."""
+
+    one: object
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.one is self.one
+
+    def __hash__(self) -> int:
+        return id(self.one)
+
+
 class LocalTokenCounter(TokenCounterBase):
     """A counter that needs no I/O and can weigh one message by itself.
 
@@ -43,7 +57,7 @@ class LocalTokenCounter(TokenCounterBase):
     @property
     def key(self) -> object:
         """What the weights kept with messages are kept under: equal keys must mean equal weights."""
-        return self
+        return _Same(self)
 
     async def count(self, request: Mapping[str, Any]) -> int:
         """`measure`, for callers that wait."""

@@ -334,7 +334,8 @@ def _is_closed(schema: dict[str, Any]) -> bool:
     def look(part: dict[str, Any]) -> dict[str, Any]:
         if part.get("type") == "object" or "properties" in part:
             names = list(part.get("properties", {}))
-            verdicts.append(part.get("additionalProperties") is False and part.get("required", []) == names)
+            required = sorted(part.get("required", []))
+            verdicts.append(part.get("additionalProperties") is False and required == sorted(names))
         return part
 
     map_schema(schema, look)

@@ -22,9 +22,8 @@ async def main(file: Path) -> None:
         plan = await load_provider(name).multi_agent().plan(msgs)
         fates = Counter(entry.disposition.word for entry in plan.ledger.entries)
         size = len(json.dumps(plan.request))
-        print(
-            f"{name:21} {size:6} characters  {', '.join(f'{count} {word}' for word, count in sorted(fates.items()))}"
-        )
+        told = ", ".join(f"{count} {word}" for word, count in sorted(fates.items()))
+        print(f"{name:21} {size:6} characters  {told}")
         for place, reason in plan.ledger.losses:
             print(f"{'':21} {place}: {reason}")
 

@@ -320,7 +320,8 @@ def test_calls_in_the_history_are_declared_where_the_wire_wants_it() -> None:
 def test_a_schema_that_the_target_cannot_enforce_is_told(output: str) -> None:
     plan = target(output=output)().lower([SYSTEM, BOB], response_format={"type": "object", "title": "é"})
     assert said(plan)[1] == (
-        'system system: Answer in json, with one object that matches this JSON schema:\n{"type":"object","title":"é"}'
+        "system system: Answer in json, with one object that matches this JSON schema:\n"
+        '{"type":"object","title":"é"}'
     )
     assert [made.name for made in plan.ledger.syntheses] == ["output instruction"]
 

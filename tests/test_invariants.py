@@ -293,9 +293,10 @@ _DOCUMENTED = (
     r"You are (Friday|Alice|Bob)\.\n", r"</?(history|log)>",
     r"\[[^\[\]<>|\n]*\] (?=Q)",  # a line's timestamp
     r"\[(image|audio|video|document|block) left out because [^\]\n]*?(; it is at https?://[^\s]*)?\]",
-    r"<system-info>The following are the (media|image) contents from the (message|tool result) of '[^']*'(, call [^:]*)?:",
-    r"</system-info>", r"\n?- The (image|audio|video|document): ",
-    r"\((image|audio|video|document) shown in the user turn after the results\)",
+    r"<system-info>The following are the (media|image) contents from the (message|tool result)"
+    r" of '[^']*'(, call [^:]*)?:",
+    r"</system-info>", r"\n?- The (image|audio|video|document)( from '[^']*')?: ",
+    r"\((image|audio|video|document) shown in the user turn after (the results|this one)\)",
     r"\[document, as text\]", r"\[(image|audio) \d+\]",
     r"\(calls .*? with \{.*?\}\)", r"\(result of .*?(, an error)?\)",
 )  # fmt: skip

@@ -310,13 +310,13 @@ async def test_large_data_is_checked_off_the_loop_and_once(monkeypatch: pytest.M
     from agentkit import media
 
     threads: list[threading.Thread] = []
-    check = media.__dict__["_is_base64"]
+    check = media.__dict__["is_base64"]
 
     def watched(text: str) -> bool:
         threads.append(threading.current_thread())
         return bool(check(text))
 
-    monkeypatch.setattr(media, "_is_base64", watched)
+    monkeypatch.setattr(media, "is_base64", watched)
     msg = Msg("Bob", (ImageBlock(Base64Source("image/png", "aGkh" * 100_000)),), "user")
     for _ in range(2):
         await EchoFormatter().format([msg])

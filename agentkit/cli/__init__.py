@@ -28,7 +28,7 @@ def run(arguments: list[str]) -> int:
     except AgentkitError as error:
         return complain(error)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone; nothing is left to say to it
+        sys.stderr.close()  # the reader of our output has gone: there is nothing left to say, and nobody
         return 0
 
 

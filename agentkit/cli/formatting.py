@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, BinaryIO, Literal, cast
 
 import anyio
 
@@ -125,16 +125,22 @@ def read_conversation(text: bytes) -> tuple[list[Msg], dict[str, Any]]:
 
 def _read(file: Path | None) -> bytes:
     if file is None:
-        return sys.stdin.buffer.read()
+        return _stdin().read()
     try:
         return file.read_bytes()
     except OSError as error:
         raise OptionError(str(file), f"it cannot be read ({error.strerror})", "Name a file.") from None
 
 
+def _stdin() -> BinaryIO:
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the shell
+        raise OptionError("standard input", "it is closed", "Name a file.")
+    return sys.stdin.buffer
+
+
 def _lines(file: Path | None) -> Iterator[bytes]:
     if file is None:
-        yield from sys.stdin.buffer
+        yield from _stdin()
         return
     try:
         with file.open("rb") as opened:
@@ -145,8 +151,15 @@ def _lines(file: Path | None) -> Iterator[bytes]:
 
 def _write(found: Any, indent: int | None = None) -> None:
     text = json.dumps(found, ensure_ascii=False, allow_nan=False, indent=indent)
-    sys.stdout.buffer.write(text.encode() + b"\n")
-    sys.stdout.buffer.flush()
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the shell
+        raise OptionError("standard output", "it is closed", "Send it somewhere.")
+    try:
+        sys.stdout.buffer.write(text.encode() + b"\n")
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OptionError("standard output", f"it cannot be written ({error.strerror})", "Mend that.") from None
 
 
 def _write_ledgers(plans: Mapping[str, Plan], options: FormatOptions) -> None:

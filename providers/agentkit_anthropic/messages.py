@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal, Unpack, assert_never
 
@@ -203,8 +202,7 @@ def _source(source: Source) -> dict[str, Any]:
 def _document_source(source: Source) -> dict[str, Any]:
     """PDF as it is; text of any kind as plain text."""
     if isinstance(source, Base64Source) and source.media_type != "application/pdf":
-        text = base64.b64decode(source.data).decode("utf-8-sig")
-        return {"type": "text", "media_type": "text/plain", "data": text}
+        return {"type": "text", "media_type": "text/plain", "data": source.text}
     return _source(source)
 
 

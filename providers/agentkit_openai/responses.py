@@ -103,11 +103,7 @@ def _assistant_items(msg: Msg) -> Iterator[dict[str, Any]]:
     if isinstance(msg.content, str):
         yield {"role": "assistant", "content": msg.content}
         return
-    calls = [at for at, block in enumerate(msg.content) if isinstance(block, ToolUseBlock)]
-    first = calls[0] if calls else len(msg.content)
-    early = [block for block in msg.content[first:] if isinstance(block, TextBlock)]
-    late = [block for block in msg.content[first:] if not isinstance(block, TextBlock)]
-    for block in (*msg.content[:first], *early, *late):
+    for block in _messages_first(msg.content):
         if isinstance(block, ThinkingBlock):
             yield _reasoning(block)
         elif isinstance(block, ToolUseBlock):
@@ -119,6 +115,20 @@ def _assistant_items(msg: Msg) -> Iterator[dict[str, Any]]:
             }
         elif isinstance(block, TextBlock):
             yield {"role": "assistant", "content": block.text}
+
+
+def _messages_first(blocks: tuple[Block, ...]) -> list[Block]:
+    """The blocks with every text before the first call, and each reasoning still right before what it led to."""
+    first = next((at for at, block in enumerate(blocks) if isinstance(block, ToolUseBlock)), len(blocks))
+    early, late, thoughts = [*blocks[:first]], list[Block](), list[Block]()
+    while early and isinstance(early[-1], ThinkingBlock):
+        thoughts.insert(0, early.pop())
+    for block in blocks[first:]:
+        thoughts.append(block)
+        if not isinstance(block, ThinkingBlock):
+            (early if isinstance(block, TextBlock) else late).extend(thoughts)
+            thoughts = []
+    return [*early, *late]
 
 
 def _reasoning(block: ThinkingBlock) -> dict[str, Any]:

@@ -98,7 +98,8 @@ def _handler(captured: Captured) -> type[BaseHTTPRequestHandler]:
             reply = None if captured.path else CANNED.get(self.path)
             if reply is None:
                 captured.other_paths.append(self.path)
-                return self._answer(404, {"error": {"message": f"unexpected path {self.path}"}})
+                self._answer(404, {"error": {"message": f"unexpected path {self.path}"}})
+                return
             captured.path = self.path
             captured.raw = json.loads(body)
             self._answer(200, reply)
