@@ -1,0 +1,248 @@
+"""Hostile input: all of it ends well, or in an error of our own."""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any
+
+import anyio
+import pytest
+
+from agentkit import (
+    AgentkitError,
+    Base64Source,
+    Budget,
+    FormatterBase,
+    ImageBlock,
+    InvalidBlock,
+    LossError,
+    MessageError,
+    Msg,
+    MultiAgentHistory,
+    OpaqueState,
+    OptionError,
+    OutputSchema,
+    TextBlock,
+    ThinkingBlock,
+    TokenCounterBase,
+    Tool,
+    ToolResultBlock,
+    ToolUseBlock,
+    URLSource,
+    available_providers,
+    load_messages,
+    load_provider,
+    read_history,
+)
+from tests.wire.rules import check_order
+from tests.wire.walker import check_request
+
+USER = Msg("Bob", "hi", "user")
+
+
+def formatters() -> list[tuple[str, FormatterBase]]:
+    return [(name, load_provider(name).chat()) for name in available_providers()]
+
+
+def turn(ids: list[str]) -> list[Msg]:
+    """A turn of calls with these ids, and its results."""
+    return [
+        USER,
+        Msg("Friday", [ToolUseBlock(one, "look", {}) for one in ids], "assistant"),
+        Msg("system", [ToolResultBlock(one, "look", f"result {at}") for at, one in enumerate(ids)], "system"),
+    ]
+
+
+def faults(name: str, request: dict[str, Any]) -> list[str]:
+    return check_request(name, request) or check_order(name, request)
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        ["a", "a", "a#2"],
+        ["a", "a", "call_" + sha256(b"a#2").hexdigest()[:24]],
+        ["", "", ""],
+        ["x y", "x_y", "x y"],
+        ["a" * 200, "a" * 201, "a" * 200],
+    ],
+)
+def test_ids_that_look_like_ours_stay_apart(ids: list[str]) -> None:
+    for name, formatter in formatters():
+        plan = formatter.lower(turn(ids))
+        assert faults(name, plan.request) == []
+        assert "result 2" in json.dumps(plan.request)
+
+
+def test_two_tools_of_one_wire_name_are_refused() -> None:
+    for name, formatter in formatters():
+        form = formatter.capabilities()
+        forged = form.tool_names.fit("my tool") if form.tool_names else "my tool"
+        if forged != "my tool":
+            with pytest.raises(MessageError, match="another tool's name"):
+                formatter.lower([USER], tools=[Tool("my tool"), Tool(forged)])
+        else:
+            assert name == "ollama"
+
+
+def nested(depth: int) -> Any:
+    found: Any = {}
+    for _ in range(depth):
+        found = {"a": found}
+    return found
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: load_provider("openai").chat().lower([USER], tools=[Tool("t")], tool_choice={"mode": ["x"]}),
+        lambda: load_provider("openai").chat().lower([USER], response_format={"properties": 5}),
+        lambda: load_provider("openai").chat().lower([USER], response_format=int),
+        lambda: load_provider("openai").chat().lower([USER], response_format={"type": "json_object"}),
+        lambda: Tool("t", parameters=nested(3000)),
+        lambda: Msg("a", "x", "user", metadata=nested(3000)),
+        lambda: Msg("a", 10**5000, "user"),  # type: ignore[arg-type]
+        lambda: load_messages({"agentkit": 10**5000, "messages": []}),
+        lambda: MultiAgentHistory(viewer="\udcff"),
+        lambda: ImageBlock.from_path("a\0.png"),
+        lambda: Base64Source("data:image/png;base64,xx", "image/png"),
+        lambda: URLSource("file:///x.png", media_type="a/b/c"),
+    ],
+)
+def test_a_hostile_value_is_refused_by_our_own_error(build: Callable[[], object]) -> None:
+    with pytest.raises(AgentkitError):
+        build()
+
+
+def test_one_bad_item_of_a_result_harms_no_other() -> None:
+    bad: list[Any] = [{"type": "thinking", "thinking": "x"}, {"type": "tool_use", "id": "b"}, 3]
+    output = [{"type": "text", "text": "good"}, *bad]
+    stored = {"type": "tool_result", "id": "a", "name": "t", "output": output}
+    (msg,) = load_messages([{"name": "t", "role": "system", "content": [stored]}])
+    items = msg.tool_results[0].items
+    assert items[0] == TextBlock("good")
+    assert all(isinstance(item, InvalidBlock) for item in items[1:])
+
+
+def test_results_nested_in_results_are_unreadable_and_no_more() -> None:
+    stored: dict[str, Any] = {"type": "text", "text": "x"}
+    for _ in range(400):
+        stored = {"type": "tool_result", "id": "a", "name": "t", "output": [stored]}
+    (msg,) = load_messages([{"name": "t", "role": "system", "content": [stored]}])
+    assert isinstance(msg.tool_results[0].items[0], InvalidBlock)
+
+
+def test_a_number_that_is_none_is_kept_out_of_requests() -> None:
+    stored = {"type": "tool_use", "id": "a", "name": "t", "input": {"a": float("nan")}}
+    (msg,) = load_messages([{"name": "F", "role": "assistant", "content": [stored]}])
+    assert isinstance(msg.blocks[0], InvalidBlock)
+
+
+@pytest.mark.parametrize(
+    "url", ["data:a/b/c;base64,AAAA", "data:,", "data:x", "http:", "http:/etc/passwd", "https://"]
+)
+def test_an_odd_url_is_one_disposition(url: str) -> None:
+    for name, formatter in formatters():
+        plan = formatter.lower([Msg("Bob", [TextBlock("see"), ImageBlock(URLSource(url))], "user")])
+        assert [place for place, _ in plan.ledger.losses] == ["msgs[0].content[1]"], name
+        assert faults(name, plan.request) == []
+
+
+def test_reasoning_stays_right_before_what_it_led_to() -> None:
+    proof = OpaqueState("openai", encrypted_content="e", item_id="rs_1")
+    said = Msg("F", [ToolUseBlock("a", "t", {}), ThinkingBlock("x", proof), TextBlock("y")], "assistant")
+    formatter = load_provider("openai-responses").chat()
+    request = formatter.lower([USER, said, Msg("s", [ToolResultBlock("a", "t", "r")], "system")]).request
+    assert faults("openai-responses", request) == []
+    kinds = [item.get("type", item.get("role")) for item in request["input"]]
+    assert kinds == ["user", "reasoning", "assistant", "function_call", "function_call_output"]
+
+
+def test_a_signature_that_is_no_base64_is_left_off() -> None:
+    call = ToolUseBlock("a", "t", {}, state=OpaqueState("gemini", thought_signature="!!!"))
+    plan = load_provider("gemini").chat().lower([USER, Msg("F", [call], "assistant")])
+    assert "!!!" not in json.dumps(plan.request)
+    assert "no base64" in str(plan.ledger.entries[1])
+
+
+def test_a_schema_is_closed_whatever_the_order_of_required() -> None:
+    properties: dict[str, Any] = {"a": {}, "b": {}}
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    assert OutputSchema({**schema, "required": ["b", "a"]}).closed
+
+
+def test_a_schema_by_reference_has_its_root_in_the_root() -> None:
+    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
+    asked = {"$ref": "#/$defs/Node", "$defs": {"Node": node}}
+    request = load_provider("openai").chat().lower([USER], response_format=asked).request
+    assert request["response_format"]["json_schema"]["schema"] == {**node, "$defs": {"Node": node}}
+
+
+def test_no_lossy_request_is_sent_to_a_counter() -> None:
+    class Remote(TokenCounterBase):
+        asked = 0
+
+        async def count(self, request: Any) -> int:
+            self.asked += 1
+            return 1
+
+    counter = Remote()
+    broken = Msg("Bob", [ImageBlock(Base64Source("image/png", "%%%"))], "user")
+    formatter = load_provider("openai").chat(budget=Budget(10, counter), on_loss="raise")
+    with pytest.raises(LossError):
+        anyio.run(formatter.format, [broken])
+    assert counter.asked == 0
+
+
+def test_unclosed_frames_are_read_in_one_pass() -> None:
+    started = time.process_time()
+    assert read_history("<history>\n" * 50_000) == []
+    assert time.process_time() - started < 5
+
+
+def shapes(count: int) -> list[list[Msg]]:
+    """Turns of many parallel calls, with their results in every awkward place."""
+    calls = [ToolUseBlock(f"c{at}", "t", {}) for at in range(count)]
+    results = [ToolResultBlock(f"c{at}", "t", "r") for at in range(count)]
+    turns = Msg("F", calls, "assistant")
+    one_each = [Msg("s", [result], "system") for result in reversed(results)]
+    mixed = [block for pair in zip(calls, results, strict=True) for block in (pair[0], TextBlock("x"), pair[1])]
+    return [
+        [USER, turns, Msg("s", results[::-1], "system")],
+        [USER, turns, *one_each],
+        [USER, turns, *one_each[1:]],
+        [USER, Msg("F", [*results, *calls], "assistant")],
+        [USER, Msg("F", mixed, "assistant")],
+    ]
+
+
+@pytest.mark.parametrize("shape", range(5))
+def test_work_does_not_grow_as_the_square_of_parallel_calls(shape: int) -> None:
+    """Counted, not timed: how often a block's id is looked at while a turn is formatted."""
+
+    def steps(count: int) -> int:
+        total = 0
+
+        def look(*_: object) -> None:
+            nonlocal total
+            total += 1
+
+        msgs = shapes(count)[shape]
+        sys.setprofile(look)
+        try:
+            load_provider("gemini").chat().lower(msgs)
+        finally:
+            sys.setprofile(None)
+        return total
+
+    steps(50)
+    assert steps(400) < 2.5 * steps(200)
+
+
+def test_an_error_names_the_place_and_the_advice() -> None:
+    with pytest.raises(OptionError) as caught:
+        load_provider("openai").chat().lower([USER], response_format="json")  # type: ignore[arg-type]
+    assert caught.value.place == "response_format"
+    assert caught.value.advice
