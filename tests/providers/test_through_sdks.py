@@ -5,8 +5,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from agentkit import Msg, MultiAgentHistory, load_messages
+from tests.conversations import histories
 from tests.providers import LOOK, PROVIDERS, chat, multi_agent, problems, user
 from tests.wire.loopback import Captured, expected_body, send
 
@@ -91,3 +94,13 @@ def test_an_example_obeys_the_wire_for_models_that_differ(
     example: str, provider: str, model: str, kind: str
 ) -> None:
     assert problems(provider, _request(provider, kind, _example(example), model)) == []
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@settings(max_examples=6, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@given(msgs=histories(4), multi=st.booleans())
+def test_the_real_sdk_sends_any_conversation_as_it_was_formatted(
+    provider: str, msgs: list[Msg], multi: bool
+) -> None:
+    request = _request(provider, "multi-agent" if multi else "chat", msgs)
+    _assert_sent(provider, request, asyncio.run(send(provider, request)))
