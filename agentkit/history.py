@@ -178,7 +178,7 @@ class MultiAgentHistory(HistoryPolicy):
         speaker = self.speaker(msg)
         if isinstance(msg.content, str):
             return (plain_text(f"\n{speaker}: {self.text(msg.content)}"),)
-        return tuple(self._line(speaker, block) for block in msg.content)
+        return tuple([self._line(speaker, block) for block in msg.content])
 
     def _line(self, speaker: str, block: Block) -> _Piece | None:
         if isinstance(block, TextBlock):
@@ -204,6 +204,9 @@ def _one_of(option: str, given: str, allowed: Sequence[str]) -> None:
 def _flat(timestamp: str | None) -> str:
     """A timestamp that ends at its bracket."""
     return re.sub(r"[\[\]<>|\s]+", " ", timestamp or "-").strip() or "-"
+
+
+_NOT_LINES = Trait.MEDIA | Trait.INVALID | Trait.THINKING | Trait.TOOL
 
 
 class _Framing:
@@ -301,9 +304,9 @@ class _Framing:
         """The lines of one message."""
         msg, whole = self.draft.msgs[at], self.draft.origins[at]
         lines = self.policy.lines_of(msg)
-        if len(lines) == 1 and isinstance(msg.content, str):
-            self.pieces.extend(cast("tuple[TextBlock]", lines))
-            self.places.append("line")
+        if not msg.traits & _NOT_LINES:
+            self.pieces.extend(cast("tuple[TextBlock, ...]", lines))
+            self.places.extend(["line"] * len(lines))
         else:
             self._say_blocks(self.policy.speaker(msg), lines, block_origins(msg, whole))
         self._frame(whole)
