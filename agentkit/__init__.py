@@ -2,8 +2,8 @@
 
 This front door is lazy: a name is imported from its room when it is first asked for, so that a program
 pays for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `blocks`,
-`messages`, `storage`, `tools`, `tokens`, `ledger`, `exchanges`, `capabilities`, `model_facts`, `history`,
-`media`, `budget`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`.
+`messages`, `storage`, `tools`, `tokens`, `ledger`, `exchanges`, `capabilities`, `model_facts`, `frames`,
+`history`, `media`, `budget`, `tidy`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
     from agentkit.formatting import Asked as Asked
     from agentkit.formatting import FormatterBase as FormatterBase
     from agentkit.formatting import FormatterOptions as FormatterOptions
+    from agentkit.frames import frame_tag as frame_tag
+    from agentkit.frames import read_history as read_history
     from agentkit.history import ChatHistory as ChatHistory
     from agentkit.history import HistoryPolicy as HistoryPolicy
     from agentkit.history import MultiAgentHistory as MultiAgentHistory
-    from agentkit.history import frame_tag as frame_tag
-    from agentkit.history import read_history as read_history
     from agentkit.ledger import Cut as Cut
     from agentkit.ledger import Disposition as Disposition
     from agentkit.ledger import Entry as Entry
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from agentkit.legalize import BEGIN_TURN as BEGIN_TURN
     from agentkit.legalize import CONTINUE_TURN as CONTINUE_TURN
     from agentkit.legalize import Legal as Legal
-    from agentkit.legalize import OnLoss as OnLoss
     from agentkit.lowering import Request as Request
     from agentkit.lowering import Task as Task
     from agentkit.messages import Msg as Msg
@@ -75,6 +74,7 @@ if TYPE_CHECKING:
     from agentkit.registry import load_provider as load_provider
     from agentkit.storage import dump_messages as dump_messages
     from agentkit.storage import load_messages as load_messages
+    from agentkit.tidy import OnLoss as OnLoss
     from agentkit.tokens import CharacterTokenCounter as CharacterTokenCounter
     from agentkit.tokens import LocalTokenCounter as LocalTokenCounter
     from agentkit.tokens import TokenCounterBase as TokenCounterBase
@@ -96,14 +96,16 @@ _ROOMS = {
     "MissingExtraError OptionError ProviderError VersionError",
     "exchanges": "INTERRUPTED",
     "formatting": "Asked FormatterBase FormatterOptions",
-    "history": "ChatHistory HistoryPolicy MultiAgentHistory frame_tag read_history",
+    "frames": "frame_tag read_history",
+    "history": "ChatHistory HistoryPolicy MultiAgentHistory",
     "ledger": "Cut Disposition Entry Ledger Plan Synthesis",
-    "legalize": "BEGIN_TURN CONTINUE_TURN Legal OnLoss",
+    "legalize": "BEGIN_TURN CONTINUE_TURN Legal",
     "lowering": "Request Task",
     "messages": "Msg Trait",
     "model_facts": "ModelFact",
     "registry": "Provider available_providers load_provider",
     "storage": "dump_messages load_messages",
+    "tidy": "OnLoss",
     "tokens": "CharacterTokenCounter LocalTokenCounter TokenCounterBase",
     "tools": "OutputSchema Tool ToolChoice ToolLike close_schema map_schema",
     "values": "copied",

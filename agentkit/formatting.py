@@ -17,11 +17,12 @@ from agentkit.errors import EmptyConversationError, MessageError, OptionError, c
 from agentkit.exchanges import Draft, repair
 from agentkit.history import ChatHistory, HistoryPolicy
 from agentkit.ledger import Ledger, Plan
-from agentkit.legalize import Legal, OnLoss
+from agentkit.legalize import Legal
 from agentkit.lowering import Lowering, Request, Task, needs_reading
 from agentkit.media import Shelf, check_roots
 from agentkit.messages import Msg
 from agentkit.model_facts import ModelFact, apply_facts
+from agentkit.tidy import OnLoss
 from agentkit.tools import (
     OutputLike,
     ToolChoiceLike,

@@ -1,43 +1,26 @@
 """`legalize`: rewrite messages until a target's capabilities hold.
 
-First each message by itself (`tidy`, worked out once per target and kept with the message): what the target
-cannot carry is described, dropped or set aside for promotion. Then the sequence: ids, promoted media, the
-order of results, late system messages, turns.
+First each message by itself (`tidy`), then the sequence: ids, promoted media, the order of results, late
+system messages, turns.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, groupby
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from typing import cast
 
-from agentkit.blocks import (
-    Base64Source,
-    Block,
-    InvalidBlock,
-    MediaBlock,
-    ResultItem,
-    TextBlock,
-    ThinkingBlock,
-    ToolResultBlock,
-    ToolUseBlock,
-    URLSource,
-    is_text_type,
-    plain_text,
-)
-from agentkit.capabilities import Capabilities, Kind, NameRule
+from agentkit.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock, plain_text
+from agentkit.capabilities import Capabilities
 from agentkit.exchanges import Draft, Origin, block_origins, is_normal, prompt_length
-from agentkit.history import frame_tag, safe_text
-from agentkit.ledger import BlockPath, Disposition, Ledger, Note
-from agentkit.media import Shelf, is_base64
-from agentkit.messages import Msg, Role, Trait, derive, memo_of
+from agentkit.ledger import Disposition, Ledger, Note
+from agentkit.media import Shelf
+from agentkit.messages import Msg, Role, Trait, derive
+from agentkit.tidy import ANY_ID, OnLoss, Promoted, address, tidy, wire_id
 
-__all__ = ["BEGIN_TURN", "CONTINUE_TURN", "Legal", "OnLoss", "legalize"]
-
-OnLoss: TypeAlias = Literal["describe", "drop", "raise"]
+__all__ = ["BEGIN_TURN", "CONTINUE_TURN", "Legal", "legalize"]
 
 BEGIN_TURN = "(The conversation begins here.)"
 """The user turn put first where a wire wants one there and the conversation begins otherwise."""
@@ -46,18 +29,7 @@ CONTINUE_TURN = "(Please continue.)"
 """The user turn put last where a wire wants one there and the conversation ends on the assistant."""
 
 
-_Stateful = TypeVar("_Stateful", TextBlock, ToolUseBlock)
-
-
 _AS_LINE = "a late system message, as a line of the user's under its name"
-
-_ANY_ID = NameRule(prefix="call_")
-
-
-def wire_id(capabilities: Capabilities, found: str) -> str:
-    """A call id as the target takes it."""
-    rule = capabilities.call_ids
-    return rule.fit(found) if rule else found or "call_unnamed"
 
 
 @dataclass(slots=True)
@@ -69,28 +41,6 @@ class Legal:
 
     system: Draft
     turns: Draft
-    call_ids: dict[str, str] = field(default_factory=dict[str, str])
-    tool_names: dict[str, str] = field(default_factory=dict[str, str])
-
-
-@dataclass(slots=True)
-class _Promoted:
-    """Media set aside for a user turn of its own, with the source of its label."""
-
-    block: MediaBlock
-    path: BlockPath
-    label: str
-    result: str = ""
-
-
-@dataclass(slots=True)
-class _Tidied:
-    """A message after `tidy`. Paths are relative: (block,), or (block, item)."""
-
-    msg: Msg | None
-    origins: tuple[int, ...] = ()
-    notes: list[tuple[BlockPath, Note]] = field(default_factory=list[tuple[BlockPath, Note]])
-    promoted: list[_Promoted] = field(default_factory=list[_Promoted])
     call_ids: dict[str, str] = field(default_factory=dict[str, str])
     tool_names: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -108,7 +58,7 @@ class _Legalizing:
         self.capabilities = capabilities
         self.on_loss: OnLoss = on_loss
         self.shelf = shelf
-        self.promoted: list[tuple[_Promoted, Origin]] = []
+        self.promoted: list[tuple[Promoted, Origin]] = []
         self.calls: tuple[str, ...] = ()  # the ids of the exchange that is being written
         self.legal = Legal(Draft([], []), Draft([], []))
 
@@ -170,7 +120,7 @@ class _Legalizing:
 
     def _tidied(self, msg: Msg, origin: int | tuple[Origin, ...]) -> tuple[Msg, int | tuple[Origin, ...]] | None:
         """The message as the target takes it, with the account; None if nothing of it is left."""
-        tidied = self._tidy(msg)
+        tidied = tidy(msg, self.capabilities, self.on_loss, self.shelf)
         self.legal.call_ids.update(tidied.call_ids)
         self.legal.tool_names.update(tidied.tool_names)
         if tidied.msg is msg and not tidied.notes:
@@ -186,17 +136,6 @@ class _Legalizing:
         if tidied.msg is None:
             return None
         return tidied.msg, origin if tidied.msg is msg else tuple(blocks[at] for at in tidied.origins)
-
-    def _tidy(self, msg: Msg) -> _Tidied:
-        """Kept with the message for the next time, unless it turns on a file's content or is a frame."""
-        if frame_tag(msg) or _names_file(msg):
-            return _Tidying(self.capabilities, self.on_loss, self.shelf).run(msg)
-        memo = memo_of(msg)
-        key = (self.capabilities, self.on_loss)
-        found = memo.get(key)
-        if found is None:
-            found = memo[key] = _Tidying(self.capabilities, self.on_loss, self.shelf).run(msg)
-        return cast("_Tidied", found)
 
     def _distinct(self, msg: Msg) -> Msg:
         """Calls of one turn under ids that differ; `_match_results` gives the results the same."""
@@ -214,7 +153,7 @@ class _Legalizing:
 
     def _another(self, repeated: str, taken: set[str]) -> str:
         """A legal id for one more call of a repeated id: the first that the turn does not have."""
-        rule = self.capabilities.call_ids or _ANY_ID
+        rule = self.capabilities.call_ids or ANY_ID
         candidates = (rule.fit(f"{repeated}#{number}") for number in count(2))
         fresh = next(candidate for candidate in candidates if candidate not in taken)
         self.legal.call_ids[fresh] = self.legal.call_ids.get(repeated, repeated)
@@ -247,9 +186,9 @@ class _Legalizing:
             blocks.append(plain_text(f"<system-info>The following are the {what} contents {label}:"))
             origins.append("promotion")
             for item, origin in found:
-                address = _address(item.block.source)
-                shown = f" from '{address}'" if address else ""
-                blocks.extend((plain_text(f"\n- The {item.block.type}{shown}: "), item.block))
+                found_at = address(item.block.source)
+                source = f" from '{found_at}'" if found_at else ""
+                blocks.extend((plain_text(f"\n- The {item.block.type}{source}: "), item.block))
                 origins.extend(("promotion", origin))
                 if not isinstance(origin, str):
                     self.ledger.note(origin, Note(Disposition.MOVED, "media moved into a user turn of its own"))
@@ -392,279 +331,3 @@ def _is_users(msg: Msg, results: bool = False) -> bool:
     if msg.traits & Trait.TOOL:
         return results and bool(msg.traits & Trait.RESULT)
     return msg.role == "user"
-
-
-def _names_file(msg: Msg) -> bool:
-    if not msg.traits & (Trait.MEDIA | Trait.RESULT_MEDIA):
-        return False
-    return any(
-        isinstance(block.source, URLSource) and block.source.scheme == "file"
-        for outer in msg.blocks
-        for block in (outer.items if isinstance(outer, ToolResultBlock) else (outer,))
-        if isinstance(block, MediaBlock)
-    )
-
-
-class _Tidying:
-    """One message as one target takes it, with no regard to what stands around it."""
-
-    def __init__(self, capabilities: Capabilities, on_loss: OnLoss, shelf: Shelf) -> None:
-        self.capabilities = capabilities
-        self.on_loss: OnLoss = on_loss
-        self.shelf = shelf
-        self.out = _Tidied(None)
-        self.frame = ""  # the tag of the frame that the message is, if it is one
-        self.role: Role = "user"
-
-    def run(self, msg: Msg) -> _Tidied:
-        self.frame = frame_tag(msg)
-        self.role = "assistant" if msg.traits & Trait.CALL else msg.role
-        pairs = [(block, at) for at, old in enumerate(msg.blocks) for block in self._block(old, at, msg)]
-        pairs = self._without_dangling_thinking(pairs)
-        if not pairs:
-            return self.out
-        unchanged = len(pairs) == len(msg.blocks) and all(
-            new is old for (new, _), old in zip(pairs, msg.blocks, strict=True)
-        )
-        if isinstance(msg.content, str) or unchanged:
-            self.out.msg = msg
-        else:
-            self.out.msg = derive(msg.name, tuple(block for block, _ in pairs), msg.role)
-            if self.frame:
-                set_metadata(self.out.msg, msg.metadata)
-        self.out.origins = tuple(at for _, at in pairs)
-        return self.out
-
-    def _note(self, path: BlockPath, disposition: Disposition, reason: str, lost: bool = False) -> None:
-        self.out.notes.append((path, Note(disposition, reason, lost)))
-
-    def _block(self, block: Block, at: int, msg: Msg) -> Iterator[Block]:
-        match block:
-            case TextBlock():
-                yield from self._text(block, at)
-            case ThinkingBlock():
-                yield from self._thinking(block, at)
-            case ToolUseBlock():
-                yield self._call(block, at)
-            case ToolResultBlock():
-                yield self._result(block, at)
-            case InvalidBlock():
-                yield from self._lose((at,), "block", "it could not be read when the history was loaded")
-            case _:
-                yield from self._medium(block, (at,), f"from the message of '{_shown(msg.name)}'")
-
-    def _text(self, block: TextBlock, at: int) -> Iterator[TextBlock]:
-        kept = self._without_foreign_state(block, at)
-        blank = not block.text or (self.capabilities.blank == "whitespace" and block.text.isspace())
-        signed = self.capabilities.signed_parts and kept.state and kept.state.thought_signature
-        if blank and not signed:
-            self._note((at,), Disposition.DROPPED, "a blank text")
-        else:
-            yield kept
-
-    def _thinking(self, block: ThinkingBlock, at: int) -> Iterator[ThinkingBlock]:
-        refusal = self._refusal(block)
-        if refusal is None:
-            yield block
-        else:
-            self._note((at,), Disposition.DROPPED, refusal)
-
-    def _refusal(self, block: ThinkingBlock) -> str | None:
-        """Why a thinking block may not go back; None if it may."""
-        form, state = self.capabilities, block.state
-        if form.thinking == "never" or self.role != "assistant":
-            return "thinking, which this target does not take back"
-        if state is not None and state.issuer != form.issuer:
-            return f"thinking issued by {_shown(state.issuer)}, not by this target"
-        if form.thinking == "signed":
-            proven = state is not None and any(getattr(state, name) for name in form.proof)
-            if state is None or (form.proof and not proven):
-                return "thinking without the proof that its issuer wants back"
-            if state.thought_signature is not None and not is_base64(state.thought_signature):
-                return "thinking whose signature is no base64 text"
-            if not form.proof and not block.thinking and not state.thought_signature:
-                return "thinking that neither says nor proves anything"
-        return None
-
-    def _without_dangling_thinking(self, pairs: list[tuple[Block, int]]) -> list[tuple[Block, int]]:
-        """Thinking behind which its turn says nothing is refused by the wires that check it.
-
-        Anthropic: the final block in an assistant message cannot be thinking. OpenAI Responses: a reasoning
-        item without its required following item.
-        """
-        signed = self.capabilities.thinking == "signed"
-        while pairs and isinstance(pairs[-1][0], ThinkingBlock):
-            if not signed and any(not isinstance(block, ThinkingBlock) for block, _ in pairs):
-                break
-            self._note((pairs[-1][1],), Disposition.DROPPED, "thinking with nothing behind it")
-            pairs = pairs[:-1]
-        return pairs
-
-    def _call(self, block: ToolUseBlock, at: int) -> ToolUseBlock:
-        block = self._without_foreign_state(block, at)
-        wire_id, name = self._fit_id(block.id), self._fit_name(block.name)
-        if block.raw_is_broken:
-            self._note((at,), Disposition.REPAIRED, "its argument text is not the JSON object of its input")
-            if not block.input:
-                block = replace(block, input={"raw_input": block.raw_input}, raw_input=None)
-        if (wire_id, name) != (block.id, block.name):
-            self._note((at,), Disposition.CARRIED, "its id or tool name in the wire's spelling")
-            block = replace(block, id=wire_id, name=name)
-        return block
-
-    def _fit_id(self, found: str) -> str:
-        fit = wire_id(self.capabilities, found)
-        if fit != found:
-            self.out.call_ids[fit] = found
-        return fit
-
-    def _fit_name(self, found: str) -> str:
-        rule = self.capabilities.tool_names
-        fit = rule.fit(found) if rule else found or "unnamed_tool"
-        if fit != found:
-            self.out.tool_names[fit] = found
-        return fit
-
-    def _without_foreign_state(self, block: _Stateful, at: int) -> _Stateful:
-        """The block, its opaque state taken off unless it is this target's own."""
-        state = block.state
-        if state is None:
-            return block
-        if state.thought_signature is not None and not is_base64(state.thought_signature):
-            self._note((at,), Disposition.CARRIED, "a signature that is no base64 text was left off")
-            return replace(block, state=None)
-        if state.issuer == self.capabilities.issuer and self.role == "assistant":
-            return block
-        self._note((at,), Disposition.CARRIED, f"state issued by {_shown(state.issuer)} was left off")
-        return replace(block, state=None)
-
-    def _result(self, block: ToolResultBlock, at: int) -> ToolResultBlock:
-        changes: dict[str, Any] = {}
-        if (wire_id := self._fit_id(block.id)) != block.id:
-            changes["id"] = wire_id
-        if block.name and (name := self._fit_name(block.name)) != block.name:
-            changes["name"] = name
-        if not isinstance(block.output, str):
-            items = tuple(kept for k, item in enumerate(block.output) for kept in self._item(item, (at, k), block))
-            if len(items) != len(block.output) or any(
-                a is not b for a, b in zip(items, block.output, strict=True)
-            ):
-                changes["output"] = items
-        return replace(block, **changes) if changes else block
-
-    def _item(self, item: ResultItem, path: BlockPath, result: ToolResultBlock) -> Iterator[ResultItem]:
-        if isinstance(item, TextBlock):
-            if item.text and not item.text.isspace():
-                yield item
-            else:
-                self._note(path, Disposition.DROPPED, "a blank text")
-        elif isinstance(item, InvalidBlock):
-            yield from self._lose(path, "block", "it could not be read when the history was loaded")
-        else:
-            call = _shown(self._fit_id(result.id))
-            label = f"from the tool result of '{_shown(result.name) or 'tool'}', call {call}"
-            yield from cast("Iterator[ResultItem]", self._medium(item, path, label, result))
-
-    def _medium(
-        self, block: MediaBlock, path: BlockPath, label: str, result: ToolResultBlock | None = None
-    ) -> Iterator[Block]:
-        """Media as the target takes it: in its place, set aside for promotion, as text, or not at all."""
-        source = self.shelf.resolve(block.source)
-        if isinstance(source, str):
-            yield from self._lose(
-                path, block.type, f"it is {source}" if source.startswith(("a ", "an ")) else source
-            )
-            return
-        reason = self._obstacle(block.type, source)
-        if reason is None:
-            kept = block if source is block.source else replace(block, source=source)
-            if self._stays(block.type, source, result):
-                yield kept
-            else:
-                owner = self._fit_id(result.id) if result else ""
-                self.out.promoted.append(_Promoted(kept, path, label, owner))
-                where = "after the results" if result else "after this one"
-                yield plain_text(f"({block.type} shown in the user turn {where})")
-        elif self.capabilities.text_documents and (text := _text_of(block, source)) is not None:
-            self._note(path, Disposition.DESCRIBED, "a text document, sent as its text")
-            yield plain_text(self._in_place("[document, as text]", text))
-        else:
-            yield from self._lose(path, block.type, reason, source)
-
-    def _obstacle(self, kind: Kind, source: Base64Source | URLSource) -> str | None:
-        """Why the target cannot take this source of media in any turn; None if it can."""
-        rule, target = self.capabilities.media[kind], self.capabilities.target
-        if rule is None:
-            return f"{target} takes no {kind}"
-        if isinstance(source, URLSource):
-            if source.scheme in {"http", "https"} and not _HAS_HOST.match(source.url):
-                return "its URL names no host"
-            if source.scheme not in rule.schemes:
-                remote = source.scheme in {"http", "https"}
-                return "it is a remote URL, which was not fetched" if remote else f"{target} cannot open its URL"
-            known = source.guessed_type
-            return None if rule.fetches(kind, known) else f"{target} takes no {_shown(known)} by URL"
-        if not rule.takes(kind, source.media_type):
-            return f"{target} takes no {_shown(source.media_type) or kind}"
-        if kind == "document" and is_text_type(source.media_type) and source.text is None:
-            return "it holds no UTF-8 text"
-        if rule.magic and source.data and not source.data.startswith(rule.magic):
-            return f"its data is no {kind} that {target} knows"
-        return None
-
-    def _stays(self, kind: Kind, source: Base64Source | URLSource, result: ToolResultBlock | None) -> bool:
-        form = self.capabilities
-        if result is None:
-            remote = self.role == "assistant" and isinstance(source, URLSource)
-            return self.role in form.media_roles and not remote
-        if kind not in form.result_media or (result.is_error and not form.error_media):
-            return False
-        media_type = source.media_type if isinstance(source, Base64Source) else source.guessed_type
-        return not form.result_types or media_type in form.result_types
-
-    def _lose(
-        self, path: BlockPath, kind: str, reason: str, source: Base64Source | URLSource | None = None
-    ) -> Iterator[TextBlock]:
-        """What cannot go: a short sentence in its place, or nothing."""
-        if self.on_loss == "describe":
-            self._note(path, Disposition.DESCRIBED, reason, lost=True)
-            address = _address(source)
-            at = f"; it is at {address}" if address else ""
-            yield plain_text(self._in_place(f"[{kind} left out because {reason}{at}]"))
-        else:
-            self._note(path, Disposition.DROPPED, reason, lost=True)
-
-    def _in_place(self, label: str, text: str | None = None) -> str:
-        """A label, and text behind it, as a line of their own; in a frame they are nobody's utterance."""
-        if not self.frame:
-            return label if text is None else f"{label}\n{text}"
-        lead = "\n" if self.capabilities.parts == "apart" else ""
-        if text is None:
-            return lead + label
-        return f"{lead}{label}{safe_text(chr(10) + text, self.frame)}"
-
-
-def _shown(name: str | None) -> str:
-    """An identifier of the caller's as a sentence may show it: nothing that could end the sentence."""
-    return re.sub(r"[^\w.+/ -]+", "_", name or "")[:64]
-
-
-_HAS_HOST = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
-_PLAIN_URL = re.compile(r"https?://[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]{1,300}", re.ASCII)
-
-
-def _address(source: Base64Source | URLSource | None) -> str:
-    """A URL that can be shown in a sentence; nothing for any other source."""
-    if isinstance(source, URLSource) and _PLAIN_URL.fullmatch(source.url):
-        return source.url
-    return ""
-
-
-def _text_of(block: MediaBlock, source: Base64Source | URLSource) -> str | None:
-    """The text of a text document; None for anything else."""
-    if block.type != "document" or isinstance(source, URLSource):
-        return None
-    return source.text if is_text_type(source.media_type) else None
-
-
-set_metadata = Msg.__dict__["metadata"].__set__

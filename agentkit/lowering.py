@@ -15,9 +15,10 @@ from agentkit.errors import LossError, MessageError
 from agentkit.exchanges import Draft, repair
 from agentkit.history import ChatHistory, HistoryPolicy
 from agentkit.ledger import Cut, Ledger, Plan
-from agentkit.legalize import Legal, OnLoss, legalize
+from agentkit.legalize import Legal, legalize
 from agentkit.media import OUTSIDE, Shelf, load_media
 from agentkit.messages import Msg, Trait, derive
+from agentkit.tidy import OnLoss
 from agentkit.tools import OutputSchema, Tool, ToolChoice, renamed
 
 __all__ = ["Lowered", "Lowering", "Request", "Task", "needs_reading"]

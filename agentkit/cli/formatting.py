@@ -17,10 +17,10 @@ from agentkit.errors import AgentkitError, LossError, MessageError, OptionError
 from agentkit.formatting import FormatterBase
 from agentkit.history import MultiAgentHistory
 from agentkit.ledger import Ledger, Plan
-from agentkit.legalize import OnLoss
 from agentkit.messages import Msg
 from agentkit.registry import available_providers, load_provider
 from agentkit.storage import load_messages
+from agentkit.tidy import OnLoss
 
 __all__ = ["FormatOptions", "format_lines", "format_once"]
 
