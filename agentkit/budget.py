@@ -194,6 +194,13 @@ def place_cut(units: Units, order: Sequence[int], room: int) -> int:
     return min(bisect_left(gone, gone[-1] - room), len(order))
 
 
+def weight_left(units: Units, order: Sequence[int], drop: int) -> int:
+    """The weight of the units of `order` that stay when its first `drop` go."""
+    if not isinstance(order, range):
+        return sum(units.weight(number) for number in order[drop:])
+    return units.sums[order[-1] + 1] - units.sums[order[drop]] if drop < len(order) else 0
+
+
 async def search_cut(fits: Callable[[int], Awaitable[bool]], low: int, high: int) -> int:
     """The fewest units to drop in (low, high], given that `low` does not fit and `high` does: O(log n) calls.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from agentkit.budget import Budget, Units, Weigher, checked_order, place_cut, search_cut
+from agentkit.budget import Budget, Units, Weigher, checked_order, place_cut, search_cut, weight_left
 from agentkit.errors import BudgetError, OptionError
 from agentkit.exchanges import Draft, Origin, block_origins
 from agentkit.ledger import Cut, Disposition, Ledger, Note, Plan, place_of
@@ -33,6 +33,7 @@ class Cutting:
     ledger: Ledger
     units: Units
     order: Sequence[int]
+    smallest: int = 0  # the size of the smallest request, where a local counter measured it
     found: dict[int, tuple[Lowered, int]] = field(default_factory=dict[int, "tuple[Lowered, int]"])
 
     @classmethod
@@ -59,7 +60,8 @@ class Cutting:
         """By the weights of the units and the measured size of the smallest request: how many must go."""
         most = len(self.order)
         smallest = self.lowering.foresee(self.whole.part(self._kept(most)), self.ledger)
-        room = self.budget.limit - counter.measure(smallest.request)
+        self.smallest = counter.measure(smallest.request)
+        room = self.budget.limit - self.smallest
         return most if room < 0 else place_cut(self.units, self.order, room)
 
     async def _fewest_near(self, guess: int) -> int:
@@ -69,13 +71,20 @@ class Cutting:
             return 0
         if not await self._fits(guess):
             return await self._fewest_between(guess, len(self.order))
-        step, fits = 1, guess
+        fits = guess
         while fits:
-            fewer = max(fits - step, 0)
+            fewer = min(await self._estimate(fits), fits - 1)
             if not await self._fits(fewer):
                 return await search_cut(self._fits, fewer, fits)
-            step, fits = step * 2, fewer
+            fits = fewer
         return 0
+
+    async def _estimate(self, fits: int) -> int:
+        """From a cut that fits: how few units may have to go, by what a token of weight has measured so far."""
+        tokens = (await self._size(fits))[1]
+        weight = weight_left(self.units, self.order, fits)
+        measured = max(tokens - self.smallest, 1)
+        return place_cut(self.units, self.order, weight + (self.budget.limit - tokens) * weight // measured)
 
     async def _fewest_between(self, low: int, high: int) -> int:
         """The same, given that `low` does not fit."""

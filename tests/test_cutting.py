@@ -1,0 +1,70 @@
+"""Where the cut falls: as few units go as make the request fit, whoever counts."""
+
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+import anyio
+import pytest
+
+from agentkit import (
+    Budget,
+    CharacterTokenCounter,
+    Msg,
+    Plan,
+    TokenCounterBase,
+    ToolResultBlock,
+    ToolUseBlock,
+    available_providers,
+    load_provider,
+)
+
+ESTIMATE = CharacterTokenCounter()
+
+
+class Remote(TokenCounterBase):
+    """The same estimate from a counter that cannot weigh a message by itself."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def count(self, request: Mapping[str, Any]) -> int:
+        self.asked += 1
+        return ESTIMATE.measure(request)
+
+
+def history(random: Random, units: int) -> list[Msg]:
+    msgs = [Msg("system", "You are Friday.", "system")]
+    for number in range(units):
+        text = "word " * random.randint(1, 60)
+        if random.random() < 0.4:
+            call = ToolUseBlock(f"c{number}", "look", {"at": text})
+            msgs.append(Msg("Friday", [call], "assistant"))
+            msgs.append(Msg("system", [ToolResultBlock(call.id, "look", text)], "system"))
+        else:
+            msgs.append(Msg(random.choice(["Bob", "Alice"]), text, "user"))
+    return msgs
+
+
+def planned(name: str, multi: bool, limit: int, counter: TokenCounterBase, msgs: list[Msg]) -> Plan:
+    provider = load_provider(name)
+    formatter = (provider.multi_agent if multi else provider.chat)(budget=Budget(limit, counter))
+    return anyio.run(formatter.plan, msgs)
+
+
+@pytest.mark.parametrize("multi", [False, True], ids=["chat", "multi-agent"])
+@pytest.mark.parametrize("name", available_providers())
+def test_weights_say_where_to_look_and_the_request_where_to_cut(name: str, multi: bool) -> None:
+    random = Random(7)
+    for _ in range(6):
+        msgs = history(random, 20)
+        limit = random.randint(250, 900)
+        weighed, counted = (planned(name, multi, limit, one, msgs) for one in (CharacterTokenCounter(), Remote()))
+        assert weighed.history == counted.history
+        assert (weighed.tokens or 0) <= limit
+
+
+def test_a_counter_without_weights_is_asked_few_times() -> None:
+    counter = Remote()
+    planned("openai", False, 4_000, counter, history(Random(3), 500))
+    assert counter.asked <= 12
