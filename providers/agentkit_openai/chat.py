@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, assert_never
 
@@ -22,11 +22,9 @@ from agentkit import (
     Request,
     Source,
     Task,
-    ThinkingBlock,
     Tool,
     ToolChoice,
     ToolResultBlock,
-    ToolUseBlock,
     Trait,
     copied,
     media_types,
@@ -121,10 +119,10 @@ class OpenAIChatFormatter(FormatterBase):
         calls: list[dict[str, Any]] = []
         thoughts: list[str] = []
         for block in msg.content:
-            if isinstance(block, ToolUseBlock):
+            if block.type == "tool_use":
                 function = {"name": block.name, "arguments": block.arguments}
                 calls.append({"id": block.id, "type": "function", "function": function})
-            elif isinstance(block, ThinkingBlock):
+            elif block.type == "thinking":
                 thoughts.append(block.thinking)
             else:
                 said.append(block)
@@ -138,9 +136,11 @@ class OpenAIChatFormatter(FormatterBase):
             item["tool_calls"] = calls
         return item
 
-    def _content(self, blocks: Iterable[Block], form: Capabilities) -> str | list[dict[str, Any]]:
+    def _content(self, blocks: Sequence[Block], form: Capabilities) -> str | list[dict[str, Any]]:
         """One text as a string; several as the target wants them; media as parts."""
-        parts = [self.part(block) for block in blocks if not isinstance(block, ThinkingBlock)]
+        if len(blocks) == 1 and blocks[0].type == "text":
+            return blocks[0].text
+        parts = [self.part(block) for block in blocks if block.type != "thinking"]
         if len(parts) == 1 and parts[0]["type"] == "text":
             return str(parts[0]["text"])
         if form.parts != "apart" and all(part["type"] == "text" for part in parts):
@@ -241,6 +241,8 @@ _SUFFIXES = {
 
 def _result_text(block: ToolResultBlock) -> str:
     """A result as text: media were promoted or described, and the wire has no flag for an error."""
+    if isinstance(block.output, str) and not block.is_error:
+        return block.output
     return f"[error] {block.listing}".rstrip() if block.is_error else block.listing
 
 
