@@ -7,7 +7,7 @@ system messages, turns.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, groupby
 from typing import cast
@@ -140,21 +140,21 @@ class _Legalizing:
     def _distinct(self, msg: Msg) -> Msg:
         """Calls of one turn under ids that differ; `_match_results` gives the results the same."""
         taken = {*msg.tool_ids}
-        seen: set[str] = set()
+        seen: dict[str, Iterator[int]] = {}
         blocks: list[Block] = []
         for block in msg.blocks:
             if isinstance(block, ToolUseBlock):
                 if block.id in seen:
-                    block = replace(block, id=self._another(block.id, taken))
+                    block = replace(block, id=self._another(block.id, seen[block.id], taken))
                     taken.add(block.id)
-                seen.add(block.id)
+                seen.setdefault(block.id, count(2))
             blocks.append(block)
         return derive(msg.name, tuple(blocks), msg.role)
 
-    def _another(self, repeated: str, taken: set[str]) -> str:
+    def _another(self, repeated: str, numbers: Iterator[int], taken: set[str]) -> str:
         """A legal id for one more call of a repeated id: the first that the turn does not have."""
         rule = self.capabilities.call_ids or ANY_ID
-        candidates = (rule.fit(f"{repeated}#{number}") for number in count(2))
+        candidates = (rule.fit(f"{repeated}#{number}") for number in numbers)
         fresh = next(candidate for candidate in candidates if candidate not in taken)
         self.legal.call_ids[fresh] = self.legal.call_ids.get(repeated, repeated)
         return fresh

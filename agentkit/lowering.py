@@ -1,4 +1,9 @@
-"""From messages in normal form to a request: view, legalize, settle, convert."""
+"""From messages in normal form to a request: view, legalize, settle, convert.
+
+What is dear is worked out once and travels with its message: argument text, media as base64 and data URLs, a
+message tidied for a target, its lines in a frame, its weight. Native dicts are not kept: a request is its
+caller's to change, and copying finished dicts takes as long as making them (see tests/benchmarks).
+"""
 
 from __future__ import annotations
 

@@ -209,7 +209,10 @@ def shapes(count: int) -> list[list[Msg]]:
     turns = Msg("F", calls, "assistant")
     one_each = [Msg("s", [result], "system") for result in reversed(results)]
     mixed = [block for pair in zip(calls, results, strict=True) for block in (pair[0], TextBlock("x"), pair[1])]
+    same = [ToolUseBlock("c", "t", {}) for _ in range(count)]
+    answers = [ToolResultBlock("c", "t", "r") for _ in range(count)]
     return [
+        [USER, Msg("F", same, "assistant"), Msg("s", answers, "system")],
         [USER, turns, Msg("s", results[::-1], "system")],
         [USER, turns, *one_each],
         [USER, turns, *one_each[1:]],
@@ -218,7 +221,7 @@ def shapes(count: int) -> list[list[Msg]]:
     ]
 
 
-@pytest.mark.parametrize("shape", range(5))
+@pytest.mark.parametrize("shape", range(6))
 def test_work_does_not_grow_as_the_square_of_parallel_calls(shape: int) -> None:
     """Counted, not timed: how often a block's id is looked at while a turn is formatted."""
 
