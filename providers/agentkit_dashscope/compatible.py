@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from agentkit import Capabilities, MediaBlock, MediaRule, MultiAgentHistory
-from agentkit_dashscope.native import MULTIMODAL, TOOL_NAMES
+from agentkit_dashscope.native import MULTIMODAL, NAMED_CHOICE, TOOL_NAMES
 from agentkit_openai import CHAT, OpenAIChatFormatter, wire_url
 
 __all__ = ["DashScopeCompatibleChatFormatter", "DashScopeCompatibleMultiAgentFormatter"]
@@ -29,7 +29,7 @@ COMPATIBLE = replace(
     speakers=False,
     call_ids=None,
     tool_names=TOOL_NAMES,
-    tool_choices=frozenset({"auto", "none", "tool"}),
+    tool_choices=frozenset({"auto", "none"}),
     output="object",
 )
 
@@ -38,7 +38,7 @@ class DashScopeCompatibleChatFormatter(OpenAIChatFormatter):
     """The openai SDK with `base_url=".../compatible-mode/v1"`: `chat.completions.create(model=…, **request)`."""
 
     base: ClassVar[Capabilities] = COMPATIBLE
-    facts = ()
+    facts = (NAMED_CHOICE,)
     reasoning_field = "reasoning_content"
     empty_content = ""
 

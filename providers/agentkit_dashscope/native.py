@@ -53,12 +53,21 @@ MULTIMODAL = Capabilities(
     late_system="native",
     needs_user=True,  # "The input messages do not contain elements with the role of user"
     tool_names=TOOL_NAMES,
-    tool_choices=frozenset({"auto", "none", "tool"}),  # 'one of the strings that should be ["none", "auto"]'
+    # 'one of the strings that should be ["none", "auto"]'; a named tool is refused in thinking mode, the
+    # default of all newer models (sheet 9.4, 9.7)
+    tool_choices=frozenset({"auto", "none"}),
     tools_declared=True,  # "Tools must be sent again with the results" (sheet 9.4)
     output="object",  # json_schema is for some newer models only
 )
 
 TEXT = replace(MULTIMODAL, image=None, audio=None, video=None, parts="string")
+
+NAMED_CHOICE = ModelFact(
+    r"qwen-(plus|max|turbo|flash)|qwen3-max",
+    {"tool_choices": frozenset({"auto", "none", "tool"})},
+    "models whose thinking is off unless asked for (sheet 9.7)",
+    "2026-11-20",
+)
 
 _TEXT_MODELS = ModelFact(
     r"(qwen-(plus|max|turbo|flash|long)|qwen3-(max|coder|next|\d)|qwen2\.5-(?!vl|omni)|qwq|deepseek|glm|kimi)",
@@ -81,7 +90,7 @@ class DashScopeChatFormatter(FormatterBase):
     """
 
     base: ClassVar[Capabilities] = MULTIMODAL
-    facts: ClassVar[tuple[ModelFact, ...]] = (_TEXT_MODELS,)
+    facts: ClassVar[tuple[ModelFact, ...]] = (_TEXT_MODELS, NAMED_CHOICE)
 
     def __init__(
         self, model: str | None = None, *, path: PathOption = "auto", **options: Unpack[FormatterOptions]

@@ -358,6 +358,15 @@ def test_required_is_no_choice_of_this_wire(provider: str, choice: str, wire: st
 
 
 @pytest.mark.parametrize("provider", BOTH)
+def test_a_named_tool_is_asked_of_models_that_do_not_think_by_default(provider: str) -> None:
+    asked = chat(provider, "qwen-plus").lower([user("Go.")], tools=[LOOK], tool_choice="look").request
+    assert asked["tool_choice"] == {"type": "function", "function": {"name": "look"}}
+    unknown = chat(provider).lower([user("Go.")], tools=[LOOK], tool_choice="look")
+    assert unknown.request.get("tool_choice", "auto") == "auto"
+    assert [made.name for made in unknown.ledger.syntheses] == ["tool choice"]
+
+
+@pytest.mark.parametrize("provider", BOTH)
 def test_a_schema_becomes_json_object_with_the_schema_in_the_system_prompt(provider: str) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     request = chat(provider).lower([user("Go.")], response_format=schema).request
