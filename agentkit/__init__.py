@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from agentkit.capabilities import Capabilities as Capabilities
     from agentkit.capabilities import MediaRule as MediaRule
     from agentkit.capabilities import NameRule as NameRule
+    from agentkit.capabilities import fit_speaker as fit_speaker
     from agentkit.capabilities import media_types as media_types
     from agentkit.capabilities import short_hash as short_hash
     from agentkit.errors import AgentkitError as AgentkitError
@@ -91,7 +92,7 @@ _ROOMS = {
     "OpaqueState Source TextBlock ThinkingBlock ToolResultBlock ToolUseBlock URLSource "
     "VideoBlock",
     "budget": "Budget CutStrategy OldestFirst Units",
-    "capabilities": "Capabilities MediaRule NameRule media_types short_hash",
+    "capabilities": "Capabilities MediaRule NameRule fit_speaker media_types short_hash",
     "errors": "AgentkitError BudgetError EmptyConversationError InputError LossError MessageError "
     "MissingExtraError OptionError ProviderError VersionError",
     "exchanges": "INTERRUPTED",
@@ -179,6 +180,7 @@ __all__ = [
     "close_schema",
     "copied",
     "dump_messages",
+    "fit_speaker",
     "frame_tag",
     "load_messages",
     "load_provider",

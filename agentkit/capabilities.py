@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from agentkit.messages import RESERVED_NAMES, Role, Trait
 
-__all__ = ["Capabilities", "MediaRule", "NameRule", "media_types", "short_hash"]
+__all__ = ["Capabilities", "MediaRule", "NameRule", "fit_speaker", "media_types", "short_hash"]
 
 Kind: TypeAlias = Literal["image", "audio", "video", "document"]
 
@@ -20,6 +20,21 @@ def short_hash(text: str, length: int) -> str:
     from hashlib import sha256  # slow to import, and only needed for odd names
 
     return sha256(text.encode()).hexdigest()[:length]
+
+
+@lru_cache(1024)
+def fit_speaker(name: str, refused: str) -> str:
+    """A speaker's name without the characters that a field refuses, at most 64 long (AgentScope D16).
+
+    What has to be changed gets a short hash, and so does a name that looks as if it had one: two speakers
+    never become one, and nobody takes the name that another was given.
+    """
+    if len(name) <= 64 and not re.search(f"[{refused}]", name) and not _HASHED.search(name):
+        return name
+    return f"{re.sub(f'[{refused}]+', '_', name)[:55]}_{short_hash(name, 8)}"
+
+
+_HASHED = re.compile(r"_[0-9a-f]{8}\Z")
 
 
 def media_types(family: str, subtypes: str) -> frozenset[str]:
@@ -118,6 +133,7 @@ class Capabilities:
     first_user, last_user, needs_user    whether the first, the last, any turn must be the user's
     blank           which texts are refused: `empty` ones, or `whitespace` too
     speakers        whether messages have a field for the speaker's name
+    speaker_refused    the characters that the field refuses, as the inside of a character class
     call_ids, tool_names    which identifiers the wire takes; None: any that is not empty
     tool_choices    the modes it takes; others become `auto`
     output          a structured answer by `schema`, as any JSON `object`, or `prompt` alone
@@ -150,6 +166,7 @@ class Capabilities:
     needs_user: bool = False
     blank: Literal["empty", "whitespace"] = "whitespace"
     speakers: bool = False
+    speaker_refused: str = r"\s<|\\/>"
     call_ids: NameRule | None = None
     tool_names: NameRule | None = None
     tool_choices: frozenset[str] = frozenset({"auto", "none", "required", "tool"})

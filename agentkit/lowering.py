@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 from pydantic_core import to_json
 
 from agentkit.blocks import ToolUseBlock
-from agentkit.capabilities import Capabilities
+from agentkit.capabilities import Capabilities, fit_speaker
 from agentkit.errors import LossError, MessageError
-from agentkit.exchanges import Draft, repair
+from agentkit.exchanges import Draft, block_origins, repair
 from agentkit.history import ChatHistory, HistoryPolicy
-from agentkit.ledger import Cut, Ledger, Plan
+from agentkit.ledger import Cut, Disposition, Ledger, Note, Plan
 from agentkit.legalize import Legal, legalize
 from agentkit.media import OUTSIDE, Shelf, load_media
 from agentkit.messages import Msg, Trait, derive
@@ -71,7 +71,10 @@ class Lowering:
         form = self.task.capabilities
         shown = repair(self.history.render(draft, ledger, form), ledger)
         legal = legalize(shown, ledger, form, self.on_loss, shelf)
-        _note_speakers(draft.msgs, self.history, ledger, form)
+        if form.speakers:
+            _note_renamed(legal.turns, ledger, form.speaker_refused)
+        else:
+            _note_speakers(draft.msgs, self.history, ledger)
         return Lowered(self.convert(legal, _settle(self.task, legal, ledger)), ledger, legal)
 
     async def read_and_lower(self, draft: Draft, ledger: Ledger) -> Lowered:
@@ -95,11 +98,21 @@ def needs_reading(msgs: Sequence[Msg]) -> bool:
     return any(msg.traits & mask for msg in msgs)
 
 
-def _note_speakers(
-    msgs: Sequence[Msg], history: HistoryPolicy, ledger: Ledger, capabilities: Capabilities
-) -> None:
+def _note_renamed(turns: Draft, ledger: Ledger, refused: str) -> None:
+    """Say it when a speaker has another name on the wire."""
+    names = {msg.name for msg in turns.msgs}
+    renamed = {name: fitted for name in names if (fitted := fit_speaker(name, refused)) != name}
+    for msg, whole in zip(turns.msgs, turns.origins, strict=True) if renamed else ():
+        if msg.name in renamed and not msg.traits & Trait.RESULT:
+            for origin in block_origins(msg, whole):
+                if not isinstance(origin, str):
+                    note = Note(Disposition.CARRIED, f"its speaker is named {renamed[msg.name]!r} on the wire")
+                    ledger.note(origin, note)
+
+
+def _note_speakers(msgs: Sequence[Msg], history: HistoryPolicy, ledger: Ledger) -> None:
     """Say it when a chat of several users goes to a wire that has no place for their names."""
-    if capabilities.speakers or not isinstance(history, ChatHistory):
+    if not isinstance(history, ChatHistory):
         return
     names = {msg.name for msg in msgs if msg.role == "user"}
     if len(names) > 1:

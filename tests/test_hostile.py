@@ -87,6 +87,16 @@ def test_two_tools_of_one_wire_name_are_refused() -> None:
             assert name == "ollama"
 
 
+def test_no_speaker_can_take_the_name_that_another_was_given() -> None:
+    for name, formatter in formatters():
+        if formatter.capabilities().speakers:
+            given = formatter.lower([Msg("Mr Smith", "hi", "user")])
+            (taken,) = given.request["messages"]
+            assert taken["name"] in given.ledger.entries[0].reason
+            (forged,) = formatter.lower([Msg(taken["name"], "hi", "user")]).request["messages"]
+            assert forged["name"] != taken["name"], name
+
+
 def nested(depth: int) -> Any:
     found: Any = {}
     for _ in range(depth):

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from agentkit import Capabilities, MediaRule, ModelFact, MultiAgentHistory, Provider, media_types
-from agentkit_openai import CHAT, OpenAIChatFormatter, wire_speaker
+from agentkit_openai import CHAT, OpenAIChatFormatter
 
 __all__ = ["DeepSeekChatFormatter", "DeepSeekMultiAgentFormatter", "PROVIDER"]
 
@@ -18,6 +18,7 @@ DEEPSEEK = replace(
     image=None,  # text-only models take strings alone (sheet 7.2)
     document=None,
     parts="string",
+    speaker_refused="^A-Za-z0-9_-",  # the portable set: DeepSeek documents none
     call_ids=None,
     tool_choices=frozenset({"auto", "none"}),  # "deepseek-reasoner does not support this tool_choice"
     output="object",  # no json_schema in chat (sheet 7.4)
@@ -46,10 +47,6 @@ class DeepSeekChatFormatter(OpenAIChatFormatter):
     )
     reasoning_field = "reasoning_content"
     reasoning_always = True
-
-    def speaker(self, name: str) -> str:
-        """The portable character set: DeepSeek documents none."""
-        return wire_speaker(name, "^A-Za-z0-9_-")
 
 
 class DeepSeekMultiAgentFormatter(DeepSeekChatFormatter):

@@ -5,7 +5,6 @@ from agentkit_openai.chat import (
     CHAT,
     OpenAIChatFormatter,
     OpenAIMultiAgentFormatter,
-    wire_speaker,
     wire_url,
 )
 from agentkit_openai.responses import OpenAIResponsesFormatter, OpenAIResponsesMultiAgentFormatter
@@ -18,7 +17,6 @@ __all__ = [
     "OpenAIResponsesMultiAgentFormatter",
     "PROVIDER",
     "RESPONSES_PROVIDER",
-    "wire_speaker",
     "wire_url",
 ]
 

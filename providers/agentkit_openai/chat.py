@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, ClassVar, assert_never
 
 from agentkit import (
@@ -27,8 +26,8 @@ from agentkit import (
     ToolResultBlock,
     Trait,
     copied,
+    fit_speaker,
     media_types,
-    short_hash,
 )
 
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
@@ -102,12 +101,8 @@ class OpenAIChatFormatter(FormatterBase):
             "content": content if isinstance(content, str) else self._content(content, form),
         }
         if form.speakers and msg.name and msg.name != msg.role:
-            item["name"] = self.speaker(msg.name)
+            item["name"] = fit_speaker(msg.name, form.speaker_refused)
         return item
-
-    def speaker(self, name: str) -> str:
-        """A message's `name` in the wire's spelling."""
-        return wire_speaker(name, r"\s<|\\/>")
 
     def _assistant(self, msg: Msg, form: Capabilities) -> dict[str, Any]:
         """The assistant's turn: texts, calls, and reasoning where the vendor has a field for it."""
@@ -129,7 +124,7 @@ class OpenAIChatFormatter(FormatterBase):
         content = self._content(said, form) if said else self.empty_content if calls else ""
         item: dict[str, Any] = {"role": "assistant", "content": content}
         if form.speakers and msg.name and msg.name != "assistant":
-            item["name"] = self.speaker(msg.name)
+            item["name"] = fit_speaker(msg.name, form.speaker_refused)
         if self.reasoning_field and (thoughts or always):
             item[self.reasoning_field] = "\n".join(thoughts)
         if calls:
@@ -193,19 +188,6 @@ class OpenAIMultiAgentFormatter(OpenAIChatFormatter):
     """The same for many speakers."""
 
     default_history = MultiAgentHistory
-
-
-@lru_cache(1024)
-def wire_speaker(name: str, refused: str) -> str:
-    """A name without the characters of the class `refused`, at most 64 long (AgentScope D16).
-
-    OpenAI refuses white space, angle brackets, the bar and both slashes. What has to be changed gets a short
-    hash, so that two speakers never become one.
-    """
-    if len(name) <= 64 and not re.search(f"[{refused}]", name):
-        return name
-    digest = short_hash(name, 6)
-    return f"{re.sub(f'[{refused}]+', '_', name)[:57]}_{digest}"
 
 
 def wire_url(source: Source) -> str:
