@@ -135,7 +135,7 @@ class Capabilities:
     speakers        whether messages have a field for the speaker's name
     speaker_refused    the characters that the field refuses, as the inside of a character class
     call_ids, tool_names    which identifiers the wire takes; None: any that is not empty
-    tool_choices    the modes it takes; others become `auto`
+    tool_choices    the modes it takes; a forced choice that it refuses is asked for in words at the end
     output          a structured answer by `schema`, as any JSON `object`, or `prompt` alone
     tools_declared  whether calls in the history need tools in the request
     signed_parts    whether texts and calls carry a signature of their own

@@ -2,13 +2,13 @@
 
 What is dear is worked out once and travels with its message: argument text, media as base64 and data URLs, a
 message tidied for a target, its lines in a frame, its weight. Native dicts are not kept: a request is its
-caller's to change, and copying finished dicts takes as long as making them (see tests/benchmarks).
+caller's to change, and copying finished dicts takes longer than making them (see tests/benchmarks).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,7 +17,7 @@ from pydantic_core import to_json
 from agentkit.blocks import ToolUseBlock
 from agentkit.capabilities import Capabilities, fit_speaker
 from agentkit.errors import LossError, MessageError
-from agentkit.exchanges import Draft, block_origins, repair
+from agentkit.exchanges import Draft, block_origins, is_normal, repair
 from agentkit.history import ChatHistory, HistoryPolicy
 from agentkit.ledger import Cut, Disposition, Ledger, Note, Plan
 from agentkit.legalize import Legal, legalize
@@ -26,7 +26,11 @@ from agentkit.messages import Msg, Trait, derive
 from agentkit.tidy import OnLoss
 from agentkit.tools import OutputSchema, Tool, ToolChoice, renamed
 
-__all__ = ["Lowered", "Lowering", "Request", "Task", "needs_reading"]
+__all__ = ["CALL_A_TOOL", "CALL_TOOL", "Lowered", "Lowering", "Request", "Task", "needs_reading"]
+
+CALL_A_TOOL = "(Answer by calling a tool.)"
+CALL_TOOL = "(Answer by calling the tool {}.)"
+"""What the user says last where a call is asked for and the target takes no such choice of tool."""
 
 Request: TypeAlias = dict[str, Any]
 
@@ -69,13 +73,16 @@ class Lowering:
     def lower(self, draft: Draft, ledger: Ledger, shelf: Shelf) -> Lowered:
         """The pure part: with what was read, without any I/O."""
         form = self.task.capabilities
+        task, names = _settle(self.task, ledger)
         shown = repair(self.history.render(draft, ledger, form), ledger)
+        task, shown = _say_choice(task, shown, ledger)
         legal = legalize(shown, ledger, form, self.on_loss, shelf)
+        legal.tool_names.update(names)
         if form.speakers:
             _note_renamed(legal.turns, ledger, form.speaker_refused)
         else:
             _note_speakers(draft.msgs, self.history, ledger)
-        return Lowered(self.convert(legal, _settle(self.task, legal, ledger)), ledger, legal)
+        return Lowered(self.convert(legal, _complete(task, legal, ledger)), ledger, legal)
 
     async def read_and_lower(self, draft: Draft, ledger: Ledger) -> Lowered:
         """The same with the draft's local files read."""
@@ -119,31 +126,47 @@ def _note_speakers(msgs: Sequence[Msg], history: HistoryPolicy, ledger: Ledger) 
         ledger.invent("unnamed speakers", "the wire has no field for a name: use MultiAgentHistory to keep them")
 
 
-def _settle(task: Task, legal: Legal, ledger: Ledger) -> Task:
-    """The task in the target's terms: names in its spelling, no choice that it refuses, declared tools."""
+def _settle(task: Task, ledger: Ledger) -> tuple[Task, dict[str, str]]:
+    """The task in the target's terms, and what its tools were called: legal names, no choice that it refuses."""
     form = task.capabilities
     tools, choice = task.tools, task.tool_choice
+    names: dict[str, str] = {}
     if tools and form.tool_names:
         fitted = [form.tool_names.fit(tool.name) for tool in tools]
         if len({*fitted}) < len(fitted):
             at = next(at for at, name in enumerate(fitted) if name in fitted[:at])
             reason = f"{tools[at].name!r} is {fitted[at]!r} on this wire, and so is another tool's name"
             raise MessageError(f"tools[{at}].name", reason, "Rename one.")
-        legal.tool_names.update(
-            {new: tool.name for new, tool in zip(fitted, tools, strict=True) if new != tool.name}
-        )
+        names = {new: tool.name for new, tool in zip(fitted, tools, strict=True) if new != tool.name}
         tools = tuple(renamed(tool, new) for tool, new in zip(tools, fitted, strict=True))
         if choice and choice.name is not None:
             choice = ToolChoice("tool", form.tool_names.fit(choice.name))
-    if choice and choice.mode not in form.tool_choices:
-        ledger.invent("tool choice", f"{form.target} has no choice {choice.mode!r}")
-        tools, choice = ((), None) if choice.mode == "none" else (tools, None)
-    if not tools and form.tools_declared:
-        tools = _declared(legal, ledger)
-        choice = ToolChoice("none") if tools else choice
+    if choice and choice.mode == "none" and "none" not in form.tool_choices:
+        ledger.invent("tool choice", f"{form.target} has no choice 'none': the tools are left out")
+        tools, choice = (), None
+    return Task(form, task.model, tools, choice, task.output), names
+
+
+def _say_choice(task: Task, shown: Draft, ledger: Ledger) -> tuple[Task, Draft]:
+    """A forced choice of tool that the target refuses, in words at the end, where it changes no prefix."""
+    form, choice = task.capabilities, task.tool_choice
+    if choice is None or choice.mode in form.tool_choices:
+        return task, shown
+    ledger.invent("tool choice", f"{form.target} has no choice {choice.mode!r}: asked for in words")
+    text = CALL_A_TOOL if choice.name is None else CALL_TOOL.format(choice.name)
+    said = Draft([*shown.msgs, derive("user", text, "user")], [*shown.origins, ("tool choice",)])
+    is_normal(said)
+    return replace(task, tool_choice=None), said
+
+
+def _complete(task: Task, legal: Legal, ledger: Ledger) -> Task:
+    """The task with the tools that the history needs, and its output schema in words if it must be."""
+    form = task.capabilities
+    if not task.tools and form.tools_declared and (tools := _declared(legal, ledger)):
+        task = replace(task, tools=tools, tool_choice=ToolChoice("none"))
     if task.output and form.output != "schema":
         _instruct(task.output, legal, ledger)
-    return Task(form, task.model, tools, choice, task.output)
+    return task
 
 
 def _declared(legal: Legal, ledger: Ledger) -> tuple[Tool, ...]:

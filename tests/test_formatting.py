@@ -40,6 +40,7 @@ from agentkit import (
     load_messages,
     load_provider,
 )
+from agentkit.lowering import CALL_A_TOOL, CALL_TOOL
 from tests.conftest import EchoFormatter, call, result, said, says, sent, target
 
 pytestmark = pytest.mark.anyio
@@ -294,13 +295,15 @@ async def test_a_cut_is_no_loss() -> None:
         ("auto", {"auto"}, "auto"),
     ],
 )
-def test_a_choice_that_the_target_does_not_take_is_left_out(
+def test_a_choice_that_the_target_does_not_take_is_asked_for_in_words(
     choice: str, taken: set[str], expected: str | None
 ) -> None:
     plan = target(tool_choices=frozenset(taken))().lower([BOB], tools=[Tool("search")], tool_choice=choice)
     assert plan.request.get("tool_choice") == expected
     assert [made.name for made in plan.ledger.syntheses] == ([] if expected else ["tool choice"])
     assert [tool["name"] for tool in plan.request["tools"]] == ["search"]
+    words = CALL_TOOL.format("search") if choice == "search" else CALL_A_TOOL
+    assert (words in json.dumps(plan.request["messages"][-1])) == (expected is None)
 
 
 def test_where_no_tool_may_be_forbidden_none_is_offered() -> None:

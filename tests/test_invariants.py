@@ -23,6 +23,7 @@ from agentkit import (
     Budget,
     BudgetError,
     CharacterTokenCounter,
+    ChatHistory,
     Disposition,
     FormatterBase,
     HistoryPolicy,
@@ -407,6 +408,26 @@ def test_wire_validity_holds_with_tools_a_choice_and_a_schema(
         request = formatter.lower(msgs, tools=tools, tool_choice=choice, response_format=schema).request
         found = problems(target, request)
         assert not found, case(target, formatter, (found, request))
+
+
+@examples(40)
+@given(valid_histories(4), history_policies, st.sampled_from(("required", "検索")))
+def test_a_forced_choice_goes_native_or_in_words_behind_an_unchanged_request(
+    msgs: list[Msg], policy: HistoryPolicy, choice: str
+) -> None:
+    for target in TARGETS:
+        formatter = target.formatter(policy)
+        tools: list[Any] = [_search, *_TOOLS]
+        plain = formatter.lower(msgs, tools=tools)
+        forced = formatter.lower(msgs, tools=tools, tool_choice=choice)
+        in_words = any(made.name == "tool choice" for made in forced.ledger.syntheses)
+        turns = turns_of(forced.request)
+        assert ("(Answer by calling " in told(turns[-1], "")) == in_words, case(target, formatter, turns)
+        native = "tool_choice" in forced.request or "tool_config" in forced.request.get("config", {})
+        assert native != in_words, case(target, formatter, forced.request)
+        before = _without_end(turns_of(plain.request), ChatHistory(), plain)
+        fault = _first_change(before, turns, formatter.capabilities().parts != "apart")
+        assert not fault, case(target, formatter, (fault, before, turns))
 
 
 # -- 4. Attribution --------------------------------------------------------------------------------------------
