@@ -2,8 +2,9 @@
 
 This front door is lazy: a name is imported from its room when it is first asked for, so that a program
 pays for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `blocks`,
-`messages`, `storage`, `tools`, `tokens`, `ledger`, `exchanges`, `capabilities`, `model_facts`, `frames`,
-`history`, `media`, `budget`, `tidy`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`.
+`messages`, `storage`, `tools`, `tokens`, `ledger`, `exchanges`, `units`, `strategies`, `schedule`,
+`capabilities`, `model_facts`, `frames`, `history`, `media`, `budget`, `tidy`, `legalize`, `lowering`,
+`cutting`, `formatting`, `registry`.
 """
 
 from __future__ import annotations
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from agentkit.blocks import URLSource as URLSource
     from agentkit.blocks import VideoBlock as VideoBlock
     from agentkit.budget import Budget as Budget
-    from agentkit.budget import CutStrategy as CutStrategy
-    from agentkit.budget import OldestFirst as OldestFirst
-    from agentkit.budget import Units as Units
     from agentkit.capabilities import Capabilities as Capabilities
     from agentkit.capabilities import MediaRule as MediaRule
     from agentkit.capabilities import NameRule as NameRule
@@ -75,6 +73,12 @@ if TYPE_CHECKING:
     from agentkit.registry import load_provider as load_provider
     from agentkit.storage import dump_messages as dump_messages
     from agentkit.storage import load_messages as load_messages
+    from agentkit.strategies import ClearResults as ClearResults
+    from agentkit.strategies import CutStrategy as CutStrategy
+    from agentkit.strategies import DropMedia as DropMedia
+    from agentkit.strategies import OldestFirst as OldestFirst
+    from agentkit.strategies import ShrinkResults as ShrinkResults
+    from agentkit.strategies import Stepped as Stepped
     from agentkit.tidy import OnLoss as OnLoss
     from agentkit.tokens import CharacterTokenCounter as CharacterTokenCounter
     from agentkit.tokens import LocalTokenCounter as LocalTokenCounter
@@ -85,13 +89,14 @@ if TYPE_CHECKING:
     from agentkit.tools import ToolLike as ToolLike
     from agentkit.tools import close_schema as close_schema
     from agentkit.tools import map_schema as map_schema
+    from agentkit.units import Units as Units
     from agentkit.values import copied as copied
 
 _ROOMS = {
     "blocks": "AudioBlock Base64Source Block DocumentBlock ImageBlock InvalidBlock MediaBlock "
     "OpaqueState Source TextBlock ThinkingBlock ToolResultBlock ToolUseBlock URLSource "
     "VideoBlock",
-    "budget": "Budget CutStrategy OldestFirst Units",
+    "budget": "Budget",
     "capabilities": "Capabilities MediaRule NameRule fit_speaker media_types short_hash",
     "errors": "AgentkitError BudgetError EmptyConversationError InputError LossError MessageError "
     "MissingExtraError OptionError ProviderError VersionError",
@@ -106,9 +111,11 @@ _ROOMS = {
     "model_facts": "ModelFact",
     "registry": "Provider available_providers load_provider",
     "storage": "dump_messages load_messages",
+    "strategies": "ClearResults CutStrategy DropMedia OldestFirst ShrinkResults Stepped",
     "tidy": "OnLoss",
     "tokens": "CharacterTokenCounter LocalTokenCounter TokenCounterBase",
     "tools": "OutputSchema Tool ToolChoice ToolLike close_schema map_schema",
+    "units": "Units",
     "values": "copied",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
@@ -126,10 +133,12 @@ __all__ = [
     "Capabilities",
     "CharacterTokenCounter",
     "ChatHistory",
+    "ClearResults",
     "Cut",
     "CutStrategy",
     "Disposition",
     "DocumentBlock",
+    "DropMedia",
     "EmptyConversationError",
     "Entry",
     "FormatterBase",
@@ -160,7 +169,9 @@ __all__ = [
     "Provider",
     "ProviderError",
     "Request",
+    "ShrinkResults",
     "Source",
+    "Stepped",
     "Synthesis",
     "Task",
     "TextBlock",

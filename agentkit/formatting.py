@@ -10,7 +10,7 @@ from typing import ClassVar, TypedDict, Unpack
 
 import anyio.lowlevel
 
-from agentkit.budget import Budget, Weigher
+from agentkit.budget import Budget
 from agentkit.capabilities import Capabilities
 from agentkit.cutting import Cutting
 from agentkit.errors import EmptyConversationError, MessageError, OptionError, check_option, check_text
@@ -31,6 +31,7 @@ from agentkit.tools import (
     as_tool_choice,
     as_tools,
 )
+from agentkit.units import Weigher
 
 __all__ = ["Asked", "FormatterBase", "FormatterOptions"]
 
@@ -89,7 +90,7 @@ class FormatterBase(ABC):
         self.budget = budget
         self.on_loss: OnLoss = on_loss
         self.media_roots = check_roots(media_roots)
-        self._weigher = Weigher(budget.counter) if budget else None
+        self._weigher = Weigher(budget.counter.weigher, frozenset(budget.never_cut)) if budget else None
 
     @abstractmethod
     def convert(self, legal: Legal, task: Task) -> Request:

@@ -36,6 +36,9 @@ class HistoryPolicy:
     What it leaves out and what it adds is found in the ledger by the identity of the blocks.
     """
 
+    shows_all: bool = False
+    """Whether everything that is said reaches the request, so that weights of messages say what it weighs."""
+
     def view(self, msgs: Sequence[Msg]) -> Sequence[Msg]:
         """The conversation as the model is to see it."""
         return msgs
@@ -82,6 +85,8 @@ def _note_absent(before: Draft, after: Draft, ledger: Ledger) -> None:
 
 class ChatHistory(HistoryPolicy):
     """The conversation as it is: each message a turn in its own role."""
+
+    shows_all = True
 
     def render(self, draft: Draft, ledger: Ledger, capabilities: Capabilities) -> Draft:
         """The same draft."""
@@ -133,6 +138,11 @@ class MultiAgentHistory(HistoryPolicy):
             raise OptionError("tags", f"{self.tags!r} is no tag name", "Use letters, as in 'history'.")
         _one_of("frame", self.frame, ("safe", "plain"))
         _one_of("others_tools", self.others_tools, ("text", "drop", "native"))
+
+    @property
+    def shows_all(self) -> bool:  # type: ignore[override]
+        """Whether the viewer sees everything."""
+        return self.visible is None and (self.viewer is None or self.others_tools != "drop")
 
     @cached_property
     def opening(self) -> str:

@@ -162,15 +162,29 @@ def _entry(path: BlockPath, kind: str, notes: list[Note]) -> Entry:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What a budget took away.
+    """What a budget took away, and what that cost.
 
-    `dropped` are the places of the messages that went, `units` how many units they made, and `tokens` how
-    much smaller the request became by the budget's counter (by weight, if the whole was never measured).
+    numbers   the messages that went, whole or in part, by number in the caller's list
+    units     how many units were dropped
+    tokens    how much smaller the request became by the budget's counter (by weight, if the whole was never
+              measured)
+    altered   the places of what was cleared, shrunk or described to save space
+    uncached  about how many tokens stand behind the first change: what a provider's cache cannot serve at the
+              call in which the cut moves, and only then
+    thinking  the places of kept thinking that may not go back because the cut changed what it is bound to
     """
 
-    dropped: tuple[str, ...]
+    numbers: Sequence[int]
     units: int
     tokens: int
+    altered: tuple[str, ...] = ()
+    uncached: int = 0
+    thinking: tuple[str, ...] = ()
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """The places of the messages that went."""
+        return tuple(place_of((number,)) for number in self.numbers)
 
 
 @dataclass(frozen=True, slots=True)

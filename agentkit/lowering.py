@@ -84,6 +84,14 @@ class Lowering:
             _note_speakers(draft.msgs, self.history, ledger)
         return Lowered(self.convert(legal, _complete(task, legal, ledger)), ledger, legal)
 
+    def head(self, prompt: Draft) -> Request:
+        """The request less its conversation: the system prompt, the tools, the schema."""
+        ledger = Ledger(prompt.msgs)
+        task, _ = _settle(self.task, ledger)
+        legal = legalize(prompt, ledger, task.capabilities, "describe", Shelf())
+        legal.turns = Draft([], [])  # no filler either
+        return self.convert(legal, _complete(task, legal, ledger))
+
     async def read_and_lower(self, draft: Draft, ledger: Ledger) -> Lowered:
         """The same with the draft's local files read."""
         reads = needs_reading(draft.msgs)

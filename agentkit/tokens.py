@@ -25,6 +25,11 @@ class TokenCounterBase(ABC):
     async def count(self, request: Mapping[str, Any]) -> int:
         """The tokens of the whole request."""
 
+    @property
+    def weigher(self) -> LocalTokenCounter:
+        """Who weighs single messages to place a cut, without any I/O."""
+        return CharacterTokenCounter()
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Same:
@@ -58,6 +63,11 @@ class LocalTokenCounter(TokenCounterBase):
     def key(self) -> object:
         """What the weights kept with messages are kept under: equal keys must mean equal weights."""
         return _Same(self)
+
+    @property
+    def weigher(self) -> LocalTokenCounter:
+        """Itself."""
+        return self
 
     async def count(self, request: Mapping[str, Any]) -> int:
         """`measure`, for callers that wait."""

@@ -35,6 +35,7 @@ from agentkit import (
     LossError,
     Msg,
     MultiAgentHistory,
+    OldestFirst,
     OpaqueState,
     Plan,
     TextBlock,
@@ -335,7 +336,7 @@ def test_d14_talk_inside_an_open_turn_outlives_the_exchange(provider: str) -> No
         system(result("c1", "y" * 400)),
         assistant("Newest."),
     ]
-    plan = _plan(chat(provider, budget=Budget(200)), msgs, tools=[LOOK])
+    plan = _plan(chat(provider, budget=Budget(200, strategy=OldestFirst())), msgs, tools=[LOOK])
     assert "Newer." in _said(plan.request)
     assert "x" * 400 not in _said(plan.request)
     assert "y" * 400 not in _said(plan.request)

@@ -25,13 +25,14 @@ from agentkit import (
     OptionError,
     Plan,
     Request,
+    Stepped,
     Task,
     TextBlock,
     TokenCounterBase,
     ToolResultBlock,
     Units,
 )
-from agentkit.budget import Weigher
+from agentkit.units import Weigher
 from tests.conftest import EchoFormatter, call, fates, result, says, sent
 
 pytestmark = pytest.mark.anyio
@@ -73,6 +74,7 @@ def talk(count: int, start: int = 0) -> list[Msg]:
 
 
 async def plan(msgs: Sequence[Msg], tokens: int, counter: TokenCounterBase | None = None, **options: Any) -> Plan:
+    options.setdefault("strategy", OldestFirst())
     budget = Budget(tokens, counter or Words(), **options)
     return await EchoFormatter(budget=budget).plan(msgs)
 
@@ -96,7 +98,7 @@ def test_a_budget_is_made_by_position_or_by_keyword() -> None:
     )
     assert Budget(100, reserve=20).limit == 80
     assert isinstance(Budget(100).counter, CharacterTokenCounter)
-    assert Budget(100).strategy == OldestFirst()
+    assert Budget(100).strategy == Stepped()
 
 
 @pytest.mark.parametrize(
@@ -233,7 +235,7 @@ async def test_cutting_twice_changes_nothing(limit: int, counter: type[Any]) -> 
 
 async def test_the_same_history_gives_the_same_cut_warm_or_cold() -> None:
     msgs = talk(40)
-    formatter = EchoFormatter(budget=Budget(100, Words()))
+    formatter = EchoFormatter(budget=Budget(100, Words(), strategy=OldestFirst()))
     for end in range(1, 41):
         warm = await formatter.plan(msgs[:end])
         cold = await plan(msgs[:end], 100)
@@ -242,7 +244,7 @@ async def test_the_same_history_gives_the_same_cut_warm_or_cold() -> None:
 
 
 async def test_another_conversation_through_one_formatter_is_its_own() -> None:
-    formatter = EchoFormatter(budget=Budget(30, Words()))
+    formatter = EchoFormatter(budget=Budget(30, Words(), strategy=OldestFirst()))
     one, two = talk(10), talk(10, 50)
     assert texts(await formatter.plan(one)) == ["7", "8", "9"]
     assert texts(await formatter.plan(two)) == ["57", "58", "59"]

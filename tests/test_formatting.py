@@ -26,6 +26,7 @@ from agentkit import (
     ModelFact,
     Msg,
     MultiAgentHistory,
+    OldestFirst,
     OptionError,
     Request,
     Task,
@@ -268,7 +269,7 @@ class Letters(TokenCounterBase):
 @pytest.mark.parametrize("counter", [CharacterTokenCounter(10), Letters()], ids=["local", "remote"])
 async def test_what_a_cut_takes_away_is_no_loss(counter: TokenCounterBase) -> None:
     msgs = [PICTURE, *(says("Bob", "word " * 20) for _ in range(10))]
-    formatter = target(FACT)("blind-1", on_loss="raise", budget=Budget(200, counter))
+    formatter = target(FACT)("blind-1", on_loss="raise", budget=Budget(200, counter, strategy=OldestFirst()))
     plan = await formatter.plan(msgs)
     assert plan.cut is not None
     assert plan.cut.dropped[0] == "msgs[0]"
@@ -278,7 +279,7 @@ async def test_what_a_cut_takes_away_is_no_loss(counter: TokenCounterBase) -> No
 
 
 async def test_a_cut_is_no_loss() -> None:
-    formatter = EchoFormatter(on_loss="raise", budget=Budget(40))
+    formatter = EchoFormatter(on_loss="raise", budget=Budget(40, strategy=OldestFirst()))
     plan = await formatter.plan([says("Bob", "word " * 20) for _ in range(10)])
     assert plan.cut is not None
 

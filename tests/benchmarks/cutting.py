@@ -18,7 +18,8 @@ from agentkit import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from agentkit.budget import Weigher, place_cut
+from agentkit.schedule import Schedule
+from agentkit.units import Weigher
 from agentkit_anthropic import AnthropicChatFormatter
 from agentkit_openai import OpenAIChatFormatter
 from tests.benchmarks.histories import PlainCall, PlainMsg, PlainResult, PlainText, as_msgs, mixed
@@ -108,14 +109,17 @@ def floor_count(weights: Sequence[int], limit: int) -> int:
 
 def pure_cut(weigher: Weigher, strategy: Any, room: int, msgs: list[Msg]) -> int:
     """agentkit's cut without building a request."""
-    units = weigher.units(msgs)
-    return place_cut(units, strategy.order(units), room)
+    return Schedule((strategy,), weigher.units(msgs), room, _unweighed).place(room)
+
+
+def _unweighed(msg: Msg) -> int:
+    raise AssertionError("dropping whole units weighs nothing again")
 
 
 def _agentkit(plain: Sequence[PlainMsg], limit: int) -> dict[str, Case]:
     msgs = as_msgs(plain)
     budget = Budget(limit, QuarterCounter())
-    weigher = Weigher(budget.counter)
+    weigher = Weigher(budget.counter.weigher)
     weigher.units(msgs)
     strategy = budget.strategy
 
@@ -130,8 +134,8 @@ def _agentkit(plain: Sequence[PlainMsg], limit: int) -> dict[str, Case]:
 
     cases = {
         "agentkit pure cut, same list": Case(lambda: None, step),
-        "agentkit pure cut, counted, new formatter": Case(lambda: Weigher(budget.counter), counted),
-        "agentkit pure cut, cold": Case(lambda: (Weigher(budget.counter), as_msgs(plain)), cold),
+        "agentkit pure cut, counted, new formatter": Case(lambda: Weigher(budget.counter.weigher), counted),
+        "agentkit pure cut, cold": Case(lambda: (Weigher(budget.counter.weigher), as_msgs(plain)), cold),
     }
     for kind in (OpenAIChatFormatter, AnthropicChatFormatter):
         cases |= _plans(kind, msgs, plain, limit)

@@ -1,0 +1,205 @@
+"""The schedule of a cut: everything that strategies may take, in order, with what each step saves."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from agentkit.errors import OptionError
+from agentkit.messages import Msg
+from agentkit.strategies import CutStrategy
+from agentkit.units import Units, calls_any
+
+__all__ = ["Leg", "Schedule", "search_cut"]
+
+Left = tuple[Msg, ...]
+"""What an edit leaves of a unit; nothing of a unit that is dropped."""
+
+
+@dataclass(slots=True)
+class Leg:
+    """One strategy's part of a schedule: the units it takes from, in order.
+
+    `saved[k]` is what its first k edits save. A run of neighbours dropped whole needs no list: `saved` is
+    None, and the running sums of the units say it.
+    """
+
+    strategy: CutStrategy
+    order: Sequence[int]
+    step: int
+    units: Units
+    saved: list[int] | None = None
+    left: list[Left] = field(default_factory=list[Left])  # what is left behind each edit; none for drops
+
+    def saving(self, count: int) -> int:
+        """What the first `count` edits save."""
+        if self.saved is not None:
+            return self.saved[count]
+        return self.units.sums[self.order[0] + count] - self.units.sums[self.order[0]] if count else 0
+
+    def fewest(self, wanted: int) -> int:
+        """How many edits save as much as wanted; all of them if none do."""
+        if self.saved is not None:
+            return min(bisect_left(self.saved, wanted), len(self.order))
+        first, sums = self.order[0], self.units.sums
+        return min(
+            bisect_left(sums, sums[first] + wanted, first, first + len(self.order)) - first, len(self.order)
+        )
+
+    def stop(self, count: int) -> int:
+        """The first place on the grid that is not before the first `count` edits.
+
+        A cut moves from one multiple of `step`, in tokens from the start of the history, to the next.
+        """
+        if not self.step or not count:
+            return count
+        line = -(-self.units.end(self.order[count - 1]) // self.step) * self.step
+        return bisect_right(self.order, line, count, key=self.units.end)
+
+
+class Schedule:
+    """The edits that a budget's strategies make of one conversation, one strategy after another.
+
+    A cut is a number of edits: 0 leaves the conversation as it is, `len(schedule)` is all that may go.
+    """
+
+    def __init__(
+        self,
+        strategies: Sequence[CutStrategy],
+        units: Units,
+        limit: int,
+        weigh: Callable[[Msg], int],
+        cut_first: frozenset[str] = frozenset(),
+    ) -> None:
+        self.units = units
+        self.exact = True  # whether cuts may lie behind any edit
+        self.legs: list[Leg] = []
+        self._weigh = weigh
+        self._left: dict[int, Left] = {}  # what the legs so far leave of a unit once they are done
+        for strategy in strategies:
+            step = max(1, limit // 5) if strategy.step is None else strategy.step
+            self.exact = self.exact and not step
+            order = checked_order(strategy, units)
+            for part in _parted(self._remaining(order), units, cut_first):
+                if part:
+                    self.legs.append(self._leg(strategy, part, step))
+
+    def __len__(self) -> int:
+        return sum(len(leg.order) for leg in self.legs)
+
+    def weight(self, count: int) -> int:
+        """The weight of all units behind the system prompt once `count` edits are made."""
+        weight = self.units.sums[-1] - self.units.sums[self.units.system]
+        for leg in self.legs:
+            weight -= leg.saving(min(count, len(leg.order)))
+            count -= min(count, len(leg.order))
+        return weight
+
+    def place(self, room: int) -> int:
+        """The fewest edits after which the units weigh at most `room`; all of them if none do."""
+        wanted = self.weight(0) - room
+        count = 0
+        for leg in self.legs:
+            if wanted <= 0:
+                break
+            count += leg.fewest(wanted)
+            wanted -= leg.saving(len(leg.order))
+        return count
+
+    def stop(self, count: int) -> int:
+        """The first number of edits from `count` on at which a cut may lie."""
+        base = 0
+        for leg in self.legs:
+            if count <= base + len(leg.order):
+                return base + leg.stop(count - base)
+            base += len(leg.order)
+        return base
+
+    def changes(self, count: int) -> list[tuple[int, int, Left]]:
+        """What the first `count` edits leave: runs of units (from, to), in order, each with what is left of it.
+
+        Units dropped side by side are one run with nothing left.
+        """
+        first = self.legs[0] if self.legs else None
+        if first and isinstance(first.order, range) and 0 < count <= len(first.order):
+            return [(first.order[0], first.order[0] + count, ())]
+        found: dict[int, Left] = {}
+        for leg in self.legs:
+            taken = leg.order[: min(count, len(leg.order))]
+            found.update(zip(taken, leg.left, strict=False) if leg.left else dict.fromkeys(taken, ()))
+            count -= len(taken)
+        runs: list[tuple[int, int, Left]] = []
+        for number, left in sorted(found.items()):
+            if runs and not left and not runs[-1][2] and runs[-1][1] == number:
+                runs[-1] = (runs[-1][0], number + 1, ())
+            else:
+                runs.append((number, number + 1, left))
+        return runs
+
+    def _remaining(self, order: Sequence[int]) -> Sequence[int]:
+        """An order without the units that the legs so far drop."""
+        gone = {number for leg in self.legs if not leg.left for number in leg.order}
+        return [number for number in order if number not in gone] if gone else order
+
+    def _leg(self, strategy: CutStrategy, order: Sequence[int], step: int) -> Leg:
+        drops = type(strategy).edit is CutStrategy.edit
+        if drops and isinstance(order, range) and order.step == 1 and not self._left:
+            return Leg(strategy, order, step, self.units)
+        savings: list[int] = []
+        left: list[Left] = []
+        for number in order:
+            before = self._left.get(number)
+            unit = tuple(self.units.unit(number)) if before is None else before
+            after = () if drops else tuple(strategy.edit(unit, number == len(self.units) - 1))
+            savings.append(self._weight(unit) - self._weight(after))
+            self._left[number] = after
+            left.append(after)
+        saved = [0, *accumulate(max(0, saving) for saving in savings)]
+        return Leg(strategy, order, step, self.units, saved, [] if drops else left)
+
+    def _weight(self, msgs: Left) -> int:
+        return sum(map(self._weigh, msgs))
+
+
+def _parted(order: Sequence[int], units: Units, first: frozenset[str]) -> tuple[Sequence[int], ...]:
+    """An order in two: the exchanges of tools that are to be cut first, and the rest."""
+    if not first:
+        return (order,)
+    early = [number for number in order if calls_any(units.msgs[units.starts[number]], first)]
+    sooner = {*early}
+    return (early, [number for number in order if number not in sooner])
+
+
+def checked_order(strategy: CutStrategy, units: Units) -> Sequence[int]:
+    """The order that a strategy gives, if it names units that may go, each once."""
+    order = strategy.order(units)
+    protected = strategy.spared(units)
+    numbers: range | set[int] = order if isinstance(order, range) else {*order}
+    broken = [number for number in protected if number in numbers]
+    twice = len(numbers) < len(order) and not strategy.repeats
+    if twice or broken or not all(0 <= number < len(units) for number in _ends(order)):
+        reason = f"order() names a unit that is protected, unknown or there twice ({broken or list(order)[:5]})"
+        raise OptionError("budget.strategy", reason, "Leave out units.protected(), and name each unit once.")
+    return order
+
+
+def _ends(order: Sequence[int]) -> Sequence[int]:
+    if isinstance(order, range):
+        return [order[0], order[-1]] if order else []
+    return order
+
+
+async def search_cut(fits: Callable[[int], Awaitable[bool]], low: int, high: int) -> int:
+    """The fewest edits in (low, high], given that `low` does not fit and `high` does: O(log n) calls.
+
+    Halves a range that is the same for every limit, so that a larger limit never drops more.
+    """
+    while high - low > 1:
+        middle = (low + high) // 2
+        if await fits(middle):
+            high = middle
+        else:
+            low = middle
+    return high

@@ -1,0 +1,304 @@
+"""Cut strategies: what may be taken from a conversation that is over its budget, and in which order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar, cast
+
+from agentkit.blocks import Block, MediaBlock, ResultItem, TextBlock, ToolResultBlock
+from agentkit.errors import OptionError
+from agentkit.messages import Msg, Trait, memo_of, part_of
+from agentkit.units import Units
+
+_Strategy = TypeVar("_Strategy", bound="CutStrategy")
+_Item = TypeVar("_Item", Block, ResultItem)
+
+__all__ = [
+    "ClearResults",
+    "CutStrategy",
+    "DropMedia",
+    "OldestFirst",
+    "ShrinkResults",
+    "Stepped",
+]
+
+
+class CutStrategy:
+    """What may be taken from a conversation, and in which order.
+
+    One of your own overrides `order`, and `edit` if something is to be left of a unit. What it takes is taken
+    one edit after another, until the request fits.
+
+    step     0: a cut may lie behind any edit, and takes the fewest that make the request fit. A number of
+             tokens: cuts lie on a grid of so many tokens from the start of the history, so that the prompt's
+             prefix stands still between two steps; the units of `order` ascend then. None: a fifth of the
+             budget
+    reason   what the ledger says of what was taken
+    repeats  whether `order` may name a unit several times, and `edit` then takes more each time
+    """
+
+    step: int | None = 0
+    reason: str = "cut to keep the request within the budget"
+    repeats: bool = False
+
+    def order(self, units: Units) -> Sequence[int]:
+        """The units to take from, by number, in the order in which it is done: none of `self.spared(units)`."""
+        spared = self.spared(units)
+        return [number for number in range(len(units)) if number not in spared]
+
+    def spared(self, units: Units) -> set[int]:
+        """The units that may not be touched."""
+        return units.protected()
+
+    def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
+        """What is left of a unit, the newest one or another: nothing, or as many messages of as many blocks."""
+        return ()
+
+
+@dataclass(frozen=True)
+class OldestFirst(CutStrategy):
+    """Drop the oldest units, exchanges whole; the system prompt, pins and the newest unit stay.
+
+    `keep_task` keeps the first user message too. The fewest units go that make the request fit: the cut moves
+    with almost every message, and a provider's prompt cache misses each time (see `Stepped`).
+    """
+
+    keep_task: bool = False
+    step: int | None = 0
+
+    def __post_init__(self) -> None:
+        _check_number("step", self.step)
+
+    def order(self, units: Units) -> Sequence[int]:
+        """All that may go, from the oldest on."""
+        task = units.task if self.keep_task else None
+        if not units.pinned and task in (None, units.system):
+            return range(units.system + (task is not None), max(units.system, len(units) - 1))
+        protected = units.protected(self.keep_task)
+        return [number for number in range(units.system, len(units)) if number not in protected]
+
+
+@dataclass(frozen=True)
+class Stepped(OldestFirst):
+    """Drop the oldest units in steps, so that the prefix of the prompt stands still between two steps.
+
+    The cut lies on a grid of `step` tokens from the start of the history (None: a fifth of the budget): the
+    same history gives the same cut, without any memory, and it moves at most once in `step` tokens of new
+    conversation. Cutting a little every turn costs more than never cutting: each cut makes the provider's
+    prompt cache miss everything behind it.
+    """
+
+    keep_task: bool = True
+    step: int | None = None
+
+
+@dataclass(frozen=True)
+class ClearResults(CutStrategy):
+    """Put a note of what it was, and its size, in the place of old tool results; their calls stay.
+
+    `keep` newest exchanges are left alone, and so are pins and results shorter than `characters`.
+    """
+
+    keep: int = 3
+    characters: int = 200
+    step: int | None = None
+    reason: str = "an old tool result, cleared to keep the request within the budget"
+
+    def __post_init__(self) -> None:
+        _check_number("step", self.step)
+        _check_number("keep", self.keep)
+        _check_number("characters", self.characters)
+
+    def order(self, units: Units) -> Sequence[int]:
+        """All exchanges that may be cleared, from the oldest on."""
+        spared = self.spared(units)
+        exchanges = [at for at, start in enumerate(units.starts) if units.msgs[start].traits & Trait.CALL]
+        kept = {*exchanges[len(exchanges) - self.keep :]} if self.keep else set[int]()
+        return [number for number in exchanges if number not in spared and number not in kept]
+
+    def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
+        """The exchange with notes in the place of its results."""
+        return [_remembered(self, msg, _cleared) if msg.traits & Trait.RESULT else msg for msg in unit]
+
+
+@dataclass(frozen=True)
+class ShrinkResults(CutStrategy):
+    """Keep the head and the tail of long tool results, the oldest first, the newest result of all never.
+
+    `characters` are kept of each text, half of them at either end. Put it behind `Stepped()` for conversations
+    whose newest exchange alone may be over the budget.
+    """
+
+    characters: int = 2_000
+    step: int | None = 0
+    reason: str = "a long tool result, shrunk to keep the request within the budget"
+    repeats: bool = True
+
+    def __post_init__(self) -> None:
+        _check_number("step", self.step)
+        _check_number("characters", self.characters)
+
+    def spared(self, units: Units) -> set[int]:
+        """The system prompt and pins: the newest exchange may be shrunk, but for its last result."""
+        return {*range(units.system), *units.pinned}
+
+    def order(self, units: Units) -> Sequence[int]:
+        """Every exchange as often as it has portions of results to shrink."""
+        spared, newest = self.spared(units), len(units) - 1
+        return [
+            number
+            for number, start in enumerate(units.starts)
+            if units.msgs[start].traits & Trait.CALL and number not in spared
+            for _ in range(self._portions(units.unit(number), number == newest))
+        ]
+
+    def _portions(self, unit: Sequence[Msg], newest: bool) -> int:
+        return -(-len(_shrinkable(unit, newest, self.characters)) // _portion(unit))
+
+    def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
+        """The exchange with its next portion of results shrunk."""
+        places = _shrinkable(unit, newest, self.characters)[: _portion(unit)]
+        changed: dict[int, set[int]] = {}
+        for at, number in places:
+            changed.setdefault(at, set()).add(number)
+        return [
+            part_of(
+                msg,
+                tuple(_shrunk(b, self.characters) if k in changed[at] else b for k, b in enumerate(msg.blocks)),
+                msg.role,
+            )
+            if at in changed
+            else msg
+            for at, msg in enumerate(unit)
+        ]
+
+
+@dataclass(frozen=True)
+class DropMedia(CutStrategy):
+    """Put a short sentence in the place of old media, in messages and in tool results.
+
+    The `keep` newest messages that hold media are left alone, and so are pins and the newest unit.
+    """
+
+    keep: int = 1
+    step: int | None = None
+    reason: str = "old media, left out to keep the request within the budget"
+
+    def __post_init__(self) -> None:
+        _check_number("step", self.step)
+        _check_number("keep", self.keep)
+
+    def order(self, units: Units) -> Sequence[int]:
+        """All units with media, from the oldest on."""
+        spared, mask = self.spared(units), Trait.MEDIA | Trait.RESULT_MEDIA
+        holding = [at for at in range(len(units)) if any(msg.traits & mask for msg in units.unit(at))]
+        kept = {*holding[len(holding) - self.keep :]} if self.keep else set[int]()
+        return [number for number in holding if number not in spared and number not in kept]
+
+    def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
+        """The unit with sentences in the place of its media."""
+        mask = Trait.MEDIA | Trait.RESULT_MEDIA
+        return [_remembered(self, msg, _without_media) if msg.traits & mask else msg for msg in unit]
+
+
+def _check_number(option: str, given: int | None) -> None:
+    if (given is None and option == "step") or (type(given) is int and given >= 0):
+        return
+    raise OptionError(f"strategy.{option}", f"{given!r} is no whole number", "Give 0 or more.")
+
+
+# -- what is left of a message --------------------------------------------------------------------------------
+
+
+def _remembered(strategy: _Strategy, msg: Msg, edit: Callable[[_Strategy, Block], Block]) -> Msg:
+    """The edited message, made once in the message's life: what is known of it travels with it too."""
+    memo = memo_of(msg)
+    key = (edit, strategy)
+    if key not in memo:
+        blocks = tuple(edit(strategy, block) for block in msg.blocks)
+        same = all(new is old for new, old in zip(blocks, msg.blocks, strict=True))
+        memo[key] = None if same else part_of(msg, blocks, msg.role)
+    return cast("Msg | None", memo[key]) or msg
+
+
+def _cleared(strategy: ClearResults, block: Block) -> Block:
+    """A note of what a result was, and its size."""
+    if not isinstance(block, ToolResultBlock) or _length(block) <= strategy.characters:
+        return block
+    media = Counter(item.type for item in block.items if isinstance(item, MediaBlock))
+    sizes = [f"{len(block.text):,} characters", *(f"{number} {kind}" for kind, number in media.items())]
+    what = "error message" if block.is_error else "result"
+    note = f"(This {what} of {', '.join(sizes)} was cleared to save space. Call the tool again if you need it.)"
+    return replace(block, output=note)
+
+
+def _length(block: ToolResultBlock) -> int:
+    """The characters of a result, where a medium counts as many."""
+    return sum(len(item.text) if isinstance(item, TextBlock) else 1_000 for item in block.items)
+
+
+def _without_media(strategy: DropMedia, block: Block) -> Block:
+    if isinstance(block, ToolResultBlock) and not isinstance(block.output, str):
+        return replace(block, output=tuple(_left_out(item) for item in block.output))
+    return _left_out(block) if isinstance(block, MediaBlock) else block
+
+
+def _left_out(item: _Item) -> _Item | TextBlock:
+    return TextBlock(f"[{item.type} left out to save space]") if isinstance(item, MediaBlock) else item
+
+
+# -- long results ---------------------------------------------------------------------------------------------
+
+_PORTIONS = 16  # an exchange is shrunk in at most so many edits, however many results it has
+
+
+def _shrinkable(unit: Sequence[Msg], newest: bool, characters: int) -> list[tuple[int, int]]:
+    """Where a unit has results that are too long: message and block, the oldest first."""
+    results = [
+        (at, number, block)
+        for at, msg in enumerate(unit)
+        for number, block in enumerate(msg.blocks)
+        if isinstance(block, ToolResultBlock)
+    ]
+    results = results[:-1] if newest else results
+    return [(at, number) for at, number, block in results if _is_long(block, characters)]
+
+
+def _portion(unit: Sequence[Msg]) -> int:
+    """How many results one edit shrinks."""
+    results = sum(len(msg.tool_ids) for msg in unit if msg.traits & Trait.RESULT)
+    return max(1, -(-results // _PORTIONS))
+
+
+def _is_long(block: ToolResultBlock, characters: int) -> bool:
+    return any(_is_long_text(item, characters) for item in block.items)
+
+
+def _is_long_text(item: ResultItem, characters: int) -> bool:
+    return isinstance(item, TextBlock) and len(item.text) > characters + 200  # the mark takes about half of that
+
+
+def _shrunk(block: Block, characters: int) -> Block:
+    """A result with the middle of each long text left out."""
+    if not isinstance(block, ToolResultBlock):
+        return block
+    if isinstance(block.output, str):
+        return replace(block, output=_head_and_tail(block.output, characters))
+    return replace(
+        block,
+        output=tuple(
+            replace(item, text=_head_and_tail(item.text, characters))
+            if isinstance(item, TextBlock) and _is_long_text(item, characters)
+            else item
+            for item in block.output
+        ),
+    )
+
+
+def _head_and_tail(text: str, characters: int) -> str:
+    head, tail = text[: characters - characters // 2], text[len(text) - characters // 2 :]
+    left_out = len(text) - len(head) - len(tail)
+    mark = f"({left_out:,} characters left out here to save space; the same call gives the same again.)"
+    return f"{head}\n{mark}\n{tail}"
