@@ -2,9 +2,9 @@
 
 This front door is lazy: a name is imported from its room when it is first asked for, so that a program
 pays for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `blocks`,
-`messages`, `storage`, `tools`, `tokens`, `ledger`, `exchanges`, `units`, `strategies`, `schedule`,
-`capabilities`, `model_facts`, `frames`, `history`, `media`, `budget`, `tidy`, `legalize`, `lowering`,
-`cutting`, `formatting`, `registry`.
+`messages`, `storage`, `tools`, `tokens`, `ledger`, `exchanges`, `units`, `strategies`, `binding`, `schedule`,
+`summaries`, `edition`, `capabilities`, `model_facts`, `frames`, `history`, `media`, `budget`, `tidy`,
+`legalize`, `lowering`, `cutting`, `formatting`, `registry`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agentkit.binding import prefix_digest as prefix_digest
     from agentkit.blocks import AudioBlock as AudioBlock
     from agentkit.blocks import Base64Source as Base64Source
     from agentkit.blocks import Block as Block
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from agentkit.strategies import OldestFirst as OldestFirst
     from agentkit.strategies import ShrinkResults as ShrinkResults
     from agentkit.strategies import Stepped as Stepped
+    from agentkit.summaries import Summarise as Summarise
     from agentkit.tidy import OnLoss as OnLoss
     from agentkit.tokens import CharacterTokenCounter as CharacterTokenCounter
     from agentkit.tokens import LocalTokenCounter as LocalTokenCounter
@@ -93,6 +95,7 @@ if TYPE_CHECKING:
     from agentkit.values import copied as copied
 
 _ROOMS = {
+    "binding": "prefix_digest",
     "blocks": "AudioBlock Base64Source Block DocumentBlock ImageBlock InvalidBlock MediaBlock "
     "OpaqueState Source TextBlock ThinkingBlock ToolResultBlock ToolUseBlock URLSource "
     "VideoBlock",
@@ -112,6 +115,7 @@ _ROOMS = {
     "registry": "Provider available_providers load_provider",
     "storage": "dump_messages load_messages",
     "strategies": "ClearResults CutStrategy DropMedia OldestFirst ShrinkResults Stepped",
+    "summaries": "Summarise",
     "tidy": "OnLoss",
     "tokens": "CharacterTokenCounter LocalTokenCounter TokenCounterBase",
     "tools": "OutputSchema Tool ToolChoice ToolLike close_schema map_schema",
@@ -172,6 +176,7 @@ __all__ = [
     "ShrinkResults",
     "Source",
     "Stepped",
+    "Summarise",
     "Synthesis",
     "Task",
     "TextBlock",
@@ -197,6 +202,7 @@ __all__ = [
     "load_provider",
     "map_schema",
     "media_types",
+    "prefix_digest",
     "read_history",
     "short_hash",
 ]

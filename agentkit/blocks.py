@@ -112,7 +112,8 @@ class OpaqueState(metaclass=Checked):
 
     `issuer` names that system by its provider's system name: `anthropic`, `gemini`, `openai`, `deepseek`,
     `vllm`, `ollama`, `dashscope`. `signature` and `redacted_data` are Anthropic's, `encrypted_content` and
-    `item_id` those of OpenAI's reasoning items, `thought_signature` (standard base64) Gemini's.
+    `item_id` those of OpenAI's reasoning items, `thought_signature` (standard base64) Gemini's. `prefix` is the
+    `prefix_digest` of the request that the state came in answer to.
     """
 
     issuer: Text
@@ -122,6 +123,7 @@ class OpaqueState(metaclass=Checked):
     thought_signature: Text | None = None
     item_id: Text | None = None
     model: Text | None = None
+    prefix: Text | None = None
 
 
 @value

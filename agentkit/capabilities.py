@@ -118,6 +118,7 @@ class Capabilities:
     issuer          the system whose opaque state may go back to it
     thinking        `never` sent back; `signed`: only with a proof from `issuer`; `text`: as plain text, from
                     `issuer` or unmarked
+    binds_thinking  whether thinking goes back only behind the very prefix that it was issued for
     proof           the fields of OpaqueState of which a signed thinking block needs one; none: the issuer suffices
     image … document    how each kind goes into user turns; None: not at all
     media_roles     in whose turns media may stand; elsewhere it is promoted into a user turn
@@ -145,6 +146,7 @@ class Capabilities:
     target: str
     issuer: str | None = None
     thinking: Literal["never", "signed", "text"] = "never"
+    binds_thinking: bool = False
     proof: frozenset[str] = frozenset()
     image: MediaRule | None = None
     audio: MediaRule | None = None

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentkit.blocks import Block, ToolResultBlock
 from agentkit.budget import Budget
+from agentkit.edition import Edition
 from agentkit.errors import BudgetError, OptionError
-from agentkit.exchanges import Draft, Origin, block_origins, prompt_length
-from agentkit.ledger import BlockPath, Cut, Disposition, Ledger, Note, Plan, place_of
+from agentkit.exchanges import Draft, Origin, prompt_length
+from agentkit.ledger import Cut, Ledger, Plan, place_of
 from agentkit.lowering import Lowered, Lowering, needs_reading
-from agentkit.messages import Msg, Trait
+from agentkit.messages import Trait
 from agentkit.schedule import Schedule, search_cut
+from agentkit.summaries import Summarise
 from agentkit.tokens import LocalTokenCounter
 from agentkit.units import Units, Weigher
 
@@ -40,8 +40,10 @@ class Cutting:
     units: Units
     schedule: Schedule
     local: LocalTokenCounter
+    writer: Summarise | None
     smallest: int = 0  # the size of the smallest request, where it was measured
     found: dict[int, tuple[Lowered, int]] = field(default_factory=dict[int, "tuple[Lowered, int]"])
+    summed: dict[int, Draft] = field(default_factory=dict[int, Draft])
     guessed: dict[int, tuple[Lowered, int]] = field(default_factory=dict[int, "tuple[Lowered, int]"])
 
     @classmethod
@@ -51,7 +53,8 @@ class Cutting:
         local = budget.counter.weigher
         first = frozenset(budget.cut_first)
         schedule = Schedule(budget.strategies, units, budget.limit, local.weight, first)
-        return cls(lowering, budget, whole, ledger, units, schedule, local)
+        writer = next((found for found in budget.strategies if isinstance(found, Summarise)), None)
+        return cls(lowering, budget, whole, ledger, units, schedule, local, writer)
 
     async def plan(self) -> Plan:
         """The plan within the budget. Raises BudgetError if not even the smallest request fits."""
@@ -65,7 +68,10 @@ class Cutting:
         else:
             count = await self._first_stop()
         self._foresee_loss(count)
-        return await self._plan(await self._from(count))
+        count = await self._from(count)
+        while count and self.writer and not await self._summed_up(self.writer, count):
+            count = await self._from(self.schedule.stop(count + 1))
+        return await self._plan(count)
 
     # -- where cuts lie on a grid --------------------------------------------------------------------------
 
@@ -76,7 +82,7 @@ class Cutting:
         if not (sure and self.units.sums[-1] > _FAR * limit) and await self._seems_to_fit(0):
             return 0
         if sure:
-            return self.schedule.stop(max(1, self.schedule.place(limit - self._head())))
+            return self.schedule.stop(max(1, self.schedule.place(self._room(1) - self._head())))
         stops = self._stops(0, len(self.schedule))
 
         async def fits(at: int) -> bool:
@@ -112,7 +118,7 @@ class Cutting:
         most, failed, hops, fits = len(self.schedule), -1, 1, self._fits
         while not await fits(count):
             if count >= most:
-                self._refuse((await self._size(count))[1])
+                self._refuse((await self._size(count))[1] + self.budget.limit - self._room(count))
             failed = count
             for _ in range(hops):
                 count = self.schedule.stop(count + 1)
@@ -170,15 +176,20 @@ class Cutting:
     def _foreseen(self, count: int) -> tuple[Lowered, int]:
         """The request as far as it is known without I/O, and its size by the local counter."""
         if count not in self.guessed:
-            lowered = self.lowering.foresee(self._draft(count), self.ledger)
+            edition = self._edition(count)
+            lowered = self.lowering.foresee(edition.draft(), self.ledger, edition.first_change)
             self.guessed[count] = (lowered, self.local.measure(lowered.request))
         return self.guessed[count]
 
+    def _room(self, count: int) -> int:
+        """The limit, less what is kept free for summaries of what so many edits drop."""
+        return self.budget.limit - (self.writer.max_tokens if self.writer and count else 0)
+
     async def _seems_to_fit(self, count: int) -> bool:
-        return self._foreseen(count)[1] <= self.budget.limit
+        return self._foreseen(count)[1] <= self._room(count)
 
     async def _fits(self, count: int) -> bool:
-        return (await self._size(count))[1] <= self.budget.limit
+        return (await self._size(count))[1] <= self._room(count)
 
     async def _size(self, count: int) -> tuple[Lowered, int]:
         """The very request after so many edits, and its tokens by the budget's counter."""
@@ -187,10 +198,11 @@ class Cutting:
         return self.found[count]
 
     async def _measured(self, count: int) -> tuple[Lowered, int]:
-        draft = self._draft(count)
+        edition = self._edition(count)
+        draft = edition.draft()
         if self.local is self.budget.counter and not needs_reading(draft.msgs):
             return self._foreseen(count)
-        lowered = await self.lowering.read_and_lower(draft, self.ledger.copy())
+        lowered = await self.lowering.read_and_lower(draft, self.ledger.copy(), edition.first_change)
         return lowered, await self._count(lowered.request)
 
     async def _count(self, request: dict[str, Any]) -> int:
@@ -202,30 +214,30 @@ class Cutting:
 
     # -- the cut conversation --------------------------------------------------------------------------------
 
-    def _draft(self, count: int) -> Draft:
-        """The conversation after so many edits; what is left of a message keeps the places of its blocks."""
-        if not count:
-            return self.whole
-        units, whole = self.units, self.whole
-        msgs: list[Msg] = []
-        origins: list[int | tuple[Origin, ...]] = []
-        done = 0
-        for first, last, left in self.schedule.changes(count):
-            start, stop = units.span(first)[0], units.span(last - 1)[1]
-            msgs += [*whole.msgs[done:start], *left]
-            origins += whole.origins[done:start]
-            if left:
-                origins += map(_edited_origin, whole.msgs[start:stop], left, whole.origins[start:stop])
-            done = stop
-        return Draft([*msgs, *whole.msgs[done:]], [*origins, *whole.origins[done:]])
+    def _edition(self, count: int) -> Edition:
+        return Edition(self.whole, self.units, self.schedule.changes(count) if count else ())
+
+    async def _summed_up(self, writer: Summarise, count: int) -> bool:
+        """Put summaries in the place of what the writer dropped; whether the request still fits."""
+        numbers = self.schedule.dropped_by(count, writer)
+        if not numbers:
+            return True
+        gone = [msg for number in numbers for msg in self.units.unit(number)]
+        edition = self._edition(count)
+        draft = self.summed[count] = edition.draft(await writer.summaries(gone), numbers[0])
+        ledger = self.ledger.copy()
+        ledger.invent("summary", f"stands for {len(gone)} messages that were cut")
+        lowered = await self.lowering.read_and_lower(draft, ledger, edition.first_change)
+        self.found[count] = (lowered, await self._count(lowered.request))
+        return self.found[count][1] <= self.budget.limit
 
     def _foresee_loss(self, count: int) -> None:
         """Loss that needs no I/O to be known, before there is any."""
         if self.lowering.on_loss == "raise":
-            self.lowering.refuse_loss(self.lowering.foresee(self._draft(count), self.ledger).ledger)
+            self.lowering.refuse_loss(self._foreseen(count)[0].ledger)
 
     def _refuse(self, needed: int) -> None:
-        places = {_place(origin) for origin in self._draft(len(self.schedule)).origins}
+        places = {_place(origin) for origin in self._edition(len(self.schedule)).draft().origins}
         raise BudgetError(self.budget.limit, needed, sorted(places - {""}, key=_by_number))
 
     async def _plan(self, count: int) -> Plan:
@@ -233,92 +245,19 @@ class Cutting:
         self.lowering.refuse_loss(lowered.ledger)
         if not count:
             return lowered.plan(tuple(self.ledger.msgs), tokens)
-        runs = self.schedule.changes(count)
-        account = _Account(self, lowered.ledger, runs)
-        account.write()
+        edition = self._edition(count)
+        edition.account(lowered.ledger)
         weight = self.schedule.weight(count)
         whole = self.found.get(0) or self.guessed.get(0)
         saved = whole[1] - tokens if whole else self.schedule.weight(0) - weight
-        first = runs[0][0]
-        behind = weight - self.units.end(first) + self.units.weight(first)
-        cut = Cut(account.numbers, account.units, saved, tuple(account.altered), behind)
-        return lowered.plan(tuple(self._draft(count).msgs), tokens, cut)
+        behind = weight - edition.weight_before()
+        altered = tuple(edition.altered)
+        cut = Cut(edition.numbers, edition.dropped, saved, altered, behind, lowered.stale)
+        history = self.summed.get(count) or edition.draft()
+        return lowered.plan(tuple(history.msgs), tokens, cut)
 
 
 _KINDS = (Trait.IMAGE, Trait.AUDIO, Trait.VIDEO, Trait.DOCUMENT)
-
-
-@dataclass(slots=True)
-class _Account:
-    """What a cut did, written into the ledger."""
-
-    cutting: Cutting
-    ledger: Ledger
-    runs: list[tuple[int, int, tuple[Msg, ...]]]
-    numbers: Sequence[int] = ()
-    units: int = 0
-    altered: list[str] = field(default_factory=list[str])
-
-    def write(self) -> None:
-        """Note every unit that was dropped, and every block that something was taken from."""
-        whole, units = self.cutting.whole, self.cutting.units
-        gone: list[int] = []
-        for first, last, left in self.runs:
-            start, stop = units.span(first)[0], units.span(last - 1)[1]
-            if left:
-                for at, msg in zip(range(start, stop), left, strict=True):
-                    self._compare(whole.msgs[at], msg, block_origins(whole.msgs[at], whole.origins[at]))
-            else:
-                self.units += last - first
-                gone.extend(range(start, stop))
-        self._note_dropped(whole, gone)
-
-    def _note_dropped(self, whole: Draft, gone: Sequence[int]) -> None:
-        note = Note(Disposition.DROPPED, "cut to keep the request within the budget")
-        numbers: list[int] = []
-        parts: set[int] = set()
-        for at in gone:
-            origin = whole.origins[at]
-            if isinstance(origin, int):
-                numbers.append(origin)
-                continue
-            for path in block_origins(whole.msgs[at], origin):
-                if not isinstance(path, str):
-                    self.ledger.note(path, note)
-                    parts.add(path[0])
-        self.ledger.note_messages(numbers, note)
-        self.numbers = sorted({*numbers, *parts})
-
-    def _compare(self, before: Msg, after: Msg, origins: Sequence[Origin]) -> None:
-        if after is before:
-            return
-        for old, new, origin in zip(before.blocks, after.blocks, origins, strict=True):
-            if new is not old and not isinstance(origin, str):
-                self._note_edited(old, new, origin)
-
-    def _note_edited(self, old: Block, new: Block, path: BlockPath) -> None:
-        """One block that was edited; of a result's list of items, those that were."""
-        if isinstance(old, ToolResultBlock) and isinstance(new, ToolResultBlock):
-            pairs = list(zip(old.items, new.items, strict=False))
-            if len(old.items) == len(new.items) and not isinstance(old.output, str):
-                for at, (before, after) in enumerate(pairs):
-                    if before is not after:
-                        self._note(before.type, after.type, (*path, at))
-                return
-        self._note(old.type, new.type, path)
-
-    def _note(self, before: str, after: str, path: BlockPath) -> None:
-        kind = Disposition.SHRUNK if before == after else Disposition.DESCRIBED
-        self.ledger.note(path, Note(kind, "changed to keep the request within the budget"))
-        self.altered.append(place_of(path))
-
-
-def _edited_origin(before: Msg, after: Msg, origin: int | tuple[Origin, ...]) -> int | tuple[Origin, ...]:
-    """Where the blocks of an edited message come from."""
-    if len(before.blocks) == len(after.blocks):
-        return origin
-    known = {id(block): path for block, path in zip(before.blocks, block_origins(before, origin), strict=True)}
-    return tuple(known.get(id(block), "cut strategy") for block in after.blocks)
 
 
 def _place(origin: int | tuple[Origin, ...]) -> str:

@@ -125,7 +125,7 @@ class FormatterBase(ABC):
         if self.on_loss == "raise" and needs_reading(given):
             lowering.refuse_loss(lowering.foresee(whole, ledger).ledger)
         lowered = await lowering.read_and_lower(whole, ledger)
-        lowering.refuse_loss(ledger)
+        lowering.refuse_loss(lowered.ledger)
         return lowered.plan(tuple(given))
 
     def lower(self, msgs: Sequence[Msg], **asked: Unpack[Asked]) -> Plan:
@@ -134,7 +134,7 @@ class FormatterBase(ABC):
         lowering = self._lowering(asked)
         ledger = Ledger(given)
         lowered = lowering.lower(repair(Draft.of(given), ledger), ledger, Shelf())
-        lowering.refuse_loss(ledger)
+        lowering.refuse_loss(lowered.ledger)
         return lowered.plan(tuple(given))
 
     def _lowering(self, asked: Asked) -> Lowering:

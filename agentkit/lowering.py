@@ -14,15 +14,16 @@ from typing import Any, TypeAlias
 
 from pydantic_core import to_json
 
+from agentkit.binding import stale_thinking
 from agentkit.blocks import ToolUseBlock
 from agentkit.capabilities import Capabilities, fit_speaker
 from agentkit.errors import LossError, MessageError
 from agentkit.exchanges import Draft, block_origins, is_normal, repair
 from agentkit.history import ChatHistory, HistoryPolicy
-from agentkit.ledger import Cut, Disposition, Ledger, Note, Plan
+from agentkit.ledger import BlockPath, Cut, Disposition, Ledger, Note, Plan, place_of
 from agentkit.legalize import Legal, legalize
 from agentkit.media import OUTSIDE, Shelf, load_media
-from agentkit.messages import Msg, Trait, derive
+from agentkit.messages import Msg, Trait, derive, part_of
 from agentkit.tidy import OnLoss
 from agentkit.tools import OutputSchema, Tool, ToolChoice, renamed
 
@@ -53,6 +54,7 @@ class Lowered:
     request: Request
     ledger: Ledger
     legal: Legal
+    stale: tuple[str, ...] = ()  # the places of thinking that may not go back any more
 
     def plan(self, history: tuple[Msg, ...], tokens: int | None = None, cut: Cut | None = None) -> Plan:
         """The plan that this request makes."""
@@ -70,8 +72,24 @@ class Lowering:
     media_roots: tuple[Path, ...]
     convert: Callable[[Legal, Task], Request]
 
-    def lower(self, draft: Draft, ledger: Ledger, shelf: Shelf) -> Lowered:
-        """The pure part: with what was read, without any I/O."""
+    def lower(self, draft: Draft, ledger: Ledger, shelf: Shelf, changed: int | None = None) -> Lowered:
+        """The pure part: with what was read, without any I/O.
+
+        `changed` is the number of the first input message that a cut took or altered. The ledger that comes
+        back goes on from the one given, which may be used no more.
+        """
+        if not (self.task.capabilities.binds_thinking and _thinks(draft)):
+            return self._lower(draft, ledger, shelf)
+        lowered = self._lower(draft, ledger.copy(), shelf)
+        stale = stale_thinking(lowered.request, lowered.legal.turns, changed)
+        if not stale:
+            return lowered
+        for path in sorted(stale):
+            ledger.note(path, Note(Disposition.DROPPED, "thinking bound to a prefix that has changed"))
+        lowered = self._lower(_without_blocks(draft, stale), ledger, shelf)
+        return replace(lowered, stale=tuple(map(place_of, sorted(stale))))
+
+    def _lower(self, draft: Draft, ledger: Ledger, shelf: Shelf) -> Lowered:
         form = self.task.capabilities
         task, names = _settle(self.task, ledger)
         shown = repair(self.history.render(draft, ledger, form), ledger)
@@ -92,14 +110,15 @@ class Lowering:
         legal.turns = Draft([], [])  # no filler either
         return self.convert(legal, _complete(task, legal, ledger))
 
-    async def read_and_lower(self, draft: Draft, ledger: Ledger) -> Lowered:
+    async def read_and_lower(self, draft: Draft, ledger: Ledger, changed: int | None = None) -> Lowered:
         """The same with the draft's local files read."""
         reads = needs_reading(draft.msgs)
-        return self.lower(draft, ledger, await load_media(draft.msgs, self.media_roots) if reads else Shelf())
+        shelf = await load_media(draft.msgs, self.media_roots) if reads else Shelf()
+        return self.lower(draft, ledger, shelf, changed)
 
-    def foresee(self, draft: Draft, ledger: Ledger) -> Lowered:
+    def foresee(self, draft: Draft, ledger: Ledger, changed: int | None = None) -> Lowered:
         """What can be known before any file is read: without roots, that none will be."""
-        return self.lower(draft, ledger.copy(), Shelf(assume=bool(self.media_roots), unread=OUTSIDE))
+        return self.lower(draft, ledger.copy(), Shelf(assume=bool(self.media_roots), unread=OUTSIDE), changed)
 
     def refuse_loss(self, ledger: Ledger) -> None:
         """Let no lossy request out under `on_loss="raise"`."""
@@ -111,6 +130,27 @@ def needs_reading(msgs: Sequence[Msg]) -> bool:
     """Whether any message holds media, which may have to be read or checked."""
     mask = Trait.MEDIA | Trait.RESULT_MEDIA
     return any(msg.traits & mask for msg in msgs)
+
+
+def _thinks(draft: Draft) -> bool:
+    return any(msg.traits & Trait.THINKING for msg in draft.msgs)
+
+
+def _without_blocks(draft: Draft, gone: set[BlockPath]) -> Draft:
+    """The draft less some blocks of its messages."""
+    numbers = {path[0] for path in gone}
+    out = Draft([], [])
+    for msg, whole in zip(draft.msgs, draft.origins, strict=True):
+        if isinstance(whole, int) and whole not in numbers:
+            out.add(msg, whole)
+            continue
+        origins = block_origins(msg, whole)
+        kept = [pair for pair in zip(msg.blocks, origins, strict=True) if pair[1] not in gone]
+        if len(kept) == len(origins):
+            out.add(msg, whole)
+        elif kept:
+            out.add(part_of(msg, tuple(block for block, _ in kept), msg.role), tuple(path for _, path in kept))
+    return out
 
 
 def _note_renamed(turns: Draft, ledger: Ledger, refused: str) -> None:

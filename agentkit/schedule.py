@@ -78,11 +78,13 @@ class Schedule:
         self.legs: list[Leg] = []
         self._weigh = weigh
         self._left: dict[int, Left] = {}  # what the legs so far leave of a unit once they are done
-        for strategy in strategies:
+        for at, strategy in enumerate(strategies):
             step = max(1, limit // 5) if strategy.step is None else strategy.step
             self.exact = self.exact and not step
-            order = checked_order(strategy, units)
-            for part in _parted(self._remaining(order), units, cut_first):
+            order = self._remaining(checked_order(strategy, units))
+            if step and not drops(strategy) and at < len(strategies) - 1:
+                order = _whole_steps(order, units, step)
+            for part in _parted(order, units, cut_first):
                 if part:
                     self.legs.append(self._leg(strategy, part, step))
 
@@ -138,29 +140,49 @@ class Schedule:
                 runs.append((number, number + 1, left))
         return runs
 
+    def dropped_by(self, count: int, strategy: CutStrategy) -> list[int]:
+        """The units that one strategy drops, in the order of the conversation."""
+        found: list[int] = []
+        for leg in self.legs:
+            taken = leg.order[: min(count, len(leg.order))]
+            found.extend(taken if leg.strategy is strategy else ())
+            count -= len(taken)
+        return sorted(found)
+
     def _remaining(self, order: Sequence[int]) -> Sequence[int]:
         """An order without the units that the legs so far drop."""
         gone = {number for leg in self.legs if not leg.left for number in leg.order}
         return [number for number in order if number not in gone] if gone else order
 
     def _leg(self, strategy: CutStrategy, order: Sequence[int], step: int) -> Leg:
-        drops = type(strategy).edit is CutStrategy.edit
-        if drops and isinstance(order, range) and order.step == 1 and not self._left:
+        drop = drops(strategy)
+        if drop and isinstance(order, range) and order.step == 1 and not self._left:
             return Leg(strategy, order, step, self.units)
         savings: list[int] = []
         left: list[Left] = []
         for number in order:
             before = self._left.get(number)
             unit = tuple(self.units.unit(number)) if before is None else before
-            after = () if drops else tuple(strategy.edit(unit, number == len(self.units) - 1))
+            after = () if drop else tuple(strategy.edit(unit, number == len(self.units) - 1))
             savings.append(self._weight(unit) - self._weight(after))
             self._left[number] = after
             left.append(after)
         saved = [0, *accumulate(max(0, saving) for saving in savings)]
-        return Leg(strategy, order, step, self.units, saved, [] if drops else left)
+        return Leg(strategy, order, step, self.units, saved, [] if drop else left)
 
     def _weight(self, msgs: Left) -> int:
         return sum(map(self._weigh, msgs))
+
+
+def drops(strategy: CutStrategy) -> bool:
+    """Whether a strategy leaves nothing of what it takes."""
+    return type(strategy).edit is CutStrategy.edit
+
+
+def _whole_steps(order: Sequence[int], units: Units, step: int) -> Sequence[int]:
+    """An order up to its last whole step: what follows it begins at a place that moves in steps as well."""
+    line = units.end(order[-1]) // step * step if order else 0
+    return [number for number in order if units.end(number) <= line]
 
 
 def _parted(order: Sequence[int], units: Units, first: frozenset[str]) -> tuple[Sequence[int], ...]:

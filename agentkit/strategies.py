@@ -69,7 +69,7 @@ class OldestFirst(CutStrategy):
     step: int | None = 0
 
     def __post_init__(self) -> None:
-        _check_number("step", self.step)
+        check_number("step", self.step)
 
     def order(self, units: Units) -> Sequence[int]:
         """All that may go, from the oldest on."""
@@ -107,9 +107,9 @@ class ClearResults(CutStrategy):
     reason: str = "an old tool result, cleared to keep the request within the budget"
 
     def __post_init__(self) -> None:
-        _check_number("step", self.step)
-        _check_number("keep", self.keep)
-        _check_number("characters", self.characters)
+        check_number("step", self.step)
+        check_number("keep", self.keep)
+        check_number("characters", self.characters)
 
     def order(self, units: Units) -> Sequence[int]:
         """All exchanges that may be cleared, from the oldest on."""
@@ -137,8 +137,8 @@ class ShrinkResults(CutStrategy):
     repeats: bool = True
 
     def __post_init__(self) -> None:
-        _check_number("step", self.step)
-        _check_number("characters", self.characters)
+        check_number("step", self.step)
+        check_number("characters", self.characters)
 
     def spared(self, units: Units) -> set[int]:
         """The system prompt and pins: the newest exchange may be shrunk, but for its last result."""
@@ -187,8 +187,8 @@ class DropMedia(CutStrategy):
     reason: str = "old media, left out to keep the request within the budget"
 
     def __post_init__(self) -> None:
-        _check_number("step", self.step)
-        _check_number("keep", self.keep)
+        check_number("step", self.step)
+        check_number("keep", self.keep)
 
     def order(self, units: Units) -> Sequence[int]:
         """All units with media, from the oldest on."""
@@ -203,7 +203,8 @@ class DropMedia(CutStrategy):
         return [_remembered(self, msg, _without_media) if msg.traits & mask else msg for msg in unit]
 
 
-def _check_number(option: str, given: int | None) -> None:
+def check_number(option: str, given: int | None) -> None:
+    """Raises OptionError for what is no number of 0 or more; a step may be None."""
     if (given is None and option == "step") or (type(given) is int and given >= 0):
         return
     raise OptionError(f"strategy.{option}", f"{given!r} is no whole number", "Give 0 or more.")
@@ -285,11 +286,11 @@ def _shrunk(block: Block, characters: int) -> Block:
     if not isinstance(block, ToolResultBlock):
         return block
     if isinstance(block.output, str):
-        return replace(block, output=_head_and_tail(block.output, characters))
+        return replace(block, output=_middle_out(block.output, characters))
     return replace(
         block,
         output=tuple(
-            replace(item, text=_head_and_tail(item.text, characters))
+            replace(item, text=_middle_out(item.text, characters))
             if isinstance(item, TextBlock) and _is_long_text(item, characters)
             else item
             for item in block.output
@@ -297,8 +298,13 @@ def _shrunk(block: Block, characters: int) -> Block:
     )
 
 
-def _head_and_tail(text: str, characters: int) -> str:
-    head, tail = text[: characters - characters // 2], text[len(text) - characters // 2 :]
-    left_out = len(text) - len(head) - len(tail)
-    mark = f"({left_out:,} characters left out here to save space; the same call gives the same again.)"
-    return f"{head}\n{mark}\n{tail}"
+def _middle_out(text: str, characters: int) -> str:
+    mark = (
+        f"({len(text) - characters:,} characters left out here to save space; the same call gives the same again.)"
+    )
+    return head_and_tail(text, characters, mark)
+
+
+def head_and_tail(text: str, characters: int, mark: str) -> str:
+    """So many characters of a text, from either end, with a mark on a line of its own between them."""
+    return f"{text[: characters - characters // 2]}\n{mark}\n{text[len(text) - characters // 2 :]}"

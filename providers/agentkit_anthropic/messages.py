@@ -43,6 +43,7 @@ MESSAGES = Capabilities(
     target="Anthropic Messages",
     issuer="anthropic",
     thinking="signed",
+    binds_thinking=True,  # "later models: every account"
     proof=frozenset({"signature", "redacted_data"}),
     image=MediaRule(types=media_types("image", "png jpeg gif webp"), schemes=_WEB),
     document=MediaRule(
@@ -66,6 +67,12 @@ MESSAGES = Capabilities(
 """What all current models take. Rules are quoted from the API's error texts (sheet 1.2 to 1.6)."""
 
 _FACTS = (
+    ModelFact(
+        r"claude-(instant|2|3|(opus|sonnet|haiku)-4|(opus|sonnet|haiku|fable|mythos)-5(?![.-]?[1-9]\b))",
+        {"binds_thinking": False},
+        "the prefix check is run by 5.1 and later models (preserved-thinking/prefix-checks)",
+        "2026-11-20",
+    ),
     ModelFact(
         r"claude-(instant|2|3|(opus|sonnet|haiku)-4|(opus|sonnet|haiku)-5(?![.-]?[1-9]\b))",
         {"tool_choices": frozenset({"auto", "none", "required", "tool"})},

@@ -50,6 +50,7 @@ RESPONSES = Capabilities(
     target="OpenAI Responses",
     issuer="openai",
     thinking="signed",
+    binds_thinking=True,  # gpt-6.2 removes reasoning behind an edited prefix without a word (sheet 4.4)
     proof=frozenset({"encrypted_content"}),  # an id alone is a 404 under store=false (sheet 4.4)
     image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB),
     document=MediaRule(types=_FILES, schemes=_WEB),
@@ -62,13 +63,23 @@ RESPONSES = Capabilities(
 )
 
 
+_FACTS = (
+    ModelFact(
+        r"gpt-[345]|gpt-6(?![.-]?[2-9])|o\d",
+        {"binds_thinking": False},
+        "the prefix of reasoning is checked from gpt-6.2 on (guides/latest-model)",
+        "2026-11-20",
+    ),
+)
+
+
 class OpenAIResponsesFormatter(FormatterBase):
     """`await AsyncOpenAI().responses.create(model=…, **request)`, stateless: no item carries a stored id but
     reasoning, which goes back with its `encrypted_content` and right before what followed it.
     """
 
     base: ClassVar[Capabilities] = RESPONSES
-    facts: ClassVar[tuple[ModelFact, ...]] = ()
+    facts: ClassVar[tuple[ModelFact, ...]] = _FACTS
 
     def convert(self, legal: Legal, task: Task) -> Request:
         """The request: input items, and tools, tool_choice and text where asked for."""

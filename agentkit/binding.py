@@ -1,0 +1,155 @@
+"""Thinking that is bound to what precedes it: digests of prefixes, and which thinking has lost its own.
+
+Some models accept their signed thinking back only behind the very prefix that produced it: system prompt,
+tools, and every earlier turn. Cache markers, the choice of tool and the order of JSON keys do not count
+(Anthropic, build-with-claude/preserved-thinking/prefix-checks).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any, cast
+
+from agentkit.blocks import OpaqueState, ThinkingBlock
+from agentkit.exchanges import Draft, block_origins
+from agentkit.ledger import BlockPath
+from agentkit.messages import Trait
+
+__all__ = ["prefix_digest", "stale_thinking"]
+
+_HEAD = ("system", "instructions", "tools")
+_TURNS = ("messages", "input", "contents")
+_MARKERS = frozenset({"cache_control", "prompt_cache_breakpoint"})
+_PROOFS = {"thinking": "signature", "redacted_thinking": "data", "reasoning": "encrypted_content"}
+_OUTPUTS = frozenset({"reasoning", "function_call"})
+_LONG = 4_096
+
+
+def prefix_digest(request: Mapping[str, Any]) -> str:
+    """The digest of a request as the prefix of its reply: 32 hexadecimal digits.
+
+    Keep it with the thinking of the reply, `OpaqueState("anthropic", signature=…, prefix=prefix_digest(request))`,
+    and a formatter knows whether that thinking may still go back.
+    """
+    chain = _Chain(request)
+    for turn in _turns(request):
+        chain.add(turn)
+    return chain.digest
+
+
+def stale_thinking(request: Mapping[str, Any], turns: Draft, changed: int | None) -> set[BlockPath]:
+    """The thinking of a request that stands no longer behind the prefix it was issued for.
+
+    Thinking with a digest goes by it. Thinking without one goes back unless this call changed something
+    before it: the message `changed`, or earlier thinking that went. What remains is prefix-closed.
+    """
+    issued = dict(_issued(turns))
+    stale: set[BlockPath] = set()
+    chain, before, in_reply = _Chain(request), "", False
+    for turn in _turns(request):
+        was_reply, in_reply = in_reply, _is_reply(turn)
+        if in_reply and not was_reply:
+            before = chain.digest
+        proofs = [proof for part in _parts(turn) if (proof := _proof(part)) in issued]
+        gone = {proof for proof in proofs if _is_stale(issued[proof], before, changed, bool(stale))}
+        stale.update(path for proof in gone for path in issued[proof][1])
+        kept = _without(turn, gone) if gone else turn
+        if kept:
+            chain.add(kept)
+    return stale
+
+
+def _is_stale(issued: tuple[OpaqueState, list[BlockPath]], before: str, changed: int | None, broken: bool) -> bool:
+    state, paths = issued
+    if state.prefix is not None:
+        return state.prefix != before
+    return broken or (changed is not None and paths[0][0] > changed)
+
+
+def _issued(turns: Draft) -> Iterator[tuple[str, tuple[OpaqueState, list[BlockPath]]]]:
+    """Every proof that the turns carry, with its state and where it comes from."""
+    found: dict[str, tuple[OpaqueState, list[BlockPath]]] = {}
+    for msg, whole in zip(turns.msgs, turns.origins, strict=True):
+        if not msg.traits & Trait.THINKING:
+            continue
+        for block, origin in zip(msg.blocks, block_origins(msg, whole), strict=True):
+            if isinstance(block, ThinkingBlock) and block.state and not isinstance(origin, str):
+                proof = block.state.signature or block.state.redacted_data or block.state.encrypted_content
+                found.setdefault(proof or "", (block.state, []))[1].append(origin)
+    yield from found.items()
+
+
+# -- the wire, as far as prefixes go --------------------------------------------------------------------------
+
+
+class _Chain:
+    """The digest of a prefix that grows turn by turn: it begins with the prompt and the tools."""
+
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        self._sum = sha256()
+        for name in _HEAD:
+            found = request.get(name)
+            if found:
+                self.add({name: _as_parts(found) if name == "system" else found})
+
+    def add(self, found: Any) -> None:
+        text = json.dumps(_plain(found), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        self._sum.update(text.encode("utf-8", "surrogatepass") + b"\n")
+
+    @property
+    def digest(self) -> str:
+        return self._sum.hexdigest()[:32]
+
+
+def _turns(request: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
+    return next((request[name] for name in _TURNS if isinstance(request.get(name), list)), ())
+
+
+def _is_reply(turn: Mapping[str, Any]) -> bool:
+    return turn.get("role") in ("assistant", "model") or turn.get("type") in _OUTPUTS
+
+
+def _parts(turn: dict[str, Any]) -> list[dict[str, Any]]:
+    content = turn.get("content")
+    return [turn, *cast("list[dict[str, Any]]", content)] if isinstance(content, list) else [turn]
+
+
+def _proof(part: Mapping[str, Any]) -> str:
+    return str(part.get(_PROOFS.get(part.get("type", ""), ""), ""))
+
+
+def _without(turn: dict[str, Any], gone: set[str]) -> dict[str, Any]:
+    """The turn less some thinking; nothing if that was all of it."""
+    if _proof(turn) in gone:
+        return {}
+    content = [part for part in turn["content"] if _proof(part) not in gone]
+    return {**turn, "content": content} if content else {}
+
+
+# -- values ---------------------------------------------------------------------------------------------------
+
+
+def _plain(found: Any) -> Any:
+    """A JSON value without cache markers, long texts as their digests."""
+    if isinstance(found, str):
+        return found if len(found) < _LONG else _digest(found)
+    if isinstance(found, dict):
+        pairs = cast("dict[str, Any]", found).items()
+        return {key: _plain(item) for key, item in pairs if key not in _MARKERS}
+    if isinstance(found, list):
+        return [_plain(item) for item in cast("list[Any]", found)]
+    return found
+
+
+def _as_parts(system: Any) -> Any:
+    """A prompt that is one text is the same as a list of that one text."""
+    return [{"type": "text", "text": system}] if isinstance(system, str) else system
+
+
+@lru_cache(64)
+def _digest(text: str) -> str:
+    """A long text's digest. A request shares its long texts with the one before: they are read once."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,226 @@
+"""Thinking goes back only behind the very prefix that it was issued for, on the models that bind it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+import pytest
+
+from agentkit import (
+    Budget,
+    Disposition,
+    FormatterBase,
+    ImageBlock,
+    Msg,
+    MultiAgentHistory,
+    OldestFirst,
+    OpaqueState,
+    Plan,
+    Stepped,
+    TextBlock,
+    ThinkingBlock,
+    Tool,
+    ToolResultBlock,
+    ToolUseBlock,
+    load_provider,
+    prefix_digest,
+)
+from agentkit_anthropic import AnthropicChatFormatter
+from tests.wire.walker import check_request
+
+SYSTEM = Msg("system", "Be brief.", "system")
+TASK = Msg("Bob", "Find the library.", "user")
+LOOK = Tool("look", "Look at a place.", {"type": "object", "properties": {"place": {"type": "string"}}})
+BINDING = pytest.mark.parametrize(
+    ("provider", "model"),
+    [
+        ("anthropic", "claude-opus-5-5"),
+        ("anthropic", None),
+        ("openai-responses", "gpt-6.2"),
+        ("openai-responses", None),
+    ],
+)
+FREE = pytest.mark.parametrize(
+    ("provider", "model"),
+    [("anthropic", "claude-opus-4-1"), ("anthropic", "claude-sonnet-5"), ("openai-responses", "gpt-6")],
+)
+
+
+def proof(provider: str, number: int) -> dict[str, str]:
+    return {"signature" if provider == "anthropic" else "encrypted_content": f"proof-{number}"}
+
+
+def thinks(provider: str, number: int, request: dict[str, Any] | None) -> Msg:
+    """A reply to a request: thinking with its state, and a call."""
+    digest = None if request is None else prefix_digest(request)
+    issuer = "anthropic" if provider == "anthropic" else "openai"
+    state = OpaqueState(issuer, prefix=digest, **proof(provider, number))
+    call = ToolUseBlock(f"call_{number}", "look", {"place": str(number)})
+    return Msg("Friday", [ThinkingBlock(f"thought {number}", state), call], "assistant")
+
+
+def answer(number: int, text: str = "A quiet place.") -> Msg:
+    return Msg("system", [ToolResultBlock(f"call_{number}", "look", text)], "system")
+
+
+def loop(formatter: FormatterBase, provider: str, steps: int, digests: bool = True) -> list[Msg]:
+    """A ReAct run in which each reply keeps the digest of the request that it answers."""
+    msgs = [SYSTEM, TASK]
+    for number in range(steps):
+        request = plan(formatter, msgs).request
+        msgs += [thinks(provider, number, request if digests else None), answer(number)]
+    return msgs
+
+
+def plan(formatter: FormatterBase, msgs: Sequence[Msg], tools: Sequence[Tool] = (LOOK,)) -> Plan:
+    async def planned() -> Plan:
+        return await formatter.plan(msgs, tools=tools)
+
+    return anyio.run(planned)
+
+
+def thoughts(request: dict[str, Any]) -> list[int]:
+    text = json.dumps(request)
+    return [number for number in range(100) if f'"proof-{number}"' in text]
+
+
+@BINDING
+def test_a_history_that_only_grows_keeps_its_thinking(provider: str, model: str | None) -> None:
+    formatter = load_provider(provider).chat(model)
+    found = plan(formatter, loop(formatter, provider, 4))
+    assert thoughts(found.request) == [0, 1, 2, 3]
+
+
+@BINDING
+@pytest.mark.parametrize("change", ["system", "tools", "task", "an earlier result"])
+def test_a_changed_prefix_takes_all_thinking_behind_it(provider: str, model: str | None, change: str) -> None:
+    formatter = load_provider(provider).chat(model)
+    msgs, tools = loop(formatter, provider, 3), [LOOK]
+    if change == "system":
+        msgs[0] = Msg("system", "Be verbose.", "system")
+    elif change == "tools":
+        tools = [LOOK, Tool("walk")]
+    elif change == "task":
+        msgs[1] = Msg("Bob", "Find the station.", "user")
+    else:
+        msgs[5] = answer(1, "A loud place.")
+    found = plan(formatter, msgs, tools=tools)
+    kept = [0, 1] if change == "an earlier result" else []
+    assert thoughts(found.request) == kept
+    gone = [entry for entry in found.ledger.entries if entry.disposition is Disposition.DROPPED]
+    assert [entry.place for entry in gone] == [
+        f"msgs[{2 + 2 * at}].content[0]" for at in range(3) if at not in kept
+    ]
+    assert {entry.reason for entry in gone} == {"thinking bound to a prefix that has changed"}
+    assert not any(entry.lost for entry in gone)
+    assert not check_request(provider, found.request)
+
+
+@FREE
+def test_models_that_do_not_bind_thinking_keep_it(provider: str, model: str) -> None:
+    formatter = load_provider(provider).chat(model)
+    msgs = loop(formatter, provider, 3)
+    msgs[0] = Msg("system", "Be verbose.", "system")
+    assert thoughts(plan(formatter, msgs).request) == [0, 1, 2]
+
+
+@BINDING
+@pytest.mark.parametrize("digests", [True, False])
+@pytest.mark.parametrize("strategy", [Stepped(), OldestFirst()])
+def test_a_cut_takes_the_thinking_behind_it_and_says_so(
+    provider: str, model: str | None, digests: bool, strategy: Any
+) -> None:
+    free = load_provider(provider).chat(model)
+    msgs = loop(free, provider, 20, digests)
+    found = plan(load_provider(provider).chat(model, budget=Budget(250, strategy=strategy)), msgs)
+    assert found.cut is not None
+    assert thoughts(found.request) == []
+    kept = len(msgs) - len(found.cut.numbers) - (2 if isinstance(strategy, Stepped) else 1)
+    assert len(found.cut.thinking) == kept // 2
+    assert found.cut.thinking[-1] == f"msgs[{len(msgs) - 2}].content[0]"
+    assert not check_request(provider, found.request)
+
+
+@BINDING
+def test_thinking_that_was_issued_behind_the_cut_goes_back(provider: str, model: str | None) -> None:
+    """The digest is of the request that was sent, which the cut shaped: until it moves, new thinking stays."""
+    formatter = load_provider(provider).chat(model, budget=Budget(400))
+    msgs, kept = [SYSTEM, TASK], 0
+    for number in range(30):
+        found = plan(formatter, msgs)
+        shown = thoughts(found.request)
+        assert shown == list(range(number - len(shown), number)), "an unbroken run up to the newest"
+        if found.cut:
+            kept = max(kept, len(shown))
+        msgs += [thinks(provider, number, found.request), answer(number)]
+    assert kept >= 2
+
+
+@BINDING
+def test_what_remains_is_an_unbroken_run(provider: str, model: str | None) -> None:
+    """Once thinking without a digest has gone, later thinking without one goes as well."""
+    formatter = load_provider(provider).chat(model)
+    msgs = loop(formatter, provider, 2, digests=False)
+    state = OpaqueState(
+        "anthropic" if provider == "anthropic" else "openai", prefix="0" * 32, **proof(provider, 7)
+    )
+    msgs.insert(2, Msg("Friday", [ThinkingBlock("x", state), TextBlock("Hm.")], "assistant"))
+    msgs.insert(3, Msg("Bob", "Go on.", "user"))
+    assert thoughts(plan(formatter, msgs).request) == []
+
+
+def test_a_turn_that_was_only_thinking_leaves_a_legal_request() -> None:
+    formatter = AnthropicChatFormatter("claude-opus-5-5", budget=Budget(400))
+    state = OpaqueState("anthropic", signature="proof-0", prefix="no such prefix")
+    msgs = [TASK, Msg("Friday", [ThinkingBlock("hm", state)], "assistant"), Msg("Bob", "Well?", "user")]
+    found = plan(formatter, msgs)
+    assert thoughts(found.request) == []
+    assert not check_request("anthropic", found.request)
+    assert len(found.request["messages"]) == 1
+
+
+def test_the_digest_sees_what_the_provider_checks_and_nothing_else() -> None:
+    msgs = [SYSTEM, TASK]
+    formatter = AnthropicChatFormatter()
+    request = plan(formatter, msgs).request
+    same = prefix_digest(request)
+    marked = plan(AnthropicChatFormatter(cache_breakpoints="auto"), msgs).request
+    assert marked != request
+    assert prefix_digest(marked) == same
+    assert prefix_digest({**request, "tool_choice": {"type": "auto"}, "max_tokens": 5}) == same
+    turned = json.loads(json.dumps(request, sort_keys=True))
+    assert prefix_digest(turned) == same
+    for path in ("system", "tools", "messages"):
+        other = copy.deepcopy(request)
+        other[path] = other[path][:-1]
+        assert prefix_digest(other) != same
+    assert len(same) == 32
+
+
+def test_large_pictures_are_digested_by_content() -> None:
+    one, two = (ImageBlock.from_bytes(b"\x89PNG\r\n\x1a\n" + bytes([at]) * 50_000, "image/png") for at in (1, 2))
+    digests = [
+        prefix_digest(plan(AnthropicChatFormatter(), [Msg("Bob", [found], "user")]).request)
+        for found in (one, two)
+    ]
+    assert digests[0] != digests[1]
+
+
+@pytest.mark.parametrize("viewer", [None, "Friday"])
+def test_frames_are_part_of_the_prefix(viewer: str | None) -> None:
+    formatter = AnthropicChatFormatter(history=MultiAgentHistory(viewer=viewer))
+    msgs = [SYSTEM, TASK, Msg("Al", "Please.", "user")]
+    msgs += [thinks("anthropic", 0, plan(formatter, msgs).request), answer(0)]
+    assert thoughts(plan(formatter, msgs).request) == [0]
+    msgs.insert(2, Msg("Eve", "I was here before.", "user"))
+    assert thoughts(plan(formatter, msgs).request) == []
+
+
+def test_a_prefix_travels_through_json() -> None:
+    state = OpaqueState("anthropic", signature="s", prefix="f" * 32)
+    msg = Msg("Friday", [ThinkingBlock("hm", state), TextBlock("Yes.")], "assistant")
+    assert Msg.from_dict(msg.to_dict()) == msg
