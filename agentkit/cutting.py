@@ -47,12 +47,15 @@ class Cutting:
     guessed: dict[int, tuple[Lowered, int]] = field(default_factory=dict[int, "tuple[Lowered, int]"])
 
     @classmethod
-    def of(cls, lowering: Lowering, budget: Budget, weigher: Weigher, whole: Draft, ledger: Ledger) -> Cutting:
+    async def of(
+        cls, lowering: Lowering, budget: Budget, weigher: Weigher, whole: Draft, ledger: Ledger
+    ) -> Cutting:
         """The cutting of a conversation in normal form."""
-        units = weigher.units(whole.msgs)
+        thinking = lowering.task.capabilities.thinking != "never"
+        units = await weigher.weighed(whole.msgs, thinking)
         local = budget.counter.weigher
         first = frozenset(budget.cut_first)
-        schedule = Schedule(budget.strategies, units, budget.limit, local.weight, first)
+        schedule = Schedule(budget.strategies, units, budget.limit, weigher.weighing(thinking), first)
         writer = next((found for found in budget.strategies if isinstance(found, Summarise)), None)
         return cls(lowering, budget, whole, ledger, units, schedule, local, writer)
 

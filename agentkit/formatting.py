@@ -121,7 +121,8 @@ class FormatterBase(ABC):
         whole = repair(Draft.of(given), ledger)
         await anyio.lowlevel.checkpoint()
         if self.budget is not None and self._weigher is not None:
-            return await Cutting.of(lowering, self.budget, self._weigher, whole, ledger).plan()
+            cutting = await Cutting.of(lowering, self.budget, self._weigher, whole, ledger)
+            return await cutting.plan()
         if self.on_loss == "raise" and needs_reading(given):
             lowering.refuse_loss(lowering.foresee(whole, ledger).ledger)
         lowered = await lowering.read_and_lower(whole, ledger)

@@ -6,10 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import is_
 
+import anyio.lowlevel
+
 from agentkit.messages import Msg, Trait
-from agentkit.tokens import LocalTokenCounter
+from agentkit.tokens import LocalTokenCounter, quarter_tokens
 
 __all__ = ["Units", "Weigher"]
+
+_AT_ONCE = 200  # so many messages are weighed before other tasks get their turn
 
 
 @dataclass(slots=True)
@@ -105,17 +109,35 @@ class Weigher:
     """
 
     def __init__(self, counter: LocalTokenCounter, never_cut: frozenset[str] = frozenset()) -> None:
-        self._weigh = counter.weight
+        self._counter = counter
         self._never_cut = never_cut
-        self._last = Units()
+        self._last = {True: Units(), False: Units()}
 
-    def units(self, msgs: list[Msg]) -> Units:
-        """The conversation's units. Recognised by the identity of its messages; never changes what comes out."""
-        known = len(self._last.msgs)
-        if known > len(msgs) or not all(map(is_, self._last.msgs, msgs)):
-            self._last = Units()
-            known = 0
-        if known < len(msgs):
-            self._last = self._last.copy()
-            self._last.extend(msgs[known:], self._weigh, self._never_cut)
-        return self._last
+    def units(self, msgs: list[Msg], thinking: bool = False) -> Units:
+        """The conversation's units, thinking weighed too where a target takes it back.
+
+        Recognised by the identity of its messages; never changes what comes out.
+        """
+        last = self._last[thinking]
+        if len(last.msgs) > len(msgs) or not all(map(is_, last.msgs, msgs)):
+            last = Units()
+        if len(last.msgs) < len(msgs):
+            last = last.copy()
+            last.extend(msgs[len(last.msgs) :], self.weighing(thinking), self._never_cut)
+        self._last[thinking] = last
+        return last
+
+    async def weighed(self, msgs: list[Msg], thinking: bool) -> Units:
+        """The same, letting other tasks run while many new messages are weighed."""
+        for end in range(len(self._last[thinking].msgs) + _AT_ONCE, len(msgs), _AT_ONCE):
+            self.units(msgs[:end], thinking)
+            await anyio.lowlevel.checkpoint()
+        return self.units(msgs, thinking)
+
+    def weighing(self, thinking: bool) -> Callable[[Msg], int]:
+        """What weighs one message."""
+        return self._with_thinking if thinking else self._counter.weight
+
+    def _with_thinking(self, msg: Msg) -> int:
+        weight = self._counter.weight(msg)
+        return weight + -(-quarter_tokens(msg.thinking) // 4) if msg.traits & Trait.THINKING else weight
