@@ -23,7 +23,8 @@ class Units:
 
     Unit `u` is `msgs[starts[u]:starts[u + 1]]` (the last one to the end). `sums[u]` is the weight of all
     units before `u`, in tokens by the local counter. `pinned` are the units that hold a pinned message, or
-    a call of a tool that is never to be cut.
+    a call of a tool that is never to be cut. `lows` is a notebook of the cutting, for who counts: a task, how
+    long the conversation was, and a cut with which it did not fit.
     """
 
     msgs: list[Msg] = field(default_factory=list[Msg])
@@ -31,13 +32,17 @@ class Units:
     sums: list[int] = field(default_factory=lambda: [0])
     pinned: list[int] = field(default_factory=list[int])
     system: int = 0
+    lows: dict[str, tuple[object, int, int]] = field(
+        default_factory=dict[str, "tuple[object, int, int]"], repr=False, compare=False
+    )
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def copy(self) -> Units:
         """The same units in lists of their own."""
-        return Units(self.msgs.copy(), self.starts.copy(), self.sums.copy(), self.pinned.copy(), self.system)
+        lists = (self.msgs.copy(), self.starts.copy(), self.sums.copy(), self.pinned.copy())
+        return Units(*lists, self.system, self.lows)
 
     def span(self, number: int) -> tuple[int, int]:
         """Where one unit's messages begin and end."""
