@@ -3,7 +3,7 @@
 This front door is lazy: a name is imported from its room when it is first asked for, so that a program
 pays for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `blocks`,
 `messages`, `storage`, `tools`, `tokens`, `ledger`, `exchanges`, `capabilities`, `model_facts`, `frames`,
-`history`, `media`, `budget`, `tidy`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`.
+`caching`, `history`, `media`, `budget`, `tidy`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`.
 """
 
 from __future__ import annotations
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from agentkit.budget import CutStrategy as CutStrategy
     from agentkit.budget import OldestFirst as OldestFirst
     from agentkit.budget import Units as Units
+    from agentkit.caching import CacheBreakpoints as CacheBreakpoints
+    from agentkit.caching import breakpoints as breakpoints
+    from agentkit.caching import check_breakpoints as check_breakpoints
+    from agentkit.caching import settled as settled
     from agentkit.capabilities import Capabilities as Capabilities
     from agentkit.capabilities import MediaRule as MediaRule
     from agentkit.capabilities import NameRule as NameRule
@@ -92,6 +96,7 @@ _ROOMS = {
     "OpaqueState Source TextBlock ThinkingBlock ToolResultBlock ToolUseBlock URLSource "
     "VideoBlock",
     "budget": "Budget CutStrategy OldestFirst Units",
+    "caching": "CacheBreakpoints breakpoints check_breakpoints settled",
     "capabilities": "Capabilities MediaRule NameRule fit_speaker media_types short_hash",
     "errors": "AgentkitError BudgetError EmptyConversationError InputError LossError MessageError "
     "MissingExtraError OptionError ProviderError VersionError",
@@ -123,6 +128,7 @@ __all__ = [
     "Budget",
     "BudgetError",
     "CONTINUE_TURN",
+    "CacheBreakpoints",
     "Capabilities",
     "CharacterTokenCounter",
     "ChatHistory",
@@ -177,6 +183,8 @@ __all__ = [
     "VersionError",
     "VideoBlock",
     "available_providers",
+    "breakpoints",
+    "check_breakpoints",
     "close_schema",
     "copied",
     "dump_messages",
@@ -187,6 +195,7 @@ __all__ = [
     "map_schema",
     "media_types",
     "read_history",
+    "settled",
     "short_hash",
 ]
 

@@ -33,7 +33,7 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("exchanges",),
     ("capabilities",),
     ("model_facts",),
-    ("frames", "media", "budget"),
+    ("frames", "media", "budget", "caching"),
     ("history",),
     ("tidy",),
     ("legalize",),
