@@ -33,12 +33,10 @@ def mark(request: Request, legal: Legal, marker: dict[str, str]) -> None:
 
 def _head(request: Request) -> dict[str, Any] | None:
     """The last block that every request of the conversation begins with; a system prompt becomes a list for it."""
-    if system := request.get("system"):
-        if isinstance(system, str):
-            system = request["system"] = [{"type": "text", "text": system}]
-        return system[-1]
-    tools: list[dict[str, Any]] = request.get("tools", [])
-    return tools[-1] if tools else None
+    if isinstance(request.get("system"), str):
+        request["system"] = [{"type": "text", "text": request["system"]}]
+    blocks: list[dict[str, Any]] = request.get("system") or request.get("tools") or []
+    return blocks[-1] if blocks else None
 
 
 def _candidates(request: Request, legal: Legal) -> list[int]:

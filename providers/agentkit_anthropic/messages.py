@@ -62,6 +62,7 @@ MESSAGES = Capabilities(
     call_ids=NameRule(limit=128, prefix="toolu_"),  # '^[a-zA-Z0-9_-]+$', no documented length
     tool_names=NameRule(limit=64),
     tool_choices=frozenset({"auto", "none"}),  # 'type "tool" and "any" are not supported' on the newest
+    breakpoints=True,
     tools_declared=True,  # "Requests which include `tool_use` or `tool_result` blocks must define tools."
 )
 """What all current models take. Rules are quoted from the API's error texts (sheet 1.2 to 1.6)."""
@@ -119,7 +120,7 @@ class AnthropicChatFormatter(FormatterBase):
         ]
         request: Request = {"messages": messages, **_system(legal.system.msgs), **_options(task)}
         _strip_prefill(messages)
-        if self.cache_breakpoints != "off":
+        if self.cache_breakpoints != "off" and task.capabilities.breakpoints:
             mark(request, legal, _MARKERS[self.cache_breakpoints])
         return request
 
