@@ -18,7 +18,6 @@ from agentkit import (
     HistoryPolicy,
     Msg,
     MultiAgentHistory,
-    breakpoints,
     dump_messages,
     load_provider,
 )
@@ -219,6 +218,16 @@ def test_a_choice_of_tool_moves_no_marker_off_what_stays(wire: Wire, choice: str
     )
 
 
+@pytest.mark.parametrize("provider", ["dashscope", "dashscope-compatible"])
+def test_a_schema_in_words_is_behind_the_marker_of_the_prompt(provider: str) -> None:
+    formatter = _formatter((provider, None), ChatHistory())
+    cache = Cache("generous")
+    cache.send(blocks_of(provider, formatter.lower([system("S."), user("Q.")]).request))
+    asked = formatter.lower([system("S."), user("Q.")], response_format={"type": "object"}).request
+    assert [block.marked for block in blocks_of(provider, asked)] == [True, False, True]
+    assert cache.send(blocks_of(provider, asked)) == 1
+
+
 @pytest.mark.parametrize("calls", [1, 9, 10, 11, 19, 20, 21, 60, 150])
 @pytest.mark.parametrize("wire", LOOKING_BACK)
 def test_a_step_of_a_loop_of_tools_may_add_any_number_of_calls(wire: Wire, calls: int) -> None:
@@ -274,10 +283,9 @@ def test_markers_lie_on_what_stays_alone_and_change_nothing_else(
     assert json.dumps(request).count('"cache_control"') <= 4
     assert _count(request) == len(marked)
     assert not [block for block in marked if "thinking" in block.value.get("type", "")]
-    if any(made.name == "filler turn" for made in plan.ledger.syntheses):
-        assert not [
-            block for block in blocks if block.marked and CONTINUE_TURN in block.said and block is blocks[-1]
-        ]
+    if any(made.reason == "the conversation ends without a user turn" for made in plan.ledger.syntheses):
+        assert CONTINUE_TURN in blocks[-1].said
+        assert not blocks[-1].marked
     if isinstance(policy, MultiAgentHistory) and '"role": "user"' in blocks[-1].said:
         assert not (blocks[-1].marked and blocks[-1].value.get("text") == f"\n</{policy.tags}>")
     assert _shown(wire, _stripped(request)) == _shown(wire, plain)
@@ -388,33 +396,3 @@ def test_the_real_sdk_sends_the_markers(wire: Wire, history: HistoryPolicy) -> N
     assert captured.other_paths == []
     assert captured.body == expected_body(wire[0], request)
     assert _count(captured.body) == _count(request) > 0
-
-
-# -- the choice itself -------------------------------------------------------------------------------------------
-
-
-def _reached(chosen: list[int], reach: int) -> set[int]:
-    return {at for by in chosen for at in range(by - reach + 1, by + 1)}
-
-
-@_examples(200)
-@given(
-    st.sets(st.integers(0, 200), max_size=120).map(sorted),
-    st.integers(1, 4),
-    st.integers(1, 20),
-    st.one_of(st.none(), st.integers(0, 220)),
-)
-def test_breakpoints_reach_every_candidate_within_the_bound(
-    candidates: list[int], limit: int, reach: int, turn: int | None
-) -> None:
-    chosen = breakpoints(candidates, limit, reach=reach, turn=turn)
-    assert len(chosen) <= limit
-    assert chosen == sorted({*chosen} & {*candidates})
-    if not candidates:
-        return
-    assert chosen[-1] == candidates[-1]
-    bound = reach * (limit - 1) - 1
-    assert {at for at in candidates if candidates[-1] - at <= bound} <= _reached(chosen, reach)
-    before = [at for at in candidates if turn is not None and at < turn]
-    if before and limit > 1:
-        assert before[-1] in chosen
