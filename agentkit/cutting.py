@@ -124,6 +124,8 @@ class Cutting:
 
     def _guess(self) -> int:
         """By the weights of the units and the measured size of the smallest request."""
+        if self.units.sums[-1] <= self.budget.limit:
+            return 0
         most = len(self.schedule)
         room = self._room(1) - self._foreseen(most)[1]
         return self.schedule.stop(self.schedule.place(self.schedule.weight(most) + room)) if room >= 0 else most

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -217,7 +218,12 @@ def _declared(legal: Legal, ledger: Ledger) -> tuple[Tool, ...]:
     names = dict.fromkeys(block.name for blocks in called for block in blocks if isinstance(block, ToolUseBlock))
     if names:
         ledger.invent("declared tools", "calls in the history need tools in the request; none may be called")
-    return tuple(Tool(name) for name in names)
+    return tuple(map(_bare, names))
+
+
+@lru_cache(1_024)
+def _bare(name: str) -> Tool:
+    return Tool(name)
 
 
 def _instruct(output: OutputSchema, legal: Legal, ledger: Ledger) -> None:
