@@ -3,7 +3,8 @@
 This front door is lazy: a name is imported from its room when it is first asked for, so that a program
 pays for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `blocks`,
 `messages`, `storage`, `tools`, `tokens`, `ledger`, `exchanges`, `capabilities`, `model_facts`, `frames`,
-`history`, `media`, `budget`, `tidy`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`.
+`history`, `sniffing`, `addresses`, `media_cache`, `fetching`, `resizing`, `media`, `budget`, `tidy`,
+`media_limits`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from agentkit.budget import OldestFirst as OldestFirst
     from agentkit.budget import Units as Units
     from agentkit.capabilities import Capabilities as Capabilities
+    from agentkit.capabilities import MediaLimits as MediaLimits
     from agentkit.capabilities import MediaRule as MediaRule
     from agentkit.capabilities import NameRule as NameRule
     from agentkit.capabilities import fit_speaker as fit_speaker
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from agentkit.errors import ProviderError as ProviderError
     from agentkit.errors import VersionError as VersionError
     from agentkit.exchanges import INTERRUPTED as INTERRUPTED
+    from agentkit.fetching import Fetch as Fetch
     from agentkit.formatting import Asked as Asked
     from agentkit.formatting import FormatterBase as FormatterBase
     from agentkit.formatting import FormatterOptions as FormatterOptions
@@ -67,6 +70,7 @@ if TYPE_CHECKING:
     from agentkit.legalize import Legal as Legal
     from agentkit.lowering import Request as Request
     from agentkit.lowering import Task as Task
+    from agentkit.media_cache import MediaCache as MediaCache
     from agentkit.messages import Msg as Msg
     from agentkit.messages import Trait as Trait
     from agentkit.model_facts import ModelFact as ModelFact
@@ -92,16 +96,18 @@ _ROOMS = {
     "OpaqueState Source TextBlock ThinkingBlock ToolResultBlock ToolUseBlock URLSource "
     "VideoBlock",
     "budget": "Budget CutStrategy OldestFirst Units",
-    "capabilities": "Capabilities MediaRule NameRule fit_speaker media_types short_hash",
+    "capabilities": "Capabilities MediaLimits MediaRule NameRule fit_speaker media_types short_hash",
     "errors": "AgentkitError BudgetError EmptyConversationError InputError LossError MessageError "
     "MissingExtraError OptionError ProviderError VersionError",
     "exchanges": "INTERRUPTED",
+    "fetching": "Fetch",
     "formatting": "Asked FormatterBase FormatterOptions",
     "frames": "frame_tag read_history",
     "history": "ChatHistory HistoryPolicy MultiAgentHistory",
     "ledger": "Cut Disposition Entry Ledger Plan Synthesis",
     "legalize": "BEGIN_TURN CONTINUE_TURN Legal",
     "lowering": "Request Task",
+    "media_cache": "MediaCache",
     "messages": "Msg Trait",
     "model_facts": "ModelFact",
     "registry": "Provider available_providers load_provider",
@@ -132,6 +138,7 @@ __all__ = [
     "DocumentBlock",
     "EmptyConversationError",
     "Entry",
+    "Fetch",
     "FormatterBase",
     "FormatterOptions",
     "HistoryPolicy",
@@ -144,6 +151,8 @@ __all__ = [
     "LocalTokenCounter",
     "LossError",
     "MediaBlock",
+    "MediaCache",
+    "MediaLimits",
     "MediaRule",
     "MessageError",
     "MissingExtraError",

@@ -8,16 +8,17 @@ caller's to change, and copying finished dicts takes longer than making them (se
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from pydantic_core import to_json
 
-from agentkit.blocks import ToolUseBlock
+from agentkit.blocks import Base64Source, ToolUseBlock, URLSource
 from agentkit.capabilities import Capabilities, fit_speaker
 from agentkit.errors import LossError, MessageError
 from agentkit.exchanges import Draft, block_origins, is_normal, repair
+from agentkit.fetching import Fetch
 from agentkit.history import ChatHistory, HistoryPolicy
 from agentkit.ledger import Cut, Disposition, Ledger, Note, Plan
 from agentkit.legalize import Legal, legalize
@@ -69,6 +70,8 @@ class Lowering:
     on_loss: OnLoss
     media_roots: tuple[Path, ...]
     convert: Callable[[Legal, Task], Request]
+    fetch: Fetch | None = None
+    fetched: dict[URLSource, Base64Source | str] = field(default_factory=dict[URLSource, "Base64Source | str"])
 
     def lower(self, draft: Draft, ledger: Ledger, shelf: Shelf) -> Lowered:
         """The pure part: with what was read, without any I/O."""
@@ -85,13 +88,17 @@ class Lowering:
         return Lowered(self.convert(legal, _complete(task, legal, ledger)), ledger, legal)
 
     async def read_and_lower(self, draft: Draft, ledger: Ledger) -> Lowered:
-        """The same with the draft's local files read."""
-        reads = needs_reading(draft.msgs)
-        return self.lower(draft, ledger, await load_media(draft.msgs, self.media_roots) if reads else Shelf())
+        """The same with the draft's media loaded."""
+        if not needs_reading(draft.msgs):
+            return self.lower(draft, ledger, Shelf())
+        form = self.task.capabilities
+        shelf = await load_media(draft.msgs, form, self.media_roots, self.fetch, self.fetched)
+        return self.lower(draft, ledger, shelf)
 
     def foresee(self, draft: Draft, ledger: Ledger) -> Lowered:
-        """What can be known before any file is read: without roots, that none will be."""
-        return self.lower(draft, ledger.copy(), Shelf(assume=bool(self.media_roots), unread=OUTSIDE))
+        """What can be known before any file is read or URL fetched: without roots, that no file will be."""
+        shelf = Shelf(assume=bool(self.media_roots), unread=OUTSIDE, fetches=self.fetch is not None)
+        return self.lower(draft, ledger.copy(), shelf)
 
     def refuse_loss(self, ledger: Ledger) -> None:
         """Let no lossy request out under `on_loss="raise"`."""

@@ -1,4 +1,4 @@
-"""The one place that reads files, and what a media source says without reading anything."""
+"""The one place that reads files and has URLs fetched, and what a source says without either."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from stat import S_ISREG
-from typing import cast
+from typing import TypeAlias, cast
 
 import anyio
 
@@ -23,26 +23,41 @@ from agentkit.blocks import (
     is_media_type,
     is_text_type,
 )
+from agentkit.capabilities import Box, Capabilities, Kind, MediaLimits
 from agentkit.errors import OptionError
+from agentkit.fetching import Fetch, fetch_media
 from agentkit.messages import Msg, Trait
+from agentkit.resizing import can_resize, fitted, known_fit, needs_fitting
+from agentkit.sniffing import sniffed_type
 
-__all__ = ["Shelf", "load_media"]
+__all__ = ["Shelf", "load_media", "needs_fetching"]
 
 _AT_ONCE = 8  # files read or texts checked at the same time
+_RESIZED_AT_ONCE = 2  # a picture takes four bytes a pixel while it is resized
 _THREADED = 1 << 16  # base64 text longer than this many characters is checked off the event loop
 
 
 @dataclass(slots=True)
 class Shelf:
-    """What was read for one request: a file source's content, or why there is none.
+    """What was read and fetched for one request: a source's content, or why there is none.
 
     For files that were not read yet, `assume` says that their content is to be taken for good, and `unread`
-    why they have none otherwise.
+    why they have none otherwise; `fetches` says the same of URLs that have to be fetched. `fits` are pictures
+    made smaller, by the identity of the source as it is resolved and what it had to fit in.
     """
 
     files: Mapping[URLSource, Base64Source | str] = field(default_factory=dict[URLSource, "Base64Source | str"])
     assume: bool = False
     unread: str = "a file that was not read"
+    fetches: bool = False
+    fits: Mapping[tuple[int, Box], Base64Source] = field(default_factory=dict[tuple[int, Box], Base64Source])
+
+    def resolve_for(self, form: Capabilities, kind: Kind, source: Source) -> Base64Source | URLSource | str:
+        """The same for one target, which may need what it cannot open to be fetched."""
+        found = self.resolve(source)
+        if self.fetches and isinstance(found, URLSource) and needs_fetching(form, kind, found):
+            return Base64Source(found.guessed_type or _USUAL[kind], "")
+        return found
 
     def resolve(self, source: Source) -> Base64Source | URLSource | str:
         """The source as a wire can have it (base64, or a URL that is no file and no data), or a reason."""
@@ -50,14 +65,38 @@ class Shelf:
             return _settle(source)
         if source.scheme == "data":
             return _from_data_url(source)
-        if source.scheme != "file":
-            return _with_plain_scheme(source)
         found = self.files.get(source)
         if found is not None:
             return found
+        if source.scheme != "file":
+            return _with_plain_scheme(source)
         if not self.assume:
             return self.unread
         return Base64Source(source.guessed_type, "") if source.guessed_type else _NO_TYPE
+
+
+_USUAL: Mapping[Kind, str] = {
+    "image": "image/png",
+    "audio": "audio/wav",
+    "video": "video/mp4",
+    "document": "application/pdf",
+}
+"""What media of unknown type are taken for until they were fetched."""
+
+
+def needs_fetching(form: Capabilities, kind: Kind, source: URLSource) -> bool:
+    """Whether a target takes media at an http or https URL in no other way than as data."""
+    rule, known = form.media[kind], source.guessed_type
+    if source.scheme not in _WEB:
+        return False
+    if kind == "document" and form.text_documents and known and is_text_type(known):
+        return rule is None or not (source.scheme in rule.schemes and rule.fetches(kind, known))
+    if rule is None or (source.scheme in rule.schemes and rule.fetches(kind, known)):
+        return False
+    return rule.embed if known is None else rule.takes(kind, known)
+
+
+_WEB = frozenset({"http", "https"})
 
 
 def _with_plain_scheme(source: URLSource) -> URLSource:
@@ -69,15 +108,25 @@ def _with_plain_scheme(source: URLSource) -> URLSource:
 def _settle(source: Base64Source) -> Base64Source | str:
     """The source with a canonical media type, if its data is base64 text: looked at once in its life."""
     if source._settled is None:  # pyright: ignore[reportPrivateUsage]
-        media_type = canonical_media_type(source.media_type)
-        sound = is_base64(source.data)
-        data = source.data if sound else "".join(source.data.split())  # some encoders break lines
-        settled: object = sound and media_type == source.media_type
-        if not settled:
-            settled = _sound(media_type, data) if sound or is_base64(data) else _NO_BASE64
-        _set_settled(source, settled)
+        _set_settled(source, _settled(source))
     settled = source._settled  # pyright: ignore[reportPrivateUsage]
     return source if settled is True else cast("Base64Source | str", settled)
+
+
+def _settled(source: Base64Source) -> object:
+    """True for a source that is as it should be, else one that is, or the reason why there is none."""
+    data = source.data
+    if not is_base64(data):
+        data = "".join(data.split())  # some encoders break lines
+        if not is_base64(data):
+            return _NO_BASE64
+    media_type = true_type(data, canonical_media_type(source.media_type))
+    return (data is source.data and media_type == source.media_type) or _sound(media_type, data)
+
+
+def true_type(data: str, declared: str) -> str:
+    """The media type that the data's first bytes tell; the declared one where they tell none."""
+    return sniffed_type(data, declared) or declared
 
 
 _NO_BASE64 = "its data is not base64 text"
@@ -116,7 +165,7 @@ def _from_data_url(source: URLSource) -> Base64Source | str:
         return "a data URL with a malformed media type"
     if source._read is None:  # pyright: ignore[reportPrivateUsage]
         data = _decoded(source.url[head.end() :], head[2])
-        _set_read(source, ("data", _sound(media_type, data) if data else _NO_DATA))
+        _set_read(source, ("data", _sound(true_type(data, media_type), data) if data else _NO_DATA))
     return cast("Base64Source | str", cast("tuple[object, object]", source._read)[1])  # pyright: ignore[reportPrivateUsage]
 
 
@@ -147,29 +196,63 @@ def check_roots(roots: Iterable[str | Path]) -> tuple[Path, ...]:
     return found
 
 
-async def load_media(msgs: Sequence[Msg], roots: Sequence[Path]) -> Shelf:
-    """Read what the messages need and has to be read: local files, off the event loop, each once.
+async def load_media(
+    msgs: Sequence[Msg],
+    form: Capabilities,
+    roots: Sequence[Path] = (),
+    fetch: Fetch | None = None,
+    fetched: dict[URLSource, Base64Source | str] | None = None,
+) -> Shelf:
+    """Read, fetch and shrink what the messages hold and the target needs so, off the event loop, each once.
 
-    A file outside all `roots` (symbolic links resolved first) is not read. What cannot be read is a reason
-    on the shelf, never an exception. Large base64 text is checked off the loop as well.
+    A file outside all `roots` (symbolic links resolved first) is not read. A URL is fetched if there is a
+    `fetch` and the target cannot open it by itself; `fetched` keeps the results, for callers who load more
+    than once for one request. What cannot be had is a reason on the shelf, never an exception. Large base64
+    text is checked off the loop, and pictures beyond the target's limits are made smaller if Pillow is installed.
     """
-    files: dict[URLSource, None] = {}
-    large: list[Source] = []
+    wanted = _Wanted()
     for block in media_blocks(msgs):
-        source = block.source
-        if isinstance(source, URLSource) and source.scheme == "file":
-            files[source] = None
-        elif len(source.url if isinstance(source, URLSource) else source.data) > _THREADED:
-            large.append(source)
+        wanted.add(block, form, fetch)
+    found = {} if fetched is None else fetched
     read: dict[URLSource, Base64Source | str] = {}
-    if files or large:
+    urls = [url for url in wanted.urls if url not in found]
+    if wanted.files or wanted.large or urls:
         limiter = anyio.CapacityLimiter(_AT_ONCE)
         async with anyio.create_task_group() as group:
-            for file in files:
-                group.start_soon(_read_into, read, file, roots, limiter)
-            for source in large:
+            if wanted.files:
+                group.start_soon(_read_files, read, list(wanted.files), roots, limiter)
+            for source in wanted.large:
                 group.start_soon(_resolve_apart, source, limiter)
-    return Shelf(read)
+            if fetch is not None and urls:
+                group.start_soon(_fetch_all, found, urls, fetch)
+    read.update((url, found[url]) for url in wanted.urls)
+    shelf = Shelf(read)
+    if form.image is not None and form.image.limits is not None:
+        await _shrink(msgs, form.image.limits, shelf)
+    return shelf
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """What has to be read, fetched, or checked in a thread; each once."""
+
+    files: dict[URLSource, None] = field(default_factory=dict[URLSource, None])
+    urls: dict[URLSource, None] = field(default_factory=dict[URLSource, None])
+    large: list[Source] = field(default_factory=list[Source])
+
+    def add(self, block: MediaBlock, form: Capabilities, fetch: Fetch | None) -> None:
+        """Look at one block; nothing to do for data that were looked at before."""
+        source = block.source
+        if isinstance(source, Base64Source):
+            if source._settled is None and len(source.data) > _THREADED:  # pyright: ignore[reportPrivateUsage]
+                self.large.append(source)
+        elif (scheme := source.scheme) == "file":
+            self.files[source] = None
+        elif scheme == "data":
+            if source._read is None and len(source.url) > _THREADED:  # pyright: ignore[reportPrivateUsage]
+                self.large.append(source)
+        elif fetch is not None and needs_fetching(form, block.type, source):
+            self.urls[source] = None
 
 
 async def _resolve_apart(source: Source, limiter: anyio.CapacityLimiter) -> None:
@@ -188,13 +271,63 @@ def _warm(source: Base64Source) -> None:
     _ = source.text if is_text_type(source.media_type) else source.data_url
 
 
+_Found: TypeAlias = dict[URLSource, "Base64Source | str"]
+
+
+async def _fetch_all(found: _Found, urls: Sequence[URLSource], fetch: Fetch) -> None:
+    limiter = anyio.CapacityLimiter(fetch.at_once)
+
+    async def one(url: URLSource) -> None:
+        async with limiter:
+            found[url] = await fetch_media(url, fetch)
+
+    async with anyio.create_task_group() as group:
+        for url in urls:
+            group.start_soon(one, url)
+
+
+async def _shrink(msgs: Sequence[Msg], limits: MediaLimits, shelf: Shelf) -> None:
+    """Put smaller copies of pictures on the shelf that may be too large for a request that holds them all."""
+    pictures = [shelf.resolve(block.source) for block in media_blocks(msgs) if block.type == "image"]
+    boxes = {limits.box(1), limits.box(len(pictures))}
+    found = {id(source): source for source in pictures if isinstance(source, Base64Source)}
+    wanted = [(source, box) for source in found.values() for box in boxes if needs_fitting(source, box)]
+    if not wanted or not can_resize():
+        return
+    limiter = anyio.CapacityLimiter(_RESIZED_AT_ONCE)
+    async with anyio.create_task_group() as group:
+        for source, box in wanted:
+            if known_fit(source, box) is None:
+                group.start_soon(_fit_apart, source, box, limiter)
+    made = (((id(source), box), known_fit(source, box)) for source, box in wanted)
+    shelf.fits = {key: known[0] for key, known in made if known is not None and known[0] is not None}
+
+
+async def _fit_apart(source: Base64Source, box: Box, limiter: anyio.CapacityLimiter) -> None:
+    await anyio.to_thread.run_sync(fitted, source, box, limiter=limiter)
+
+
+async def _read_files(
+    read: _Found, sources: Sequence[URLSource], roots: Sequence[Path], limiter: anyio.CapacityLimiter
+) -> None:
+    """Files that were read before in one thread, as most have not changed; then the others side by side."""
+    known = [source for source in sources if source._read is not None]  # pyright: ignore[reportPrivateUsage]
+    if known:
+        read.update(await anyio.to_thread.run_sync(_read_in_turn, known, roots, limiter=limiter))
+    async with anyio.create_task_group() as group:
+        for source in sources:
+            if source not in read:
+                group.start_soon(_read_into, read, source, roots, limiter)
+
+
 async def _read_into(
-    read: dict[URLSource, Base64Source | str],
-    source: URLSource,
-    roots: Sequence[Path],
-    limiter: anyio.CapacityLimiter,
+    read: _Found, source: URLSource, roots: Sequence[Path], limiter: anyio.CapacityLimiter
 ) -> None:
     read[source] = await anyio.to_thread.run_sync(_read_file, source, roots, limiter=limiter)
+
+
+def _read_in_turn(sources: Sequence[URLSource], roots: Sequence[Path]) -> _Found:
+    return {source: _read_file(source, roots) for source in sources}
 
 
 def _read_file(source: URLSource, roots: Sequence[Path]) -> Base64Source | str:
@@ -217,7 +350,7 @@ def _read_file(source: URLSource, roots: Sequence[Path]) -> Base64Source | str:
         return "a local file that cannot be read"
     if not data:
         return "an empty file"
-    read = _sound(media_type, data)
+    read = _sound(true_type(data, media_type), data)
     _warm(read)
     _set_read(source, (mark, read))
     return read

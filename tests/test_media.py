@@ -107,6 +107,7 @@ async def test_a_root_may_be_given_as_a_string_or_through_a_link(root: Path) -> 
 
 
 async def test_a_declared_type_wins_over_the_suffix(root: Path) -> None:
+    (root / "nosuffix").write_bytes(b"in a format that nobody knows")
     turn = await shown(picture(str(root / "nosuffix"), "image/webp"), root)
     assert turn["content"][0]["source"]["media_type"] == "image/webp"
 
