@@ -218,11 +218,15 @@ async def _body(response: httpx2.Response, max_bytes: int) -> list[bytes]:
         raise too_large
     pieces: list[bytes] = []
     left = max_bytes
-    async for piece in response.aiter_raw():
-        left -= len(piece)
-        if left < 0:
-            raise too_large
-        pieces.append(piece)
+    with anyio.CancelScope() as scope:
+        async for piece in response.aiter_raw():
+            left -= len(piece)
+            if left < 0:
+                scope.cancel()  # ends the client's generators from within: trio warns of any left half-way
+            else:
+                pieces.append(piece)
+    if left < 0:
+        raise too_large
     return pieces
 
 

@@ -24,6 +24,7 @@ from agentkit.ledger import Cut, Disposition, Ledger, Note, Plan
 from agentkit.legalize import Legal, legalize
 from agentkit.media import OUTSIDE, Shelf, load_media
 from agentkit.messages import Msg, Trait, derive
+from agentkit.resizing import can_resize
 from agentkit.tidy import OnLoss
 from agentkit.tools import OutputSchema, Tool, ToolChoice, renamed
 
@@ -97,7 +98,8 @@ class Lowering:
 
     def foresee(self, draft: Draft, ledger: Ledger) -> Lowered:
         """What can be known before any file is read or URL fetched: without roots, that no file will be."""
-        shelf = Shelf(assume=bool(self.media_roots), unread=OUTSIDE, fetches=self.fetch is not None)
+        fetches = self.fetch is not None
+        shelf = Shelf(assume=bool(self.media_roots), unread=OUTSIDE, fetches=fetches, resizes=can_resize())
         return self.lower(draft, ledger.copy(), shelf)
 
     def refuse_loss(self, ledger: Ledger) -> None:

@@ -43,13 +43,15 @@ class Shelf:
 
     For files that were not read yet, `assume` says that their content is to be taken for good, and `unread`
     why they have none otherwise; `fetches` says the same of URLs that have to be fetched. `fits` are pictures
-    made smaller, by the identity of the source as it is resolved and what it had to fit in.
+    made smaller, by the identity of the source as it is resolved and what it had to fit in; `resizes` says
+    that those which are not there yet will be.
     """
 
     files: Mapping[URLSource, Base64Source | str] = field(default_factory=dict[URLSource, "Base64Source | str"])
     assume: bool = False
     unread: str = "a file that was not read"
     fetches: bool = False
+    resizes: bool = False
     fits: Mapping[tuple[int, Box], Base64Source] = field(default_factory=dict[tuple[int, Box], Base64Source])
 
     def resolve_for(self, form: Capabilities, kind: Kind, source: Source) -> Base64Source | URLSource | str:

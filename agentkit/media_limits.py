@@ -16,7 +16,7 @@ from agentkit.blocks import Base64Source, URLSource
 from agentkit.capabilities import Box, Capabilities, Kind, MediaLimits
 from agentkit.ledger import BlockPath
 from agentkit.media import Shelf
-from agentkit.resizing import needs_fitting
+from agentkit.resizing import is_resizable, needs_fitting
 from agentkit.sniffing import image_size
 from agentkit.tidy import Changes
 
@@ -95,6 +95,9 @@ class _Limiting:
             yield one
             return
         smaller = self.shelf.fits.get((id(source), box))
+        if smaller is None and self.shelf.resizes and is_resizable(source):
+            yield replace(one, source=Base64Source(source.media_type, ""))  # of a size that nobody knows yet
+            return
         self.changes[one.message, one.path] = smaller or self._too_large(source)
         if smaller is not None:
             yield replace(one, source=smaller)

@@ -15,7 +15,7 @@ from agentkit.sniffing import image_size
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["can_resize", "fitted", "known_fit", "needs_fitting"]
+__all__ = ["can_resize", "fitted", "is_resizable", "known_fit", "needs_fitting"]
 
 _MOST = 89_000_000  # pixels: Pillow takes larger pictures for decompression bombs
 _QUALITY = 90
@@ -34,6 +34,12 @@ def can_resize() -> bool:
     from importlib.util import find_spec
 
     return find_spec("PIL") is not None
+
+
+def is_resizable(source: Base64Source) -> bool:
+    """Whether a picture is of a format that is made smaller, and not too large to be opened."""
+    size = image_size(source)
+    return source.media_type in _FORMATS and size is not None and size[0] * size[1] <= _MOST
 
 
 def known_fit(source: Base64Source, box: Box) -> tuple[Base64Source | None] | None:
@@ -62,9 +68,9 @@ def _fitted(source: Base64Source, box: Box) -> Base64Source | None:
     from PIL import Image, ImageOps
 
     size = image_size(source)
-    name = _FORMATS.get(source.media_type)
-    if size is None or name is None or size[0] * size[1] > _MOST:
+    if size is None or not is_resizable(source):
         return None
+    name = _FORMATS[source.media_type]
     with Image.open(BytesIO(base64.b64decode(source.data)), formats=[name]) as opened:
         opened.draft(None, (box.side or size[0], box.side or size[1]))  # a JPEG need not be decoded at full size
         picture = _plain(ImageOps.exif_transpose(opened))

@@ -28,7 +28,7 @@ from agentkit import (
     copied,
     media_types,
 )
-from agentkit_openai.chat import file_name, named_schema, wire_url
+from agentkit_openai.chat import FILE_LIMITS, IMAGE_LIMITS, MEDIA_TOTAL, file_name, named_schema, wire_url
 
 __all__ = ["OpenAIResponsesFormatter", "OpenAIResponsesMultiAgentFormatter"]
 
@@ -51,8 +51,9 @@ RESPONSES = Capabilities(
     issuer="openai",
     thinking="signed",
     proof=frozenset({"encrypted_content"}),  # an id alone is a 404 under store=false (sheet 4.4)
-    image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB),
-    document=MediaRule(types=_FILES, schemes=_WEB),
+    image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
+    document=MediaRule(types=_FILES, schemes=_WEB, limits=FILE_LIMITS),
+    media_total=MEDIA_TOTAL,
     result_media=frozenset({"image", "document"}),  # sheet 4.2: tool results can hold images and files
     results="each",
     parts="apart",
