@@ -3,7 +3,7 @@
 This front door is lazy: a name is imported from its room when it is first asked for, so that a program
 pays for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `blocks`,
 `messages`, `storage`, `tools`, `tokens`, `ledger`, `exchanges`, `capabilities`, `model_facts`, `frames`,
-`history`, `sniffing`, `addresses`, `media_cache`, `fetching`, `resizing`, `media`, `budget`, `tidy`,
+`history`, `sniffing`, `addresses`, `media_cache`, `fetching`, `resizing`, `shelf`, `media`, `budget`, `tidy`,
 `media_limits`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`.
 """
 

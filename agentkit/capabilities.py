@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from agentkit.messages import RESERVED_NAMES, Role, Trait
 
@@ -51,8 +51,7 @@ def media_types(family: str, subtypes: str) -> frozenset[str]:
     return frozenset(f"{family}/{subtype}" for subtype in subtypes.split())
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(NamedTuple):
     """What one picture must fit in: its longer side and its area in pixels, its base64 text in characters.
 
     0 is no limit.

@@ -20,9 +20,10 @@ from agentkit.history import ChatHistory, HistoryPolicy
 from agentkit.ledger import Ledger, Plan
 from agentkit.legalize import Legal
 from agentkit.lowering import Lowering, Request, Task, needs_reading
-from agentkit.media import Shelf, check_roots
+from agentkit.media import check_roots
 from agentkit.messages import Msg
 from agentkit.model_facts import ModelFact, apply_facts
+from agentkit.shelf import Shelf
 from agentkit.tidy import OnLoss
 from agentkit.tools import (
     OutputLike,

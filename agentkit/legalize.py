@@ -16,9 +16,9 @@ from agentkit.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock, pla
 from agentkit.capabilities import Capabilities
 from agentkit.exchanges import Draft, Origin, block_origins, is_normal, prompt_length
 from agentkit.ledger import Disposition, Ledger, Note
-from agentkit.media import Shelf
-from agentkit.media_limits import Native, limit_media
+from agentkit.media_limits import limit_media
 from agentkit.messages import Msg, Role, Trait, derive
+from agentkit.shelf import Shelf
 from agentkit.tidy import ANY_ID, Changes, OnLoss, Promoted, Tidied, address, tidy, wire_id
 
 __all__ = ["BEGIN_TURN", "CONTINUE_TURN", "Legal", "legalize"]
@@ -91,11 +91,11 @@ class _Legalizing:
         for number, msg in enumerate(draft.msgs):
             if msg.traits & media:
                 self.seen[number] = tidy(msg, self.capabilities, self.on_loss, self.shelf)
-        natives = [Native(number, *medium) for number, tidied in self.seen.items() for medium in tidied.media]
-        self.changes = limit_media(natives, self.capabilities, self.shelf) if natives else {}
+        self.changes = limit_media(self.seen, self.capabilities, self.shelf)
 
     def _tidy_all(self, draft: Draft, start: int, attention: int, line: int) -> None:
         turns = self.legal.turns
+        unchanged = not self.promoted
         self._promote()
         for number, (msg, origin) in enumerate(zip(draft.msgs, draft.origins, strict=True), start):
             if self.promoted and not msg.traits & Trait.RESULT:
@@ -103,18 +103,25 @@ class _Legalizing:
             if msg.traits & attention:
                 tidied = self._tidied(msg, origin, number)
                 if tidied is None:
+                    unchanged = False
                     continue
+                unchanged = unchanged and tidied[0] is msg and not self.promoted
                 msg, origin = tidied
             if msg.traits & Trait.CALL:
                 self.calls = msg.tool_ids
             if msg.traits & Trait.REPEATED:
+                unchanged = False
                 msg = self._distinct(msg)
             elif msg.traits & line:
                 self._note_all(block_origins(msg, origin), Note(Disposition.CARRIED, _AS_LINE))
+                unchanged = False
                 msg = self._as_line(msg)
             turns.add(msg, origin)
         self._promote()
-        is_normal(self.legal.turns)
+        if unchanged:
+            turns.look = draft.look
+        else:
+            is_normal(turns)
 
     # -- one message ---------------------------------------------------------------------------------------
 

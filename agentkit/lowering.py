@@ -22,9 +22,10 @@ from agentkit.fetching import Fetch
 from agentkit.history import ChatHistory, HistoryPolicy
 from agentkit.ledger import Cut, Disposition, Ledger, Note, Plan
 from agentkit.legalize import Legal, legalize
-from agentkit.media import OUTSIDE, Shelf, load_media
+from agentkit.media import OUTSIDE, load_media
 from agentkit.messages import Msg, Trait, derive
 from agentkit.resizing import can_resize
+from agentkit.shelf import Shelf
 from agentkit.tidy import OnLoss
 from agentkit.tools import OutputSchema, Tool, ToolChoice, renamed
 

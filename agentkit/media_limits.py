@@ -7,7 +7,7 @@ the request's beginning stands still and prompt caches keep hitting. The same hi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
@@ -15,12 +15,12 @@ from typing import Any
 from agentkit.blocks import Base64Source, URLSource
 from agentkit.capabilities import Box, Capabilities, Kind, MediaLimits
 from agentkit.ledger import BlockPath
-from agentkit.media import Shelf
 from agentkit.resizing import is_resizable, needs_fitting
+from agentkit.shelf import Shelf
 from agentkit.sniffing import image_size
-from agentkit.tidy import Changes
+from agentkit.tidy import Changes, Tidied
 
-__all__ = ["Native", "limit_media"]
+__all__ = ["limit_media"]
 
 _STEPS = 5  # a limit is kept in steps of a fifth
 
@@ -40,14 +40,49 @@ class Native:
         return len(self.source.data) if isinstance(self.source, Base64Source) else 0
 
 
-def limit_media(natives: Sequence[Native], form: Capabilities, shelf: Shelf) -> dict[int, Changes]:
-    """What has to change, by message, so that the media, given in the order of the request, keep the limits."""
-    limiting = _Limiting(form, shelf, list(natives))
+def limit_media(tidied: Mapping[int, Tidied], form: Capabilities, shelf: Shelf) -> dict[int, Changes]:
+    """What has to change, by message, so that the media of all together keep the limits.
+
+    `tidied` are the messages that have media, by number, in the order of the request.
+    """
+    if _are_within(tidied.values(), form):
+        return {}
+    natives = [Native(number, *medium) for number, found in tidied.items() for medium in found.media]
+    limiting = _Limiting(form, shelf, natives)
     for kind, rule in form.media.items():
         if rule is not None and rule.limits is not None and any(one.kind == kind for one in natives):
             limiting.keep(kind, rule.limits)
     limiting.keep_total(limiting.left, form.media_total, "media")
     return limiting.by_message()
+
+
+def _are_within(tidied: Collection[Tidied], form: Capabilities) -> bool:
+    """Whether nothing has to change, as is nearly always so: from sums that are kept with the messages."""
+    total = 0
+    for kind, rule in form.media.items():
+        loads = [(found, load) for found in tidied if (load := found.loads.get(kind))]
+        if not loads:
+            continue
+        count, data = (sum(load[at] for _, load in loads) for at in (0, 1))
+        total += data
+        if rule is None or rule.limits is None:
+            continue
+        limits = rule.limits
+        box = limits.box(count if kind == "image" else 0)
+        if (limits.count and count > limits.count) or (limits.total and data > limits.total):
+            return False
+        if not all(_holds(found, kind, box) for found, _ in loads):
+            return False
+    return not form.media_total or total <= form.media_total
+
+
+def _holds(found: Tidied, kind: str, box: Box) -> bool:
+    """Whether all media of a kind in a message are small enough by themselves."""
+    known = found.held.get((kind, box))
+    if known is None:
+        data = [source for _, one, source in found.media if one == kind and isinstance(source, Base64Source)]
+        known = found.held[kind, box] = not any(needs_fitting(source, box) for source in data)
+    return known
 
 
 @dataclass(slots=True)

@@ -24,8 +24,12 @@ _TRIES = 12
 
 
 def needs_fitting(source: Base64Source, box: Box) -> bool:
-    """Whether a picture is larger than a target takes."""
-    return not box.holds(image_size(source), len(source.data))
+    """Whether a picture is larger than a target takes. Looked at once."""
+    known = source.facts
+    too_large: bool | None = known.get(("over", box))
+    if too_large is None:
+        too_large = known["over", box] = not box.holds(image_size(source), len(source.data))
+    return too_large
 
 
 @cache

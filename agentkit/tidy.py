@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Any, Literal, TypeAlias, TypeVar, cast
@@ -27,8 +27,9 @@ from agentkit.blocks import (
 from agentkit.capabilities import Capabilities, Kind, NameRule
 from agentkit.frames import frame_tag, mark_frame, safe_text
 from agentkit.ledger import BlockPath, Disposition, Note
-from agentkit.media import Shelf, is_base64, media_blocks
+from agentkit.media import media_blocks
 from agentkit.messages import Msg, Role, Trait, derive, memo_of
+from agentkit.shelf import Shelf, is_base64
 from agentkit.sniffing import image_size
 
 __all__ = ["ANY_ID", "Changes", "OnLoss", "Promoted", "Tidied", "address", "tidy", "wire_id"]
@@ -66,7 +67,8 @@ class Promoted:
 class Tidied:
     """A message after `tidy`. Paths are relative: (block,), or (block, item).
 
-    `media` are those that go as what they are, in place or promoted.
+    `media` are those that go as what they are, in place or promoted; `loads` says how many of each kind they
+    are and how much base64 text they hold, `held` what was found out about their sizes.
     """
 
     msg: Msg | None
@@ -74,6 +76,16 @@ class Tidied:
     notes: list[tuple[BlockPath, Note]] = field(default_factory=list[tuple[BlockPath, Note]])
     promoted: list[Promoted] = field(default_factory=list[Promoted])
     media: list[tuple[BlockPath, Kind, Base64Source | URLSource]] = field(default_factory=list[Any])
+    loads: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    held: dict[object, bool] = field(default_factory=dict[object, bool])
+
+    def carry(self, path: BlockPath, kind: Kind, source: Base64Source | URLSource) -> None:
+        """Write down a medium that goes as what it is."""
+        self.media.append((path, kind, source))
+        count, data = self.loads.get(kind, (0, 0))
+        more = len(source.data) if isinstance(source, Base64Source) else 0
+        self.loads[kind] = (count + 1, data + more)
+
     call_ids: dict[str, str] = field(default_factory=dict[str, str])
     tool_names: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -86,22 +98,39 @@ def tidy(
     `changes` are those that the limits of a whole request ask for. Kept with the message for the next time,
     unless it is a frame or turns on something that may be another then.
     """
+    kept = None if changes or msg.memo is None else cast("_Kept | None", msg.memo.get((capabilities, on_loss)))
+    if kept is not None and kept.closed:
+        return kept.tidied
     files = _files(msg, shelf)
     if changes or frame_tag(msg) or files is None:
         return _Tidying(capabilities, on_loss, shelf, changes or {}).run(msg)
-    memo = memo_of(msg)
-    key = (capabilities, on_loss)
-    known = cast("tuple[list[object], Tidied] | None", memo.get(key))
-    if known is None or len(known[0]) != len(files) or not all(map(is_, known[0], files)):
-        known = memo[key] = (files, _Tidying(capabilities, on_loss, shelf, {}).run(msg))
-    return known[1]
+    if kept is None or len(kept.files) != len(files) or not all(map(is_, kept.files, files)):
+        kept = _Kept(_Tidying(capabilities, on_loss, shelf, {}).run(msg), files, not _names_others(msg))
+        memo_of(msg)[capabilities, on_loss] = kept
+    return kept.tidied
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What is kept with a message: good for as long as the same was read for its files, if it has any.
+
+    `closed` says that all media are in the message itself.
+    """
+
+    tidied: Tidied
+    files: Sequence[object]
+    closed: bool
+
+
+def _names_others(msg: Msg) -> bool:
+    """Whether a message names files or remote media."""
+    sources = (block.source for block in media_blocks([msg]))
+    return any(isinstance(source, URLSource) and source.scheme != "data" for source in sources)
 
 
 def _files(msg: Msg, shelf: Shelf) -> list[object] | None:
     """What was read for a message's files; None if more than files were asked for, or nothing was read yet."""
     found: list[object] = []
-    if not msg.traits & (Trait.MEDIA | Trait.RESULT_MEDIA):
-        return found
     for block in media_blocks([msg]):
         if isinstance(block.source, URLSource) and (scheme := block.source.scheme) != "data":
             fetched = scheme != "file" and (shelf.fetches or block.source in shelf.files)
@@ -127,7 +156,12 @@ class _Tidying:
     def run(self, msg: Msg) -> Tidied:
         self.frame = frame_tag(msg)
         self.role = "assistant" if msg.traits & Trait.CALL else msg.role
-        pairs = [(block, at) for at, old in enumerate(msg.blocks) for block in self._block(old, at, msg)]
+        pairs: list[tuple[Block, int]] = []
+        for at, old in enumerate(msg.blocks):
+            if type(old) is TextBlock and old.state is None and old.text and not old.text.isspace():
+                pairs.append((old, at))  # what most blocks are
+            else:
+                pairs.extend((block, at) for block in self._block(old, at, msg))
         pairs = self._without_dangling_thinking(pairs)
         if not pairs:
             return self.out
@@ -292,7 +326,7 @@ class _Tidying:
         elif reason is None:
             reason = change
         if reason is None:
-            self.out.media.append((path, block.type, source))
+            self.out.carry(path, block.type, source)
             kept = block if source is block.source else replace(block, source=source)
             if self._stays(block.type, source, result):
                 yield kept

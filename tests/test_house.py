@@ -32,7 +32,7 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("storage", "tools", "tokens", "ledger", "sniffing", "addresses", "media_cache"),
     ("exchanges",),
     ("capabilities", "fetching"),
-    ("model_facts", "resizing"),
+    ("model_facts", "resizing", "shelf"),
     ("frames", "media", "budget"),
     ("history",),
     ("tidy",),

@@ -39,7 +39,8 @@ pytestmark = pytest.mark.anyio
 def drawn(width: int, height: int, kind: str = "PNG", mode: str = "RGB", **options: Any) -> str:
     """A picture of that size as base64 text."""
     made = BytesIO()
-    Image.linear_gradient("L").resize((width, height)).convert(mode).save(made, kind, **options)
+    slope = Image.linear_gradient("L").transform((width, height), Image.Transform.EXTENT, (0, 0, 256, 256))
+    slope.convert(mode).save(made, kind, **options)
     return base64.b64encode(made.getvalue()).decode()
 
 
