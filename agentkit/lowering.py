@@ -94,7 +94,9 @@ class Lowering:
         if not needs_reading(draft.msgs):
             return self.lower(draft, ledger, Shelf())
         form = self.task.capabilities
-        shelf = await load_media(draft.msgs, form, self.media_roots, self.fetch, self.fetched)
+        # What the history policy does not show is nobody's to fetch.
+        shown = self.history.render(draft, ledger.copy(), form) if self.fetch else draft
+        shelf = await load_media(shown.msgs, form, self.media_roots, self.fetch, self.fetched)
         return self.lower(draft, ledger, shelf)
 
     def foresee(self, draft: Draft, ledger: Ledger) -> Lowered:

@@ -113,8 +113,10 @@ def _little(found: bytes) -> int:
 
 def _png(data: str) -> tuple[int, int]:
     """PNG 3, 11.2.1: the IHDR chunk comes first."""
-    found = _bytes_at(data, 16, 8)
-    return _big(found[:4]), _big(found[4:])
+    found = _bytes_at(data, 12, 12)
+    if found[:4] != b"IHDR":
+        raise ValueError("no header chunk")
+    return _big(found[4:8]), _big(found[8:])
 
 
 def _gif(data: str) -> tuple[int, int]:
@@ -138,6 +140,8 @@ def _webp(data: str) -> tuple[int, int]:
     if found[:4] == b"VP8L":
         bits = _little(found[9:13])
         return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    if found[:4] != b"VP8 ":
+        raise ValueError("no chunk of a picture")
     return _little(found[14:16]) & 0x3FFF, _little(found[16:18]) & 0x3FFF
 
 

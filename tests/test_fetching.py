@@ -25,6 +25,7 @@ from agentkit import (
     MediaRule,
     MissingExtraError,
     Msg,
+    MultiAgentHistory,
     OptionError,
     Plan,
     URLSource,
@@ -186,6 +187,16 @@ async def test_media_of_what_the_cut_drops_is_never_fetched(site: Website) -> No
     assert plan.cut is not None
     assert "msgs[0]" in plan.cut.dropped
     assert site.paths == []
+
+
+async def test_what_the_viewer_may_not_see_is_not_fetched(site: Website) -> None:
+    history = MultiAgentHistory(viewer="Friday", visible=lambda msg: msg.name != "Eve")
+    secret = Msg("Eve", (ImageBlock(URLSource(site.url("/secret.png"))),), "user")
+    for budget in (None, Budget(10_000)):
+        formatter = Blind(fetch=LOCAL, history=history, budget=budget)
+        request = await formatter.format([picture(site.url("/a.png")), secret, says("Bob", "Well?")])
+        assert str(request).count(base64.b64encode(PNG).decode()) == 1
+    assert {*site.paths} == {"/a.png"}
 
 
 # -- once --------------------------------------------------------------------------------------------------
