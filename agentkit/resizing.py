@@ -83,7 +83,9 @@ def _fitted(source: Base64Source, box: Box) -> Base64Source | None:
         smaller = picture.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=3.0)  # pyright: ignore[reportUnknownMemberType]
         made = _saved(smaller, name)
         if not box.data or len(made) <= box.data:
-            return Base64Source(source.media_type, made)
+            found = Base64Source(source.media_type, made)
+            _ = found.data_url  # put together here rather than on the event loop
+            return found
     return None
 
 

@@ -345,8 +345,11 @@ class _Tidying:
         """Say it when the bytes told another type than the message, the server or the file's name."""
         declared = named.media_type if isinstance(named, Base64Source) else named.guessed_type
         if isinstance(found, Base64Source) and declared and canonical_media_type(declared) != found.media_type:
-            reason = f"sent as {shown(found.media_type)}, which its bytes are, not as {shown(declared)}"
-            self._note(path, Disposition.CARRIED, reason)
+            fetched = isinstance(named, URLSource) and named.scheme in {"http", "https"}
+            who = "which its bytes or its server say it is" if fetched else "which its bytes are"
+            self._note(
+                path, Disposition.CARRIED, f"sent as {shown(found.media_type)}, {who}, not {shown(declared)}"
+            )
 
     def _obstacle(self, kind: Kind, source: Base64Source | URLSource) -> str | None:
         """Why the target cannot take this source of media in any turn; None if it can."""

@@ -139,7 +139,7 @@ def test_what_the_bytes_are_is_sent_and_said() -> None:
     assert sent(plan)[0]["content"][0]["source"] == {"type": "base64", "media_type": "image/png", "data": PNG}
     (entry,) = plan.ledger.entries
     assert (entry.disposition.word, entry.lost) == ("carried", False)
-    assert entry.reason == "sent as image/png, which its bytes are, not as image/jpeg"
+    assert entry.reason == "sent as image/png, which its bytes are, not image/jpeg"
     assert msg.media[0].source == Base64Source("image/jpeg", PNG)
 
 
@@ -185,7 +185,12 @@ def test_the_bytes_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     looks: list[str] = []
     sniff = shelf.__dict__["sniffed_type"]
-    monkeypatch.setattr(shelf, "sniffed_type", lambda data, named: looks.append(named) or sniff(data, named))
+
+    def watched(data: str, declared: str) -> object:
+        looks.append(declared)
+        return sniff(data, declared)
+
+    monkeypatch.setattr(shelf, "sniffed_type", watched)
     msg = Msg("Bob", (ImageBlock(Base64Source("image/jpg", PNG)),), "user")
     for formatter in (EchoFormatter(), EchoFormatter(), target(video=None)()):
         formatter.lower([msg])
