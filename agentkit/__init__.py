@@ -2,8 +2,9 @@
 
 This front door is lazy: a name is imported from its room when it is first asked for, so that a program
 pays for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `blocks`,
-`messages`, `storage`, `tools`, `tokens`, `ledger`, `exchanges`, `capabilities`, `model_facts`, `frames`,
-`history`, `media`, `budget`, `tidy`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`.
+`messages`, `storage`, `tools`, `text_counts`, `text_estimate`, `request_parts`, `tokens`, `encodings`,
+`image_tokens`, `tokenizers`, `hugging_face`, `usage_anchored`, `remote_counts`, `ledger`, `exchanges`,
+`capabilities`, `model_facts`, `frames`, `history`, `media`, `budget`, `tidy`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from agentkit.history import ChatHistory as ChatHistory
     from agentkit.history import HistoryPolicy as HistoryPolicy
     from agentkit.history import MultiAgentHistory as MultiAgentHistory
+    from agentkit.hugging_face import HuggingFaceTokenCounter as HuggingFaceTokenCounter
     from agentkit.ledger import Cut as Cut
     from agentkit.ledger import Disposition as Disposition
     from agentkit.ledger import Entry as Entry
@@ -73,11 +75,16 @@ if TYPE_CHECKING:
     from agentkit.registry import Provider as Provider
     from agentkit.registry import available_providers as available_providers
     from agentkit.registry import load_provider as load_provider
+    from agentkit.remote_counts import RemoteTokenCounter as RemoteTokenCounter
+    from agentkit.request_parts import Medium as Medium
+    from agentkit.request_parts import RequestParts as RequestParts
     from agentkit.storage import dump_messages as dump_messages
     from agentkit.storage import load_messages as load_messages
     from agentkit.tidy import OnLoss as OnLoss
+    from agentkit.tokenizers import TiktokenCounter as TiktokenCounter
     from agentkit.tokens import CharacterTokenCounter as CharacterTokenCounter
     from agentkit.tokens import LocalTokenCounter as LocalTokenCounter
+    from agentkit.tokens import TokenCount as TokenCount
     from agentkit.tokens import TokenCounterBase as TokenCounterBase
     from agentkit.tools import OutputSchema as OutputSchema
     from agentkit.tools import Tool as Tool
@@ -85,6 +92,7 @@ if TYPE_CHECKING:
     from agentkit.tools import ToolLike as ToolLike
     from agentkit.tools import close_schema as close_schema
     from agentkit.tools import map_schema as map_schema
+    from agentkit.usage_anchored import UsageAnchoredCounter as UsageAnchoredCounter
     from agentkit.values import copied as copied
 
 _ROOMS = {
@@ -99,16 +107,21 @@ _ROOMS = {
     "formatting": "Asked FormatterBase FormatterOptions",
     "frames": "frame_tag read_history",
     "history": "ChatHistory HistoryPolicy MultiAgentHistory",
+    "hugging_face": "HuggingFaceTokenCounter",
     "ledger": "Cut Disposition Entry Ledger Plan Synthesis",
     "legalize": "BEGIN_TURN CONTINUE_TURN Legal",
     "lowering": "Request Task",
     "messages": "Msg Trait",
     "model_facts": "ModelFact",
     "registry": "Provider available_providers load_provider",
+    "remote_counts": "RemoteTokenCounter",
+    "request_parts": "Medium RequestParts",
     "storage": "dump_messages load_messages",
     "tidy": "OnLoss",
-    "tokens": "CharacterTokenCounter LocalTokenCounter TokenCounterBase",
+    "tokenizers": "TiktokenCounter",
+    "tokens": "CharacterTokenCounter LocalTokenCounter TokenCount TokenCounterBase",
     "tools": "OutputSchema Tool ToolChoice ToolLike close_schema map_schema",
+    "usage_anchored": "UsageAnchoredCounter",
     "values": "copied",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
@@ -135,6 +148,7 @@ __all__ = [
     "FormatterBase",
     "FormatterOptions",
     "HistoryPolicy",
+    "HuggingFaceTokenCounter",
     "INTERRUPTED",
     "ImageBlock",
     "InputError",
@@ -145,6 +159,7 @@ __all__ = [
     "LossError",
     "MediaBlock",
     "MediaRule",
+    "Medium",
     "MessageError",
     "MissingExtraError",
     "ModelFact",
@@ -159,12 +174,16 @@ __all__ = [
     "Plan",
     "Provider",
     "ProviderError",
+    "RemoteTokenCounter",
     "Request",
+    "RequestParts",
     "Source",
     "Synthesis",
     "Task",
     "TextBlock",
     "ThinkingBlock",
+    "TiktokenCounter",
+    "TokenCount",
     "TokenCounterBase",
     "Tool",
     "ToolChoice",
@@ -174,6 +193,7 @@ __all__ = [
     "Trait",
     "URLSource",
     "Units",
+    "UsageAnchoredCounter",
     "VersionError",
     "VideoBlock",
     "available_providers",

@@ -36,11 +36,20 @@ _SILENT = frozenset(
 _JSON = frozenset({"input", "args", "arguments", "response"})
 # Where media stand on the wires: Chat, Responses, Anthropic, Gemini, Ollama, DashScope, vLLM.
 _MEDIA = {
-    **{"image_url": "image", "image": "image", "images": "image"},
-    **{"input_audio": "audio", "audio_url": "audio", "audio": "audio"},
-    **{"video_url": "video", "video": "video"},
-    **{"file": "document", "file_url": "document", "file_data": "document", "inline_data": "document"},
-    **{"source": "document", "data": "document"},
+    "image_url": "image",
+    "image": "image",
+    "images": "image",
+    "input_audio": "audio",
+    "audio_url": "audio",
+    "audio": "audio",
+    "video_url": "video",
+    "video": "video",
+    "file": "document",
+    "file_url": "document",
+    "file_data": "document",
+    "inline_data": "document",
+    "source": "document",
+    "data": "document",
 }
 _SEALED = "encrypted_content"
 _MARKED = frozenset({"name", _SEALED, *_MEDIA, *_SILENT})  # whose strings are no plain text

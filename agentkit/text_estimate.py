@@ -8,11 +8,14 @@ from typing import Final
 __all__ = ["estimate_text"]
 
 # Each kind of ASCII character in one letter, so that kinds are counted at C speed.
-_KIND: Final = bytes(
-    ord("a" if one.islower() else "A" if one.isupper() else "0" if one.isdigit() else _space or ".")
-    for one in map(chr, range(128))
-    for _space in [" " if one in " \t" else "\n" if one in "\r\n" else ""]
-) + b"." * 128
+_KIND: Final = (
+    bytes(
+        ord("a" if one.islower() else "A" if one.isupper() else "0" if one.isdigit() else _space or ".")
+        for one in map(chr, range(128))
+        for _space in [" " if one in " \t" else "\n" if one in "\r\n" else ""]
+    )
+    + b"." * 128
+)
 
 # Hundredths of a token, fitted to o200k_base over licences, manuals, READMEs, Python, TypeScript and JSON (least
 # squares of the relative error, then 3 % up); cl100k_base is within 2 % of it on ASCII.
@@ -57,9 +60,9 @@ def _estimate_ascii(text: bytes) -> int:
     lower = len(text) - upper - digit - mark - space - line
     scrambled = max(0, 8 * min(upper, lower) - len(text)) * _SCRAMBLED // 8
     marks = mark - count(b"..")  # two marks are mostly one token
-    return (
-        _LOWER * lower + _UPPER * upper + _DIGIT * digit + _MARK * marks + _SPACE * space + _LINE * line
-    ) + (_WORD * count(b" a") + scrambled)
+    return (_LOWER * lower + _UPPER * upper + _DIGIT * digit + _MARK * marks + _SPACE * space + _LINE * line) + (
+        _WORD * count(b" a") + scrambled
+    )
 
 
 def _estimate_scripts(rest: str) -> int:
