@@ -4,7 +4,8 @@ This front door is lazy: a name is imported from its room when it is first asked
 pays for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `blocks`,
 `messages`, `storage`, `tools`, `text_counts`, `text_estimate`, `request_parts`, `tokens`, `encodings`,
 `image_tokens`, `tokenizers`, `hugging_face`, `usage_anchored`, `remote_counts`, `ledger`, `exchanges`,
-`capabilities`, `model_facts`, `frames`, `history`, `media`, `budget`, `tidy`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`.
+`capabilities`, `model_facts`, `frames`, `history`, `media`, `budget`, `tidy`, `legalize`, `lowering`,
+`cutting`, `formatting`, `registry`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
@@ -91,7 +90,7 @@ def source_of(encoding: str) -> str:
 
 
 def _installed(package: str) -> bool:
-    return (package in sys.modules and sys.modules[package] is not None) or find_spec(package) is not None
+    return find_spec(package) is not None
 
 
 def _cached(encoding: str) -> bool:

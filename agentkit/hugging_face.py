@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from datetime import date
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -84,7 +85,8 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"], autoescape=False
         )
         room.filters["tojson"] = _tojson
-        room.globals.update(raise_exception=_refuse, strftime_now=lambda form: "21 Nov 2026")
+        globals_ = cast("dict[str, Any]", room.globals)
+        globals_.update(raise_exception=_refuse, strftime_now=_some_day)
         return room.from_string(source).render
 
     @cached_property
@@ -150,8 +152,8 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         messages, template = request.get("messages"), self._template
         if template is None:
             return None, _NO_TEMPLATE
-        if not isinstance(messages, list):
-            return None, "the request has no messages for the chat template: estimated text by text"
+        if not isinstance(messages, list) or _is_foreign(request):
+            return None, "the request is not of the chat template's shape: estimated text by text"
         names = {
             key: _token(self._config.get(key)) for key in ("bos_token", "eos_token", "unk_token", "pad_token")
         }
@@ -191,13 +193,25 @@ def _made(file: str, template: str | None, model: str) -> HuggingFaceTokenCounte
     return HuggingFaceTokenCounter(file, chat_template=template, model=model)
 
 
+def _is_foreign(request: Mapping[str, Any]) -> bool:
+    """Whether the messages are Anthropic's, of whose blocks a template would lose most without a word."""
+    contents = [one.get("content") for one in cast("list[dict[str, Any]]", request["messages"])]
+    parts = [part for content in contents if isinstance(content, list) for part in cast("list[Any]", content)]
+    return "system" in request or any(part.get("type") in ("tool_use", "tool_result") for part in parts)
+
+
 def _token(found: Any) -> str:
     """A special token as the config has it: a string or an object."""
-    return str(found.get("content", "") if isinstance(found, dict) else found or "")
+    return str(cast("dict[str, Any]", found).get("content", "") if isinstance(found, dict) else found or "")
 
 
 def _tojson(found: Any, ensure_ascii: bool = False, indent: int | None = None, **_: Any) -> str:
     return json.dumps(found, ensure_ascii=ensure_ascii, indent=indent)
+
+
+def _some_day(form: str) -> str:
+    """Today's date is no input of a count; any day has as many tokens, or nearly so."""
+    return date(2026, 11, 21).strftime(form)
 
 
 def _refuse(reason: str) -> None:
@@ -216,7 +230,8 @@ def _with_text(message: dict[str, Any]) -> dict[str, Any]:
     """The same for templates that take one string: its texts, a line each."""
     shown = _with_parts(message)
     if isinstance(shown["content"], list):
-        shown["content"] = "\n".join(str(part["text"]) for part in shown["content"] if "text" in part)
+        parts = cast("list[dict[str, Any]]", shown["content"])
+        shown["content"] = "\n".join(str(part["text"]) for part in parts if "text" in part)
     return shown
 
 

@@ -123,7 +123,8 @@ class Grid:
 
 _GEMINI_3: Final = Levels({"LOW": 280, "MEDIUM": 560, "HIGH": 1_120, "ULTRA_HIGH": 2_240}, 1_120)
 
-# By the beginning of the model's name, the first that holds (sheets: OpenAI 5.3, Claude 1.8, Gemini 2.6, Qwen 9.11).
+# By the beginning of the model's name, the first that holds (sheets 5.3 for OpenAI, 1.8 Claude, 2.6 Gemini, 9.11
+# Qwen).
 _RULES: Final[tuple[tuple[re.Pattern[str], ImageRule], ...]] = tuple(
     (re.compile(pattern), rule)
     for pattern, rule in (
@@ -194,8 +195,8 @@ def _packed(data: str) -> int:
 _UNKNOWN: Final = 1_500  # tokens of a medium that nothing is known of (sheet 5.3)
 _BYTES_A_SECOND: Final = 16_000  # of sound: MP3 at 128 kbit/s, half a second of 16-bit speech
 _TOKENS_A_SECOND: Final = {"audio": 32, "video": 300}  # the dearest that is documented (sheet 2.6)
-_BYTES_A_PAGE: Final = 50_000
-_TOKENS_A_PAGE: Final = 3_000  # text and picture of a page (sheet 1.8)
+_BYTES_A_PAGE: Final = 100_000
+_TOKENS_A_PAGE: Final = 2_500  # text, 1,500 to 3,000, and picture of a page (sheet 1.8)
 
 
 class MediaPrices:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from inspect import isawaitable
-from typing import Any, cast
+from typing import Any
 
 from agentkit.errors import OptionError, check_option, check_text
 from agentkit.tokens import CharacterTokenCounter, LocalTokenCounter, TokenCounterBase
@@ -46,7 +46,7 @@ class RemoteTokenCounter(TokenCounterBase):
         found = self.call(*args, **named)
         if not isawaitable(found):
             raise OptionError("call", "it is not asynchronous", "Pass the method of the async client.")
-        return await cast("Awaitable[Any]", found)
+        return await found
 
     async def estimate(self, parts: Sequence[Any]) -> int:
         """What parts that were not sent cost, by the local counter."""

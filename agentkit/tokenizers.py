@@ -142,9 +142,13 @@ def tool_text(tool: Any) -> str:
     if not isinstance(function.get("name"), str):
         return json_text(found)
     keys = ("parameters", "input_schema", "parameters_json_schema")
-    schema = next((function[key] for key in keys if isinstance(function.get(key), dict)), {})
+    schema = next(filter(_is_object, map(function.get, keys)), None)
     about = _comment(function.get("description"))
     return f"{about}type {function['name']} = (_: {_type(schema)}) => any;\n"
+
+
+def _is_object(found: object) -> bool:
+    return isinstance(found, dict)
 
 
 def _comment(text: object) -> str:

@@ -171,7 +171,7 @@ class CharacterTokenCounter(LocalTokenCounter):
 
 
 def sealed_hundredths(sealed: str) -> int:
-    """Hundredths of a token of encrypted thoughts: base64 of text, three bytes in four characters, four a token."""
+    """Hundredths of a token of encrypted thoughts: base64, four characters for three of text."""
     return 100 * len(sealed) * 3 // 16
 
 

@@ -72,14 +72,15 @@ class UsageAnchoredCounter(TokenCounterBase):
 def _digests(request: Mapping[str, Any]) -> tuple[int, tuple[int, ...]]:
     """A digest of all but the turns, and one of each turn. Good in this process only."""
     name = next((name for name in _TURN_LISTS if isinstance(request.get(name), list)), "")
-    turns = cast("list[Any]", request.get(name, []))
+    turns = cast("list[Any]", request[name] if name else [])
     return _digest({key: part for key, part in request.items() if key != name}), tuple(map(_digest, turns))
 
 
 def _digest(item: Any) -> int:
     """Python's own hash, which a string keeps: a request of known strings is digested without reading them."""
     if isinstance(item, dict):
-        return hash(tuple((key, _digest(inner)) for key, inner in cast("dict[str, Any]", item).items()))
+        return hash(tuple([(key, _digest(inner)) for key, inner in cast("dict[str, Any]", item).items()]))
     if isinstance(item, list):
         return hash(tuple(map(_digest, cast("list[Any]", item))))
-    return hash((type(item), item))
+    leaf: object = item
+    return hash((type(leaf), leaf))

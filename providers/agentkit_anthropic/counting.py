@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import is_
 from typing import Any, cast
 
 from agentkit import RemoteTokenCounter, TokenCount
@@ -70,11 +71,7 @@ def _message(message: Mapping[str, Any], left_out: list[Any]) -> Mapping[str, An
         return message
     blocks = cast("list[Any]", content)
     kept = [_block(block, left_out) for block in blocks]
-    return message if all(map(_same, kept, blocks)) else {**message, "content": kept}
-
-
-def _same(one: object, other: object) -> bool:
-    return one is other
+    return message if all(map(is_, kept, blocks)) else {**message, "content": kept}
 
 
 def _block(block: Any, left_out: list[Any]) -> Any:

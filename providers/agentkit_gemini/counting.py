@@ -62,4 +62,6 @@ def _content(system: Any) -> dict[str, Any]:
     """A system instruction as a turn: text, parts, or a content."""
     if isinstance(system, dict) and "parts" in system:
         return {"role": "user", "parts": system["parts"]}
-    return {"role": "user", "parts": system if isinstance(system, list) else [{"text": str(system)}]}
+    if isinstance(system, list):
+        return {"role": "user", "parts": cast("list[Any]", system)}
+    return {"role": "user", "parts": [{"text": str(system)}]}
