@@ -48,7 +48,7 @@ class UsageAnchoredCounter(TokenCounterBase):
 
     def anchor(self, request: Mapping[str, Any], tokens: int) -> None:
         """Remember what the provider said that this request took."""
-        if type(tokens) is not int or tokens < 0:
+        if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
             raise OptionError("tokens", f"{tokens!r} is no number of tokens", "Give what the reply's usage says.")
         head, turns = _digests(request)
         self._anchor = _Anchor(head, turns, tokens, self.local.measure(request))

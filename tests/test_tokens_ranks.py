@@ -209,9 +209,10 @@ def test_a_tool_is_counted_as_the_models_read_it() -> None:
     assert counter.measure({"messages": [], "tools": [chat]}).estimated
 
 
-@pytest.mark.parametrize(
-    "tool", ["odd", {"type": "web_search"}, {"name": "x", "parameters": {"anyOf": [{}, True]}}, 3]
-)
+ODD_TOOLS: list[Any] = ["odd", {"type": "web_search"}, {"name": "x", "parameters": {"anyOf": [{}, True]}}, 3]
+
+
+@pytest.mark.parametrize("tool", ODD_TOOLS)
 def test_a_tool_of_any_form_is_counted(tool: Any) -> None:
     assert TiktokenCounter("gpt-4o").measure({"input": [], "tools": [tool]}) > 12
 

@@ -74,7 +74,11 @@ async def test_another_request_is_scaled_by_what_the_last_usage_showed(other: li
 async def test_other_tools_are_another_request() -> None:
     counter = UsageAnchoredCounter()
     counter.anchor(request("openai", TALK), 5_000)
-    tool = {"name": "look", "description": "Looks.", "parameters": {"type": "object", "properties": {}}}
+    tool: dict[str, Any] = {
+        "name": "look",
+        "description": "Looks.",
+        "parameters": {"type": "object", "properties": {}},
+    }
     found = await counter.count(request("openai", TALK, tools=[tool]))
     assert found.estimated == ("a local estimate, scaled by the last usage",)
 
@@ -130,7 +134,12 @@ async def test_an_estimate_by_characters_says_that_it_is_one() -> None:
 class TestTextCounts:
     def test_each_text_is_counted_once(self) -> None:
         counted: list[str] = []
-        counts = TextCounts(lambda text: counted.append(text) or len(text))
+
+        def count(text: str) -> int:
+            counted.append(text)
+            return len(text)
+
+        counts = TextCounts(count)
         assert [counts["abc"], counts["".join("abc")], counts["d"]] == [3, 3, 1]
         assert counted == ["abc", "d"]
 
@@ -212,7 +221,7 @@ class TestRequestParts:
         parts = RequestParts.of({"messages": [{"role": "user", "content": blocks}], "system": "S"})
         assert sorted(parts.texts) == ["S", "hm", "more", "words"]
         assert parts.sealed == ["c2VhbGVk"]
-        item = {"type": "reasoning", "summary": [], "encrypted_content": "c2VhbGVk"}
+        item: dict[str, Any] = {"type": "reasoning", "summary": [], "encrypted_content": "c2VhbGVk"}
         assert RequestParts.of({"input": [item]}).sealed == ["c2VhbGVk"]
 
     def test_a_callers_json_has_no_media_whatever_its_keys(self) -> None:

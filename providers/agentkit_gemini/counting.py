@@ -60,8 +60,9 @@ def _whole(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _content(system: Any) -> dict[str, Any]:
     """A system instruction as a turn: text, parts, or a content."""
-    if isinstance(system, dict) and "parts" in system:
-        return {"role": "user", "parts": system["parts"]}
+    parts: Any = cast("dict[str, Any]", system).get("parts") if isinstance(system, dict) else None
+    if parts is not None:
+        return {"role": "user", "parts": parts}
     if isinstance(system, list):
         return {"role": "user", "parts": cast("list[Any]", system)}
     return {"role": "user", "parts": [{"text": str(system)}]}
