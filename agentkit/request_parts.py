@@ -52,7 +52,7 @@ _MEDIA = {
     "data": "document",
 }
 _SEALED = "encrypted_content"
-_MARKED = frozenset({"name", _SEALED, *_MEDIA, *_SILENT})  # whose strings are no plain text
+_MARKED = frozenset({"name", _SEALED, *_MEDIA})  # whose strings are no plain text
 _HOLDERS = frozenset({*_JSON, *_MEDIA})  # whose objects and lists are no plain parts
 _LEAVES = ("url", "data", "file_data", "file_uri", "image_url")
 
@@ -117,6 +117,8 @@ class RequestParts:
                 continue
             for key, item in cast("dict[str, Any]", part).items():
                 if isinstance(item, str):
+                    if key in _SILENT:
+                        continue
                     if key not in _MARKED:
                         add(item)
                     elif key == "name":
@@ -125,7 +127,7 @@ class RequestParts:
                             speakers += 1
                         else:
                             calls += 1
-                    elif key not in _SILENT:
+                    else:
                         self._special(cast("dict[str, Any]", part), key, item, waiting)
                 elif key in _HOLDERS:
                     self._special(cast("dict[str, Any]", part), key, item, waiting)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final, cast
 
 import anyio.to_thread
 
 from agentkit.blocks import InvalidBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock, URLSource
-from agentkit.encodings import BASE, ENCODINGS, encoding_of, load_encoding, source_of
+from agentkit.encodings import BASE, ENCODINGS, Count, encoding_of, load_encoding, source_of
 from agentkit.errors import MissingExtraError, OptionError, check_text
 from agentkit.image_tokens import MediaPrices
 from agentkit.messages import Msg
@@ -71,8 +71,12 @@ class TiktokenCounter(LocalTokenCounter):
     def __reduce__(self) -> tuple[Any, tuple[()]]:
         return (partial(type(self), self.model, encoding=None if self._note else self.encoding), ())
 
+    @cached_property
+    def _encode(self) -> Count:
+        return load_encoding(self.encoding)
+
     def _count(self, text: str) -> int:
-        return load_encoding(self.encoding)(text)
+        return self._encode(text)
 
     async def prepare(self) -> None:
         """Load the ranks off the event loop."""

@@ -59,10 +59,10 @@ def _whole(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _content(system: Any) -> dict[str, Any]:
-    """A system instruction as a turn: text, parts, or a content."""
+    """A system instruction (text, parts or a content) as a turn."""
     parts: Any = cast("dict[str, Any]", system).get("parts") if isinstance(system, dict) else None
     if parts is not None:
         return {"role": "user", "parts": parts}
     if isinstance(system, list):
         return {"role": "user", "parts": cast("list[Any]", system)}
-    return {"role": "user", "parts": [{"text": str(system)}]}
+    return {"role": "user", "parts": [{"text": system}]}
