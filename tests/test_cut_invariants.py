@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import anyio.lowlevel
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
@@ -23,6 +26,7 @@ from agentkit import (
     Disposition,
     DropMedia,
     HistoryPolicy,
+    ImageBlock,
     Msg,
     OldestFirst,
     Plan,
@@ -33,8 +37,11 @@ from agentkit import (
     ThinkingBlock,
     TokenCounterBase,
     ToolResultBlock,
+    ToolUseBlock,
+    URLSource,
     dump_messages,
     load_messages,
+    load_provider,
 )
 from tests.conversations import TARGETS, OnLoss, Target, histories, history_policies, losses, targets, valid_histories
 from tests.test_invariants import (
@@ -337,8 +344,6 @@ def grown(msgs: Sequence[Msg]) -> list[list[Msg]]:
 
 def chatter(speakers: Sequence[str], lengths: Sequence[int]) -> list[Msg]:
     """A long talk in which some turns are exchanges."""
-    from agentkit import ToolUseBlock
-
     msgs = [Msg("system", "Be brief.", "system"), Msg("Bob", "Find the library.", "user")]
     for number, (speaker, length) in enumerate(zip(speakers, lengths, strict=True)):
         text = f"{number} " + "word " * length + "."
@@ -385,3 +390,57 @@ def test_a_growing_conversation_is_cut_few_times_and_only_appended_to_between(
         assert distinct <= total / (step or limit // 5) + 1, (distinct, total, cuts)
 
     waited(check)
+
+
+# -- nothing is read for what goes -----------------------------------------------------------------------------
+
+
+class Opened:
+    """The files that were opened while it looked: an audit hook sees every thread's `open`."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.looking = False
+        sys.addaudithook(self.see)
+
+    def see(self, event: str, args: Any) -> None:
+        if self.looking and event == "open" and isinstance(args[0], str | Path):
+            self.names.add(Path(args[0]).name)
+
+
+_OPENED = Opened()
+
+
+@pytest.mark.parametrize("counter", [CharacterTokenCounter(), Elsewhere(100), Elsewhere(60)], ids=repr)
+@pytest.mark.parametrize(
+    "strategies",
+    [
+        [OldestFirst()], [Stepped()], [Stepped(), ShrinkResults()], [DropMedia()], [DropMedia(step=0), OldestFirst()],
+        [ClearResults(), DropMedia(), Stepped()], [Summarise(told_shortly, 200)],
+    ],
+    ids=lambda found: "+".join(type(one).__name__ for one in found),
+)  # fmt: skip
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "ollama"])
+def test_a_file_is_not_opened_for_what_goes(
+    provider: str, strategies: list[CutStrategy], counter: TokenCounterBase, tmp_path: Path
+) -> None:
+    data = b"\x89PNG\r\n\x1a\n" + bytes(40)
+    msgs = [Msg("system", "Be brief.", "system"), Msg("Bob", "Look at these.", "user")]
+    for number in range(12):
+        (tmp_path / f"{number}.png").write_bytes(data)
+        picture = ImageBlock(URLSource((tmp_path / f"{number}.png").as_uri()))
+        msgs.append(Msg("Bob", [TextBlock(f"{number} " + "word " * 40), picture], "user"))
+    msgs.append(Msg("Bob", "What do they have in common?", "user"))
+    formatter = load_provider(provider).chat(
+        budget=Budget(5_500, counter, strategy=strategies), media_roots=[tmp_path]
+    )
+    _OPENED.names.clear()
+    _OPENED.looking = True
+    try:
+        plan = waited(lambda: formatter.plan(msgs))
+    finally:
+        _OPENED.looking = False
+    kept = {Path(block.source.url).name for msg in plan.history for block in msg.media}
+    assert plan.cut is not None
+    assert kept
+    assert _OPENED.names == kept
