@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from agentkit import (
     Block,
     Budget,
+    BudgetError,
     ChatHistory,
     CutStrategy,
     HistoryPolicy,
@@ -128,7 +129,7 @@ def _unmarked(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Round:
-    """One reply: how often it thinks, whether it calls and how often, how long the answers are; who speaks then."""
+    """One reply: how often it thinks and calls, how long the answers are, who speaks behind it."""
 
     thoughts: int
     calls: int
@@ -190,7 +191,7 @@ policies: st.SearchStrategy[HistoryPolicy] = st.sampled_from(
 )
 
 
-@examples(120)
+@examples(70)
 @given(
     st.sampled_from(BINDING), policies, pipelines(), counters, rounds,
     st.integers(250, 900), st.sampled_from(("never", "always", "at times")), st.booleans(),
@@ -223,8 +224,6 @@ def test_no_request_of_an_agent_is_refused_for_its_thinking(
 
 
 async def planned_with_tools(formatter: Any, msgs: Sequence[Msg]) -> Plan | None:
-    from agentkit import BudgetError
-
     try:
         return cast("Plan", await formatter.plan(msgs, tools=[LOOK]))
     except BudgetError:
@@ -250,6 +249,8 @@ def test_the_server_refuses_what_the_provider_refuses(fault: str) -> None:
     elif fault == "a gap":
         turns[3]["content"] = turns[3]["content"][1:]
     else:
-        without = [{**turn, "content": [p for p in turn["content"] if p["type"] != "thinking"]} for turn in turns[:5]]
+        without = [
+            {**turn, "content": [p for p in turn["content"] if p["type"] != "thinking"]} for turn in turns[:5]
+        ]
         agent.server.issue({**request, "messages": without}, ["proof-2-0"])
     assert agent.server.refusals(request)

@@ -43,7 +43,15 @@ from agentkit import (
     load_messages,
     load_provider,
 )
-from tests.conversations import TARGETS, OnLoss, Target, histories, history_policies, losses, targets, valid_histories
+from tests.conversations import (
+    OnLoss,
+    Target,
+    histories,
+    history_policies,
+    losses,
+    targets,
+    valid_histories,
+)
 from tests.test_invariants import (
     JSONCounter,
     as_json,
@@ -145,7 +153,7 @@ def budgets(draw: DrawFn, written: bool = True, steps: st.SearchStrategy[Any] = 
 # -- every cut is valid ----------------------------------------------------------------------------------------
 
 
-@examples(150)
+@examples(90)
 @given(histories(8), targets, history_policies, losses, budgets(), shares)
 def test_every_cut_is_legal_within_the_budget_and_accounted_for(
     msgs: list[Msg], target: Target, policy: HistoryPolicy, loss: OnLoss, budget: Budget, share: int
@@ -187,7 +195,7 @@ def test_every_cut_is_legal_within_the_budget_and_accounted_for(
     assert as_json(dump_messages(msgs)) == before
 
 
-@examples(100)
+@examples(60)
 @given(valid_histories(8), targets, history_policies, budgets(), shares)
 def test_what_stays_is_what_was_said_but_for_what_a_strategy_may_alter(
     msgs: list[Msg], target: Target, policy: HistoryPolicy, budget: Budget, share: int
@@ -210,7 +218,9 @@ def test_what_stays_is_what_was_said_but_for_what_a_strategy_may_alter(
             if msg is not old:
                 thinks = bool(plan.cut and plan.cut.thinking)
                 assert thinks or not old.pinned
-                assert _unaltered(msg, kinds, thinks) == _unaltered(old, kinds, thinks), case(target, formatter, (old, msg))
+                assert _unaltered(msg, kinds, thinks) == _unaltered(old, kinds, thinks), case(
+                    target, formatter, (old, msg)
+                )
         assert next(kept, None) is None
         assert not summaries or Summarise in kinds
         must = protected(msgs, keep_task=all(getattr(s, "keep_task", True) for s in budget.strategies))
@@ -232,7 +242,7 @@ def _unaltered(msg: Msg, kinds: set[type[CutStrategy]], thinks: bool) -> Msg:
         if isinstance(block, ToolResultBlock) and kinds & {ClearResults, ShrinkResults}:
             blocks.append(replace(block, output=""))
         elif isinstance(block, ToolResultBlock) and not isinstance(block.output, str) and DropMedia in kinds:
-            blocks.append(replace(block, output=[i for i in map(_without_medium, block.output) if i]))
+            blocks.append(replace(block, output=tuple(filter(_without_medium, block.output))))
         elif DropMedia in kinds and _without_medium(block) is None:
             continue
         else:
@@ -247,7 +257,7 @@ def _without_medium(block: Any) -> Any:
     return None if block.type in ("image", "audio", "video", "document") else block
 
 
-@examples(120)
+@examples(80)
 @given(histories(8), targets, history_policies, losses, budgets(), shares)
 def test_a_history_that_was_adopted_gives_the_same_request_and_no_cut(
     msgs: list[Msg], target: Target, policy: HistoryPolicy, loss: OnLoss, budget: Budget, share: int
@@ -291,9 +301,7 @@ def test_the_same_history_gives_the_same_plan_warm_or_cold(
 
 
 @examples(80)
-@given(
-    histories(8), targets, history_policies, budgets(False, fixed_steps), st.tuples(shares, shares)
-)
+@given(histories(8), targets, history_policies, budgets(False, fixed_steps), st.tuples(shares, shares))
 def test_a_larger_budget_keeps_a_superset(
     msgs: list[Msg], target: Target, policy: HistoryPolicy, budget: Budget, two: tuple[int, int]
 ) -> None:
@@ -362,8 +370,14 @@ talks = st.lists(
 
 
 @examples(40)
-@given(talks, targets, history_policies, st.one_of(st.just(CharacterTokenCounter()), st.integers(60, 170).map(Elsewhere)),
-       st.integers(500, 900), st.sampled_from((None, 60, 120)))
+@given(
+    talks,
+    targets,
+    history_policies,
+    st.one_of(st.just(CharacterTokenCounter()), st.integers(60, 170).map(Elsewhere)),
+    st.integers(500, 900),
+    st.sampled_from((None, 60, 120)),
+)
 def test_a_growing_conversation_is_cut_few_times_and_only_appended_to_between(
     msgs: list[Msg], target: Target, policy: HistoryPolicy, counter: TokenCounterBase, limit: int, step: int | None
 ) -> None:
@@ -387,7 +401,7 @@ def test_a_growing_conversation_is_cut_few_times_and_only_appended_to_between(
         total = sum(map(CharacterTokenCounter().weigh, msgs))
         distinct = len(dict.fromkeys(cuts))
         event(f"{distinct} cuts")
-        assert distinct <= total / (step or limit // 5) + 1, (distinct, total, cuts)
+        assert distinct <= total / (step or limit // 4) + 1, (distinct, total, cuts)
 
     waited(check)
 
@@ -415,8 +429,8 @@ _OPENED = Opened()
 @pytest.mark.parametrize(
     "strategies",
     [
-        [OldestFirst()], [Stepped()], [Stepped(), ShrinkResults()], [DropMedia()], [DropMedia(step=0), OldestFirst()],
-        [ClearResults(), DropMedia(), Stepped()], [Summarise(told_shortly, 200)],
+        [OldestFirst()], [Stepped()], [Stepped(), ShrinkResults()], [DropMedia()],
+        [DropMedia(step=0), OldestFirst()], [ClearResults(), DropMedia(), Stepped()], [Summarise(told_shortly, 200)],
     ],
     ids=lambda found: "+".join(type(one).__name__ for one in found),
 )  # fmt: skip
