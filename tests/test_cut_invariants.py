@@ -242,7 +242,7 @@ def _unaltered(msg: Msg, kinds: set[type[CutStrategy]], thinks: bool) -> Msg:
         if isinstance(block, ToolResultBlock) and kinds & {ClearResults, ShrinkResults}:
             blocks.append(replace(block, output=""))
         elif isinstance(block, ToolResultBlock) and not isinstance(block.output, str) and DropMedia in kinds:
-            blocks.append(replace(block, output=tuple(filter(_without_medium, block.output))))
+            blocks.append(replace(block, output=tuple(item for item in block.output if _without_medium(item))))
         elif DropMedia in kinds and _without_medium(block) is None:
             continue
         else:
@@ -430,7 +430,8 @@ _OPENED = Opened()
     "strategies",
     [
         [OldestFirst()], [Stepped()], [Stepped(), ShrinkResults()], [DropMedia()],
-        [DropMedia(step=0), OldestFirst()], [ClearResults(), DropMedia(), Stepped()], [Summarise(told_shortly, 200)],
+        [DropMedia(step=0), OldestFirst()], [ClearResults(), DropMedia(), Stepped()],
+        [Summarise(told_shortly, 200)],
     ],
     ids=lambda found: "+".join(type(one).__name__ for one in found),
 )  # fmt: skip
