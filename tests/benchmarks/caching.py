@@ -69,8 +69,9 @@ def _head_blocks(part: Any) -> Iterator[bytes]:
 def _turn_blocks(turn: dict[str, Any]) -> Iterator[bytes]:
     said = next((key for key in _CONTENT if key in turn), None)
     about = to_json({key: item for key, item in turn.items() if key != said})
-    content = turn[said] if said else ""
-    for item in cast("list[Any]", content) if isinstance(content, list) and content else [content]:
+    content: Any = turn[said] if said else ""
+    items = cast("list[object]", content) if isinstance(content, list) and content else [content]
+    for item in items:
         yield about + to_json(item)
         about = b""
 
@@ -156,7 +157,7 @@ def _ends(msgs: Sequence[object], every: int) -> range:
 def react_reuse(
     make: Callable[..., FormatterBase], steps: int, tools: Sequence[Tool] = (), **strategies: CutStrategy
 ) -> dict[str, Reuse]:
-    """A ReAct loop under a budget of a fifth of its conversation in the end, and room for the tools, by strategy."""
+    """A ReAct loop under a budget of a fifth of its conversation in the end, tools on top, by strategy."""
     msgs = as_msgs(react(2 + 2 * steps))
     counter = CharacterTokenCounter()
     measured = [counter.measure(make().lower(given, tools=tools).request) for given in (msgs, msgs[1:2])]
@@ -183,15 +184,22 @@ def run(quick: bool = False) -> Report:
         for name in names
         for said, make in (("", load_provider(name).chat), (" multi-agent", load_provider(name).multi_agent))
     }
-    found = {name: react_reuse(make, steps, Stepped=Stepped(), OldestFirst=OldestFirst()) for name, make in kinds.items()}
+    found = {name: react_reuse(make, steps, **both) for name, make in kinds.items()}
+    both = {"Stepped": Stepped(), "OldestFirst": OldestFirst()}
     big = [Tool("manual", "Read a page of the manual. " * 600)]
-    fixed = react_reuse(kinds["openai"], steps, big, Stepped=Stepped(), OldestFirst=OldestFirst())
+    fixed = react_reuse(kinds["openai"], steps, big, **both)
     groups = {name: group_reuse(load_provider(name), talk) for name in names}
     viewed = {name: group_reuse(load_provider(name), talk, "Friday") for name in names}
     peers = _peers(steps, problems)
     short = _policies(found["openai"], peers)
-    tables = [_budget_table({**found, "openai, 4,000 tokens of tools": fixed}), _group_table(groups, viewed), short]
-    cost = {name: _relative(each, found["openai"]["OldestFirst"])[0] for name, each in _all(found["openai"], peers)}
+    tables = [
+        _budget_table({**found, "openai, 4,000 tokens of tools": fixed}),
+        _group_table(groups, viewed),
+        short,
+    ]
+    cost = {
+        name: _relative(each, found["openai"]["OldestFirst"])[0] for name, each in _all(found["openai"], peers)
+    }
     plot = bars("Prompt cost of a loop, automatic cache; oldest first = 1", cost, lambda value: f"{value:.2f}")
     aims = [*_budget_aims(found), *_group_aims(groups)]
     return Report(tables, [short], aims, {"caching.svg": plot}, problems)
@@ -207,7 +215,9 @@ def _budget_aims(found: Mapping[str, Mapping[str, Reuse]]) -> list[Aim]:
     return [
         Aim("Prompt reuse at the budget, byte and block, worst wire", "≥ 0.94", f"{hit:.3f}", hit >= 0.94),
         Aim("Prompt cost of the loop, worst wire", "≤ 0.21 × oldest first", f"{cost:.2f} ×", cost <= 0.21),
-        Aim("Mean context at the budget, worst wire", "≥ 0.87 × oldest first", f"{context:.2f} ×", context >= 0.87),
+        Aim(
+            "Mean context at the budget, worst wire", "≥ 0.87 × oldest first", f"{context:.2f} ×", context >= 0.87
+        ),
     ]
 
 
@@ -235,12 +245,15 @@ def _budget_table(found: Mapping[str, Mapping[str, Reuse]]) -> Table:
         context = steady.context / base.steady().context
         rows.append([name, *shares, f"{base.steady().by_byte:.3f}", *_relative(ours, base)[:2], context])
     head = ["", "byte", "block", "oldest first, byte", "cost, automatic", "cost, explicit", "context"]
-    return Table("Prompt reuse at the budget; cost of the loop and context at the budget over oldest first's", head, rows)
+    return Table("Prompt reuse and context at the budget, cost of the loop; over oldest first's", head, rows)
 
 
 def _group_table(groups: Mapping[str, Reuse], viewed: Mapping[str, Reuse]) -> Table:
     rows = [
-        [name, *(f"{share:.3f}" for each in (groups[name], viewed[name]) for share in (each.by_byte, each.by_block))]
+        [
+            name,
+            *(f"{share:.3f}" for each in (groups[name], viewed[name]) for share in (each.by_byte, each.by_block)),
+        ]
         for name in groups
     ]
     return Table("Group chat, no cut", ["", "byte", "block", "with a viewer, byte", "block"], rows)
@@ -258,7 +271,9 @@ def _policies(ours: Mapping[str, Reuse], peers: Mapping[str, Reuse]) -> Table:
         relative = _relative(each, ours["OldestFirst"])
         rows.append([name, f"{steady.by_byte:.3f}", f"{steady.by_block:.3f}", *relative])
     head = ["", "byte reuse", "block reuse", "cost, automatic", "cost, explicit", "context"]
-    return Table("OpenAI's form; reuse at the budget, cost and context of the loop over our oldest first's", head, rows)
+    return Table(
+        "OpenAI's form: reuse at the budget, cost and context of the loop over oldest first's", head, rows
+    )
 
 
 def _peers(steps: int, problems: list[str]) -> dict[str, Reuse]:

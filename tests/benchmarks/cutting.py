@@ -96,7 +96,9 @@ def run(quick: bool = False) -> Report:
         Aim(f"A cut of {sizes[-1]:,} counted messages", "≤ 0.2 ms", show(slowest), slowest <= 0.2e-3),
     ]
     plot = lines("A cut to half of the history: CPU time", grown, series, show, "messages")
-    return Report([*tables, _growth_table(grown, series)], (), aims, {"cutting.svg": plot}, list(dict.fromkeys(problems)))
+    return Report(
+        [*tables, _growth_table(grown, series)], (), aims, {"cutting.svg": plot}, list(dict.fromkeys(problems))
+    )
 
 
 def weighed(steps: int) -> float:

@@ -21,11 +21,10 @@ Floor: TypeAlias = Callable[[Sequence[PlainMsg], bool], Native]
 
 def copied(found: Any) -> Any:
     """A fresh copy of a JSON value: new dicts and lists, the same strings."""
-    kind = type(found)
-    if kind is dict:
+    if isinstance(found, dict):
         pairs = cast("dict[str, Any]", found).items()
         return {key: item if type(item) is str else copied(item) for key, item in pairs}
-    if kind is list:
+    if isinstance(found, list):
         return [item if type(item) is str else copied(item) for item in cast("Iterable[Any]", found)]
     return found
 

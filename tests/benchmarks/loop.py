@@ -78,7 +78,9 @@ def _unlimited(steps: int, found: dict[str, Sampled]) -> Table:
     for wire in ("OpenAI", "Anthropic"):
         rebuilt, ours = found[f"rebuilt, {wire}"], found[f"agentkit {wire}, lower()"]
         rows.append([f"{wire}, lower()", show(ours.median), ours.over(rebuilt)])
-    return Table(f"ReAct loop of {steps} steps, no budget", ["", "total", "× native dicts rebuilt each step"], rows)
+    return Table(
+        f"ReAct loop of {steps} steps, no budget", ["", "total", "× native dicts rebuilt each step"], rows
+    )
 
 
 def _ours(steps: int, rounds: int) -> dict[str, Sampled]:

@@ -39,7 +39,9 @@ def run(quick: bool = False) -> Report:
     head = ["", "first time, a message", "again, a message", "bytes a message"]
     tables = [Table(f"{number:,} conversations of {size} messages, formatted concurrently", head, rows)]
     most = max(held for *_, held in many.values())
-    aims = [Aim(f"{number:,} conversations at once, overhead", "≤ 300 bytes a message", f"{most:.0f}", most <= 300)]
+    aims = [
+        Aim(f"{number:,} conversations at once, overhead", "≤ 300 bytes a message", f"{most:.0f}", most <= 300)
+    ]
     for n, allowed in ((100, 5e-3), (200, 50e-3)) if quick else ((1_000, 5e-3), (10_000, 50e-3)):
         table, aim = _stretches(n, allowed, 1 if quick else 7)
         tables.append(table)
@@ -63,7 +65,10 @@ def _many(kind: Callable[..., FormatterBase], number: int, size: int) -> tuple[f
         began = process_time_ns()
         anyio.run(formatted)
         taken.append((process_time_ns() - began) / 1e9 / (number * size))
-    held: list[object] = [*(msg for msgs in talks for msg in msgs), *(vars(each)["_weigher"] for each in formatters)]
+    held: list[object] = [
+        *(msg for msgs in talks for msg in msgs),
+        *(vars(each)["_weigher"] for each in formatters),
+    ]
     return taken[0], taken[1], overhead(held) * len(held) / (number * size)
 
 
@@ -73,7 +78,10 @@ def _stretches(n: int, allowed: float, rounds: int) -> tuple[Table, Aim]:
     plain = mixed(n)
     for name, kind in _KINDS.items():
         limit = limit_of(kind, plain)
-        cases = {"": kind, ", budget 20%": partial(kind, budget=Budget(limit))}
+        cases: dict[str, Callable[[], FormatterBase]] = {
+            "": kind,
+            ", budget 20%": partial(kind, budget=Budget(limit)),
+        }
         for said, made in cases.items():
             found = median(longest_stretch(made(), as_msgs(plain)) for _ in range(rounds))
             at_once = median(_lowered(kind(), as_msgs(plain)) for _ in range(rounds))
@@ -82,7 +90,9 @@ def _stretches(n: int, allowed: float, rounds: int) -> tuple[Table, Aim]:
     head = ["", "longest stretch of format()", "lower()"]
     table = Table(f"CPU time without a turn for other tasks, {n:,} messages never seen before", head, rows)
     goal = f"≤ {allowed * 1e3:.0f} ms"
-    aim = Aim(f"Longest hold of the event loop, {n:,} messages, worst of eight", goal, show(worst), worst <= allowed)
+    aim = Aim(
+        f"Longest hold of the event loop, {n:,} new messages, worst formatter", goal, show(worst), worst <= allowed
+    )
     return table, aim
 
 

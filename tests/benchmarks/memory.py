@@ -127,7 +127,9 @@ def run(quick: bool = False) -> Report:
             for each, sampled in samples.items()
         ]
         rows.append(["agentkit Msg, after one lower()", overhead(warmed(plain)), "", ""])
-        tables.append(Table(f"Memory and construction, {name}", ["", "bytes/msg", "us to make", "x dataclass"], rows))
+        tables.append(
+            Table(f"Memory and construction, {name}", ["", "bytes/msg", "us to make", "x dataclass"], rows)
+        )
         if name == "mixed":
             held, taken = overhead(warmed(plain)), samples["agentkit Msg"].median / n * 1e6
             aims.append(Aim("Overhead of a message, formatted once", "≤ 300 bytes", f"{held:.0f}", held <= 300))

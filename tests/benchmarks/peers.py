@@ -29,6 +29,7 @@ __all__ = [
 
 
 _Found = TypeVar("_Found")
+_NAMES = {"langchain": "LangChain", "litellm": "litellm", "pydantic": "pydantic-ai", "agentscope": "AgentScope 1"}
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # it asks the network for prices otherwise
 
@@ -56,7 +57,9 @@ class Trim:
 
 def conversions(problems: list[str]) -> list[Peer]:
     """All conversions that can run here; what cannot is added to `problems`."""
-    return _loaded((_langchain_openai, _langchain_anthropic, _litellm_anthropic, _pydantic_ai, _agentscope), problems)
+    return _loaded(
+        (_langchain_openai, _langchain_anthropic, _litellm_anthropic, _pydantic_ai, _agentscope), problems
+    )
 
 
 def trims(problems: list[str]) -> list[Trim]:
@@ -70,7 +73,7 @@ def _loaded(loaders: Sequence[Callable[[], list[_Found]]], problems: list[str]) 
         try:
             found.extend(load())
         except Exception as error:
-            name = load.__name__[1:].replace("_", " ")
+            name = _NAMES[load.__name__.split("_")[1]]
             problems.append(f"{name} ({type(error).__name__}: {str(error).splitlines()[0][:90]})")
     return found
 

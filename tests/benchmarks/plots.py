@@ -38,7 +38,7 @@ def lines(
     show: Callable[[float], str],
     across: str,
 ) -> str:
-    """A line for each series over sizes, both axes logarithmic; a series may have fewer points than there are sizes."""
+    """A line for each series over sizes, both axes logarithmic; a series may end before the last size."""
     bottom, left, right = 380, 80, _WIDTH - 250
     found = [value for values in series.values() for value in values]
     low, high = math.floor(math.log10(min(found))), math.ceil(math.log10(max(found)))
