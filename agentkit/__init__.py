@@ -1,10 +1,10 @@
 """agentkit: from a conversation of many speakers to each provider's exact request.
 
-This front door is lazy: a name is imported from its room when it is first asked for, so that a program
-pays for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `blocks`,
-`messages`, `storage`, `tools`, `tokens`, `ledger`, `exchanges`, `units`, `strategies`, `binding`, `schedule`,
-`summaries`, `edition`, `capabilities`, `model_facts`, `frames`, `history`, `media`, `budget`, `tidy`,
-`legalize`, `lowering`, `cutting`, `formatting`, `registry`.
+This front door is lazy: a name is imported from its room when it is first asked for, so that a program pays
+for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `blocks`,
+`messages`, `storage`, `tools`, `tokens`, `ledger`, `exchanges`, `units`, `strategies`, `binding`,
+`schedule`, `summaries`, `edition`, `capabilities`, `model_facts`, `frames`, `caching`, `history`, `media`,
+`budget`, `tidy`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`.
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from agentkit.blocks import URLSource as URLSource
     from agentkit.blocks import VideoBlock as VideoBlock
     from agentkit.budget import Budget as Budget
+    from agentkit.caching import CacheBreakpoints as CacheBreakpoints
+    from agentkit.caching import breakpoints as breakpoints
+    from agentkit.caching import check_breakpoints as check_breakpoints
+    from agentkit.caching import settled as settled
     from agentkit.capabilities import Capabilities as Capabilities
     from agentkit.capabilities import MediaRule as MediaRule
     from agentkit.capabilities import NameRule as NameRule
@@ -96,10 +100,10 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "binding": "prefix_digest",
-    "blocks": "AudioBlock Base64Source Block DocumentBlock ImageBlock InvalidBlock MediaBlock "
-    "OpaqueState Source TextBlock ThinkingBlock ToolResultBlock ToolUseBlock URLSource "
-    "VideoBlock",
+    "blocks": "AudioBlock Base64Source Block DocumentBlock ImageBlock InvalidBlock MediaBlock OpaqueState "
+    "Source TextBlock ThinkingBlock ToolResultBlock ToolUseBlock URLSource VideoBlock",
     "budget": "Budget",
+    "caching": "CacheBreakpoints breakpoints check_breakpoints settled",
     "capabilities": "Capabilities MediaRule NameRule fit_speaker media_types short_hash",
     "errors": "AgentkitError BudgetError EmptyConversationError InputError LossError MessageError "
     "MissingExtraError OptionError ProviderError VersionError",
@@ -134,6 +138,7 @@ __all__ = [
     "Budget",
     "BudgetError",
     "CONTINUE_TURN",
+    "CacheBreakpoints",
     "Capabilities",
     "CharacterTokenCounter",
     "ChatHistory",
@@ -193,6 +198,8 @@ __all__ = [
     "VersionError",
     "VideoBlock",
     "available_providers",
+    "breakpoints",
+    "check_breakpoints",
     "close_schema",
     "copied",
     "dump_messages",
@@ -204,6 +211,7 @@ __all__ = [
     "media_types",
     "prefix_digest",
     "read_history",
+    "settled",
     "short_hash",
 ]
 

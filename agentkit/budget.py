@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from agentkit.errors import OptionError, check_option
 from agentkit.strategies import CutStrategy, Stepped
+from agentkit.summaries import Summarise
 from agentkit.tokens import CharacterTokenCounter, TokenCounterBase
 
 __all__ = ["Budget"]
@@ -42,9 +44,16 @@ class Budget:
             check_option(f"budget.strategy[{at}]", strategy, CutStrategy)
         if not self.strategies:
             raise OptionError("budget.strategy", "there is none", "Give at least one, as Stepped().")
-        for name, tools in (("never_cut", self.never_cut), ("cut_first", self.cut_first)):
-            if isinstance(tools, str) or not all(isinstance(tool, str) for tool in tools):
+        if sum(isinstance(strategy, Summarise) for strategy in self.strategies) > 1:
+            raise OptionError("budget.strategy", "two of them write summaries", "Keep one Summarise.")
+        for name in ("never_cut", "cut_first"):
+            tools: object = getattr(self, name)
+            if isinstance(tools, str) or not isinstance(tools, Iterable):
                 raise OptionError(f"budget.{name}", "it is no collection of names", "Give tools by name.")
+            names = frozenset(cast("Iterable[object]", tools))
+            if not all(isinstance(tool, str) for tool in names):
+                raise OptionError(f"budget.{name}", "it holds something else than names", "Give tools by name.")
+            object.__setattr__(self, name, names)
         if self.limit <= 0:
             reason = f"max_tokens {self.max_tokens} less reserve {self.reserve} leaves nothing"
             raise OptionError("budget.max_tokens", reason, "Raise max_tokens or lower reserve.")

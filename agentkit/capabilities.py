@@ -141,6 +141,7 @@ class Capabilities:
     tools_declared  whether calls in the history need tools in the request
     signed_parts    whether texts and calls carry a signature of their own
     stand_in        what a call carries that comes without the proof its target wants (base64)
+    breakpoints     whether content parts may carry a marker for the prompt cache
     """
 
     target: str
@@ -176,6 +177,7 @@ class Capabilities:
     tools_declared: bool = False
     signed_parts: bool = False
     stand_in: str | None = None
+    breakpoints: bool = False
     attention: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:

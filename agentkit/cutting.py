@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from agentkit.budget import Budget
 from agentkit.edition import Edition
 from agentkit.errors import BudgetError, OptionError
-from agentkit.exchanges import Draft, Origin, prompt_length
+from agentkit.exchanges import Draft, Origin
 from agentkit.ledger import Cut, Ledger, Plan, place_of
-from agentkit.lowering import Lowered, Lowering, needs_reading
-from agentkit.messages import Trait
+from agentkit.lowering import Lowered, Lowering, needs_reading, without_blocks
 from agentkit.schedule import Schedule, search_cut
 from agentkit.summaries import Summarise
 from agentkit.tokens import LocalTokenCounter
@@ -19,18 +19,20 @@ from agentkit.units import Units, Weigher
 
 __all__ = ["Cutting"]
 
-# A conversation that weighs more than so many times the limit is cut without being measured whole. Media may
-# weigh a thousand tokens and be described in twenty.
-_FAR, _FAR_WITH_MEDIA = 1.3, 4
+_SLACK = 64  # tokens by which a longer conversation may measure less: fillers, tags, joined turns
+
+_Sizes: TypeAlias = dict[int, tuple[Lowered, int]]
+"""Requests after so many edits, and their tokens."""
 
 
 @dataclass(slots=True)
 class Cutting:
-    """One conversation, one budget: the first place in the schedule of edits at which the request fits.
+    """One conversation, one budget: the first stop in the schedule of edits at which the request fits.
 
-    Weights say where to look, without any I/O; what fits is measured on the request itself. Where cuts lie on
-    a grid, the place is arithmetic on the weights, and the counter only decides whether one more step goes.
-    Where they may lie anywhere, the fewest edits are searched for. Media are read for what is kept alone.
+    Weights say where to look, what fits is measured on the request itself: the same cut comes out whatever the
+    weights say. What did not fit before will not fit with more said; that is remembered with the units. A
+    counter that needs I/O has the last word, from the stop on that a local one found. Media are read for what
+    is kept alone.
     """
 
     lowering: Lowering
@@ -41,135 +43,136 @@ class Cutting:
     schedule: Schedule
     local: LocalTokenCounter
     writer: Summarise | None
-    smallest: int = 0  # the size of the smallest request, where it was measured
-    found: dict[int, tuple[Lowered, int]] = field(default_factory=dict[int, "tuple[Lowered, int]"])
+    reads: bool  # whether there are media, which may have to be read
+    found: _Sizes = field(default_factory=dict[int, "tuple[Lowered, int]"])
     summed: dict[int, Draft] = field(default_factory=dict[int, Draft])
-    guessed: dict[int, tuple[Lowered, int]] = field(default_factory=dict[int, "tuple[Lowered, int]"])
+    guessed: _Sizes = field(default_factory=dict[int, "tuple[Lowered, int]"])
 
     @classmethod
-    def of(cls, lowering: Lowering, budget: Budget, weigher: Weigher, whole: Draft, ledger: Ledger) -> Cutting:
+    async def of(
+        cls, lowering: Lowering, budget: Budget, weigher: Weigher, whole: Draft, ledger: Ledger
+    ) -> Cutting:
         """The cutting of a conversation in normal form."""
-        units = weigher.units(whole.msgs)
+        thinking = lowering.task.capabilities.thinking != "never"
+        units = await weigher.weighed(whole.msgs, thinking)
         local = budget.counter.weigher
         first = frozenset(budget.cut_first)
-        schedule = Schedule(budget.strategies, units, budget.limit, local.weight, first)
+        schedule = Schedule(budget.strategies, units, budget.limit, weigher.weighing(thinking), first)
         writer = next((found for found in budget.strategies if isinstance(found, Summarise)), None)
-        return cls(lowering, budget, whole, ledger, units, schedule, local, writer)
+        return cls(lowering, budget, whole, ledger, units, schedule, local, writer, needs_reading(whole.msgs))
 
     async def plan(self) -> Plan:
         """The plan within the budget. Raises BudgetError if not even the smallest request fits."""
-        if self.schedule.exact and isinstance(self.budget.counter, LocalTokenCounter):
-            count = await self._fewest_near(self._guess())
-        elif self.schedule.exact and not needs_reading(self.whole.msgs):
+        if self.schedule.exact and self.budget.counter is not self.local and not self.reads:
             self._foresee_loss(len(self.schedule))
-            return await self._plan(
-                0 if await self._fits(0) else await self._fewest_between(0, len(self.schedule))
-            )
+            count = await self._fewest()
         else:
-            count = await self._first_stop()
-        self._foresee_loss(count)
-        count = await self._from(count)
+            count = await self._first_fitting(self.guessed, self._seems_to_fit, self._guess)
+            self._foresee_loss(count if self.budget.counter is self.local else len(self.schedule))
+            if self.budget.counter is not self.local or self.reads:
+                low = self.schedule.before(count) if self.reads else -1  # nothing is read for what is not kept
+                count = await self._first_fitting(self.found, self._fits, lambda: count, low)
+        if not await self._fits(count):
+            await self._refuse()
         while count and self.writer and not await self._summed_up(self.writer, count):
-            count = await self._from(self.schedule.stop(count + 1))
+            if count >= len(self.schedule):
+                await self._refuse()
+            count = self.schedule.stop(count + 1)
         return await self._plan(count)
 
-    # -- where cuts lie on a grid --------------------------------------------------------------------------
+    # -- where to cut ----------------------------------------------------------------------------------------
 
-    async def _first_stop(self) -> int:
-        """The first stop at which the request fits by the local counter."""
-        limit = self.budget.limit
-        sure = self._weights_hold()
-        if not (sure and self.units.sums[-1] > _FAR * limit) and await self._seems_to_fit(0):
+    async def _first_fitting(
+        self, sizes: _Sizes, fits: Callable[[int], Awaitable[bool]], guess: Callable[[], int], low: int = -1
+    ) -> int:
+        """The first stop behind `low` at which the request fits, looked for from a guess outwards; all if none.
+
+        Asks about two stops when the guess is right, one when the stop before is known not to fit, and
+        O(log n) at worst.
+        """
+        who = "local" if sizes is self.guessed else "very"
+        low = max(low, self._known_low(who))
+        count, hops = (guess() if low < 0 else self._next(low)), 1
+        while not await fits(count):
+            if count >= len(self.schedule):
+                return count
+            low = count
+            count = max(self._next(count, hops), self._estimate(count, sizes))
+            hops *= 4
+        high, hops = count, 1
+        while (below := self._back(high, hops)) > low or (hops > 1 and self.schedule.before(high) > low):
+            tried = max(min(self._estimate(high, sizes), below), self._next(low))
+            if not await fits(tried):
+                low = tried
+                break
+            high, hops = tried, hops * 4
+        stops = [low, *self._stops(low, high)]
+
+        async def fits_at(at: int) -> bool:
+            return await fits(stops[at])
+
+        found = stops[await search_cut(fits_at, 0, len(stops) - 1)]
+        self._remember(who, self.schedule.before(found), sizes)
+        return found
+
+    async def _fewest(self) -> int:
+        """The fewest edits with which the request fits, by a counter that alone knows: O(log n) counts."""
+        most = len(self.schedule)
+        if await self._fits(0):
             return 0
-        if sure:
-            return self.schedule.stop(max(1, self.schedule.place(self._room(1) - self._head())))
-        stops = self._stops(0, len(self.schedule))
+        return await search_cut(self._fits, 0, most) if await self._fits(most) else most
 
-        async def fits(at: int) -> bool:
-            return await self._seems_to_fit(stops[at])
+    def _guess(self) -> int:
+        """By the weights of the units and the measured size of the smallest request."""
+        if self.units.sums[-1] <= self.budget.limit:
+            return 0
+        most = len(self.schedule)
+        room = self._room(1) - self._foreseen(most)[1]
+        return self.schedule.stop(self.schedule.place(self.schedule.weight(most) + room)) if room >= 0 else most
 
-        return stops[await search_cut(fits, -1, len(stops) - 1)] if stops else 0
+    def _estimate(self, count: int, sizes: _Sizes) -> int:
+        """The stop that fits by what a token of weight has measured so far; `count` itself if nobody knows."""
+        most = len(self.schedule)
+        if count not in sizes or most not in sizes:
+            return count
+        tokens, smallest = sizes[count][1], sizes[most][1]
+        least, weight = self.schedule.weight(most), self.schedule.weight(count)
+        if tokens <= smallest or weight <= least:
+            return count
+        room = (self._room(1) - tokens) * (weight - least) // (tokens - smallest)
+        return self.schedule.stop(self.schedule.place(weight + room))
 
-    def _weights_hold(self) -> bool:
-        """Whether the units' weights say what the request will weigh: all of it is shown and carried."""
-        form, look = self.lowering.task.capabilities, self.whole.look
-        seen = look.traits if look else 0
-        if seen & Trait.RESULT_MEDIA or not self.lowering.history.shows_all:
-            return False
-        return not any(
-            seen & trait and rule is None for trait, rule in zip(_KINDS, form.media.values(), strict=True)
-        )
+    def _next(self, count: int, hops: int = 1) -> int:
+        """So many stops behind a count."""
+        for _ in range(hops):
+            count = self.schedule.stop(count + 1)
+        return count
 
-    def _head(self) -> int:
-        """The size of the request less its conversation."""
-        prompt = self.whole.part(range(prompt_length(self.whole.msgs)))
-        return self.local.measure(self.lowering.head(prompt))
+    def _back(self, count: int, hops: int) -> int:
+        """So many stops before a count; -1 before all."""
+        while hops and count >= 0:
+            count = self.schedule.before(count)
+            hops -= 1
+        return count
 
     def _stops(self, after: int, last: int) -> list[int]:
         """The stops behind `after`, up to `last`."""
         found: list[int] = []
         while after < last:
-            after = self.schedule.stop(after + 1)
-            found.append(min(after, last))
+            after = min(self._next(after), last)
+            found.append(after)
         return found
 
-    async def _from(self, count: int) -> int:
-        """The first stop from `count` on at which the very request fits: in O(log n) counts."""
-        most, failed, hops, fits = len(self.schedule), -1, 1, self._fits
-        while not await fits(count):
-            if count >= most:
-                self._refuse((await self._size(count))[1] + self.budget.limit - self._room(count))
-            failed = count
-            for _ in range(hops):
-                count = self.schedule.stop(count + 1)
-            hops *= 2
-        stops = [failed, *self._stops(failed, count)] if failed >= 0 else [count]
+    def _known_low(self, who: str) -> int:
+        """The greatest count that is known not to fit: it did not when less was said."""
+        task, length, low = self.units.lows.get(who, (None, 0, -1))
+        return low if length <= len(self.units.msgs) and task == self.lowering.task else -1
 
-        async def fits_at(at: int) -> bool:
-            return await fits(stops[at])
-
-        return stops[await search_cut(fits_at, 0, len(stops) - 1)]
-
-    # -- where cuts may lie anywhere -----------------------------------------------------------------------
-
-    def _guess(self) -> int:
-        """By the weights of the units and the measured size of the smallest request: how many edits it takes."""
-        most = len(self.schedule)
-        self.smallest = self._foreseen(most)[1]
-        room = self.budget.limit - self.smallest
-        return most if room < 0 else self.schedule.place(self.schedule.weight(most) + room)
-
-    async def _fewest_near(self, guess: int) -> int:
-        """The fewest edits that it takes, looked for from a guess outwards; weights err upwards."""
-        far = _FAR_WITH_MEDIA if needs_reading(self.whole.msgs) else _FAR
-        if guess and self.units.sums[-1] < far * self.budget.limit and await self._seems_to_fit(0):
-            return 0
-        if not await self._seems_to_fit(guess):
-            most = len(self.schedule)
-            if guess >= most or not await self._seems_to_fit(most):
-                return most
-            return await search_cut(self._seems_to_fit, guess, most)
-        fits = guess
-        while fits:
-            fewer = min(self._estimate(fits), fits - 1)
-            if not await self._seems_to_fit(fewer):
-                return await search_cut(self._seems_to_fit, fewer, fits)
-            fits = fewer
-        return 0
-
-    def _estimate(self, fits: int) -> int:
-        """From a cut that fits: how few edits it may take, by what a token of weight has measured so far."""
-        tokens = self._foreseen(fits)[1]
-        least = self.schedule.weight(len(self.schedule))
-        weight = self.schedule.weight(fits) - least
-        measured = max(tokens - self.smallest, 1)
-        return self.schedule.place(least + weight + (self.budget.limit - tokens) * weight // measured)
-
-    async def _fewest_between(self, low: int, high: int) -> int:
-        """The same by the budget's counter, given that `low` does not fit."""
-        if not await self._fits(high):
-            self._refuse((await self._size(high))[1])
-        return await search_cut(self._fits, low, high)
+    def _remember(self, who: str, low: int, sizes: _Sizes) -> None:
+        """Keep it with the units that a stop does not fit, where more said can only make it larger."""
+        lasting = len(self.schedule.legs) == 1 and self.lowering.history.shows_all and not self.reads
+        if lasting and low in sizes and sizes[low][1] > self._room(low) + _SLACK:
+            self.units.lows[who] = (self.lowering.task, len(self.units.msgs), low)
 
     # -- sizes ---------------------------------------------------------------------------------------------
 
@@ -232,32 +235,32 @@ class Cutting:
         return self.found[count][1] <= self.budget.limit
 
     def _foresee_loss(self, count: int) -> None:
-        """Loss that needs no I/O to be known, before there is any."""
+        """Loss that is sure without I/O, before there is any."""
         if self.lowering.on_loss == "raise":
             self.lowering.refuse_loss(self._foreseen(count)[0].ledger)
 
-    def _refuse(self, needed: int) -> None:
+    async def _refuse(self) -> None:
+        most = len(self.schedule)
+        needed = (await self._size(most))[1] + self.budget.limit - self._room(most)
         places = {_place(origin) for origin in self._edition(len(self.schedule)).draft().origins}
         raise BudgetError(self.budget.limit, needed, sorted(places - {""}, key=_by_number))
 
     async def _plan(self, count: int) -> Plan:
         lowered, tokens = await self._size(count)
         self.lowering.refuse_loss(lowered.ledger)
-        if not count:
-            return lowered.plan(tuple(self.ledger.msgs), tokens)
         edition = self._edition(count)
+        if not edition.runs:
+            return lowered.plan(tuple(self.ledger.msgs), tokens)
         edition.account(lowered.ledger)
         weight = self.schedule.weight(count)
-        whole = self.found.get(0) or self.guessed.get(0)
+        whole = self.found.get(0) or (self.guessed.get(0) if self.local is self.budget.counter else None)
         saved = whole[1] - tokens if whole else self.schedule.weight(0) - weight
         behind = weight - edition.weight_before()
         altered = tuple(edition.altered)
-        cut = Cut(edition.numbers, edition.dropped, saved, altered, behind, lowered.stale)
-        history = self.summed.get(count) or edition.draft()
+        stale = tuple(map(place_of, sorted(lowered.stale)))
+        cut = Cut(edition.numbers, edition.dropped, saved, altered, behind, stale)
+        history = without_blocks(self.summed.get(count) or edition.draft(), lowered.stale)
         return lowered.plan(tuple(history.msgs), tokens, cut)
-
-
-_KINDS = (Trait.IMAGE, Trait.AUDIO, Trait.VIDEO, Trait.DOCUMENT)
 
 
 def _place(origin: int | tuple[Origin, ...]) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from agentkit.blocks import Block, ToolResultBlock
 from agentkit.exchanges import Draft, Origin, block_origins
@@ -82,13 +83,16 @@ class Edition:
     def _span(self, first: int, last: int) -> tuple[int, int]:
         return self.units.span(first)[0], self.units.span(last - 1)[1]
 
-    def _note_dropped(self, gone: Sequence[int], ledger: Ledger) -> set[int]:
+    def _note_dropped(self, gone: Sequence[int], ledger: Ledger) -> Collection[int]:
         """The numbers of the input messages that what is gone was part of."""
         origins = [self.whole.origins[at] for at in gone]
+        if {*map(type, origins)} <= {int}:
+            ledger.note_messages(cast("list[int]", origins), _DROPPED)
+            return cast("list[int]", origins)
         numbers = [origin for origin in origins if isinstance(origin, int)]
         ledger.note_messages(numbers, _DROPPED)
         found = {*numbers}
-        for at, whole in zip(gone, origins, strict=True) if len(numbers) < len(origins) else ():
+        for at, whole in zip(gone, origins, strict=True):
             for origin in () if isinstance(whole, int) else block_origins(self.whole.msgs[at], whole):
                 if not isinstance(origin, str):
                     ledger.note(origin, _DROPPED)

@@ -10,14 +10,14 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from operator import itemgetter
+from operator import is_, itemgetter
 from typing import TypeAlias, cast
 
 from agentkit.blocks import Block, ToolResultBlock, ToolUseBlock
 from agentkit.ledger import BlockPath, Disposition, Ledger, Note
 from agentkit.messages import Msg, Role, Trait, derive, part_of
 
-__all__ = ["Draft", "INTERRUPTED", "repair"]
+__all__ = ["Draft", "INTERRUPTED", "Watch", "repair"]
 
 INTERRUPTED = "The call was interrupted: no result was recorded."
 """The output of the result that answers a call which nobody answered."""
@@ -85,14 +85,44 @@ def repair(draft: Draft, ledger: Ledger) -> Draft:
     return _Repair(draft, ledger).run()
 
 
-def is_normal(draft: Draft) -> bool:
-    """Whether nothing has to be repaired; what else the look tells of a normal form is noted on the draft."""
+class Watch:
+    """Repairs a conversation that grows, and looks only at what is new in it.
+
+    It is recognised by the identity of its messages; what comes out is what `repair` gives.
+    """
+
+    def __init__(self) -> None:
+        self._seen: tuple[list[Msg], Look] | None = None
+
+    def repair(self, draft: Draft, ledger: Ledger) -> Draft:
+        """The same as `repair`."""
+        seen = self._seen
+        if seen and len(seen[0]) <= len(draft.msgs) and all(map(is_, seen[0], draft.msgs)):
+            normal = is_normal(draft, len(seen[0]), seen[1])
+        else:
+            normal = is_normal(draft)
+        if not normal or draft.look is None:
+            self._seen = None
+            return _Repair(draft, ledger).run()
+        spoken = not draft.msgs[-1].traits & Trait.SYSTEM  # not the system prompt alone
+        self._seen = (list(draft.msgs), draft.look) if spoken else None
+        return draft
+
+
+def is_normal(draft: Draft, start: int = 0, known: Look | None = None) -> bool:
+    """Whether nothing has to be repaired; what else the look tells of a normal form is noted on the draft.
+
+    `known` is what a look over the messages before `start` told, which are in normal form.
+    """
     tool, call, result, other, assistant = Trait.TOOL, Trait.CALL, Trait.RESULT, Trait.OTHER, Trait.ASSISTANT
     waiting: tuple[str, ...] = ()
     left: Counter[str] = Counter()  # which of them, once some were answered, and how many
     missing = 0
     seen, before, alternating, ordered = 0, -1, True, True
-    for msg in draft.msgs[prompt_length(draft.msgs) :]:
+    if known:
+        seen, alternating, ordered = known.traits, known.alternating, known.ordered
+        before = draft.msgs[start - 1].traits & assistant
+    for msg in draft.msgs[start or prompt_length(draft.msgs) :]:
         traits = msg.traits
         seen |= traits
         side = traits & assistant

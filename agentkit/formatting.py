@@ -14,7 +14,7 @@ from agentkit.budget import Budget
 from agentkit.capabilities import Capabilities
 from agentkit.cutting import Cutting
 from agentkit.errors import EmptyConversationError, MessageError, OptionError, check_option, check_text
-from agentkit.exchanges import Draft, repair
+from agentkit.exchanges import Draft, Watch
 from agentkit.history import ChatHistory, HistoryPolicy
 from agentkit.ledger import Ledger, Plan
 from agentkit.legalize import Legal
@@ -90,6 +90,7 @@ class FormatterBase(ABC):
         self.budget = budget
         self.on_loss: OnLoss = on_loss
         self.media_roots = check_roots(media_roots)
+        self._watch = Watch()
         self._weigher = Weigher(budget.counter.weigher, frozenset(budget.never_cut)) if budget else None
 
     @abstractmethod
@@ -118,10 +119,11 @@ class FormatterBase(ABC):
         given = _checked(msgs)
         lowering = self._lowering(asked)
         ledger = Ledger(given)
-        whole = repair(Draft.of(given), ledger)
+        whole = self._watch.repair(Draft.of(given), ledger)
         await anyio.lowlevel.checkpoint()
         if self.budget is not None and self._weigher is not None:
-            return await Cutting.of(lowering, self.budget, self._weigher, whole, ledger).plan()
+            cutting = await Cutting.of(lowering, self.budget, self._weigher, whole, ledger)
+            return await cutting.plan()
         if self.on_loss == "raise" and needs_reading(given):
             lowering.refuse_loss(lowering.foresee(whole, ledger).ledger)
         lowered = await lowering.read_and_lower(whole, ledger)
@@ -133,7 +135,7 @@ class FormatterBase(ABC):
         given = _checked(msgs)
         lowering = self._lowering(asked)
         ledger = Ledger(given)
-        lowered = lowering.lower(repair(Draft.of(given), ledger), ledger, Shelf())
+        lowered = lowering.lower(self._watch.repair(Draft.of(given), ledger), ledger, Shelf())
         lowering.refuse_loss(lowered.ledger)
         return lowered.plan(tuple(given))
 

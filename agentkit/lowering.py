@@ -7,8 +7,9 @@ caller's to change, and copying finished dicts takes longer than making them (se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,7 +21,7 @@ from agentkit.capabilities import Capabilities, fit_speaker
 from agentkit.errors import LossError, MessageError
 from agentkit.exchanges import Draft, block_origins, is_normal, repair
 from agentkit.history import ChatHistory, HistoryPolicy
-from agentkit.ledger import BlockPath, Cut, Disposition, Ledger, Note, Plan, place_of
+from agentkit.ledger import BlockPath, Cut, Disposition, Ledger, Note, Plan
 from agentkit.legalize import Legal, legalize
 from agentkit.media import OUTSIDE, Shelf, load_media
 from agentkit.messages import Msg, Trait, derive, part_of
@@ -54,7 +55,7 @@ class Lowered:
     request: Request
     ledger: Ledger
     legal: Legal
-    stale: tuple[str, ...] = ()  # the places of thinking that may not go back any more
+    stale: frozenset[BlockPath] = frozenset()  # thinking that may not go back any more
 
     def plan(self, history: tuple[Msg, ...], tokens: int | None = None, cut: Cut | None = None) -> Plan:
         """The plan that this request makes."""
@@ -86,8 +87,8 @@ class Lowering:
             return lowered
         for path in sorted(stale):
             ledger.note(path, Note(Disposition.DROPPED, "thinking bound to a prefix that has changed"))
-        lowered = self._lower(_without_blocks(draft, stale), ledger, shelf)
-        return replace(lowered, stale=tuple(map(place_of, sorted(stale))))
+        lowered = self._lower(without_blocks(draft, stale), ledger, shelf)
+        return replace(lowered, stale=frozenset(stale))
 
     def _lower(self, draft: Draft, ledger: Ledger, shelf: Shelf) -> Lowered:
         form = self.task.capabilities
@@ -101,14 +102,6 @@ class Lowering:
         else:
             _note_speakers(draft.msgs, self.history, ledger)
         return Lowered(self.convert(legal, _complete(task, legal, ledger)), ledger, legal)
-
-    def head(self, prompt: Draft) -> Request:
-        """The request less its conversation: the system prompt, the tools, the schema."""
-        ledger = Ledger(prompt.msgs)
-        task, _ = _settle(self.task, ledger)
-        legal = legalize(prompt, ledger, task.capabilities, "describe", Shelf())
-        legal.turns = Draft([], [])  # no filler either
-        return self.convert(legal, _complete(task, legal, ledger))
 
     async def read_and_lower(self, draft: Draft, ledger: Ledger, changed: int | None = None) -> Lowered:
         """The same with the draft's local files read."""
@@ -136,8 +129,10 @@ def _thinks(draft: Draft) -> bool:
     return any(msg.traits & Trait.THINKING for msg in draft.msgs)
 
 
-def _without_blocks(draft: Draft, gone: set[BlockPath]) -> Draft:
+def without_blocks(draft: Draft, gone: Collection[BlockPath]) -> Draft:
     """The draft less some blocks of its messages."""
+    if not gone:
+        return draft
     numbers = {path[0] for path in gone}
     out = Draft([], [])
     for msg, whole in zip(draft.msgs, draft.origins, strict=True):
@@ -223,7 +218,12 @@ def _declared(legal: Legal, ledger: Ledger) -> tuple[Tool, ...]:
     names = dict.fromkeys(block.name for blocks in called for block in blocks if isinstance(block, ToolUseBlock))
     if names:
         ledger.invent("declared tools", "calls in the history need tools in the request; none may be called")
-    return tuple(Tool(name) for name in names)
+    return tuple(map(_bare, names))
+
+
+@lru_cache(1_024)
+def _bare(name: str) -> Tool:
+    return Tool(name)
 
 
 def _instruct(output: OutputSchema, legal: Legal, ledger: Ledger) -> None:

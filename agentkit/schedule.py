@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from operator import is_
 
 from agentkit.errors import OptionError
 from agentkit.messages import Msg
@@ -57,6 +58,13 @@ class Leg:
             return count
         line = -(-self.units.end(self.order[count - 1]) // self.step) * self.step
         return bisect_right(self.order, line, count, key=self.units.end)
+
+    def before(self, count: int) -> int:
+        """The last place on the grid before the first `count` edits."""
+        if not self.step or not count:
+            return count - 1
+        line = (-(-self.units.end(self.order[count - 1]) // self.step) - 1) * self.step
+        return bisect_right(self.order, line, 0, count - 1, key=self.units.end)
 
 
 class Schedule:
@@ -119,6 +127,15 @@ class Schedule:
             base += len(leg.order)
         return base
 
+    def before(self, count: int) -> int:
+        """The last number of edits below `count` at which a cut may lie; -1 below 0."""
+        base = 0
+        for leg in self.legs:
+            if base < count <= base + len(leg.order):
+                return base + leg.before(count - base)
+            base += len(leg.order)
+        return -1
+
     def changes(self, count: int) -> list[tuple[int, int, Left]]:
         """What the first `count` edits leave: runs of units (from, to), in order, each with what is left of it.
 
@@ -134,6 +151,8 @@ class Schedule:
             count -= len(taken)
         runs: list[tuple[int, int, Left]] = []
         for number, left in sorted(found.items()):
+            if left and all(map(is_, left, self.units.unit(number))):
+                continue  # nothing was taken from it
             if runs and not left and not runs[-1][2] and runs[-1][1] == number:
                 runs[-1] = (runs[-1][0], number + 1, ())
             else:
@@ -163,12 +182,19 @@ class Schedule:
         for number in order:
             before = self._left.get(number)
             unit = tuple(self.units.unit(number)) if before is None else before
-            after = () if drop else tuple(strategy.edit(unit, number == len(self.units) - 1))
+            after = () if drop else self._edited(strategy, number, unit)
             savings.append(self._weight(unit) - self._weight(after))
             self._left[number] = after
             left.append(after)
         saved = [0, *accumulate(max(0, saving) for saving in savings)]
         return Leg(strategy, order, step, self.units, saved, [] if drop else left)
+
+    def _edited(self, strategy: CutStrategy, number: int, unit: Left) -> Left:
+        after = tuple(strategy.edit(unit, number == len(self.units) - 1))
+        if after and len(after) != len(unit):
+            reason = f"{type(strategy).__name__}.edit() made {len(after)} messages of {len(unit)}"
+            raise OptionError("budget.strategy", reason, "Leave nothing of a unit, or as many messages.")
+        return after
 
     def _weight(self, msgs: Left) -> int:
         return sum(map(self._weigh, msgs))

@@ -46,7 +46,9 @@ class Summarise(CutStrategy):
     _bought: dict[str, tuple[Msg, ...]] = field(
         default_factory=dict[str, "tuple[Msg, ...]"], init=False, repr=False, compare=False
     )
-    _lock: anyio.Lock = field(default_factory=anyio.Lock, init=False, repr=False, compare=False)
+    _writing: dict[str, anyio.Event] = field(
+        default_factory=dict[str, anyio.Event], init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         check_number("step", self.step)
@@ -71,21 +73,31 @@ class Summarise(CutStrategy):
 
     async def summaries(self, gone: Sequence[Msg]) -> tuple[Msg, ...]:
         """The summaries that stand for the messages, in order: those known of their beginning, and one new."""
-        async with self._lock:
-            marks = _digests(gone)
-            done = next((at for at in range(len(marks), 0, -1) if marks[at - 1] in self._bought), 0)
-            before = self._bought[marks[done - 1]] if done else ()
-            if done == len(marks):
-                return before
-            if len(before) >= _PIECES:
-                before, new = (), [*before, *gone[done:]]
-            else:
-                new = list(gone[done:])
-            found = (*before, self._message(await self.write(new), marks[-1]))
-            while len(self._bought) >= _KEPT:
-                del self._bought[next(iter(self._bought))]
-            self._bought[marks[-1]] = found
-            return found
+        marks = _digests(gone)
+        whole = marks[-1]
+        while whole not in self._bought:
+            if whole in self._writing:
+                await self._writing[whole].wait()  # somebody else buys it
+                continue
+            self._writing[whole] = anyio.Event()
+            try:
+                self._keep(whole, await self._written(gone, marks))
+            finally:
+                self._writing.pop(whole).set()
+        return self._bought[whole]
+
+    async def _written(self, gone: Sequence[Msg], marks: Sequence[str]) -> tuple[Msg, ...]:
+        done = next((at for at in range(len(marks), 0, -1) if marks[at - 1] in self._bought), 0)
+        before = self._bought[marks[done - 1]] if done else ()
+        new = list(gone[done:])
+        if len(before) >= _PIECES:
+            before, new = (), [*before, *new]
+        return (*before, self._message(await self.write(new), marks[-1]))
+
+    def _keep(self, mark: str, found: tuple[Msg, ...]) -> None:
+        while len(self._bought) >= _KEPT:
+            del self._bought[next(iter(self._bought))]
+        self._bought[mark] = found
 
     def _message(self, text: object, mark: str) -> Msg:
         if not isinstance(text, str) or not text.strip():

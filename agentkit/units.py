@@ -6,10 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import is_
 
+import anyio.lowlevel
+
 from agentkit.messages import Msg, Trait
-from agentkit.tokens import LocalTokenCounter
+from agentkit.tokens import LocalTokenCounter, quarter_tokens
 
 __all__ = ["Units", "Weigher"]
+
+_AT_ONCE = 200  # so many messages are weighed before other tasks get their turn
 
 
 @dataclass(slots=True)
@@ -19,7 +23,8 @@ class Units:
 
     Unit `u` is `msgs[starts[u]:starts[u + 1]]` (the last one to the end). `sums[u]` is the weight of all
     units before `u`, in tokens by the local counter. `pinned` are the units that hold a pinned message, or
-    a call of a tool that is never to be cut.
+    a call of a tool that is never to be cut. `lows` is a notebook of the cutting, for who counts: a task, how
+    long the conversation was, and a cut with which it did not fit.
     """
 
     msgs: list[Msg] = field(default_factory=list[Msg])
@@ -27,13 +32,17 @@ class Units:
     sums: list[int] = field(default_factory=lambda: [0])
     pinned: list[int] = field(default_factory=list[int])
     system: int = 0
+    lows: dict[str, tuple[object, int, int]] = field(
+        default_factory=dict[str, "tuple[object, int, int]"], repr=False, compare=False
+    )
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def copy(self) -> Units:
         """The same units in lists of their own."""
-        return Units(self.msgs.copy(), self.starts.copy(), self.sums.copy(), self.pinned.copy(), self.system)
+        lists = (self.msgs.copy(), self.starts.copy(), self.sums.copy(), self.pinned.copy())
+        return Units(*lists, self.system, self.lows)
 
     def span(self, number: int) -> tuple[int, int]:
         """Where one unit's messages begin and end."""
@@ -105,17 +114,35 @@ class Weigher:
     """
 
     def __init__(self, counter: LocalTokenCounter, never_cut: frozenset[str] = frozenset()) -> None:
-        self._weigh = counter.weight
+        self._counter = counter
         self._never_cut = never_cut
-        self._last = Units()
+        self._last = {True: Units(), False: Units()}
 
-    def units(self, msgs: list[Msg]) -> Units:
-        """The conversation's units. Recognised by the identity of its messages; never changes what comes out."""
-        known = len(self._last.msgs)
-        if known > len(msgs) or not all(map(is_, self._last.msgs, msgs)):
-            self._last = Units()
-            known = 0
-        if known < len(msgs):
-            self._last = self._last.copy()
-            self._last.extend(msgs[known:], self._weigh, self._never_cut)
-        return self._last
+    def units(self, msgs: list[Msg], thinking: bool = False) -> Units:
+        """The conversation's units, thinking weighed too where a target takes it back.
+
+        Recognised by the identity of its messages; never changes what comes out.
+        """
+        last = self._last[thinking]
+        if len(last.msgs) > len(msgs) or not all(map(is_, last.msgs, msgs)):
+            last = Units()
+        if len(last.msgs) < len(msgs):
+            last = last.copy()
+            last.extend(msgs[len(last.msgs) :], self.weighing(thinking), self._never_cut)
+        self._last[thinking] = last
+        return last
+
+    async def weighed(self, msgs: list[Msg], thinking: bool) -> Units:
+        """The same, letting other tasks run while many new messages are weighed."""
+        for end in range(len(self._last[thinking].msgs) + _AT_ONCE, len(msgs), _AT_ONCE):
+            self.units(msgs[:end], thinking)
+            await anyio.lowlevel.checkpoint()
+        return self.units(msgs, thinking)
+
+    def weighing(self, thinking: bool) -> Callable[[Msg], int]:
+        """What weighs one message."""
+        return self._with_thinking if thinking else self._counter.weight
+
+    def _with_thinking(self, msg: Msg) -> int:
+        weight = self._counter.weight(msg)
+        return weight + -(-quarter_tokens(msg.thinking) // 4) if msg.traits & Trait.THINKING else weight

@@ -36,7 +36,7 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("edition",),
     ("capabilities",),
     ("model_facts",),
-    ("frames", "media", "budget"),
+    ("frames", "media", "budget", "caching"),
     ("history",),
     ("tidy",),
     ("legalize",),

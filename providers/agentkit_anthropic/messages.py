@@ -19,7 +19,6 @@ from agentkit import (
     Msg,
     MultiAgentHistory,
     NameRule,
-    OptionError,
     Request,
     Source,
     Task,
@@ -29,10 +28,12 @@ from agentkit import (
     ToolChoice,
     ToolResultBlock,
     Trait,
+    check_breakpoints,
     copied,
     map_schema,
     media_types,
 )
+from agentkit_anthropic.caching import mark
 
 __all__ = ["AnthropicChatFormatter", "AnthropicMultiAgentFormatter"]
 
@@ -62,6 +63,7 @@ MESSAGES = Capabilities(
     call_ids=NameRule(limit=128, prefix="toolu_"),  # '^[a-zA-Z0-9_-]+$', no documented length
     tool_names=NameRule(limit=64),
     tool_choices=frozenset({"auto", "none"}),  # 'type "tool" and "any" are not supported' on the newest
+    breakpoints=True,
     tools_declared=True,  # "Requests which include `tool_use` or `tool_result` blocks must define tools."
 )
 """What all current models take. Rules are quoted from the API's error texts (sheet 1.2 to 1.6)."""
@@ -88,11 +90,18 @@ _FACTS = (
 )
 
 
+# SDK: CacheControlEphemeralParam; a missing ttl is five minutes.
+_MARKERS = {"auto": {"type": "ephemeral"}, "auto-1h": {"type": "ephemeral", "ttl": "1h"}}
+
+
 class AnthropicChatFormatter(FormatterBase):
     """`await AsyncAnthropic().messages.create(model=…, max_tokens=…, **request)`.
 
-    cache_breakpoints    `"auto"` marks the end of the tools, of the system prompt and of the last two user
-                         turns for the prompt cache: never more than the four markers that the API allows
+    cache_breakpoints    `"auto"` marks at most four blocks for the prompt cache, where the next request of the
+                         conversation finds them: the end of the system prompt, the last block that stays, the
+                         last before the assistant's last turn, and one further back. `"auto-1h"` keeps them an
+                         hour, not five minutes. Off by default, since writing costs 1.25 times the input price
+                         (twice for an hour) and pays only where a request follows in time
     """
 
     base: ClassVar[Capabilities] = MESSAGES
@@ -102,11 +111,10 @@ class AnthropicChatFormatter(FormatterBase):
         self,
         model: str | None = None,
         *,
-        cache_breakpoints: Literal["off", "auto"] = "off",
+        cache_breakpoints: Literal["off", "auto", "auto-1h"] = "off",
         **options: Unpack[FormatterOptions],
     ) -> None:
-        if cache_breakpoints not in ("off", "auto"):
-            raise OptionError("cache_breakpoints", f"{cache_breakpoints!r} is unknown", "Use off or auto.")
+        check_breakpoints(cache_breakpoints, "auto-1h")
         super().__init__(model, **options)
         self.cache_breakpoints = cache_breakpoints
 
@@ -119,9 +127,8 @@ class AnthropicChatFormatter(FormatterBase):
         ]
         request: Request = {"messages": messages, **_system(legal.system.msgs), **_options(task)}
         _strip_prefill(messages)
-        if self.cache_breakpoints == "auto":
-            closing = f"\n</{self.history.tags}>" if isinstance(self.history, MultiAgentHistory) else ""
-            _mark(request, closing)
+        if self.cache_breakpoints != "off" and task.capabilities.breakpoints:
+            mark(request, legal, _MARKERS[self.cache_breakpoints])
         return request
 
 
@@ -287,26 +294,3 @@ def _in_subset(schema: dict[str, Any]) -> dict[str, Any]:
     if told:
         kept["description"] = f"{kept['description']} ({told})" if kept.get("description") else told
     return kept
-
-
-# -- cache markers ----------------------------------------------------------------------------------------------
-
-
-def _mark(request: Request, closing: str) -> None:
-    """At most four markers: the tools, the system prompt, and the last two user turns (sheet 1.9).
-
-    A turn's marker lies on the last block that the next request has too: not on the frame's closing tag.
-    """
-    marker = {"type": "ephemeral"}
-    if request.get("tools"):
-        request["tools"][-1]["cache_control"] = dict(marker)
-    system = request.get("system")
-    if system:
-        blocks: list[dict[str, Any]] = [{"type": "text", "text": system}] if isinstance(system, str) else system
-        blocks[-1]["cache_control"] = dict(marker)
-        request["system"] = blocks
-    users = [message["content"] for message in request["messages"] if message["role"] == "user"]
-    for content in users[-2:]:
-        kept = [block for block in content if not closing or block.get("text") != closing]
-        if kept:
-            kept[-1]["cache_control"] = dict(marker)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar
 
-from agentkit import Capabilities, MediaBlock, MediaRule, MultiAgentHistory
+from agentkit import Capabilities, Legal, MediaBlock, MediaRule, MultiAgentHistory
+from agentkit_dashscope.caching import mark
 from agentkit_dashscope.native import MULTIMODAL, NAMED_CHOICE, TOOL_NAMES
-from agentkit_openai import CHAT, OpenAIChatFormatter, wire_url
+from agentkit_openai import CHAT, OpenAIChatFormatter, open_contents, wire_url
 
 __all__ = ["DashScopeCompatibleChatFormatter", "DashScopeCompatibleMultiAgentFormatter"]
 
@@ -31,16 +33,32 @@ COMPATIBLE = replace(
     tool_names=TOOL_NAMES,
     tool_choices=frozenset({"auto", "none"}),
     output="object",
+    breakpoints=True,
 )
 
 
 class DashScopeCompatibleChatFormatter(OpenAIChatFormatter):
-    """The openai SDK with `base_url=".../compatible-mode/v1"`: `chat.completions.create(model=…, **request)`."""
+    """The openai SDK with `base_url=".../compatible-mode/v1"`: `chat.completions.create(model=…, **request)`.
+
+    cache_breakpoints    `"auto"` marks at most four content parts for the explicit context cache (see
+                         `agentkit_dashscope.caching`). Texts are lists then, and each utterance in a frame a part
+                         of its own: ask for it with models that have that cache, which take lists
+    """
 
     base: ClassVar[Capabilities] = COMPATIBLE
     facts = (NAMED_CHOICE,)
     reasoning_field = "reasoning_content"
     empty_content = ""
+
+    def capabilities(self, model: str | None = None) -> Capabilities:
+        """The form of the target; with markers, texts of a turn are apart: a frame only grows by parts."""
+        form = super().capabilities(model)
+        return _apart(form) if self.cache_breakpoints == "auto" else form
+
+    def mark(self, messages: list[dict[str, Any]], legal: Legal) -> None:
+        """`cache_control` on content parts (sheet 9.10)."""
+        open_contents(messages, lambda text: {"type": "text", "text": text})
+        mark(messages, legal)
 
     def media_part(self, block: MediaBlock) -> dict[str, Any]:
         """`input_audio.data` is a URL or a data URL here, unlike OpenAI's raw base64 (sheet 9.5)."""
@@ -56,3 +74,8 @@ class DashScopeCompatibleMultiAgentFormatter(DashScopeCompatibleChatFormatter):
     """The same for many speakers."""
 
     default_history = MultiAgentHistory
+
+
+@cache
+def _apart(form: Capabilities) -> Capabilities:
+    return replace(form, parts="apart")

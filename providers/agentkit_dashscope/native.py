@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Unpack
 
 from agentkit import (
     Base64Source,
+    CacheBreakpoints,
     Capabilities,
     FormatterBase,
     FormatterOptions,
@@ -28,10 +29,13 @@ from agentkit import (
     ToolResultBlock,
     ToolUseBlock,
     Trait,
+    check_breakpoints,
     copied,
     frame_tag,
     media_types,
 )
+from agentkit_dashscope.caching import mark
+from agentkit_openai import open_contents
 
 __all__ = ["DashScopeChatFormatter", "DashScopeMultiAgentFormatter"]
 
@@ -58,9 +62,11 @@ MULTIMODAL = Capabilities(
     tool_choices=frozenset({"auto", "none"}),
     tools_declared=True,  # "Tools must be sent again with the results" (sheet 9.4)
     output="object",  # json_schema is for some newer models only
+    breakpoints=True,
 )
 
-TEXT = replace(MULTIMODAL, image=None, audio=None, video=None, parts="string")
+# "input content must be a string." (sheet 9.4): there is no part to mark
+TEXT = replace(MULTIMODAL, image=None, audio=None, video=None, parts="string", breakpoints=False)
 
 NAMED_CHOICE = ModelFact(
     r"qwen-(plus|max|turbo|flash)|qwen3-max",
@@ -71,7 +77,7 @@ NAMED_CHOICE = ModelFact(
 
 _TEXT_MODELS = ModelFact(
     r"(qwen-(plus|max|turbo|flash|long)|qwen3-(max|coder|next|\d)|qwen2\.5-(?!vl|omni)|qwq|deepseek|glm|kimi)",
-    {"image": None, "audio": None, "video": None, "parts": "string"},
+    {"image": None, "audio": None, "video": None, "parts": "string", "breakpoints": False},
     "each model is bound to one path; Qwen3.5 and later, *-vl-* and *-omni-* to the multimodal one (sheet 9.1)",
     "2026-11-20",
 )
@@ -84,6 +90,9 @@ class DashScopeChatFormatter(FormatterBase):
 
     path    which of the two the model is bound to. `"auto"` knows the text path's models by name and takes
             the multimodal path, that of all newer ones, for the rest; `path_of(model)` tells
+    cache_breakpoints    `"auto"` marks at most four content parts for the explicit context cache (see
+            `agentkit_dashscope.caching`). The text path takes strings, which no marker fits on: nothing is
+            written there; the compatible mode has markers for its models
 
     The SDK's multimodal classes upload a user's text that is the path of a local file (sheet 9.2). A text
     that could be one begins with a line break here, which no such path does. The SDK is asyncio only.
@@ -93,12 +102,19 @@ class DashScopeChatFormatter(FormatterBase):
     facts: ClassVar[tuple[ModelFact, ...]] = (_TEXT_MODELS, NAMED_CHOICE)
 
     def __init__(
-        self, model: str | None = None, *, path: PathOption = "auto", **options: Unpack[FormatterOptions]
+        self,
+        model: str | None = None,
+        *,
+        path: PathOption = "auto",
+        cache_breakpoints: CacheBreakpoints = "off",
+        **options: Unpack[FormatterOptions],
     ) -> None:
+        check_breakpoints(cache_breakpoints)
         if path not in ("auto", "text", "multimodal"):
             raise OptionError("path", f"{path!r} is unknown", "Use auto, text or multimodal.")
         super().__init__(model, **options)
         self.path = path
+        self.cache_breakpoints: CacheBreakpoints = cache_breakpoints
 
     def capabilities(self, model: str | None = None) -> Capabilities:
         """The form of the path that the model is bound to."""
@@ -119,6 +135,9 @@ class DashScopeChatFormatter(FormatterBase):
                 messages.extend(_result(block) for block in msg.tool_results)
             else:
                 messages.append(_message(msg, as_text))
+        if self.cache_breakpoints == "auto" and task.capabilities.breakpoints:
+            open_contents(messages, lambda text: {"text": text})
+            mark(messages, legal)
         return {"messages": messages, "result_format": "message", **_options(task)}
 
 

@@ -1,6 +1,7 @@
 """OpenAI: Chat Completions, Responses, and the frame for vendors that speak the former."""
 
 from agentkit import Provider
+from agentkit_openai.caching import ChatPlaces, chat_places, open_contents
 from agentkit_openai.chat import (
     CHAT,
     OpenAIChatFormatter,
@@ -11,12 +12,15 @@ from agentkit_openai.responses import OpenAIResponsesFormatter, OpenAIResponsesM
 
 __all__ = [
     "CHAT",
+    "ChatPlaces",
     "OpenAIChatFormatter",
     "OpenAIMultiAgentFormatter",
     "OpenAIResponsesFormatter",
     "OpenAIResponsesMultiAgentFormatter",
     "PROVIDER",
     "RESPONSES_PROVIDER",
+    "chat_places",
+    "open_contents",
     "wire_url",
 ]
 

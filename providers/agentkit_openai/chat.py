@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, ClassVar, assert_never
+from typing import Any, ClassVar, Unpack, assert_never
 
 from agentkit import (
     Base64Source,
     Block,
+    CacheBreakpoints,
     Capabilities,
     FormatterBase,
+    FormatterOptions,
     Legal,
     MediaBlock,
     MediaRule,
@@ -25,10 +27,12 @@ from agentkit import (
     ToolChoice,
     ToolResultBlock,
     Trait,
+    check_breakpoints,
     copied,
     fit_speaker,
     media_types,
 )
+from agentkit_openai.caching import BREAKPOINTS, chat_places, mark_latest, open_contents
 
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
 
@@ -60,11 +64,16 @@ _FACTS = (
         "SDK ChatModel; guides/audio: only audio models accept input_audio",
         "2026-11-20",
     ),
+    BREAKPOINTS,
 )
 
 
 class OpenAIChatFormatter(FormatterBase):
     """`await AsyncOpenAI().chat.completions.create(model=…, **request)`.
+
+    cache_breakpoints    `"auto"` marks content parts for the prompt cache, if the model is known to take markers
+                         (see `mark_latest`); texts are lists of one part then. Otherwise nothing is written: the
+                         cache of the other models, and of most vendors, needs no markers
 
     A vendor that speaks this wire is a subclass with other `base` capabilities and, where it has one, the
     name of its field for reasoning.
@@ -75,6 +84,17 @@ class OpenAIChatFormatter(FormatterBase):
     reasoning_field: ClassVar[str | None] = None
     reasoning_always: ClassVar[bool] = False
     empty_content: ClassVar[str | None] = None
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        cache_breakpoints: CacheBreakpoints = "off",
+        **options: Unpack[FormatterOptions],
+    ) -> None:
+        check_breakpoints(cache_breakpoints)
+        super().__init__(model, **options)
+        self.cache_breakpoints: CacheBreakpoints = cache_breakpoints
 
     def convert(self, legal: Legal, task: Task) -> Request:
         """The request: messages, and tools, tool_choice and response_format where asked for."""
@@ -91,7 +111,14 @@ class OpenAIChatFormatter(FormatterBase):
                 add(self._assistant(msg, form))
             else:
                 add(self._spoken(msg, form))
+        if self.cache_breakpoints == "auto" and form.breakpoints:
+            self.mark(messages, legal)
         return {"messages": messages, **self._options(task)}
+
+    def mark(self, messages: list[dict[str, Any]], legal: Legal) -> None:
+        """Mark the finished messages for the prompt cache, in the vendor's way."""
+        open_contents(messages, lambda text: {"type": "text", "text": text})
+        mark_latest(*chat_places(messages, legal).parts)
 
     def _spoken(self, msg: Msg, form: Capabilities) -> dict[str, Any]:
         """A turn without calls."""

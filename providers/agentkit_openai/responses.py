@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, assert_never
+from typing import Any, ClassVar, Unpack, assert_never
 
 from agentkit import (
     Base64Source,
     Block,
+    CacheBreakpoints,
     Capabilities,
     FormatterBase,
+    FormatterOptions,
     Legal,
     MediaRule,
     ModelFact,
@@ -25,9 +27,12 @@ from agentkit import (
     ToolResultBlock,
     ToolUseBlock,
     Trait,
+    check_breakpoints,
     copied,
     media_types,
+    settled,
 )
+from agentkit_openai.caching import BREAKPOINTS, mark_latest
 from agentkit_openai.chat import file_name, named_schema, wire_url
 
 __all__ = ["OpenAIResponsesFormatter", "OpenAIResponsesMultiAgentFormatter"]
@@ -76,14 +81,31 @@ _FACTS = (
 class OpenAIResponsesFormatter(FormatterBase):
     """`await AsyncOpenAI().responses.create(model=…, **request)`, stateless: no item carries a stored id but
     reasoning, which goes back with its `encrypted_content` and right before what followed it.
+
+    cache_breakpoints    `"auto"` marks content parts for the prompt cache, if the model is known to take markers
+                         (see `mark_latest`); texts that are not the assistant's are lists of one part then
     """
 
     base: ClassVar[Capabilities] = RESPONSES
-    facts: ClassVar[tuple[ModelFact, ...]] = _FACTS
+    facts: ClassVar[tuple[ModelFact, ...]] = (BREAKPOINTS, *_FACTS)
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        cache_breakpoints: CacheBreakpoints = "off",
+        **options: Unpack[FormatterOptions],
+    ) -> None:
+        check_breakpoints(cache_breakpoints)
+        super().__init__(model, **options)
+        self.cache_breakpoints: CacheBreakpoints = cache_breakpoints
 
     def convert(self, legal: Legal, task: Task) -> Request:
         """The request: input items, and tools, tool_choice and text where asked for."""
-        items = [item for msg in (*legal.system.msgs, *legal.turns.msgs) for item in _items(msg)]
+        if self.cache_breakpoints == "auto" and task.capabilities.breakpoints:
+            items = _marked_items(legal)
+        else:
+            items = [item for msg in (*legal.system.msgs, *legal.turns.msgs) for item in _items(msg)]
         return {"input": items, **_options(task)}
 
 
@@ -184,6 +206,35 @@ def _output(block: ToolResultBlock) -> str | list[dict[str, Any]]:
         return f"[error] {block.listing}".rstrip() if block.is_error else block.listing
     mark = [{"type": "input_text", "text": "[error]"}] if block.is_error else []
     return [*mark, *(_part(item) for item in block.output)]
+
+
+def _marked_items(legal: Legal) -> list[dict[str, Any]]:
+    """The items with their markers: on what is settled in the turns of others, and in results."""
+    items: list[dict[str, Any]] = []
+    parts: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+    for draft in (legal.system, legal.turns):
+        for msg, flags in settled(draft):
+            made = [*_items(msg)]
+            items.extend(made)
+            parts[draft is legal.system].extend(_markable(made, flags))
+    mark_latest(parts[True], parts[False])
+    return items
+
+
+def _markable(made: list[dict[str, Any]], flags: tuple[bool, ...]) -> Iterator[dict[str, Any]]:
+    """The settled parts of one turn's items; each text becomes a list of one part, marked or not."""
+    for number, item in enumerate(made):
+        key = "output" if item.get("type") == "function_call_output" else "content"
+        if key not in item or item.get("role") == "assistant":
+            continue
+        if isinstance(item[key], str):
+            if not item[key].strip():
+                continue
+            item[key] = [{"type": "input_text", "text": item[key]}]
+        whole = key == "output"  # one item a result, one part a block of any other turn
+        for part, flag in zip(item[key], (flags[number],) * len(item[key]) if whole else flags, strict=True):
+            if flag:
+                yield part
 
 
 def _options(task: Task) -> dict[str, Any]:

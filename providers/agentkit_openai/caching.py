@@ -1,0 +1,94 @@
+"""Markers for OpenAI's prompt cache, and the walk over chat messages that vendors with other markers share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentkit import Legal, ModelFact, Trait, settled
+
+__all__ = ["BREAKPOINTS", "ChatPlaces", "chat_places", "mark_latest", "open_contents"]
+
+BREAKPOINTS = ModelFact(
+    r"gpt-(5\.([6-9]|[1-9]\d)|[6-9])(?!\d)(?!.*-terra)",
+    {"breakpoints": True},
+    "SDK `prompt_cache_options`: gpt-5.6 and later; Kilo-Org/kilocode#13052: a 400 of the terra models",
+    "2026-11-21",
+)
+
+_ROLES = frozenset({"system", "user", "tool"})  # an assistant's texts take no marker in Responses
+_LATEST = 50
+
+
+@dataclass(slots=True)
+class ChatPlaces:
+    """The content parts of chat messages by position: of the system prompt, then of the turns.
+
+    A part that no marker may lie on is None: it is not settled, or the assistant's, or no part but a string or a
+    call. `turn` is the position in `turns` at which the assistant's last turn begins.
+    """
+
+    system: list[dict[str, Any] | None] = field(default_factory=list[dict[str, Any] | None])
+    turns: list[dict[str, Any] | None] = field(default_factory=list[dict[str, Any] | None])
+    turn: int | None = None
+
+    @property
+    def parts(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """The parts that may be marked, of the system prompt and of the turns."""
+        return [part for part in self.system if part], [part for part in self.turns if part]
+
+
+def open_contents(messages: Iterable[dict[str, Any]], as_part: Callable[[str], dict[str, Any]]) -> None:
+    """Make each text that may come to be marked a list of one part.
+
+    Marked or not: a message keeps its form from one request to the next, whatever the markers do.
+    """
+    for message in messages:
+        content = message["content"]
+        if message["role"] in _ROLES and isinstance(content, str) and content.strip():
+            message["content"] = [as_part(content)]
+
+
+def chat_places(messages: list[dict[str, Any]], legal: Legal) -> ChatPlaces:
+    """Where markers may lie in messages that were made of `legal`, one of each turn and of each result."""
+    places = ChatPlaces()
+    prompt = len(legal.system.msgs)
+    for number, (message, flags) in enumerate(zip(messages, _flags(legal), strict=True)):
+        out = places.system if number < prompt else places.turns
+        if message["role"] == "assistant":
+            places.turn = len(out)
+        content: list[dict[str, Any]] | str | None = message["content"]
+        if isinstance(content, list) and message["role"] in _ROLES:
+            out.extend([part if flag else None for part, flag in zip(content, flags, strict=True)])
+        else:
+            out.extend([None] * (len(flags) or 1))
+        out.extend([None] * len(message.get("tool_calls", ())))
+    return places
+
+
+def _flags(legal: Legal) -> Iterator[tuple[bool, ...]]:
+    """For each message on the wire: which of the texts and media in it are settled."""
+    for draft in (legal.system, legal.turns):
+        for msg, flags in settled(draft):
+            if msg.traits & Trait.RESULT:
+                yield from ((flag,) for flag in flags)
+            else:
+                unsaid = ("tool_use", "thinking")
+                yield tuple(
+                    [flag for block, flag in zip(msg.blocks, flags, strict=True) if block.type not in unsaid]
+                )
+
+
+def mark_latest(system: list[dict[str, Any]], turns: list[dict[str, Any]]) -> None:
+    """Mark the end of the system prompt and the latest parts that stay.
+
+    The cache finds a prefix at a marker alone, not behind it: so what a request may have ended on is marked again
+    by all that follow. "OpenAI creates one implicit breakpoint and writes up to the latest three explicit
+    breakpoints"; "for cache matching, OpenAI considers up to the latest 80 breakpoints in the conversation,
+    without a content-block lookback limit" (SDK: `prompt_cache_options`; the guide says 50). So the last part that
+    the last request marked was written, and is found as long as fewer than 50 parts were added.
+    """
+    latest = [*system, *turns][-_LATEST:]
+    for part in (*system[-1:], *latest):
+        part["prompt_cache_breakpoint"] = {"mode": "explicit"}

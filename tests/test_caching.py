@@ -1,0 +1,49 @@
+"""Where markers for a prompt cache lie, and which blocks a longer history's request has too."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentkit import OptionError, breakpoints, check_breakpoints
+
+
+def _reached(chosen: list[int], reach: int) -> set[int]:
+    return {at for by in chosen for at in range(by - reach + 1, by + 1)}
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    st.sets(st.integers(0, 200), max_size=120).map(sorted),
+    st.integers(1, 4),
+    st.integers(1, 20),
+    st.one_of(st.none(), st.integers(0, 220)),
+)
+def test_breakpoints_reach_every_candidate_within_the_bound(
+    candidates: list[int], limit: int, reach: int, turn: int | None
+) -> None:
+    chosen = breakpoints(candidates, limit, reach=reach, turn=turn)
+    assert len(chosen) <= limit
+    assert chosen == sorted({*chosen} & {*candidates})
+    if not candidates:
+        return
+    assert chosen[-1] == candidates[-1]
+    bound = reach * (limit - 1) - 1
+    assert {at for at in candidates if candidates[-1] - at <= bound} <= _reached(chosen, reach)
+    before = [at for at in candidates if turn is not None and at < turn]
+    if before and limit > 1:
+        assert before[-1] in chosen
+
+
+def test_without_candidates_there_is_no_marker() -> None:
+    assert breakpoints([], 4, reach=20, turn=3) == []
+
+
+def test_a_single_marker_lies_on_the_last_candidate() -> None:
+    assert breakpoints([0, 5, 9], 1, reach=20, turn=6) == [9]
+
+
+def test_an_unknown_value_is_refused_with_the_known_ones() -> None:
+    check_breakpoints("auto")
+    check_breakpoints("more", "more")
+    with pytest.raises(OptionError, match="Use off, auto or more"):
+        check_breakpoints("yes", "more")
