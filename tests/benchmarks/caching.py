@@ -47,6 +47,7 @@ __all__ = ["Reuse", "blocks_of", "group_reuse", "react_reuse", "replay"]
 _TURNS = ("messages", "contents", "input")
 _CONTENT = ("content", "parts")
 _READ, _WRITE = 0.1, 1.25
+_BOTH: dict[str, CutStrategy] = {"Stepped": Stepped(), "OldestFirst": OldestFirst()}
 
 
 def blocks_of(request: Mapping[str, Any]) -> list[bytes]:
@@ -155,13 +156,17 @@ def _ends(msgs: Sequence[object], every: int) -> range:
 
 
 def react_reuse(
-    make: Callable[..., FormatterBase], steps: int, tools: Sequence[Tool] = (), **strategies: CutStrategy
+    make: Callable[..., FormatterBase],
+    steps: int,
+    strategies: Mapping[str, CutStrategy],
+    tools: Sequence[Tool] = (),
+    share: float = 0.2,
 ) -> dict[str, Reuse]:
-    """A ReAct loop under a budget of a fifth of its conversation in the end, tools on top, by strategy."""
+    """A ReAct loop, by strategy, under a budget of a share of its conversation in the end, tools on top."""
     msgs = as_msgs(react(2 + 2 * steps))
     counter = CharacterTokenCounter()
     measured = [counter.measure(make().lower(given, tools=tools).request) for given in (msgs, msgs[1:2])]
-    limit = (measured[0] - measured[1]) // 5 + measured[1]
+    limit = int((measured[0] - measured[1]) * share) + measured[1]
     return {
         name: replay(make(budget=Budget(limit, strategy=strategy)), msgs, 2, tools)
         for name, strategy in strategies.items()
@@ -184,10 +189,9 @@ def run(quick: bool = False) -> Report:
         for name in names
         for said, make in (("", load_provider(name).chat), (" multi-agent", load_provider(name).multi_agent))
     }
-    found = {name: react_reuse(make, steps, **both) for name, make in kinds.items()}
-    both = {"Stepped": Stepped(), "OldestFirst": OldestFirst()}
+    found = {name: react_reuse(make, steps, _BOTH) for name, make in kinds.items()}
     big = [Tool("manual", "Read a page of the manual. " * 600)]
-    fixed = react_reuse(kinds["openai"], steps, big, **both)
+    fixed = react_reuse(kinds["openai"], steps, _BOTH, big)
     groups = {name: group_reuse(load_provider(name), talk) for name in names}
     viewed = {name: group_reuse(load_provider(name), talk, "Friday") for name in names}
     peers = _peers(steps, problems)

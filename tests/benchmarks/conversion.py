@@ -38,13 +38,13 @@ def formatters() -> dict[tuple[str, str], FormatterBase]:
 
 def run(quick: bool = False, mixes: Sequence[str] = ("mixed", "react", "group")) -> Report:
     """Every table."""
-    rounds = 5 if quick else 21
-    sizes = [10, 100] if quick else [10, 100, 1_000, 10_000]
+    rounds = 1 if quick else 21
+    sizes = [10, 20, 40] if quick else [10, 100, 1_000, 10_000]
     middle = sizes[-1] if quick else 1_000
     problems: list[str] = []
-    tables = [at_size(mix, middle, rounds, problems) for mix in mixes]
+    tables = [at_size(mix, middle, rounds, problems) for mix in (mixes[:1] if quick else mixes)]
     tables.append(at_size("mixed", middle, rounds, problems, collector=True))
-    tables.append(growth("mixed", sizes, max(3, rounds // 2)))
+    tables.append(growth("mixed", sizes, (rounds + 1) // 2))
     over = {str(row[0]): float(str(row[2])) for row in tables[0].rows}
     aims: list[Aim] = []
     for (name, policy), goal in _GOALS.items():
@@ -117,7 +117,7 @@ def at_size(mix: str, n: int, rounds: int, problems: list[str], collector: bool 
         cases[f"{name} {policy} warm"] = warm(plain, formatter)
     others = {peer.name: peer for peer in peers.conversions(problems)}
     cases |= {name: Case(partial(peer.prepare, plain), peer.run) for name, peer in others.items()}
-    samples = interleave(cases, rounds, _batch(n), collector)
+    samples = interleave(cases, rounds, _batch(n, rounds), collector)
     rows: list[list[object]] = []
     for name, sampled in samples.items():
         if not name.endswith("warm"):
@@ -130,7 +130,7 @@ def at_size(mix: str, n: int, rounds: int, problems: list[str], collector: bool 
 def _row(
     name: str, sampled: Sampled, samples: dict[str, Sampled], others: dict[str, peers.Peer], n: int
 ) -> list[object]:
-    """us a message; times the plain floors, and times the multi-agent floor where there is one."""
+    """µs a message; times the plain floors, and times the multi-agent floor where there is one."""
     wire, policy = "openai", "chat"
     warmed: object = ""
     goal: object = ""
@@ -161,7 +161,7 @@ def growth(mix: str, sizes: Sequence[int], rounds: int) -> Table:
     for n in sizes:
         plain = MIXES[mix](n)
         cases = {name: make(plain) for name, make in makers.items()}
-        samples = interleave(cases, rounds if n < 10_000 else max(3, rounds // 2), _batch(n))
+        samples = interleave(cases, rounds if n < 10_000 else max(3, rounds // 2), _batch(n, rounds))
         for name, sampled in samples.items():
             taken[name].append(sampled)
     rows: list[list[Any]] = []
@@ -175,6 +175,6 @@ def growth(mix: str, sizes: Sequence[int], rounds: int) -> Table:
     return Table(f"Growth, cold, mix {mix!r} (aim: exponent <= 1.05)", head, rows)
 
 
-def _batch(n: int) -> int:
+def _batch(n: int, rounds: int) -> int:
     """How many histories one sample holds: small ones are near the clock's own cost."""
-    return max(1, min(50, 4_000 // n))
+    return 1 if rounds == 1 else max(1, min(50, 4_000 // n))

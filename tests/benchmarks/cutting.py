@@ -81,7 +81,7 @@ class CountingCounter(CharacterTokenCounter):
 def run(quick: bool = False) -> Report:
     """Every table."""
     sizes = [50, 100] if quick else [1_000, 10_000]
-    rounds = 3 if quick else 9
+    rounds = 1 if quick else 9
     problems: list[str] = []
     tables: list[Table] = []
     slowest = 0.0

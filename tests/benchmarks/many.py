@@ -21,7 +21,7 @@ from tests.benchmarks.measure import show
 from tests.benchmarks.memory import overhead
 from tests.benchmarks.report import Aim, Report, Table
 
-__all__ = ["longest_stretch", "run"]
+__all__ = ["held_by", "longest_stretch", "run"]
 
 _KINDS: dict[str, Callable[..., FormatterBase]] = {
     "OpenAI": OpenAIChatFormatter,
@@ -50,7 +50,7 @@ def run(quick: bool = False) -> Report:
 
 
 def _many(kind: Callable[..., FormatterBase], number: int, size: int) -> tuple[float, float, float]:
-    """CPU seconds a message, cold and warm, and the bytes that messages and formatters hold then."""
+    """CPU seconds a message, cold and warm, and the bytes a message that messages and formatters hold then."""
     talks = [as_msgs(mixed(size)) for _ in range(number)]
     formatters = [kind(budget=Budget(200_000)) for _ in talks]
 
@@ -65,11 +65,15 @@ def _many(kind: Callable[..., FormatterBase], number: int, size: int) -> tuple[f
         began = process_time_ns()
         anyio.run(formatted)
         taken.append((process_time_ns() - began) / 1e9 / (number * size))
-    held: list[object] = [
-        *(msg for msgs in talks for msg in msgs),
-        *(vars(each)["_weigher"] for each in formatters),
-    ]
+    held: list[object] = [msg for msgs in talks for msg in msgs]
+    for formatter in formatters:  # what it keeps of the conversation, not what it was made with
+        held.extend(kept for name, kept in vars(formatter).items() if name.startswith("_"))
     return taken[0], taken[1], overhead(held) * len(held) / (number * size)
+
+
+def held_by(kind: Callable[..., FormatterBase], number: int, size: int) -> float:
+    """The bytes a message that conversations hold once they were formatted, strings not counted."""
+    return _many(kind, number, size)[2]
 
 
 def _stretches(n: int, allowed: float, rounds: int) -> tuple[Table, Aim]:

@@ -49,9 +49,8 @@ def interleave(
     """
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     was_on = gc.isenabled()
-    if not collector:
-        gc.collect()
-        gc.freeze()  # what the process held before is not walked before each sample
+    gc.collect()
+    gc.freeze()  # what the process held before is nobody's bill: peers bring large libraries
     try:
         for turn in range(rounds + warm):
             for name, case in cases.items():

@@ -31,7 +31,7 @@ _PICTURES = 5
 def run(quick: bool = False) -> Report:
     """For each provider, pictures as base64 and as local files."""
     names = ["openai", "anthropic"] if quick else available_providers()
-    size, n, rounds = (1_000, 20, 3) if quick else (1_000_000, 100, 15)
+    size, n, rounds = (1_000, 20, 1) if quick else (1_000_000, 100, 15)
     with TemporaryDirectory() as folder:
         rows: list[list[object]] = []
         most: dict[bool, float] = {}

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from logging import CRITICAL, getLogger
 from typing import Any, TypeVar, cast
 
 from tests.benchmarks.histories import PlainCall, PlainMsg, PlainResult, PlainText
@@ -244,6 +245,7 @@ def _lang_calls(msg: Any) -> list[dict[str, Any]]:
 
 def _litellm_trims() -> list[Trim]:
     home: Any = import_module("litellm.utils")
+    getLogger("LiteLLM").setLevel(CRITICAL)
     convert: Any = import_module("litellm.litellm_core_utils.prompt_templates.factory").anthropic_messages_pt
 
     def count(model: str = "", text: Any = None, messages: Any = None, **_: Any) -> int:
@@ -262,9 +264,12 @@ def _litellm_trims() -> list[Trim]:
         found: Any = convert(messages=turns, model="claude-sonnet-4-5", llm_provider="anthropic")
         return [*(msg for msg in msgs if msg["role"] == "system"), *found]
 
+    def prepare(msgs: Sequence[PlainMsg]) -> Any:
+        return [{**msg, "content": msg["content"] or ""} for msg in openai_dicts(msgs)]  # it cannot cut None
+
     return [
-        Trim("litellm OpenAI", openai_dicts, cut, slow=True),
-        Trim("litellm Anthropic", openai_dicts, cut, to_anthropic, slow=True),
+        Trim("litellm OpenAI", prepare, cut, slow=True),
+        Trim("litellm Anthropic", prepare, cut, to_anthropic, slow=True),
     ]
 
 

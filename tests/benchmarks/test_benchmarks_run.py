@@ -13,7 +13,7 @@ from agentkit_anthropic import AnthropicChatFormatter
 from agentkit_openai import OpenAIChatFormatter
 from tests.benchmarks import floor
 from tests.benchmarks.__main__ import NAMES
-from tests.benchmarks.conversion import at_size, formatters
+from tests.benchmarks.conversion import formatters
 from tests.benchmarks.histories import as_msgs, react
 from tests.benchmarks.loop import KINDS, copied_requests, keeping
 from tests.benchmarks.peers import run_async
@@ -31,7 +31,7 @@ def quick(name: str) -> Report:
     return _QUICK[name]
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "conversion"])
+@pytest.mark.parametrize("name", NAMES)
 def test_prints_tables_and_aims(name: str) -> None:
     report = quick(name)
     assert all(table.rows for table in report.tables)
@@ -40,8 +40,8 @@ def test_prints_tables_and_aims(name: str) -> None:
 
 
 def test_conversion_prints_every_provider() -> None:
-    table = at_size("mixed", 20, 2, [])
-    assert {f"{name} {policy} cold" for name, policy in formatters()} <= {row[0] for row in table.rows}
+    rows = quick("conversion").tables[0].rows
+    assert {f"{name} {policy} cold" for name, policy in formatters()} <= {row[0] for row in rows}
 
 
 def test_floor_builds_what_agentkit_builds() -> None:
