@@ -71,7 +71,7 @@ def _turn_blocks(turn: dict[str, Any]) -> Iterator[bytes]:
     said = next((key for key in _CONTENT if key in turn), None)
     about = to_json({key: item for key, item in turn.items() if key != said})
     content: Any = turn[said] if said else ""
-    items = cast("list[object]", content) if isinstance(content, list) and content else [content]
+    items = cast("Iterable[Any]", content or [content]) if isinstance(content, list) else (content,)
     for item in items:
         yield about + to_json(item)
         about = b""

@@ -8,10 +8,10 @@ from html import escape
 
 __all__ = ["bars", "lines"]
 
-_WIDTH, _LEFT, _RIGHT, _TOP = 760, 200, 60, 44
+_WIDTH, _LEFT, _RIGHT, _TOP = 760, 220, 60, 44
 _COLOURS = ("#2f7ed8", "#e0772a", "#3a9d5d", "#a05bc4", "#c8454f", "#8a8a35", "#5b9aa0", "#888888")
 _STYLE = (
-    "text{font:13px system-ui,sans-serif;fill:#57606a}.title{font-weight:600;font-size:15px}"
+    "text{font:12px system-ui,sans-serif;fill:#57606a}.title{font-weight:600;font-size:15px}"
     ".grid{stroke:#8c959f;stroke-opacity:.35}@media(prefers-color-scheme:dark){text{fill:#9aa4af}}"
 )
 
