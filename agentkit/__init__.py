@@ -3,8 +3,9 @@
 This front door is lazy: a name is imported from its room when it is first asked for, so that a program pays
 for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `blocks`,
 `messages`, `storage`, `tools`, `tokens`, `ledger`, `exchanges`, `units`, `strategies`, `binding`,
-`schedule`, `summaries`, `edition`, `capabilities`, `model_facts`, `frames`, `caching`, `history`, `media`,
-`budget`, `tidy`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`.
+`schedule`, `summaries`, `edition`, `capabilities`, `model_facts`, `frames`, `caching`, `history`,
+`sniffing`, `addresses`, `media_cache`, `fetching`, `resizing`, `shelf`, `media`, `budget`, `tidy`,
+`media_limits`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from agentkit.caching import check_breakpoints as check_breakpoints
     from agentkit.caching import settled as settled
     from agentkit.capabilities import Capabilities as Capabilities
+    from agentkit.capabilities import MediaLimits as MediaLimits
     from agentkit.capabilities import MediaRule as MediaRule
     from agentkit.capabilities import NameRule as NameRule
     from agentkit.capabilities import fit_speaker as fit_speaker
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from agentkit.errors import ProviderError as ProviderError
     from agentkit.errors import VersionError as VersionError
     from agentkit.exchanges import INTERRUPTED as INTERRUPTED
+    from agentkit.fetching import Fetch as Fetch
     from agentkit.formatting import Asked as Asked
     from agentkit.formatting import FormatterBase as FormatterBase
     from agentkit.formatting import FormatterOptions as FormatterOptions
@@ -70,6 +73,7 @@ if TYPE_CHECKING:
     from agentkit.legalize import Legal as Legal
     from agentkit.lowering import Request as Request
     from agentkit.lowering import Task as Task
+    from agentkit.media_cache import MediaCache as MediaCache
     from agentkit.messages import Msg as Msg
     from agentkit.messages import Trait as Trait
     from agentkit.model_facts import ModelFact as ModelFact
@@ -104,16 +108,18 @@ _ROOMS = {
     "Source TextBlock ThinkingBlock ToolResultBlock ToolUseBlock URLSource VideoBlock",
     "budget": "Budget",
     "caching": "CacheBreakpoints breakpoints check_breakpoints settled",
-    "capabilities": "Capabilities MediaRule NameRule fit_speaker media_types short_hash",
+    "capabilities": "Capabilities MediaLimits MediaRule NameRule fit_speaker media_types short_hash",
     "errors": "AgentkitError BudgetError EmptyConversationError InputError LossError MessageError "
     "MissingExtraError OptionError ProviderError VersionError",
     "exchanges": "INTERRUPTED",
+    "fetching": "Fetch",
     "formatting": "Asked FormatterBase FormatterOptions",
     "frames": "frame_tag read_history",
     "history": "ChatHistory HistoryPolicy MultiAgentHistory",
     "ledger": "Cut Disposition Entry Ledger Plan Synthesis",
     "legalize": "BEGIN_TURN CONTINUE_TURN Legal",
     "lowering": "Request Task",
+    "media_cache": "MediaCache",
     "messages": "Msg Trait",
     "model_facts": "ModelFact",
     "registry": "Provider available_providers load_provider",
@@ -150,6 +156,7 @@ __all__ = [
     "DropMedia",
     "EmptyConversationError",
     "Entry",
+    "Fetch",
     "FormatterBase",
     "FormatterOptions",
     "HistoryPolicy",
@@ -162,6 +169,8 @@ __all__ = [
     "LocalTokenCounter",
     "LossError",
     "MediaBlock",
+    "MediaCache",
+    "MediaLimits",
     "MediaRule",
     "MessageError",
     "MissingExtraError",

@@ -168,6 +168,7 @@ class Base64Source(metaclass=Checked):
     _settled: object = field(default=None, init=False, repr=False, compare=False)
     _text: str | None = field(default=None, init=False, repr=False, compare=False)
     _url: str | None = field(default=None, init=False, repr=False, compare=False)
+    _facts: dict[Any, Any] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not is_media_type(self.media_type):
@@ -175,6 +176,13 @@ class Base64Source(metaclass=Checked):
             raise MessageError("media_type", reason, "Write it as in 'image/png'.")
         if self.data.startswith("data:"):
             raise MessageError("data", "this is a data: URL, not base64 text", "Use URLSource for it.")
+
+    @property
+    def facts(self) -> dict[Any, Any]:
+        """The private notebook of the data: what was worked out of them, once."""
+        if self._facts is None:
+            _set_facts(self, {})
+        return cast("dict[Any, Any]", self._facts)
 
     @property
     def text(self) -> str | None:
@@ -193,6 +201,7 @@ class Base64Source(metaclass=Checked):
 
 _set_source_text = Base64Source.__dict__["_text"].__set__
 _set_url = Base64Source.__dict__["_url"].__set__
+_set_facts = Base64Source.__dict__["_facts"].__set__
 
 
 def _is_source(found: object) -> object:

@@ -6,11 +6,20 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from agentkit.messages import RESERVED_NAMES, Role, Trait
 
-__all__ = ["Capabilities", "MediaRule", "NameRule", "fit_speaker", "media_types", "short_hash"]
+__all__ = [
+    "Box",
+    "Capabilities",
+    "MediaLimits",
+    "MediaRule",
+    "NameRule",
+    "fit_speaker",
+    "media_types",
+    "short_hash",
+]
 
 Kind: TypeAlias = Literal["image", "audio", "video", "document"]
 
@@ -42,6 +51,52 @@ def media_types(family: str, subtypes: str) -> frozenset[str]:
     return frozenset(f"{family}/{subtype}" for subtype in subtypes.split())
 
 
+class Box(NamedTuple):
+    """What one picture must fit in: its longer side and its area in pixels, its base64 text in characters.
+
+    0 is no limit.
+    """
+
+    side: int = 0
+    pixels: int = 0
+    data: int = 0
+
+    def holds(self, size: tuple[int, int] | None, data: int) -> bool:
+        """Whether a picture of that size (None: unknown) and so many characters fits in."""
+        if self.data and data > self.data:
+            return False
+        if size is None:
+            return True
+        width, height = size
+        return not (self.side and max(size) > self.side) and not (self.pixels and width * height > self.pixels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaLimits:
+    """How much of one kind of media a target takes in one request. 0 is no known limit.
+
+    count   how many
+    side    the longer side of a picture, in pixels
+    crowd   (count, side): with more pictures than `count`, the longer side of each
+    pixels  the area of a picture, in pixels
+    data    the base64 text of one, in characters
+    total   the base64 text of all together, in characters
+    """
+
+    count: int = 0
+    side: int = 0
+    crowd: tuple[int, int] = (0, 0)
+    pixels: int = 0
+    data: int = 0
+    total: int = 0
+
+    def box(self, count: int) -> Box:
+        """What each picture must fit in, when there are so many."""
+        most, side = self.crowd
+        crowded = most and count > most
+        return Box(min(side, self.side or side) if crowded else self.side, self.pixels, self.data)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaRule:
     """How a target takes one kind of media in its user turns.
@@ -51,6 +106,7 @@ class MediaRule:
     url_types  the media types it takes by URL, if not the same
     embed      whether it takes base64
     magic      where the wire names no type: the beginnings of base64 text that it knows; other data is not sent
+    limits     how much of the kind one request may hold; None: no known limit
     """
 
     types: frozenset[str] = frozenset()
@@ -58,6 +114,7 @@ class MediaRule:
     url_types: frozenset[str] = frozenset()
     embed: bool = True
     magic: tuple[str, ...] = ()
+    limits: MediaLimits | None = None
 
     def takes(self, kind: str, media_type: str) -> bool:
         """Whether data of the type is taken as media of the kind."""
@@ -124,6 +181,7 @@ class Capabilities:
     media_roles     in whose turns media may stand; elsewhere it is promoted into a user turn
     result_media    which kinds tool results carry natively, and `result_types` of which types (empty: as the rule)
     error_media     whether a result marked as an error may hold media
+    media_total     the base64 text of all media of a request together, in characters (0: no known limit)
     text_documents  whether a text document that the wire has no place for is sent as text
     results         `each` in a message of its own, or `together` in one turn
     call_order      whether results must stand in the order of their calls
@@ -157,6 +215,7 @@ class Capabilities:
     result_media: frozenset[Kind] = frozenset()
     result_types: frozenset[str] = frozenset()
     error_media: bool = True
+    media_total: int = 0
     text_documents: bool = True
     results: Literal["each", "together"] = "each"
     call_order: bool = False
@@ -189,6 +248,11 @@ class Capabilities:
         if not all(rule is None or rule.takes_plain for rule in (self.call_ids, self.tool_names)):
             mask |= Trait.TOOL
         object.__setattr__(self, "attention", mask)
+
+    @property
+    def limits_media(self) -> bool:
+        """Whether any limit on media is known."""
+        return bool(self.media_total) or any(rule and rule.limits for rule in self.media.values())
 
     @property
     def media(self) -> Mapping[str, MediaRule | None]:

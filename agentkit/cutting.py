@@ -43,7 +43,7 @@ class Cutting:
     schedule: Schedule
     local: LocalTokenCounter
     writer: Summarise | None
-    reads: bool  # whether there are media, which may have to be read
+    loads: bool  # whether there are media to be read, fetched or made smaller
     found: _Sizes = field(default_factory=dict[int, "tuple[Lowered, int]"])
     summed: dict[int, Draft] = field(default_factory=dict[int, Draft])
     guessed: _Sizes = field(default_factory=dict[int, "tuple[Lowered, int]"])
@@ -59,18 +59,18 @@ class Cutting:
         first = frozenset(budget.cut_first)
         schedule = Schedule(budget.strategies, units, budget.limit, weigher.weighing(thinking), first)
         writer = next((found for found in budget.strategies if isinstance(found, Summarise)), None)
-        return cls(lowering, budget, whole, ledger, units, schedule, local, writer, needs_reading(whole.msgs))
+        return cls(lowering, budget, whole, ledger, units, schedule, local, writer, lowering.needs_loading(whole))
 
     async def plan(self) -> Plan:
         """The plan within the budget. Raises BudgetError if not even the smallest request fits."""
-        if self.schedule.exact and self.budget.counter is not self.local and not self.reads:
+        if self.schedule.exact and self.budget.counter is not self.local and not self.loads:
             self._foresee_loss(len(self.schedule))
             count = await self._fewest()
         else:
             count = await self._first_fitting(self.guessed, self._seems_to_fit, self._guess)
             self._foresee_loss(count if self.budget.counter is self.local else len(self.schedule))
-            if self.budget.counter is not self.local or self.reads:
-                low = self.schedule.before(count) if self.reads else -1  # nothing is read for what is not kept
+            if self.budget.counter is not self.local or self.loads:
+                low = self.schedule.before(count) if self.loads else -1  # nothing is read for what is not kept
                 count = await self._first_fitting(self.found, self._fits, lambda: count, low)
         if not await self._fits(count):
             await self._refuse()
@@ -170,7 +170,8 @@ class Cutting:
 
     def _remember(self, who: str, low: int, sizes: _Sizes) -> None:
         """Keep it with the units that a stop does not fit, where more said can only make it larger."""
-        lasting = len(self.schedule.legs) == 1 and self.lowering.history.shows_all and not self.reads
+        media = needs_reading(self.whole.msgs)
+        lasting = len(self.schedule.legs) == 1 and self.lowering.history.shows_all and not media
         if lasting and low in sizes and sizes[low][1] > self._room(low) + _SLACK:
             self.units.lows[who] = (self.lowering.task, len(self.units.msgs), low)
 
@@ -203,7 +204,7 @@ class Cutting:
     async def _measured(self, count: int) -> tuple[Lowered, int]:
         edition = self._edition(count)
         draft = edition.draft()
-        if self.local is self.budget.counter and not needs_reading(draft.msgs):
+        if self.local is self.budget.counter and not (self.loads and self.lowering.needs_loading(draft)):
             return self._foreseen(count)
         lowered = await self.lowering.read_and_lower(draft, self.ledger.copy(), edition.first_change)
         return lowered, await self._count(lowered.request)

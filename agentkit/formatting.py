@@ -15,13 +15,15 @@ from agentkit.capabilities import Capabilities
 from agentkit.cutting import Cutting
 from agentkit.errors import EmptyConversationError, MessageError, OptionError, check_option, check_text
 from agentkit.exchanges import Draft, Watch
+from agentkit.fetching import Fetch
 from agentkit.history import ChatHistory, HistoryPolicy
 from agentkit.ledger import Ledger, Plan
 from agentkit.legalize import Legal
 from agentkit.lowering import Lowering, Request, Task, needs_reading
-from agentkit.media import Shelf, check_roots
+from agentkit.media import check_roots, settle_media
 from agentkit.messages import Msg
 from agentkit.model_facts import ModelFact, apply_facts
+from agentkit.shelf import Shelf
 from agentkit.tidy import OnLoss
 from agentkit.tools import (
     OutputLike,
@@ -52,6 +54,7 @@ class FormatterOptions(TypedDict, total=False):
     budget: Budget | None
     on_loss: OnLoss
     media_roots: Iterable[str | Path]
+    fetch: Fetch | None
 
 
 class FormatterBase(ABC):
@@ -63,6 +66,7 @@ class FormatterBase(ABC):
     on_loss      what happens to content that the target cannot carry: `describe` it in a short sentence in
                  its place, `drop` it, or `raise` LossError. The ledger names every case
     media_roots  the folders that `file:` sources may be read from; none by default
+    fetch        how media at URLs are downloaded that the target cannot open by itself; None: not at all
 
     A provider's class gives `base`, `facts` and `convert`. Nothing here calls a provider or needs its SDK.
     """
@@ -79,17 +83,22 @@ class FormatterBase(ABC):
         budget: Budget | None = None,
         on_loss: OnLoss = "describe",
         media_roots: Iterable[str | Path] = (),
+        fetch: Fetch | None = None,
     ) -> None:
         if on_loss not in ("describe", "drop", "raise"):
             raise OptionError("on_loss", f"{on_loss!r} is unknown", "Use describe, drop or raise.")
         check_text("model", model)
         check_option("history", history, HistoryPolicy | None)
         check_option("budget", budget, Budget | None)
+        check_option("fetch", fetch, Fetch | None)
+        if fetch is not None:
+            fetch.check_installed()
         self.model = model
         self.history: HistoryPolicy = self.default_history() if history is None else history
         self.budget = budget
         self.on_loss: OnLoss = on_loss
         self.media_roots = check_roots(media_roots)
+        self.fetch = fetch
         self._watch = Watch()
         self._weigher = Weigher(budget.counter.weigher, frozenset(budget.never_cut)) if budget else None
 
@@ -121,6 +130,8 @@ class FormatterBase(ABC):
         ledger = Ledger(given)
         whole = self._watch.repair(Draft.of(given), ledger)
         await anyio.lowlevel.checkpoint()
+        if needs_reading(given):
+            await settle_media(given)
         if self.budget is not None and self._weigher is not None:
             cutting = await Cutting.of(lowering, self.budget, self._weigher, whole, ledger)
             return await cutting.plan()
@@ -131,7 +142,9 @@ class FormatterBase(ABC):
         return lowered.plan(tuple(given))
 
     def lower(self, msgs: Sequence[Msg], **asked: Unpack[Asked]) -> Plan:
-        """The synchronous core: a plan without I/O. Local files are not read, and no budget is applied."""
+        """The synchronous core: a plan without I/O. No file is read and nothing fetched, no picture
+        made smaller, and no budget is applied.
+        """
         given = _checked(msgs)
         lowering = self._lowering(asked)
         ledger = Ledger(given)
@@ -150,7 +163,7 @@ class FormatterBase(ABC):
         choice = as_tool_choice(asked.get("tool_choice"), tools)
         output = as_output_schema(asked.get("response_format"))
         task = Task(self.capabilities(name), name, tools, choice, output)
-        return Lowering(task, self.history, self.on_loss, self.media_roots, self.convert)
+        return Lowering(task, self.history, self.on_loss, self.media_roots, self.convert, self.fetch)
 
 
 @cache

@@ -7,7 +7,7 @@ system messages, turns.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, groupby
 from typing import cast
@@ -16,9 +16,10 @@ from agentkit.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock, pla
 from agentkit.capabilities import Capabilities
 from agentkit.exchanges import Draft, Origin, block_origins, is_normal, prompt_length
 from agentkit.ledger import Disposition, Ledger, Note
-from agentkit.media import Shelf
+from agentkit.media_limits import limit_media
 from agentkit.messages import Msg, Role, Trait, derive
-from agentkit.tidy import ANY_ID, OnLoss, Promoted, address, tidy, wire_id
+from agentkit.shelf import Shelf
+from agentkit.tidy import ANY_ID, Changes, OnLoss, Promoted, Tidied, address, tidy, wire_id
 
 __all__ = ["BEGIN_TURN", "CONTINUE_TURN", "Legal", "legalize"]
 
@@ -60,49 +61,74 @@ class _Legalizing:
         self.shelf = shelf
         self.promoted: list[tuple[Promoted, Origin]] = []
         self.calls: tuple[str, ...] = ()  # the ids of the exchange that is being written
+        self.seen: dict[int, Tidied] = {}  # messages with media, by number, before the limits of a request
+        self.changes: Mapping[int, Changes] = {}  # … and what these ask for
         self.legal = Legal(Draft([], []), Draft([], []))
 
     def run(self, draft: Draft) -> Legal:
         at = prompt_length(draft.msgs)
+        self._limit_media(draft, at)
         self._take_system(draft.part(range(at)))
         turns = Draft(draft.msgs[at:], draft.origins[at:], draft.look)
         line = Trait.SYSTEM if self.capabilities.late_system == "line" else 0
         wanted = self.capabilities.attention | Trait.REPEATED | line
         if self.promoted or turns.look is None or turns.look.traits & wanted:
-            self._tidy_all(turns, self.capabilities.attention, line)
+            self._tidy_all(turns, at, self.capabilities.attention, line)
         else:
             self.legal.turns = turns
         self._match_results()
         self._take_turns()
         return self.legal
 
-    def _tidy_all(self, draft: Draft, attention: int, line: int) -> None:
+    def _limit_media(self, draft: Draft, at: int) -> None:
+        """Look at the media of the whole request, if it has any and the target sets limits."""
+        look, media = draft.look, Trait.MEDIA | Trait.RESULT_MEDIA
+        seen = media if look is None else look.traits
+        if not (seen & media or any(msg.traits & media for msg in draft.msgs[:at])):
+            return
+        if not self.capabilities.limits_media:
+            return
+        for number, msg in enumerate(draft.msgs):
+            if msg.traits & media:
+                self.seen[number] = tidy(msg, self.capabilities, self.on_loss, self.shelf)
+        self.changes = limit_media(self.seen, self.capabilities, self.shelf)
+
+    def _tidy_all(self, draft: Draft, start: int, attention: int, line: int) -> None:
         turns = self.legal.turns
+        unchanged = not self.promoted
         self._promote()
-        for msg, origin in zip(draft.msgs, draft.origins, strict=True):
+        for number, (msg, origin) in enumerate(zip(draft.msgs, draft.origins, strict=True), start):
             if self.promoted and not msg.traits & Trait.RESULT:
                 self._promote()
             if msg.traits & attention:
-                tidied = self._tidied(msg, origin)
+                tidied = self._tidied(msg, origin, number)
                 if tidied is None:
+                    unchanged = False
                     continue
+                unchanged = unchanged and tidied[0] is msg and not self.promoted
                 msg, origin = tidied
             if msg.traits & Trait.CALL:
                 self.calls = msg.tool_ids
             if msg.traits & Trait.REPEATED:
+                unchanged = False
                 msg = self._distinct(msg)
             elif msg.traits & line:
                 self._note_all(block_origins(msg, origin), Note(Disposition.CARRIED, _AS_LINE))
+                unchanged = False
                 msg = self._as_line(msg)
             turns.add(msg, origin)
         self._promote()
-        is_normal(self.legal.turns)
+        if unchanged:
+            turns.look = draft.look
+        else:
+            is_normal(turns)
 
     # -- one message ---------------------------------------------------------------------------------------
 
     def _take_system(self, prompt: Draft) -> None:
-        for msg, origin in zip(prompt.msgs, prompt.origins, strict=True):
-            tidied = self._tidied(msg, origin) if msg.traits & self.capabilities.attention else (msg, origin)
+        for number, (msg, origin) in enumerate(zip(prompt.msgs, prompt.origins, strict=True)):
+            looked_at = msg.traits & self.capabilities.attention
+            tidied = self._tidied(msg, origin, number) if looked_at else (msg, origin)
             if tidied:
                 self.legal.system.add(*tidied)
         if self.capabilities.one_system:
@@ -118,9 +144,14 @@ class _Legalizing:
             self._note_all(origins, Note(Disposition.MERGED, "joined with the system prompt before it"))
             self.legal.system = Draft([derive(system.msgs[0].name, whole, "system")], [origins])
 
-    def _tidied(self, msg: Msg, origin: int | tuple[Origin, ...]) -> tuple[Msg, int | tuple[Origin, ...]] | None:
+    def _tidied(
+        self, msg: Msg, origin: int | tuple[Origin, ...], number: int
+    ) -> tuple[Msg, int | tuple[Origin, ...]] | None:
         """The message as the target takes it, with the account; None if nothing of it is left."""
-        tidied = tidy(msg, self.capabilities, self.on_loss, self.shelf)
+        tidied = self.seen.get(number)
+        if tidied is None or number in self.changes:
+            changes = self.changes.get(number)
+            tidied = tidy(msg, self.capabilities, self.on_loss, self.shelf, changes)
         self.legal.call_ids.update(tidied.call_ids)
         self.legal.tool_names.update(tidied.tool_names)
         if tidied.msg is msg and not tidied.notes:

@@ -8,7 +8,7 @@ caller's to change, and copying finished dicts takes longer than making them (se
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,15 +16,18 @@ from typing import Any, TypeAlias
 from pydantic_core import to_json
 
 from agentkit.binding import stale_thinking
-from agentkit.blocks import ToolUseBlock
+from agentkit.blocks import Base64Source, ToolUseBlock, URLSource
 from agentkit.capabilities import Capabilities, fit_speaker
 from agentkit.errors import LossError, MessageError
 from agentkit.exchanges import Draft, block_origins, is_normal, repair
+from agentkit.fetching import Fetch
 from agentkit.history import ChatHistory, HistoryPolicy
 from agentkit.ledger import BlockPath, Cut, Disposition, Ledger, Note, Plan
 from agentkit.legalize import Legal, legalize
-from agentkit.media import OUTSIDE, Shelf, load_media
+from agentkit.media import OUTSIDE, load_media, needs_loading
 from agentkit.messages import Msg, Trait, derive, part_of
+from agentkit.resizing import can_resize
+from agentkit.shelf import Shelf
 from agentkit.tidy import OnLoss
 from agentkit.tools import OutputSchema, Tool, ToolChoice, renamed
 
@@ -72,6 +75,8 @@ class Lowering:
     on_loss: OnLoss
     media_roots: tuple[Path, ...]
     convert: Callable[[Legal, Task], Request]
+    fetch: Fetch | None = None
+    fetched: dict[URLSource, Base64Source | str] = field(default_factory=dict[URLSource, "Base64Source | str"])
 
     def lower(self, draft: Draft, ledger: Ledger, shelf: Shelf, changed: int | None = None) -> Lowered:
         """The pure part: with what was read, without any I/O.
@@ -103,15 +108,25 @@ class Lowering:
             _note_speakers(draft.msgs, self.history, ledger)
         return Lowered(self.convert(legal, _complete(task, legal, ledger)), ledger, legal)
 
+    def needs_loading(self, draft: Draft) -> bool:
+        """Whether media have to be read, fetched or made smaller before the request is what it will be."""
+        return needs_reading(draft.msgs) and needs_loading(draft.msgs, self.task.capabilities, self.fetch)
+
     async def read_and_lower(self, draft: Draft, ledger: Ledger, changed: int | None = None) -> Lowered:
-        """The same with the draft's local files read."""
-        reads = needs_reading(draft.msgs)
-        shelf = await load_media(draft.msgs, self.media_roots) if reads else Shelf()
+        """The same with the draft's media loaded."""
+        if not needs_reading(draft.msgs):
+            return self.lower(draft, ledger, Shelf(), changed)
+        form = self.task.capabilities
+        # What the history policy does not show is nobody's to fetch.
+        shown = self.history.render(draft, ledger.copy(), form) if self.fetch else draft
+        shelf = await load_media(shown.msgs, form, self.media_roots, self.fetch, self.fetched)
         return self.lower(draft, ledger, shelf, changed)
 
     def foresee(self, draft: Draft, ledger: Ledger, changed: int | None = None) -> Lowered:
-        """What can be known before any file is read: without roots, that none will be."""
-        return self.lower(draft, ledger.copy(), Shelf(assume=bool(self.media_roots), unread=OUTSIDE), changed)
+        """What can be known before any file is read or URL fetched: without roots, that no file will be."""
+        fetches = self.fetch is not None
+        shelf = Shelf(assume=bool(self.media_roots), unread=OUTSIDE, fetches=fetches, resizes=can_resize())
+        return self.lower(draft, ledger.copy(), shelf, changed)
 
     def refuse_loss(self, ledger: Ledger) -> None:
         """Let no lossy request out under `on_loss="raise"`."""

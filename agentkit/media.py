@@ -1,136 +1,36 @@
-"""The one place that reads files, and what a media source says without reading anything."""
+"""The one place that reads files, has URLs fetched and pictures made smaller: off the loop, each once."""
 
 from __future__ import annotations
 
-import binascii
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from stat import S_ISREG
-from typing import cast
+from typing import TypeAlias, TypeVar, cast
 
 import anyio
 
-from agentkit.blocks import (
-    Base64Source,
-    MediaBlock,
-    Source,
-    ToolResultBlock,
-    URLSource,
-    canonical_media_type,
-    encode,
-    is_media_type,
-    is_text_type,
-)
+from agentkit.blocks import Base64Source, MediaBlock, Source, ToolResultBlock, URLSource, encode, is_text_type
+from agentkit.capabilities import Capabilities, MediaLimits
 from agentkit.errors import OptionError
+from agentkit.fetching import Fetch, fetch_media
 from agentkit.messages import Msg, Trait
+from agentkit.resizing import can_resize, fitted, known_fit, needs_fitting
+from agentkit.shelf import NO_TYPE, Shelf, needs_fetching, remember, sound_source, true_type
 
-__all__ = ["Shelf", "load_media"]
+__all__ = ["OUTSIDE", "check_roots", "load_media", "media_blocks", "needs_loading", "settle_media"]
 
 _AT_ONCE = 8  # files read or texts checked at the same time
+_RESIZED_AT_ONCE = 2  # a picture takes four bytes a pixel while it is resized
 _THREADED = 1 << 16  # base64 text longer than this many characters is checked off the event loop
 
-
-@dataclass(slots=True)
-class Shelf:
-    """What was read for one request: a file source's content, or why there is none.
-
-    For files that were not read yet, `assume` says that their content is to be taken for good, and `unread`
-    why they have none otherwise.
-    """
-
-    files: Mapping[URLSource, Base64Source | str] = field(default_factory=dict[URLSource, "Base64Source | str"])
-    assume: bool = False
-    unread: str = "a file that was not read"
-
-    def resolve(self, source: Source) -> Base64Source | URLSource | str:
-        """The source as a wire can have it (base64, or a URL that is no file and no data), or a reason."""
-        if isinstance(source, Base64Source):
-            return _settle(source)
-        if source.scheme == "data":
-            return _from_data_url(source)
-        if source.scheme != "file":
-            return _with_plain_scheme(source)
-        found = self.files.get(source)
-        if found is not None:
-            return found
-        if not self.assume:
-            return self.unread
-        return Base64Source(source.guessed_type, "") if source.guessed_type else _NO_TYPE
-
-
-def _with_plain_scheme(source: URLSource) -> URLSource:
-    """The scheme in lower case (RFC 3986, 6.2.2.1), as servers and SDKs compare it."""
-    scheme, rest = source.url[: len(source.scheme)], source.url[len(source.scheme) :]
-    return source if scheme == source.scheme else replace(source, url=source.scheme + rest)
-
-
-def _settle(source: Base64Source) -> Base64Source | str:
-    """The source with a canonical media type, if its data is base64 text: looked at once in its life."""
-    if source._settled is None:  # pyright: ignore[reportPrivateUsage]
-        media_type = canonical_media_type(source.media_type)
-        sound = is_base64(source.data)
-        data = source.data if sound else "".join(source.data.split())  # some encoders break lines
-        settled: object = sound and media_type == source.media_type
-        if not settled:
-            settled = _sound(media_type, data) if sound or is_base64(data) else _NO_BASE64
-        _set_settled(source, settled)
-    settled = source._settled  # pyright: ignore[reportPrivateUsage]
-    return source if settled is True else cast("Base64Source | str", settled)
-
-
-_NO_BASE64 = "its data is not base64 text"
-_set_settled = Base64Source.__dict__["_settled"].__set__
-
-
-def _sound(media_type: str, data: str) -> Base64Source:
-    """A source whose data is known to be base64 text."""
-    source = Base64Source(media_type, data)
-    _set_settled(source, True)
-    return source
-
-
-def is_base64(data: str) -> bool:
-    if data.endswith("==="):
-        return False  # strict mode lets whole groups of padding through
-    try:
-        return bool(binascii.a2b_base64(data, strict_mode=True))
-    except (binascii.Error, ValueError):
-        return False
+_Item = TypeVar("_Item")
+_Found: TypeAlias = dict[URLSource, "Base64Source | str"]
 
 
 OUTSIDE = "a local file outside the media roots"
-_NO_TYPE = "a file whose name tells no media type"
-
-_DATA_URL = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
-
-
-def _from_data_url(source: URLSource) -> Base64Source | str:
-    """RFC 2397: an optional type and parameters, `;base64` last, then the data, percent-encoded or base64."""
-    head = _DATA_URL.match(source.url)
-    if head is None:
-        return "a malformed data URL"
-    media_type = canonical_media_type(source.media_type or head[1] or "text/plain")
-    if not is_media_type(media_type):
-        return "a data URL with a malformed media type"
-    if source._read is None:  # pyright: ignore[reportPrivateUsage]
-        data = _decoded(source.url[head.end() :], head[2])
-        _set_read(source, ("data", _sound(media_type, data) if data else _NO_DATA))
-    return cast("Base64Source | str", cast("tuple[object, object]", source._read)[1])  # pyright: ignore[reportPrivateUsage]
-
-
-_NO_DATA = "a data URL whose data is empty or not base64 text"
-
-
-def _decoded(body: str, parameters: str) -> str:
-    """The body of a data URL as base64 text; empty when it is none."""
-    from urllib.parse import unquote, unquote_to_bytes
-
-    if not parameters.lower().endswith(";base64"):
-        return encode(unquote_to_bytes(body))
-    data = "".join((unquote(body) if "%" in body else body).split())
-    return data if is_base64(data) else ""
 
 
 def check_roots(roots: Iterable[str | Path]) -> tuple[Path, ...]:
@@ -147,40 +47,108 @@ def check_roots(roots: Iterable[str | Path]) -> tuple[Path, ...]:
     return found
 
 
-async def load_media(msgs: Sequence[Msg], roots: Sequence[Path]) -> Shelf:
-    """Read what the messages need and has to be read: local files, off the event loop, each once.
+async def load_media(
+    msgs: Sequence[Msg],
+    form: Capabilities,
+    roots: Sequence[Path] = (),
+    fetch: Fetch | None = None,
+    fetched: dict[URLSource, Base64Source | str] | None = None,
+) -> Shelf:
+    """Read, fetch and shrink what the messages hold and the target needs so, off the event loop, each once.
 
-    A file outside all `roots` (symbolic links resolved first) is not read. What cannot be read is a reason
-    on the shelf, never an exception. Large base64 text is checked off the loop as well.
+    A file outside all `roots` (symbolic links resolved first) is not read. A URL is fetched if there is a
+    `fetch` and the target cannot open it by itself; `fetched` keeps the results, for callers who load more
+    than once for one request. What cannot be had is a reason on the shelf, never an exception. Large base64
+    text is checked off the loop, and pictures beyond the target's limits are made smaller if Pillow is installed.
     """
-    files: dict[URLSource, None] = {}
-    large: list[Source] = []
-    for block in media_blocks(msgs):
-        source = block.source
-        if isinstance(source, URLSource) and source.scheme == "file":
-            files[source] = None
-        elif len(source.url if isinstance(source, URLSource) else source.data) > _THREADED:
-            large.append(source)
-    read: dict[URLSource, Base64Source | str] = {}
-    if files or large:
-        limiter = anyio.CapacityLimiter(_AT_ONCE)
+    wanted = _Wanted()
+    blocks = list(media_blocks(msgs))
+    for block in blocks:
+        wanted.add(block, form, fetch)
+    found = {} if fetched is None else fetched
+    read: _Found = {}
+    urls = [url for url in wanted.urls if url not in found]
+    if wanted.large or urls:
         async with anyio.create_task_group() as group:
-            for file in files:
-                group.start_soon(_read_into, read, file, roots, limiter)
-            for source in large:
-                group.start_soon(_resolve_apart, source, limiter)
-    return Shelf(read)
+            group.start_soon(_read_files, read, list(wanted.files), roots)
+            group.start_soon(_resolve_large, wanted.large)
+            if fetch is not None:
+                group.start_soon(_fetch_all, found, urls, fetch)
+    else:
+        await _read_files(read, list(wanted.files), roots)
+    read.update((url, found[url]) for url in wanted.urls)
+    shelf = Shelf(read)
+    if form.image is not None and form.image.limits is not None:
+        await _shrink(blocks, form.image.limits, shelf)
+    return shelf
 
 
-async def _resolve_apart(source: Source, limiter: anyio.CapacityLimiter) -> None:
-    """Check large base64 text in a thread; the source remembers what was found."""
+async def settle_media(msgs: Sequence[Msg]) -> None:
+    """Check large base64 text off the event loop, and nothing else: each source remembers what was found."""
+    large = [block.source for block in media_blocks(msgs) if _is_unsettled(block.source)]
+    if large:
+        await _resolve_large(large)
 
-    def resolve() -> None:
-        found = Shelf().resolve(source)
-        if isinstance(found, Base64Source):
-            _warm(found)
 
-    await anyio.to_thread.run_sync(resolve, limiter=limiter)
+def needs_loading(msgs: Sequence[Msg], form: Capabilities, fetch: Fetch | None) -> bool:
+    """Whether the target needs anything of the messages read, fetched or made smaller."""
+    blocks = list(media_blocks(msgs))
+    wanted = _Wanted()
+    for block in blocks:
+        wanted.add(block, form, fetch)
+    if wanted.files or wanted.urls:
+        return True
+    limits = form.image.limits if form.image is not None else None
+    if limits is None:
+        return False
+    pictures = [Shelf().resolve(block.source) for block in blocks if block.type == "image"]
+    boxes = {limits.box(1), limits.box(len(pictures))}
+    return any(needs_fitting(one, box) for one in pictures if isinstance(one, Base64Source) for box in boxes)
+
+
+def _is_unsettled(source: Source) -> bool:
+    if isinstance(source, Base64Source):
+        return source._settled is None and len(source.data) > _THREADED  # pyright: ignore[reportPrivateUsage]
+    return source._read is None and source.scheme == "data" and len(source.url) > _THREADED  # pyright: ignore[reportPrivateUsage]
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """What has to be read, fetched, or checked in a thread; each once."""
+
+    files: dict[URLSource, None] = field(default_factory=dict[URLSource, None])
+    urls: dict[URLSource, None] = field(default_factory=dict[URLSource, None])
+    large: list[Source] = field(default_factory=list[Source])
+
+    def add(self, block: MediaBlock, form: Capabilities, fetch: Fetch | None) -> None:
+        """Look at one block; nothing to do for data that were looked at before."""
+        source = block.source
+        if _is_unsettled(source):
+            self.large.append(source)
+        elif not isinstance(source, URLSource):
+            return
+        elif source.scheme == "file":
+            self.files[source] = None
+        elif fetch is not None and needs_fetching(form, block.type, source):
+            self.urls[source] = None
+
+
+async def _resolve_large(sources: Sequence[Source]) -> None:
+    """Check large base64 text in threads; each source remembers what was found."""
+    limiter = anyio.CapacityLimiter(_AT_ONCE)
+    async with anyio.create_task_group() as group:
+        for source in sources:
+            group.start_soon(_in_thread, _resolve_warm, source, limiter)
+
+
+async def _in_thread(work: Callable[[_Item], object], item: _Item, limiter: anyio.CapacityLimiter) -> None:
+    await anyio.to_thread.run_sync(work, item, limiter=limiter)
+
+
+def _resolve_warm(source: Source) -> None:
+    found = Shelf().resolve(source)
+    if isinstance(found, Base64Source):
+        _warm(found)
 
 
 def _warm(source: Base64Source) -> None:
@@ -188,53 +156,94 @@ def _warm(source: Base64Source) -> None:
     _ = source.text if is_text_type(source.media_type) else source.data_url
 
 
-async def _read_into(
-    read: dict[URLSource, Base64Source | str],
-    source: URLSource,
-    roots: Sequence[Path],
-    limiter: anyio.CapacityLimiter,
-) -> None:
-    read[source] = await anyio.to_thread.run_sync(_read_file, source, roots, limiter=limiter)
+async def _fetch_all(found: _Found, urls: Sequence[URLSource], fetch: Fetch) -> None:
+    limiter = anyio.CapacityLimiter(fetch.at_once)
+
+    async def one(url: URLSource) -> None:
+        async with limiter:
+            found[url] = await fetch_media(url, fetch)
+
+    async with anyio.create_task_group() as group:
+        for url in urls:
+            group.start_soon(one, url)
+
+
+async def _shrink(blocks: Sequence[MediaBlock], limits: MediaLimits, shelf: Shelf) -> None:
+    """Put smaller copies of pictures on the shelf that may be too large for a request that holds them all."""
+    pictures = [shelf.resolve(block.source) for block in blocks if block.type == "image"]
+    boxes = {limits.box(1), limits.box(len(pictures))}
+    found = {id(source): source for source in pictures if isinstance(source, Base64Source)}
+    wanted = [(source, box) for source in found.values() for box in boxes if needs_fitting(source, box)]
+    if not wanted or not can_resize():
+        return
+    limiter = anyio.CapacityLimiter(_RESIZED_AT_ONCE)
+    async with anyio.create_task_group() as group:
+        for source, box in wanted:
+            if known_fit(source, box) is None:
+                group.start_soon(_in_thread, partial(fitted, source), box, limiter)
+    made = (((id(source), box), known_fit(source, box)) for source, box in wanted)
+    shelf.fits = {key: known[0] for key, known in made if known is not None and known[0] is not None}
+
+
+async def _read_files(read: _Found, sources: Sequence[URLSource], roots: Sequence[Path]) -> None:
+    """Files that were read before in one thread, as most have not changed; then the others side by side."""
+    limiter = anyio.CapacityLimiter(_AT_ONCE)
+    known = [source for source in sources if source._read is not None]  # pyright: ignore[reportPrivateUsage]
+    if known:
+        await anyio.to_thread.run_sync(_read_in_turn, read, known, roots, limiter=limiter)
+    if len(known) < len(sources):
+        async with anyio.create_task_group() as group:
+            for source in sources:
+                if source not in read:
+                    group.start_soon(_in_thread, partial(_read_in_turn, read, roots=roots), [source], limiter)
+
+
+def _read_in_turn(read: _Found, sources: Sequence[URLSource], roots: Sequence[Path]) -> None:
+    for source in sources:
+        read[source] = _read_file(source, roots)
 
 
 def _read_file(source: URLSource, roots: Sequence[Path]) -> Base64Source | str:
     """The file's content, if it lies under a root; read and encoded anew only when the file has changed."""
     media_type = source.guessed_type
     if media_type is None:
-        return _NO_TYPE
+        return NO_TYPE
     try:
-        path = _path_of(source.url).resolve()
-        if not any(path.is_relative_to(root) for root in roots):
+        path = os.path.realpath(_path_of(source.url))
+        if not any(_is_under(path, str(root)) for root in roots):
             return OUTSIDE
-        status = path.stat()
+        status = os.stat(path)
         if not S_ISREG(status.st_mode):
             return "a path that is no file"
-        mark = (str(path), status.st_mtime_ns, status.st_size)
+        mark = (path, status.st_mtime_ns, status.st_size)
         if source._read and source._read[0] == mark:  # pyright: ignore[reportPrivateUsage]
             return cast("Base64Source", source._read[1])  # pyright: ignore[reportPrivateUsage]
-        data = encode(path.read_bytes())
+        data = encode(Path(path).read_bytes())
     except (OSError, ValueError, RuntimeError):  # links in a circle are a RuntimeError up to Python 3.12
         return "a local file that cannot be read"
     if not data:
         return "an empty file"
-    read = _sound(media_type, data)
+    read = sound_source(true_type(data, media_type), data)
     _warm(read)
-    _set_read(source, (mark, read))
+    remember(source, (mark, read))
     return read
 
 
-_set_read = URLSource.__dict__["_read"].__set__
+def _is_under(path: str, root: str) -> bool:
+    """Whether a path, both resolved, is in a folder."""
+    path, root = os.path.normcase(path), os.path.normcase(root)
+    return path.startswith(root if root.endswith(os.sep) else root + os.sep)
 
 
-def _path_of(url: str) -> Path:
-    if not url.lower().startswith("file:"):
-        return Path(url)
+def _path_of(url: str) -> str:
+    if url[:5].lower() != "file:":
+        return url
     from urllib.parse import unquote, urlsplit
 
     parts = urlsplit(url)
     if parts.netloc not in ("", "localhost"):
         raise ValueError("a file on another machine")
-    return Path(unquote(parts.path))
+    return unquote(parts.path)
 
 
 def media_blocks(msgs: Sequence[Msg]) -> Iterable[MediaBlock]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import is_
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from agentkit.blocks import (
@@ -13,21 +14,25 @@ from agentkit.blocks import (
     InvalidBlock,
     MediaBlock,
     ResultItem,
+    Source,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
     URLSource,
+    canonical_media_type,
     is_text_type,
     plain_text,
 )
 from agentkit.capabilities import Capabilities, Kind, NameRule
 from agentkit.frames import frame_tag, mark_frame, safe_text
 from agentkit.ledger import BlockPath, Disposition, Note
-from agentkit.media import Shelf, is_base64
+from agentkit.media import media_blocks
 from agentkit.messages import Msg, Role, Trait, derive, memo_of
+from agentkit.shelf import Shelf, is_base64
+from agentkit.sniffing import image_size
 
-__all__ = ["ANY_ID", "OnLoss", "Promoted", "Tidied", "address", "tidy", "wire_id"]
+__all__ = ["ANY_ID", "Changes", "OnLoss", "Promoted", "Tidied", "address", "tidy", "wire_id"]
 
 _Stateful = TypeVar("_Stateful", TextBlock, ToolUseBlock)
 
@@ -44,6 +49,10 @@ def wire_id(capabilities: Capabilities, found: str) -> str:
     return rule.fit(found) if rule else found or "call_unnamed"
 
 
+Changes: TypeAlias = Mapping[BlockPath, str | Base64Source]
+"""What becomes of some media of a message: a smaller picture, or the reason why they stay away."""
+
+
 @dataclass(slots=True)
 class Promoted:
     """Media set aside for a user turn of its own, with the source of its label."""
@@ -56,49 +65,90 @@ class Promoted:
 
 @dataclass(slots=True)
 class Tidied:
-    """A message after `tidy`. Paths are relative: (block,), or (block, item)."""
+    """A message after `tidy`. Paths are relative: (block,), or (block, item).
+
+    `media` are those that go as what they are, in place or promoted; `loads` says how many of each kind they
+    are and how much base64 text they hold, `held` what was found out about their sizes.
+    """
 
     msg: Msg | None
     origins: tuple[int, ...] = ()
     notes: list[tuple[BlockPath, Note]] = field(default_factory=list[tuple[BlockPath, Note]])
     promoted: list[Promoted] = field(default_factory=list[Promoted])
+    media: list[tuple[BlockPath, Kind, Base64Source | URLSource]] = field(default_factory=list[Any])
+    loads: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    held: dict[object, bool] = field(default_factory=dict[object, bool])
+
+    def carry(self, path: BlockPath, kind: Kind, source: Base64Source | URLSource) -> None:
+        """Write down a medium that goes as what it is."""
+        self.media.append((path, kind, source))
+        count, data = self.loads.get(kind, (0, 0))
+        more = len(source.data) if isinstance(source, Base64Source) else 0
+        self.loads[kind] = (count + 1, data + more)
+
     call_ids: dict[str, str] = field(default_factory=dict[str, str])
     tool_names: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def tidy(msg: Msg, capabilities: Capabilities, on_loss: OnLoss, shelf: Shelf) -> Tidied:
+def tidy(
+    msg: Msg, capabilities: Capabilities, on_loss: OnLoss, shelf: Shelf, changes: Changes | None = None
+) -> Tidied:
     """A message as one target takes it, with no regard to what stands around it.
 
-    Kept with the message for the next time, unless it turns on a file's content or is a frame.
+    `changes` are those that the limits of a whole request ask for. Kept with the message for the next time,
+    unless it is a frame or turns on something that may be another then.
     """
-    if frame_tag(msg) or _names_file(msg):
-        return _Tidying(capabilities, on_loss, shelf).run(msg)
-    memo = memo_of(msg)
-    key = (capabilities, on_loss)
-    found = memo.get(key)
-    if found is None:
-        found = memo[key] = _Tidying(capabilities, on_loss, shelf).run(msg)
-    return cast("Tidied", found)
+    kept = None if changes or msg.memo is None else cast("_Kept | None", msg.memo.get((capabilities, on_loss)))
+    if kept is not None and kept.closed:
+        return kept.tidied
+    files = _files(msg, shelf)
+    if changes or frame_tag(msg) or files is None:
+        return _Tidying(capabilities, on_loss, shelf, changes or {}).run(msg)
+    if kept is None or len(kept.files) != len(files) or not all(map(is_, kept.files, files)):
+        kept = _Kept(_Tidying(capabilities, on_loss, shelf, {}).run(msg), files, not _names_others(msg))
+        memo_of(msg)[capabilities, on_loss] = kept
+    return kept.tidied
 
 
-def _names_file(msg: Msg) -> bool:
-    if not msg.traits & (Trait.MEDIA | Trait.RESULT_MEDIA):
-        return False
-    return any(
-        isinstance(block.source, URLSource) and block.source.scheme == "file"
-        for outer in msg.blocks
-        for block in (outer.items if isinstance(outer, ToolResultBlock) else (outer,))
-        if isinstance(block, MediaBlock)
-    )
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What is kept with a message: good for as long as the same was read for its files, if it has any.
+
+    `closed` says that all media are in the message itself.
+    """
+
+    tidied: Tidied
+    files: Sequence[object]
+    closed: bool
+
+
+def _names_others(msg: Msg) -> bool:
+    """Whether a message names files or remote media."""
+    sources = (block.source for block in media_blocks([msg]))
+    return any(isinstance(source, URLSource) and source.scheme != "data" for source in sources)
+
+
+def _files(msg: Msg, shelf: Shelf) -> list[object] | None:
+    """What was read for a message's files; None if more than files were asked for, or nothing was read yet."""
+    found: list[object] = []
+    for block in media_blocks([msg]):
+        if isinstance(block.source, URLSource) and (scheme := block.source.scheme) != "data":
+            fetched = scheme != "file" and (shelf.fetches or block.source in shelf.files)
+            if fetched or (scheme == "file" and shelf.assume):
+                return None
+            if scheme == "file":
+                found.append(shelf.resolve(block.source))
+    return found
 
 
 class _Tidying:
     """One message as one target takes it, with no regard to what stands around it."""
 
-    def __init__(self, capabilities: Capabilities, on_loss: OnLoss, shelf: Shelf) -> None:
+    def __init__(self, capabilities: Capabilities, on_loss: OnLoss, shelf: Shelf, changes: Changes) -> None:
         self.capabilities = capabilities
         self.on_loss: OnLoss = on_loss
         self.shelf = shelf
+        self.changes = changes
         self.out = Tidied(None)
         self.frame = ""  # the tag of the frame that the message is, if it is one
         self.role: Role = "user"
@@ -106,7 +156,12 @@ class _Tidying:
     def run(self, msg: Msg) -> Tidied:
         self.frame = frame_tag(msg)
         self.role = "assistant" if msg.traits & Trait.CALL else msg.role
-        pairs = [(block, at) for at, old in enumerate(msg.blocks) for block in self._block(old, at, msg)]
+        pairs: list[tuple[Block, int]] = []
+        for at, old in enumerate(msg.blocks):
+            if type(old) is TextBlock and old.state is None and old.text and not old.text.isspace():
+                pairs.append((old, at))  # what most blocks are
+            else:
+                pairs.extend((block, at) for block in self._block(old, at, msg))
         pairs = self._without_dangling_thinking(pairs)
         if not pairs:
             return self.out
@@ -256,14 +311,22 @@ class _Tidying:
         self, block: MediaBlock, path: BlockPath, label: str, result: ToolResultBlock | None = None
     ) -> Iterator[Block]:
         """Media as the target takes it: in its place, set aside for promotion, as text, or not at all."""
-        source = self.shelf.resolve(block.source)
+        source = self.shelf.resolve_for(self.capabilities, block.type, block.source)
         if isinstance(source, str):
             yield from self._lose(
                 path, block.type, f"it is {source}" if source.startswith(("a ", "an ")) else source
             )
             return
+        self._note_type(path, block.source, source)
         reason = self._obstacle(block.type, source)
+        change = self.changes.get(path)
+        if isinstance(change, Base64Source):
+            self._note(path, Disposition.SHRUNK, _shrunk(source, change))
+            source = change
+        elif reason is None:
+            reason = change
         if reason is None:
+            self.out.carry(path, block.type, source)
             kept = block if source is block.source else replace(block, source=source)
             if self._stays(block.type, source, result):
                 yield kept
@@ -277,6 +340,16 @@ class _Tidying:
             yield plain_text(self._in_place("[document, as text]", text))
         else:
             yield from self._lose(path, block.type, reason, source)
+
+    def _note_type(self, path: BlockPath, named: Source, found: Base64Source | URLSource) -> None:
+        """Say it when the bytes told another type than the message, the server or the file's name."""
+        declared = named.media_type if isinstance(named, Base64Source) else named.guessed_type
+        if isinstance(found, Base64Source) and declared and canonical_media_type(declared) != found.media_type:
+            fetched = isinstance(named, URLSource) and named.scheme in {"http", "https"}
+            who = "which its bytes or its server say it is" if fetched else "which its bytes are"
+            self._note(
+                path, Disposition.CARRIED, f"sent as {shown(found.media_type)}, {who}, not {shown(declared)}"
+            )
 
     def _obstacle(self, kind: Kind, source: Base64Source | URLSource) -> str | None:
         """Why the target cannot take this source of media in any turn; None if it can."""
@@ -336,8 +409,17 @@ def shown(name: str | None) -> str:
     return re.sub(r"[^\w.+/ -]+", "_", name or "")[:64]
 
 
+def _shrunk(before: Base64Source | URLSource, after: Base64Source) -> str:
+    old = image_size(before) if isinstance(before, Base64Source) else None
+    new = image_size(after)
+    if old is None or new is None or old == new:
+        return "a picture encoded anew, in less data"
+    return f"a picture of {old[0]} x {old[1]} pixels, made {new[0]} x {new[1]}"
+
+
 _HAS_HOST = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
-_PLAIN_URL = re.compile(r"https?://[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]{1,300}", re.ASCII)
+# Without credentials: what stands before an @ is nobody's business.
+_PLAIN_URL = re.compile(r"https?://(?![^/?#]*@)[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]{1,300}", re.ASCII)
 
 
 def address(source: Base64Source | URLSource | None) -> str:

@@ -56,6 +56,7 @@ from tests.providers import (
     PNG,
     PREAMBLE,
     PROVIDERS,
+    UNKNOWN,
     WAV,
     assistant,
     call,
@@ -479,7 +480,7 @@ UNUSABLE: Final[tuple[Block, ...]] = (
     ImageBlock(URLSource("https://x.org/no-suffix")),
     ImageBlock(URLSource("data:image/png;base64,%%%")),
     ImageBlock(Base64Source("image/png", "no base64!")),
-    ImageBlock(Base64Source("image/x-unheard-of", PNG)),
+    ImageBlock(Base64Source("image/x-unheard-of", UNKNOWN)),
     AudioBlock(URLSource("file:///nowhere/a")),
     VideoBlock(URLSource("ftp://x.org/a.mp4")),
     DocumentBlock(Base64Source("application/x-unheard-of", PDF)),
@@ -519,7 +520,7 @@ def test_d25_all_unusable_blocks_together_harm_no_frame(provider: str, in_result
 @both_kinds
 def test_d26_media_that_cannot_go_are_named_in_text_and_ledger(kind: str, provider: str) -> None:
     """Multi-agent formatters dropped media without a word; here the model, the ledger, and an error can tell."""
-    block = picture(PNG, "image/x-unheard-of")
+    block = picture(UNKNOWN, "image/x-unheard-of")
     msgs = [user("See.", block)]
     plan = _formatter(kind, provider).lower(msgs)
     assert "left out because" in _spoken(plan.request)

@@ -29,16 +29,17 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("values",),
     ("blocks",),
     ("messages",),
-    ("storage", "tools", "tokens", "ledger"),
+    ("storage", "tools", "tokens", "ledger", "sniffing", "addresses", "media_cache"),
     ("exchanges", "units"),
     ("strategies", "binding"),
     ("schedule", "summaries"),
     ("edition",),
-    ("capabilities",),
-    ("model_facts",),
+    ("capabilities", "fetching"),
+    ("model_facts", "resizing", "shelf"),
     ("frames", "media", "budget", "caching"),
     ("history",),
     ("tidy",),
+    ("media_limits",),
     ("legalize",),
     ("lowering",),
     ("cutting",),
@@ -145,6 +146,7 @@ def test_the_core_imports_no_provider_and_no_sdk(path: Path) -> None:
     allowed = {"agentkit", "anyio", "pydantic", "pydantic_core"} | sys.stdlib_module_names
     if _room(path) == "cli":
         allowed |= {"typer", "click", "rich"}
+    allowed |= {"fetching": {"httpx2"}, "resizing": {"PIL"}}.get(_room(path), set())
     tops = {name.partition(".")[0] for name, _ in _imports(path)}
     assert tops <= allowed
     assert not {top for top in tops if top.startswith("agentkit_")}

@@ -107,6 +107,7 @@ async def test_a_root_may_be_given_as_a_string_or_through_a_link(root: Path) -> 
 
 
 async def test_a_declared_type_wins_over_the_suffix(root: Path) -> None:
+    (root / "nosuffix").write_bytes(b"in a format that nobody knows")
     turn = await shown(picture(str(root / "nosuffix"), "image/webp"), root)
     assert turn["content"][0]["source"]["media_type"] == "image/webp"
 
@@ -307,16 +308,16 @@ async def test_reading_does_not_block_the_loop(root: Path, monkeypatch: pytest.M
 
 
 async def test_large_data_is_checked_off_the_loop_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from agentkit import media
+    from agentkit import shelf
 
     threads: list[threading.Thread] = []
-    check = media.__dict__["is_base64"]
+    check = shelf.__dict__["is_base64"]
 
     def watched(text: str) -> bool:
         threads.append(threading.current_thread())
         return bool(check(text))
 
-    monkeypatch.setattr(media, "is_base64", watched)
+    monkeypatch.setattr(shelf, "is_base64", watched)
     msg = Msg("Bob", (ImageBlock(Base64Source("image/png", "aGkh" * 100_000)),), "user")
     for _ in range(2):
         await EchoFormatter().format([msg])

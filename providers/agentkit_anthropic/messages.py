@@ -14,6 +14,7 @@ from agentkit import (
     FormatterBase,
     FormatterOptions,
     Legal,
+    MediaLimits,
     MediaRule,
     ModelFact,
     Msg,
@@ -40,19 +41,24 @@ __all__ = ["AnthropicChatFormatter", "AnthropicMultiAgentFormatter"]
 _WEB = frozenset({"http", "https"})
 _PDF = frozenset({"application/pdf"})
 
+# build-with-claude/vision: 100 pictures on models with a window of 200k tokens (600 on others), 8000 px a side,
+# 2000 px with more than 20 pictures ("… for many-image requests: 2000 pixels"), 10 MB of base64 text each.
+_IMAGES = MediaLimits(count=100, side=8_000, crowd=(20, 2_000), data=10_000_000)
+
 MESSAGES = Capabilities(
     target="Anthropic Messages",
     issuer="anthropic",
     thinking="signed",
     binds_thinking=True,  # "later models: every account"
     proof=frozenset({"signature", "redacted_data"}),
-    image=MediaRule(types=media_types("image", "png jpeg gif webp"), schemes=_WEB),
+    image=MediaRule(types=media_types("image", "png jpeg gif webp"), schemes=_WEB, limits=_IMAGES),
     document=MediaRule(
         types=_PDF | media_types("text", "plain markdown csv html") | {"application/json"},
         schemes=_WEB,
         url_types=_PDF,
     ),
     result_media=frozenset({"image", "document"}),
+    media_total=30_000_000,  # of the 32 MB that a request may have; the rest is for everything else
     error_media=False,  # "all content must be type `text` if `is_error` is true"
     results="together",  # in the very next user message, and first in it
     late_system="line",  # native only between a user's and an assistant's turn: what comes next would move it

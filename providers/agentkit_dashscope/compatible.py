@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from agentkit import Capabilities, Legal, MediaBlock, MediaRule, MultiAgentHistory
 from agentkit_dashscope.caching import mark
-from agentkit_dashscope.native import MULTIMODAL, NAMED_CHOICE, TOOL_NAMES
+from agentkit_dashscope.native import LIMITS, MULTIMODAL, NAMED_CHOICE, TOOL_NAMES
 from agentkit_openai import CHAT, OpenAIChatFormatter, open_contents, wire_url
 
 __all__ = ["DashScopeCompatibleChatFormatter", "DashScopeCompatibleMultiAgentFormatter"]
@@ -23,8 +23,9 @@ COMPATIBLE = replace(
     issuer="dashscope",
     thinking="text",
     image=replace(MULTIMODAL.image or MediaRule(), schemes=_WEB),
-    audio=MediaRule(types=frozenset(_SOUNDS), schemes=_WEB),
-    video=MediaRule(schemes=_WEB),
+    audio=MediaRule(types=frozenset(_SOUNDS), schemes=_WEB, limits=LIMITS),
+    video=MediaRule(schemes=_WEB, limits=LIMITS),
+    media_total=0,
     document=None,
     parts="string",  # text models take strings alone; lists go where media is
     needs_user=True,

@@ -14,6 +14,7 @@ from agentkit import (
     FormatterOptions,
     Legal,
     MediaBlock,
+    MediaLimits,
     MediaRule,
     ModelFact,
     Msg,
@@ -42,6 +43,9 @@ __all__ = ["DashScopeChatFormatter", "DashScopeMultiAgentFormatter"]
 _URLS = frozenset({"http", "https", "oss"})
 _IMAGES = media_types("image", "bmp png jpeg tiff webp heic")
 
+LIMITS = MediaLimits(data=10_485_000)
+"""'Exceeded limit on max bytes per data-uri item : 10485760' (sheet 9.6), the head of the URI included."""
+
 TOOL_NAMES = NameRule(limit=64, reserved=frozenset({"search"}))
 """'Tool names are not allowed to be [search]' (sheet 9.4)."""
 
@@ -49,9 +53,9 @@ MULTIMODAL = Capabilities(
     target="DashScope",
     issuer="dashscope",
     thinking="text",
-    image=MediaRule(types=_IMAGES, schemes=_URLS),
-    audio=MediaRule(schemes=_URLS),
-    video=MediaRule(schemes=_URLS),
+    image=MediaRule(types=_IMAGES, schemes=_URLS, limits=LIMITS),
+    audio=MediaRule(schemes=_URLS, limits=LIMITS),
+    video=MediaRule(schemes=_URLS, limits=LIMITS),
     results="each",
     parts="apart",
     late_system="native",

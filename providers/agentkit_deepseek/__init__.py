@@ -9,6 +9,7 @@ from agentkit_openai import CHAT, OpenAIChatFormatter
 __all__ = ["DeepSeekChatFormatter", "DeepSeekMultiAgentFormatter", "PROVIDER"]
 
 _SIGHT = MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=frozenset({"http", "https"}))
+_MEDIA_TOTAL = 46_000_000  # of the 48 MiB that a request may have (guides/vision)
 
 DEEPSEEK = replace(
     CHAT,
@@ -17,6 +18,7 @@ DEEPSEEK = replace(
     thinking="text",
     image=None,  # text-only models take strings alone (sheet 7.2)
     document=None,
+    media_total=_MEDIA_TOTAL,
     parts="string",
     speaker_refused="^A-Za-z0-9_-",  # the portable set: DeepSeek documents none
     call_ids=None,

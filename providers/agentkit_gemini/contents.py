@@ -13,6 +13,7 @@ from agentkit import (
     FormatterBase,
     Legal,
     MediaBlock,
+    MediaLimits,
     MediaRule,
     ModelFact,
     Msg,
@@ -41,7 +42,9 @@ GENERATE = Capabilities(
     target="Gemini",
     issuer="gemini",
     thinking="signed",  # a thought goes back only to Gemini; its proof is optional
-    image=MediaRule(types=media_types("image", "png jpeg webp heic heif"), schemes=_URLS),
+    image=MediaRule(
+        types=media_types("image", "png jpeg webp heic heif"), schemes=_URLS, limits=MediaLimits(count=3_600)
+    ),
     audio=MediaRule(types=media_types("audio", "wav mpeg aiff aac ogg flac"), schemes=_URLS),
     video=MediaRule(
         types=media_types("video", "mp4 mpeg quicktime x-msvideo x-flv mpg webm wmv 3gpp"), schemes=_URLS
@@ -49,7 +52,9 @@ GENERATE = Capabilities(
     document=MediaRule(
         types=frozenset({"application/pdf"}) | media_types("text", "plain html markdown csv xml"),
         schemes=_URLS,
+        limits=MediaLimits(data=66_000_000),  # 50 MB a PDF, in base64 text
     ),
+    media_total=95_000_000,  # of the 100 MB of inline data that a request may have (file-input-methods)
     media_roles=frozenset({"user", "assistant"}),  # generated media stand in the model's own turn
     results="together",  # "the number of function response parts is equal to the number of function call parts"
     call_order=True,

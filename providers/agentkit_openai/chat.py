@@ -15,6 +15,7 @@ from agentkit import (
     FormatterOptions,
     Legal,
     MediaBlock,
+    MediaLimits,
     MediaRule,
     ModelFact,
     Msg,
@@ -38,12 +39,21 @@ __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
 
 _WEB = frozenset({"http", "https"})
 
+# guides/images-vision: 1,500 pictures and 512 MB a request; the newest models refuse one of more than 30,000
+# patches of 32 x 32 pixels, and the spec an image_url of more than 20,971,520 characters.
+IMAGE_LIMITS = MediaLimits(count=1_500, pixels=29_000_000, data=20_971_000)
+FILE_LIMITS = MediaLimits(data=66_000_000, total=66_000_000)
+"""guides/file-inputs: 50 MB each and together, in base64 text."""
+MEDIA_TOTAL = 500_000_000
+
 CHAT = Capabilities(
     target="OpenAI Chat Completions",
     issuer="openai",
     thinking="never",  # it neither returns reasoning nor takes it back (sheet 3.6)
-    image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB),
-    document=MediaRule(types=frozenset({"application/pdf"})),  # guides/file-inputs: PDF only, no URL form
+    image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
+    # guides/file-inputs: PDF only, no URL form
+    document=MediaRule(types=frozenset({"application/pdf"}), limits=FILE_LIMITS),
+    media_total=MEDIA_TOTAL,
     results="each",
     parts="apart",
     late_system="native",

@@ -33,7 +33,7 @@ from agentkit import (
     settled,
 )
 from agentkit_openai.caching import BREAKPOINTS, mark_latest
-from agentkit_openai.chat import file_name, named_schema, wire_url
+from agentkit_openai.chat import FILE_LIMITS, IMAGE_LIMITS, MEDIA_TOTAL, file_name, named_schema, wire_url
 
 __all__ = ["OpenAIResponsesFormatter", "OpenAIResponsesMultiAgentFormatter"]
 
@@ -57,8 +57,9 @@ RESPONSES = Capabilities(
     thinking="signed",
     binds_thinking=True,  # gpt-6.2 removes reasoning behind an edited prefix without a word (sheet 4.4)
     proof=frozenset({"encrypted_content"}),  # an id alone is a 404 under store=false (sheet 4.4)
-    image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB),
-    document=MediaRule(types=_FILES, schemes=_WEB),
+    image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
+    document=MediaRule(types=_FILES, schemes=_WEB, limits=FILE_LIMITS),
+    media_total=MEDIA_TOTAL,
     result_media=frozenset({"image", "document"}),  # sheet 4.2: tool results can hold images and files
     results="each",
     parts="apart",

@@ -27,6 +27,7 @@ VLLM = replace(
     image=replace(_ANY, types=media_types("image", "png jpeg webp gif bmp tiff")),  # what the server's PIL opens
     audio=_ANY,
     video=_ANY,
+    media_total=0,  # what a server takes is its own setting: --limit-mm-per-prompt
     document=None,  # "Unsupported chat content part type: 'file'"
     parts="glued",  # a string template joins the parts of a message by line breaks (sheet 8.1)
     late_system="line",  # several templates take one system message, first

@@ -41,6 +41,8 @@ def _encoded(data: bytes) -> str:
 
 PNG: Final = _encoded(b"\x89PNG\r\n\x1a\n first")
 OTHER_PNG: Final = _encoded(b"\x89PNG\r\n\x1a\n other")
+JPEG: Final = _encoded(b"\xff\xd8\xff\xe0 third")
+UNKNOWN: Final = _encoded(b"in a format of its own")
 WAV: Final = _encoded(b"RIFF\x04\0\0\0WAVE")
 MP3: Final = _encoded(b"ID3\x04\0\0\0\0\0\0")
 MP4: Final = _encoded(b"\0\0\0\x18ftypmp42")

@@ -22,6 +22,7 @@ from agentkit import (
 )
 from agentkit_anthropic import AnthropicChatFormatter, AnthropicMultiAgentFormatter
 from tests.providers import (
+    JPEG,
     LOOK,
     MP4,
     OTHER_PNG,
@@ -29,6 +30,7 @@ from tests.providers import (
     PNG,
     PREAMBLE,
     TEXT,
+    UNKNOWN,
     WAV,
     assistant,
     call,
@@ -351,8 +353,8 @@ def test_a_turn_of_thinking_alone_is_no_turn() -> None:
     [
         (picture(), _image()),
         (
-            picture(PNG, "image/jpg"),
-            {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": PNG}},
+            picture(JPEG, "image/jpg"),
+            {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": JPEG}},
         ),
         (ImageBlock(URLSource(f"data:image/png;base64,{PNG}")), _image()),
         (
@@ -385,7 +387,7 @@ def test_media_that_the_wire_takes_become_this_block(block: Block, wire: dict[st
     [
         (AudioBlock(Base64Source("audio/wav", WAV)), "audio"),
         (VideoBlock(Base64Source("video/mp4", MP4)), "video"),
-        (picture(PNG, "image/bmp"), "image"),
+        (picture(UNKNOWN, "image/bmp"), "image"),
         (DocumentBlock(URLSource("https://example.org/a.docx")), "document"),
     ],
 )

@@ -29,11 +29,11 @@ from agentkit_dashscope import (
     DashScopeMultiAgentFormatter,
 )
 from tests.providers import (
+    JPEG,
     LOOK,
     MP3,
     MP4,
     PDF,
-    PNG,
     PNG_URL,
     PREAMBLE,
     TEXT,
@@ -252,7 +252,7 @@ def test_media_that_name_a_local_file_are_never_uploaded(
     ("block", "part"),
     [
         (picture(), {"image": PNG_URL}),
-        (picture(PNG, "image/jpg"), {"image": f"data:image/jpeg;base64,{PNG}"}),
+        (picture(JPEG, "image/jpg"), {"image": f"data:image/jpeg;base64,{JPEG}"}),
         (ImageBlock(URLSource("oss://bucket/a.png")), {"image": "oss://bucket/a.png"}),
         (AudioBlock(Base64Source("audio/wav", WAV)), {"audio": f"data:audio/wav;base64,{WAV}"}),
         (VideoBlock(URLSource("https://x.org/a.mp4")), {"video": "https://x.org/a.mp4"}),

@@ -24,6 +24,7 @@ from agentkit import (
 )
 from agentkit_gemini import GeminiChatFormatter, GeminiMultiAgentFormatter
 from tests.providers import (
+    JPEG,
     LOOK,
     MP3,
     MP4,
@@ -31,6 +32,8 @@ from tests.providers import (
     PDF,
     PNG,
     PREAMBLE,
+    TEXT,
+    UNKNOWN,
     WAV,
     assistant,
     call,
@@ -324,8 +327,8 @@ def test_older_and_unknown_models_get_the_picture_in_a_content_of_its_own(model:
     [
         AudioBlock(Base64Source("audio/wav", WAV)),
         VideoBlock(Base64Source("video/mp4", MP4)),
-        picture(PNG, "image/heic"),
-        DocumentBlock(Base64Source("text/csv", PDF)),
+        picture(UNKNOWN, "image/heic"),
+        DocumentBlock(Base64Source("text/csv", TEXT)),
     ],
 )
 def test_what_responses_do_not_take_even_gemini_3_gets_behind_them(block: Block) -> None:
@@ -351,7 +354,7 @@ def test_promoted_pictures_stand_in_the_order_of_their_responses() -> None:
     ("block", "part"),
     [
         (picture(), _inline()),
-        (picture(PNG, "image/jpg"), _inline(PNG, "image/jpeg")),
+        (picture(JPEG, "image/jpg"), _inline(JPEG, "image/jpeg")),
         (AudioBlock(Base64Source("audio/mp3", MP3)), _inline(MP3, "audio/mpeg")),
         (VideoBlock(Base64Source("video/mp4", MP4)), _inline(MP4, "video/mp4")),
         (DocumentBlock(Base64Source("application/pdf", PDF)), _inline(PDF, "application/pdf")),
@@ -371,7 +374,7 @@ def test_media_that_the_wire_takes_become_this_part(block: Block, part: dict[str
 
 
 def test_a_gif_is_described_since_gemini_takes_none() -> None:
-    assert text_of(_contents([user(picture(PNG, "image/gif"))])[0]).startswith("[image left out because")
+    assert text_of(_contents([user(picture(UNKNOWN, "image/gif"))])[0]).startswith("[image left out because")
 
 
 def test_generated_media_stand_in_the_models_turn_but_files_by_url_do_not() -> None:

@@ -21,15 +21,16 @@ from agentkit import (
 )
 from agentkit_openai import OpenAIChatFormatter, OpenAIMultiAgentFormatter
 from tests.providers import (
+    JPEG,
     LOOK,
     MP3,
     MP4,
     OTHER_PNG,
     PDF,
-    PNG,
     PNG_URL,
     PREAMBLE,
     TEXT,
+    UNKNOWN,
     WAV,
     assistant,
     call,
@@ -259,7 +260,10 @@ def test_an_assistants_own_picture_is_shown_in_a_user_turn() -> None:
     ("block", "part"),
     [
         (picture(), {"type": "image_url", "image_url": {"url": PNG_URL}}),
-        (picture(PNG, "image/jpg"), {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{PNG}"}}),
+        (
+            picture(JPEG, "image/jpg"),
+            {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{JPEG}"}},
+        ),
         (
             ImageBlock(URLSource("https://example.org/a?width=3")),
             {"type": "image_url", "image_url": {"url": "https://example.org/a?width=3"}},
@@ -295,9 +299,9 @@ def test_audio_models_get_raw_base64_without_a_data_prefix(media_type: str, data
     [
         (AudioBlock(Base64Source("audio/wav", WAV)), "[audio left out because"),
         (VideoBlock(Base64Source("video/mp4", MP4)), "[video left out because"),
-        (DocumentBlock(Base64Source("application/msword", PDF)), "[document left out because"),
+        (DocumentBlock(Base64Source("application/msword", UNKNOWN)), "[document left out because"),
         (DocumentBlock(URLSource("https://example.org/a.pdf")), "[document left out because"),
-        (picture(PNG, "image/svg+xml"), "[image left out because"),
+        (picture(UNKNOWN, "image/svg+xml"), "[image left out because"),
         (ImageBlock(URLSource("ftp://example.org/a.png")), "[image left out because"),
     ],
 )

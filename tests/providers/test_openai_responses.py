@@ -24,10 +24,10 @@ from tests.providers import (
     LOOK,
     MP4,
     PDF,
-    PNG,
     PNG_URL,
     PREAMBLE,
     TEXT,
+    UNKNOWN,
     WAV,
     assistant,
     call,
@@ -273,7 +273,7 @@ def test_media_that_the_wire_takes_become_this_part(block: Block, part: dict[str
     [
         (AudioBlock(Base64Source("audio/wav", WAV)), "audio"),
         (VideoBlock(Base64Source("video/mp4", MP4)), "video"),
-        (picture(PNG, "image/tiff"), "image"),
+        (picture(UNKNOWN, "image/tiff"), "image"),
     ],
 )
 def test_media_that_the_wire_refuses_are_described(block: Block, kind: str) -> None:

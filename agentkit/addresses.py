@@ -1,0 +1,68 @@
+"""Which network addresses are public, so that what a message names may be fetched from there."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import TypeAlias
+
+__all__ = ["is_local", "is_public"]
+
+_Address: TypeAlias = IPv4Address | IPv6Address
+
+_RESERVED = tuple(
+    ip_network(block)
+    for block in (
+        # The IANA IPv4 Special-Purpose Address Registry. All of it: Python's own list differs by version.
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+        "192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24",
+        "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+        "224.0.0.0/4", "240.0.0.0/4",
+        "168.63.129.16/32",  # public by number, Azure's own services by meaning
+        # The IPv6 registry, within the global unicast space: IETF protocols (Teredo among them), documentation,
+        # 6to4, which embeds an IPv4 address, and AS112.
+        "2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20",
+    )
+)  # fmt: skip
+
+_GLOBAL = ip_network("2000::/3")  # RFC 4291, 2.4: the only unicast space that IANA has given out
+_NAT64 = ip_network("64:ff9b::/96")  # RFC 6052, 2.1: the last 32 bits are an IPv4 address
+
+_LOCAL = tuple(
+    ip_network(block)
+    for block in (
+        # Loopback, private use (RFC 1918), shared space behind carriers' NAT (RFC 6598), unique local (RFC 4193).
+        "127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "::1/128", "fc00::/7",
+    )
+)  # fmt: skip
+
+
+def is_public(text: str) -> bool:
+    """Whether an address is one of the public network's; what embeds another address is judged by that.
+
+    >>> is_public("93.184.216.34"), is_public("::ffff:10.0.0.1")
+    (True, False)
+    """
+    address = _plain(text)
+    if address is None or any(address in block for block in _RESERVED if block.version == address.version):
+        return False
+    return address.version == 4 or address in _GLOBAL
+
+
+def is_local(text: str) -> bool:
+    """Whether an address is this machine's or a private network's: no link-local one, where clouds keep keys."""
+    address = _plain(text)
+    return address is not None and any(address in block for block in _LOCAL if block.version == address.version)
+
+
+def _plain(text: str) -> _Address | None:
+    """The address without the IPv6 forms that stand for an IPv4 address; None for what is no address."""
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return address.ipv4_mapped
+        if address in _NAT64:
+            return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address

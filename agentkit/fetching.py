@@ -1,0 +1,258 @@
+"""`Fetch`: how media at http and https URLs are downloaded, if at all, and from where never.
+
+An address in a message is anybody's text. So a host is resolved here, all its addresses are judged before
+any is connected to, and the connection goes to one of exactly these: nothing resolves the name a second time.
+Every redirect is judged anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from socket import SOCK_STREAM, gaierror
+from typing import TYPE_CHECKING
+
+import anyio
+
+from agentkit.blocks import Base64Source, URLSource, canonical_media_type, encode, is_media_type
+from agentkit.errors import MissingExtraError, OptionError, check_option
+from agentkit.media_cache import MediaCache, Refusal
+from agentkit.sniffing import is_signed_type, sniffed_type
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx2
+
+__all__ = ["Fetch", "fetch_media"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fetch:
+    """How a formatter downloads media that its target cannot fetch by itself. Needs the extra `fetch`.
+
+    max_bytes      the largest body that is taken
+    timeout        seconds for one download, from looking up the name to the last byte
+    max_redirects  how many redirects are followed
+    at_once        how many downloads one request has under way at the same time
+    allow_private  whether this machine and private networks may be asked too: for servers of your own.
+                   Link-local addresses, where clouds hand out keys, stay out of bounds
+    cache          where downloads are kept for the next request; without one, each request downloads again
+
+    Only http and https, never from https back to http. No proxy, cookie, credential or compression is used.
+    """
+
+    max_bytes: int = 20_000_000
+    timeout: float = 30.0
+    max_redirects: int = 5
+    at_once: int = 8
+    allow_private: bool = False
+    cache: MediaCache | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("max_bytes", 1), ("max_redirects", 0), ("at_once", 1)):
+            given: object = getattr(self, name)
+            if type(given) is not int or given < least:
+                raise OptionError(f"fetch.{name}", f"{given!r} is no number from {least} on", "Give one.")
+        if type(self.timeout) not in (int, float) or not 0 < self.timeout < float("inf"):
+            raise OptionError("fetch.timeout", f"{self.timeout!r} is no number of seconds", "Give one above 0.")
+        check_option("fetch.allow_private", self.allow_private, bool)
+        check_option("fetch.cache", self.cache, MediaCache | None)
+
+    def check_installed(self) -> None:
+        """Raise MissingExtraError unless the HTTP client is installed."""
+        from importlib.util import find_spec
+
+        if find_spec("httpx2") is None:
+            raise MissingExtraError("httpx2", "fetch", "Fetching media")
+
+
+async def fetch_media(source: URLSource, fetch: Fetch) -> Base64Source | str:
+    """What stands at a URL, with its media type, or a reason why there is nothing: no secret in it, no error."""
+    load = partial(_fetch, source, fetch)
+    if fetch.cache is None:
+        found = await load()
+    else:
+        terms = (fetch.max_bytes, fetch.max_redirects, fetch.allow_private)
+        found = await fetch.cache.get((source.url, source.media_type, terms), load)
+    return found.reason if isinstance(found, Refusal) else found
+
+
+class _RefusedError(Exception):
+    """Nothing may or can be had from there."""
+
+    def __init__(self, reason: str, lasting: bool = False) -> None:
+        self.refusal = Refusal(reason, lasting)
+        super().__init__(reason)
+
+
+async def _fetch(source: URLSource, fetch: Fetch) -> Base64Source | Refusal:
+    try:
+        with anyio.fail_after(fetch.timeout):
+            pieces, named = await _download(source.url, fetch)
+            return await anyio.to_thread.run_sync(_as_source, source, pieces, named)
+    except _RefusedError as refused:
+        return refused.refusal
+    except TimeoutError:
+        return Refusal(f"a remote URL that took longer than {fetch.timeout:g} seconds")
+    except gaierror:
+        return Refusal("a remote URL whose host is not known")
+    except Exception:  # whatever a server makes a client raise: one picture is not the conversation
+        return Refusal("a remote URL that cannot be fetched")
+
+
+# -- the way there -----------------------------------------------------------------------------------------
+
+
+async def _download(address: str, fetch: Fetch) -> tuple[list[bytes], str]:
+    """The body in pieces, and the media type that the server gave it."""
+    import httpx2
+
+    url = httpx2.URL(address.strip())
+    for _ in range(fetch.max_redirects + 1):
+        async with _opened(url, fetch) as response:
+            if not response.has_redirect_location:
+                return await _body(response, fetch.max_bytes), response.headers.get("content-type", "")
+            url = _next(url, response.headers["location"])
+    raise _RefusedError(f"a remote URL that redirects more than {fetch.max_redirects} times")
+
+
+def _next(url: httpx2.URL, location: str) -> httpx2.URL:
+    there = url.join(location)
+    if url.scheme == "https" and there.scheme == "http":
+        raise _RefusedError("a remote URL that redirects from https to http", lasting=True)
+    return there
+
+
+@asynccontextmanager
+async def _opened(url: httpx2.URL, fetch: Fetch) -> AsyncGenerator[httpx2.Response, None]:
+    """The answer of one hop, its body unread, over a connection of its own to an address that was judged."""
+    import httpx2
+
+    if url.scheme not in ("http", "https") or not url.host:
+        raise _RefusedError("a remote URL that is not http or https all the way", lasting=True)
+    if url.userinfo:
+        raise _RefusedError("a remote URL with credentials in it", lasting=True)
+    addresses = await _judged(url, fetch)
+    context = await _tls() if url.scheme == "https" else False
+    async with httpx2.AsyncHTTPTransport(verify=context, trust_env=False) as transport:
+        response = await _ask(transport, url, addresses, fetch.timeout / len(addresses))
+        try:
+            yield response
+        finally:
+            await response.aclose()
+
+
+async def _judged(url: httpx2.URL, fetch: Fetch) -> list[str]:
+    """The addresses of a host, if every one of them may be asked."""
+    from agentkit.addresses import is_local, is_public  # only who fetches pays for the tables
+
+    host = url.raw_host.decode("ascii")
+    addresses = await resolve(host.strip("[]"), url.port or (443 if url.scheme == "https" else 80))
+    allowed = all(is_public(one) or (fetch.allow_private and is_local(one)) for one in addresses)
+    if not addresses or not allowed:
+        raise _RefusedError("a remote URL at an address that is not public")
+    return addresses
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    """The addresses of a host, each once, in the resolver's order."""
+    found = await anyio.getaddrinfo(host, port, type=SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+async def _ask(
+    transport: httpx2.AsyncHTTPTransport, url: httpx2.URL, addresses: list[str], patience: float
+) -> httpx2.Response:
+    """The answer of the first address that can be connected to, under the name that the URL has."""
+    import httpx2
+
+    for left, address in zip(reversed(range(len(addresses))), addresses, strict=True):
+        request = httpx2.Request(
+            "GET",
+            url.copy_with(host=address),
+            headers={**_HEADERS, "Host": url.netloc.decode("ascii")},
+            # The name for SNI and for checking the certificate.
+            extensions={"sni_hostname": url.raw_host.decode("ascii"), "timeout": {"connect": patience}},
+        )
+        try:
+            return await transport.handle_async_request(request)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout):
+            if not left:
+                raise
+    raise AssertionError("there was an address")
+
+
+_HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "Connection": "close", "User-Agent": "agentkit"}
+
+
+async def _tls() -> ssl.SSLContext:
+    """The machine's trusted roots, loaded once and off the event loop."""
+    return await anyio.to_thread.run_sync(tls_context)
+
+
+@cache
+def tls_context() -> ssl.SSLContext:
+    """The client's own context, whatever the environment says."""
+    import httpx2
+
+    return httpx2.create_ssl_context(trust_env=False)
+
+
+# -- what came of it ---------------------------------------------------------------------------------------
+
+
+async def _body(response: httpx2.Response, max_bytes: int) -> list[bytes]:
+    """The body as it was sent, as long as it stays within the limit: a server's word on its length is none."""
+    status = response.status_code
+    if status != 200:
+        passing = status in _PASSING or status >= 500
+        raise _RefusedError(f"a remote URL that was answered with status {status}", lasting=not passing)
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        raise _RefusedError("a remote URL whose content comes compressed though it was asked for as it is")
+    too_large = _RefusedError(f"a remote URL whose content is larger than {max_bytes} bytes", lasting=True)
+    said = response.headers.get("content-length", "")
+    if said.isdecimal() and int(said) > max_bytes:
+        raise too_large
+    pieces: list[bytes] = []
+    left = max_bytes
+    with anyio.CancelScope() as scope:
+        async for piece in response.aiter_raw():
+            left -= len(piece)
+            if left < 0:
+                scope.cancel()  # ends the client's generators from within: trio warns of any left half-way
+            else:
+                pieces.append(piece)
+    if left < 0:
+        raise too_large
+    return pieces
+
+
+_PASSING = frozenset({408, 409, 423, 425, 429})  # RFC 9110, 15.5; RFC 4918; RFC 8470; RFC 6585: try again
+
+
+def _as_source(source: URLSource, pieces: list[bytes], named: str) -> Base64Source | Refusal:
+    """The body as base64 text, with the type that its own bytes tell, or else the one it was given."""
+    data = encode(b"".join(pieces))
+    if not data:
+        return Refusal("a remote URL with nothing at it")
+    claimed = _claimed(source, named)
+    media_type = sniffed_type(data, claimed or "")
+    if media_type is None and (claimed is None or is_signed_type(claimed)):
+        what = f"is no {claimed}" if claimed else "has no known media type"
+        return Refusal(f"a remote URL whose content {what}", lasting=True)
+    found = Base64Source(media_type or claimed or "", data)
+    _ = found.data_url, found.text if found.media_type.startswith("text/") else None
+    return found
+
+
+def _claimed(source: URLSource, named: str) -> str | None:
+    """The media type that the block, the server or the URL names, in this order; None if none says anything."""
+    server = canonical_media_type(named) if is_media_type(named) else ""
+    candidates = (source.media_type or "", "" if server in _SAYS_NOTHING else server, source.guessed_type or "")
+    return next((canonical_media_type(one) for one in candidates if one), None)
+
+
+_SAYS_NOTHING = frozenset({"application/octet-stream", "binary/octet-stream", "application/x-download"})

@@ -1,0 +1,109 @@
+"""`MediaCache`: media that were fetched, kept by their caller for the next request."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass
+
+import anyio
+
+from agentkit.blocks import Base64Source
+from agentkit.errors import OptionError
+
+__all__ = ["MediaCache", "Refusal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why there is no content, and whether asking again would get the same answer."""
+
+    reason: str
+    lasting: bool = False
+
+
+class MediaCache:
+    """Fetched media, the least recently used of which goes first. Give one to each `Fetch` that may share it.
+
+    max_bytes  what it holds at most, counted as it is kept: base64 text, and the data URL made of it
+
+    An address is downloaded once, however many tasks ask for it at the same time. For one event loop: a
+    program of several gives each its own. A refusal that will last (no such file, too large) is kept as well,
+    one that may pass (a server that is down) is not.
+    """
+
+    def __init__(self, max_bytes: int = 256_000_000) -> None:
+        if type(max_bytes) is not int or max_bytes < 0:
+            raise OptionError("max_bytes", f"{max_bytes!r} is no number of bytes", "Give a whole number.")
+        self.max_bytes = max_bytes
+        self._kept: OrderedDict[Hashable, Base64Source | Refusal] = OrderedDict()
+        self._bytes = 0
+        self._pending: dict[Hashable, _Pending] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    @property
+    def bytes(self) -> int:
+        """How much is held now, as `max_bytes` counts it."""
+        return self._bytes
+
+    def clear(self) -> None:
+        """Forget everything; what is being downloaded still reaches those who wait for it."""
+        self._kept.clear()
+        self._bytes = 0
+
+    async def get(
+        self, key: Hashable, load: Callable[[], Awaitable[Base64Source | Refusal]]
+    ) -> Base64Source | Refusal:
+        """What is kept under a key, or else what `load` gives: one call of it for all who ask meanwhile."""
+        while True:
+            if (found := self._kept.get(key)) is not None:
+                self._kept.move_to_end(key)
+                return found
+            pending = self._pending.get(key)
+            if pending is None:
+                return await self._load(key, load)
+            await pending.done.wait()
+            if pending.found is not None:
+                return pending.found
+            # Who was loading it has been cancelled: it is somebody else's turn.
+
+    async def _load(
+        self, key: Hashable, load: Callable[[], Awaitable[Base64Source | Refusal]]
+    ) -> Base64Source | Refusal:
+        pending = self._pending[key] = _Pending(anyio.Event())
+        try:
+            pending.found = await load()
+        finally:
+            del self._pending[key]
+            pending.done.set()
+        self._keep(key, pending.found)
+        return pending.found
+
+    def _keep(self, key: Hashable, found: Base64Source | Refusal) -> None:
+        if isinstance(found, Refusal) and not found.lasting:
+            return
+        size = _size(found)
+        if size > self.max_bytes:
+            return
+        self._kept[key] = found
+        self._bytes += size
+        while self._bytes > self.max_bytes:
+            _, gone = self._kept.popitem(last=False)
+            self._bytes -= _size(gone)
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A download that is under way, and its result once there is one."""
+
+    done: anyio.Event
+    found: Base64Source | Refusal | None = None
+
+
+_SMALL = 500  # what an entry takes besides its data, about
+
+
+def _size(found: Base64Source | Refusal) -> int:
+    return _SMALL + (2 * len(found.data) if isinstance(found, Base64Source) else 0)

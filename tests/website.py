@@ -1,0 +1,142 @@
+"""A real web site on 127.0.0.1, and the internet as far as a test says: names, addresses, who was asked."""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from socket import gaierror
+from typing import Any, TypeAlias
+
+import anyio
+import pytest
+import trio
+
+__all__ = ["PUBLIC", "Answer", "Internet", "Page", "Website", "answer", "redirect", "website"]
+
+PUBLIC = "93.184.216.34"
+"""An address of the public network; here whoever connects to it reaches the web site."""
+
+Answer: TypeAlias = BaseHTTPRequestHandler
+Page: TypeAlias = Callable[[Answer], None]
+
+
+@dataclass(slots=True)
+class Website:
+    """What it shows by path, and what it was asked: path and headers."""
+
+    port: int = 0
+    pages: dict[str, Page] = field(default_factory=dict[str, Page])
+    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list[tuple[str, dict[str, str]]])
+
+    def url(self, path: str, host: str = "127.0.0.1", scheme: str = "http") -> str:
+        """The address of a page."""
+        return f"{scheme}://{host}:{self.port}{path}"
+
+    @property
+    def paths(self) -> list[str]:
+        """What was asked for, in order."""
+        return [path for path, _ in self.asked]
+
+
+def answer(body: bytes, media_type: str | None = "image/png", status: int = 200, **headers: str) -> Page:
+    """A page with a body."""
+
+    def page(handler: Answer) -> None:
+        handler.send_response(status)
+        if media_type is not None:
+            handler.send_header("Content-Type", media_type)
+        for name, value in {"Content_Length": str(len(body)), **headers}.items():
+            handler.send_header(name.replace("_", "-"), value)
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    return page
+
+
+def redirect(to: str, status: int = 302) -> Page:
+    """A page that sends its reader on."""
+    return answer(b"moved", "text/plain", status, Location=to)
+
+
+@contextmanager
+def website(tls: ssl.SSLContext | None = None) -> Generator[Website]:
+    """A site on a free port."""
+    site = Website()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            site.asked.append((self.path, dict(self.headers.items())))
+            page = site.pages.get(self.path, answer(b"not here", "text/plain", 404))
+            try:
+                page(self)
+            except OSError:
+                self.close_connection = True  # the reader has gone
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing on standard error."""
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """A reader who refuses the certificate is not an error."""
+
+    server = Server(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    site.port = server.server_address[1]
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield site
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class Internet:
+    """Names with their addresses (one list an answer, the last one for good), and what was looked up and reached.
+
+    Whoever connects to a public address gets to this machine instead, unless the address is `down`.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.names: dict[str, list[list[str]]] = {}
+        self.looked_up: list[str] = []
+        self.reached: list[str] = []
+        self.down: set[str] = set()
+        self._look_up: Any = anyio.getaddrinfo
+        self._anyio: Any = anyio.connect_tcp
+        self._trio: Any = trio.open_tcp_stream
+        monkeypatch.setattr(anyio, "getaddrinfo", self.getaddrinfo)
+        monkeypatch.setattr(anyio, "connect_tcp", self._connect_anyio)
+        monkeypatch.setattr(trio, "open_tcp_stream", self._connect_trio)
+
+    async def getaddrinfo(self, host: str, port: int, **options: Any) -> Any:
+        """What a name stands for; numbers in whatever form go to the real resolver."""
+        self.looked_up.append(host)
+        answers = self.names.get(host)
+        if answers is None:
+            if host.endswith(".test"):
+                raise gaierror(f"no such host: {host}")
+            return await self._look_up(host, port, **options)
+        addresses = answers.pop(0) if len(answers) > 1 else answers[0]
+        return [(0, 0, 0, "", (address, port)) for address in addresses]
+
+    def _routed(self, host: str) -> str:
+        self.reached.append(host)
+        if host in self.down:
+            raise OSError("nobody is there")
+        return "127.0.0.1" if ip_address(host).is_global else host
+
+    async def _connect_anyio(self, remote_host: str, remote_port: int, **options: Any) -> Any:
+        return await self._anyio(remote_host=self._routed(remote_host), remote_port=remote_port, **options)
+
+    async def _connect_trio(self, host: str, port: int, **options: Any) -> Any:
+        return await self._trio(self._routed(host), port, **options)
