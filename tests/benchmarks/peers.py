@@ -305,5 +305,5 @@ _runner = asyncio.Runner()
 
 
 def run_async(pending: Any) -> Any:
-    """Run a coroutine in one event loop that is kept."""
-    return _runner.run(pending)
+    """Run a coroutine in one event loop that is kept, without what a runner does about interrupts each time."""
+    return _runner.get_loop().run_until_complete(pending)
