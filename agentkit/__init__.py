@@ -2,10 +2,11 @@
 
 This front door is lazy: a name is imported from its room when it is first asked for, so that a program pays
 for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `blocks`,
-`messages`, `storage`, `tools`, `tokens`, `ledger`, `exchanges`, `units`, `strategies`, `binding`,
-`schedule`, `summaries`, `edition`, `capabilities`, `model_facts`, `frames`, `caching`, `history`,
-`sniffing`, `addresses`, `media_cache`, `fetching`, `resizing`, `shelf`, `media`, `budget`, `tidy`,
-`media_limits`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`.
+`messages`, `storage`, `tools`, `text_counts`, `text_estimate`, `request_parts`, `tokens`, `encodings`,
+`image_tokens`, `tokenizers`, `hugging_face`, `usage_anchored`, `remote_counts`, `ledger`, `exchanges`,
+`units`, `strategies`, `binding`, `schedule`, `summaries`, `edition`, `capabilities`, `model_facts`,
+`frames`, `caching`, `history`, `sniffing`, `addresses`, `media_cache`, `fetching`, `resizing`, `shelf`,
+`media`, `budget`, `tidy`, `media_limits`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from agentkit.history import ChatHistory as ChatHistory
     from agentkit.history import HistoryPolicy as HistoryPolicy
     from agentkit.history import MultiAgentHistory as MultiAgentHistory
+    from agentkit.hugging_face import HuggingFaceTokenCounter as HuggingFaceTokenCounter
     from agentkit.ledger import Cut as Cut
     from agentkit.ledger import Disposition as Disposition
     from agentkit.ledger import Entry as Entry
@@ -80,6 +82,9 @@ if TYPE_CHECKING:
     from agentkit.registry import Provider as Provider
     from agentkit.registry import available_providers as available_providers
     from agentkit.registry import load_provider as load_provider
+    from agentkit.remote_counts import RemoteTokenCounter as RemoteTokenCounter
+    from agentkit.request_parts import Medium as Medium
+    from agentkit.request_parts import RequestParts as RequestParts
     from agentkit.storage import dump_messages as dump_messages
     from agentkit.storage import load_messages as load_messages
     from agentkit.strategies import ClearResults as ClearResults
@@ -90,8 +95,10 @@ if TYPE_CHECKING:
     from agentkit.strategies import Stepped as Stepped
     from agentkit.summaries import Summarise as Summarise
     from agentkit.tidy import OnLoss as OnLoss
+    from agentkit.tokenizers import TiktokenCounter as TiktokenCounter
     from agentkit.tokens import CharacterTokenCounter as CharacterTokenCounter
     from agentkit.tokens import LocalTokenCounter as LocalTokenCounter
+    from agentkit.tokens import TokenCount as TokenCount
     from agentkit.tokens import TokenCounterBase as TokenCounterBase
     from agentkit.tools import OutputSchema as OutputSchema
     from agentkit.tools import Tool as Tool
@@ -100,6 +107,7 @@ if TYPE_CHECKING:
     from agentkit.tools import close_schema as close_schema
     from agentkit.tools import map_schema as map_schema
     from agentkit.units import Units as Units
+    from agentkit.usage_anchored import UsageAnchoredCounter as UsageAnchoredCounter
     from agentkit.values import copied as copied
 
 _ROOMS = {
@@ -116,6 +124,7 @@ _ROOMS = {
     "formatting": "Asked FormatterBase FormatterOptions",
     "frames": "frame_tag read_history",
     "history": "ChatHistory HistoryPolicy MultiAgentHistory",
+    "hugging_face": "HuggingFaceTokenCounter",
     "ledger": "Cut Disposition Entry Ledger Plan Synthesis",
     "legalize": "BEGIN_TURN CONTINUE_TURN Legal",
     "lowering": "Request Task",
@@ -123,13 +132,17 @@ _ROOMS = {
     "messages": "Msg Trait",
     "model_facts": "ModelFact",
     "registry": "Provider available_providers load_provider",
+    "remote_counts": "RemoteTokenCounter",
+    "request_parts": "Medium RequestParts",
     "storage": "dump_messages load_messages",
     "strategies": "ClearResults CutStrategy DropMedia OldestFirst ShrinkResults Stepped",
     "summaries": "Summarise",
     "tidy": "OnLoss",
-    "tokens": "CharacterTokenCounter LocalTokenCounter TokenCounterBase",
+    "tokenizers": "TiktokenCounter",
+    "tokens": "CharacterTokenCounter LocalTokenCounter TokenCount TokenCounterBase",
     "tools": "OutputSchema Tool ToolChoice ToolLike close_schema map_schema",
     "units": "Units",
+    "usage_anchored": "UsageAnchoredCounter",
     "values": "copied",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
@@ -160,6 +173,7 @@ __all__ = [
     "FormatterBase",
     "FormatterOptions",
     "HistoryPolicy",
+    "HuggingFaceTokenCounter",
     "INTERRUPTED",
     "ImageBlock",
     "InputError",
@@ -172,6 +186,7 @@ __all__ = [
     "MediaCache",
     "MediaLimits",
     "MediaRule",
+    "Medium",
     "MessageError",
     "MissingExtraError",
     "ModelFact",
@@ -186,7 +201,9 @@ __all__ = [
     "Plan",
     "Provider",
     "ProviderError",
+    "RemoteTokenCounter",
     "Request",
+    "RequestParts",
     "ShrinkResults",
     "Source",
     "Stepped",
@@ -195,6 +212,8 @@ __all__ = [
     "Task",
     "TextBlock",
     "ThinkingBlock",
+    "TiktokenCounter",
+    "TokenCount",
     "TokenCounterBase",
     "Tool",
     "ToolChoice",
@@ -204,6 +223,7 @@ __all__ = [
     "Trait",
     "URLSource",
     "Units",
+    "UsageAnchoredCounter",
     "VersionError",
     "VideoBlock",
     "available_providers",

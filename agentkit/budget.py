@@ -35,7 +35,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name, given in (("max_tokens", self.max_tokens), ("reserve", self.reserve)):
-            if type(given) is not int or given < 0:
+            if not isinstance(given, int) or isinstance(given, bool) or given < 0:
                 raise OptionError(f"budget.{name}", f"{given!r} is no number of tokens", "Give a whole number.")
         check_option("budget.counter", self.counter, TokenCounterBase)
         if isinstance(self.strategy, str) or not isinstance(self.strategy, Sequence):

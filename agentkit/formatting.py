@@ -133,6 +133,7 @@ class FormatterBase(ABC):
         if needs_reading(given):
             await settle_media(given)
         if self.budget is not None and self._weigher is not None:
+            await self.budget.counter.weigher.prepare()
             cutting = await Cutting.of(lowering, self.budget, self._weigher, whole, ledger)
             return await cutting.plan()
         if self.on_loss == "raise" and needs_reading(given):

@@ -15,6 +15,8 @@ from agentkit.units import Units, calls_any
 
 __all__ = ["Leg", "Schedule", "search_cut"]
 
+_STEPS = 4  # a budget in so many steps: at a fifth, a prompt in steady state misses the cache too often
+
 Left = tuple[Msg, ...]
 """What an edit leaves of a unit; nothing of a unit that is dropped."""
 
@@ -87,7 +89,7 @@ class Schedule:
         self._weigh = weigh
         self._left: dict[int, Left] = {}  # what the legs so far leave of a unit once they are done
         for at, strategy in enumerate(strategies):
-            step = max(1, limit // 5) if strategy.step is None else strategy.step
+            step = max(1, limit // _STEPS) if strategy.step is None else strategy.step
             self.exact = self.exact and not step
             order = self._remaining(checked_order(strategy, units))
             if step and not drops(strategy) and at < len(strategies) - 1:

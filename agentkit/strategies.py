@@ -33,7 +33,7 @@ class CutStrategy:
 
     step     0: a cut may lie behind any edit, and takes the fewest that make the request fit. A number of
              tokens: cuts lie on a grid of so many tokens from the start of the history, so that the prompt's
-             prefix stands still between two steps; the units of `order` ascend then. None: a fifth of the
+             prefix stands still between two steps; the units of `order` ascend then. None: a quarter of the
              budget
     reason   what the ledger says of what was taken
     repeats  whether `order` may name a unit several times, and `edit` then takes more each time
@@ -84,7 +84,7 @@ class OldestFirst(CutStrategy):
 class Stepped(OldestFirst):
     """Drop the oldest units in steps, so that the prefix of the prompt stands still between two steps.
 
-    The cut lies on a grid of `step` tokens from the start of the history (None: a fifth of the budget): the
+    The cut lies on a grid of `step` tokens from the start of the history (None: a quarter of the budget): the
     same history gives the same cut, without any memory, and it moves at most once in `step` tokens of new
     conversation. Cutting a little every turn costs more than never cutting: each cut makes the provider's
     prompt cache miss everything behind it.

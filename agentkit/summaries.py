@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from agentkit.errors import OptionError, check_text
 from agentkit.messages import Msg, memo_of
 from agentkit.strategies import CutStrategy, Stepped, check_number, head_and_tail
-from agentkit.tokens import quarter_tokens
+from agentkit.text_estimate import estimate_text
 from agentkit.units import Units
 
 __all__ = ["Summarise"]
@@ -103,8 +103,8 @@ class Summarise(CutStrategy):
         if not isinstance(text, str) or not text.strip():
             reason = f"it wrote {type(text).__name__ if text else 'nothing'}, not a summary"
             raise OptionError("strategy.write", reason, "Return the summary as a string that is not blank.")
-        room = self.max_tokens * 4 // _PIECES - 80  # quarter tokens, less what its message and the gap take
-        if (size := quarter_tokens(text)) > room:
+        room = self.max_tokens * 100 // _PIECES - 2_000  # hundredths, less what its message and the gap take
+        if (size := estimate_text(text)) > room:
             text = head_and_tail(
                 text, max(1, len(text) * room // size), "(Part of the summary was left out here.)"
             )

@@ -9,7 +9,8 @@ from operator import is_
 import anyio.lowlevel
 
 from agentkit.messages import Msg, Trait
-from agentkit.tokens import LocalTokenCounter, quarter_tokens
+from agentkit.text_estimate import estimate_text
+from agentkit.tokens import LocalTokenCounter
 
 __all__ = ["Units", "Weigher"]
 
@@ -145,4 +146,4 @@ class Weigher:
 
     def _with_thinking(self, msg: Msg) -> int:
         weight = self._counter.weight(msg)
-        return weight + -(-quarter_tokens(msg.thinking) // 4) if msg.traits & Trait.THINKING else weight
+        return weight + -(-estimate_text(msg.thinking) // 100) if msg.traits & Trait.THINKING else weight

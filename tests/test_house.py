@@ -29,7 +29,10 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("values",),
     ("blocks",),
     ("messages",),
-    ("storage", "tools", "tokens", "ledger", "sniffing", "addresses", "media_cache"),
+    ("storage", "tools", "text_counts", "text_estimate", "encodings", "ledger", "sniffing", "addresses"),
+    ("request_parts", "media_cache"),
+    ("tokens", "image_tokens"),
+    ("tokenizers", "hugging_face", "usage_anchored", "remote_counts"),
     ("exchanges", "units"),
     ("strategies", "binding"),
     ("schedule", "summaries"),
@@ -68,8 +71,30 @@ NAMES: Final = (
 HEAVY: Final = frozenset(
     {"openai", "anthropic", "google", "ollama", "dashscope"}
     | {"httpx", "httpx2", "requests", "aiohttp", "urllib3", "websocket"}
-    | {"tiktoken", "tokenizers", "typer", "click", "rich", "numpy", "jinja2", "PIL", "torch", "transformers"}
+    | {
+        "splintr",
+        "tiktoken",
+        "tokenizers",
+        "typer",
+        "click",
+        "rich",
+        "numpy",
+        "jinja2",
+        "PIL",
+        "torch",
+        "transformers",
+    }
 )
+
+EXTRAS: Final[dict[str, set[str]]] = {
+    "cli": {"typer", "click", "rich"},
+    "encodings": {"splintr", "tiktoken"},
+    "fetching": {"httpx2"},
+    "hugging_face": {"tokenizers", "jinja2"},
+    "image_tokens": {"PIL"},
+    "resizing": {"PIL"},
+}
+"""The optional packages that a room may import, inside the function that needs them."""
 
 
 @cache
@@ -144,9 +169,7 @@ def test_imports_run_one_way(path: Path) -> None:
 @pytest.mark.parametrize("path", [*_core_modules(), CORE / "__init__.py"], ids=_ident)
 def test_the_core_imports_no_provider_and_no_sdk(path: Path) -> None:
     allowed = {"agentkit", "anyio", "pydantic", "pydantic_core"} | sys.stdlib_module_names
-    if _room(path) == "cli":
-        allowed |= {"typer", "click", "rich"}
-    allowed |= {"fetching": {"httpx2"}, "resizing": {"PIL"}}.get(_room(path), set())
+    allowed |= EXTRAS.get(_room(path), set())
     tops = {name.partition(".")[0] for name, _ in _imports(path)}
     assert tops <= allowed
     assert not {top for top in tops if top.startswith("agentkit_")}

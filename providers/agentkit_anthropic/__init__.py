@@ -1,8 +1,9 @@
 """Anthropic Messages."""
 
 from agentkit import Provider
+from agentkit_anthropic.counting import AnthropicTokenCounter
 from agentkit_anthropic.messages import AnthropicChatFormatter, AnthropicMultiAgentFormatter
 
-__all__ = ["AnthropicChatFormatter", "AnthropicMultiAgentFormatter", "PROVIDER"]
+__all__ = ["AnthropicChatFormatter", "AnthropicMultiAgentFormatter", "AnthropicTokenCounter", "PROVIDER"]
 
 PROVIDER = Provider("anthropic", AnthropicChatFormatter, AnthropicMultiAgentFormatter)

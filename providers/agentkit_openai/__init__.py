@@ -8,6 +8,7 @@ from agentkit_openai.chat import (
     OpenAIMultiAgentFormatter,
     wire_url,
 )
+from agentkit_openai.counting import OpenAITokenCounter
 from agentkit_openai.responses import OpenAIResponsesFormatter, OpenAIResponsesMultiAgentFormatter
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "OpenAIMultiAgentFormatter",
     "OpenAIResponsesFormatter",
     "OpenAIResponsesMultiAgentFormatter",
+    "OpenAITokenCounter",
     "PROVIDER",
     "RESPONSES_PROVIDER",
     "chat_places",

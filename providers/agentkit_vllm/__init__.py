@@ -14,8 +14,9 @@ from agentkit import (
     media_types,
 )
 from agentkit_openai import CHAT, OpenAIChatFormatter, wire_url
+from agentkit_vllm.counting import VLLMTokenCounter
 
-__all__ = ["PROVIDER", "VLLMChatFormatter", "VLLMMultiAgentFormatter"]
+__all__ = ["PROVIDER", "VLLMChatFormatter", "VLLMMultiAgentFormatter", "VLLMTokenCounter"]
 
 _ANY = MediaRule(schemes=frozenset({"http", "https"}))
 

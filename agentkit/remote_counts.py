@@ -1,0 +1,53 @@
+"""Counting by a provider's endpoint: what its counters share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from inspect import isawaitable
+from typing import Any
+
+from agentkit.errors import OptionError, check_option, check_text
+from agentkit.tokens import CharacterTokenCounter, LocalTokenCounter, TokenCounterBase
+
+__all__ = ["RemoteTokenCounter"]
+
+
+class RemoteTokenCounter(TokenCounterBase):
+    """A counter that asks an endpoint through the SDK: auth, retries and errors stay the SDK's.
+
+    call    the bound method of an async client that counts
+    model   the model that the request is for
+    local   who estimates what the endpoint refuses, and places cuts; by default an estimate by characters
+
+    A provider's class gives `count`.
+    """
+
+    def __init__(self, call: Callable[..., Any], *, model: str, local: LocalTokenCounter | None = None) -> None:
+        if not callable(call):
+            reason = f"expected a client's bound method, got {type(call).__name__}"
+            raise OptionError("call", reason, "Pass the method itself, without calling it.")
+        check_option("model", model, str)
+        check_text("model", model)
+        check_option("local", local, LocalTokenCounter | None)
+        self.call = call
+        self.model = model
+        self.local: LocalTokenCounter = CharacterTokenCounter(self.media_tokens) if local is None else local
+
+    media_tokens = 1_600
+    """What a medium is taken to cost where the endpoint does not count it."""
+
+    @property
+    def weigher(self) -> LocalTokenCounter:
+        """The local counter."""
+        return self.local
+
+    async def ask(self, *args: Any, **named: Any) -> Any:
+        """What the endpoint answers."""
+        found = self.call(*args, **named)
+        if not isawaitable(found):
+            raise OptionError("call", "it is not asynchronous", "Pass the method of the async client.")
+        return await found
+
+    async def estimate(self, parts: Sequence[Any]) -> int:
+        """What parts that were not sent cost, by the local counter."""
+        return await self.local.count({"messages": [{"role": "user", "content": list(parts)}]}) if parts else 0

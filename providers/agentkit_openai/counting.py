@@ -1,0 +1,42 @@
+"""OpenAI's own count, for Responses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentkit import InputError, RemoteTokenCounter, TokenCount
+
+__all__ = ["OpenAITokenCounter"]
+
+# The parameters of responses.input_tokens.count (SDK: InputTokenCountParams).
+_TAKEN = (
+    "input",
+    "instructions",
+    "tools",
+    "tool_choice",
+    "text",
+    "reasoning",
+    "truncation",
+    "parallel_tool_calls",
+    "conversation",
+    "previous_response_id",
+    "personality",
+)
+
+
+class OpenAITokenCounter(RemoteTokenCounter):
+    """`OpenAITokenCounter(client.responses.input_tokens.count, model=…)`, with `client = AsyncOpenAI()`.
+
+    For requests of the Responses API, which it counts whole, pictures and files included. There is no such
+    endpoint for Chat Completions: `TiktokenCounter` counts those.
+    """
+
+    async def count(self, request: Mapping[str, Any]) -> TokenCount:
+        """The input tokens of `responses.create(**request)`. Raises InputError for a request without input."""
+        if "input" not in request:
+            advice = "Count Chat Completions with TiktokenCounter."
+            raise InputError("request", "it has no input: it is no Responses request", advice)
+        sent = {key: request[key] for key in _TAKEN if request.get(key) is not None}
+        answer = await self.ask(model=self.model, **sent)
+        return TokenCount(answer.input_tokens)
