@@ -194,17 +194,13 @@ def run(quick: bool = False) -> Report:
     fixed = react_reuse(kinds["openai"], steps, _BOTH, big)
     groups = {name: group_reuse(load_provider(name), talk) for name in names}
     viewed = {name: group_reuse(load_provider(name), talk, "Friday") for name in names}
-    peers = _peers(steps, problems)
-    short = _policies(found["openai"], peers)
-    tables = [
-        _budget_table({**found, "openai, 4,000 tokens of tools": fixed}),
-        _group_table(groups, viewed),
-        short,
-    ]
-    cost = {
-        name: _relative(each, found["openai"]["OldestFirst"])[0] for name, each in _all(found["openai"], peers)
-    }
-    plot = bars("Prompt cost of a loop, automatic cache; oldest first = 1", cost, lambda value: f"{value:.2f}")
+    loops = _all(found["openai"], _peers(steps, problems))
+    short = _policies(loops)
+    at_budget = _budget_table({**found, "openai, 4,000 tokens of tools": fixed})
+    tables = [at_budget, _group_table(groups, viewed), short]
+    price = {name: each.automatic / sum(each.sizes) for name, each in loops.items()}
+    price["nothing cached"] = 1.0
+    plot = bars("Price of a prompt token at the budget, automatic cache", price, lambda value: f"{value:.2f}")
     aims = [*_budget_aims(found), *_group_aims(groups)]
     return Report(tables, [short], aims, {"caching.svg": plot}, problems)
 
@@ -263,21 +259,19 @@ def _group_table(groups: Mapping[str, Reuse], viewed: Mapping[str, Reuse]) -> Ta
     return Table("Group chat, no cut", ["", "byte", "block", "with a viewer, byte", "block"], rows)
 
 
-def _all(ours: Mapping[str, Reuse], peers: Mapping[str, Reuse]) -> list[tuple[str, Reuse]]:
-    named = [("agentkit, Stepped (default)", ours["Stepped"]), ("agentkit, OldestFirst", ours["OldestFirst"])]
-    return [*named, *peers.items()]
+def _all(ours: Mapping[str, Reuse], peers: Mapping[str, Reuse]) -> dict[str, Reuse]:
+    """Loops in OpenAI's form, at the budget."""
+    named = {"agentkit (default)": ours["Stepped"], "agentkit, OldestFirst": ours["OldestFirst"], **peers}
+    return {name: each.steady() for name, each in named.items()}
 
 
-def _policies(ours: Mapping[str, Reuse], peers: Mapping[str, Reuse]) -> Table:
+def _policies(found: Mapping[str, Reuse]) -> Table:
     rows: list[list[object]] = []
-    for name, each in _all(ours, peers):
-        steady = each.steady()
-        relative = _relative(each, ours["OldestFirst"])
-        rows.append([name, f"{steady.by_byte:.3f}", f"{steady.by_block:.3f}", *relative])
-    head = ["", "byte reuse", "block reuse", "cost, automatic", "cost, explicit", "context"]
-    return Table(
-        "OpenAI's form: reuse at the budget, cost and context of the loop over oldest first's", head, rows
-    )
+    for name, each in found.items():
+        prices = [price / sum(each.sizes) for price in (each.automatic, each.explicit)]
+        rows.append([name, *(f"{share:.3f}" for share in (each.by_byte, each.by_block)), *prices])
+    head = ["", "byte reuse", "block reuse", "price of a token, automatic cache", "explicit cache"]
+    return Table("A loop at its budget, OpenAI's form", head, rows)
 
 
 def _peers(steps: int, problems: list[str]) -> dict[str, Reuse]:

@@ -246,7 +246,6 @@ def _lang_calls(msg: Any) -> list[dict[str, Any]]:
 def _litellm_trims() -> list[Trim]:
     home: Any = import_module("litellm.utils")
     getLogger("LiteLLM").setLevel(CRITICAL)
-    convert: Any = import_module("litellm.litellm_core_utils.prompt_templates.factory").anthropic_messages_pt
 
     def count(model: str = "", text: Any = None, messages: Any = None, **_: Any) -> int:
         return quarters(text or "") + sum(map(quarters, messages or []))
@@ -259,18 +258,10 @@ def _litellm_trims() -> list[Trim]:
         finally:
             home.token_counter = kept
 
-    def to_anthropic(msgs: Any) -> list[dict[str, Any]]:
-        turns: Any = [msg for msg in msgs if msg["role"] != "system"]
-        found: Any = convert(messages=turns, model="claude-sonnet-4-5", llm_provider="anthropic")
-        return [*(msg for msg in msgs if msg["role"] == "system"), *found]
-
     def prepare(msgs: Sequence[PlainMsg]) -> Any:
         return [{**msg, "content": msg["content"] or ""} for msg in openai_dicts(msgs)]  # it cannot cut None
 
-    return [
-        Trim("litellm OpenAI", prepare, cut, slow=True),
-        Trim("litellm Anthropic", prepare, cut, to_anthropic, slow=True),
-    ]
+    return [Trim("litellm OpenAI", prepare, cut, slow=True)]
 
 
 def _agentscope_trims() -> list[Trim]:
