@@ -8,7 +8,8 @@ tools, and every earlier turn. Cache markers, the choice of tool and the order o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, cast
@@ -46,7 +47,7 @@ def stale_thinking(request: Mapping[str, Any], turns: Draft, changed: int | None
     Thinking with a digest goes by it. Thinking without one goes back unless this call changed something
     before it: the message `changed`, or earlier thinking that went. What remains is prefix-closed.
     """
-    issued = dict(_issued(turns))
+    issued = _issued(turns)
     stale: set[BlockPath] = set()
     chain, before, in_reply = _Chain(request), "", False
     for turn in _turns(request):
@@ -54,32 +55,47 @@ def stale_thinking(request: Mapping[str, Any], turns: Draft, changed: int | None
         if in_reply and not was_reply:
             before = chain.digest
         proofs = [proof for part in _parts(turn) if (proof := _proof(part)) in issued]
-        gone = {proof for proof in proofs if _is_stale(issued[proof], before, changed, bool(stale))}
-        stale.update(path for proof in gone for path in issued[proof][1])
+        gone = {proof for proof in proofs if issued[proof].is_stale(before, changed, bool(stale))}
+        stale.update(path for proof in gone for path in issued[proof].paths)
         kept = _without(turn, gone) if gone else turn
         if kept:
             chain.add(kept)
     return stale
 
 
-def _is_stale(issued: tuple[OpaqueState, list[BlockPath]], before: str, changed: int | None, broken: bool) -> bool:
-    state, paths = issued
-    if state.prefix is not None:
-        return state.prefix != before
-    return broken or (changed is not None and paths[0][0] > changed)
+@dataclass(slots=True)
+class _Issued:
+    """Thinking that a request carries: its state, where it comes from, and whether another reply stands right
+    before it: between the two there was a turn once, which nobody said.
+    """
+
+    state: OpaqueState
+    follows: bool
+    paths: list[BlockPath] = field(default_factory=list[BlockPath])
+
+    def is_stale(self, before: str, changed: int | None, broken: bool) -> bool:
+        if self.state.prefix is not None:
+            return self.state.prefix != before
+        return broken or self.follows or (changed is not None and self.paths[0][0] > changed)
 
 
-def _issued(turns: Draft) -> Iterator[tuple[str, tuple[OpaqueState, list[BlockPath]]]]:
-    """Every proof that the turns carry, with its state and where it comes from."""
-    found: dict[str, tuple[OpaqueState, list[BlockPath]]] = {}
+def _issued(turns: Draft) -> dict[str, _Issued]:
+    """All thinking that the turns carry, by its proof."""
+    found: dict[str, _Issued] = {}
+    reply = -1  # the number of the message that the assistant's run of turns begins with
     for msg, whole in zip(turns.msgs, turns.origins, strict=True):
-        if not msg.traits & Trait.THINKING:
+        if not msg.traits & Trait.ASSISTANT:
+            reply = -1
             continue
         for block, origin in zip(msg.blocks, block_origins(msg, whole), strict=True):
-            if isinstance(block, ThinkingBlock) and block.state and not isinstance(origin, str):
-                proof = block.state.signature or block.state.redacted_data or block.state.encrypted_content
-                found.setdefault(proof or "", (block.state, []))[1].append(origin)
-    yield from found.items()
+            if isinstance(origin, str):
+                continue
+            reply = origin[0] if reply < 0 else reply
+            if isinstance(block, ThinkingBlock) and block.state:
+                state = block.state
+                proof = state.signature or state.redacted_data or state.encrypted_content or ""
+                found.setdefault(proof, _Issued(state, origin[0] != reply)).paths.append(origin)
+    return found
 
 
 # -- the wire, as far as prefixes go --------------------------------------------------------------------------

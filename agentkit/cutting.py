@@ -254,8 +254,7 @@ class Cutting:
             return lowered.plan(tuple(self.ledger.msgs), tokens)
         edition.account(lowered.ledger)
         weight = self.schedule.weight(count)
-        whole = self.found.get(0) or (self.guessed.get(0) if self.local is self.budget.counter else None)
-        saved = whole[1] - tokens if whole else self.schedule.weight(0) - weight
+        saved = self.schedule.weight(0) - weight
         behind = weight - edition.weight_before()
         altered = tuple(edition.altered)
         stale = tuple(map(place_of, sorted(lowered.stale)))

@@ -24,7 +24,7 @@ from agentkit.errors import OptionError, check_option, check_text
 from agentkit.exchanges import Draft, Origin, block_origins, prompt_length
 from agentkit.frames import mark_frame, read_history, safe_name, safe_text
 from agentkit.ledger import Disposition, Ledger, Note
-from agentkit.messages import Msg, Trait, derive, memo_of
+from agentkit.messages import Msg, Trait, derive, recall, remember
 
 __all__ = ["ChatHistory", "HistoryPolicy", "MultiAgentHistory"]
 
@@ -171,9 +171,9 @@ class MultiAgentHistory(HistoryPolicy):
 
         Worked out once in the message's life.
         """
-        lines = msg.memo.get(self._key) if msg.memo else None
+        lines = recall(msg, self._key)
         if lines is None:
-            lines = memo_of(msg)[self._key] = self._lines(msg)
+            lines = remember(msg, self._key, self._lines(msg))
         return cast("tuple[_Piece | None, ...]", lines)
 
     def _lines(self, msg: Msg) -> tuple[_Piece | None, ...]:

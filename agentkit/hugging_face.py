@@ -20,7 +20,7 @@ from agentkit.image_tokens import MediaPrices
 from agentkit.messages import Msg
 from agentkit.request_parts import Medium, RequestParts, json_text
 from agentkit.text_counts import TextCounts
-from agentkit.tokens import LocalTokenCounter, TokenCount
+from agentkit.tokens import LocalTokenCounter, TokenCount, weight_key
 
 __all__ = ["HuggingFaceTokenCounter"]
 
@@ -60,7 +60,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
     @property
     def key(self) -> object:
         """Counters of one file and one model weigh alike."""
-        return ("tokenizer file", str(self.file), self.model)
+        return weight_key("tokenizer file", str(self.file), self.model)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_made, (str(self.file), self._given_template, self.model))

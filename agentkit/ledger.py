@@ -166,8 +166,7 @@ class Cut:
 
     numbers   the messages that went, whole or in part, by number in the caller's list
     units     how many units were dropped
-    tokens    how much smaller the request became by the budget's counter (by weight, if the whole was never
-              measured)
+    tokens    about how many tokens that saved, by the weights of messages
     altered   the places of what was cleared, shrunk or described to save space
     uncached  about how many tokens stand behind the first change: what a provider's cache cannot serve at the
               call in which the cut moves, and only then

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, cast
 
 from pydantic import BeforeValidator
 
@@ -205,7 +205,7 @@ class Msg(metaclass=Checked):
     pinned: bool = False
     traits: int = field(default=0, init=False, repr=False, compare=False)
     tool_ids: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
-    memo: dict[Any, Any] | None = field(default=None, init=False, repr=False, compare=False)
+    memo: tuple[Any, ...] = field(default=(), init=False, repr=False, compare=False)
 
     if TYPE_CHECKING:
 
@@ -279,11 +279,23 @@ _set_tool_ids = Msg.__dict__["tool_ids"].__set__
 _set_memo = Msg.__dict__["memo"].__set__
 
 
-def memo_of(msg: Msg) -> dict[Any, Any]:
-    """The private notebook that travels with a message: what was worked out of it, under hashable keys."""
-    if msg.memo is None:
-        _set_memo(msg, {})
-    return cast("dict[Any, Any]", msg.memo)
+def recall(msg: Msg, key: object) -> Any:
+    """What was worked out of a message under a key, and travels with it; None if nothing was."""
+    memo = msg.memo
+    for at in range(0, len(memo), 2):
+        if memo[at] is key or memo[at] == key:
+            return memo[at + 1]
+    return None
+
+
+def remember(msg: Msg, key: object, found: _Found) -> _Found:
+    """Keep what was worked out of a message with it: the last few things, in the least room."""
+    _set_memo(msg, (*msg.memo[2 - _KEPT :], key, found))
+    return found
+
+
+_Found = TypeVar("_Found")
+_KEPT = 32  # keys and what was found under them, in turn
 
 
 _new = object.__new__
@@ -295,7 +307,7 @@ _REST = [
     (Msg.__dict__["timestamp"].__set__, None),
     (Msg.__dict__["metadata"].__set__, None),
     (Msg.__dict__["pinned"].__set__, False),
-    (Msg.__dict__["memo"].__set__, None),
+    (Msg.__dict__["memo"].__set__, ()),
 ]
 
 

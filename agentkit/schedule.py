@@ -89,12 +89,12 @@ class Schedule:
         self._weigh = weigh
         self._left: dict[int, Left] = {}  # what the legs so far leave of a unit once they are done
         for at, strategy in enumerate(strategies):
-            step = max(1, limit // _STEPS) if strategy.step is None else strategy.step
+            step = max(1, (limit - units.sums[units.system]) // _STEPS) if strategy.step is None else strategy.step
             self.exact = self.exact and not step
             order = self._remaining(checked_order(strategy, units))
             if step and not drops(strategy) and at < len(strategies) - 1:
                 order = _whole_steps(order, units, step)
-            for part in _parted(order, units, cut_first):
+            for part in _parted(order, units, cut_first, step):
                 if part:
                     self.legs.append(self._leg(strategy, part, step))
 
@@ -213,11 +213,12 @@ def _whole_steps(order: Sequence[int], units: Units, step: int) -> Sequence[int]
     return [number for number in order if units.end(number) <= line]
 
 
-def _parted(order: Sequence[int], units: Units, first: frozenset[str]) -> tuple[Sequence[int], ...]:
+def _parted(order: Sequence[int], units: Units, first: frozenset[str], step: int) -> tuple[Sequence[int], ...]:
     """An order in two: the exchanges of tools that are to be cut first, and the rest."""
     if not first:
         return (order,)
-    early = [number for number in order if calls_any(units.msgs[units.starts[number]], first)]
+    early: Sequence[int] = [number for number in order if calls_any(units.msgs[units.starts[number]], first)]
+    early = _whole_steps(early, units, step) if step else early
     sooner = {*early}
     return (early, [number for number in order if number not in sooner])
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from agentkit.blocks import Block, MediaBlock, ResultItem, TextBlock, ToolResultBlock
 from agentkit.errors import OptionError
-from agentkit.messages import Msg, Trait, memo_of, part_of
+from agentkit.messages import Msg, Trait, part_of, recall, remember
 from agentkit.units import Units
 
 _Strategy = TypeVar("_Strategy", bound="CutStrategy")
@@ -33,8 +33,8 @@ class CutStrategy:
 
     step     0: a cut may lie behind any edit, and takes the fewest that make the request fit. A number of
              tokens: cuts lie on a grid of so many tokens from the start of the history, so that the prompt's
-             prefix stands still between two steps; the units of `order` ascend then. None: a quarter of the
-             budget
+             prefix stands still between two steps; the units of `order` ascend then. None: a quarter of what
+             the budget leaves beside the system prompt
     reason   what the ledger says of what was taken
     repeats  whether `order` may name a unit several times, and `edit` then takes more each time
     """
@@ -215,13 +215,13 @@ def check_number(option: str, given: int | None) -> None:
 
 def _remembered(strategy: _Strategy, msg: Msg, edit: Callable[[_Strategy, Block], Block]) -> Msg:
     """The edited message, made once in the message's life: what is known of it travels with it too."""
-    memo = memo_of(msg)
     key = (edit, strategy)
-    if key not in memo:
+    found = recall(msg, key)
+    if found is None:
         blocks = tuple(edit(strategy, block) for block in msg.blocks)
         same = all(new is old for new, old in zip(blocks, msg.blocks, strict=True))
-        memo[key] = None if same else part_of(msg, blocks, msg.role)
-    return cast("Msg | None", memo[key]) or msg
+        found = remember(msg, key, "the same" if same else part_of(msg, blocks, msg.role))
+    return found if isinstance(found, Msg) else msg
 
 
 def _cleared(strategy: ClearResults, block: Block) -> Block:

@@ -11,7 +11,7 @@ import anyio
 from pydantic_core import to_json
 
 from agentkit.errors import OptionError, check_text
-from agentkit.messages import Msg, memo_of
+from agentkit.messages import Msg, recall, remember
 from agentkit.strategies import CutStrategy, Stepped, check_number, head_and_tail
 from agentkit.text_estimate import estimate_text
 from agentkit.units import Units
@@ -130,7 +130,5 @@ def _digests(msgs: Sequence[Msg]) -> list[str]:
 
 
 def _digest(msg: Msg) -> bytes:
-    memo = memo_of(msg)
-    if "digest" not in memo:
-        memo["digest"] = sha256(to_json(msg.to_dict())).digest()
-    return cast("bytes", memo["digest"])
+    found = recall(msg, "digest")
+    return cast("bytes", found or remember(msg, "digest", sha256(to_json(msg.to_dict())).digest()))

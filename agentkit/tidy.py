@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from operator import is_
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
@@ -28,7 +29,7 @@ from agentkit.capabilities import Capabilities, Kind, NameRule
 from agentkit.frames import frame_tag, mark_frame, safe_text
 from agentkit.ledger import BlockPath, Disposition, Note
 from agentkit.media import media_blocks
-from agentkit.messages import Msg, Role, Trait, derive, memo_of
+from agentkit.messages import Msg, Role, Trait, derive, recall, remember
 from agentkit.shelf import Shelf, is_base64
 from agentkit.sniffing import image_size
 
@@ -98,7 +99,8 @@ def tidy(
     `changes` are those that the limits of a whole request ask for. Kept with the message for the next time,
     unless it is a frame or turns on something that may be another then.
     """
-    kept = None if changes or msg.memo is None else cast("_Kept | None", msg.memo.get((capabilities, on_loss)))
+    key = _key(capabilities, on_loss)
+    kept = None if changes else cast("_Kept | None", recall(msg, key))
     if kept is not None and kept.closed:
         return kept.tidied
     files = _files(msg, shelf)
@@ -106,8 +108,14 @@ def tidy(
         return _Tidying(capabilities, on_loss, shelf, changes or {}).run(msg)
     if kept is None or len(kept.files) != len(files) or not all(map(is_, kept.files, files)):
         kept = _Kept(_Tidying(capabilities, on_loss, shelf, {}).run(msg), files, not _names_others(msg))
-        memo_of(msg)[capabilities, on_loss] = kept
+        remember(msg, key, kept)
     return kept.tidied
+
+
+@cache
+def _key(capabilities: Capabilities, on_loss: OnLoss) -> object:
+    """What tidied messages are kept under: one object for equal terms, quick to look up."""
+    return object()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from agentkit.image_tokens import MediaPrices
 from agentkit.messages import Msg
 from agentkit.request_parts import Medium, RequestParts, json_text
 from agentkit.text_counts import TextCounts
-from agentkit.tokens import LocalTokenCounter, TokenCount
+from agentkit.tokens import LocalTokenCounter, TokenCount, weight_key
 
 __all__ = ["TiktokenCounter"]
 
@@ -66,7 +66,7 @@ class TiktokenCounter(LocalTokenCounter):
     @property
     def key(self) -> object:
         """Counters of one encoding and one model weigh alike."""
-        return ("ranks", self.encoding, self.model)
+        return weight_key("ranks", self.encoding, self.model)
 
     def __reduce__(self) -> tuple[Any, tuple[()]]:
         return (partial(type(self), self.model, encoding=None if self._note else self.encoding), ())

@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, Self, cast
 
 from agentkit.blocks import InvalidBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.errors import OptionError
-from agentkit.messages import Msg, memo_of
+from agentkit.messages import Msg, recall, remember
 from agentkit.request_parts import RequestParts, json_text
 from agentkit.text_counts import TextCounts
 from agentkit.text_estimate import estimate_text
@@ -65,6 +66,12 @@ class _Same:
         return id(self.one)
 
 
+@cache
+def weight_key(*terms: object) -> object:
+    """A key for the weights of counters that weigh on the same terms: one object, quick to look up."""
+    return terms
+
+
 class LocalTokenCounter(TokenCounterBase):
     """A counter that needs no I/O and can weigh one message by itself.
 
@@ -100,11 +107,9 @@ class LocalTokenCounter(TokenCounterBase):
 
     def weight(self, msg: Msg) -> int:
         """`weigh`, worked out once in the message's life."""
-        memo = memo_of(msg)
-        found = memo.get(self.key)
-        if found is None:
-            found = memo[self.key] = self.weigh(msg)
-        return cast("int", found)
+        key = self.key
+        found = recall(msg, key)
+        return remember(msg, key, self.weigh(msg)) if found is None else cast("int", found)
 
 
 # Hundredths of a token.
@@ -134,7 +139,7 @@ class CharacterTokenCounter(LocalTokenCounter):
     @property
     def key(self) -> object:
         """Counters with the same price for media weigh alike."""
-        return ("characters", self.media_tokens)
+        return weight_key("characters", self.media_tokens)
 
     def measure(self, request: Mapping[str, Any]) -> TokenCount:
         """The estimate for a whole request."""

@@ -613,7 +613,9 @@ def test_cut_keeps_a_suffix_and_what_is_protected_within_the_budget(
             assert {*plan.kept} == {f"msgs[{at}]" for at in must}
             least = [msgs[at] for at in sorted(must)]
             request = await target.formatter(policy).format(least)
-            assert plan.needed == await counter.count(request), case(target, formatter, "needed")
+            bound = formatter.capabilities().binds_thinking and any(msg.thinking for msg in least)
+            needed = await counter.count(request)  # of a conversation that nothing was cut from
+            assert plan.needed == needed or (bound and plan.needed < needed), case(target, formatter, "needed")
             again = await planned(
                 target.formatter(policy, budget=Budget(plan.needed, counter, strategy=strategy)), msgs
             )
