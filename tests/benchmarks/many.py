@@ -52,7 +52,8 @@ def run(quick: bool = False) -> Report:
 def _many(kind: Callable[..., FormatterBase], number: int, size: int) -> tuple[float, float, float]:
     """CPU seconds a message, cold and warm, and the bytes a message that messages and formatters hold then."""
     talks = [as_msgs(mixed(size)) for _ in range(number)]
-    formatters = [kind(budget=Budget(200_000)) for _ in talks]
+    budget = Budget(200_000)
+    formatters = [kind(budget=budget) for _ in talks]
 
     async def formatted() -> None:
         async with anyio.create_task_group() as group:
