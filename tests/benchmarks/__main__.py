@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks [conversion|cutting|loop|imports|memory …] [--quick]`."""
+"""`python -m tests.benchmarks [NAME …] [--quick] [--write]`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,28 @@ import argparse
 from collections.abc import Callable
 from importlib import import_module
 
-NAMES = ("conversion", "cutting", "loop", "imports", "memory")
+from tests.benchmarks.report import Report
+from tests.benchmarks.section import write
+
+NAMES = ("loop", "caching", "cutting", "conversion", "media", "many", "memory", "imports")
 
 
 def main() -> None:
-    """Run what was asked for, and print its tables."""
+    """Run what was asked for, print its tables, and write the README's section if that was asked for too."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", choices=[[], *NAMES], metavar="name", help=", ".join(NAMES))
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that everything runs")
+    parser.add_argument("--write", action="store_true", help="write the section Performance of the README")
     given = parser.parse_args()
+    if given.write and (given.names or given.quick):
+        parser.error("--write runs everything at full size")
+    reports: dict[str, Report] = {}
     for name in given.names or NAMES:
-        run: Callable[[bool], str] = import_module(f"tests.benchmarks.{name}").run
-        print(run(given.quick), flush=True)
+        run: Callable[[bool], Report] = import_module(f"tests.benchmarks.{name}").run
+        reports[name] = run(given.quick)
+        print(f"== {name}\n\n{reports[name]}", flush=True)
+    if given.write:
+        write(reports)
 
 
 if __name__ == "__main__":

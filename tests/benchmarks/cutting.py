@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from importlib import import_module
 from itertools import accumulate
 from typing import Any
 
@@ -22,11 +21,13 @@ from agentkit.schedule import Schedule
 from agentkit.units import Weigher
 from agentkit_anthropic import AnthropicChatFormatter
 from agentkit_openai import OpenAIChatFormatter
-from tests.benchmarks.histories import PlainCall, PlainMsg, PlainResult, PlainText, as_msgs, mixed
-from tests.benchmarks.measure import Case, Sampled, exponent, interleave, show, table
-from tests.benchmarks.peers import drive, langchain_messages, openai_dicts, run_async
+from tests.benchmarks.histories import PlainCall, PlainMsg, PlainResult, PlainText, as_msgs, mixed, react
+from tests.benchmarks.measure import Case, Sampled, exponent, interleave, show
+from tests.benchmarks.peers import Trim, quarters, run_async, trims
+from tests.benchmarks.plots import lines
+from tests.benchmarks.report import Aim, Report, Table
 
-__all__ = ["run"]
+__all__ = ["QuarterCounter", "run", "weighed", "weights_of"]
 
 _SHARES = (0.1, 0.5, 0.9)
 
@@ -36,7 +37,7 @@ class QuarterCounter(LocalTokenCounter):
 
     def measure(self, request: Any) -> int:
         """The strings of the whole request."""
-        return sum(_strings(part) for part in request.values())
+        return sum(quarters(part) for part in request.values())
 
     def weigh(self, msg: Msg) -> int:
         """The strings of one message."""
@@ -59,25 +60,55 @@ class QuarterCounter(LocalTokenCounter):
         return "quarter"
 
 
-def _strings(part: Any) -> int:
-    if isinstance(part, str):
-        return len(part) // 4
-    if isinstance(part, dict):
-        values: Any = part.values()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        return sum(map(_strings, values))
-    if isinstance(part, list):
-        items: Any = part  # pyright: ignore[reportUnknownVariableType]
-        return sum(map(_strings, items))
-    return 0
+class CountingCounter(CharacterTokenCounter):
+    """The default counter, which notes how often it weighs a message."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    @property
+    def key(self) -> object:
+        """Nobody else's."""
+        return ("counting", id(self))
+
+    def weigh(self, msg: Msg) -> int:
+        """The same weight."""
+        self.calls += 1
+        return super().weigh(msg)
 
 
-def run(quick: bool = False) -> str:
-    """Every table, as text."""
+def run(quick: bool = False) -> Report:
+    """Every table."""
     sizes = [50, 100] if quick else [1_000, 10_000]
-    rounds = 3 if quick else 9
-    found = [at_size(n, rounds if n < 10_000 else max(3, rounds // 2), slow=n <= 1_000) for n in sizes]
-    found.append(growth([50, 100, 200] if quick else [1_000, 3_000, 10_000], 3))
-    return "\n".join(found)
+    rounds = 1 if quick else 9
+    problems: list[str] = []
+    tables: list[Table] = []
+    slowest = 0.0
+    for n in sizes:
+        found = at_size(n, rounds if n < 10_000 else max(3, rounds // 2), problems)
+        tables.append(_table(n, found))
+        slowest = max(sampled.median for sampled in found[_SAME].values())
+    grown, series = growth([50, 100] if quick else [100, 1_000, 10_000], problems)
+    per_message = weighed(20 if quick else 500)
+    aims = [
+        Aim("Each message is counted", "once in its life", f"{per_message:.2f} times in a loop", per_message == 1),
+        Aim(f"A cut of {sizes[-1]:,} counted messages", "≤ 0.2 ms", show(slowest), slowest <= 0.2e-3),
+    ]
+    plot = lines("A cut to half of the history: CPU time", grown, series, show, "messages")
+    return Report(
+        [*tables, _growth_table(grown, series)], (), aims, {"cutting.svg": plot}, list(dict.fromkeys(problems))
+    )
+
+
+def weighed(steps: int) -> float:
+    """How often a message is weighed in a loop that formats after each step."""
+    plain = react(2 + 2 * steps)
+    msgs, counter = as_msgs(plain), CountingCounter()
+    formatter = OpenAIChatFormatter(budget=Budget(max(sum(weights_of(plain)) // 5, 1_500), counter))
+    for end in range(4, len(msgs) + 1, 2):
+        run_async(formatter.format(msgs[:end]))
+    return counter.calls / len(msgs)
 
 
 def weights_of(plain: Sequence[PlainMsg]) -> list[int]:
@@ -162,69 +193,24 @@ def _plans(
     }
 
 
-def _peers(plain: Sequence[PlainMsg], limit: int, slow: bool, problems: list[str]) -> dict[str, Case]:
-    found: dict[str, Case] = {}
-    loaders: list[Callable[..., dict[str, Case]]] = [_langchain, _litellm] if slow else [_langchain]
-    if slow and len(plain) <= 1_000:
-        loaders.append(_agentscope)
-    for load in loaders:
-        try:
-            found |= load(plain, limit)
-        except Exception as error:
-            problems.append(f"{load.__name__[1:]}: {type(error).__name__}: {str(error)[:80]}")
-    return found
+def _peers(plain: Sequence[PlainMsg], limit: int, problems: list[str]) -> dict[str, Case]:
+    """The cuts of the peers, the slow ones on small histories only."""
+
+    def case(trim: Trim) -> Case:
+        return Case(partial(trim.prepare, plain), lambda msgs: trim.cut(msgs, limit))
+
+    found = [trim for trim in trims(problems) if not trim.slow or len(plain) <= 1_000]
+    return {f"{trim.name.removesuffix(' OpenAI')}": case(trim) for trim in found if "Anthropic" not in trim.name}
 
 
-def _langchain(plain: Sequence[PlainMsg], limit: int) -> dict[str, Case]:
-    trim: Any = import_module("langchain_core.messages").trim_messages
-
-    def count(msgs: Any) -> int:
-        return sum(len(str(msg.content)) // 4 for msg in msgs)
-
-    options = {"max_tokens": limit, "token_counter": count, "strategy": "last", "include_system": True}
-    prepare = partial(langchain_messages, plain)
-    return {"LangChain trim_messages": Case(prepare, lambda msgs: trim(msgs, **options))}
+_SAME = "agentkit pure cut, same list"
 
 
-def _litellm(plain: Sequence[PlainMsg], limit: int) -> dict[str, Case]:
-    home: Any = import_module("litellm.utils")
-    trim: Any = home.trim_messages
-
-    def count(model: str = "", text: Any = None, messages: Any = None, **_: Any) -> int:
-        return _strings(text or "") + sum(map(_strings, messages or []))
-
-    def run_it(msgs: Any) -> object:
-        kept = home.token_counter
-        home.token_counter = count
-        try:
-            return trim(msgs, model="gpt-4o", max_tokens=limit, trim_ratio=1.0)
-        finally:
-            home.token_counter = kept
-
-    return {"litellm trim_messages": Case(partial(openai_dicts, plain), run_it)}
-
-
-def _agentscope(plain: Sequence[PlainMsg], limit: int) -> dict[str, Case]:
-    from tests.benchmarks.peers import agentscope_messages
-
-    base: Any = import_module("agentscope.token").TokenCounterBase
-    home: Any = import_module("agentscope.formatter")
-
-    async def count(self: Any, messages: list[Any], **_: Any) -> int:
-        return sum(map(_strings, messages))
-
-    counter = type("Free", (base,), {"count": count})()
-    formatter = home.OpenAIChatFormatter(token_counter=counter, max_tokens=limit)
-    prepare = partial(agentscope_messages, plain)
-    return {"AgentScope 1 OpenAI": Case(prepare, lambda msgs: drive(formatter.format(msgs)))}
-
-
-def at_size(n: int, rounds: int, slow: bool) -> str:
-    """All cuts at one size."""
+def at_size(n: int, rounds: int, problems: list[str]) -> dict[str, dict[float, Sampled]]:
+    """All cuts at one size, by name and share of the history that is kept."""
     plain = mixed(n)
     weights = weights_of(plain)
     sums = list(accumulate(weights, initial=0))
-    problems: list[str] = []
     found: dict[str, dict[float, Sampled]] = {}
     for share in _SHARES:
         limit = int(sums[-1] * share)
@@ -234,24 +220,43 @@ def at_size(n: int, rounds: int, slow: bool) -> str:
         }
         for name, sampled in interleave(cases | _agentkit(plain, limit), rounds).items():
             found.setdefault(name, {})[share] = sampled
-        few = interleave(_peers(plain, limit, slow, problems), 1)
+        few = interleave(_peers(plain, limit, problems), 1)
         for name, sampled in few.items():
             found.setdefault(name, {})[share] = sampled
+    return found
+
+
+def _table(n: int, found: dict[str, dict[float, Sampled]]) -> Table:
     rows = [
         [name, *(show(each[share].median) if share in each else "-" for share in _SHARES)]
         for name, each in found.items()
     ]
-    goal = "goal: pure cut of 10,000 counted <= 0.2 ms" if n == 10_000 else ""
-    text = table(f"Cut, {n} messages {goal}", ["", *(f"{share:.0%}" for share in _SHARES)], rows)
-    return text + "".join(f"left out: {problem}\n" for problem in dict.fromkeys(problems))
+    return Table(f"Cut, {n} messages", ["", *(f"{share:.0%}" for share in _SHARES)], rows)
 
 
-def growth(sizes: Sequence[int], rounds: int) -> str:
-    """The exponents at half of the history."""
+def growth(sizes: Sequence[int], problems: list[str]) -> tuple[Sequence[int], dict[str, list[float]]]:
+    """Seconds of a cut to half of the history, over sizes; fewer of the peers that take too long."""
     taken: dict[str, list[float]] = {}
     for n in sizes:
         plain = mixed(n)
-        for name, sampled in interleave(_agentkit(plain, sum(weights_of(plain)) // 2), rounds).items():
-            taken.setdefault(name, []).append(sampled.median)
-    rows: list[list[object]] = [[name, *map(show, found), exponent(sizes, found)] for name, found in taken.items()]
-    return table("Cut at 50%, growth (goal: <= 1.05)", ["", *(f"n={n}" for n in sizes), "exponent"], rows)
+        limit = sum(weights_of(plain)) // 2
+        ours = interleave(_agentkit(plain, limit), 3)
+        for name, sampled in {**ours, **interleave(_peers(plain, limit, problems), 1)}.items():
+            if name in _GROWN or not name.startswith("agentkit"):
+                taken.setdefault(_GROWN.get(name, name), []).append(sampled.median)
+    return sizes, taken
+
+
+_GROWN = {
+    _SAME: "agentkit, the cut alone",
+    "agentkit OpenAI plan(), warm, own counter": "agentkit, with the request",
+    "agentkit OpenAI plan(), cold": "agentkit, with all, cold",
+}
+
+
+def _growth_table(sizes: Sequence[int], series: dict[str, list[float]]) -> Table:
+    rows = [
+        [name, *map(show, found), *("-" for _ in sizes[len(found) :]), exponent(sizes[: len(found)], found)]
+        for name, found in series.items()
+    ]
+    return Table("Cut at 50%, growth (aim: <= 1.05)", ["", *(f"n={n}" for n in sizes), "exponent"], rows)

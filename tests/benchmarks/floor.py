@@ -13,18 +13,19 @@ from typing import Any, TypeAlias, cast
 
 from tests.benchmarks.histories import PlainCall, PlainMsg, PlainResult, PlainText
 
-__all__ = ["Floor", "Native", "anthropic", "multi_anthropic", "multi_openai", "openai"]
+__all__ = ["Floor", "Native", "anthropic", "copied", "multi_anthropic", "multi_openai", "openai"]
 
 Native: TypeAlias = list[dict[str, Any]]
 Floor: TypeAlias = Callable[[Sequence[PlainMsg], bool], Native]
 
 
 def copied(found: Any) -> Any:
-    """A fresh copy of a JSON value."""
+    """A fresh copy of a JSON value: new dicts and lists, the same strings."""
     if isinstance(found, dict):
-        return {key: copied(inner) for key, inner in cast("dict[str, Any]", found).items()}
+        pairs = cast("dict[str, Any]", found).items()
+        return {key: item if type(item) is str else copied(item) for key, item in pairs}
     if isinstance(found, list):
-        return [copied(inner) for inner in cast("Iterable[Any]", found)]
+        return [item if type(item) is str else copied(item) for item in cast("Iterable[Any]", found)]
     return found
 
 

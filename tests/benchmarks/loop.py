@@ -1,87 +1,144 @@
-"""A ReAct loop that formats after each append, beside native dicts kept and native dicts rebuilt."""
+"""A ReAct loop that formats after each step under a budget, beside a loop that only copies what the budget keeps.
+
+The copy loop has each message's native dicts ready and makes each request of fresh dicts and lists (strings are
+shared), of what our budget keeps at that step and no more: what any request costs that is its caller's to change.
+"""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
-from agentkit import Budget, FormatterBase, Msg
+from agentkit import Budget, CharacterTokenCounter, FormatterBase, Msg
 from agentkit_anthropic import AnthropicChatFormatter, AnthropicMultiAgentFormatter
 from agentkit_openai import OpenAIChatFormatter, OpenAIMultiAgentFormatter
 from tests.benchmarks import floor, peers
-from tests.benchmarks.cutting import QuarterCounter, weights_of
+from tests.benchmarks.cutting import weights_of
 from tests.benchmarks.histories import PlainMsg, as_msgs, react
-from tests.benchmarks.measure import Case, Sampled, exponent, interleave, show, table
+from tests.benchmarks.measure import Case, Sampled, interleave, show, slopes
+from tests.benchmarks.plots import lines
+from tests.benchmarks.report import Aim, Report, Table
 
-__all__ = ["run"]
+__all__ = ["copied_requests", "keeping", "run"]
 
-_KINDS: dict[str, tuple[Callable[..., FormatterBase], floor.Floor]] = {
+Kind: TypeAlias = Callable[..., FormatterBase]
+
+KINDS: dict[str, tuple[Kind, floor.Floor]] = {
     "OpenAI": (OpenAIChatFormatter, floor.openai),
-    "OpenAI multi-agent": (OpenAIMultiAgentFormatter, floor.openai),
     "Anthropic": (AnthropicChatFormatter, floor.anthropic),
-    "Anthropic multi-agent": (AnthropicMultiAgentFormatter, floor.anthropic),
+    "OpenAI multi-agent": (OpenAIMultiAgentFormatter, floor.multi_openai),
+    "Anthropic multi-agent": (AnthropicMultiAgentFormatter, floor.multi_anthropic),
 }
+_SHARE = 5  # the budget is a fifth of what the whole history measures in the end
 
 
-def run(quick: bool = False) -> str:
-    """The table, as text. A step is a call and its result; each step makes one request."""
-    steps = [10, 20] if quick else [250, 500]
-    found = {n: _all(n, 1 if quick else 3) for n in steps}
-    last = found[steps[-1]]
+def run(quick: bool = False) -> Report:
+    """A step is a call and its results, or a few of each; each step makes one request."""
+    sizes = [20, 40] if quick else [125, 250, 500]
+    found = [_ours(steps, 1 if quick else 5) for steps in sizes]
+    problems: list[str] = []
+    others = [_peers(steps, problems) for steps in sizes]
     rows: list[list[object]] = []
-    for name, sampled in last.items():
+    aims: list[Aim] = []
+    for name in KINDS:
+        base, ours = f"copy loop, {name}", f"agentkit {name}"
+        ratio = found[-1][ours].over(found[-1][base])
+        grown, its = (slopes(sizes, [each[case].median for each in found])[-1] for case in (ours, base))
+        rows.append([name, *(show(found[-1][case].median) for case in (base, ours)), ratio, its, grown])
+        aims.append(Aim(f"Loop of {sizes[-1]} steps, {name}", "≤ 3 × copying", f"{ratio:.1f} ×", ratio <= 3))
+        goal = f"≤ {its:.2f} + 0.1"
+        aims.append(Aim(f"… its growth with the steps, {name}", goal, f"{grown:.2f}", grown <= its + 0.1))
+    head = ["", "copy loop", "agentkit", "ratio", "growth of copying", "growth of agentkit"]
+    ours_table = Table(f"ReAct loop of {sizes[-1]} steps, budget 20%", head, rows)
+    beside = _beside(sizes[-1], found[-1], others[-1])
+    plot = lines("A ReAct loop within a budget: total CPU time", sizes, _series(found, others), show, "steps")
+    tables = [ours_table, _unlimited(sizes[-1], found[-1]), *([beside] if beside.rows else [])]
+    return Report(tables, [tables[0], *tables[2:]], aims, {"loop.svg": plot}, list(dict.fromkeys(problems)))
+
+
+def _series(found: Sequence[dict[str, Sampled]], others: Sequence[dict[str, Sampled]]) -> dict[str, list[float]]:
+    names = [f"{who}{wire}" for wire in ("OpenAI", "Anthropic") for who in ("copy loop, ", "agentkit ")]
+    series = {name: [each[name].median for each in found] for name in names}
+    return series | {name: [each[name].median for each in others] for name in others[-1]}
+
+
+def _beside(steps: int, found: dict[str, Sampled], others: dict[str, Sampled]) -> Table:
+    rows: list[list[object]] = []
+    for name, sampled in others.items():
         wire = "Anthropic" if "Anthropic" in name else "OpenAI"
-        grown = exponent(steps, [found[n][name].median for n in steps])
-        base, rebuilt = last[f"floor {wire}, kept"], last[f"floor {wire}, rebuilt"]
-        rows.append([name, show(sampled.median), sampled.over(base), sampled.over(rebuilt), grown])
-    head = ["", "total", "x kept floor", "x rebuilt floor", "exponent"]
-    title = f"ReAct loop of {steps[-1]} steps, budget 20% (goal: <= 3 x kept floor, exponent <= 1.1)"
-    return table(title, head, rows)
+        ratios = (sampled.median / found[case].median for case in (f"copy loop, {wire}", f"agentkit {wire}"))
+        rows.append([name, show(sampled.median), *ratios])
+    return Table(f"Peers, {steps} steps, budget 20%", ["", "total", "× copy loop", "× agentkit"], rows)
 
 
-def _all(steps: int, rounds: int) -> dict[str, Sampled]:
-    plain = react(2 + 2 * steps)
-    limit = max(sum(weights_of(plain)) // 5, 1_500)  # room for the smallest request at tiny sizes
-    cases: dict[str, Case] = {}
+def _unlimited(steps: int, found: dict[str, Sampled]) -> Table:
+    """What the synchronous core takes of the whole history at each step."""
+    rows: list[list[object]] = []
     for wire in ("OpenAI", "Anthropic"):
-        loop = _KINDS[wire][1]
-        cases[f"floor {wire}, kept"] = Case(lambda: plain, partial(kept, loop))
-        cases[f"floor {wire}, rebuilt"] = Case(lambda: plain, partial(rebuilt, loop))
+        rebuilt, ours = found[f"rebuilt, {wire}"], found[f"agentkit {wire}, lower()"]
+        rows.append([f"{wire}, lower()", show(ours.median), ours.over(rebuilt)])
+    return Table(
+        f"ReAct loop of {steps} steps, no budget", ["", "total", "× native dicts rebuilt each step"], rows
+    )
+
+
+def _ours(steps: int, rounds: int) -> dict[str, Sampled]:
+    plain = react(2 + 2 * steps)
     fresh = partial(as_msgs, plain)
-    for name, (kind, _) in _KINDS.items():
-        with_budget = partial(kind, budget=Budget(limit, QuarterCounter()))
-        usual = partial(kind, budget=Budget(limit))
-        cases[f"agentkit {name}, lower()"] = Case(fresh, partial(lowered, kind))
-        cases[f"agentkit {name}, format()"] = Case(fresh, partial(formatted, kind))
-        cases[f"agentkit {name}, format(), budget"] = Case(fresh, partial(formatted, with_budget))
-        cases[f"agentkit {name}, format(), budget, own counter"] = Case(fresh, partial(formatted, usual))
-    cases |= _peers(plain)
+    cases: dict[str, Case] = {}
+    for name, (kind, loop) in KINDS.items():
+        made = partial(kind, budget=Budget(limit_of(kind, plain)))
+        gone = keeping(made, plain)
+        cases[f"copy loop, {name}"] = Case(lambda: plain, partial(copied_requests, loop, gone))
+        cases[f"agentkit {name}"] = Case(fresh, partial(formatted, made))
+        if "multi" not in name:
+            cases[f"rebuilt, {name}"] = Case(lambda: plain, partial(rebuilt, loop))
+            cases[f"agentkit {name}, lower()"] = Case(fresh, partial(lowered, kind))
     return interleave(cases, rounds, collector=True)
 
 
-def _peers(plain: Sequence[PlainMsg]) -> dict[str, Case]:
-    """The peers that convert one message after another: what a list grown by their messages costs."""
+def _peers(steps: int, problems: list[str]) -> dict[str, Sampled]:
+    """The peers that cut: cut and converted after each step, once, with a free counter."""
+    plain = react(2 + 2 * steps)
+    limit = max(sum(weights_of(plain)) // _SHARE, 1_500)
 
-    def case(peer: peers.Peer) -> Case:
-        def steps(msgs: Any) -> None:
+    def case(trim: peers.Trim) -> Case:
+        def loop(msgs: Any) -> None:
             for end in range(4, len(msgs) + 1, 2):
-                peer.run(msgs[:end])
+                trim.convert(trim.cut(msgs[:end], limit))
 
-        return Case(partial(peer.prepare, plain), steps)
+        return Case(partial(trim.prepare, plain), loop)
 
-    found = {peer.name: case(peer) for peer in peers.conversions([]) if "multi" not in peer.name}
-    return {f"{name}, no budget": each for name, each in found.items()}
+    cases = {trim.name: case(trim) for trim in peers.trims(problems)}
+    return interleave(cases, 1, collector=True, warm=False)
 
 
-def kept(loop: floor.Floor, plain: Sequence[PlainMsg]) -> object:
-    """Native dicts made once and kept; each request is a copy of the list."""
+def limit_of(kind: Kind, plain: Sequence[PlainMsg]) -> int:
+    """A fifth of what the whole history measures; at tiny sizes, room for the smallest request."""
+    whole = CharacterTokenCounter().measure(kind().lower(as_msgs(plain)).request)
+    return max(whole // _SHARE, 1_500)
+
+
+def keeping(kind: Kind, plain: Sequence[PlainMsg]) -> list[int]:
+    """How many messages behind the task the budget leaves out, at each step."""
+    msgs, formatter = as_msgs(plain), kind()
+    gone: list[int] = []
+    for end in range(4, len(msgs) + 1, 2):
+        cut = peers.run_async(formatter.plan(msgs[:end])).cut
+        gone.append(len(cut.numbers) if cut else 0)
+    return gone
+
+
+def copied_requests(loop: floor.Floor, gone: Sequence[int], plain: Sequence[PlainMsg]) -> object:
+    """Native dicts made once; each request is a fresh copy of those that the budget keeps."""
     native = loop(plain[:2], False)
+    lead, begins = len(native), [len(native)]  # where the turns of each step begin
     request: Any = None
-    for end in range(4, len(plain) + 1, 2):
+    for end, left_out in zip(range(4, len(plain) + 1, 2), gone, strict=True):
         native.extend(loop(plain[end - 2 : end], False))
-        request = list(native)
+        begins.append(len(native))
+        request = floor.copied(native[:lead] + native[begins[left_out // 2] :])
     return request
 
 
@@ -93,7 +150,7 @@ def rebuilt(loop: floor.Floor, plain: Sequence[PlainMsg]) -> object:
     return request
 
 
-def lowered(kind: Callable[..., FormatterBase], msgs: list[Msg]) -> object:
+def lowered(kind: Kind, msgs: list[Msg]) -> object:
     """The synchronous core after each step."""
     formatter = kind()
     request: Any = None
@@ -102,7 +159,7 @@ def lowered(kind: Callable[..., FormatterBase], msgs: list[Msg]) -> object:
     return request
 
 
-def formatted(kind: Callable[..., FormatterBase], msgs: list[Msg]) -> object:
+def formatted(kind: Kind, msgs: list[Msg]) -> object:
     """`await formatter.format(...)` after each step."""
 
     async def steps() -> object:
@@ -112,4 +169,4 @@ def formatted(kind: Callable[..., FormatterBase], msgs: list[Msg]) -> object:
             request = await formatter.format(msgs[:end])
         return request
 
-    return asyncio.run(steps())
+    return peers.run_async(steps())

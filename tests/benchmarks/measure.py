@@ -1,17 +1,17 @@
-"""Interleaved CPU samples, their medians and ratios, and tables to print them in."""
+"""Interleaved CPU samples, their medians and ratios."""
 
 from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from time import process_time_ns
 from typing import Any
 
-__all__ = ["Case", "Sampled", "exponent", "interleave", "show", "slopes", "table"]
+__all__ = ["Case", "Sampled", "exponent", "interleave", "show", "slopes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +39,23 @@ class Sampled:
 
 
 def interleave(
-    cases: Mapping[str, Case], rounds: int, batch: int = 1, collector: bool = False
+    cases: Mapping[str, Case], rounds: int, batch: int = 1, collector: bool = False, warm: bool = True
 ) -> dict[str, Sampled]:
     """Time every case once a round, so that all share whatever else the machine does.
 
     `batch` inputs are run through within one sample (for cases near the clock's own cost). The cyclic
-    collector is off within samples unless `collector`; it runs before each. One more round warms up.
+    collector is off within samples unless `collector`; it runs before each. One more round warms up, unless
+    `warm` is false: for what takes seconds.
     """
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     was_on = gc.isenabled()
-    if not collector:
-        gc.collect()
-        gc.freeze()  # what the process held before is not walked before each sample
+    gc.collect()
+    gc.freeze()  # what the process held before is nobody's bill: peers bring large libraries
     try:
-        for turn in range(rounds + 1):
+        for turn in range(rounds + warm):
             for name, case in cases.items():
                 taken = _sample(case, batch, collector)
-                if turn:
+                if turn >= warm:
                     seconds[name].append(taken)
     finally:
         gc.unfreeze()
@@ -93,23 +93,6 @@ def show(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds * 1e9:.3g} ns"
-
-
-def table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table in plain text: the first column to the left, the others to the right."""
-    cells = [list(head), *([_cell(item) for item in row] for row in rows)]
-    widths = [max(len(row[at]) for row in cells) for at in range(len(head))]
-    lines = [
-        "  ".join(cell.rjust(width) if at else cell.ljust(width) for at, (cell, width) in enumerate(pairs))
-        for pairs in (list(zip(row, widths, strict=True)) for row in cells)
-    ]
-    return "\n".join([title, lines[0], "-" * len(lines[0]), *lines[1:], ""])
-
-
-def _cell(item: object) -> str:
-    if isinstance(item, float):
-        return "-" if math.isnan(item) else f"{item:.0f}" if item >= 100 else f"{item:.2f}"
-    return str(item)
 
 
 def slopes(sizes: Sequence[int], seconds: Sequence[float]) -> list[float]:

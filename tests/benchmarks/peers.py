@@ -10,20 +10,27 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from logging import CRITICAL, getLogger
+from typing import Any, TypeVar, cast
 
 from tests.benchmarks.histories import PlainCall, PlainMsg, PlainResult, PlainText
 
 __all__ = [
     "Peer",
+    "Trim",
     "agentscope_messages",
     "conversions",
     "drive",
     "langchain_messages",
     "openai_dicts",
+    "quarters",
     "run_async",
+    "trims",
 ]
 
+
+_Found = TypeVar("_Found")
+_NAMES = {"langchain": "LangChain", "litellm": "litellm", "pydantic": "pydantic-ai", "agentscope": "AgentScope 1"}
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # it asks the network for prices otherwise
 
@@ -38,15 +45,49 @@ class Peer:
     run: Callable[[Any], object]
 
 
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """One peer's cut to a number of tokens, and the native turns of what is left; a free counter counts."""
+
+    name: str
+    prepare: Callable[[Sequence[PlainMsg]], Any]
+    cut: Callable[[Any, int], Any]
+    convert: Callable[[Any], list[dict[str, Any]]] = list
+    slow: bool = False  # whether it takes seconds at a thousand messages
+
+
 def conversions(problems: list[str]) -> list[Peer]:
     """All conversions that can run here; what cannot is added to `problems`."""
-    found: list[Peer] = []
-    for load in (_langchain_openai, _langchain_anthropic, _litellm_anthropic, _pydantic_ai, _agentscope):
+    return _loaded(
+        (_langchain_openai, _langchain_anthropic, _litellm_anthropic, _pydantic_ai, _agentscope), problems
+    )
+
+
+def trims(problems: list[str]) -> list[Trim]:
+    """All cuts that can run here; what cannot is added to `problems`."""
+    return _loaded((_langchain_trims, _litellm_trims, _agentscope_trims), problems)
+
+
+def _loaded(loaders: Sequence[Callable[[], list[_Found]]], problems: list[str]) -> list[_Found]:
+    found: list[_Found] = []
+    for load in loaders:
         try:
             found.extend(load())
         except Exception as error:
-            problems.append(f"{load.__name__[1:]}: {type(error).__name__}: {str(error).splitlines()[0][:90]}")
+            name = _NAMES[load.__name__.split("_")[1]]
+            problems.append(f"{name} ({type(error).__name__}: {str(error).splitlines()[0][:90]})")
     return found
+
+
+def quarters(part: Any) -> int:
+    """A token for every four characters of each string: the free counter of all peers."""
+    if isinstance(part, str):
+        return len(part) // 4
+    if isinstance(part, dict):
+        return sum(map(quarters, cast("dict[str, Any]", part).values()))
+    if isinstance(part, list):
+        return sum(map(quarters, cast("list[Any]", part)))
+    return 0
 
 
 def _texts(msg: PlainMsg) -> str:
@@ -177,6 +218,70 @@ def _agentscope() -> list[Peer]:
     return [peer(*each) for each in found]
 
 
+def _langchain_trims() -> list[Trim]:
+    trim: Any = import_module("langchain_core.messages").trim_messages
+    openai: Any = import_module("langchain_openai.chat_models.base")._convert_message_to_dict
+    anthropic: Any = import_module("langchain_anthropic.chat_models")._format_messages
+
+    def count(msgs: Any) -> int:
+        return sum(quarters(msg.content) + sum(quarters(c["args"]) for c in _lang_calls(msg)) for msg in msgs)
+
+    def cut(msgs: Any, limit: int) -> Any:
+        return trim(msgs, max_tokens=limit, token_counter=count, strategy="last", include_system=True)
+
+    def to_anthropic(msgs: Any) -> list[dict[str, Any]]:
+        system, turns = anthropic(msgs, model="claude-sonnet-4-5")
+        return [{"role": "system", "content": system}, *turns]
+
+    return [
+        Trim("LangChain OpenAI", langchain_messages, cut, lambda msgs: [openai(msg) for msg in msgs]),
+        Trim("LangChain Anthropic", langchain_messages, cut, to_anthropic),
+    ]
+
+
+def _lang_calls(msg: Any) -> list[dict[str, Any]]:
+    return getattr(msg, "tool_calls", [])
+
+
+def _litellm_trims() -> list[Trim]:
+    home: Any = import_module("litellm.utils")
+    getLogger("LiteLLM").setLevel(CRITICAL)
+
+    def count(model: str = "", text: Any = None, messages: Any = None, **_: Any) -> int:
+        return quarters(text or "") + sum(map(quarters, messages or []))
+
+    def cut(msgs: Any, limit: int) -> Any:
+        kept = home.token_counter
+        home.token_counter = count
+        try:
+            return home.trim_messages(msgs, model="gpt-4o", max_tokens=limit, trim_ratio=1.0)
+        finally:
+            home.token_counter = kept
+
+    def prepare(msgs: Sequence[PlainMsg]) -> Any:
+        return [{**msg, "content": msg["content"] or ""} for msg in openai_dicts(msgs)]  # it cannot cut None
+
+    return [Trim("litellm OpenAI", prepare, cut, slow=True)]
+
+
+def _agentscope_trims() -> list[Trim]:
+    base: Any = import_module("agentscope.token").TokenCounterBase
+    home: Any = import_module("agentscope.formatter")
+
+    async def count(self: Any, messages: list[Any], **_: Any) -> int:
+        return sum(map(quarters, messages))
+
+    counter = type("Free", (base,), {"count": count})()
+
+    def trim(name: str, kind: Any) -> Trim:
+        def cut(msgs: Any, limit: int) -> Any:
+            return drive(kind(token_counter=counter, max_tokens=limit).format(msgs))
+
+        return Trim(f"AgentScope 1 {name}", agentscope_messages, cut, slow=True)
+
+    return [trim("OpenAI", home.OpenAIChatFormatter), trim("Anthropic", home.AnthropicChatFormatter)]
+
+
 def drive(pending: Any) -> object:
     """Run a coroutine that waits for nothing; the event loop is only there if it does."""
     try:
@@ -191,5 +296,5 @@ _runner = asyncio.Runner()
 
 
 def run_async(pending: Any) -> Any:
-    """Run a coroutine in one event loop that is kept."""
-    return _runner.run(pending)
+    """Run a coroutine in one event loop that is kept, without what a runner does about interrupts each time."""
+    return _runner.get_loop().run_until_complete(pending)

@@ -1,36 +1,84 @@
-"""The benchmarks run, at tiny size; what they find is nobody's failure."""
+"""The benchmarks run, at tiny size; how long anything takes is nobody's failure."""
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
+from xml.etree import ElementTree
 
 import pytest
 
+from agentkit import Budget
+from agentkit_anthropic import AnthropicChatFormatter
+from agentkit_openai import OpenAIChatFormatter
+from tests.benchmarks import floor
+from tests.benchmarks.__main__ import NAMES
+from tests.benchmarks.conversion import formatters
+from tests.benchmarks.histories import as_msgs, react
+from tests.benchmarks.loop import KINDS, copied_requests, keeping
+from tests.benchmarks.peers import run_async
+from tests.benchmarks.plots import bars, lines
+from tests.benchmarks.report import Report
+from tests.benchmarks.section import BEGIN, END, section
 
-@pytest.mark.parametrize("name", ["cutting", "loop", "memory", "imports"])
-def test_prints_tables(name: str) -> None:
-    assert import_module(f"tests.benchmarks.{name}").run(True).count("---") > 0
+_QUICK: dict[str, Report] = {}
+
+
+def quick(name: str) -> Report:
+    """One benchmark's report at tiny size, made once."""
+    if name not in _QUICK:
+        _QUICK[name] = import_module(f"tests.benchmarks.{name}").run(True)
+    return _QUICK[name]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_prints_tables_and_aims(name: str) -> None:
+    report = quick(name)
+    assert all(table.rows for table in report.tables)
+    assert report.aims
+    assert "---" in str(report)
 
 
 def test_conversion_prints_every_provider() -> None:
-    from tests.benchmarks.conversion import at_size, formatters
-
-    found = at_size("mixed", 20, 2)
-    assert all(f"{name} {policy} cold" in found for name, policy in formatters())
+    rows = quick("conversion").tables[0].rows
+    assert {f"{name} {policy} cold" for name, policy in formatters()} <= {row[0] for row in rows}
 
 
 def test_floor_builds_what_agentkit_builds() -> None:
-    from agentkit_anthropic import AnthropicChatFormatter
-    from agentkit_openai import OpenAIChatFormatter
-    from tests.benchmarks import floor
-    from tests.benchmarks.histories import as_msgs, react
-
     plain = react(60)
     msgs = as_msgs(plain)
     made = OpenAIChatFormatter().lower(msgs).request["messages"]
     assert [_nameless(item) for item in made] == floor.openai(plain, False)
     made = AnthropicChatFormatter().lower(msgs).request["messages"]
     assert made == floor.anthropic(plain, False)
+
+
+@pytest.mark.parametrize("name", ["OpenAI", "Anthropic"])
+def test_copy_loop_copies_what_the_budget_keeps(name: str) -> None:
+    kind, loop = KINDS[name]
+    plain = react(82)
+    budgeted = partial(kind, budget=Budget(1_500))
+    made = run_async(budgeted().format(as_msgs(plain)))["messages"]
+    copied = copied_requests(loop, keeping(budgeted, plain), plain)
+    assert [_nameless(item) for item in made] == copied
+
+
+def test_the_section_names_every_aim_and_plot() -> None:
+    reports = {name: quick(name) for name in NAMES}
+    text = section(reports)
+    assert text.startswith(BEGIN)
+    assert text.endswith(END)
+    for report in reports.values():
+        assert all(aim.what in text for aim in report.aims)
+        assert all(f"plots/{name}" in text for name in report.plots)
+
+
+def test_plots_are_drawings() -> None:
+    for drawing in (
+        bars("Bars", {"a <b>": 0.5, "c": 2.0}, str, log=True),
+        lines("Lines", [1, 10, 100], {"a": [1, 2, 3], "b": [4, 5]}, str, "x"),
+    ):
+        assert ElementTree.fromstring(drawing).tag.endswith("svg")
 
 
 def _nameless(item: dict[str, object]) -> dict[str, object]:

@@ -1,0 +1,73 @@
+"""What provider caches can serve of our requests, and what else of our speed can be counted and not timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from agentkit import FormatterBase, OldestFirst, Stepped, available_providers, load_provider
+from agentkit_anthropic import AnthropicChatFormatter, AnthropicMultiAgentFormatter
+from agentkit_openai import OpenAIChatFormatter, OpenAIMultiAgentFormatter
+from tests.benchmarks.caching import blocks_of, group_reuse, react_reuse
+from tests.benchmarks.cutting import weighed
+from tests.benchmarks.histories import as_msgs, mixed
+from tests.benchmarks.many import held_by
+from tests.benchmarks.memory import overhead
+
+KINDS = (OpenAIChatFormatter, AnthropicChatFormatter, OpenAIMultiAgentFormatter, AnthropicMultiAgentFormatter)
+
+
+@pytest.mark.parametrize("kind", [OpenAIChatFormatter, AnthropicMultiAgentFormatter])
+def test_at_the_budget_most_of_each_prompt_is_the_prefix_of_the_one_before(
+    kind: Callable[..., FormatterBase],
+) -> None:
+    # A budget of a hundred steps, as in a loop of 500 whose budget is a fifth.
+    found = react_reuse(kind, 250, {"stepped": Stepped(), "oldest": OldestFirst()}, share=0.4)
+    stepped, oldest = found["stepped"].steady(), found["oldest"].steady()
+    assert min(stepped.by_byte, stepped.by_block) >= 0.94
+    assert stepped.context >= 0.87 * oldest.context
+    assert stepped.automatic <= 0.21 * oldest.automatic
+    assert stepped.explicit <= 0.21 * oldest.explicit
+
+
+@pytest.mark.parametrize("name", available_providers())
+def test_a_group_chat_without_a_cut_only_grows(name: str) -> None:
+    provider = load_provider(name)
+    found = group_reuse(provider, 300)
+    assert found.by_byte >= 0.99
+    if provider.multi_agent().capabilities().parts == "apart":
+        assert found.by_block >= 0.99
+
+
+def test_each_message_is_weighed_once_in_its_life() -> None:
+    assert weighed(60) == 1
+
+
+def test_a_message_holds_few_bytes_besides_its_strings() -> None:
+    assert overhead(as_msgs(mixed(500))) <= 300
+
+
+@pytest.mark.parametrize(("kind", "most"), list(zip(KINDS, (330, 330, 430, 430), strict=True)))
+def test_conversations_that_were_formatted_hold_few_bytes(kind: Callable[..., FormatterBase], most: int) -> None:
+    # With what their formatters remember of them. The aim is 300.
+    assert held_by(kind, 100, 50) <= most
+
+
+def test_blocks_stand_in_wire_order_and_hold_every_byte_once() -> None:
+    request = {
+        "messages": [
+            {"role": "user", "content": [{"text": "a"}, {"text": "b"}]},
+            {"role": "tool", "content": "c"},
+        ],
+        "system": "s",
+        "tools": [{"name": "t"}, {"name": "u"}],
+    }
+    assert blocks_of(request) == [
+        b'{"name":"t"}',
+        b'{"name":"u"}',
+        b'"s"',
+        b'{"role":"user"}{"text":"a"}',
+        b'{"text":"b"}',
+        b'{"role":"tool"}"c"',
+    ]
