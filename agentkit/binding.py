@@ -54,9 +54,12 @@ def stale_thinking(request: Mapping[str, Any], turns: Draft, changed: int | None
         was_reply, in_reply = in_reply, _is_reply(turn)
         if in_reply and not was_reply:
             before = chain.digest
-        proofs = [proof for part in _parts(turn) if (proof := _proof(part)) in issued]
-        gone = {proof for proof in proofs if issued[proof].is_stale(before, changed, bool(stale))}
-        stale.update(path for proof in gone for path in issued[proof].paths)
+        gone: set[str] = set()
+        for part in _parts(turn):
+            found = issued.get(_proof(part))
+            if found and found.is_stale(before, changed, bool(stale)):
+                gone.add(_proof(part))
+                stale.update(found.paths)
         kept = _without(turn, gone) if gone else turn
         if kept:
             chain.add(kept)
