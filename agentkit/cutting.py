@@ -90,7 +90,7 @@ class Cutting:
         Asks about two stops when the guess is right, one when the stop before is known not to fit, and
         O(log n) at worst.
         """
-        who = "local" if sizes is self.guessed else "very"
+        who = "local" if sizes is self.guessed else "counter"
         low = max(low, self._known_low(who))
         count, hops = (guess() if low < 0 else self._next(low)), 1
         while not await fits(count):

@@ -130,7 +130,7 @@ class FormatterBase(ABC):
         ledger = Ledger(given)
         whole = self._watch.repair(Draft.of(given), ledger)
         await anyio.lowlevel.checkpoint()
-        if holds_media(whole):
+        if (self.budget is not None or self.on_loss == "raise") and holds_media(whole):
             await settle_media(given)
         if self.budget is not None and self._weigher is not None:
             await self.budget.counter.weigher.prepare()
