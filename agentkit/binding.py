@@ -18,12 +18,12 @@ from agentkit.blocks import OpaqueState, ThinkingBlock
 from agentkit.exchanges import Draft, block_origins
 from agentkit.ledger import BlockPath
 from agentkit.messages import Trait
+from agentkit.request_parts import CACHE_MARKERS
 
 __all__ = ["prefix_digest", "stale_thinking"]
 
 _HEAD = ("system", "instructions", "tools")
 _TURNS = ("messages", "input", "contents")
-_MARKERS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 _PROOFS = {"thinking": "signature", "redacted_thinking": "data", "reasoning": "encrypted_content"}
 _OUTPUTS = frozenset({"reasoning", "function_call"})
 _LONG = 4_096
@@ -157,7 +157,7 @@ def _plain(found: Any) -> Any:
         return found if len(found) < _LONG else _digest(found)
     if isinstance(found, dict):
         pairs = cast("dict[str, Any]", found).items()
-        return {key: _plain(item) for key, item in pairs if key not in _MARKERS}
+        return {key: _plain(item) for key, item in pairs if key not in CACHE_MARKERS}
     if isinstance(found, list):
         return [_plain(item) for item in cast("list[Any]", found)]
     return found

@@ -95,12 +95,17 @@ class FormatterBase(ABC):
             fetch.check_installed()
         self.model = model
         self.history: HistoryPolicy = self.default_history() if history is None else history
-        self.budget = budget
+        self._budget = budget
         self.on_loss: OnLoss = on_loss
         self.media_roots = check_roots(media_roots)
         self.fetch = fetch
         self._watch = Watch()
         self._weigher = Weigher(budget.counter.weigher, frozenset(budget.never_cut)) if budget else None
+
+    @property
+    def budget(self) -> Budget | None:
+        """The budget that every request is kept within: another one is another formatter's."""
+        return self._budget
 
     @abstractmethod
     def convert(self, legal: Legal, task: Task) -> Request:
