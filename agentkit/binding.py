@@ -22,7 +22,7 @@ from agentkit.request_parts import CACHE_MARKERS
 
 __all__ = ["prefix_digest", "stale_thinking"]
 
-_HEAD = ("system", "instructions", "tools")
+_HEAD = ("system", "instructions", "system_instruction", "tools")
 _TURNS = ("messages", "input", "contents")
 _PROOFS = {"thinking": "signature", "redacted_thinking": "data", "reasoning": "encrypted_content"}
 _OUTPUTS = frozenset({"reasoning", "function_call"})
@@ -109,8 +109,10 @@ class _Chain:
 
     def __init__(self, request: Mapping[str, Any]) -> None:
         self._sum = sha256()
+        config: object = request.get("config")
+        head = {**request, **(cast("dict[str, Any]", config) if isinstance(config, dict) else {})}  # Gemini's
         for name in _HEAD:
-            found = request.get(name)
+            found = head.get(name)
             if found:
                 self.add({name: _as_parts(found) if name == "system" else found})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 from agentkit.budget import Budget
@@ -14,7 +15,7 @@ from agentkit.ledger import Cut, Ledger, Plan, place_of
 from agentkit.lowering import Lowered, Lowering, holds_media, without_blocks
 from agentkit.schedule import Schedule, search_cut
 from agentkit.summaries import Summarise
-from agentkit.tokens import LocalTokenCounter
+from agentkit.tokens import LocalTokenCounter, TokenCounterBase
 from agentkit.units import Units, Weigher
 
 __all__ = ["Cutting"]
@@ -64,14 +65,14 @@ class Cutting:
     async def plan(self) -> Plan:
         """The plan within the budget. Raises BudgetError if not even the smallest request fits."""
         if self.schedule.exact and self.budget.counter is not self.local and not self.loads:
-            self._foresee_loss(len(self.schedule))
+            await self._foresee_loss(len(self.schedule))
             count = await self._fewest()
         else:
             count = await self._first_fitting(self.guessed, self._seems_to_fit, self._guess)
-            self._foresee_loss(count if self.budget.counter is self.local else len(self.schedule))
+            await self._foresee_loss(count if self.budget.counter is self.local else len(self.schedule))
             if self.budget.counter is not self.local or self.loads:
                 low = self.schedule.before(count) if self.loads else -1  # nothing is read for what is not kept
-                count = await self._first_fitting(self.found, self._fits, lambda: count, low)
+                count = await self._first_fitting(self.found, self._fits, partial(_given, count), low)
         if not await self._fits(count):
             await self._refuse()
         while count and self.writer and not await self._summed_up(self.writer, count):
@@ -83,7 +84,11 @@ class Cutting:
     # -- where to cut ----------------------------------------------------------------------------------------
 
     async def _first_fitting(
-        self, sizes: _Sizes, fits: Callable[[int], Awaitable[bool]], guess: Callable[[], int], low: int = -1
+        self,
+        sizes: _Sizes,
+        fits: Callable[[int], Awaitable[bool]],
+        guess: Callable[[], Awaitable[int]],
+        low: int = -1,
     ) -> int:
         """The first stop behind `low` at which the request fits, looked for from a guess outwards; all if none.
 
@@ -92,7 +97,7 @@ class Cutting:
         """
         who = "local" if sizes is self.guessed else "counter"
         low = max(low, self._known_low(who))
-        count, hops = (guess() if low < 0 else self._next(low)), 1
+        count, hops = (await guess() if low < 0 else self._next(low)), 1
         while not await fits(count):
             if count >= len(self.schedule):
                 return count
@@ -122,12 +127,12 @@ class Cutting:
             return 0
         return await search_cut(self._fits, 0, most) if await self._fits(most) else most
 
-    def _guess(self) -> int:
+    async def _guess(self) -> int:
         """By the weights of the units and the measured size of the smallest request."""
         if self.units.sums[-1] <= self.budget.limit:
             return 0
         most = len(self.schedule)
-        room = self._room(1) - self._foreseen(most)[1]
+        room = self._room(1) - (await self._foreseen(most))[1]
         return self.schedule.stop(self.schedule.place(self.schedule.weight(most) + room)) if room >= 0 else most
 
     def _estimate(self, count: int, sizes: _Sizes) -> int:
@@ -183,12 +188,12 @@ class Cutting:
 
     # -- sizes ---------------------------------------------------------------------------------------------
 
-    def _foreseen(self, count: int) -> tuple[Lowered, int]:
+    async def _foreseen(self, count: int) -> tuple[Lowered, int]:
         """The request as far as it is known without I/O, and its size by the local counter."""
         if count not in self.guessed:
             edition = self._edition(count)
             lowered = self.lowering.foresee(edition.draft(), self.ledger, edition.first_change)
-            self.guessed[count] = (lowered, self.local.measure(lowered.request))
+            self.guessed[count] = (lowered, await self._count(lowered.request, self.local))
         return self.guessed[count]
 
     def _room(self, count: int) -> int:
@@ -196,7 +201,7 @@ class Cutting:
         return self.budget.limit - (self.writer.max_tokens if self.writer and count else 0)
 
     async def _seems_to_fit(self, count: int) -> bool:
-        return self._foreseen(count)[1] <= self._room(count)
+        return (await self._foreseen(count))[1] <= self._room(count)
 
     async def _fits(self, count: int) -> bool:
         return (await self._size(count))[1] <= self._room(count)
@@ -211,12 +216,12 @@ class Cutting:
         edition = self._edition(count)
         draft = edition.draft()
         if self.local is self.budget.counter and not (self.loads and self.lowering.needs_loading(draft)):
-            return self._foreseen(count)
+            return await self._foreseen(count)
         lowered = await self.lowering.read_and_lower(draft, self.ledger.copy(), edition.first_change)
-        return lowered, await self._count(lowered.request)
+        return lowered, await self._count(lowered.request, self.budget.counter)
 
-    async def _count(self, request: dict[str, Any]) -> int:
-        tokens: object = await self.budget.counter.count(request)
+    async def _count(self, request: dict[str, Any], counter: TokenCounterBase) -> int:
+        tokens: object = await counter.count(request)
         if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
             reason = f"it counted {tokens!r}, which is no number of tokens"
             raise OptionError("budget.counter", reason, "Return an int from 0 on.")
@@ -238,13 +243,13 @@ class Cutting:
         ledger = self.ledger.copy()
         ledger.invent("summary", f"stands for {len(gone)} messages that were cut")
         lowered = await self.lowering.read_and_lower(draft, ledger, edition.first_change)
-        self.found[count] = (lowered, await self._count(lowered.request))
+        self.found[count] = (lowered, await self._count(lowered.request, self.budget.counter))
         return self.found[count][1] <= self.budget.limit
 
-    def _foresee_loss(self, count: int) -> None:
+    async def _foresee_loss(self, count: int) -> None:
         """Loss that is sure without I/O, before there is any."""
         if self.lowering.on_loss == "raise":
-            self.lowering.refuse_loss(self._foreseen(count)[0].ledger)
+            self.lowering.refuse_loss((await self._foreseen(count))[0].ledger)
 
     async def _refuse(self) -> None:
         most = len(self.schedule)
@@ -267,6 +272,10 @@ class Cutting:
         cut = Cut(edition.numbers, edition.dropped, saved, altered, behind, stale)
         history = without_blocks(self.summed.get(count) or edition.draft(), lowered.stale)
         return lowered.plan(tuple(history.msgs), tokens, cut)
+
+
+async def _given(count: int) -> int:
+    return count
 
 
 def _place(origin: int | tuple[Origin, ...]) -> str:

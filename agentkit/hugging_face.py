@@ -10,7 +10,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 import anyio.to_thread
 
@@ -41,6 +41,8 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
     For requests of the OpenAI shape: `messages`, `tools`. What the template refuses (another wire's turns, roles
     out of order) is counted text by text and says so in `estimated`. Media cost their price, as anywhere.
     """
+
+    slow: ClassVar[bool] = True
 
     def __init__(self, tokenizer: str | Path, *, chat_template: str | None = None, model: str = "") -> None:
         for package in ("tokenizers", "jinja2"):

@@ -121,7 +121,7 @@ class RequestParts:
                 continue
             held: dict[str, Any] = part
             for key, item in held.items():
-                kind: type[Any] = type(item)
+                kind = item.__class__
                 if kind is str:
                     if key in plain:
                         add(item)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property, partial
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 import anyio.to_thread
 
@@ -42,6 +42,8 @@ class TiktokenCounter(LocalTokenCounter):
     its cache: nothing is downloaded. Without either the constructor raises MissingExtraError. The ranks are
     loaded when they are first needed; `await counter.prepare()` loads them off the event loop.
     """
+
+    slow: ClassVar[bool] = True
 
     def __init__(self, model: str = "", *, encoding: str | None = None) -> None:
         check_option("model", model, str)

@@ -83,6 +83,8 @@ class LocalTokenCounter(TokenCounterBase):
     """
 
     steady: ClassVar[bool] = True
+    slow: ClassVar[bool] = False
+    """Whether weighing holds a processor long enough to be done in a thread."""
 
     @abstractmethod
     def measure(self, request: Mapping[str, Any]) -> int:

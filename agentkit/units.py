@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import anyio
 import anyio.lowlevel
 
 from agentkit.messages import Msg, Trait
@@ -16,6 +17,7 @@ __all__ = ["Units", "Weigher"]
 SUMMARY_MARK = "agentkit_summary"
 """The key under which the metadata of a summary of ours say what it stands for."""
 
+_FEW, _SHORT = 16, 50_000  # messages and characters that are weighed at once
 _AT_ONCE = 200  # so many messages are weighed before other tasks get their turn
 
 
@@ -145,11 +147,21 @@ class Weigher:
         return last
 
     async def weighed(self, msgs: list[Msg], thinking: bool) -> Units:
-        """The same, letting other tasks run while many new messages are weighed."""
-        for end in range(len(self._last[thinking].msgs) + _AT_ONCE, len(msgs), _AT_ONCE):
-            self.units(msgs[:end], thinking)
-            await anyio.lowlevel.checkpoint()
+        """The same, letting other tasks run while much that is new is weighed."""
+        new = msgs[len(self._last[thinking].msgs) :]
+        if len(new) > _FEW or sum(len(msg.text) for msg in new) > _SHORT:
+            await self._weigh_ahead(new, self.weighing(thinking))
         return self.units(msgs, thinking)
+
+    async def _weigh_ahead(self, new: list[Msg], weigh: Callable[[Msg], int]) -> None:
+        """Weigh messages, which keep their weight: in a thread if that is slow, else a few at a time."""
+        if self._counter.slow:
+            await anyio.to_thread.run_sync(lambda: [*map(weigh, new)])
+            return
+        for start in range(0, len(new), _AT_ONCE):
+            for msg in new[start : start + _AT_ONCE]:
+                weigh(msg)
+            await anyio.lowlevel.checkpoint()
 
     def weighing(self, thinking: bool) -> Callable[[Msg], int]:
         """What weighs one message."""
