@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import isawaitable
 from typing import Any, ClassVar
 
-from agentkit.errors import OptionError, check_option, check_text
+from agentkit.errors import InputError, OptionError, check_option, check_text
 from agentkit.tokens import CharacterTokenCounter, LocalTokenCounter, TokenCounterBase
 
 __all__ = ["RemoteTokenCounter"]
@@ -23,6 +23,8 @@ class RemoteTokenCounter(TokenCounterBase):
     """
 
     steady: ClassVar[bool] = True
+    media_tokens: ClassVar[int] = 1_600
+    """What a medium is taken to cost where the endpoint does not count it."""
 
     def __init__(self, call: Callable[..., Any], *, model: str, local: LocalTokenCounter | None = None) -> None:
         if not callable(call):
@@ -35,13 +37,17 @@ class RemoteTokenCounter(TokenCounterBase):
         self.model = model
         self.local: LocalTokenCounter = CharacterTokenCounter(self.media_tokens) if local is None else local
 
-    media_tokens = 1_600
-    """What a medium is taken to cost where the endpoint does not count it."""
-
     @property
     def weigher(self) -> LocalTokenCounter:
         """The local counter."""
         return self.local
+
+    def part(self, request: Mapping[str, Any], name: str) -> Any:
+        """What the endpoint cannot do without. Raises InputError for a request of another wire."""
+        if name not in request:
+            reason = f"it has no {name}: it is no request that {type(self).__name__} counts"
+            raise InputError("request", reason, "Count it with the counter of the provider that it is for.")
+        return request[name]
 
     async def ask(self, *args: Any, **named: Any) -> Any:
         """What the endpoint answers."""

@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import cast
 
 import anyio
+import anyio.lowlevel
 from pydantic_core import to_json
 
 from agentkit.errors import OptionError, check_text
@@ -45,8 +46,8 @@ class Summarise(CutStrategy):
     _bought: dict[str, tuple[Msg, ...]] = field(
         default_factory=dict[str, "tuple[Msg, ...]"], init=False, repr=False, compare=False
     )
-    _writing: dict[str, anyio.Event] = field(
-        default_factory=dict[str, anyio.Event], init=False, repr=False, compare=False
+    _writing: dict[tuple[str, object], anyio.Event] = field(
+        default_factory=dict["tuple[str, object]", anyio.Event], init=False, repr=False, compare=False
     )
 
     def __post_init__(self) -> None:
@@ -74,17 +75,19 @@ class Summarise(CutStrategy):
         """The summaries that stand for the messages, in order: those known of their beginning, and one new."""
         marks = _digests(gone)
         whole = marks[-1]
+        here = (whole, anyio.lowlevel.current_token())  # tasks of one event loop wait for each other
         while whole not in self._bought:
-            if whole in self._writing:
-                await self._writing[whole].wait()  # somebody else buys it
+            if here in self._writing:
+                await self._writing[here].wait()  # somebody else buys it
                 continue
-            self._writing[whole] = anyio.Event()
+            self._writing[here] = anyio.Event()
             try:
                 self._keep(whole, await self._written(gone, marks))
             finally:
-                self._writing.pop(whole).set()
-        self._keep(whole, self._bought.pop(whole))
-        return self._bought[whole]
+                self._writing.pop(here).set()
+        found = self._bought[whole]
+        self._keep(whole, found)
+        return found
 
     async def _written(self, gone: Sequence[Msg], marks: Sequence[str]) -> tuple[Msg, ...]:
         done = next((at for at in range(len(marks), 0, -1) if marks[at - 1] in self._bought), 0)
@@ -95,8 +98,10 @@ class Summarise(CutStrategy):
         return (*before, self._message(await self.write(new), marks[-1]))
 
     def _keep(self, mark: str, found: tuple[Msg, ...]) -> None:
+        """Remember it as the one that was asked for last."""
+        self._bought.pop(mark, None)
         while len(self._bought) >= _KEPT:
-            del self._bought[next(iter(self._bought))]
+            self._bought.pop(next(iter(self._bought)), None)
         self._bought[mark] = found
 
     def _message(self, text: object, mark: str) -> Msg:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import anyio
@@ -686,3 +687,84 @@ async def test_an_edit_that_changes_nothing_is_no_cut() -> None:
     assert not found.cut.altered
     with pytest.raises(BudgetError):
         await plan([TASK, *exchanges(3), *talk(9)], 250, Idle())
+
+
+# -- strategies and counters that lie ------------------------------------------------------------------------
+
+
+def _ordering(given: Any, **made: Any) -> CutStrategy:
+    members = {"order": lambda self, units: given, **made}
+    return cast("CutStrategy", type("Own", (CutStrategy,), members)())
+
+
+@pytest.mark.parametrize("given", [range(1, 9, 2), range(8, 1, -3), (2, 5, 7)], ids=str)
+async def test_an_order_may_be_any_range_and_takes_what_it_names(given: Any) -> None:
+    pinned = Msg("Bob", "pinned " * 30, "user", pinned=True)
+    msgs = [*talk(4), pinned, *talk(5, 5)] if 4 not in given else talk(10)
+    found = await plan(msgs, 100, strategy=_ordering(given))
+    assert found.cut is not None
+    assert {*found.cut.numbers} == {*list(given)[: len(found.cut.numbers)]}
+
+
+@pytest.mark.parametrize(
+    "lying",
+    [
+        *(_ordering(given) for given in (None, {1, 2}, iter([1]), "12", [1.0], ["1"], [[1]], [True], 5)),
+        *(
+            _ordering([1, 2], edit=lambda self, unit, newest=False, made=made: made)
+            for made in (None, "x", [1], 5)
+        ),
+        *(_ordering([1, 2], step=step) for step in ("x", -5, 0.5, float("nan"), True)),
+        _ordering([0], spared=lambda self, units: set()),
+    ],
+    ids=lambda lying: "",
+)
+async def test_a_strategy_that_lies_is_refused_by_name(lying: CutStrategy) -> None:
+    msgs = [says("system", "Be brief.", "system"), *talk(9)]
+    with pytest.raises(OptionError) as caught:
+        await plan(msgs, 60, strategy=lying)
+    assert caught.value.place in ("budget.strategy", "strategy.step")
+
+
+@pytest.mark.parametrize("count", [-1, True, 1.5, None, "9"])
+async def test_a_counter_that_lies_is_refused(count: Any) -> None:
+    class Lying(TokenCounterBase):
+        async def count(self, request: Mapping[str, Any]) -> int:
+            return cast("int", count)
+
+    with pytest.raises(OptionError, match=r"budget\.counter"):
+        await plan(talk(3), 1_000, counter=Lying())
+
+
+async def test_a_budget_keeps_the_strategies_it_was_given() -> None:
+    given: list[CutStrategy] = [Stepped()]
+    budget = Budget(100, strategy=given)
+    given.clear()
+    assert budget.strategies == (Stepped(),)
+    assert hash(budget) == hash(Budget(100, budget.counter, strategy=(Stepped(),)))
+    formatter = EchoFormatter(budget=budget)
+    with pytest.raises(AttributeError):
+        formatter.budget = None  # type: ignore[misc]
+
+
+async def test_summaries_of_many_conversations_are_bought_once_each() -> None:
+    writer = Writer()
+    budget = Budget(900, strategy=Summarise(writer, max_tokens=200))
+    conversations = [[says("Bob", f"conversation {k}, line {n} " * 12) for n in range(30)] for k in range(300)]
+    formatter = EchoFormatter(budget=budget)
+    for _ in range(2):
+        for msgs in conversations:
+            await formatter.plan(msgs)
+    assert len(writer.asked) == 300
+
+
+def test_two_event_loops_may_want_the_same_summary() -> None:
+    async def write(gone: Sequence[Msg]) -> str:
+        await anyio.sleep(0.05)
+        return "A summary."
+
+    formatter = EchoFormatter(budget=Budget(900, strategy=Summarise(write, max_tokens=200)))
+    msgs = [says("Bob", f"line {n} " * 30) for n in range(60)]
+    with ThreadPoolExecutor(2) as pool:
+        plans = [pool.submit(anyio.run, formatter.plan, msgs) for _ in range(2)]
+        assert len({str(made.result(timeout=20).request) for made in plans}) == 1

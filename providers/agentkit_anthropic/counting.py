@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import is_
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from agentkit import RemoteTokenCounter, TokenCount
 
@@ -32,13 +32,13 @@ class AnthropicTokenCounter(RemoteTokenCounter):
     are left out and estimated. It checks a request as a real call does, and raises the SDK's errors.
     """
 
-    media_tokens = 4_784  # what the largest picture costs the newest models (sheet 1.8)
+    media_tokens: ClassVar[int] = 4_784  # what the largest picture costs the newest models (sheet 1.8)
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
         """The prompt tokens of `messages.create(**request)`."""
         left_out: list[Any] = []
         sent = {key: request[key] for key in _TAKEN if request.get(key) is not None}
-        sent["messages"] = [_message(message, left_out) for message in request.get("messages", [])]
+        sent["messages"] = [_message(message, left_out) for message in self.part(request, "messages")]
         media = bool(left_out)
         tools = [tool for tool in sent.get("tools", []) if not _refused_tool(tool)]
         served = [tool for tool in sent.get("tools", []) if _refused_tool(tool)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from agentkit import RemoteTokenCounter, TokenCount
 
@@ -22,21 +22,21 @@ class GeminiTokenCounter(RemoteTokenCounter):
     are estimated.
     """
 
-    media_tokens = 1_120
+    media_tokens: ClassVar[int] = 1_120
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
         """The prompt tokens of `generate_content(**request)`."""
         config = cast("dict[str, Any]", request.get("config") or {})
-        whole = _whole(config)
+        whole, contents = _whole(config), self.part(request, "contents")
         if whole:
             try:
-                answer = await self.ask(model=self.model, contents=request["contents"], config=whole)
+                answer = await self.ask(model=self.model, contents=contents, config=whole)
             except ValueError as error:
                 if "only supported in" not in str(error):
                     raise
             else:
                 return TokenCount(answer.total_tokens)
-        return await self._in_parts(request["contents"], whole)
+        return await self._in_parts(contents, whole)
 
     async def _in_parts(self, contents: Any, whole: dict[str, Any]) -> TokenCount:
         """What the Gemini API counts, and an estimate of what it does not."""

@@ -39,7 +39,7 @@ class VLLMTokenCounter(RemoteTokenCounter):
         extra = cast("dict[str, Any]", request.get("extra_body") or {})
         body: dict[str, Any] = {
             "model": self.model,
-            "messages": [_message(message, left_out) for message in request["messages"]],
+            "messages": [_message(message, left_out) for message in self.part(request, "messages")],
             "add_generation_prompt": extra.get("add_generation_prompt", True),
         }
         if request.get("tools") and request.get("tool_choice") != "none":
