@@ -11,7 +11,7 @@ from agentkit.edition import Edition
 from agentkit.errors import BudgetError, OptionError
 from agentkit.exchanges import Draft, Origin
 from agentkit.ledger import Cut, Ledger, Plan, place_of
-from agentkit.lowering import Lowered, Lowering, needs_reading, without_blocks
+from agentkit.lowering import Lowered, Lowering, holds_media, without_blocks
 from agentkit.schedule import Schedule, search_cut
 from agentkit.summaries import Summarise
 from agentkit.tokens import LocalTokenCounter
@@ -170,8 +170,13 @@ class Cutting:
 
     def _remember(self, who: str, low: int, sizes: _Sizes) -> None:
         """Keep it with the units that a stop does not fit, where more said can only make it larger."""
-        media = needs_reading(self.whole.msgs)
-        lasting = len(self.schedule.legs) == 1 and self.lowering.history.shows_all and not media
+        media = holds_media(self.whole)
+        lasting = (
+            len(self.schedule.steps) == 1
+            and not self.budget.cut_first
+            and self.lowering.history.shows_all
+            and not media
+        )
         if lasting and low in sizes and sizes[low][1] > self._room(low) + _SLACK:
             self.units.lows[who] = (self.lowering.task, len(self.units.msgs), low)
 

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from operator import is_, itemgetter
+from operator import itemgetter
 from typing import TypeAlias, cast
 
 from agentkit.blocks import Block, ToolResultBlock, ToolUseBlock
@@ -88,7 +88,7 @@ def repair(draft: Draft, ledger: Ledger) -> Draft:
 class Watch:
     """Repairs a conversation that grows, and looks only at what is new in it.
 
-    It is recognised by the identity of its messages; what comes out is what `repair` gives.
+    It is recognised by its messages (lists compare identical ones at once); what comes out is what `repair` gives.
     """
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class Watch:
     def repair(self, draft: Draft, ledger: Ledger) -> Draft:
         """The same as `repair`."""
         seen = self._seen
-        if seen and len(seen[0]) <= len(draft.msgs) and all(map(is_, seen[0], draft.msgs)):
+        if seen and seen[0] == draft.msgs[: len(seen[0])]:
             normal = is_normal(draft, len(seen[0]), seen[1])
         else:
             normal = is_normal(draft)

@@ -19,7 +19,7 @@ from agentkit.fetching import Fetch
 from agentkit.history import ChatHistory, HistoryPolicy
 from agentkit.ledger import Ledger, Plan
 from agentkit.legalize import Legal
-from agentkit.lowering import Lowering, Request, Task, needs_reading
+from agentkit.lowering import Lowering, Request, Task, holds_media
 from agentkit.media import check_roots, settle_media
 from agentkit.messages import Msg
 from agentkit.model_facts import ModelFact, apply_facts
@@ -130,13 +130,13 @@ class FormatterBase(ABC):
         ledger = Ledger(given)
         whole = self._watch.repair(Draft.of(given), ledger)
         await anyio.lowlevel.checkpoint()
-        if needs_reading(given):
+        if holds_media(whole):
             await settle_media(given)
         if self.budget is not None and self._weigher is not None:
             await self.budget.counter.weigher.prepare()
             cutting = await Cutting.of(lowering, self.budget, self._weigher, whole, ledger)
             return await cutting.plan()
-        if self.on_loss == "raise" and needs_reading(given):
+        if self.on_loss == "raise" and holds_media(whole):
             lowering.refuse_loss(lowering.foresee(whole, ledger).ledger)
         lowered = await lowering.read_and_lower(whole, ledger)
         lowering.refuse_loss(lowered.ledger)

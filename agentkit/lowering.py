@@ -19,7 +19,7 @@ from agentkit.binding import stale_thinking
 from agentkit.blocks import Base64Source, ToolUseBlock, URLSource
 from agentkit.capabilities import Capabilities, fit_speaker
 from agentkit.errors import LossError, MessageError
-from agentkit.exchanges import Draft, block_origins, is_normal, repair
+from agentkit.exchanges import Draft, block_origins, is_normal, prompt_length, repair
 from agentkit.fetching import Fetch
 from agentkit.history import ChatHistory, HistoryPolicy
 from agentkit.ledger import BlockPath, Cut, Disposition, Ledger, Note, Plan
@@ -31,7 +31,7 @@ from agentkit.shelf import Shelf
 from agentkit.tidy import OnLoss
 from agentkit.tools import OutputSchema, Tool, ToolChoice, renamed
 
-__all__ = ["CALL_A_TOOL", "CALL_TOOL", "Lowered", "Lowering", "Request", "Task", "needs_reading"]
+__all__ = ["CALL_A_TOOL", "CALL_TOOL", "Lowered", "Lowering", "Request", "Task", "holds_media"]
 
 CALL_A_TOOL = "(Answer by calling a tool.)"
 CALL_TOOL = "(Answer by calling the tool {}.)"
@@ -84,7 +84,7 @@ class Lowering:
         `changed` is the number of the first input message that a cut took or altered. The ledger that comes
         back goes on from the one given, which may be used no more.
         """
-        if not (self.task.capabilities.binds_thinking and _thinks(draft)):
+        if not (self.task.capabilities.binds_thinking and _holds(draft, Trait.THINKING)):
             return self._lower(draft, ledger, shelf)
         lowered = self._lower(draft, ledger.copy(), shelf)
         stale = stale_thinking(lowered.request, lowered.legal.turns, changed)
@@ -110,11 +110,11 @@ class Lowering:
 
     def needs_loading(self, draft: Draft) -> bool:
         """Whether media have to be read, fetched or made smaller before the request is what it will be."""
-        return needs_reading(draft.msgs) and needs_loading(draft.msgs, self.task.capabilities, self.fetch)
+        return holds_media(draft) and needs_loading(draft.msgs, self.task.capabilities, self.fetch)
 
     async def read_and_lower(self, draft: Draft, ledger: Ledger, changed: int | None = None) -> Lowered:
         """The same with the draft's media loaded."""
-        if not needs_reading(draft.msgs):
+        if not holds_media(draft):
             return self.lower(draft, ledger, Shelf(), changed)
         form = self.task.capabilities
         # What the history policy does not show is nobody's to fetch.
@@ -134,14 +134,18 @@ class Lowering:
             raise LossError(self.task.capabilities.target, losses)
 
 
-def needs_reading(msgs: Sequence[Msg]) -> bool:
+def holds_media(draft: Draft) -> bool:
     """Whether any message holds media, which may have to be read or checked."""
-    mask = Trait.MEDIA | Trait.RESULT_MEDIA
-    return any(msg.traits & mask for msg in msgs)
+    return _holds(draft, Trait.MEDIA | Trait.RESULT_MEDIA)
 
 
-def _thinks(draft: Draft) -> bool:
-    return any(msg.traits & Trait.THINKING for msg in draft.msgs)
+def _holds(draft: Draft, mask: int) -> bool:
+    """Whether any message has one of the traits; what was looked at is not looked at again."""
+    if draft.look is None:
+        return any(msg.traits & mask for msg in draft.msgs)
+    return bool(draft.look.traits & mask) or any(
+        msg.traits & mask for msg in draft.msgs[: prompt_length(draft.msgs)]
+    )
 
 
 def without_blocks(draft: Draft, gone: Collection[BlockPath]) -> Draft:

@@ -51,8 +51,10 @@ _MEDIA = {
     "source": "document",
     "data": "document",
 }
+_LONG = 2_000  # characters
 _SEALED = "encrypted_content"
 _MARKED = frozenset({"name", _SEALED, *_MEDIA})  # whose strings are no plain text
+_PLAIN = frozenset({"content", "text", "thinking", "output", "arguments"})  # strings there are what is said
 _HOLDERS = frozenset({*_JSON, *_MEDIA})  # whose objects and lists are no plain parts
 _LEAVES = ("url", "data", "file_data", "file_uri", "image_url")
 
@@ -108,35 +110,38 @@ class RequestParts:
 
     def _walk(self, waiting: list[Any]) -> None:
         """Take apart what waits. The hottest loop of a budget: see tests/benchmarks."""
-        add, pop, extend = self.texts.append, waiting.pop, waiting.extend
-        speakers = calls = 0
-        while waiting:
-            part = pop()
+        add, push, extend, plain, silent = self.texts.append, waiting.append, waiting.extend, _PLAIN, _SILENT
+        for part in waiting:
             if type(part) is not dict:
                 self._odd(part)
                 continue
-            for key, item in cast("dict[str, Any]", part).items():
-                if isinstance(item, str):
-                    if key in _SILENT:
-                        continue
-                    if key not in _MARKED:
+            held: dict[str, Any] = part
+            for key, item in held.items():
+                kind = type(item)
+                if kind is str:
+                    if key in plain:
                         add(item)
-                    elif key == "name":
-                        add(item)
-                        if "role" in part:
-                            speakers += 1
-                        else:
-                            calls += 1
-                    else:
-                        self._special(cast("dict[str, Any]", part), key, item, waiting)
+                    elif key not in silent:
+                        self._string(held, key, item, waiting)
                 elif key in _HOLDERS:
-                    self._special(cast("dict[str, Any]", part), key, item, waiting)
-                elif isinstance(item, list):
-                    extend(cast("list[Any]", item))
-                elif isinstance(item, dict) and key not in _SILENT:
-                    waiting.append(cast("Any", item))
-        self.speakers += speakers
-        self.calls += calls
+                    self._special(held, key, item, waiting)
+                elif kind is list:
+                    extend(item)
+                elif kind is dict and key not in silent:
+                    push(item)
+
+    def _string(self, part: dict[str, Any], key: str, item: str, waiting: list[Any]) -> None:
+        """A string that is neither plainly text nor plainly a word of the wire."""
+        if key not in _MARKED:
+            self.texts.append(item)
+        elif key == "name":
+            self.texts.append(item)
+            if "role" in part:
+                self.speakers += 1
+            else:
+                self.calls += 1
+        else:
+            self._special(part, key, item, waiting)
 
     def _odd(self, part: Any) -> None:
         if isinstance(part, str):
@@ -180,22 +185,23 @@ class RequestParts:
             self.media.append(Medium(kind, leaf if isinstance(leaf, str) else "", str(detail or "")))
 
     def _json(self, item: Any) -> None:
-        """A caller's JSON: its strings are texts, so that a long one is counted once in its life."""
-        waiting, fields = [item], 0
-        add = self.texts.append
-        for found in waiting:
-            if isinstance(found, str):
-                add(found)
-            elif isinstance(found, dict):
-                pairs = cast("dict[str, Any]", found)
-                fields += len(pairs)
-                self.texts.extend(pairs)
-                waiting.extend(pairs.values())
-            elif isinstance(found, list):
-                waiting.extend(cast("list[Any]", found))
-            else:
-                fields += 1
-        self.fields += fields
+        """A caller's JSON as its text; the long strings of an object by themselves, counted once in their life."""
+        if type(item) is str:
+            self.texts.append(item)
+            return
+        if type(item) is dict:
+            found: dict[str, Any] = item
+            for inner in found.values():
+                if type(inner) is str and len(inner) > _LONG:
+                    self._long_json(found)
+                    return
+        self.texts.append(json_text(item))
+
+    def _long_json(self, found: dict[str, Any]) -> None:
+        self.fields += len(found)
+        self.texts.extend(found)
+        for inner in found.values():
+            self._json(inner)
 
 
 def json_text(found: Any) -> str:

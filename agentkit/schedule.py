@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import is_
@@ -84,19 +84,31 @@ class Schedule:
         cut_first: frozenset[str] = frozenset(),
     ) -> None:
         self.units = units
-        self.exact = True  # whether cuts may lie behind any edit
-        self.legs: list[Leg] = []
+        self.steps = [_step(strategy, units, limit) for strategy in strategies]
+        self.exact = not any(self.steps)  # whether cuts may lie behind any edit
+        self._strategies = strategies
         self._weigh = weigh
+        self._cut_first = cut_first
         self._left: dict[int, Left] = {}  # what the legs so far leave of a unit once they are done
-        for at, strategy in enumerate(strategies):
-            step = max(1, (limit - units.sums[units.system]) // _STEPS) if strategy.step is None else strategy.step
-            self.exact = self.exact and not step
-            order = self._remaining(checked_order(strategy, units))
-            if step and not drops(strategy) and at < len(strategies) - 1:
-                order = _whole_steps(order, units, step)
-            for part in _parted(order, units, cut_first, step):
+        self._made: list[Leg] = []
+        self._to_make = self._make()
+
+    @property
+    def legs(self) -> Iterator[Leg]:
+        """The legs in order, each made when it is first asked for."""
+        yield from self._made
+        for leg in self._to_make:
+            self._made.append(leg)
+            yield leg
+
+    def _make(self) -> Iterator[Leg]:
+        for at, (strategy, step) in enumerate(zip(self._strategies, self.steps, strict=True)):
+            order = self._remaining(checked_order(strategy, self.units))
+            if step and not drops(strategy) and at < len(self._strategies) - 1:
+                order = _whole_steps(order, self.units, step)
+            for part in _parted(order, self.units, self._cut_first, step):
                 if part:
-                    self.legs.append(self._leg(strategy, part, step))
+                    yield self._leg(strategy, part, step)
 
     def __len__(self) -> int:
         return sum(len(leg.order) for leg in self.legs)
@@ -104,24 +116,28 @@ class Schedule:
     def weight(self, count: int) -> int:
         """The weight of all units behind the system prompt once `count` edits are made."""
         weight = self.units.sums[-1] - self.units.sums[self.units.system]
-        for leg in self.legs:
+        for leg in self.legs if count else ():
             weight -= leg.saving(min(count, len(leg.order)))
             count -= min(count, len(leg.order))
+            if not count:
+                break
         return weight
 
     def place(self, room: int) -> int:
         """The fewest edits after which the units weigh at most `room`; all of them if none do."""
         wanted = self.weight(0) - room
         count = 0
-        for leg in self.legs:
-            if wanted <= 0:
-                break
+        for leg in self.legs if wanted > 0 else ():
             count += leg.fewest(wanted)
             wanted -= leg.saving(len(leg.order))
+            if wanted <= 0:
+                break
         return count
 
     def stop(self, count: int) -> int:
         """The first number of edits from `count` on at which a cut may lie."""
+        if not count:
+            return 0
         base = 0
         for leg in self.legs:
             if count <= base + len(leg.order):
@@ -132,7 +148,7 @@ class Schedule:
     def before(self, count: int) -> int:
         """The last number of edits below `count` at which a cut may lie; -1 below 0."""
         base = 0
-        for leg in self.legs:
+        for leg in self.legs if count else ():
             if base < count <= base + len(leg.order):
                 return base + leg.before(count - base)
             base += len(leg.order)
@@ -143,7 +159,7 @@ class Schedule:
 
         Units dropped side by side are one run with nothing left.
         """
-        first = self.legs[0] if self.legs else None
+        first = next(self.legs, None)
         if first and isinstance(first.order, range) and 0 < count <= len(first.order):
             return [(first.order[0], first.order[0] + count, ())]
         found: dict[int, Left] = {}
@@ -151,6 +167,8 @@ class Schedule:
             taken = leg.order[: min(count, len(leg.order))]
             found.update(zip(taken, leg.left, strict=False) if leg.left else dict.fromkeys(taken, ()))
             count -= len(taken)
+            if not count:
+                break
         runs: list[tuple[int, int, Left]] = []
         for number, left in sorted(found.items()):
             if left and all(map(is_, left, self.units.unit(number))):
@@ -168,11 +186,13 @@ class Schedule:
             taken = leg.order[: min(count, len(leg.order))]
             found.extend(taken if leg.strategy is strategy else ())
             count -= len(taken)
+            if not count:
+                break
         return sorted(found)
 
     def _remaining(self, order: Sequence[int]) -> Sequence[int]:
         """An order without the units that the legs so far drop."""
-        gone = {number for leg in self.legs if not leg.left for number in leg.order}
+        gone = {number for leg in self._made if not leg.left for number in leg.order}
         return [number for number in order if number not in gone] if gone else order
 
     def _leg(self, strategy: CutStrategy, order: Sequence[int], step: int) -> Leg:
@@ -200,6 +220,13 @@ class Schedule:
 
     def _weight(self, msgs: Left) -> int:
         return sum(map(self._weigh, msgs))
+
+
+def _step(strategy: CutStrategy, units: Units, limit: int) -> int:
+    """A strategy's step in tokens: by default a share of what the limit leaves beside the system prompt."""
+    if strategy.step is not None:
+        return strategy.step
+    return max(1, (limit - units.sums[units.system]) // _STEPS)
 
 
 def drops(strategy: CutStrategy) -> bool:

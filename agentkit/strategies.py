@@ -232,7 +232,7 @@ def _cleared(strategy: ClearResults, block: Block) -> Block:
     sizes = [f"{len(block.text):,} characters", *(f"{number} {kind}" for kind, number in media.items())]
     what = "error message" if block.is_error else "result"
     note = f"(This {what} of {', '.join(sizes)} was cleared to save space. Call the tool again if you need it.)"
-    return replace(block, output=note)
+    return replace(block, output=note) if len(note) < _length(block) else block
 
 
 def _length(block: ToolResultBlock) -> int:

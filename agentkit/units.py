@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from operator import is_
 
 import anyio.lowlevel
 
@@ -122,10 +121,10 @@ class Weigher:
     def units(self, msgs: list[Msg], thinking: bool = False) -> Units:
         """The conversation's units, thinking weighed too where a target takes it back.
 
-        Recognised by the identity of its messages; never changes what comes out.
+        It is recognised by its messages (lists compare identical ones at once); never changes what comes out.
         """
         last = self._last[thinking]
-        if len(last.msgs) > len(msgs) or not all(map(is_, last.msgs, msgs)):
+        if last.msgs != msgs[: len(last.msgs)]:
             last = Units()
         if len(last.msgs) < len(msgs):
             last = last.copy()

@@ -425,8 +425,8 @@ def test_a_forced_choice_goes_native_or_in_words_behind_an_unchanged_request(
         assert ("(Answer by calling " in told(turns[-1], "")) == in_words, case(target, formatter, turns)
         native = "tool_choice" in forced.request or "tool_config" in forced.request.get("config", {})
         assert native != in_words, case(target, formatter, forced.request)
-        before = _without_end(turns_of(plain.request), ChatHistory(), plain)
-        fault = _first_change(before, turns, formatter.capabilities().parts != "apart")
+        before = without_end(turns_of(plain.request), ChatHistory(), plain)
+        fault = first_change(before, turns, formatter.capabilities().parts != "apart")
         assert not fault, case(target, formatter, (fault, before, turns))
 
 
@@ -761,9 +761,9 @@ def test_append_only_a_request_is_a_prefix_of_the_next(
         form = formatter.capabilities()
         plan, later = formatter.lower(msgs), formatter.lower([*msgs, *new])
         before, after = turns_of(plan.request), turns_of(later.request)
-        before = _without_end(before, policy, plan)
+        before = without_end(before, policy, plan)
         glued = form.parts != "apart"
-        fault = _first_change(before, after, glued)
+        fault = first_change(before, after, glued)
         assert not fault, case(target, formatter, (fault, before, after))
         ended = any(msg.role != "system" or msg.tool_uses for msg in msgs)
         if "contents" in plan.request or target.provider == "anthropic":
@@ -779,7 +779,7 @@ def _system_texts(system: Any) -> list[str]:
     return [part["text"] for part in cast("list[dict[str, str]]", system or [])]
 
 
-def _without_end(turns: list[dict[str, Any]], policy: HistoryPolicy, plan: Plan) -> list[dict[str, Any]]:
+def without_end(turns: list[dict[str, Any]], policy: HistoryPolicy, plan: Plan) -> list[dict[str, Any]]:
     """The turns less a synthetic last one and less the closing tag of a frame at the end."""
     filled = any(made.name == "filler turn" for made in plan.ledger.syntheses)
     if turns and filled and told(turns[-1], "").strip() in (CONTINUE_TURN, BEGIN_TURN):
@@ -797,7 +797,7 @@ def _without_end(turns: list[dict[str, Any]], policy: HistoryPolicy, plan: Plan)
     return turns
 
 
-def _first_change(before: list[dict[str, Any]], after: list[dict[str, Any]], glued: bool) -> str:
+def first_change(before: list[dict[str, Any]], after: list[dict[str, Any]], glued: bool) -> str:
     """Where the later request is no continuation of the earlier one; empty when it is."""
     if len(before) > len(after):
         return f"{len(before)} turns have become {len(after)}"

@@ -228,8 +228,14 @@ class TestRequestParts:
         call_block = {"type": "tool_use", "name": "f", "input": {"url": "u", "data": ["d", 1, {"image": "i"}]}}
         parts = RequestParts.of({"messages": [{"role": "assistant", "content": [call_block]}]})
         assert parts.media == []
-        assert sorted(parts.texts) == ["d", "data", "f", "i", "image", "u", "url"]
-        assert parts.fields == 4
+        assert sorted(parts.texts) == ["f", '{"url":"u","data":["d",1,{"image":"i"}]}']
+
+    def test_long_strings_of_a_callers_json_are_the_very_strings(self) -> None:
+        text = "word " * 1_000
+        call_block = {"type": "tool_use", "name": "f", "input": {"path": "a", "text": text}}
+        parts = RequestParts.of({"messages": [{"role": "assistant", "content": [call_block]}]})
+        assert any(found is text for found in parts.texts)
+        assert parts.fields == 2
 
     @pytest.mark.parametrize(
         "odd", [{"input": "hi"}, {"contents": "hi"}, {"instructions": "hi"}, {"messages": ["hi"]}]
