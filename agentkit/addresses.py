@@ -36,6 +36,10 @@ _LOCAL = tuple(
 )  # fmt: skip
 
 
+# Where clouds hand out keys, within private space: Alibaba, AWS and Google.
+_KEYS = tuple(ip_network(block) for block in ("100.100.100.200/32", "fd00:ec2::/32", "fd20:ce::/32"))
+
+
 def is_public(text: str) -> bool:
     """Whether an address is one of the public network's; what embeds another address is judged by that.
 
@@ -51,7 +55,9 @@ def is_public(text: str) -> bool:
 def is_local(text: str) -> bool:
     """Whether an address is this machine's or a private network's: no link-local one, where clouds keep keys."""
     address = _plain(text)
-    return address is not None and any(address in block for block in _LOCAL if block.version == address.version)
+    if address is None or any(address in block for block in _KEYS if block.version == address.version):
+        return False
+    return any(address in block for block in _LOCAL if block.version == address.version)
 
 
 def _plain(text: str) -> _Address | None:

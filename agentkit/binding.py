@@ -18,12 +18,12 @@ from agentkit.blocks import OpaqueState, ThinkingBlock
 from agentkit.exchanges import Draft, block_origins
 from agentkit.ledger import BlockPath
 from agentkit.messages import Trait
+from agentkit.request_parts import CACHE_MARKERS
 
 __all__ = ["prefix_digest", "stale_thinking"]
 
 _HEAD = ("system", "instructions", "tools")
 _TURNS = ("messages", "input", "contents")
-_MARKERS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 _PROOFS = {"thinking": "signature", "redacted_thinking": "data", "reasoning": "encrypted_content"}
 _OUTPUTS = frozenset({"reasoning", "function_call"})
 _LONG = 4_096
@@ -54,9 +54,12 @@ def stale_thinking(request: Mapping[str, Any], turns: Draft, changed: int | None
         was_reply, in_reply = in_reply, _is_reply(turn)
         if in_reply and not was_reply:
             before = chain.digest
-        proofs = [proof for part in _parts(turn) if (proof := _proof(part)) in issued]
-        gone = {proof for proof in proofs if issued[proof].is_stale(before, changed, bool(stale))}
-        stale.update(path for proof in gone for path in issued[proof].paths)
+        gone: set[str] = set()
+        for part in _parts(turn):
+            found = issued.get(_proof(part))
+            if found and found.is_stale(before, changed, bool(stale)):
+                gone.add(_proof(part))
+                stale.update(found.paths)
         kept = _without(turn, gone) if gone else turn
         if kept:
             chain.add(kept)
@@ -154,7 +157,7 @@ def _plain(found: Any) -> Any:
         return found if len(found) < _LONG else _digest(found)
     if isinstance(found, dict):
         pairs = cast("dict[str, Any]", found).items()
-        return {key: _plain(item) for key, item in pairs if key not in _MARKERS}
+        return {key: _plain(item) for key, item in pairs if key not in CACHE_MARKERS}
     if isinstance(found, list):
         return [_plain(item) for item in cast("list[Any]", found)]
     return found

@@ -81,7 +81,8 @@ def guess_media_type(url: str) -> str | None:
     >>> guess_media_type("https://example.com/a.JPG?width=3")
     'image/jpeg'
     """
-    name = re.split(r"[?#]", url, maxsplit=1)[0].rpartition("/")[2]
+    path = re.split(r"[?#]", url, maxsplit=1)[0] if _SCHEME.match(url) else url
+    name = path.rpartition("/")[2]
     return _MEDIA_TYPES.get(name.rpartition(".")[2].lower()) if "." in name else None
 
 

@@ -40,6 +40,8 @@ class Budget:
         check_option("budget.counter", self.counter, TokenCounterBase)
         if isinstance(self.strategy, str) or not isinstance(self.strategy, Sequence):
             check_option("budget.strategy", self.strategy, CutStrategy)
+        else:
+            object.__setattr__(self, "strategy", tuple(self.strategy))
         for at, strategy in enumerate(self.strategies):
             check_option(f"budget.strategy[{at}]", strategy, CutStrategy)
         if not self.strategies:
@@ -50,10 +52,10 @@ class Budget:
             tools: object = getattr(self, name)
             if isinstance(tools, str) or not isinstance(tools, Iterable):
                 raise OptionError(f"budget.{name}", "it is no collection of names", "Give tools by name.")
-            names = frozenset(cast("Iterable[object]", tools))
+            names = list(cast("Iterable[object]", tools))
             if not all(isinstance(tool, str) for tool in names):
                 raise OptionError(f"budget.{name}", "it holds something else than names", "Give tools by name.")
-            object.__setattr__(self, name, names)
+            object.__setattr__(self, name, frozenset(cast("list[str]", names)))
         if self.limit <= 0:
             reason = f"max_tokens {self.max_tokens} less reserve {self.reserve} leaves nothing"
             raise OptionError("budget.max_tokens", reason, "Raise max_tokens or lower reserve.")

@@ -90,7 +90,7 @@ class Cutting:
         Asks about two stops when the guess is right, one when the stop before is known not to fit, and
         O(log n) at worst.
         """
-        who = "local" if sizes is self.guessed else "very"
+        who = "local" if sizes is self.guessed else "counter"
         low = max(low, self._known_low(who))
         count, hops = (guess() if low < 0 else self._next(low)), 1
         while not await fits(count):
@@ -165,20 +165,21 @@ class Cutting:
 
     def _known_low(self, who: str) -> int:
         """The greatest count that is known not to fit: it did not when less was said."""
-        task, length, low = self.units.lows.get(who, (None, 0, -1))
-        return low if length <= len(self.units.msgs) and task == self.lowering.task else -1
+        terms, length, low = self.units.lows.get(who, (None, 0, -1))
+        return low if length <= len(self.units.msgs) and terms == self._terms else -1
+
+    @property
+    def _terms(self) -> object:
+        """What a size turns on besides the conversation and the cut."""
+        return (self.lowering.task, self.lowering.history, self.budget)
 
     def _remember(self, who: str, low: int, sizes: _Sizes) -> None:
         """Keep it with the units that a stop does not fit, where more said can only make it larger."""
-        media = holds_media(self.whole)
-        lasting = (
-            len(self.schedule.steps) == 1
-            and not self.budget.cut_first
-            and self.lowering.history.shows_all
-            and not media
-        )
+        steady = sizes is self.guessed or self.budget.counter.steady
+        one_order = len(self.schedule.steps) == 1 and not self.budget.cut_first
+        lasting = steady and one_order and self.lowering.history.shows_all and not holds_media(self.whole)
         if lasting and low in sizes and sizes[low][1] > self._room(low) + _SLACK:
-            self.units.lows[who] = (self.lowering.task, len(self.units.msgs), low)
+            self.units.lows[who] = (self._terms, len(self.units.msgs), low)
 
     # -- sizes ---------------------------------------------------------------------------------------------
 
@@ -216,9 +217,9 @@ class Cutting:
 
     async def _count(self, request: dict[str, Any]) -> int:
         tokens: object = await self.budget.counter.count(request)
-        if not isinstance(tokens, int):
-            reason = f"it counted {tokens!r}, which is no whole number"
-            raise OptionError("budget.counter", reason, "Return an int.")
+        if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
+            reason = f"it counted {tokens!r}, which is no number of tokens"
+            raise OptionError("budget.counter", reason, "Return an int from 0 on.")
         return tokens
 
     # -- the cut conversation --------------------------------------------------------------------------------

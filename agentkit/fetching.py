@@ -38,7 +38,7 @@ class Fetch:
     max_redirects  how many redirects are followed
     at_once        how many downloads one request has under way at the same time
     allow_private  whether this machine and private networks may be asked too: for servers of your own.
-                   Link-local addresses, where clouds hand out keys, stay out of bounds
+                   Addresses where clouds hand out keys, all link-local ones among them, stay out of bounds
     cache          where downloads are kept for the next request; without one, each request downloads again
 
     Only http and https, never from https back to http. No proxy, cookie, credential or compression is used.

@@ -95,12 +95,17 @@ class FormatterBase(ABC):
             fetch.check_installed()
         self.model = model
         self.history: HistoryPolicy = self.default_history() if history is None else history
-        self.budget = budget
+        self._budget = budget
         self.on_loss: OnLoss = on_loss
         self.media_roots = check_roots(media_roots)
         self.fetch = fetch
         self._watch = Watch()
         self._weigher = Weigher(budget.counter.weigher, frozenset(budget.never_cut)) if budget else None
+
+    @property
+    def budget(self) -> Budget | None:
+        """The budget that every request is kept within: another one is another formatter's."""
+        return self._budget
 
     @abstractmethod
     def convert(self, legal: Legal, task: Task) -> Request:
@@ -130,7 +135,7 @@ class FormatterBase(ABC):
         ledger = Ledger(given)
         whole = self._watch.repair(Draft.of(given), ledger)
         await anyio.lowlevel.checkpoint()
-        if holds_media(whole):
+        if (self.budget is not None or self.on_loss == "raise") and holds_media(whole):
             await settle_media(given)
         if self.budget is not None and self._weigher is not None:
             await self.budget.counter.weigher.prepare()

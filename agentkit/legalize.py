@@ -95,9 +95,16 @@ class _Legalizing:
 
     def _tidy_all(self, draft: Draft, start: int, attention: int, line: int) -> None:
         turns = self.legal.turns
+        skipped = self._untouched(draft, start, attention | Trait.REPEATED | line)
+        if skipped == len(draft.msgs):
+            self.legal.turns = draft
+            return
+        turns.msgs, turns.origins = draft.msgs[:skipped], draft.origins[:skipped]
+        self.calls = next((msg.tool_ids for msg in reversed(turns.msgs) if msg.traits & Trait.CALL), ())
         unchanged = not self.promoted
         self._promote()
-        for number, (msg, origin) in enumerate(zip(draft.msgs, draft.origins, strict=True), start):
+        rest = zip(draft.msgs[skipped:], draft.origins[skipped:], strict=True)
+        for number, (msg, origin) in enumerate(rest, start + skipped):
             if self.promoted and not msg.traits & Trait.RESULT:
                 self._promote()
             if msg.traits & attention:
@@ -122,6 +129,19 @@ class _Legalizing:
             turns.look = draft.look
         else:
             is_normal(turns)
+
+    def _untouched(self, draft: Draft, start: int, wanted: int) -> int:
+        """How many messages pass as they are, without a word to say of them, before the first that does not."""
+        if self.promoted:
+            return 0
+        for at in [at for at, msg in enumerate(draft.msgs) if msg.traits & wanted]:
+            msg = draft.msgs[at]
+            if msg.traits & wanted & ~self.capabilities.attention or self.changes.get(start + at):
+                return at
+            seen = self.seen.get(start + at) or tidy(msg, self.capabilities, self.on_loss, self.shelf)
+            if seen.msg is not msg or seen.notes or seen.promoted or seen.call_ids or seen.tool_names:
+                return at
+        return len(draft.msgs)
 
     # -- one message ---------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from inspect import isawaitable
-from typing import Any
+from typing import Any, ClassVar
 
 from agentkit.errors import OptionError, check_option, check_text
 from agentkit.tokens import CharacterTokenCounter, LocalTokenCounter, TokenCounterBase
@@ -21,6 +21,8 @@ class RemoteTokenCounter(TokenCounterBase):
 
     A provider's class gives `count`.
     """
+
+    steady: ClassVar[bool] = True
 
     def __init__(self, call: Callable[..., Any], *, model: str, local: LocalTokenCounter | None = None) -> None:
         if not callable(call):

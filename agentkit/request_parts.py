@@ -8,7 +8,10 @@ from typing import Any, NamedTuple, cast
 
 from pydantic_core import to_json
 
-__all__ = ["Medium", "RequestParts", "json_text"]
+__all__ = ["CACHE_MARKERS", "Medium", "RequestParts", "json_text"]
+
+CACHE_MARKERS = frozenset({"cache_control", "prompt_cache_breakpoint"})
+"""Where a wire marks what its prompt cache is to keep: no part of the prompt."""
 
 
 class Medium(NamedTuple):
@@ -29,7 +32,8 @@ _PROMPTS = frozenset({"system", "instructions", "system_instruction", *_TURN_LIS
 _SILENT = frozenset(
     {
         *("role", "type", "id", "call_id", "tool_call_id", "tool_use_id", "mime_type", "media_type", "detail"),
-        *("format", "filename", "signature", "thought_signature", "cache_control", "index"),
+        *("format", "filename", "signature", "thought_signature", "index"),
+        *CACHE_MARKERS,
     }
 )
 # A caller's own JSON, whose keys are no wire's: Anthropic's input, Gemini's args and response, Ollama's arguments.
@@ -112,12 +116,12 @@ class RequestParts:
         """Take apart what waits. The hottest loop of a budget: see tests/benchmarks."""
         add, push, extend, plain, silent = self.texts.append, waiting.append, waiting.extend, _PLAIN, _SILENT
         for part in waiting:
-            if type(part) is not dict:
+            if part.__class__ is not dict:
                 self._odd(part)
                 continue
             held: dict[str, Any] = part
             for key, item in held.items():
-                kind = type(item)
+                kind: type[Any] = type(item)
                 if kind is str:
                     if key in plain:
                         add(item)
@@ -186,10 +190,10 @@ class RequestParts:
 
     def _json(self, item: Any) -> None:
         """A caller's JSON as its text; the long strings of an object by themselves, counted once in their life."""
-        if type(item) is str:
+        if item.__class__ is str:
             self.texts.append(item)
             return
-        if type(item) is dict:
+        if item.__class__ is dict:
             found: dict[str, Any] = item
             for inner in found.values():
                 if type(inner) is str and len(inner) > _LONG:

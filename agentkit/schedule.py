@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import is_
+from typing import NoReturn, cast
 
 from agentkit.errors import OptionError
 from agentkit.messages import Msg
-from agentkit.strategies import CutStrategy
+from agentkit.strategies import CutStrategy, check_number
 from agentkit.units import Units, calls_any
 
 __all__ = ["Leg", "Schedule", "search_cut"]
@@ -160,7 +161,7 @@ class Schedule:
         Units dropped side by side are one run with nothing left.
         """
         first = next(self.legs, None)
-        if first and isinstance(first.order, range) and 0 < count <= len(first.order):
+        if first and first.saved is None and 0 < count <= len(first.order):
             return [(first.order[0], first.order[0] + count, ())]
         found: dict[int, Left] = {}
         for leg in self.legs:
@@ -197,7 +198,7 @@ class Schedule:
 
     def _leg(self, strategy: CutStrategy, order: Sequence[int], step: int) -> Leg:
         drop = drops(strategy)
-        if drop and isinstance(order, range) and order.step == 1 and not self._left:
+        if drop and isinstance(order, range) and not self._left:
             return Leg(strategy, order, step, self.units)
         savings: list[int] = []
         left: list[Left] = []
@@ -212,10 +213,13 @@ class Schedule:
         return Leg(strategy, order, step, self.units, saved, [] if drop else left)
 
     def _edited(self, strategy: CutStrategy, number: int, unit: Left) -> Left:
-        after = tuple(strategy.edit(unit, number == len(self.units) - 1))
-        if after and len(after) != len(unit):
-            reason = f"{type(strategy).__name__}.edit() made {len(after)} messages of {len(unit)}"
-            raise OptionError("budget.strategy", reason, "Leave nothing of a unit, or as many messages.")
+        made: object = strategy.edit(unit, number == len(self.units) - 1)
+        if not isinstance(made, list | tuple):
+            _refuse(strategy, f"edit() made {type(made).__name__}", "Return a list of messages.")
+        after = tuple(cast("Sequence[Msg]", made))
+        if not all(isinstance(msg, Msg) for msg in after) or (after and len(after) != len(unit)):
+            reason = f"edit() made {len(after)} things of {len(unit)} messages"
+            _refuse(strategy, reason, "Leave nothing of a unit, or as many messages.")
         return after
 
     def _weight(self, msgs: Left) -> int:
@@ -224,6 +228,7 @@ class Schedule:
 
 def _step(strategy: CutStrategy, units: Units, limit: int) -> int:
     """A strategy's step in tokens: by default a share of what the limit leaves beside the system prompt."""
+    check_number("step", strategy.step)
     if strategy.step is not None:
         return strategy.step
     return max(1, (limit - units.sums[units.system]) // _STEPS)
@@ -251,22 +256,37 @@ def _parted(order: Sequence[int], units: Units, first: frozenset[str], step: int
 
 
 def checked_order(strategy: CutStrategy, units: Units) -> Sequence[int]:
-    """The order that a strategy gives, if it names units that may go, each once."""
-    order = strategy.order(units)
-    protected = strategy.spared(units)
-    numbers: range | set[int] = order if isinstance(order, range) else {*order}
-    broken = [number for number in protected if number in numbers]
+    """The order that a strategy gives, if it names units that may go, each once; neighbours as a range."""
+    given: object = strategy.order(units)
+    if isinstance(given, range) and given.step == 1:
+        order: Sequence[int] = given
+        numbers: range | set[int] = given
+        known = not given or (given[0] >= 0 and given[-1] < len(units))
+    else:
+        if not isinstance(given, list | tuple | range):
+            _refuse(strategy, f"order() gave {type(given).__name__}", "Return a list of numbers of units.")
+        order = list(cast("Sequence[int]", given))
+        if not all(type(number) is int for number in order):
+            _refuse(strategy, f"order() gave other things than numbers ({order[:5]})", "Name units by number.")
+        numbers = {*order}
+        known = not numbers or (min(numbers) >= 0 and max(numbers) < len(units))
+    broken = [number for number in _untouchable(strategy, units) if number in numbers]
     twice = len(numbers) < len(order) and not strategy.repeats
-    if twice or broken or not all(0 <= number < len(units) for number in _ends(order)):
-        reason = f"order() names a unit that is protected, unknown or there twice ({broken or list(order)[:5]})"
-        raise OptionError("budget.strategy", reason, "Leave out units.protected(), and name each unit once.")
+    if twice or broken or not known:
+        reason = f"order() names a unit that is protected, unknown or there twice ({broken or [*order][:5]})"
+        _refuse(strategy, reason, "Leave out units.protected(), and name each unit once.")
     return order
 
 
-def _ends(order: Sequence[int]) -> Sequence[int]:
-    if isinstance(order, range):
-        return [order[0], order[-1]] if order else []
-    return order
+def _untouchable(strategy: CutStrategy, units: Units) -> set[int]:
+    """What no strategy may touch, whatever it says itself: only summaries of ours may be summarised again."""
+    if drops(strategy):
+        return units.protected() - {*units.summaries}
+    return {*range(units.system), *units.pinned}
+
+
+def _refuse(strategy: CutStrategy, reason: str, advice: str) -> NoReturn:
+    raise OptionError("budget.strategy", f"{type(strategy).__name__}.{reason}", advice)
 
 
 async def search_cut(fits: Callable[[int], Awaitable[bool]], low: int, high: int) -> int:

@@ -14,13 +14,12 @@ from agentkit.errors import OptionError, check_text
 from agentkit.messages import Msg, recall, remember
 from agentkit.strategies import CutStrategy, Stepped, check_number, head_and_tail
 from agentkit.text_estimate import estimate_text
-from agentkit.units import Units
+from agentkit.units import SUMMARY_MARK, Units
 
 __all__ = ["Summarise"]
 
 _PIECES = 4  # so many summaries stand side by side before they are summarised themselves
-_KEPT = 256  # so many summaries are remembered
-_MARK = "agentkit_summary"
+_KEPT = 4_096  # so many summaries are remembered, those last asked for
 
 
 @dataclass(frozen=True)
@@ -62,13 +61,13 @@ class Summarise(CutStrategy):
 
     def order(self, units: Units) -> Sequence[int]:
         """What may go from the oldest on, earlier summaries first once there are too many of them."""
-        old = summaries_in(units)
+        old = units.summaries
         rest = Stepped(self.keep_task, self.step).order(units)
         return [*old, *rest] if len(old) >= _PIECES else rest
 
     def spared(self, units: Units) -> set[int]:
         """What every cut keeps, but for summaries that are to be summarised again."""
-        old = summaries_in(units)
+        old = units.summaries
         return super().spared(units) - {*(old if len(old) >= _PIECES else ())}
 
     async def summaries(self, gone: Sequence[Msg]) -> tuple[Msg, ...]:
@@ -84,6 +83,7 @@ class Summarise(CutStrategy):
                 self._keep(whole, await self._written(gone, marks))
             finally:
                 self._writing.pop(whole).set()
+        self._keep(whole, self._bought.pop(whole))
         return self._bought[whole]
 
     async def _written(self, gone: Sequence[Msg], marks: Sequence[str]) -> tuple[Msg, ...]:
@@ -108,16 +108,7 @@ class Summarise(CutStrategy):
             text = head_and_tail(
                 text, max(1, len(text) * room // size), "(Part of the summary was left out here.)"
             )
-        return Msg(self.name, text, "user", metadata={_MARK: mark}, pinned=True)
-
-
-def summaries_in(units: Units) -> list[int]:
-    """The units that are summaries of ours."""
-    return [
-        number
-        for number in units.pinned
-        if (unit := units.unit(number)) and len(unit) == 1 and _MARK in (unit[0].metadata or {})
-    ]
+        return Msg(self.name, text, "user", metadata={SUMMARY_MARK: mark}, pinned=True)
 
 
 def _digests(msgs: Sequence[Msg]) -> list[str]:

@@ -10,7 +10,7 @@ import anyio.to_thread
 
 from agentkit.blocks import InvalidBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock, URLSource
 from agentkit.encodings import BASE, ENCODINGS, Count, encoding_of, load_encoding, source_of
-from agentkit.errors import MissingExtraError, OptionError, check_text
+from agentkit.errors import MissingExtraError, OptionError, check_option, check_text
 from agentkit.image_tokens import MediaPrices
 from agentkit.messages import Msg
 from agentkit.request_parts import Medium, RequestParts, json_text
@@ -44,7 +44,9 @@ class TiktokenCounter(LocalTokenCounter):
     """
 
     def __init__(self, model: str = "", *, encoding: str | None = None) -> None:
+        check_option("model", model, str)
         check_text("model", model)
+        check_option("encoding", encoding, str | None)
         if encoding is not None and encoding not in ENCODINGS:
             reason = f"{encoding!r} is unknown"
             raise OptionError("encoding", reason, f"Use one of: {', '.join(sorted(ENCODINGS))}.")

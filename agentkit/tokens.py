@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, Self, cast
+from typing import Any, ClassVar, Final, Self, cast
 
 from agentkit.blocks import InvalidBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.errors import OptionError
@@ -29,7 +29,7 @@ class TokenCount(int):
     def __new__(cls, tokens: int, estimated: Iterable[str] = ()) -> Self:
         """Reasons given twice are kept once."""
         made = super().__new__(cls, tokens)
-        made.estimated = tuple(dict.fromkeys(estimated))
+        made.estimated = (estimated,) if isinstance(estimated, str) else tuple(dict.fromkeys(estimated))
         return made
 
     def __reduce__(self) -> tuple[type[TokenCount], tuple[int, tuple[str, ...]]]:
@@ -46,6 +46,9 @@ class TokenCounterBase(ABC):
     @abstractmethod
     async def count(self, request: Mapping[str, Any]) -> int:
         """The tokens of the whole request; a `TokenCount` where parts of it are an estimate."""
+
+    steady: ClassVar[bool] = False
+    """Whether a request counts the same whenever it is counted, so that what did not fit is known to."""
 
     @property
     def weigher(self) -> LocalTokenCounter:
@@ -78,6 +81,8 @@ class LocalTokenCounter(TokenCounterBase):
     `weigh` places the cut; `measure` has the last word on whether a request fits. The nearer the sum of
     the weights is to the measure, the fewer requests are built on the way.
     """
+
+    steady: ClassVar[bool] = True
 
     @abstractmethod
     def measure(self, request: Mapping[str, Any]) -> int:

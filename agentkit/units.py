@@ -13,6 +13,9 @@ from agentkit.tokens import LocalTokenCounter
 
 __all__ = ["Units", "Weigher"]
 
+SUMMARY_MARK = "agentkit_summary"
+"""The key under which the metadata of a summary of ours say what it stands for."""
+
 _AT_ONCE = 200  # so many messages are weighed before other tasks get their turn
 
 
@@ -68,6 +71,15 @@ class Units:
         if keep_task and (task := self.task) is not None:
             kept.add(task)
         return kept
+
+    @property
+    def summaries(self) -> list[int]:
+        """The units that are summaries of ours (see `Summarise`)."""
+        return [
+            number
+            for number in self.pinned
+            if len(unit := self.unit(number)) == 1 and SUMMARY_MARK in (unit[0].metadata or {})
+        ]
 
     @property
     def task(self) -> int | None:

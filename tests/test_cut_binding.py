@@ -176,8 +176,8 @@ class Agent:
         self.msgs.append(Msg("Friday", blocks, "assistant"))
         results = [ToolResultBlock(call.id, "look", f"{call.id} " + "word " * one.length) for call in calls]
         self.msgs += [Msg("system", [found], "system") for found in results]
-        speakers = one.speakers if calls or self.digests else one.speakers or ("Bob",)
-        for name in () if calls else speakers:
+
+        for name in () if calls else one.speakers:
             self.msgs.append(Msg(name, f"Go on, {self.number}. " + "word " * (one.length // 4), "user"))
 
     def state(self, proof: str, prefix: str | None) -> OpaqueState:

@@ -101,11 +101,11 @@ async def test_what_the_caller_does_to_an_anchored_request_changes_nothing() -> 
 
 async def test_an_empty_request_may_be_anchored() -> None:
     counter = UsageAnchoredCounter()
-    counter.anchor({}, 0)
+    counter.anchor({}, 1)
     assert await counter.count(request("openai", TALK)) > 0
 
 
-@pytest.mark.parametrize("tokens", [-1, 1.5, None, "9", True])
+@pytest.mark.parametrize("tokens", [-1, 0, 1.5, None, "9", True])
 async def test_usage_that_is_no_number_is_refused(tokens: Any) -> None:
     with pytest.raises(OptionError):
         UsageAnchoredCounter().anchor({}, tokens)
