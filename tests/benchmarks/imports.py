@@ -88,10 +88,10 @@ def _beside(taken: dict[str, list[float]]) -> Table:
 
 
 def spent(program: str) -> float | None:
-    """CPU seconds of a fresh interpreter that runs a program; None if it fails."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    """CPU seconds of a fresh interpreter that runs a program; None if it fails. Bytecode is kept."""
+    silent = subprocess.DEVNULL
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=silent, stderr=silent, env=kept)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return usage.ru_utime + usage.ru_stime if process.returncode == 0 else None

@@ -46,7 +46,7 @@ def run(quick: bool = False) -> Report:
         ratio = found[-1][ours].over(found[-1][base])
         grown, its = (slopes(sizes, [each[case].median for each in found])[-1] for case in (ours, base))
         rows.append([name, *(show(found[-1][case].median) for case in (base, ours)), ratio, its, grown])
-        aims.append(Aim(f"Loop of {sizes[-1]} steps, {name}", "≤ 3 × copying", f"{ratio:.1f} ×", ratio <= 3))
+        aims.append(Aim(f"Loop of {sizes[-1]} steps, {name}", "≤ 3 × copying", f"{ratio:.2f} ×", ratio <= 3))
         goal = f"≤ {its:.2f} + 0.1"
         aims.append(Aim(f"… its growth with the steps, {name}", goal, f"{grown:.2f}", grown <= its + 0.1))
     head = ["", "copy loop", "agentkit", "ratio", "growth of copying", "growth of agentkit"]

@@ -89,7 +89,7 @@ def exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
 
 def show(seconds: float) -> str:
     """Seconds as people read them."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds * 1e9:.3g} ns"
