@@ -30,7 +30,7 @@ _WORDS = {
         "leaves the prefix alone. A token read from the cache costs 0.1, a written one 1.25 with explicit caches."
     ),
     "cutting": "**The cut** is arithmetic on running sums of weights; each message is weighed once in its life.",
-    "conversion": "**Cold conversion**: messages never seen before, most of them talk, one in five tool use.",
+    "conversion": "**Cold conversion**: messages of a ReAct loop that were never seen before.",
     "imports": "**Imports**, in fresh interpreters.",
 }
 
