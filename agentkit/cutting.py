@@ -45,6 +45,7 @@ class Cutting:
     local: LocalTokenCounter
     writer: Summarise | None
     loads: bool  # whether there are media to be read, fetched or made smaller
+    more: float = 1.0  # how many times the local count the counter's is
     found: _Sizes = field(default_factory=dict[int, "tuple[Lowered, int]"])
     summed: dict[int, Draft] = field(default_factory=dict[int, Draft])
     guessed: _Sizes = field(default_factory=dict[int, "tuple[Lowered, int]"])
@@ -68,6 +69,8 @@ class Cutting:
             await self._foresee_loss(len(self.schedule))
             count = await self._fewest()
         else:
+            if self.loads and self.budget.counter is not self.local:
+                await self._compare_counters()
             count = await self._first_fitting(self.guessed, self._seems_to_fit, self._guess)
             await self._foresee_loss(count if self.budget.counter is self.local else len(self.schedule))
             if self.budget.counter is not self.local or self.loads:
@@ -80,6 +83,16 @@ class Cutting:
                 await self._refuse()
             count = self.schedule.stop(count + 1)
         return await self._plan(count)
+
+    async def _compare_counters(self) -> None:
+        """How much more the counter counts than the local one, learnt from what every cut keeps.
+
+        Else media would be read for what the counter then wants dropped.
+        """
+        most = len(self.schedule)
+        if 2 * self.units.sums[-1] > self.budget.limit:
+            counted, local = (await self._size(most))[1], (await self._foreseen(most))[1]
+            self.more = max(1.0, counted / max(local, 1))
 
     # -- where to cut ----------------------------------------------------------------------------------------
 
@@ -201,7 +214,7 @@ class Cutting:
         return self.budget.limit - (self.writer.max_tokens if self.writer and count else 0)
 
     async def _seems_to_fit(self, count: int) -> bool:
-        return (await self._foreseen(count))[1] <= self._room(count)
+        return (await self._foreseen(count))[1] * self.more <= self._room(count)
 
     async def _fits(self, count: int) -> bool:
         return (await self._size(count))[1] <= self._room(count)
