@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, cast
 
@@ -206,6 +206,8 @@ class Msg(metaclass=Checked):
     traits: int = field(default=0, init=False, repr=False, compare=False)
     tool_ids: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
     memo: tuple[Any, ...] = field(default=(), init=False, repr=False, compare=False)
+    weight: int = field(default=0, init=False, repr=False, compare=False)
+    weight_key: object = field(default=None, init=False, repr=False, compare=False)
 
     if TYPE_CHECKING:
 
@@ -277,6 +279,22 @@ class Msg(metaclass=Checked):
 _set_traits = Msg.__dict__["traits"].__set__
 _set_tool_ids = Msg.__dict__["tool_ids"].__set__
 _set_memo = Msg.__dict__["memo"].__set__
+_set_weight = Msg.__dict__["weight"].__set__
+_set_weight_key = Msg.__dict__["weight_key"].__set__
+
+
+def weight_of(msg: Msg, key: object, weigh: Callable[[Msg], int]) -> int:
+    """What a message weighs, worked out once: on the terms it was first weighed on in the least room."""
+    known = getattr(msg, "weight_key", None)  # a message that the pipeline derived has none yet
+    if known is key:
+        return msg.weight
+    if known is None:
+        found = weigh(msg)
+        _set_weight(msg, found)
+        _set_weight_key(msg, key)
+        return found
+    other = recall(msg, key)
+    return remember(msg, key, weigh(msg)) if other is None else cast("int", other)
 
 
 def recall(msg: Msg, key: object) -> Any:

@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Final, Self, cast
+from typing import Any, ClassVar, Final, Self
 
 from agentkit.blocks import InvalidBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.errors import OptionError
-from agentkit.messages import Msg, recall, remember
+from agentkit.messages import Msg, weight_of
 from agentkit.request_parts import RequestParts, json_text
 from agentkit.text_counts import TextCounts
 from agentkit.text_estimate import estimate_text
@@ -114,9 +114,7 @@ class LocalTokenCounter(TokenCounterBase):
 
     def weight(self, msg: Msg) -> int:
         """`weigh`, worked out once in the message's life."""
-        key = self.key
-        found = recall(msg, key)
-        return remember(msg, key, self.weigh(msg)) if found is None else cast("int", found)
+        return weight_of(msg, self.key, self.weigh)
 
 
 # Hundredths of a token.

@@ -425,7 +425,9 @@ class Opened:
 _OPENED = Opened()
 
 
-@pytest.mark.parametrize("counter", [CharacterTokenCounter(), Elsewhere(100), Elsewhere(60), Elsewhere(170)], ids=repr)
+@pytest.mark.parametrize(
+    "counter", [CharacterTokenCounter(), Elsewhere(100), Elsewhere(60), Elsewhere(170)], ids=repr
+)
 @pytest.mark.parametrize(
     "strategies",
     [
