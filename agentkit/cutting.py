@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -57,6 +57,9 @@ class Cutting:
         """The cutting of a conversation in normal form."""
         thinking = lowering.task.capabilities.thinking != "never"
         units = await weigher.weighed(whole.msgs, thinking)
+        if not lowering.history.shows_all:
+            seen = (at for at in reversed(range(len(units))) if lowering.history.sees(units.unit(at)))
+            units = replace(units, shown=next(seen, None))
         local = budget.counter.weigher
         first = frozenset(budget.cut_first)
         schedule = Schedule(budget.strategies, units, budget.limit, weigher.weighing(thinking), first)
@@ -120,6 +123,8 @@ class Cutting:
         high, hops = count, 1
         while (below := self._back(high, hops)) > low or (hops > 1 and self.schedule.before(high) > low):
             tried = max(min(self._estimate(high, sizes), below), self._next(low))
+            if tried >= high:
+                break
             if not await fits(tried):
                 low = tried
                 break
@@ -194,8 +199,9 @@ class Cutting:
     def _remember(self, who: str, low: int, sizes: _Sizes) -> None:
         """Keep it with the units that a stop does not fit, where more said can only make it larger."""
         steady = sizes is self.guessed or self.budget.counter.steady
-        one_order = len(self.schedule.steps) == 1 and not self.budget.cut_first
-        lasting = steady and one_order and self.lowering.history.shows_all and not holds_media(self.whole)
+        lasting = (
+            steady and self.schedule.grows and self.lowering.history.shows_all and not holds_media(self.whole)
+        )
         if lasting and low in sizes and sizes[low][1] > self._room(low) + _SLACK:
             self.units.lows[who] = (self._terms, len(self.units.msgs), low)
 

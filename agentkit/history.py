@@ -43,6 +43,10 @@ class HistoryPolicy:
         """The conversation as the model is to see it."""
         return msgs
 
+    def sees(self, unit: Sequence[Msg]) -> bool:
+        """Whether the model sees anything of a message, or of an exchange."""
+        return True
+
     def render(self, draft: Draft, ledger: Ledger, capabilities: Capabilities) -> Draft:
         """`view` with the account of where each block comes from."""
         shown = self.view(tuple(draft.msgs))
@@ -143,6 +147,14 @@ class MultiAgentHistory(HistoryPolicy):
     def shows_all(self) -> bool:  # type: ignore[override]
         """Whether the viewer sees everything."""
         return self.visible is None and (self.viewer is None or self.others_tools != "drop")
+
+    def sees(self, unit: Sequence[Msg]) -> bool:
+        """Whether the viewer sees all of it, and not as another's tool use that is dropped."""
+        if self.visible is not None and not all(map(self.visible, unit)):
+            return False
+        others = self.viewer is not None and self.others_tools == "drop"
+        own = unit[0].name == self.viewer and unit[0].role == "assistant"
+        return not (others and unit[0].traits & Trait.TOOL and not own)
 
     @cached_property
     def opening(self) -> str:

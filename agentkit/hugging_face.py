@@ -62,7 +62,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
     @property
     def key(self) -> object:
         """Counters of one file and one model weigh alike."""
-        return weight_key("tokenizer file", str(self.file), self.model)
+        return weight_key(type(self), str(self.file), self.model)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_made, (str(self.file), self._given_template, self.model))

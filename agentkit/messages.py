@@ -286,7 +286,7 @@ _set_weight_key = Msg.__dict__["weight_key"].__set__
 def weight_of(msg: Msg, key: object, weigh: Callable[[Msg], int]) -> int:
     """What a message weighs, worked out once: on the terms it was first weighed on in the least room."""
     known = getattr(msg, "weight_key", None)  # a message that the pipeline derived has none yet
-    if known is key:
+    if known is key or known == key:
         return msg.weight
     if known is None:
         found = weigh(msg)

@@ -72,7 +72,7 @@ class RequestParts:
     speakers  how many messages bear a name, `calls` how many calls and results a tool's name
     fields    how many keys and scalars of a caller's JSON there are
     media     pictures, sounds, films and documents
-    sealed    encrypted thoughts: base64 text that stands for thoughts of about three quarters of its bytes
+    sealed    base64 text that stands for words of about three quarters of its bytes: encrypted thoughts, texts
     tools     the native tools, `settings` all other parts that are objects: choices, output schemas
     """
 
@@ -180,6 +180,9 @@ class RequestParts:
             waiting.append({"content": held.get("content")})
         else:
             mime = str(held.get("media_type") or held.get("mime_type") or "")
+            if mime.startswith("text/") and isinstance(held.get("data"), str):
+                self.sealed.append(held["data"])  # base64 of a text
+                return
             named = mime.partition("/")[0] or str(part.get("type"))
             leaf = next((found for name in _LEAVES if (found := held.get(name))), "")
             detail = held.get("detail") or part.get("detail") or part.get("media_resolution")

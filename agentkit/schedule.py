@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import is_
 from typing import NoReturn, cast
 
@@ -87,6 +87,7 @@ class Schedule:
         self.units = units
         self.steps = [_step(strategy, units, limit) for strategy in strategies]
         self.exact = not any(self.steps)  # whether cuts may lie behind any edit
+        self.grows = len(strategies) == 1 and strategies[0].grows and not cut_first  # see CutStrategy
         self._strategies = strategies
         self._weigh = weigh
         self._cut_first = cut_first
@@ -105,9 +106,16 @@ class Schedule:
     def _make(self) -> Iterator[Leg]:
         for at, (strategy, step) in enumerate(zip(self._strategies, self.steps, strict=True)):
             order = self._remaining(checked_order(strategy, self.units))
+            if step and any(before > after for before, after in pairwise(order)):
+                _refuse(
+                    strategy,
+                    "order() goes back, and cuts lie on a grid",
+                    "Name units as they stand, or use step=0.",
+                )
+            line = self.units.start(strategy.recent(self.units)) // step * step if step else 0
             if step and not drops(strategy) and at < len(self._strategies) - 1:
-                order = _whole_steps(order, self.units, step)
-            for part in _parted(order, self.units, self._cut_first, step):
+                order = [number for number in order if self.units.end(number) <= line]
+            for part in _parted(order, self.units, self._cut_first, line if step else None):
                 if part:
                     yield self._leg(strategy, part, step)
 
@@ -239,18 +247,15 @@ def drops(strategy: CutStrategy) -> bool:
     return type(strategy).edit is CutStrategy.edit
 
 
-def _whole_steps(order: Sequence[int], units: Units, step: int) -> Sequence[int]:
-    """An order up to its last whole step: what follows it begins at a place that moves in steps as well."""
-    line = units.end(order[-1]) // step * step if order else 0
-    return [number for number in order if units.end(number) <= line]
-
-
-def _parted(order: Sequence[int], units: Units, first: frozenset[str], step: int) -> tuple[Sequence[int], ...]:
-    """An order in two: the exchanges of tools that are to be cut first, and the rest."""
+def _parted(
+    order: Sequence[int], units: Units, first: frozenset[str], line: int | None
+) -> tuple[Sequence[int], ...]:
+    """An order in two: the exchanges of tools that are to be cut first, up to a line, and the rest."""
     if not first:
         return (order,)
-    early: Sequence[int] = [number for number in order if calls_any(units.msgs[units.starts[number]], first)]
-    early = _whole_steps(early, units, step) if step else early
+    early = [number for number in order if calls_any(units.msgs[units.starts[number]], first)]
+    if line is not None:
+        early = [number for number in early if units.end(number) <= line]
     sooner = {*early}
     return (early, [number for number in order if number not in sooner])
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from agentkit.blocks import Block, MediaBlock, ResultItem, TextBlock, ToolResultBlock
 from agentkit.errors import OptionError
+from agentkit.exchanges import INTERRUPTED
 from agentkit.messages import Msg, Trait, part_of, recall, remember
 from agentkit.units import Units
 
@@ -35,12 +36,13 @@ class CutStrategy:
              tokens: cuts lie on a grid of so many tokens from the start of the history, so that the prompt's
              prefix stands still between two steps; the units of `order` ascend then. None: a quarter of what
              the budget leaves beside the system prompt
-    reason   what the ledger says of what was taken
+    grows    whether the order of a longer conversation begins with the order of a shorter one, so that what did
+             not fit is known not to fit with more said
     repeats  whether `order` may name a unit several times, and `edit` then takes more each time
     """
 
     step: int | None = 0
-    reason: str = "cut to keep the request within the budget"
+    grows: ClassVar[bool] = False
     repeats: bool = False
 
     def order(self, units: Units) -> Sequence[int]:
@@ -51,6 +53,10 @@ class CutStrategy:
     def spared(self, units: Units) -> set[int]:
         """The units that may not be touched."""
         return units.protected()
+
+    def recent(self, units: Units) -> int:
+        """The unit from which on all are too new for this strategy."""
+        return len(units) - 1
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
         """What is left of a unit, the newest one or another: nothing, or as many messages of as many blocks."""
@@ -67,6 +73,7 @@ class OldestFirst(CutStrategy):
 
     keep_task: bool = False
     step: int | None = 0
+    grows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_number("step", self.step)
@@ -74,7 +81,7 @@ class OldestFirst(CutStrategy):
     def order(self, units: Units) -> Sequence[int]:
         """All that may go, from the oldest on."""
         task = units.task if self.keep_task else None
-        if not units.pinned and task in (None, units.system):
+        if not units.pinned and units.shown is None and task in (None, units.system):
             return range(units.system + (task is not None), max(units.system, len(units) - 1))
         protected = units.protected(self.keep_task)
         return [number for number in range(units.system, len(units)) if number not in protected]
@@ -104,7 +111,6 @@ class ClearResults(CutStrategy):
     keep: int = 3
     characters: int = 200
     step: int | None = None
-    reason: str = "an old tool result, cleared to keep the request within the budget"
 
     def __post_init__(self) -> None:
         check_number("step", self.step)
@@ -113,10 +119,12 @@ class ClearResults(CutStrategy):
 
     def order(self, units: Units) -> Sequence[int]:
         """All exchanges that may be cleared, from the oldest on."""
-        spared = self.spared(units)
-        exchanges = [at for at, start in enumerate(units.starts) if units.msgs[start].traits & Trait.CALL]
-        kept = {*exchanges[len(exchanges) - self.keep :]} if self.keep else set[int]()
-        return [number for number in exchanges if number not in spared and number not in kept]
+        spared, recent = self.spared(units), self.recent(units)
+        return [number for number in _exchanges(units) if number not in spared and number < recent]
+
+    def recent(self, units: Units) -> int:
+        """The first of the exchanges that are left alone."""
+        return _nth_last(_exchanges(units), self.keep, units)
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
         """The exchange with notes in the place of its results."""
@@ -133,7 +141,6 @@ class ShrinkResults(CutStrategy):
 
     characters: int = 2_000
     step: int | None = 0
-    reason: str = "a long tool result, shrunk to keep the request within the budget"
     repeats: bool = True
 
     def __post_init__(self) -> None:
@@ -184,7 +191,6 @@ class DropMedia(CutStrategy):
 
     keep: int = 1
     step: int | None = None
-    reason: str = "old media, left out to keep the request within the budget"
 
     def __post_init__(self) -> None:
         check_number("step", self.step)
@@ -192,10 +198,12 @@ class DropMedia(CutStrategy):
 
     def order(self, units: Units) -> Sequence[int]:
         """All units with media, from the oldest on."""
-        spared, mask = self.spared(units), Trait.MEDIA | Trait.RESULT_MEDIA
-        holding = [at for at in range(len(units)) if any(msg.traits & mask for msg in units.unit(at))]
-        kept = {*holding[len(holding) - self.keep :]} if self.keep else set[int]()
-        return [number for number in holding if number not in spared and number not in kept]
+        spared, recent = self.spared(units), self.recent(units)
+        return [number for number in _holding_media(units) if number not in spared and number < recent]
+
+    def recent(self, units: Units) -> int:
+        """The first of the units whose media are left alone."""
+        return _nth_last(_holding_media(units), self.keep, units)
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
         """The unit with sentences in the place of its media."""
@@ -208,6 +216,23 @@ def check_number(option: str, given: int | None) -> None:
     if (given is None and option == "step") or (type(given) is int and given >= 0):
         return
     raise OptionError(f"strategy.{option}", f"{given!r} is no whole number", "Give 0 or more.")
+
+
+def _exchanges(units: Units) -> list[int]:
+    return [at for at, start in enumerate(units.starts) if units.msgs[start].traits & Trait.CALL]
+
+
+def _holding_media(units: Units) -> list[int]:
+    mask = Trait.MEDIA | Trait.RESULT_MEDIA
+    return [at for at in range(len(units)) if any(msg.traits & mask for msg in units.unit(at))]
+
+
+def _nth_last(found: Sequence[int], keep: int, units: Units) -> int:
+    """The first of the last `keep` units found; the newest unit if none are kept, the first if all are."""
+    newest = len(units) - 1
+    if not keep or not found:
+        return newest
+    return min(found[-keep], newest) if keep <= len(found) else 0
 
 
 # -- what is left of a message --------------------------------------------------------------------------------
@@ -263,7 +288,9 @@ def _shrinkable(unit: Sequence[Msg], newest: bool, characters: int) -> list[tupl
         for number, block in enumerate(msg.blocks)
         if isinstance(block, ToolResultBlock)
     ]
-    results = results[:-1] if newest else results
+    if newest:  # what stands in for results that never came is not the newest
+        real = [at for at, (_, _, block) in enumerate(results) if block.output != INTERRUPTED]
+        results = results[: real[-1]] if real else []
     return [(at, number) for at, number, block in results if _is_long(block, characters)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import cast
+from typing import ClassVar, cast
 
 import anyio
 import anyio.lowlevel
@@ -43,6 +43,7 @@ class Summarise(CutStrategy):
     step: int | None = None
     keep_task: bool = True
     name: str = "summary"
+    grows: ClassVar[bool] = True
     _bought: dict[str, tuple[Msg, ...]] = field(
         default_factory=dict[str, "tuple[Msg, ...]"], init=False, repr=False, compare=False
     )

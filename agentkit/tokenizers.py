@@ -70,7 +70,7 @@ class TiktokenCounter(LocalTokenCounter):
     @property
     def key(self) -> object:
         """Counters of one encoding and one model weigh alike."""
-        return weight_key("ranks", self.encoding, self.model)
+        return weight_key(type(self), self.encoding, self.model)
 
     def __reduce__(self) -> tuple[Any, tuple[()]]:
         return (partial(type(self), self.model, encoding=None if self._note else self.encoding), ())

@@ -114,7 +114,14 @@ class LocalTokenCounter(TokenCounterBase):
 
     def weight(self, msg: Msg) -> int:
         """`weigh`, worked out once in the message's life."""
-        return weight_of(msg, self.key, self.weigh)
+        return weight_of(msg, self.key, self._checked_weight)
+
+    def _checked_weight(self, msg: Msg) -> int:
+        found: object = self.weigh(msg)
+        if not isinstance(found, int) or found < 0:
+            reason = f"weigh() gave {found!r}, which is no number of tokens"
+            raise OptionError("budget.counter", reason, "Return an int from 0 on.")
+        return found
 
 
 # Hundredths of a token.
@@ -144,7 +151,7 @@ class CharacterTokenCounter(LocalTokenCounter):
     @property
     def key(self) -> object:
         """Counters with the same price for media weigh alike."""
-        return weight_key("characters", self.media_tokens)
+        return weight_key(type(self), self.media_tokens)
 
     def measure(self, request: Mapping[str, Any]) -> TokenCount:
         """The estimate for a whole request."""

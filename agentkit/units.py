@@ -37,6 +37,7 @@ class Units:
     sums: list[int] = field(default_factory=lambda: [0])
     pinned: list[int] = field(default_factory=list[int])
     system: int = 0
+    shown: int | None = None  # the newest unit that a viewer sees, if that is not the newest of all
     lows: dict[str, tuple[object, int, int]] = field(
         default_factory=dict[str, "tuple[object, int, int]"], repr=False, compare=False
     )
@@ -47,7 +48,7 @@ class Units:
     def copy(self) -> Units:
         """The same units in lists of their own."""
         lists = (self.msgs.copy(), self.starts.copy(), self.sums.copy(), self.pinned.copy())
-        return Units(*lists, self.system, self.lows)
+        return Units(*lists, self.system, None, self.lows)
 
     def span(self, number: int) -> tuple[int, int]:
         """Where one unit's messages begin and end."""
@@ -63,6 +64,10 @@ class Units:
         """The weight of one unit."""
         return self.sums[number + 1] - self.sums[number]
 
+    def start(self, number: int) -> int:
+        """Where one unit begins on the same scale as `end`."""
+        return self.sums[number] - self.sums[self.system]
+
     def end(self, number: int) -> int:
         """Where one unit ends on the scale that a cut's grid lies on: tokens from the start of the history."""
         return self.sums[number + 1] - self.sums[self.system]
@@ -70,6 +75,8 @@ class Units:
     def protected(self, keep_task: bool = False) -> set[int]:
         """The units that every cut keeps: system prompt, pins, the newest, and the task if asked."""
         kept = {*range(self.system), *self.pinned, *range(len(self))[-1:]}
+        if self.shown is not None:
+            kept.add(self.shown)
         if keep_task and (task := self.task) is not None:
             kept.add(task)
         return kept

@@ -21,6 +21,7 @@ from agentkit import (
     ImageBlock,
     LocalTokenCounter,
     Msg,
+    MultiAgentHistory,
     OldestFirst,
     OptionError,
     Plan,
@@ -692,16 +693,32 @@ async def test_an_edit_that_changes_nothing_is_no_cut() -> None:
 # -- strategies and counters that lie ------------------------------------------------------------------------
 
 
-def _ordering(given: Any, **made: Any) -> CutStrategy:
-    members = {"order": lambda self, units: given, **made}
-    return cast("CutStrategy", type("Own", (CutStrategy,), members)())
+class _Own(CutStrategy):
+    """A strategy that says whatever it is told to say."""
+
+    def __init__(self, order: Any, *, edit: Any = (), step: Any = 0, spares: bool = True) -> None:
+        self.given = order
+        self.left = edit
+        self.step = step
+        self.spares = spares
+
+    def order(self, units: Units) -> Sequence[int]:
+        return cast("Sequence[int]", self.given)
+
+    def spared(self, units: Units) -> set[int]:
+        return super().spared(units) if self.spares else set()
+
+
+class _Editing(_Own):
+    def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
+        return cast("Sequence[Msg]", self.left)
 
 
 @pytest.mark.parametrize("given", [range(1, 9, 2), range(8, 1, -3), (2, 5, 7)], ids=str)
 async def test_an_order_may_be_any_range_and_takes_what_it_names(given: Any) -> None:
     pinned = Msg("Bob", "pinned " * 30, "user", pinned=True)
     msgs = [*talk(4), pinned, *talk(5, 5)] if 4 not in given else talk(10)
-    found = await plan(msgs, 80, _ordering(given))
+    found = await plan(msgs, 80, _Own(given))
     assert found.cut is not None
     assert {*found.cut.numbers} == {*list(given)[: len(found.cut.numbers)]}
 
@@ -709,15 +726,11 @@ async def test_an_order_may_be_any_range_and_takes_what_it_names(given: Any) -> 
 @pytest.mark.parametrize(
     "lying",
     [
-        *(_ordering(given) for given in (None, {1, 2}, iter([1]), "12", [1.0], ["1"], [[1]], [True], 5)),
-        *(
-            _ordering([1, 2], edit=lambda self, unit, newest=False, made=made: made)
-            for made in (None, "x", [1], 5)
-        ),
-        *(_ordering([1, 2], step=step) for step in ("x", -5, 0.5, float("nan"), True)),
-        _ordering([0], spared=lambda self, units: set()),
+        *(_Own(given) for given in (None, {1, 2}, iter([1]), "12", [1.0], ["1"], [[1]], [True], 5)),
+        *(_Editing([1, 2], edit=made) for made in (None, "x", [1], 5)),
+        *(_Own([1, 2], step=step) for step in ("x", -5, 0.5, float("nan"), True)),
+        _Own([0], spares=False),
     ],
-    ids=lambda lying: "",
 )
 async def test_a_strategy_that_lies_is_refused_by_name(lying: CutStrategy) -> None:
     msgs = [says("system", "Be brief.", "system"), *talk(9)]
@@ -772,3 +785,54 @@ def test_two_event_loops_may_want_the_same_summary() -> None:
     with ThreadPoolExecutor(2) as pool:
         plans = [pool.submit(anyio.run, planned) for _ in range(2)]
         assert len({str(made.result(timeout=20).request) for made in plans}) == 1
+
+
+async def test_one_old_picture_goes_before_anything_that_was_said() -> None:
+    msgs = [TASK, Msg("Bob", (TextBlock("see"), PICTURE), "user"), *(says("Al", f"{n} " * 60) for n in range(20))]
+    whole = await plan(msgs, 100_000, Stepped())
+    assert whole.tokens is not None
+    found = await plan(msgs, whole.tokens - 500, DropMedia(keep=0), Stepped())
+    assert found.cut is not None
+    assert (found.cut.units, found.cut.altered) == (0, ("msgs[1].content[1]",))
+
+
+async def test_the_newest_real_result_of_a_half_open_exchange_is_not_shrunk() -> None:
+    msgs = [TASK, call("a", "b"), answer("a", "row " * 3_000)]
+    with pytest.raises(BudgetError):
+        await plan(msgs, 900, Stepped(), ShrinkResults(400))
+
+
+async def test_what_the_viewer_sees_last_stays() -> None:
+    history = MultiAgentHistory(viewer="F", visible=lambda msg: msg.name != "Bob")
+    msgs = [says("Eve", "the report " * 60), says("Bob", "secret")]
+    formatter = EchoFormatter(history=history, budget=Budget(60, Letters(), strategy=OldestFirst()))
+    with pytest.raises(BudgetError):
+        await formatter.plan(msgs)
+
+
+@pytest.mark.parametrize("weight", [-1, 2.5, float("nan"), None])
+async def test_weights_that_are_no_numbers_of_tokens_are_refused(weight: Any) -> None:
+    class Odd(Letters):
+        def weigh(self, msg: Msg) -> int:
+            return cast("int", weight)
+
+    with pytest.raises(OptionError, match=r"budget\.counter"):
+        await plan(talk(3), 1_000, Stepped(), counter=Odd())
+
+
+async def test_an_order_of_ones_own_is_the_same_warm_and_cold() -> None:
+    class MiddleOut(CutStrategy):
+        def order(self, units: Units) -> Sequence[int]:
+            middle = len(units) // 2
+            return sorted(super().order(units), key=lambda number: abs(number - middle))
+
+    msgs = [says("Bob", f"line {n} " * (1 + n % 9)) for n in range(60)]
+    warm = EchoFormatter(budget=Budget(200, Letters(), strategy=MiddleOut()))
+    for end in range(1, 61):
+        cold = EchoFormatter(budget=Budget(200, Letters(), strategy=MiddleOut()))
+        assert (await warm.plan(msgs[:end])).request == (await cold.plan(msgs[:end])).request
+
+
+async def test_an_order_that_goes_back_has_no_grid() -> None:
+    with pytest.raises(OptionError, match="goes back"):
+        await plan(talk(30), 40, _Own(list(range(20, 1, -1)), step=10))
