@@ -6,7 +6,8 @@ for what it uses. To read the library, take the rooms in this order: `errors`, `
 `image_tokens`, `tokenizers`, `hugging_face`, `usage_anchored`, `remote_counts`, `ledger`, `exchanges`,
 `units`, `strategies`, `binding`, `schedule`, `summaries`, `edition`, `capabilities`, `model_facts`,
 `frames`, `caching`, `history`, `sniffing`, `addresses`, `media_cache`, `fetching`, `resizing`, `shelf`,
-`media`, `budget`, `tidy`, `media_limits`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`.
+`local_files`, `media`, `budget`, `tidy`, `media_limits`, `legalize`, `lowering`, `cutting`, `formatting`,
+`registry`.
 """
 
 from __future__ import annotations

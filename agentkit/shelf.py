@@ -20,7 +20,7 @@ from agentkit.blocks import (
 from agentkit.capabilities import Box, Capabilities, Kind
 from agentkit.sniffing import sniffed_type
 
-__all__ = ["NO_TYPE", "Shelf", "is_base64", "needs_fetching", "remember", "sound_source", "true_type"]
+__all__ = ["NO_TYPE", "Shelf", "is_base64", "needs_fetching", "remember", "sound_source", "true_type", "warm"]
 
 
 @dataclass(slots=True)
@@ -126,6 +126,11 @@ def sound_source(media_type: str, data: str) -> Base64Source:
     source = Base64Source(media_type, data)
     _set_settled(source, True)
     return source
+
+
+def warm(source: Base64Source) -> None:
+    """Work out in this thread what the event loop would have to otherwise."""
+    _ = source.text if is_text_type(source.media_type) else source.data_url
 
 
 def is_base64(data: str) -> bool:

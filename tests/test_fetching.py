@@ -441,7 +441,13 @@ async def test_an_unknown_host_and_a_closed_port_are_reasons(site: Website, inte
     assert await refused(site.url("/a.png", "site.test")) == "it is a remote URL that cannot be fetched"
 
 
-@pytest.mark.parametrize("host", ["169.254.169.254", "0.0.0.0", "[fe80::1]", "224.0.0.1", "[::ffff:169.254.1.1]"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("169.254.169.254", "0.0.0.0", "[fe80::1]", "224.0.0.1", "[::ffff:169.254.1.1]"),
+        *("100.100.100.200", "[::ffff:100.100.100.200]", "[fd00:ec2::254]", "[fd20:ce::254]"),
+    ],
+)
 async def test_consent_to_private_networks_leaves_out_where_clouds_keep_keys(
     host: str, site: Website, internet: Internet
 ) -> None:

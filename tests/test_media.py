@@ -19,6 +19,7 @@ from agentkit import (
     DocumentBlock,
     ImageBlock,
     LossError,
+    MediaLimits,
     MediaRule,
     Msg,
     OptionError,
@@ -71,6 +72,7 @@ NAMED: list[tuple[str, Callable[[Path], str]]] = [
     ("it is a file URL", lambda root: (root / "a.png").as_uri()),
     ("it is a file URL with an encoded blank", lambda root: (root / "a b.png").as_uri()),
     ("it is a file URL on this machine", lambda root: f"file://localhost{root}/a.png"),
+    ("this machine in upper case", lambda root: f"file://LOCALHOST{root}/a.png"),
     ("an upper case scheme", lambda root: f"FILE://{root}/a.png"),
     ("a way around", lambda root: f"{root}/sub/../a.png"),
 ]
@@ -81,6 +83,14 @@ async def test_a_file_under_a_root_is_read(name: Callable[[Path], str], root: Pa
     turn = await shown(picture(name(root)), root)
     assert data(turn) == PNG
     assert turn["content"][0]["source"]["media_type"] == "image/png"
+
+
+async def test_a_file_may_have_any_name(root: Path) -> None:
+    for name in ("photo#1.png", "what?.png", "50%.png"):
+        (root / name).write_bytes(PNG)
+        assert data(await shown(picture(str(root / name)), root)) == PNG
+        assert data(await shown(picture((root / name).as_uri()), root)) == PNG
+        assert ImageBlock.from_path(root / name) == ImageBlock.from_bytes(PNG, "image/png")
 
 
 async def test_a_relative_path_is_read_from_the_working_folder(
@@ -200,14 +210,74 @@ async def test_a_file_that_was_swapped_for_a_link_out_is_not_read_again(root: Pa
     assert fates(await formatter.plan([msg])) == {"msgs[0].content[0]": "described"}
 
 
+@pytest.mark.parametrize("outside", ["folder", "file"])
+async def test_a_path_that_is_swapped_for_a_link_after_it_was_judged_is_not_read(
+    outside: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "sub" / "secret.png").write_bytes(PNG)
+    path, formatter = root / "sub" / "secret.png", EchoFormatter(media_roots=[root])
+    resolve: Any = os.path.realpath
+
+    def resolved(name: Any, **options: Any) -> Any:
+        found = resolve(name, **options)
+        if str(name) == str(path) and not path.is_symlink() and not path.parent.is_symlink():
+            path.unlink()
+            if outside == "file":
+                path.symlink_to(root.parent / "secret.png")
+            else:
+                path.parent.rmdir()
+                path.parent.symlink_to(root.parent, target_is_directory=True)
+        return found
+
+    monkeypatch.setattr(os.path, "realpath", resolved)
+    plan = await formatter.plan([picture(str(path))])
+    assert plan.ledger.losses == [("msgs[0].content[0]", "it is a local file that cannot be read")]
+    assert path.read_bytes() == OTHER
+
+
+async def test_a_file_is_read_up_to_a_limit(root: Path) -> None:
+    from agentkit.local_files import LARGEST
+
+    with (root / "a.png").open("ab") as file:
+        file.truncate(LARGEST + 1)  # a hole: it takes no room on the disk
+    plan = await EchoFormatter(media_roots=[root]).plan([picture(str(root / "a.png"))])
+    reason = "it is a local file larger than 100000000 bytes"
+    assert plan.ledger.losses == [("msgs[0].content[0]", reason)]
+
+
+async def test_a_file_is_read_up_to_what_the_target_takes_of_the_kind(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = _Reads(monkeypatch)
+    (root / "a.pdf").write_bytes(b"%PDF-1.7" + bytes(3_000))
+    small = target(document=MediaRule(limits=MediaLimits(data=4_000)))(media_roots=[root])
+    msg = Msg("Bob", (DocumentBlock(URLSource(str(root / "a.pdf"))),), "user")
+    assert (await small.plan([msg])).ledger.losses == [
+        ("msgs[0].content[0]", "it is a local file larger than 3000 bytes")
+    ]
+    assert reads.paths == []
+    assert fates(await EchoFormatter(media_roots=[root]).plan([msg])) == {"msgs[0].content[0]": "carried"}
+    assert len((await small.plan([msg])).ledger.losses) == 1
+
+
+async def test_a_file_that_was_replaced_by_one_of_the_same_age_and_size_is_read_again(root: Path) -> None:
+    msg, formatter, path = picture(str(root / "a.png")), EchoFormatter(media_roots=[root]), root / "a.png"
+    assert data(sent(await formatter.plan([msg]))[0]) == PNG
+    age, other = path.stat().st_mtime_ns, PNG.replace(b"first", b"other")
+    (root / "new.png").write_bytes(other)
+    os.utime(root / "new.png", ns=(age, age))
+    (root / "new.png").replace(path)
+    assert data(sent(await formatter.plan([msg]))[0]) == other
+
+
 async def test_without_roots_nothing_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "read_bytes", _forbidden)
+    monkeypatch.setattr(os, "open", _forbidden)
     plan = await EchoFormatter().plan([picture(str(root / "a.png"))])
     assert plan.ledger.losses == [("msgs[0].content[0]", "it is a local file outside the media roots")]
 
 
-def _forbidden(*_: object) -> bytes:
-    raise AssertionError("it is a file was read")
+def _forbidden(*_: object, **__: object) -> int:
+    raise AssertionError("a file was opened")
 
 
 async def test_one_formatters_consent_is_not_anothers(root: Path) -> None:
@@ -220,7 +290,7 @@ async def test_one_formatters_consent_is_not_anothers(root: Path) -> None:
 async def test_loss_that_is_known_without_reading_raises_before_anything_is_read(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Path, "read_bytes", _forbidden)
+    monkeypatch.setattr(os, "open", _forbidden)
     formatter = target(video=None)(media_roots=[root], on_loss="raise")
     msgs = [picture(str(root / "a.png")), Msg("Bob", (VideoBlock(URLSource("https://a/b.mp4")),), "user")]
     with pytest.raises(LossError) as caught:
@@ -229,18 +299,18 @@ async def test_loss_that_is_known_without_reading_raises_before_anything_is_read
 
 
 class _Reads:
-    """`Path.read_bytes` that counts, and may take its time."""
+    """The names of the files that are read; reading may take its time."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float = 0.0) -> None:
         self.paths: list[str] = []
-        read = Path.read_bytes
+        fdopen: Any = os.fdopen
 
-        def counted(path: Path) -> bytes:
-            self.paths.append(path.name)
+        def counted(descriptor: int, *args: Any, **options: Any) -> Any:
+            self.paths.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
             time.sleep(seconds)
-            return read(path)
+            return fdopen(descriptor, *args, **options)
 
-        monkeypatch.setattr(Path, "read_bytes", counted)
+        monkeypatch.setattr(os, "fdopen", counted)
 
 
 async def test_a_file_is_read_and_encoded_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,7 +423,7 @@ async def test_a_type_that_the_target_does_not_take_is_said_of_files_too(root: P
 
 
 def test_lower_reads_no_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "read_bytes", _forbidden)
+    monkeypatch.setattr(os, "open", _forbidden)
     plan = EchoFormatter(media_roots=[root]).lower([picture(str(root / "a.png"))])
     assert plan.ledger.losses == [("msgs[0].content[0]", "it is a file that was not read")]
 
