@@ -10,7 +10,7 @@ from stat import S_ISREG
 from typing import cast
 
 from agentkit.blocks import Base64Source, URLSource, encode
-from agentkit.shelf import NO_TYPE, remember, sound_source, true_type, warm
+from agentkit.shelf import NO_TYPE, as_source, remember, warm
 
 __all__ = ["LARGEST", "OUTSIDE", "read_file"]
 
@@ -58,8 +58,9 @@ def _as_source(content: bytes, media_type: str) -> Base64Source | str:
     data = encode(content)
     if not data:
         return "an empty file"
-    found = sound_source(true_type(data, media_type), data)
-    warm(found)
+    found = as_source(data, media_type, "a local file whose content")
+    if isinstance(found, Base64Source):
+        warm(found)
     return found
 
 

@@ -32,7 +32,8 @@ from agentkit.legalize import BEGIN_TURN, CONTINUE_TURN
 from tests.conftest import WEB, call, fates, lower, result, said, says, sent, speech
 
 SYSTEM, BOB, FRIDAY = says("system", "Be brief.", "system"), says("Bob", "hi"), says("Friday", "yes?", "assistant")
-PNG = Base64Source("image/png", "aGk=")
+PNG = Base64Source("image/png", "iVBORw0KGgo=")
+EMBEDDED = {"type": "base64", "media_type": "image/png", "data": PNG.data}
 IMAGE = ImageBlock(PNG)
 REMOTE = ImageBlock(URLSource("https://example.com/a.png"))
 LATE = says("clock", "it is noon", "system")
@@ -279,7 +280,7 @@ LOST: list[tuple[str, Any, dict[str, Any], str]] = [
     ),
     (
         "a type that it does not take",
-        ImageBlock(Base64Source("image/bmp", "aGk=")),
+        ImageBlock(Base64Source("image/bmp", "Qk0AAAAAAAAAAAAA")),
         {"image": PNG_ONLY},
         "[image left out because Echo takes no image/bmp]",
     ),
@@ -328,7 +329,7 @@ LOST: list[tuple[str, Any, dict[str, Any], str]] = [
     (
         "data of an unknown beginning",
         IMAGE,
-        {"image": MediaRule(magic=("iVBOR",))},
+        {"image": MediaRule(magic=("/9j/",))},
         "[image left out because its data is no image that Echo knows]",
     ),
     (
@@ -381,11 +382,23 @@ def test_or_raises(block: Any, form: dict[str, Any], told: str) -> None:
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        (Base64Source("image/jpg", "aGk="), {"type": "base64", "media_type": "image/jpeg", "data": "aGk="}),
-        (Base64Source("IMAGE/PNG", "aG\nk="), {"type": "base64", "media_type": "image/png", "data": "aGk="}),
-        (URLSource("data:image/png;base64,aGk="), {"type": "base64", "media_type": "image/png", "data": "aGk="}),
-        (URLSource("data:image/png,hi"), {"type": "base64", "media_type": "image/png", "data": "aGk="}),
-        (URLSource("data:image/png;base64,aGk%3D"), {"type": "base64", "media_type": "image/png", "data": "aGk="}),
+        (Base64Source("image/jpg", "/9j/"), {"type": "base64", "media_type": "image/jpeg", "data": "/9j/"}),
+        (
+            Base64Source("IMAGE/PNG", "iVBOR\nw0KGgo="),
+            EMBEDDED,
+        ),
+        (
+            URLSource("data:image/png;base64,iVBORw0KGgo="),
+            EMBEDDED,
+        ),
+        (
+            URLSource("data:image/png,%89PNG%0D%0A%1A%0A"),
+            EMBEDDED,
+        ),
+        (
+            URLSource("data:image/png;base64,iVBORw0KGgo%3D"),
+            EMBEDDED,
+        ),
         (URLSource("https://a/b.png"), {"type": "url", "url": "https://a/b.png"}),
     ],
 )
