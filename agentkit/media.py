@@ -21,9 +21,9 @@ from agentkit.shelf import Shelf, needs_fetching, warm
 
 __all__ = ["OUTSIDE", "check_roots", "load_media", "media_blocks", "needs_loading", "settle_media"]
 
-_AT_ONCE = 8  # files read or texts checked at the same time
+_AT_ONCE = 8  # files read at the same time
 _RESIZED_AT_ONCE = 2  # a picture takes four bytes a pixel while it is resized
-_THREADED = 1 << 16  # base64 text longer than this many characters is checked off the event loop
+_THREADED = 1 << 16  # base64 texts of more than this many characters together are checked off the event loop
 
 _Item = TypeVar("_Item")
 _Found: TypeAlias = dict[URLSource, "Base64Source | str"]
@@ -55,7 +55,7 @@ async def load_media(
     A file outside all `roots` (symbolic links resolved first) is not read, nor one that is far too large. A URL
     is fetched if there is a `fetch` and the target cannot open it by itself; `fetched` keeps the results, for
     callers who load more than once for one request. What cannot be had is a reason on the shelf, never an
-    exception. Large base64 text is checked off the loop, and pictures beyond the target's limits are made
+    exception. Much base64 text is checked off the loop, and pictures beyond the target's limits are made
     smaller if Pillow is installed.
     """
     wanted = _Wanted()
@@ -65,10 +65,10 @@ async def load_media(
     found = {} if fetched is None else fetched
     read: _Found = {}
     urls = [url for url in wanted.urls if url not in found]
-    if wanted.large or urls:
+    if wanted.fresh or urls:
         async with anyio.create_task_group() as group:
             group.start_soon(_read_files, read, wanted.files, roots)
-            group.start_soon(_resolve_large, wanted.large)
+            group.start_soon(_settle, wanted.fresh)
             if fetch is not None:
                 group.start_soon(_fetch_all, found, urls, fetch)
     else:
@@ -81,10 +81,8 @@ async def load_media(
 
 
 async def settle_media(msgs: Sequence[Msg]) -> None:
-    """Check large base64 text off the event loop, and nothing else: each source remembers what was found."""
-    large = [block.source for block in media_blocks(msgs) if _is_unsettled(block.source)]
-    if large:
-        await _resolve_large(large)
+    """Check much base64 text off the event loop, and nothing else: each source remembers what was found."""
+    await _settle([block.source for block in media_blocks(msgs) if _is_fresh(block.source)])
 
 
 def needs_loading(msgs: Sequence[Msg], form: Capabilities, fetch: Fetch | None) -> bool:
@@ -103,25 +101,26 @@ def needs_loading(msgs: Sequence[Msg], form: Capabilities, fetch: Fetch | None) 
     return any(needs_fitting(one, box) for one in pictures if isinstance(one, Base64Source) for box in boxes)
 
 
-def _is_unsettled(source: Source) -> bool:
+def _is_fresh(source: Source) -> bool:
+    """Whether it is base64 text, or any other data URL, that nobody has looked at yet."""
     if isinstance(source, Base64Source):
-        return source._settled is None and len(source.data) > _THREADED  # pyright: ignore[reportPrivateUsage]
-    return source._read is None and source.scheme == "data" and len(source.url) > _THREADED  # pyright: ignore[reportPrivateUsage]
+        return source._settled is None  # pyright: ignore[reportPrivateUsage]
+    return source._read is None and source.scheme == "data"  # pyright: ignore[reportPrivateUsage]
 
 
 @dataclass(slots=True)
 class _Wanted:
-    """What has to be read, fetched, or checked in a thread; each once."""
+    """What has to be read, fetched, or checked; each once."""
 
     files: dict[URLSource, int] = field(default_factory=dict[URLSource, int])
     urls: dict[URLSource, None] = field(default_factory=dict[URLSource, None])
-    large: list[Source] = field(default_factory=list[Source])
+    fresh: list[Source] = field(default_factory=list[Source])
 
     def add(self, block: MediaBlock, form: Capabilities, fetch: Fetch | None) -> None:
         """Look at one block; nothing to do for data that were looked at before."""
         source = block.source
-        if _is_unsettled(source):
-            self.large.append(source)
+        if _is_fresh(source):
+            self.fresh.append(source)
         elif not isinstance(source, URLSource):
             return
         elif source.scheme == "file":
@@ -137,22 +136,21 @@ def _most(form: Capabilities, kind: Kind) -> int:
     return min(own, LARGEST) if own and not (kind == "image" and can_resize()) else LARGEST
 
 
-async def _resolve_large(sources: Sequence[Source]) -> None:
-    """Check large base64 text in threads; each source remembers what was found."""
-    limiter = anyio.CapacityLimiter(_AT_ONCE)
-    async with anyio.create_task_group() as group:
-        for source in sources:
-            group.start_soon(_in_thread, _resolve_warm, source, limiter)
+async def _settle(sources: Sequence[Source]) -> None:
+    """Look at fresh sources in one thread, if they are much together: each remembers what was found."""
+    if sum(len(one.data if isinstance(one, Base64Source) else one.url) for one in sources) > _THREADED:
+        await anyio.to_thread.run_sync(_settle_in_turn, sources)
+
+
+def _settle_in_turn(sources: Sequence[Source]) -> None:
+    for source in sources:
+        found = Shelf().resolve(source)
+        if isinstance(found, Base64Source):
+            warm(found)
 
 
 async def _in_thread(work: Callable[[_Item], object], item: _Item, limiter: anyio.CapacityLimiter) -> None:
     await anyio.to_thread.run_sync(work, item, limiter=limiter)
-
-
-def _resolve_warm(source: Source) -> None:
-    found = Shelf().resolve(source)
-    if isinstance(found, Base64Source):
-        warm(found)
 
 
 async def _fetch_all(found: _Found, urls: Sequence[URLSource], fetch: Fetch) -> None:

@@ -18,7 +18,7 @@ from agentkit.blocks import (
     is_text_type,
 )
 from agentkit.capabilities import Box, Capabilities, Kind
-from agentkit.sniffing import is_signed_type, sniffed_type
+from agentkit.sniffing import image_size, is_signed_type, sniffed_type
 
 __all__ = ["NO_TYPE", "Shelf", "as_source", "is_base64", "needs_fetching", "remember", "true_type", "warm"]
 
@@ -141,7 +141,7 @@ def sound_source(media_type: str, data: str) -> Base64Source:
 
 def warm(source: Base64Source) -> None:
     """Work out in this thread what the event loop would have to otherwise."""
-    _ = source.text if is_text_type(source.media_type) else source.data_url
+    _ = source.text if is_text_type(source.media_type) else (source.data_url, image_size(source))
 
 
 def is_base64(data: str) -> bool:

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 
 from agentkit import (
     Base64Source,
+    Budget,
     DocumentBlock,
     ImageBlock,
     LossError,
@@ -393,6 +395,29 @@ async def test_large_data_is_checked_off_the_loop_and_once(monkeypatch: pytest.M
         await EchoFormatter().format([msg])
     assert len(threads) == 1
     assert threads[0] is not threading.main_thread()
+
+
+@pytest.mark.parametrize("budget", [None, Budget(1_000_000)], ids=["without budget", "with one"])
+async def test_many_small_data_are_checked_off_the_loop_together(
+    budget: Budget | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from agentkit import shelf
+
+    threads: list[threading.Thread] = []
+    check = shelf.__dict__["is_base64"]
+
+    def watched(text: str) -> bool:
+        threads.append(threading.current_thread())
+        return bool(check(text))
+
+    monkeypatch.setattr(shelf, "is_base64", watched)
+    small = base64.b64encode(PNG + bytes(3_000)).decode()
+    sources = [Base64Source("image/png", small), URLSource(f"data:image/png;base64,{small}")] * 20
+    msgs = [Msg("Bob", (ImageBlock(replace(source)),), "user") for source in sources]
+    await EchoFormatter(budget=budget).format(msgs)
+    assert len(threads) == 40
+    assert threading.main_thread() not in threads
+    assert len({*threads}) == 1
 
 
 async def test_format_can_be_cancelled_and_leaves_no_task_behind(root: Path) -> None:
