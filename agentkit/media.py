@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from time import sleep
 from typing import TypeAlias, TypeVar
 
 import anyio
@@ -147,6 +148,7 @@ def _settle_in_turn(sources: Sequence[Source]) -> None:
         found = Shelf().resolve(source)
         if isinstance(found, Base64Source):
             warm(found)
+        sleep(0)  # whoever waits for the interpreter gets it now, not when this thread's share is over
 
 
 async def _in_thread(work: Callable[[_Item], object], item: _Item, limiter: anyio.CapacityLimiter) -> None:

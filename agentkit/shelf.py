@@ -160,7 +160,11 @@ _DATA_URL = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
 
 
 def _from_data_url(source: URLSource) -> Base64Source | str:
-    """RFC 2397: an optional type and parameters, `;base64` last, then the data, percent-encoded or base64."""
+    """RFC 2397: an optional type and parameters, `;base64` last, then the data, percent-encoded or base64.
+
+    Where the RFC says nothing, the WHATWG Fetch Standard, "data: URLs": blanks may stand around `base64`, the
+    first comma ends the head, quoted or not, and the padding may be missing.
+    """
     head = _DATA_URL.match(source.url)
     if head is None:
         return "a malformed data URL"
@@ -181,9 +185,11 @@ def _decoded(body: str, parameters: str) -> str:
     """The body of a data URL as base64 text; empty when it is none."""
     from urllib.parse import unquote, unquote_to_bytes
 
-    if not parameters.lower().endswith(";base64"):
+    if parameters.rpartition(";")[2].strip().lower() != "base64":
         return encode(unquote_to_bytes(body))
     data = "".join((unquote(body) if "%" in body else body).split())
+    if "=" not in data[-2:]:
+        data += "=" * (-len(data) % 4)
     return data if is_base64(data) else ""
 
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import base64
 import gzip
 import ssl
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 import trustme
 
 from agentkit import (
     AudioBlock,
+    Base64Source,
     Budget,
     DocumentBlock,
     Fetch,
@@ -33,11 +37,13 @@ from agentkit import (
     VideoBlock,
     load_provider,
 )
+from agentkit.fetching import fetch_media
 from tests.conftest import EchoFormatter, says, sent, target
 from tests.website import PUBLIC, Answer, Internet, Website, answer, redirect, website
 
 pytestmark = pytest.mark.anyio
 
+ROOT = Path(__file__).resolve().parent.parent
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0first"
 LOCAL = Fetch(allow_private=True)
 Blind = target(image=MediaRule(), audio=MediaRule(), video=MediaRule(), document=MediaRule())
@@ -546,6 +552,51 @@ async def test_a_body_without_end_is_given_up_at_the_limit(site: Website) -> Non
     assert reason == "it is a remote URL whose content is larger than 100000 bytes"
 
 
+async def test_a_body_in_absurdly_many_pieces_is_given_up_and_stalls_no_other_task(site: Website) -> None:
+    def crumbs(handler: Answer) -> None:
+        handler.protocol_version = "HTTP/1.1"
+        handler.send_response(200)
+        handler.send_header("Content-Type", "image/png")
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        while True:
+            handler.wfile.write(b"1\r\nx\r\n" * 5_000)
+
+    site.pages["/crumbs.png"] = crumbs
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        await until(lambda: bool(site.paths))
+        while True:
+            await anyio.lowlevel.checkpoint()
+            turns += 1
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(count)
+        reason = await refused(site.url("/crumbs.png"), Fetch(allow_private=True, max_bytes=1_000_000))
+        group.cancel_scope.cancel()
+    assert reason == "it is a remote URL whose content comes in absurdly many pieces"
+    assert turns > 6_000 / 32
+
+
+def test_the_client_is_imported_off_the_loop() -> None:
+    program = """
+import anyio, builtins, sys, threading
+from agentkit import Fetch, URLSource
+from agentkit.fetching import fetch_media
+found, load = [], builtins.__import__
+def watched(name, *args, **options):
+    if name.partition(".")[0] in ("httpx2", "httpcore2", "h11") and name not in sys.modules:
+        found.append(threading.current_thread() is threading.main_thread())
+    return load(name, *args, **options)
+builtins.__import__ = watched
+anyio.run(fetch_media, URLSource("http://127.0.0.1:9/a.png"), Fetch(allow_private=True))
+assert found and True not in found, found
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
+
+
 async def test_a_body_that_says_it_is_too_large_is_not_read(site: Website) -> None:
     site.pages["/huge.png"] = answer(PNG, Content_Length="999999999999")
     assert "larger than" in await refused(site.url("/huge.png"))
@@ -636,6 +687,14 @@ async def test_an_error_page_is_not_sent_as_a_picture(body: bytes, named: str, r
 async def test_content_of_no_known_type_is_a_reason(site: Website) -> None:
     site.pages["/a"] = answer(b"unheard of", None)
     assert await refused(site.url("/a")) == "it is a remote URL whose content has no known media type"
+
+
+async def test_text_of_any_type_is_decoded_where_it_is_fetched(site: Website) -> None:
+    site.pages["/a.json"] = answer('{"é": 1}'.encode(), "application/json")
+    found = await fetch_media(URLSource(site.url("/a.json")), LOCAL)
+    assert isinstance(found, Base64Source)
+    assert found._text == '{"é": 1}'  # pyright: ignore[reportPrivateUsage]
+    assert found._url is None  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_a_type_that_the_bytes_contradict_is_in_the_ledger(site: Website) -> None:

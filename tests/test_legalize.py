@@ -383,22 +383,12 @@ def test_or_raises(block: Any, form: dict[str, Any], told: str) -> None:
     ("source", "expected"),
     [
         (Base64Source("image/jpg", "/9j/"), {"type": "base64", "media_type": "image/jpeg", "data": "/9j/"}),
-        (
-            Base64Source("IMAGE/PNG", "iVBOR\nw0KGgo="),
-            EMBEDDED,
-        ),
-        (
-            URLSource("data:image/png;base64,iVBORw0KGgo="),
-            EMBEDDED,
-        ),
-        (
-            URLSource("data:image/png,%89PNG%0D%0A%1A%0A"),
-            EMBEDDED,
-        ),
-        (
-            URLSource("data:image/png;base64,iVBORw0KGgo%3D"),
-            EMBEDDED,
-        ),
+        (Base64Source("IMAGE/PNG", "iVBOR\nw0KGgo="), EMBEDDED),
+        (URLSource("data:image/png;base64,iVBORw0KGgo="), EMBEDDED),
+        (URLSource("data:image/png,%89PNG%0D%0A%1A%0A"), EMBEDDED),
+        (URLSource("data: image/png; base64,iVBORw0KGgo="), EMBEDDED),
+        (URLSource("data:image/png;a=b ;BASE64 ,iVBOR\nw0KGgo"), EMBEDDED),
+        (URLSource("data:image/png;base64,iVBORw0KGgo%3D"), EMBEDDED),
         (URLSource("https://a/b.png"), {"type": "url", "url": "https://a/b.png"}),
     ],
 )

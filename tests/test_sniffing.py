@@ -160,14 +160,22 @@ def test_other_formats_tell_none() -> None:
 PNG = DATA["image/png"]
 
 
-def test_what_the_bytes_are_is_sent_and_said() -> None:
-    msg = Msg("Bob", (ImageBlock(Base64Source("image/jpeg", PNG)),), "user")
+@pytest.mark.parametrize("source", [Base64Source("image/jpeg", PNG), URLSource(f"data:image/jpg;base64,{PNG}")])
+def test_what_the_bytes_are_is_sent_and_said(source: Any) -> None:
+    msg = Msg("Bob", (ImageBlock(source),), "user")
     plan = EchoFormatter().lower([msg])
     assert sent(plan)[0]["content"][0]["source"] == {"type": "base64", "media_type": "image/png", "data": PNG}
     (entry,) = plan.ledger.entries
     assert (entry.disposition.word, entry.lost) == ("carried", False)
     assert entry.reason == "sent as image/png, which its bytes are, not image/jpeg"
-    assert msg.media[0].source == Base64Source("image/jpeg", PNG)
+    assert msg.media[0].source == source
+
+
+@pytest.mark.parametrize("head", ['image/png;name="a,b.png";base64', "image/png;base64;x=y"])
+def test_base64_text_behind_a_strange_head_is_not_encoded_again(head: str) -> None:
+    plan = EchoFormatter().lower([Msg("Bob", (ImageBlock(URLSource(f"data:{head},{PNG}")),), "user")])
+    reason = "it is a data URL whose content is no image/png"
+    assert plan.ledger.losses == [("msgs[0].content[0]", reason)]
 
 
 @pytest.mark.parametrize(
