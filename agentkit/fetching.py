@@ -7,15 +7,18 @@ Every redirect is judged anew.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib import import_module
 from socket import SOCK_STREAM, gaierror
 from typing import TYPE_CHECKING
 
 import anyio
 import anyio.lowlevel
+from anyio.lowlevel import RunVar
 
 from agentkit.blocks import Base64Source, URLSource, canonical_media_type, encode, is_media_type
 from agentkit.errors import MissingExtraError, OptionError, check_option
@@ -126,8 +129,7 @@ def _load_client() -> None:
     """Import what a download needs, which takes a while: once, and in a thread."""
     import httpx2
 
-    import agentkit.addresses  # noqa: F401 - only who fetches pays for the tables
-
+    import_module("agentkit.addresses")  # only who fetches pays for the tables
     httpx2.AsyncHTTPTransport(verify=False, trust_env=False)  # it imports the rest when it is made
 
 
@@ -170,9 +172,21 @@ async def _judged(url: httpx2.URL, fetch: Fetch) -> list[str]:
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """The addresses of a host, each once, in the resolver's order."""
-    found = await anyio.getaddrinfo(host, port, type=SOCK_STREAM)
+    """The addresses of a host, each once, in the resolver's order.
+
+    In threads of our own: a name server that does not answer holds up nobody who uses the event loop's few.
+    """
+    limiter = _lookups.get(None)
+    if limiter is None:
+        limiter = anyio.CapacityLimiter(_LOOKUPS)
+        _lookups.set(limiter)
+    look_up = partial(socket.getaddrinfo, host, port, type=SOCK_STREAM)
+    found = await anyio.to_thread.run_sync(look_up, abandon_on_cancel=True, limiter=limiter)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+_LOOKUPS = 16  # at the same time
+_lookups: RunVar[anyio.CapacityLimiter] = RunVar("agentkit_lookups")
 
 
 async def _ask(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import gzip
+import socket
 import ssl
 import subprocess
 import sys
@@ -15,6 +17,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+import sniffio
 import trustme
 
 from agentkit import (
@@ -417,6 +420,30 @@ async def test_a_name_is_looked_up_once_and_the_judged_address_is_connected_to(
     assert internet.reached == [PUBLIC]
 
 
+async def test_a_name_server_that_does_not_answer_holds_up_nobody_else(
+    site: Website, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered = threading.Event()
+    asked: list[object] = []
+
+    def mute(*_: object, **__: object) -> Any:
+        asked.append(_)
+        answered.wait(20)
+        raise OSError("nobody knows")
+
+    monkeypatch.setattr(socket, "getaddrinfo", mute)
+    msgs = [picture(f"http://{number}.test/a.png") for number in range(40)]
+    async with anyio.create_task_group() as group:
+        group.start_soon(Blind(fetch=Fetch(at_once=40)).plan, msgs)
+        await until(lambda: len(asked) >= 16)
+        with anyio.fail_after(10):
+            if sniffio.current_async_library() == "asyncio":
+                assert await asyncio.to_thread(int) == 0
+            assert await anyio.to_thread.run_sync(int) == 0
+        group.cancel_scope.cancel()
+    answered.set()
+
+
 async def test_a_name_is_judged_anew_on_every_hop(site: Website, internet: Internet) -> None:
     internet.names["turncoat.test"] = [[PUBLIC], ["127.0.0.1"]]
     site.pages["/start.png"] = redirect("/a.png")
@@ -563,7 +590,7 @@ async def test_a_body_in_absurdly_many_pieces_is_given_up_and_stalls_no_other_ta
             handler.wfile.write(b"1\r\nx\r\n" * 5_000)
 
     site.pages["/crumbs.png"] = crumbs
-    turns = 0
+    turns, reason = 0, ""
 
     async def count() -> None:
         nonlocal turns

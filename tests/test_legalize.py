@@ -471,6 +471,13 @@ def test_what_the_formatter_writes_in_a_frame_is_nobodys_utterance() -> None:
         assert text.count("\n</history>") == 1
 
 
+def test_a_text_document_without_end_is_described() -> None:
+    for length, fate in ((1_000_000, "a text document, sent as its text"), (1_000_001, "more than 1000000")):
+        document = DocumentBlock.from_bytes(b"x" * length, "text/plain")
+        (entry,) = lower([bob(document)], document=None).ledger.entries
+        assert fate in entry.reason
+
+
 def test_each_form_gets_its_own_account_of_one_message() -> None:
     msg = bob(TextBlock("a"), IMAGE)
     assert "<image>" in said(lower([msg]))[0]

@@ -412,8 +412,9 @@ async def test_many_small_data_are_checked_off_the_loop_together(
 
     monkeypatch.setattr(shelf, "is_base64", watched)
     small = base64.b64encode(PNG + bytes(3_000)).decode()
-    sources = [Base64Source("image/png", small), URLSource(f"data:image/png;base64,{small}")] * 20
-    msgs = [Msg("Bob", (ImageBlock(replace(source)),), "user") for source in sources]
+    plain, url = Base64Source("image/png", small), URLSource(f"data:image/png;base64,{small}")
+    blocks = [ImageBlock(source) for _ in range(20) for source in (replace(plain), replace(url))]
+    msgs = [Msg("Bob", (block,), "user") for block in blocks]
     await EchoFormatter(budget=budget).format(msgs)
     assert len(threads) == 40
     assert threading.main_thread() not in threads
@@ -424,6 +425,21 @@ async def test_format_can_be_cancelled_and_leaves_no_task_behind(root: Path) -> 
     with anyio.move_on_after(0) as scope:
         await EchoFormatter(media_roots=[root]).format([picture(str(root / "a.png"))])
     assert scope.cancelled_caught
+
+
+@pytest.mark.parametrize("name", ["anthropic", "gemini", "ollama", "openai", "openai-responses", "dashscope"])
+@pytest.mark.parametrize("budget", [None, Budget(100_000)], ids=["without budget", "with one"])
+async def test_a_text_document_that_is_yet_to_be_read_is_no_loss(
+    name: str, budget: Budget | None, root: Path
+) -> None:
+    (root / "a.txt").write_bytes("Milk, bröd.".encode())
+    msg = Msg("Bob", (TextBlock("See."), DocumentBlock(URLSource(str(root / "a.txt")))), "user")
+    for kind in (load_provider(name).chat, load_provider(name).multi_agent):
+        plan = await kind(media_roots=[root], on_loss="raise", budget=budget).plan([msg])
+        assert plan.ledger.losses == []
+    (root / "a.txt").write_bytes(b"\xff\xfe\xfa")
+    with pytest.raises(LossError):
+        await load_provider(name).chat(media_roots=[root], on_loss="raise", budget=budget).plan([msg])
 
 
 async def test_many_at_once_give_each_its_own(root: Path) -> None:
