@@ -79,7 +79,7 @@ async def fetch_media(source: URLSource, fetch: Fetch) -> Base64Source | str:
     if fetch.cache is None:
         found = await load()
     else:
-        terms = (fetch.max_bytes, fetch.max_redirects, fetch.allow_private)
+        terms = (fetch.max_bytes, fetch.timeout, fetch.max_redirects, fetch.allow_private)
         found = await fetch.cache.get((source.url, source.media_type, terms), load)
     return found.reason if isinstance(found, Refusal) else found
 

@@ -264,6 +264,28 @@ async def test_tasks_that_ask_at_the_same_time_share_a_download(site: Website) -
     assert site.paths == ["/slow.png"]
 
 
+async def test_the_patient_do_not_share_the_impatients_download(site: Website) -> None:
+    given_up = threading.Event()
+
+    def slow(handler: Answer) -> None:
+        given_up.wait(20)
+        answer(PNG)(handler)
+
+    site.pages["/slow.png"] = slow
+    cache = MediaCache()
+    patient = Fetch(allow_private=True, timeout=20, cache=cache)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(refused, site.url("/slow.png"), Fetch(allow_private=True, timeout=0.3, cache=cache))
+        await until(lambda: bool(site.paths))
+        group.start_soon(fetched, site.url("/slow.png"), patient)
+        await until(lambda: len(site.paths) == 2)
+        await anyio.sleep(0.4)
+        given_up.set()
+    assert len(cache) == 1
+    assert data(await fetched(site.url("/slow.png"), patient)) == PNG
+
+
 async def test_when_the_task_that_downloads_is_cancelled_another_takes_over(site: Website) -> None:
     first, go = threading.Event(), threading.Event()
 
