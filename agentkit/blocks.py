@@ -59,6 +59,8 @@ _MEDIA_TYPES: dict[str, str] = {
     "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
 }  # fmt: skip
 
+_DATA_TYPE = re.compile(r"data:([^,;]*)", re.IGNORECASE)
+
 _ALIASES: dict[str, str] = {
     # Written in the wild, registered nowhere (AgentScope D21, D23; QwenPaw 3313).
     "image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png",
@@ -76,11 +78,17 @@ def canonical_media_type(media_type: str) -> str:
 
 
 def guess_media_type(url: str) -> str | None:
-    """The media type that the end of a URL's or path's last segment names, or None.
+    """The media type that the end of a URL's or path's last segment names, or a data URL's head; or None.
 
     >>> guess_media_type("https://example.com/a.JPG?width=3")
     'image/jpeg'
+    >>> guess_media_type("data:text/plain,see a.pdf")
+    'text/plain'
     """
+    data = _DATA_TYPE.match(url)
+    if data is not None:
+        named = data[1].strip() or "text/plain"  # RFC 2397, 2
+        return canonical_media_type(named) if is_media_type(named) else None
     path = re.split(r"[?#]", url, maxsplit=1)[0] if _SCHEME.match(url) else url
     name = path.rpartition("/")[2]
     return _MEDIA_TYPES.get(name.rpartition(".")[2].lower()) if "." in name else None

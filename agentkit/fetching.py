@@ -7,19 +7,23 @@ Every redirect is judged anew.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib import import_module
 from socket import SOCK_STREAM, gaierror
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.lowlevel
+from anyio.lowlevel import RunVar
 
 from agentkit.blocks import Base64Source, URLSource, canonical_media_type, encode, is_media_type
 from agentkit.errors import MissingExtraError, OptionError, check_option
 from agentkit.media_cache import MediaCache, Refusal
-from agentkit.sniffing import is_signed_type, sniffed_type
+from agentkit.shelf import true_type, warm
 
 if TYPE_CHECKING:
     import ssl
@@ -75,7 +79,7 @@ async def fetch_media(source: URLSource, fetch: Fetch) -> Base64Source | str:
     if fetch.cache is None:
         found = await load()
     else:
-        terms = (fetch.max_bytes, fetch.max_redirects, fetch.allow_private)
+        terms = (fetch.max_bytes, fetch.timeout, fetch.max_redirects, fetch.allow_private)
         found = await fetch.cache.get((source.url, source.media_type, terms), load)
     return found.reason if isinstance(found, Refusal) else found
 
@@ -91,8 +95,8 @@ class _RefusedError(Exception):
 async def _fetch(source: URLSource, fetch: Fetch) -> Base64Source | Refusal:
     try:
         with anyio.fail_after(fetch.timeout):
-            pieces, named = await _download(source.url, fetch)
-            return await anyio.to_thread.run_sync(_as_source, source, pieces, named)
+            body, named = await _download(source.url, fetch)
+            return await anyio.to_thread.run_sync(_as_source, source, body, named)
     except _RefusedError as refused:
         return refused.refusal
     except TimeoutError:
@@ -106,8 +110,9 @@ async def _fetch(source: URLSource, fetch: Fetch) -> Base64Source | Refusal:
 # -- the way there -----------------------------------------------------------------------------------------
 
 
-async def _download(address: str, fetch: Fetch) -> tuple[list[bytes], str]:
-    """The body in pieces, and the media type that the server gave it."""
+async def _download(address: str, fetch: Fetch) -> tuple[bytearray, str]:
+    """The body, and the media type that the server gave it."""
+    await anyio.to_thread.run_sync(_load_client)
     import httpx2
 
     url = httpx2.URL(address.strip())
@@ -117,6 +122,15 @@ async def _download(address: str, fetch: Fetch) -> tuple[list[bytes], str]:
                 return await _body(response, fetch.max_bytes), response.headers.get("content-type", "")
             url = _next(url, response.headers["location"])
     raise _RefusedError(f"a remote URL that redirects more than {fetch.max_redirects} times")
+
+
+@cache
+def _load_client() -> None:
+    """Import what a download needs, which takes a while: once, and in a thread."""
+    import httpx2
+
+    import_module("agentkit.addresses")  # only who fetches pays for the tables
+    httpx2.AsyncHTTPTransport(verify=False, trust_env=False)  # it imports the rest when it is made
 
 
 def _next(url: httpx2.URL, location: str) -> httpx2.URL:
@@ -147,7 +161,7 @@ async def _opened(url: httpx2.URL, fetch: Fetch) -> AsyncGenerator[httpx2.Respon
 
 async def _judged(url: httpx2.URL, fetch: Fetch) -> list[str]:
     """The addresses of a host, if every one of them may be asked."""
-    from agentkit.addresses import is_local, is_public  # only who fetches pays for the tables
+    from agentkit.addresses import is_local, is_public
 
     host = url.raw_host.decode("ascii")
     addresses = await resolve(host.strip("[]"), url.port or (443 if url.scheme == "https" else 80))
@@ -158,9 +172,21 @@ async def _judged(url: httpx2.URL, fetch: Fetch) -> list[str]:
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """The addresses of a host, each once, in the resolver's order."""
-    found = await anyio.getaddrinfo(host, port, type=SOCK_STREAM)
+    """The addresses of a host, each once, in the resolver's order.
+
+    In threads of our own: a name server that does not answer holds up nobody who uses the event loop's few.
+    """
+    limiter = _lookups.get(None)
+    if limiter is None:
+        limiter = anyio.CapacityLimiter(_LOOKUPS)
+        _lookups.set(limiter)
+    look_up = partial(socket.getaddrinfo, host, port, type=SOCK_STREAM)
+    found = await anyio.to_thread.run_sync(look_up, abandon_on_cancel=True, limiter=limiter)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+_LOOKUPS = 16  # at the same time
+_lookups: RunVar[anyio.CapacityLimiter] = RunVar("agentkit_lookups")
 
 
 async def _ask(
@@ -204,8 +230,12 @@ def tls_context() -> ssl.SSLContext:
 # -- what came of it ---------------------------------------------------------------------------------------
 
 
-async def _body(response: httpx2.Response, max_bytes: int) -> list[bytes]:
-    """The body as it was sent, as long as it stays within the limit: a server's word on its length is none."""
+async def _body(response: httpx2.Response, max_bytes: int) -> bytearray:
+    """The body as it was sent, as long as it stays within the limit: a server's word on its length is none.
+
+    Tiny pieces cost time, not bytes: hence a limit to their number too. (Interim answers without end, as
+    `100 Continue`, are the client's own affair: they end with the timeout.)
+    """
     status = response.status_code
     if status != 200:
         passing = status in _PASSING or status >= 500
@@ -216,35 +246,45 @@ async def _body(response: httpx2.Response, max_bytes: int) -> list[bytes]:
     said = response.headers.get("content-length", "")
     if said.isdecimal() and int(said) > max_bytes:
         raise too_large
-    pieces: list[bytes] = []
-    left = max_bytes
+    refusal: _RefusedError | None = None
+    body, pieces = bytearray(), 0
     with anyio.CancelScope() as scope:
         async for piece in response.aiter_raw():
-            left -= len(piece)
-            if left < 0:
-                scope.cancel()  # ends the client's generators from within: trio warns of any left half-way
+            pieces += 1
+            if len(body) + len(piece) > max_bytes:
+                refusal = too_large
+            elif pieces > _PIECES + max_bytes // _PIECE:
+                refusal = _RefusedError("a remote URL whose content comes in absurdly many pieces", lasting=True)
+            if refusal is None:
+                body += piece
             else:
-                pieces.append(piece)
-    if left < 0:
-        raise too_large
-    return pieces
+                scope.cancel()  # ends the client's generators from within: trio warns of any left half-way
+            if pieces % _BETWEEN == 0:  # the client takes apart what has arrived without a pause
+                await anyio.lowlevel.cancel_shielded_checkpoint()
+    if refusal is not None:
+        raise refusal
+    return body
+
+
+_PIECES, _PIECE = 4096, 512  # a body may come in so many pieces, and one more for each so many bytes allowed
+_BETWEEN = 32  # pieces between two turns of the event loop
 
 
 _PASSING = frozenset({408, 409, 423, 425, 429})  # RFC 9110, 15.5; RFC 4918; RFC 8470; RFC 6585: try again
 
 
-def _as_source(source: URLSource, pieces: list[bytes], named: str) -> Base64Source | Refusal:
+def _as_source(source: URLSource, body: bytearray, named: str) -> Base64Source | Refusal:
     """The body as base64 text, with the type that its own bytes tell, or else the one it was given."""
-    data = encode(b"".join(pieces))
+    data = encode(body)
     if not data:
         return Refusal("a remote URL with nothing at it")
     claimed = _claimed(source, named)
-    media_type = sniffed_type(data, claimed or "")
-    if media_type is None and (claimed is None or is_signed_type(claimed)):
+    media_type = true_type(data, claimed)
+    if media_type is None:
         what = f"is no {claimed}" if claimed else "has no known media type"
         return Refusal(f"a remote URL whose content {what}", lasting=True)
-    found = Base64Source(media_type or claimed or "", data)
-    _ = found.data_url, found.text if found.media_type.startswith("text/") else None
+    found = Base64Source(media_type, data)
+    warm(found)
     return found
 
 

@@ -49,7 +49,14 @@ def safe_text(text: str, tag: str) -> str:
     """A text that can neither close the frame nor begin a line of its own; the same if it does not try."""
     if "<" in text:
         text = _openers(tag)[0].sub(r"<\\\1\2", text)
-    return text if text.isprintable() else _BREAKS.sub(r"\g<0>  ", text)
+    return text if text.isprintable() else _indented(text)
+
+
+def _indented(text: str) -> str:
+    """The text with two blanks behind every line break."""
+    lines = text.splitlines(keepends=True)
+    ends_open = _BREAKS.match(text[-1:]) is None
+    return "  ".join(lines) + ("" if ends_open else "  ")
 
 
 def safe_name(name: str, tag: str) -> str:

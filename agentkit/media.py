@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from stat import S_ISREG
-from typing import TypeAlias, TypeVar, cast
+from time import sleep
+from typing import TypeAlias, TypeVar
 
 import anyio
 
-from agentkit.blocks import Base64Source, MediaBlock, Source, ToolResultBlock, URLSource, encode, is_text_type
-from agentkit.capabilities import Capabilities, MediaLimits
+from agentkit.blocks import Base64Source, MediaBlock, Source, ToolResultBlock, URLSource
+from agentkit.capabilities import Capabilities, Kind, MediaLimits
 from agentkit.errors import OptionError
 from agentkit.fetching import Fetch, fetch_media
+from agentkit.local_files import LARGEST, OUTSIDE, read_file
 from agentkit.messages import Msg, Trait
 from agentkit.resizing import can_resize, fitted, known_fit, needs_fitting
-from agentkit.shelf import NO_TYPE, Shelf, needs_fetching, remember, sound_source, true_type
+from agentkit.shelf import Shelf, needs_fetching, warm
 
 __all__ = ["OUTSIDE", "check_roots", "load_media", "media_blocks", "needs_loading", "settle_media"]
 
-_AT_ONCE = 8  # files read or texts checked at the same time
+_AT_ONCE = 8  # files read at the same time
 _RESIZED_AT_ONCE = 2  # a picture takes four bytes a pixel while it is resized
-_THREADED = 1 << 16  # base64 text longer than this many characters is checked off the event loop
+_THREADED = 1 << 16  # base64 texts of more than this many characters together are checked off the event loop
 
 _Item = TypeVar("_Item")
 _Found: TypeAlias = dict[URLSource, "Base64Source | str"]
-
-
-OUTSIDE = "a local file outside the media roots"
 
 
 def check_roots(roots: Iterable[str | Path]) -> tuple[Path, ...]:
@@ -56,10 +53,11 @@ async def load_media(
 ) -> Shelf:
     """Read, fetch and shrink what the messages hold and the target needs so, off the event loop, each once.
 
-    A file outside all `roots` (symbolic links resolved first) is not read. A URL is fetched if there is a
-    `fetch` and the target cannot open it by itself; `fetched` keeps the results, for callers who load more
-    than once for one request. What cannot be had is a reason on the shelf, never an exception. Large base64
-    text is checked off the loop, and pictures beyond the target's limits are made smaller if Pillow is installed.
+    A file outside all `roots` (symbolic links resolved first) is not read, nor one that is far too large. A URL
+    is fetched if there is a `fetch` and the target cannot open it by itself; `fetched` keeps the results, for
+    callers who load more than once for one request. What cannot be had is a reason on the shelf, never an
+    exception. Much base64 text is checked off the loop, and pictures beyond the target's limits are made
+    smaller if Pillow is installed.
     """
     wanted = _Wanted()
     blocks = list(media_blocks(msgs))
@@ -68,14 +66,14 @@ async def load_media(
     found = {} if fetched is None else fetched
     read: _Found = {}
     urls = [url for url in wanted.urls if url not in found]
-    if wanted.large or urls:
+    if wanted.fresh or urls:
         async with anyio.create_task_group() as group:
-            group.start_soon(_read_files, read, list(wanted.files), roots)
-            group.start_soon(_resolve_large, wanted.large)
+            group.start_soon(_read_files, read, wanted.files, roots)
+            group.start_soon(_settle, wanted.fresh)
             if fetch is not None:
                 group.start_soon(_fetch_all, found, urls, fetch)
     else:
-        await _read_files(read, list(wanted.files), roots)
+        await _read_files(read, wanted.files, roots)
     read.update((url, found[url]) for url in wanted.urls)
     shelf = Shelf(read)
     if form.image is not None and form.image.limits is not None:
@@ -84,10 +82,8 @@ async def load_media(
 
 
 async def settle_media(msgs: Sequence[Msg]) -> None:
-    """Check large base64 text off the event loop, and nothing else: each source remembers what was found."""
-    large = [block.source for block in media_blocks(msgs) if _is_unsettled(block.source)]
-    if large:
-        await _resolve_large(large)
+    """Check much base64 text off the event loop, and nothing else: each source remembers what was found."""
+    await _settle([block.source for block in media_blocks(msgs) if _is_fresh(block.source)])
 
 
 def needs_loading(msgs: Sequence[Msg], form: Capabilities, fetch: Fetch | None) -> bool:
@@ -106,54 +102,57 @@ def needs_loading(msgs: Sequence[Msg], form: Capabilities, fetch: Fetch | None) 
     return any(needs_fitting(one, box) for one in pictures if isinstance(one, Base64Source) for box in boxes)
 
 
-def _is_unsettled(source: Source) -> bool:
+def _is_fresh(source: Source) -> bool:
+    """Whether it is base64 text, or any other data URL, that nobody has looked at yet."""
     if isinstance(source, Base64Source):
-        return source._settled is None and len(source.data) > _THREADED  # pyright: ignore[reportPrivateUsage]
-    return source._read is None and source.scheme == "data" and len(source.url) > _THREADED  # pyright: ignore[reportPrivateUsage]
+        return source._settled is None  # pyright: ignore[reportPrivateUsage]
+    return source._read is None and source.scheme == "data"  # pyright: ignore[reportPrivateUsage]
 
 
 @dataclass(slots=True)
 class _Wanted:
-    """What has to be read, fetched, or checked in a thread; each once."""
+    """What has to be read, fetched, or checked; each once."""
 
-    files: dict[URLSource, None] = field(default_factory=dict[URLSource, None])
+    files: dict[URLSource, int] = field(default_factory=dict[URLSource, int])
     urls: dict[URLSource, None] = field(default_factory=dict[URLSource, None])
-    large: list[Source] = field(default_factory=list[Source])
+    fresh: list[Source] = field(default_factory=list[Source])
 
     def add(self, block: MediaBlock, form: Capabilities, fetch: Fetch | None) -> None:
         """Look at one block; nothing to do for data that were looked at before."""
         source = block.source
-        if _is_unsettled(source):
-            self.large.append(source)
+        if _is_fresh(source):
+            self.fresh.append(source)
         elif not isinstance(source, URLSource):
             return
         elif source.scheme == "file":
-            self.files[source] = None
+            self.files[source] = max(self.files.get(source, 0), _most(form, block.type))
         elif fetch is not None and needs_fetching(form, block.type, source):
             self.urls[source] = None
 
 
-async def _resolve_large(sources: Sequence[Source]) -> None:
-    """Check large base64 text in threads; each source remembers what was found."""
-    limiter = anyio.CapacityLimiter(_AT_ONCE)
-    async with anyio.create_task_group() as group:
-        for source in sources:
-            group.start_soon(_in_thread, _resolve_warm, source, limiter)
+def _most(form: Capabilities, kind: Kind) -> int:
+    """The largest file that is read for a target, in bytes; a picture may be made smaller."""
+    rule = form.media[kind]
+    own = rule.limits.data // 4 * 3 if rule and rule.limits else 0
+    return min(own, LARGEST) if own and not (kind == "image" and can_resize()) else LARGEST
+
+
+async def _settle(sources: Sequence[Source]) -> None:
+    """Look at fresh sources in one thread, if they are much together: each remembers what was found."""
+    if sum(len(one.data if isinstance(one, Base64Source) else one.url) for one in sources) > _THREADED:
+        await anyio.to_thread.run_sync(_settle_in_turn, sources)
+
+
+def _settle_in_turn(sources: Sequence[Source]) -> None:
+    for source in sources:
+        found = Shelf().resolve(source)
+        if isinstance(found, Base64Source):
+            warm(found)
+        sleep(0)  # whoever waits for the interpreter gets it now, not when this thread's share is over
 
 
 async def _in_thread(work: Callable[[_Item], object], item: _Item, limiter: anyio.CapacityLimiter) -> None:
     await anyio.to_thread.run_sync(work, item, limiter=limiter)
-
-
-def _resolve_warm(source: Source) -> None:
-    found = Shelf().resolve(source)
-    if isinstance(found, Base64Source):
-        _warm(found)
-
-
-def _warm(source: Base64Source) -> None:
-    """Work out in this thread what the event loop would have to otherwise."""
-    _ = source.text if is_text_type(source.media_type) else source.data_url
 
 
 async def _fetch_all(found: _Found, urls: Sequence[URLSource], fetch: Fetch) -> None:
@@ -185,65 +184,23 @@ async def _shrink(blocks: Sequence[MediaBlock], limits: MediaLimits, shelf: Shel
     shelf.fits = {key: known[0] for key, known in made if known is not None and known[0] is not None}
 
 
-async def _read_files(read: _Found, sources: Sequence[URLSource], roots: Sequence[Path]) -> None:
+async def _read_files(read: _Found, sources: Mapping[URLSource, int], roots: Sequence[Path]) -> None:
     """Files that were read before in one thread, as most have not changed; then the others side by side."""
     limiter = anyio.CapacityLimiter(_AT_ONCE)
-    known = [source for source in sources if source._read is not None]  # pyright: ignore[reportPrivateUsage]
+    known = {source: most for source, most in sources.items() if source._read is not None}  # pyright: ignore[reportPrivateUsage]
+    work = partial(_read_in_turn, read, roots=roots)
     if known:
-        await anyio.to_thread.run_sync(_read_in_turn, read, known, roots, limiter=limiter)
+        await anyio.to_thread.run_sync(work, known, limiter=limiter)
     if len(known) < len(sources):
         async with anyio.create_task_group() as group:
-            for source in sources:
+            for source, most in sources.items():
                 if source not in read:
-                    group.start_soon(_in_thread, partial(_read_in_turn, read, roots=roots), [source], limiter)
+                    group.start_soon(_in_thread, work, {source: most}, limiter)
 
 
-def _read_in_turn(read: _Found, sources: Sequence[URLSource], roots: Sequence[Path]) -> None:
-    for source in sources:
-        read[source] = _read_file(source, roots)
-
-
-def _read_file(source: URLSource, roots: Sequence[Path]) -> Base64Source | str:
-    """The file's content, if it lies under a root; read and encoded anew only when the file has changed."""
-    media_type = source.guessed_type
-    if media_type is None:
-        return NO_TYPE
-    try:
-        path = os.path.realpath(_path_of(source.url))
-        if not any(_is_under(path, str(root)) for root in roots):
-            return OUTSIDE
-        status = os.stat(path)
-        if not S_ISREG(status.st_mode):
-            return "a path that is no file"
-        mark = (path, status.st_mtime_ns, status.st_size)
-        if source._read and source._read[0] == mark:  # pyright: ignore[reportPrivateUsage]
-            return cast("Base64Source", source._read[1])  # pyright: ignore[reportPrivateUsage]
-        data = encode(Path(path).read_bytes())
-    except (OSError, ValueError, RuntimeError):  # links in a circle are a RuntimeError up to Python 3.12
-        return "a local file that cannot be read"
-    if not data:
-        return "an empty file"
-    read = sound_source(true_type(data, media_type), data)
-    _warm(read)
-    remember(source, (mark, read))
-    return read
-
-
-def _is_under(path: str, root: str) -> bool:
-    """Whether a path, both resolved, is in a folder."""
-    path, root = os.path.normcase(path), os.path.normcase(root)
-    return path.startswith(root if root.endswith(os.sep) else root + os.sep)
-
-
-def _path_of(url: str) -> str:
-    if url[:5].lower() != "file:":
-        return url
-    from urllib.parse import unquote, urlsplit
-
-    parts = urlsplit(url)
-    if parts.netloc not in ("", "localhost"):
-        raise ValueError("a file on another machine")
-    return unquote(parts.path)
+def _read_in_turn(read: _Found, sources: Mapping[URLSource, int], roots: Sequence[Path]) -> None:
+    for source, most in sources.items():
+        read[source] = read_file(source, roots, most)
 
 
 def media_blocks(msgs: Sequence[Msg]) -> Iterable[MediaBlock]:

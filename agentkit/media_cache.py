@@ -25,11 +25,12 @@ class Refusal:
 class MediaCache:
     """Fetched media, the least recently used of which goes first. Give one to each `Fetch` that may share it.
 
-    max_bytes  what it holds at most, counted as it is kept: base64 text, and the data URL made of it
+    max_bytes  what it holds at most, counted as it is kept: base64 text, and the data URL made of it. Smaller
+               copies that a target needs of a picture, which stay with it, come on top
 
     An address is downloaded once, however many tasks ask for it at the same time. For one event loop: a
     program of several gives each its own. A refusal that will last (no such file, too large) is kept as well,
-    one that may pass (a server that is down) is not.
+    until `clear` or until others need its room; one that may pass (a server that is down) is not.
     """
 
     def __init__(self, max_bytes: int = 256_000_000) -> None:

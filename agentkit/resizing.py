@@ -76,6 +76,8 @@ def _fitted(source: Base64Source, box: Box) -> Base64Source | None:
         return None
     name = _FORMATS[source.media_type]
     with Image.open(BytesIO(base64.b64decode(source.data)), formats=[name]) as opened:
+        if opened.size != size:
+            return None  # a second header: nobody has judged what that says
         opened.draft(None, (box.side or size[0], box.side or size[1]))  # a JPEG need not be decoded at full size
         if opened.mode[0] in "IF":
             return None  # 16 and 32 bits a pixel: Pillow clips them to white rather than scale them

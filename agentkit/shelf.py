@@ -18,9 +18,9 @@ from agentkit.blocks import (
     is_text_type,
 )
 from agentkit.capabilities import Box, Capabilities, Kind
-from agentkit.sniffing import sniffed_type
+from agentkit.sniffing import image_size, is_signed_type, sniffed_type
 
-__all__ = ["NO_TYPE", "Shelf", "is_base64", "needs_fetching", "remember", "sound_source", "true_type"]
+__all__ = ["NO_TYPE", "Shelf", "as_source", "is_base64", "needs_fetching", "remember", "true_type", "warm"]
 
 
 @dataclass(slots=True)
@@ -108,13 +108,24 @@ def _settled(source: Base64Source) -> object:
         data = "".join(data.split())  # some encoders break lines
         if not is_base64(data):
             return _NO_BASE64
-    media_type = true_type(data, canonical_media_type(source.media_type))
-    return (data is source.data and media_type == source.media_type) or sound_source(media_type, data)
+    found = as_source(data, canonical_media_type(source.media_type), "its data")
+    same = isinstance(found, Base64Source) and data is source.data and found.media_type == source.media_type
+    return same or found
 
 
-def true_type(data: str, declared: str) -> str:
-    """The media type that the data's first bytes tell; the declared one where they tell none."""
-    return sniffed_type(data, declared) or declared
+def as_source(data: str, declared: str, what: str) -> Base64Source | str:
+    """Base64 text with the media type that its first bytes tell, or else the declared one.
+
+    A reason about `what` where they should tell the declared one and do not: no target can open that.
+    """
+    media_type = true_type(data, declared)
+    return sound_source(media_type, data) if media_type else f"{what} is no {declared}"
+
+
+def true_type(data: str, declared: str | None) -> str | None:
+    """The media type that the data's first bytes tell; the declared one, unless they would tell it and do not."""
+    sniffed = sniffed_type(data, declared or "")
+    return declared if sniffed is None and declared and not is_signed_type(declared) else sniffed
 
 
 _NO_BASE64 = "its data is not base64 text"
@@ -126,6 +137,11 @@ def sound_source(media_type: str, data: str) -> Base64Source:
     source = Base64Source(media_type, data)
     _set_settled(source, True)
     return source
+
+
+def warm(source: Base64Source) -> None:
+    """Work out in this thread what the event loop would have to otherwise."""
+    _ = source.text if is_text_type(source.media_type) else (source.data_url, image_size(source))
 
 
 def is_base64(data: str) -> bool:
@@ -144,7 +160,11 @@ _DATA_URL = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
 
 
 def _from_data_url(source: URLSource) -> Base64Source | str:
-    """RFC 2397: an optional type and parameters, `;base64` last, then the data, percent-encoded or base64."""
+    """RFC 2397: an optional type and parameters, `;base64` last, then the data, percent-encoded or base64.
+
+    Where the RFC says nothing, the WHATWG Fetch Standard, "data: URLs": blanks may stand around `base64`, the
+    first comma ends the head, quoted or not, and the padding may be missing.
+    """
     head = _DATA_URL.match(source.url)
     if head is None:
         return "a malformed data URL"
@@ -153,7 +173,8 @@ def _from_data_url(source: URLSource) -> Base64Source | str:
         return "a data URL with a malformed media type"
     if source._read is None:  # pyright: ignore[reportPrivateUsage]
         data = _decoded(source.url[head.end() :], head[2])
-        remember(source, ("data", sound_source(true_type(data, media_type), data) if data else _NO_DATA))
+        found = as_source(data, media_type, "a data URL whose content") if data else _NO_DATA
+        remember(source, ("data", found))
     return cast("Base64Source | str", cast("tuple[object, object]", source._read)[1])  # pyright: ignore[reportPrivateUsage]
 
 
@@ -164,9 +185,11 @@ def _decoded(body: str, parameters: str) -> str:
     """The body of a data URL as base64 text; empty when it is none."""
     from urllib.parse import unquote, unquote_to_bytes
 
-    if not parameters.lower().endswith(";base64"):
+    if parameters.rpartition(";")[2].strip().lower() != "base64":
         return encode(unquote_to_bytes(body))
     data = "".join((unquote(body) if "%" in body else body).split())
+    if "=" not in data[-2:]:
+        data += "=" * (-len(data) % 4)
     return data if is_base64(data) else ""
 
 

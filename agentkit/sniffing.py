@@ -31,9 +31,11 @@ _SIGNS: tuple[tuple[bytes, tuple[str, ...]], ...] = (
     (rb".{4}ftypqt  ", ("video/quicktime",)),
     (rb".{4}ftyp3g", ("video/3gpp", "audio/3gpp", "video/mp4")),
     (rb".{4}ftyp", ("video/mp4", "audio/mp4", "video/quicktime", "video/3gpp")),
-    (rb"RIFF.{4}WAVE", ("audio/wav",)),
+    # QuickTime File Format, "Atoms": files without a type atom, which need not come first either.
+    (rb"[\x00-\x1f].{3}(moov|mdat|wide|free|skip|pnot)", ("video/quicktime", "video/mp4", "audio/mp4")),
+    (rb"(RIFF|RF64|RIFX).{4}WAVE", ("audio/wav",)),
     (rb"ID3[\x02-\x04]", ("audio/mpeg", "audio/aac", "audio/flac")),
-    (rb"\xff[\xf2\xf3\xfa\xfb][\x10-\xeb]", ("audio/mpeg",)),
+    (rb"\xff[\xf2-\xf5\xfa-\xfd][\x00-\xeb]", ("audio/mpeg",)),
     (rb"\xff[\xf0\xf1\xf8\xf9][\x40-\x7f]", ("audio/aac",)),
     (rb"fLaC", ("audio/flac",)),
     (rb"OggS", ("audio/ogg", "video/ogg", "audio/opus")),
@@ -42,8 +44,8 @@ _SIGNS: tuple[tuple[bytes, tuple[str, ...]], ...] = (
     (rb"\x1aE\xdf\xa3.{0,60}webm", ("video/webm", "audio/webm")),
     (rb"\x1aE\xdf\xa3", ("video/x-matroska", "audio/x-matroska", "video/webm", "audio/webm")),
     (rb"FLV\x01", ("video/x-flv",)),
-    (rb"\x00\x00\x01\xba", ("video/mpeg", "video/mpg")),
-    (rb"%PDF-", ("application/pdf",)),
+    (rb"\x00\x00\x01[\xb3\xba]", ("video/mpeg", "video/mpg")),
+    (rb"(\xef\xbb\xbf)?\s*%PDF-", ("application/pdf",)),
     # What a server sends instead of what was asked for.
     (rb"(?i:(\xef\xbb\xbf)?\s*(<!--.{0,40}-->\s*)?<(!doctype html|html|head|body)\b)", ("text/html",)),
 )  # fmt: skip

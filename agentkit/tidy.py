@@ -344,6 +344,9 @@ class _Tidying:
                 where = "after the results" if result else "after this one"
                 yield plain_text(f"({block.type} shown in the user turn {where})")
         elif self.capabilities.text_documents and (text := _text_of(block, source)) is not None:
+            if len(text) > _LONGEST:
+                yield from self._lose(path, block.type, f"it is a text of more than {_LONGEST} characters", source)
+                return
             self._note(path, Disposition.DESCRIBED, "a text document, sent as its text")
             yield plain_text(self._in_place("[document, as text]", text))
         else:
@@ -374,7 +377,7 @@ class _Tidying:
             return None if rule.fetches(kind, known) else f"{target} takes no {shown(known)} by URL"
         if not rule.takes(kind, source.media_type):
             return f"{target} takes no {shown(source.media_type) or kind}"
-        if kind == "document" and is_text_type(source.media_type) and source.text is None:
+        if kind == "document" and source.data and is_text_type(source.media_type) and source.text is None:
             return "it holds no UTF-8 text"
         if rule.magic and source.data and not source.data.startswith(rule.magic):
             return f"its data is no {kind} that {target} knows"
@@ -412,6 +415,10 @@ class _Tidying:
         return f"{lead}{label}{safe_text(chr(10) + text, self.frame)}"
 
 
+_LONGEST = 1_000_000
+"""Characters of a text document that are written out as text: a quarter of a million tokens, about."""
+
+
 def shown(name: str | None) -> str:
     """An identifier of the caller's as a sentence may show it: nothing that could end the sentence."""
     return re.sub(r"[^\w.+/ -]+", "_", name or "")[:64]
@@ -438,7 +445,7 @@ def address(source: Base64Source | URLSource | None) -> str:
 
 
 def _text_of(block: MediaBlock, source: Base64Source | URLSource) -> str | None:
-    """The text of a text document; None for anything else."""
-    if block.type != "document" or isinstance(source, URLSource):
+    """The text of a text document, empty as long as it was not read; None for anything else."""
+    if block.type != "document" or isinstance(source, URLSource) or not is_text_type(source.media_type):
         return None
-    return source.text if is_text_type(source.media_type) else None
+    return source.text if source.data else ""

@@ -7,6 +7,7 @@ import asyncio
 import base64
 import json
 import logging
+import os
 import subprocess
 import sys
 import tempfile
@@ -615,16 +616,16 @@ def test_d30_the_event_loop_runs_on_while_files_are_read(
     provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reads ran on the loop and stalled every task; here another task keeps ticking beside a slow disk."""
-    read = Path.read_bytes
-    slow: list[Path] = []
+    fdopen: Any = os.fdopen
+    slow: list[int] = []
 
-    def read_slowly(path: Path) -> bytes:
-        slow.append(path)
+    def read_slowly(descriptor: int, *args: Any, **options: Any) -> Any:
+        slow.append(descriptor)
         time.sleep(0.2)
-        return read(path)
+        return fdopen(descriptor, *args, **options)
 
     url = _file(tmp_path, "a.png", base64.b64decode(PNG))
-    monkeypatch.setattr(Path, "read_bytes", read_slowly)
+    monkeypatch.setattr(os, "fdopen", read_slowly)
     ticks: list[float] = []
 
     async def tick() -> None:
@@ -669,15 +670,15 @@ def test_d31_a_file_is_read_once_however_often_the_request_is_cut(
     provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A local image was read once per pass; here it is read once."""
-    read = Path.read_bytes
-    seen: list[Path] = []
+    fdopen: Any = os.fdopen
+    seen: list[int] = []
 
-    def count_reads(path: Path) -> bytes:
-        seen.append(path)
-        return read(path)
+    def count_reads(descriptor: int, *args: Any, **options: Any) -> Any:
+        seen.append(descriptor)
+        return fdopen(descriptor, *args, **options)
 
     url = _file(tmp_path, "a.png", base64.b64decode(PNG))
-    monkeypatch.setattr(Path, "read_bytes", count_reads)
+    monkeypatch.setattr(os, "fdopen", count_reads)
     formatter = chat(provider, budget=Budget(3_000), media_roots=[tmp_path])
     plan = _plan(formatter, [*_talk(200), user("See.", ImageBlock(URLSource(url)))])
     assert plan.cut is not None

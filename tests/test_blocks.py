@@ -266,6 +266,10 @@ def test_a_source_knows_its_scheme(url: str, scheme: str) -> None:
         ("https://a/b", "image/jpg", "image/jpeg"),
         ("https://a/b.png", "Image/WebP; q=1", "image/webp"),
         ("clip.mov", None, "video/quicktime"),
+        ("DATA:text/plain;charset=utf-8,see report.pdf", None, "text/plain"),
+        ("data: image/jpg ;base64,AAAA/a.pdf", None, "image/jpeg"),
+        ("data:,see report.pdf", None, "text/plain"),
+        ("data:nonsense,see report.pdf", None, None),
         ("song.mp3", None, "audio/mpeg"),
     ],
 )

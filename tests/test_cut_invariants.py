@@ -410,7 +410,7 @@ def test_a_growing_conversation_is_cut_few_times_and_only_appended_to_between(
 
 
 class Opened:
-    """The files that were opened while it looked: an audit hook sees every thread's `open`."""
+    """The pictures that were opened while it looked: an audit hook sees every thread's `open`."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
@@ -418,7 +418,7 @@ class Opened:
         sys.addaudithook(self.see)
 
     def see(self, event: str, args: Any) -> None:
-        if self.looking and event == "open" and isinstance(args[0], str | Path):
+        if self.looking and event == "open" and str(args[0]).endswith(".png"):
             self.names.add(Path(args[0]).name)
 
 

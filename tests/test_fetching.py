@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import gzip
+import socket
 import ssl
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
+import sniffio
 import trustme
 
 from agentkit import (
     AudioBlock,
+    Base64Source,
     Budget,
     DocumentBlock,
     Fetch,
@@ -33,11 +40,13 @@ from agentkit import (
     VideoBlock,
     load_provider,
 )
+from agentkit.fetching import fetch_media
 from tests.conftest import EchoFormatter, says, sent, target
 from tests.website import PUBLIC, Answer, Internet, Website, answer, redirect, website
 
 pytestmark = pytest.mark.anyio
 
+ROOT = Path(__file__).resolve().parent.parent
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0first"
 LOCAL = Fetch(allow_private=True)
 Blind = target(image=MediaRule(), audio=MediaRule(), video=MediaRule(), document=MediaRule())
@@ -255,6 +264,28 @@ async def test_tasks_that_ask_at_the_same_time_share_a_download(site: Website) -
     assert site.paths == ["/slow.png"]
 
 
+async def test_the_patient_do_not_share_the_impatients_download(site: Website) -> None:
+    given_up = threading.Event()
+
+    def slow(handler: Answer) -> None:
+        given_up.wait(20)
+        answer(PNG)(handler)
+
+    site.pages["/slow.png"] = slow
+    cache = MediaCache()
+    patient = Fetch(allow_private=True, timeout=20, cache=cache)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(refused, site.url("/slow.png"), Fetch(allow_private=True, timeout=0.3, cache=cache))
+        await until(lambda: bool(site.paths))
+        group.start_soon(fetched, site.url("/slow.png"), patient)
+        await until(lambda: len(site.paths) == 2)
+        await anyio.sleep(0.4)
+        given_up.set()
+    assert len(cache) == 1
+    assert data(await fetched(site.url("/slow.png"), patient)) == PNG
+
+
 async def test_when_the_task_that_downloads_is_cancelled_another_takes_over(site: Website) -> None:
     first, go = threading.Event(), threading.Event()
 
@@ -411,6 +442,30 @@ async def test_a_name_is_looked_up_once_and_the_judged_address_is_connected_to(
     assert internet.reached == [PUBLIC]
 
 
+async def test_a_name_server_that_does_not_answer_holds_up_nobody_else(
+    site: Website, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered = threading.Event()
+    asked: list[object] = []
+
+    def mute(*_: object, **__: object) -> Any:
+        asked.append(_)
+        answered.wait(20)
+        raise OSError("nobody knows")
+
+    monkeypatch.setattr(socket, "getaddrinfo", mute)
+    msgs = [picture(f"http://{number}.test/a.png") for number in range(40)]
+    async with anyio.create_task_group() as group:
+        group.start_soon(Blind(fetch=Fetch(at_once=40)).plan, msgs)
+        await until(lambda: len(asked) >= 16)
+        with anyio.fail_after(10):
+            if sniffio.current_async_library() == "asyncio":
+                assert await asyncio.to_thread(int) == 0
+            assert await anyio.to_thread.run_sync(int) == 0
+        group.cancel_scope.cancel()
+    answered.set()
+
+
 async def test_a_name_is_judged_anew_on_every_hop(site: Website, internet: Internet) -> None:
     internet.names["turncoat.test"] = [[PUBLIC], ["127.0.0.1"]]
     site.pages["/start.png"] = redirect("/a.png")
@@ -441,7 +496,13 @@ async def test_an_unknown_host_and_a_closed_port_are_reasons(site: Website, inte
     assert await refused(site.url("/a.png", "site.test")) == "it is a remote URL that cannot be fetched"
 
 
-@pytest.mark.parametrize("host", ["169.254.169.254", "0.0.0.0", "[fe80::1]", "224.0.0.1", "[::ffff:169.254.1.1]"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("169.254.169.254", "0.0.0.0", "[fe80::1]", "224.0.0.1", "[::ffff:169.254.1.1]"),
+        *("100.100.100.200", "[::ffff:100.100.100.200]", "[fd00:ec2::254]", "[fd20:ce::254]"),
+    ],
+)
 async def test_consent_to_private_networks_leaves_out_where_clouds_keep_keys(
     host: str, site: Website, internet: Internet
 ) -> None:
@@ -540,6 +601,51 @@ async def test_a_body_without_end_is_given_up_at_the_limit(site: Website) -> Non
     assert reason == "it is a remote URL whose content is larger than 100000 bytes"
 
 
+async def test_a_body_in_absurdly_many_pieces_is_given_up_and_stalls_no_other_task(site: Website) -> None:
+    def crumbs(handler: Answer) -> None:
+        handler.protocol_version = "HTTP/1.1"
+        handler.send_response(200)
+        handler.send_header("Content-Type", "image/png")
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        while True:
+            handler.wfile.write(b"1\r\nx\r\n" * 5_000)
+
+    site.pages["/crumbs.png"] = crumbs
+    turns, reason = 0, ""
+
+    async def count() -> None:
+        nonlocal turns
+        await until(lambda: bool(site.paths))
+        while True:
+            await anyio.lowlevel.checkpoint()
+            turns += 1
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(count)
+        reason = await refused(site.url("/crumbs.png"), Fetch(allow_private=True, max_bytes=1_000_000))
+        group.cancel_scope.cancel()
+    assert reason == "it is a remote URL whose content comes in absurdly many pieces"
+    assert turns > 6_000 / 32
+
+
+def test_the_client_is_imported_off_the_loop() -> None:
+    program = """
+import anyio, builtins, sys, threading
+from agentkit import Fetch, URLSource
+from agentkit.fetching import fetch_media
+found, load = [], builtins.__import__
+def watched(name, *args, **options):
+    if name.partition(".")[0] in ("httpx2", "httpcore2", "h11") and name not in sys.modules:
+        found.append(threading.current_thread() is threading.main_thread())
+    return load(name, *args, **options)
+builtins.__import__ = watched
+anyio.run(fetch_media, URLSource("http://127.0.0.1:9/a.png"), Fetch(allow_private=True))
+assert found and True not in found, found
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
+
+
 async def test_a_body_that_says_it_is_too_large_is_not_read(site: Website) -> None:
     site.pages["/huge.png"] = answer(PNG, Content_Length="999999999999")
     assert "larger than" in await refused(site.url("/huge.png"))
@@ -630,6 +736,14 @@ async def test_an_error_page_is_not_sent_as_a_picture(body: bytes, named: str, r
 async def test_content_of_no_known_type_is_a_reason(site: Website) -> None:
     site.pages["/a"] = answer(b"unheard of", None)
     assert await refused(site.url("/a")) == "it is a remote URL whose content has no known media type"
+
+
+async def test_text_of_any_type_is_decoded_where_it_is_fetched(site: Website) -> None:
+    site.pages["/a.json"] = answer('{"é": 1}'.encode(), "application/json")
+    found = await fetch_media(URLSource(site.url("/a.json")), LOCAL)
+    assert isinstance(found, Base64Source)
+    assert found._text == '{"é": 1}'  # pyright: ignore[reportPrivateUsage]
+    assert found._url is None  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_a_type_that_the_bytes_contradict_is_in_the_ledger(site: Website) -> None:

@@ -32,7 +32,8 @@ from agentkit.legalize import BEGIN_TURN, CONTINUE_TURN
 from tests.conftest import WEB, call, fates, lower, result, said, says, sent, speech
 
 SYSTEM, BOB, FRIDAY = says("system", "Be brief.", "system"), says("Bob", "hi"), says("Friday", "yes?", "assistant")
-PNG = Base64Source("image/png", "aGk=")
+PNG = Base64Source("image/png", "iVBORw0KGgo=")
+EMBEDDED = {"type": "base64", "media_type": "image/png", "data": PNG.data}
 IMAGE = ImageBlock(PNG)
 REMOTE = ImageBlock(URLSource("https://example.com/a.png"))
 LATE = says("clock", "it is noon", "system")
@@ -279,7 +280,7 @@ LOST: list[tuple[str, Any, dict[str, Any], str]] = [
     ),
     (
         "a type that it does not take",
-        ImageBlock(Base64Source("image/bmp", "aGk=")),
+        ImageBlock(Base64Source("image/bmp", "Qk0AAAAAAAAAAAAA")),
         {"image": PNG_ONLY},
         "[image left out because Echo takes no image/bmp]",
     ),
@@ -328,7 +329,7 @@ LOST: list[tuple[str, Any, dict[str, Any], str]] = [
     (
         "data of an unknown beginning",
         IMAGE,
-        {"image": MediaRule(magic=("iVBOR",))},
+        {"image": MediaRule(magic=("/9j/",))},
         "[image left out because its data is no image that Echo knows]",
     ),
     (
@@ -381,11 +382,13 @@ def test_or_raises(block: Any, form: dict[str, Any], told: str) -> None:
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        (Base64Source("image/jpg", "aGk="), {"type": "base64", "media_type": "image/jpeg", "data": "aGk="}),
-        (Base64Source("IMAGE/PNG", "aG\nk="), {"type": "base64", "media_type": "image/png", "data": "aGk="}),
-        (URLSource("data:image/png;base64,aGk="), {"type": "base64", "media_type": "image/png", "data": "aGk="}),
-        (URLSource("data:image/png,hi"), {"type": "base64", "media_type": "image/png", "data": "aGk="}),
-        (URLSource("data:image/png;base64,aGk%3D"), {"type": "base64", "media_type": "image/png", "data": "aGk="}),
+        (Base64Source("image/jpg", "/9j/"), {"type": "base64", "media_type": "image/jpeg", "data": "/9j/"}),
+        (Base64Source("IMAGE/PNG", "iVBOR\nw0KGgo="), EMBEDDED),
+        (URLSource("data:image/png;base64,iVBORw0KGgo="), EMBEDDED),
+        (URLSource("data:image/png,%89PNG%0D%0A%1A%0A"), EMBEDDED),
+        (URLSource("data: image/png; base64,iVBORw0KGgo="), EMBEDDED),
+        (URLSource("data:image/png;a=b ;BASE64 ,iVBOR\nw0KGgo"), EMBEDDED),
+        (URLSource("data:image/png;base64,iVBORw0KGgo%3D"), EMBEDDED),
         (URLSource("https://a/b.png"), {"type": "url", "url": "https://a/b.png"}),
     ],
 )
@@ -466,6 +469,13 @@ def test_what_the_formatter_writes_in_a_frame_is_nobodys_utterance() -> None:
         text = glue.join(block["text"] for block in sent(plan)[0]["content"])
         assert MultiAgentHistory().read(text) == [("Bob", "see"), ("Al", "ok")]
         assert text.count("\n</history>") == 1
+
+
+def test_a_text_document_without_end_is_described() -> None:
+    for length, fate in ((1_000_000, "a text document, sent as its text"), (1_000_001, "more than 1000000")):
+        document = DocumentBlock.from_bytes(b"x" * length, "text/plain")
+        (entry,) = lower([bob(document)], document=None).ledger.entries
+        assert fate in entry.reason
 
 
 def test_each_form_gets_its_own_account_of_one_message() -> None:

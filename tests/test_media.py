@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ import pytest
 
 from agentkit import (
     Base64Source,
+    Budget,
     DocumentBlock,
     ImageBlock,
     LossError,
+    MediaLimits,
     MediaRule,
     Msg,
     OptionError,
@@ -71,6 +74,7 @@ NAMED: list[tuple[str, Callable[[Path], str]]] = [
     ("it is a file URL", lambda root: (root / "a.png").as_uri()),
     ("it is a file URL with an encoded blank", lambda root: (root / "a b.png").as_uri()),
     ("it is a file URL on this machine", lambda root: f"file://localhost{root}/a.png"),
+    ("this machine in upper case", lambda root: f"file://LOCALHOST{root}/a.png"),
     ("an upper case scheme", lambda root: f"FILE://{root}/a.png"),
     ("a way around", lambda root: f"{root}/sub/../a.png"),
 ]
@@ -81,6 +85,14 @@ async def test_a_file_under_a_root_is_read(name: Callable[[Path], str], root: Pa
     turn = await shown(picture(name(root)), root)
     assert data(turn) == PNG
     assert turn["content"][0]["source"]["media_type"] == "image/png"
+
+
+async def test_a_file_may_have_any_name(root: Path) -> None:
+    for name in ("photo#1.png", "what?.png", "50%.png"):
+        (root / name).write_bytes(PNG)
+        assert data(await shown(picture(str(root / name)), root)) == PNG
+        assert data(await shown(picture((root / name).as_uri()), root)) == PNG
+        assert ImageBlock.from_path(root / name) == ImageBlock.from_bytes(PNG, "image/png")
 
 
 async def test_a_relative_path_is_read_from_the_working_folder(
@@ -108,8 +120,8 @@ async def test_a_root_may_be_given_as_a_string_or_through_a_link(root: Path) -> 
 
 async def test_a_declared_type_wins_over_the_suffix(root: Path) -> None:
     (root / "nosuffix").write_bytes(b"in a format that nobody knows")
-    turn = await shown(picture(str(root / "nosuffix"), "image/webp"), root)
-    assert turn["content"][0]["source"]["media_type"] == "image/webp"
+    turn = await shown(picture(str(root / "nosuffix"), "image/svg+xml"), root)
+    assert turn["content"][0]["source"]["media_type"] == "image/svg+xml"
 
 
 UNREAD: list[tuple[str, Callable[[Path], str], str]] = [
@@ -200,14 +212,74 @@ async def test_a_file_that_was_swapped_for_a_link_out_is_not_read_again(root: Pa
     assert fates(await formatter.plan([msg])) == {"msgs[0].content[0]": "described"}
 
 
+@pytest.mark.parametrize("outside", ["folder", "file"])
+async def test_a_path_that_is_swapped_for_a_link_after_it_was_judged_is_not_read(
+    outside: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "sub" / "secret.png").write_bytes(PNG)
+    path, formatter = root / "sub" / "secret.png", EchoFormatter(media_roots=[root])
+    resolve: Any = os.path.realpath
+
+    def resolved(name: Any, **options: Any) -> Any:
+        found = resolve(name, **options)
+        if str(name) == str(path) and not path.is_symlink() and not path.parent.is_symlink():
+            path.unlink()
+            if outside == "file":
+                path.symlink_to(root.parent / "secret.png")
+            else:
+                path.parent.rmdir()
+                path.parent.symlink_to(root.parent, target_is_directory=True)
+        return found
+
+    monkeypatch.setattr(os.path, "realpath", resolved)
+    plan = await formatter.plan([picture(str(path))])
+    assert plan.ledger.losses == [("msgs[0].content[0]", "it is a local file that cannot be read")]
+    assert path.read_bytes() == OTHER
+
+
+async def test_a_file_is_read_up_to_a_limit(root: Path) -> None:
+    from agentkit.local_files import LARGEST
+
+    with (root / "a.png").open("ab") as file:
+        file.truncate(LARGEST + 1)  # a hole: it takes no room on the disk
+    plan = await EchoFormatter(media_roots=[root]).plan([picture(str(root / "a.png"))])
+    reason = "it is a local file larger than 100000000 bytes"
+    assert plan.ledger.losses == [("msgs[0].content[0]", reason)]
+
+
+async def test_a_file_is_read_up_to_what_the_target_takes_of_the_kind(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = _Reads(monkeypatch)
+    (root / "a.pdf").write_bytes(b"%PDF-1.7" + bytes(3_000))
+    small = target(document=MediaRule(limits=MediaLimits(data=4_000)))(media_roots=[root])
+    msg = Msg("Bob", (DocumentBlock(URLSource(str(root / "a.pdf"))),), "user")
+    assert (await small.plan([msg])).ledger.losses == [
+        ("msgs[0].content[0]", "it is a local file larger than 3000 bytes")
+    ]
+    assert reads.paths == []
+    assert fates(await EchoFormatter(media_roots=[root]).plan([msg])) == {"msgs[0].content[0]": "carried"}
+    assert len((await small.plan([msg])).ledger.losses) == 1
+
+
+async def test_a_file_that_was_replaced_by_one_of_the_same_age_and_size_is_read_again(root: Path) -> None:
+    msg, formatter, path = picture(str(root / "a.png")), EchoFormatter(media_roots=[root]), root / "a.png"
+    assert data(sent(await formatter.plan([msg]))[0]) == PNG
+    age, other = path.stat().st_mtime_ns, PNG.replace(b"first", b"other")
+    (root / "new.png").write_bytes(other)
+    os.utime(root / "new.png", ns=(age, age))
+    (root / "new.png").replace(path)
+    assert data(sent(await formatter.plan([msg]))[0]) == other
+
+
 async def test_without_roots_nothing_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "read_bytes", _forbidden)
+    monkeypatch.setattr(os, "open", _forbidden)
     plan = await EchoFormatter().plan([picture(str(root / "a.png"))])
     assert plan.ledger.losses == [("msgs[0].content[0]", "it is a local file outside the media roots")]
 
 
-def _forbidden(*_: object) -> bytes:
-    raise AssertionError("it is a file was read")
+def _forbidden(*_: object, **__: object) -> int:
+    raise AssertionError("a file was opened")
 
 
 async def test_one_formatters_consent_is_not_anothers(root: Path) -> None:
@@ -220,7 +292,7 @@ async def test_one_formatters_consent_is_not_anothers(root: Path) -> None:
 async def test_loss_that_is_known_without_reading_raises_before_anything_is_read(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Path, "read_bytes", _forbidden)
+    monkeypatch.setattr(os, "open", _forbidden)
     formatter = target(video=None)(media_roots=[root], on_loss="raise")
     msgs = [picture(str(root / "a.png")), Msg("Bob", (VideoBlock(URLSource("https://a/b.mp4")),), "user")]
     with pytest.raises(LossError) as caught:
@@ -229,18 +301,18 @@ async def test_loss_that_is_known_without_reading_raises_before_anything_is_read
 
 
 class _Reads:
-    """`Path.read_bytes` that counts, and may take its time."""
+    """The names of the files that are read; reading may take its time."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float = 0.0) -> None:
         self.paths: list[str] = []
-        read = Path.read_bytes
+        fdopen: Any = os.fdopen
 
-        def counted(path: Path) -> bytes:
-            self.paths.append(path.name)
+        def counted(descriptor: int, *args: Any, **options: Any) -> Any:
+            self.paths.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
             time.sleep(seconds)
-            return read(path)
+            return fdopen(descriptor, *args, **options)
 
-        monkeypatch.setattr(Path, "read_bytes", counted)
+        monkeypatch.setattr(os, "fdopen", counted)
 
 
 async def test_a_file_is_read_and_encoded_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,9 +336,9 @@ async def test_a_file_that_changed_is_read_again(root: Path) -> None:
     assert data(sent(await formatter.plan([msg]))[0]) == PNG
     (root / "a.png").write_bytes(OTHER)
     assert data(sent(await formatter.plan([msg]))[0]) == OTHER
-    (root / "a.png").write_bytes(OTHER[::-1])
+    (root / "a.png").write_bytes(OTHER.replace(b"second", b"other!"))
     os.utime(root / "a.png", ns=(1, 1))
-    assert data(sent(await formatter.plan([msg]))[0]) == OTHER[::-1]
+    assert data(sent(await formatter.plan([msg]))[0]) == OTHER.replace(b"second", b"other!")
     (root / "a.png").unlink()
     assert fates(await formatter.plan([msg])) == {"msgs[0].content[0]": "described"}
 
@@ -274,9 +346,9 @@ async def test_a_file_that_changed_is_read_again(root: Path) -> None:
 async def test_a_file_named_twice_keeps_both_its_types(root: Path) -> None:
     (root / "x.bin").write_bytes(b"text")
     url = str(root / "x.bin")
-    blocks = (ImageBlock(URLSource(url, "image/png")), DocumentBlock(URLSource(url, "text/plain")))
+    blocks = (ImageBlock(URLSource(url, "image/svg+xml")), DocumentBlock(URLSource(url, "text/plain")))
     (turn,) = sent(await EchoFormatter(media_roots=[root]).plan([Msg("Bob", blocks, "user")]))
-    assert [block["source"]["media_type"] for block in turn["content"]] == ["image/png", "text/plain"]
+    assert [block["source"]["media_type"] for block in turn["content"]] == ["image/svg+xml", "text/plain"]
 
 
 async def test_a_file_inside_a_result_is_read_too(root: Path) -> None:
@@ -318,17 +390,56 @@ async def test_large_data_is_checked_off_the_loop_and_once(monkeypatch: pytest.M
         return bool(check(text))
 
     monkeypatch.setattr(shelf, "is_base64", watched)
-    msg = Msg("Bob", (ImageBlock(Base64Source("image/png", "aGkh" * 100_000)),), "user")
+    msg = Msg("Bob", (ImageBlock(Base64Source("image/png", "iVBORw0KGgoAAAAN" * 25_000)),), "user")
     for _ in range(2):
         await EchoFormatter().format([msg])
     assert len(threads) == 1
     assert threads[0] is not threading.main_thread()
 
 
+@pytest.mark.parametrize("budget", [None, Budget(1_000_000)], ids=["without budget", "with one"])
+async def test_many_small_data_are_checked_off_the_loop_together(
+    budget: Budget | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from agentkit import shelf
+
+    threads: list[threading.Thread] = []
+    check = shelf.__dict__["is_base64"]
+
+    def watched(text: str) -> bool:
+        threads.append(threading.current_thread())
+        return bool(check(text))
+
+    monkeypatch.setattr(shelf, "is_base64", watched)
+    small = base64.b64encode(PNG + bytes(3_000)).decode()
+    plain, url = Base64Source("image/png", small), URLSource(f"data:image/png;base64,{small}")
+    blocks = [ImageBlock(source) for _ in range(20) for source in (replace(plain), replace(url))]
+    msgs = [Msg("Bob", (block,), "user") for block in blocks]
+    await EchoFormatter(budget=budget).format(msgs)
+    assert len(threads) == 40
+    assert threading.main_thread() not in threads
+    assert len({*threads}) == 1
+
+
 async def test_format_can_be_cancelled_and_leaves_no_task_behind(root: Path) -> None:
     with anyio.move_on_after(0) as scope:
         await EchoFormatter(media_roots=[root]).format([picture(str(root / "a.png"))])
     assert scope.cancelled_caught
+
+
+@pytest.mark.parametrize("name", ["anthropic", "gemini", "ollama", "openai", "openai-responses", "dashscope"])
+@pytest.mark.parametrize("budget", [None, Budget(100_000)], ids=["without budget", "with one"])
+async def test_a_text_document_that_is_yet_to_be_read_is_no_loss(
+    name: str, budget: Budget | None, root: Path
+) -> None:
+    (root / "a.txt").write_bytes("Milk, bröd.".encode())
+    msg = Msg("Bob", (TextBlock("See."), DocumentBlock(URLSource(str(root / "a.txt")))), "user")
+    for kind in (load_provider(name).chat, load_provider(name).multi_agent):
+        plan = await kind(media_roots=[root], on_loss="raise", budget=budget).plan([msg])
+        assert plan.ledger.losses == []
+    (root / "a.txt").write_bytes(b"\xff\xfe\xfa")
+    with pytest.raises(LossError):
+        await load_provider(name).chat(media_roots=[root], on_loss="raise", budget=budget).plan([msg])
 
 
 async def test_many_at_once_give_each_its_own(root: Path) -> None:
@@ -353,7 +464,7 @@ async def test_a_type_that_the_target_does_not_take_is_said_of_files_too(root: P
 
 
 def test_lower_reads_no_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "read_bytes", _forbidden)
+    monkeypatch.setattr(os, "open", _forbidden)
     plan = EchoFormatter(media_roots=[root]).lower([picture(str(root / "a.png"))])
     assert plan.ledger.losses == [("msgs[0].content[0]", "it is a file that was not read")]
 

@@ -67,6 +67,22 @@ def kinds(plan: Plan) -> str:
     return "".join(block["type"][0] for turn in sent(plan) for block in turn["content"])
 
 
+async def test_a_picture_of_16_bits_a_pixel_is_left_as_it_is_or_out() -> None:
+    made = BytesIO()
+    Image.new("I;16", (300, 150), 30_000).save(made, "PNG")
+    block = ImageBlock.from_bytes(made.getvalue(), "image/png")
+    assert fates(await limited(side=300)().plan([shows(block)])) == {"msgs[0].content[0]": "carried"}
+    plan = await limited(side=100)().plan([shows(block)])
+    assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo takes (300 x 150 pixels)")]
+
+
+async def test_a_picture_with_a_second_header_is_not_decoded() -> None:
+    small, large = (base64.b64decode(drawn(*size)) for size in ((300, 10), (3_000, 3_000)))
+    block = ImageBlock.from_bytes(small[:33] + large[8:], "image/png")
+    plan = await limited(side=100)().plan([shows(block)])
+    assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo takes (300 x 10 pixels)")]
+
+
 # -- too large by itself -----------------------------------------------------------------------------------
 
 

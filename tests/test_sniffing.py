@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,7 +45,12 @@ SIGNS: list[tuple[bytes, str]] = [
     (b"RIFF\x10\0\0\0AVI LIST", "video/x-msvideo"),
     (b"\x1aE\xdf\xa3\x9fB\x86\x81\1B\x82\x84webm", "video/webm"),
     (b"\x1aE\xdf\xa3\x9fB\x86\x81\1B\x82\x88matroska", "video/x-matroska"),
+    (b"RF64\xff\xff\xff\xffWAVEds64", "audio/wav"),
+    (b"\xff\xfd\x84\x04", "audio/mpeg"),
+    (b"\0\0\0\x08wide\0\0\x10\0mdat", "video/quicktime"),
+    (b"\0\0\x01\xb3", "video/mpeg"),
     (b"%PDF-1.7", "application/pdf"),
+    (b"\r\n%PDF-1.7", "application/pdf"),
     (b"<!DOCTYPE html><html>", "text/html"),
     (b"\xef\xbb\xbf\n<!-- hi --> <HTML lang=en>", "text/html"),
 ]
@@ -92,6 +98,27 @@ def test_text_stays_what_it_is_called(words: bytes, declared: str) -> None:
     assert sniffed_type(text(words), declared) == declared
 
 
+@pytest.mark.parametrize("kind", [ImageBlock, AudioBlock, VideoBlock, DocumentBlock])
+@pytest.mark.parametrize("way", ["base64", "file", "data URL"])
+@pytest.mark.anyio
+async def test_what_does_not_begin_like_its_type_is_a_reason_however_it_comes(
+    kind: Any, way: str, tmp_path: Path
+) -> None:
+    suffix, named = {
+        ImageBlock: ("png", "image/png"), AudioBlock: ("mp3", "audio/mpeg"),
+        VideoBlock: ("mp4", "video/mp4"), DocumentBlock: ("pdf", "application/pdf"),
+    }[kind]  # fmt: skip
+    (tmp_path / f"a.{suffix}").write_bytes(b"hello")
+    source, reason = {
+        "base64": (Base64Source(named, text(b"hello")), f"its data is no {named}"),
+        "file": (URLSource(str(tmp_path / f"a.{suffix}")), f"it is a local file whose content is no {named}"),
+        "data URL": (URLSource(f"data:{named},hello"), f"it is a data URL whose content is no {named}"),
+    }[way]
+    form = target(video=MediaRule(), document=MediaRule())
+    plan = await form(media_roots=[tmp_path]).plan([Msg("Bob", (kind(source),), "user")])
+    assert plan.ledger.losses == [("msgs[0].content[0]", reason)]
+
+
 def drawn(kind: str, mode: str = "RGB", **options: Any) -> str:
     made = BytesIO()
     Image.new(mode, (321, 123)).save(made, kind, **options)
@@ -133,14 +160,22 @@ def test_other_formats_tell_none() -> None:
 PNG = DATA["image/png"]
 
 
-def test_what_the_bytes_are_is_sent_and_said() -> None:
-    msg = Msg("Bob", (ImageBlock(Base64Source("image/jpeg", PNG)),), "user")
+@pytest.mark.parametrize("source", [Base64Source("image/jpeg", PNG), URLSource(f"data:image/jpg;base64,{PNG}")])
+def test_what_the_bytes_are_is_sent_and_said(source: Any) -> None:
+    msg = Msg("Bob", (ImageBlock(source),), "user")
     plan = EchoFormatter().lower([msg])
     assert sent(plan)[0]["content"][0]["source"] == {"type": "base64", "media_type": "image/png", "data": PNG}
     (entry,) = plan.ledger.entries
     assert (entry.disposition.word, entry.lost) == ("carried", False)
     assert entry.reason == "sent as image/png, which its bytes are, not image/jpeg"
-    assert msg.media[0].source == Base64Source("image/jpeg", PNG)
+    assert msg.media[0].source == source
+
+
+@pytest.mark.parametrize("head", ['image/png;name="a,b.png";base64', "image/png;base64;x=y"])
+def test_base64_text_behind_a_strange_head_is_not_encoded_again(head: str) -> None:
+    plan = EchoFormatter().lower([Msg("Bob", (ImageBlock(URLSource(f"data:{head},{PNG}")),), "user")])
+    reason = "it is a data URL whose content is no image/png"
+    assert plan.ledger.losses == [("msgs[0].content[0]", reason)]
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_base64_is_not_counted_as_text_on_any_wire(name: str) -> None:
 
 
 def test_sound_is_not_counted_as_text() -> None:
-    wav = AudioBlock(Base64Source("audio/wav", "UklGRiQA" * 10_000))
+    wav = AudioBlock(Base64Source("audio/wav", "UklGRiQAAABXQVZF" * 10_000))
     request = load_provider("openai").chat("gpt-audio").lower([Msg("Bob", (wav,), "user")]).request
     assert 1000 <= COUNTER.measure(request) < 1100
 

@@ -99,7 +99,8 @@ def test_the_count_is_that_of_the_rendered_conversation(folder: Path) -> None:
 
 def test_media_cost_their_price_and_no_text(folder: Path) -> None:
     counter = HuggingFaceTokenCounter(folder, model="unknown")
-    look = Msg("Bob", (TextBlock("Look"), ImageBlock(Base64Source("image/png", "aGkh" * 10_000))), "user")
+    png = Base64Source("image/png", "iVBORw0KGgoAAAAN" * 10_000)
+    look = Msg("Bob", (TextBlock("Look"), ImageBlock(png)), "user")
     counted = counter.measure(load_provider("vllm").chat().lower([look]).request)
     assert 1_500 < counted < 1_550
     assert counted.estimated

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Generator
@@ -111,21 +112,21 @@ class Internet:
         self.looked_up: list[str] = []
         self.reached: list[str] = []
         self.down: set[str] = set()
-        self._look_up: Any = anyio.getaddrinfo
+        self._look_up: Any = socket.getaddrinfo
         self._anyio: Any = anyio.connect_tcp
         self._trio: Any = trio.open_tcp_stream
-        monkeypatch.setattr(anyio, "getaddrinfo", self.getaddrinfo)
+        monkeypatch.setattr(socket, "getaddrinfo", self.getaddrinfo)
         monkeypatch.setattr(anyio, "connect_tcp", self._connect_anyio)
         monkeypatch.setattr(trio, "open_tcp_stream", self._connect_trio)
 
-    async def getaddrinfo(self, host: str, port: int, **options: Any) -> Any:
+    def getaddrinfo(self, host: str, port: int, *more: Any, **options: Any) -> Any:
         """What a name stands for; numbers in whatever form go to the real resolver."""
-        self.looked_up.append(host)
         answers = self.names.get(host)
         if answers is None:
             if host.endswith(".test"):
                 raise gaierror(f"no such host: {host}")
-            return await self._look_up(host, port, **options)
+            return self._look_up(host, port, *more, **options)
+        self.looked_up.append(host)
         addresses = answers.pop(0) if len(answers) > 1 else answers[0]
         return [(0, 0, 0, "", (address, port)) for address in addresses]
 

@@ -327,7 +327,7 @@ def test_older_and_unknown_models_get_the_picture_in_a_content_of_its_own(model:
     [
         AudioBlock(Base64Source("audio/wav", WAV)),
         VideoBlock(Base64Source("video/mp4", MP4)),
-        picture(UNKNOWN, "image/heic"),
+        picture(base64.b64encode(b"\0\0\0\x18ftypheic").decode(), "image/heic"),
         DocumentBlock(Base64Source("text/csv", TEXT)),
     ],
 )
