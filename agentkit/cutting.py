@@ -22,6 +22,7 @@ __all__ = ["Cutting"]
 
 _SLACK = 64  # tokens by which a longer conversation may measure less: fillers, tags, joined turns
 
+_Fits: TypeAlias = Callable[[int], Awaitable[bool]]
 _Sizes: TypeAlias = dict[int, tuple[Lowered, int]]
 """Requests after so many edits, and their tokens."""
 
@@ -102,7 +103,7 @@ class Cutting:
     async def _first_fitting(
         self,
         sizes: _Sizes,
-        fits: Callable[[int], Awaitable[bool]],
+        fits: _Fits,
         guess: Callable[[], Awaitable[int]],
         low: int = -1,
     ) -> int:
@@ -113,22 +114,11 @@ class Cutting:
         """
         who = "local" if sizes is self.guessed else "counter"
         low = max(low, self._known_low(who))
-        count, hops = (await guess() if low < 0 else self._next(low)), 1
-        while not await fits(count):
-            if count >= len(self.schedule):
-                return count
-            low = count
-            count = max(self._next(count, hops), self._estimate(count, sizes))
-            hops *= 4
-        high, hops = count, 1
-        while (below := self._back(high, hops)) > low or (hops > 1 and self.schedule.before(high) > low):
-            tried = max(min(self._estimate(high, sizes), below), self._next(low))
-            if tried >= high:
-                break
-            if not await fits(tried):
-                low = tried
-                break
-            high, hops = tried, hops * 4
+        count = await guess() if low < 0 else self._next(low)
+        low, high = await self._upwards(count, low, sizes, fits)
+        if low == high:
+            return high
+        low, high = await self._downwards(high, low, sizes, fits)
         stops = [low, *self._stops(low, high)]
 
         async def fits_at(at: int) -> bool:
@@ -137,6 +127,29 @@ class Cutting:
         found = stops[await search_cut(fits_at, 0, len(stops) - 1)]
         self._remember(who, self.schedule.before(found), sizes)
         return found
+
+    async def _upwards(self, count: int, low: int, sizes: _Sizes, fits: _Fits) -> tuple[int, int]:
+        """From a guess on: the last stop asked about that does not fit, and one that does; all edits if none."""
+        hops = 1
+        while not await fits(count):
+            low = count
+            if count >= len(self.schedule):
+                return count, count
+            count = max(self._next(count, hops), self._estimate(count, sizes))
+            hops *= 4
+        return low, count
+
+    async def _downwards(self, high: int, low: int, sizes: _Sizes, fits: _Fits) -> tuple[int, int]:
+        """From a stop that fits back: one that does not fit, and one behind it that does."""
+        hops = 1
+        while self.schedule.before(high) > low:
+            tried = max(min(self._estimate(high, sizes), self._back(high, hops)), self._next(low))
+            if tried >= high:
+                break
+            if not await fits(tried):
+                return tried, high
+            high, hops = tried, hops * 4
+        return low, high
 
     async def _fewest(self) -> int:
         """The fewest edits with which the request fits, by a counter that alone knows: O(log n) counts."""

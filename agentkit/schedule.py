@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
-from operator import is_
+from itertools import accumulate, pairwise, starmap
+from operator import gt, is_
 from typing import NoReturn, cast
 
 from agentkit.errors import OptionError
@@ -106,12 +106,8 @@ class Schedule:
     def _make(self) -> Iterator[Leg]:
         for at, (strategy, step) in enumerate(zip(self._strategies, self.steps, strict=True)):
             order = self._remaining(checked_order(strategy, self.units))
-            if step and any(before > after for before, after in pairwise(order)):
-                _refuse(
-                    strategy,
-                    "order() goes back, and cuts lie on a grid",
-                    "Name units as they stand, or use step=0.",
-                )
+            if step and not isinstance(order, range) and any(starmap(gt, pairwise(order))):
+                _refuse(strategy, "order() goes back, where cuts lie on a grid", "Order the units, or use step=0.")
             line = self.units.start(strategy.recent(self.units)) // step * step if step else 0
             if step and not drops(strategy) and at < len(self._strategies) - 1:
                 order = [number for number in order if self.units.end(number) <= line]
