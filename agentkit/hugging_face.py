@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar, Final, cast
+from typing import Any, Final, cast
 
 import anyio.to_thread
 
-from agentkit.blocks import InvalidBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock, URLSource
 from agentkit.errors import MissingExtraError, OptionError, check_option
 from agentkit.image_tokens import MediaPrices
 from agentkit.messages import Msg
-from agentkit.request_parts import Medium, RequestParts, json_text
+from agentkit.request_parts import RequestParts, json_text
 from agentkit.text_counts import TextCounts
-from agentkit.tokens import LocalTokenCounter, TokenCount, weight_key
+from agentkit.tokens import CharacterTokenCounter, LocalTokenCounter, TokenCount
 
 __all__ = ["HuggingFaceTokenCounter"]
 
 _TURN: Final = 5  # ChatML: two markers, two line breaks, the role
+_MEDIUM: Final = 1_500  # about what a picture costs
 _CALL: Final = 12  # the words that a template writes around a call or a result
-_INVALID: Final = 12
 _NO_TEMPLATE: Final = "no chat template: messages are estimated at 5 tokens each"
 
 
@@ -42,8 +41,6 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
     out of order) is counted text by text and says so in `estimated`. Media cost their price, as anywhere.
     """
 
-    slow: ClassVar[bool] = True
-
     def __init__(self, tokenizer: str | Path, *, chat_template: str | None = None, model: str = "") -> None:
         for package in ("tokenizers", "jinja2"):
             if find_spec(package) is None:
@@ -58,11 +55,12 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         self._loading = Lock()
         self._texts = TextCounts(self._count)
         self._prices = MediaPrices(model)
+        self._estimate = CharacterTokenCounter(_MEDIUM)
 
     @property
     def key(self) -> object:
-        """Counters of one file and one model weigh alike."""
-        return weight_key(type(self), str(self.file), self.model)
+        """The estimate's: messages are weighed by it."""
+        return self._estimate.key
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_made, (str(self.file), self._given_template, self.model))
@@ -99,7 +97,12 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         tokenizer = cast("Any", Tokenizer).from_file(str(self.file))
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
+
+        def encode(text: str) -> int:
+            sound = text if text.isascii() else text.encode("utf-8", "replace").decode()  # no lone surrogates
+            return len(tokenizer.encode(sound, add_special_tokens=False).ids)
+
+        return encode
 
     @cached_property
     def _special(self) -> re.Pattern[str] | None:
@@ -154,7 +157,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         messages, template = request.get("messages"), self._template
         if template is None:
             return None, _NO_TEMPLATE
-        if not isinstance(messages, list) or _is_foreign(request):
+        if not isinstance(messages, list) or _is_foreign(request, cast("list[Any]", messages)):
             return None, "the request is not of the chat template's shape: estimated text by text"
         names = {
             key: _token(self._config.get(key)) for key in ("bos_token", "eos_token", "unk_token", "pad_token")
@@ -170,36 +173,24 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         return None, refused
 
     def weigh(self, msg: Msg) -> int:
-        """About what one message costs in its frame, thinking left out."""
-        total = _TURN + self._texts[msg.name] + 2
-        content = msg.content
-        return total + (self._texts[content] if isinstance(content, str) else sum(map(self._block, content)))
-
-    def _block(self, block: object) -> int:
-        if isinstance(block, TextBlock):
-            return self._texts[block.text] + 1
-        if isinstance(block, ToolUseBlock):
-            return _CALL + self._texts[block.name] + self._texts[block.arguments]
-        if isinstance(block, ToolResultBlock):
-            output = block.output
-            text = self._texts[output] if isinstance(output, str) else sum(map(self._block, output))
-            return _CALL + text
-        if isinstance(block, MediaBlock):
-            source = block.source
-            data = source.url if isinstance(source, URLSource) else source.data
-            return self._prices.price(Medium(block.type, data))[0]
-        return _INVALID if isinstance(block, InvalidBlock) else 0
+        """An estimate by characters: it says where to look for a cut, and what fits is measured."""
+        return self._estimate.weigh(msg)
 
 
 def _made(file: str, template: str | None, model: str) -> HuggingFaceTokenCounter:
     return HuggingFaceTokenCounter(file, chat_template=template, model=model)
 
 
-def _is_foreign(request: Mapping[str, Any]) -> bool:
-    """Whether the messages are Anthropic's, of whose blocks a template would lose most without a word."""
-    contents = [one.get("content") for one in cast("list[dict[str, Any]]", request["messages"])]
+def _is_foreign(request: Mapping[str, Any], messages: Sequence[Any]) -> bool:
+    """Whether the messages are no chat's, or Anthropic's, of whose blocks a template would lose most."""
+    if "system" in request or not all(isinstance(one, dict) for one in messages):
+        return True
+    contents = [one.get("content") for one in cast("list[dict[str, Any]]", messages)]
     parts = [part for content in contents if isinstance(content, list) for part in cast("list[Any]", content)]
-    return "system" in request or any(part.get("type") in ("tool_use", "tool_result") for part in parts)
+    calls = [call for one in messages for call in cast("Sequence[Any]", one.get("tool_calls") or ())]
+    if not all(isinstance(found, dict) for found in (*parts, *calls)):
+        return True
+    return any(part.get("type") in ("tool_use", "tool_result") for part in parts)
 
 
 def _token(found: Any) -> str:

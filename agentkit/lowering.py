@@ -117,8 +117,8 @@ class Lowering:
         if not holds_media(draft):
             return self.lower(draft, ledger, Shelf(), changed)
         form = self.task.capabilities
-        # What the history policy does not show is nobody's to fetch.
-        shown = self.history.render(draft, ledger.copy(), form) if self.fetch else draft
+        # What the history policy does not show is nobody's to read or fetch.
+        shown = draft if self.history.shows_all else self.history.render(draft, ledger.copy(), form)
         shelf = await load_media(shown.msgs, form, self.media_roots, self.fetch, self.fetched)
         return self.lower(draft, ledger, shelf, changed)
 

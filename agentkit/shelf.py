@@ -44,7 +44,7 @@ class Shelf:
         """The same for one target, which may need what it cannot open to be fetched."""
         found = self.resolve(source)
         if self.fetches and isinstance(found, URLSource) and needs_fetching(form, kind, found):
-            return Base64Source(found.guessed_type or _USUAL[kind], "")
+            return _unread(found.guessed_type or _USUAL[kind])
         return found
 
     def resolve(self, source: Source) -> Base64Source | URLSource | str:
@@ -60,8 +60,15 @@ class Shelf:
             return _with_plain_scheme(source)
         if not self.assume:
             return self.unread
-        return Base64Source(source.guessed_type, "") if source.guessed_type else NO_TYPE
+        return _unread(source.guessed_type) if source.guessed_type else NO_TYPE
 
+
+def _unread(media_type: str) -> Base64Source:
+    """What stands in for media whose content is not known yet; a text costs about what other media do."""
+    return Base64Source(media_type, _SOME_TEXT if is_text_type(media_type) else "")
+
+
+_SOME_TEXT = encode(b"word " * 1_000)
 
 _USUAL: Mapping[Kind, str] = {
     "image": "image/png",

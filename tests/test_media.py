@@ -24,6 +24,7 @@ from agentkit import (
     MediaLimits,
     MediaRule,
     Msg,
+    MultiAgentHistory,
     OptionError,
     TextBlock,
     ToolResultBlock,
@@ -495,3 +496,12 @@ async def test_every_provider_reads_a_picture_and_never_names_the_machine(name: 
     request = await formatter.format([picture((root / "a.png").as_uri())])
     assert str(root) not in str(request)
     assert "file:" not in str(request)
+
+
+async def test_a_file_that_the_viewer_may_not_see_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "secret.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
+    source = URLSource(str(tmp_path / "secret.png"))
+    history = MultiAgentHistory(viewer="Friday", visible=lambda msg: msg.name != "Eve")
+    formatter = load_provider("anthropic").chat(history=history, media_roots=[tmp_path])
+    await formatter.format([Msg("Bob", "Hi.", "user"), Msg("Eve", [ImageBlock(source)], "user")])
+    assert source._read is None  # pyright: ignore[reportPrivateUsage]
