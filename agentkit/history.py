@@ -178,21 +178,22 @@ class MultiAgentHistory(HistoryPolicy):
         """The frames, and between them what stays native."""
         return _Framing(self, draft, ledger, capabilities).run()
 
-    def lines_of(self, msg: Msg) -> tuple[_Piece | None, ...]:
+    def lines_of(self, msg: Msg) -> str | tuple[_Piece | None, ...]:
         """A tool-free message block by block: its line behind a line break, media in place, None for thinking.
 
-        Worked out once in the message's life.
+        One text is a string. Worked out once in the message's life.
         """
         lines = recall(msg, self._key)
         if lines is None:
             lines = remember(msg, self._key, self._lines(msg))
-        return cast("tuple[_Piece | None, ...]", lines)
+        return cast("str | tuple[_Piece | None, ...]", lines)
 
-    def _lines(self, msg: Msg) -> tuple[_Piece | None, ...]:
+    def _lines(self, msg: Msg) -> str | tuple[_Piece | None, ...]:
         speaker = self.speaker(msg)
         if isinstance(msg.content, str):
-            return (plain_text(f"\n{speaker}: {self.text(msg.content)}"),)
-        return tuple([self._line(speaker, block) for block in msg.content])
+            return f"\n{speaker}: {self.text(msg.content)}"
+        lines = tuple([self._line(speaker, block) for block in msg.content])
+        return lines[0].text if len(lines) == 1 and isinstance(lines[0], TextBlock) else lines
 
     def _line(self, speaker: str, block: Block) -> _Piece | None:
         if isinstance(block, TextBlock):
@@ -236,7 +237,7 @@ class _Framing:
         self.apart = capabilities.parts == "apart"
         self.out = Draft([], [])
         self.opening: str | None = policy.opening
-        self.pieces: list[_Piece] = []  # the frame that is open, each text behind its line break
+        self.pieces: list[str | _Piece] = []  # the frame that is open, each text behind its line break
         self.places: list[Origin] = []
         self.traits = 0
         self.framed: list[int] = []
@@ -318,7 +319,10 @@ class _Framing:
         """The lines of one message."""
         msg, whole = self.draft.msgs[at], self.draft.origins[at]
         lines = self.policy.lines_of(msg)
-        if not msg.traits & _NOT_LINES:
+        if isinstance(lines, str):
+            self.pieces.append(lines)
+            self.places.append("line")
+        elif not msg.traits & _NOT_LINES:
             self.pieces.extend(cast("tuple[TextBlock, ...]", lines))
             self.places.extend(["line"] * len(lines))
         else:
@@ -392,11 +396,12 @@ class _Framing:
         if not self.pieces:
             return
         tag = self.policy.tags
-        head = plain_text(f"{self.opening or ''}<{tag}>")
-        blocks = (head, *self.pieces, plain_text(f"\n</{tag}>"))
+        pieces = [f"{self.opening or ''}<{tag}>", *self.pieces, f"\n</{tag}>"]
         origins: tuple[Origin, ...] = ("frame", *self.places, "frame")
-        if not self.apart:
-            blocks, origins = _glued(blocks, origins)
+        if self.apart:
+            blocks = tuple([plain_text(piece) if isinstance(piece, str) else piece for piece in pieces])
+        else:
+            blocks, origins = _glued(pieces, origins)
         if self.opening is not None:
             self.ledger.invent("preamble", "the text before the first history frame")
         self.ledger.invent("frame", "the tags around a run of speakers")
@@ -407,20 +412,23 @@ class _Framing:
         self.pieces, self.places, self.traits = [], [], 0
 
 
-def _glued(blocks: Sequence[_Piece], origins: Sequence[Origin]) -> tuple[tuple[_Piece, ...], tuple[Origin, ...]]:
+def _glued(
+    pieces: Sequence[str | _Piece], origins: Sequence[Origin]
+) -> tuple[tuple[_Piece, ...], tuple[Origin, ...]]:
     """One text as far as no media stands in between: the server joins the parts by line breaks."""
     joined: list[_Piece] = []
     places: list[Origin] = []
     lines: list[str] = []
-    for block, origin in zip(blocks, origins, strict=True):
-        if isinstance(block, TextBlock):
-            lines.append(block.text if lines or not joined else block.text[1:])
+    for piece, origin in zip(pieces, origins, strict=True):
+        if isinstance(piece, str | TextBlock):
+            text = piece if isinstance(piece, str) else piece.text
+            lines.append(text if lines or not joined else text[1:])
             continue
         if lines:
             joined.append(plain_text("".join(lines)))
             places.append("frame")
             lines = []
-        joined.append(block)
+        joined.append(piece)
         places.append(origin)
     joined.append(plain_text("".join(lines)))
     return tuple(joined), (*places, "frame")

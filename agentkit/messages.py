@@ -208,6 +208,8 @@ class Msg(metaclass=Checked):
     memo: tuple[Any, ...] = field(default=(), init=False, repr=False, compare=False)
     weight: int = field(default=0, init=False, repr=False, compare=False)
     weight_key: object = field(default=None, init=False, repr=False, compare=False)
+    first: object = field(default=None, init=False, repr=False, compare=False)
+    first_key: object = field(default=None, init=False, repr=False, compare=False)
 
     if TYPE_CHECKING:
 
@@ -279,6 +281,8 @@ class Msg(metaclass=Checked):
 _set_traits = Msg.__dict__["traits"].__set__
 _set_tool_ids = Msg.__dict__["tool_ids"].__set__
 _set_memo = Msg.__dict__["memo"].__set__
+_set_first = Msg.__dict__["first"].__set__
+_set_first_key = Msg.__dict__["first_key"].__set__
 _set_weight = Msg.__dict__["weight"].__set__
 _set_weight_key = Msg.__dict__["weight_key"].__set__
 
@@ -299,6 +303,9 @@ def weight_of(msg: Msg, key: object, weigh: Callable[[Msg], int]) -> int:
 
 def recall(msg: Msg, key: object) -> Any:
     """What was worked out of a message under a key, and travels with it; None if nothing was."""
+    first = getattr(msg, "first_key", None)  # a message that the pipeline derived has none yet
+    if first is key or first == key:
+        return msg.first
     memo = msg.memo
     for at in range(0, len(memo), 2):
         if memo[at] is key or memo[at] == key:
@@ -307,7 +314,11 @@ def recall(msg: Msg, key: object) -> Any:
 
 
 def remember(msg: Msg, key: object, found: _Found) -> _Found:
-    """Keep what was worked out of a message with it: the last few things, in the least room."""
+    """Keep what was worked out of a message with it: the first thing and the last few, in the least room."""
+    if getattr(msg, "first_key", None) is None:
+        _set_first(msg, found)
+        _set_first_key(msg, key)
+        return found
     _set_memo(msg, (*msg.memo[2 - _KEPT :], key, found))
     return found
 
