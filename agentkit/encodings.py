@@ -34,7 +34,7 @@ _MODELS: Final = tuple(
         # tiktoken.model, 0.14
         (r"gpt-(oss|4o|4\.1|4\.5|5)|chatgpt-4o|o[134](-|$)", BASE, ""),
         (r"gpt-(4|3\.5|35)", "cl100k_base", ""),
-        # tiktoken raises KeyError for these (sheet 5.1)
+        # tiktoken raises KeyError for these (tiktoken.model)
         (r"gpt-|codex|computer-use", BASE, "the model's encoding is not published: o200k_base assumed"),
         # the vocabularies that splintr brings
         (r"(qwen-?(1\.5|2|3(?!\.[5-9]))|qwq|qvq)", "qwen3", ""),
@@ -45,7 +45,7 @@ _MODELS: Final = tuple(
         (r"glm-4", "glm4", ""),
         (r"(meta-)?llama-?3", "llama3", ""),
         (r"phi-?4", "phi4", ""),
-        # no tokenizer of theirs can be had offline (sheets 1.8 and 2.6)
+        # no tokenizer of theirs can be had offline (token-counting, media-resolution)
         (r"claude", BASE, "the model's tokenizer is not published: o200k_base taken, which counts less"),
         (r"gem(ini|ma)", BASE, "the model's tokenizer is not at hand: o200k_base taken"),
     )

@@ -123,8 +123,8 @@ class Grid:
 
 _GEMINI_3: Final = Levels({"LOW": 280, "MEDIUM": 560, "HIGH": 1_120, "ULTRA_HIGH": 2_240}, 1_120)
 
-# By the beginning of the model's name, the first that holds (sheets 5.3 for OpenAI, 1.8 Claude, 2.6 Gemini, 9.11
-# Qwen).
+# By the beginning of the model's name, the first that holds (OpenAI: guides/images-vision; Claude: vision-coordinates;
+# Gemini: media-resolution; Qwen: model-studio).
 _RULES: Final[tuple[tuple[re.Pattern[str], ImageRule], ...]] = tuple(
     (re.compile(pattern), rule)
     for pattern, rule in (
@@ -192,11 +192,11 @@ def _packed(data: str) -> int:
     return width << 32 | height
 
 
-_UNKNOWN: Final = 1_500  # tokens of a medium that nothing is known of (sheet 5.3)
+_UNKNOWN: Final = 1_500  # tokens of a medium that nothing is known of (guides/images-vision)
 _BYTES_A_SECOND: Final = 16_000  # of sound: MP3 at 128 kbit/s, half a second of 16-bit speech
-_TOKENS_A_SECOND: Final = {"audio": 32, "video": 300}  # the dearest that is documented (sheet 2.6)
+_TOKENS_A_SECOND: Final = {"audio": 32, "video": 300}  # the dearest that is documented (media-resolution)
 _BYTES_A_PAGE: Final = 100_000
-_TOKENS_A_PAGE: Final = 2_500  # text, 1,500 to 3,000, and picture of a page (sheet 1.8)
+_TOKENS_A_PAGE: Final = 2_500  # text, 1,500 to 3,000, and picture of a page (token-counting)
 
 
 class MediaPrices:

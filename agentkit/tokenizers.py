@@ -19,7 +19,7 @@ from agentkit.tokens import LocalTokenCounter, TokenCount, weight_key
 
 __all__ = ["TiktokenCounter"]
 
-# OpenAI's cookbook, how_to_count_tokens_with_tiktoken (sheet 5.2).
+# OpenAI's cookbook, how_to_count_tokens_with_tiktoken.
 _TURN: Final = 3
 _REPLY: Final = 3
 _SPEAKER: Final = 1
@@ -137,7 +137,7 @@ class TiktokenCounter(LocalTokenCounter):
 
 
 def tool_text(tool: Any) -> str:
-    """A tool as the models read it: a TypeScript type behind its description (sheet 5.2); others as JSON.
+    """A tool as the models read it: a TypeScript type behind its description (the cookbook); others as JSON.
 
     Takes the native forms: `function` objects, flat functions, `input_schema`, `function_declarations`.
     """

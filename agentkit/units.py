@@ -28,8 +28,8 @@ class Units:
 
     Unit `u` is `msgs[starts[u]:starts[u + 1]]` (the last one to the end). `sums[u]` is the weight of all
     units before `u`, in tokens by the local counter. `pinned` are the units that hold a pinned message, or
-    a call of a tool that is never to be cut. `lows` is a notebook of the cutting, for who counts: a task, how
-    long the conversation was, and a cut with which it did not fit.
+    a call of a tool that is never to be cut. `lows` is a notebook of the cutting, for who counts: on which terms,
+    how long the conversation was, and a cut with which it did not fit.
     """
 
     msgs: list[Msg] = field(default_factory=list[Msg])
@@ -155,7 +155,8 @@ class Weigher:
 
     async def weighed(self, msgs: list[Msg], thinking: bool) -> Units:
         """The same, letting other tasks run while much that is new is weighed."""
-        new = msgs[len(self._last[thinking].msgs) :]
+        known = self._last[thinking].msgs
+        new = msgs[len(known) :] if known == msgs[: len(known)] else msgs
         if len(new) > _FEW or sum(len(msg.text) for msg in new) > _SHORT:
             await self._weigh_ahead(new, self.weighing(thinking))
         return self.units(msgs, thinking)

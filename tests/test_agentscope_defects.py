@@ -1,4 +1,4 @@
-"""AgentScope 1.x's defects D1 to D38 (sheet §10), each shown not to exist here, and its texts, shown to be ours.
+"""AgentScope 1.x's defects D1 to D38, each shown not to exist here, and its texts, shown to be ours.
 
 What a defect did is the first half of a docstring, what we do the second.
 """

@@ -1,4 +1,4 @@
-"""Markers for Anthropic's prompt cache (build-with-claude/prompt-caching; sheet 1.9)."""
+"""Markers for Anthropic's prompt cache (build-with-claude/prompt-caching)."""
 
 from __future__ import annotations
 

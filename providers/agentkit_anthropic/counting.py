@@ -21,7 +21,7 @@ _TAKEN = (
     "cache_control",
     "speed",
 )
-_REFUSED_SOURCES = frozenset({"url", "file"})  # a 400 for images and documents (sheet 1.8)
+_REFUSED_SOURCES = frozenset({"url", "file"})  # a 400 for images and documents (token-counting)
 _STAND_IN = {"type": "text", "text": "."}
 
 
@@ -32,7 +32,7 @@ class AnthropicTokenCounter(RemoteTokenCounter):
     are left out and estimated. It checks a request as a real call does, and raises the SDK's errors.
     """
 
-    media_tokens: ClassVar[int] = 4_784  # what the largest picture costs the newest models (sheet 1.8)
+    media_tokens: ClassVar[int] = 4_784  # what the largest picture costs the newest models (token-counting)
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
         """The prompt tokens of `messages.create(**request)`."""

@@ -72,7 +72,7 @@ MESSAGES = Capabilities(
     breakpoints=True,
     tools_declared=True,  # "Requests which include `tool_use` or `tool_result` blocks must define tools."
 )
-"""What all current models take. Rules are quoted from the API's error texts (sheet 1.2 to 1.6)."""
+"""What all current models take. Rules are quoted from the API's error texts."""
 
 _FACTS = (
     ModelFact(
@@ -84,7 +84,7 @@ _FACTS = (
     ModelFact(
         r"claude-(instant|2|3|(opus|sonnet|haiku)-4|(opus|sonnet|haiku)-5(?![.-]?[1-9]\b))",
         {"tool_choices": frozenset({"auto", "none", "required", "tool"})},
-        "any and tool are refused by Opus 5.5, Fable 5.1, Mythos 5.1 and Mythos Preview only (sheet 1.5)",
+        "any and tool are refused by Opus 5.5, Fable 5.1, Mythos 5.1 and Mythos Preview only (its error text)",
         "2026-11-20",
     ),
     ModelFact(
@@ -187,7 +187,7 @@ def _content(content: str | Iterable[Block]) -> list[dict[str, Any]]:
 
 
 def _thinking(block: ThinkingBlock) -> dict[str, Any]:
-    """Byte for byte as it was issued, an empty text included (sheet 1.6)."""
+    """Byte for byte as it was issued, an empty text included (preserved-thinking)."""
     state = block.state
     assert state is not None
     if state.redacted_data:

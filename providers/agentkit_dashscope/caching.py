@@ -1,4 +1,4 @@
-"""Markers for DashScope's explicit context cache (model-studio/context-cache; sheet 9.10)."""
+"""Markers for DashScope's explicit context cache (model-studio/context-cache)."""
 
 from __future__ import annotations
 

@@ -57,12 +57,12 @@ class DashScopeCompatibleChatFormatter(OpenAIChatFormatter):
         return _apart(form) if self.cache_breakpoints == "auto" else form
 
     def mark(self, messages: list[dict[str, Any]], legal: Legal) -> None:
-        """`cache_control` on content parts (sheet 9.10)."""
+        """`cache_control` on content parts (model-studio)."""
         open_contents(messages, lambda text: {"type": "text", "text": text})
         mark(messages, legal)
 
     def media_part(self, block: MediaBlock) -> dict[str, Any]:
-        """`input_audio.data` is a URL or a data URL here, unlike OpenAI's raw base64 (sheet 9.5)."""
+        """`input_audio.data` is a URL or a data URL here, unlike OpenAI's raw base64 (model-studio)."""
         url = wire_url(block.source)
         if block.type != "audio":
             return {f"{block.type}_url": {"url": url}, "type": f"{block.type}_url"}

@@ -44,10 +44,10 @@ _URLS = frozenset({"http", "https", "oss"})
 _IMAGES = media_types("image", "bmp png jpeg tiff webp heic")
 
 LIMITS = MediaLimits(data=10_485_000)
-"""'Exceeded limit on max bytes per data-uri item : 10485760' (sheet 9.6), the head of the URI included."""
+"""'Exceeded limit on max bytes per data-uri item : 10485760' (model-studio), the head of the URI included."""
 
 TOOL_NAMES = NameRule(limit=64, reserved=frozenset({"search"}))
-"""'Tool names are not allowed to be [search]' (sheet 9.4)."""
+"""'Tool names are not allowed to be [search]' (model-studio)."""
 
 MULTIMODAL = Capabilities(
     target="DashScope",
@@ -62,27 +62,27 @@ MULTIMODAL = Capabilities(
     needs_user=True,  # "The input messages do not contain elements with the role of user"
     tool_names=TOOL_NAMES,
     # 'one of the strings that should be ["none", "auto"]'; a named tool is refused in thinking mode, the
-    # default of all newer models (sheet 9.4, 9.7)
+    # default of all newer models (model-studio)
     tool_choices=frozenset({"auto", "none"}),
-    tools_declared=True,  # "Tools must be sent again with the results" (sheet 9.4)
+    tools_declared=True,  # "Tools must be sent again with the results" (model-studio)
     output="object",  # json_schema is for some newer models only
     breakpoints=True,
 )
 
-# "input content must be a string." (sheet 9.4): there is no part to mark
+# "input content must be a string." (model-studio): there is no part to mark
 TEXT = replace(MULTIMODAL, image=None, audio=None, video=None, parts="string", breakpoints=False)
 
 NAMED_CHOICE = ModelFact(
     r"qwen-(plus|max|turbo|flash)|qwen3-max",
     {"tool_choices": frozenset({"auto", "none", "tool"})},
-    "models whose thinking is off unless asked for (sheet 9.7)",
+    "models whose thinking is off unless asked for (model-studio)",
     "2026-11-20",
 )
 
 _TEXT_MODELS = ModelFact(
     r"(qwen-(plus|max|turbo|flash|long)|qwen3-(max|coder|next|\d)|qwen2\.5-(?!vl|omni)|qwq|deepseek|glm|kimi)",
     {"image": None, "audio": None, "video": None, "parts": "string", "breakpoints": False},
-    "each model is bound to one path; Qwen3.5 and later, *-vl-* and *-omni-* to the multimodal one (sheet 9.1)",
+    "each model is bound to one path; Qwen3.5 and later, *-vl-* and *-omni-* to the multimodal one (model-studio)",
     "2026-11-20",
 )
 
@@ -98,7 +98,7 @@ class DashScopeChatFormatter(FormatterBase):
             `agentkit_dashscope.caching`). The text path takes strings, which no marker fits on: nothing is
             written there; the compatible mode has markers for its models
 
-    The SDK's multimodal classes upload a user's text that is the path of a local file (sheet 9.2). A text
+    The SDK's multimodal classes upload a user's text that is the path of a local file (model-studio). A text
     that could be one begins with a line break here, which no such path does. The SDK is asyncio only.
     """
 

@@ -16,14 +16,14 @@ DEEPSEEK = replace(
     target="DeepSeek",
     issuer="deepseek",
     thinking="text",
-    image=None,  # text-only models take strings alone (sheet 7.2)
+    image=None,  # text-only models take strings alone (api-docs.deepseek.com)
     document=None,
     media_total=_MEDIA_TOTAL,
     parts="string",
     speaker_refused="^A-Za-z0-9_-",  # the portable set: DeepSeek documents none
     call_ids=None,
     tool_choices=frozenset({"auto", "none"}),  # "deepseek-reasoner does not support this tool_choice"
-    output="object",  # no json_schema in chat (sheet 7.4)
+    output="object",  # no json_schema in chat (api-docs.deepseek.com)
 )
 
 
@@ -31,7 +31,7 @@ class DeepSeekChatFormatter(OpenAIChatFormatter):
     """The openai SDK with `base_url="https://api.deepseek.com"`: `chat.completions.create(model=…, **request)`.
 
     In thinking mode, the default, every assistant message of a conversation with tools must carry its
-    `reasoning_content`, be it empty (sheet 7.3); without tools it is ignored. So all carry it. Reasoning that
+    `reasoning_content`, be it empty; without tools it is ignored. So all carry it. Reasoning that
     another system issued goes back to nobody.
     """
 
@@ -44,7 +44,7 @@ class DeepSeekChatFormatter(OpenAIChatFormatter):
             "2026-11-20",
         ),
         ModelFact(
-            r"deepseek-chat$", {"thinking": "never"}, "the alias has thinking off (sheet 7.1)", "2026-11-20"
+            r"deepseek-chat$", {"thinking": "never"}, "api-docs.deepseek.com: thinking is off", "2026-11-20"
         ),
     )
     reasoning_field = "reasoning_content"

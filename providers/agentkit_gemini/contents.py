@@ -66,7 +66,7 @@ GENERATE = Capabilities(
     signed_parts=True,
     stand_in=SKIP_SIGNATURE,
 )
-"""What all current models take. Media in function responses is for Gemini 3 and later (sheet 2.2)."""
+"""What all current models take. Media in function responses is for Gemini 3 and later (GenerateContentConfig)."""
 
 _RESPONSE_TYPES = media_types("image", "png jpeg webp") | {"application/pdf", "text/plain"}
 
@@ -152,7 +152,7 @@ def _signature(state: OpaqueState | None) -> dict[str, Any]:
 
 
 def _stand_in(parts: list[dict[str, Any]], stand_in: str | None) -> None:
-    """The first call of a step must be signed; parallel siblings are not (sheet 2.4)."""
+    """The first call of a step must be signed; parallel siblings are not (thought-signatures)."""
     first = next(part for part in parts if "function_call" in part)
     if stand_in and "thought_signature" not in first:
         first["thought_signature"] = stand_in
@@ -191,7 +191,7 @@ def _options(task: Task) -> dict[str, Any]:
 
 
 def _declaration(tool: Tool) -> dict[str, Any]:
-    """A declaration by plain JSON schema; none for a function without parameters (sheet 2.3)."""
+    """A declaration by plain JSON schema; none for a function without parameters (FunctionDeclaration)."""
     made: dict[str, Any] = {"name": tool.name}
     if tool.description:
         made["description"] = tool.description

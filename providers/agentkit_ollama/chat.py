@@ -28,7 +28,7 @@ from agentkit import (
 __all__ = ["OllamaChatFormatter", "OllamaMultiAgentFormatter"]
 
 # The wire names no media type, the server knows data by its first bytes, and the SDK opens a string that
-# is the path of a file (sheet 3.3): only base64 text that begins like a picture or a sound goes out.
+# is the path of a file (ollama-python): only base64 text that begins like a picture or a sound goes out.
 _PICTURE = ("iVBORw0KGgo", "/9j/", "R0lGODlh", "R0lGODdh", "UklGR")
 _SOUND = ("UklGR", "SUQz")
 
@@ -39,9 +39,9 @@ CHAT = Capabilities(
     image=MediaRule(types=media_types("image", "png jpeg gif webp"), magic=_PICTURE),
     audio=MediaRule(types=media_types("audio", "wav mpeg"), magic=_SOUND),
     results="each",
-    call_order=True,  # the SDK loses ids: results are matched by order (sheet 3.3)
+    call_order=True,  # the SDK loses ids: results are matched by order (ollama-python)
     parts="string",
-    late_system="line",  # templates may drop a second system message without a word (sheet 3.2)
+    late_system="line",  # templates may drop a second system message without a word (ollama: api/types.go)
     one_system=True,
     tool_choices=frozenset({"auto"}),  # there is no tool_choice: "none" means no tools
 )

@@ -49,7 +49,7 @@ MEDIA_TOTAL = 500_000_000
 CHAT = Capabilities(
     target="OpenAI Chat Completions",
     issuer="openai",
-    thinking="never",  # it neither returns reasoning nor takes it back (sheet 3.6)
+    thinking="never",  # it neither returns reasoning nor takes it back (API reference)
     image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
     # guides/file-inputs: PDF only, no URL form
     document=MediaRule(types=frozenset({"application/pdf"}), limits=FILE_LIMITS),

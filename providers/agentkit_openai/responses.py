@@ -55,12 +55,12 @@ RESPONSES = Capabilities(
     target="OpenAI Responses",
     issuer="openai",
     thinking="signed",
-    binds_thinking=True,  # gpt-6.2 removes reasoning behind an edited prefix without a word (sheet 4.4)
-    proof=frozenset({"encrypted_content"}),  # an id alone is a 404 under store=false (sheet 4.4)
+    binds_thinking=True,  # gpt-6.2 removes reasoning behind an edited prefix without a word (guides/reasoning)
+    proof=frozenset({"encrypted_content"}),  # an id alone is a 404 under store=false (guides/reasoning)
     image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
     document=MediaRule(types=_FILES, schemes=_WEB, limits=FILE_LIMITS),
     media_total=MEDIA_TOTAL,
-    result_media=frozenset({"image", "document"}),  # sheet 4.2: tool results can hold images and files
+    result_media=frozenset({"image", "document"}),  # guides/file-inputs: tool results can hold images and files
     results="each",
     parts="apart",
     late_system="native",
@@ -129,7 +129,7 @@ def _items(msg: Msg) -> Iterator[dict[str, Any]]:
 
 
 def _assistant_items(msg: Msg) -> Iterator[dict[str, Any]]:
-    """Reasoning, messages and calls in their order, but messages before the first call (sheet 4.4, recipe 5).
+    """Reasoning, messages and calls in their order, but messages before the first call (guides/reasoning).
 
     A message is a plain string: a list would need the stored id of an output message around `output_text`,
     and `input_text` is refused in an assistant's turn.

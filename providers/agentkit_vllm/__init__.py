@@ -30,7 +30,7 @@ VLLM = replace(
     video=_ANY,
     media_total=0,  # what a server takes is its own setting: --limit-mm-per-prompt
     document=None,  # "Unsupported chat content part type: 'file'"
-    parts="glued",  # a string template joins the parts of a message by line breaks (sheet 8.1)
+    parts="glued",  # a string template joins the parts of a message by line breaks (vLLM's docs)
     late_system="line",  # several templates take one system message, first
     one_system=True,
     merge_turns=True,  # … and want the roles to alternate
@@ -53,11 +53,11 @@ class VLLMChatFormatter(OpenAIChatFormatter):
         ModelFact(
             r".*(mistral|mixtral|ministral|magistral|devstral|codestral|pixtral)",
             {"call_ids": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9)},
-            "the Hugging Face templates demand exactly nine alphanumeric characters (sheet 8.1)",
+            "the Hugging Face templates demand exactly nine alphanumeric characters (vLLM's docs)",
             "2026-11-20",
         ),
     )
-    reasoning_field = "reasoning"  # the request's field in current source; older servers ignore it (sheet 8.2)
+    reasoning_field = "reasoning"  # the request's field in current source; older servers ignore it (vLLM's docs)
 
     def media_part(self, block: MediaBlock) -> dict[str, Any]:
         """`image_url`, `audio_url` or `video_url`, each with a URL or a data URL."""

@@ -16,7 +16,7 @@ _REASON = "the endpoint counts text only: media are estimated"
 class VLLMTokenCounter(RemoteTokenCounter):
     """`VLLMTokenCounter(client.post, model=…)`, with `client = AsyncOpenAI(base_url="http://…/v1")`.
 
-    url   the endpoint; by default `/tokenize` at the root of the client's server (sheet 8.5)
+    url   the endpoint; by default `/tokenize` at the root of the client's server (vLLM's docs)
 
     The server renders its chat template, tools included, and counts: exact for text. What media become inside
     the model it does not say: they are left out and estimated.

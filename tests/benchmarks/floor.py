@@ -1,7 +1,7 @@
 """The floor: hand-written loops over slotted dataclasses, with no validation, no repair, no account.
 
 Two variants of each. `dump=True` makes the argument text with `json.dumps` on the way (for Anthropic, whose
-wire wants the object: shares it), as the fact sheet's floor does. `dump=False` takes the argument text kept
+wire wants the object: shares it), as a plain loop would. `dump=False` takes the argument text kept
 beside the call (for Anthropic: copies the object), as agentkit does.
 """
 

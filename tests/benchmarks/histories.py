@@ -110,7 +110,7 @@ def react(n: int) -> list[PlainMsg]:
 
 
 def mixed(n: int) -> list[PlainMsg]:
-    """Talk of two, one in five messages part of a tool step: about the mix of the fact sheet's section 2."""
+    """Talk of two, one in five messages part of a tool step: about the mix of a group chat with tools."""
     random = Random(n)
     msgs = _opening(random)
     while len(msgs) < n:

@@ -1,4 +1,4 @@
-"""Anthropic Messages: the request side, rule by rule. Numbers are sections of the wire sheet."""
+"""Anthropic Messages: the request side, rule by rule."""
 
 from typing import Any, Final, cast
 

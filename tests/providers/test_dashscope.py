@@ -1,4 +1,4 @@
-"""DashScope: both native paths and the compatible mode, rule by rule. Numbers are sections of the wire sheet."""
+"""DashScope: both native paths and the compatible mode, rule by rule."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""DeepSeek: the request side, rule by rule. Numbers are sections of the wire sheet."""
+"""DeepSeek: the request side, rule by rule."""
 
 from typing import Any, Final
 

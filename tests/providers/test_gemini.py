@@ -1,4 +1,4 @@
-"""Gemini generateContent: the request side, rule by rule. Numbers are sections of the wire sheet."""
+"""Gemini generateContent: the request side, rule by rule."""
 
 import base64
 from typing import Any, Final

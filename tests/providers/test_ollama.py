@@ -1,4 +1,4 @@
-"""Ollama chat: the request side, rule by rule. Numbers are sections of the wire sheet."""
+"""Ollama chat: the request side, rule by rule."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions: the request side, rule by rule. Numbers are sections of the wire sheet."""
+"""OpenAI Chat Completions: the request side, rule by rule."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""OpenAI Responses: the request side, rule by rule. Numbers are sections of the wire sheet."""
+"""OpenAI Responses: the request side, rule by rule."""
 
 from itertools import pairwise
 from typing import Any, Final

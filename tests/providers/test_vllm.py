@@ -1,4 +1,4 @@
-"""vLLM's OpenAI-compatible server: the request side, rule by rule. Numbers are sections of the wire sheet."""
+"""vLLM's OpenAI-compatible server: the request side, rule by rule."""
 
 import re
 from typing import Any, Final
