@@ -123,7 +123,7 @@ class Grid:
 
 _GEMINI_3: Final = Levels({"LOW": 280, "MEDIUM": 560, "HIGH": 1_120, "ULTRA_HIGH": 2_240}, 1_120)
 
-# By the beginning of the model's name, the first that holds (OpenAI: guides/images-vision; Claude: vision-coordinates;
+# By the beginning of the name, the first that holds (OpenAI: guides/images-vision; Claude: vision-coordinates;
 # Gemini: media-resolution; Qwen: model-studio).
 _RULES: Final[tuple[tuple[re.Pattern[str], ImageRule], ...]] = tuple(
     (re.compile(pattern), rule)
