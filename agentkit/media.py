@@ -98,8 +98,8 @@ def needs_loading(msgs: Sequence[Msg], form: Capabilities, fetch: Fetch | None) 
     if limits is None:
         return False
     pictures = [Shelf().resolve(block.source) for block in blocks if block.type == "image"]
-    boxes = {limits.box(1), limits.box(len(pictures))}
-    return any(needs_fitting(one, box) for one in pictures if isinstance(one, Base64Source) for box in boxes)
+    box = limits.box(len(pictures))
+    return any(needs_fitting(one, box) for one in pictures if isinstance(one, Base64Source))
 
 
 def _is_fresh(source: Source) -> bool:
@@ -170,18 +170,20 @@ async def _fetch_all(found: _Found, urls: Sequence[URLSource], fetch: Fetch) -> 
 async def _shrink(blocks: Sequence[MediaBlock], limits: MediaLimits, shelf: Shelf) -> None:
     """Put smaller copies of pictures on the shelf that may be too large for a request that holds them all."""
     pictures = [shelf.resolve(block.source) for block in blocks if block.type == "image"]
-    boxes = {limits.box(1), limits.box(len(pictures))}
+    box = limits.box(len(pictures))
     found = {id(source): source for source in pictures if isinstance(source, Base64Source)}
-    wanted = [(source, box) for source in found.values() for box in boxes if needs_fitting(source, box)]
+    wanted = [source for source in found.values() if needs_fitting(source, box)]
     if not wanted or not can_resize():
         return
     limiter = anyio.CapacityLimiter(_RESIZED_AT_ONCE)
     async with anyio.create_task_group() as group:
-        for source, box in wanted:
+        for source in wanted:
             if known_fit(source, box) is None:
                 group.start_soon(_in_thread, partial(fitted, source), box, limiter)
-    made = (((id(source), box), known_fit(source, box)) for source, box in wanted)
-    shelf.fits = {key: known[0] for key, known in made if known is not None and known[0] is not None}
+    made = ((source, known_fit(source, box)) for source in wanted)
+    fits = {id(source): known[0] for source, known in made if known is not None and known[0] is not None}
+    # Some of them may go yet: what fits a crowd fits where there is none.
+    shelf.fits = {(source, each): fit for source, fit in fits.items() for each in (box, limits.box(1))}
 
 
 async def _read_files(read: _Found, sources: Mapping[URLSource, int], roots: Sequence[Path]) -> None:

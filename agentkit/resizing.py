@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
 from functools import cache
 from io import BytesIO
 from typing import TYPE_CHECKING
@@ -17,10 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["can_resize", "fitted", "is_resizable", "known_fit", "needs_fitting"]
 
-_MOST = 89_000_000  # pixels: Pillow takes larger pictures for decompression bombs
+_MOST = 40_000_000  # pixels, at four bytes each while they are resized: larger pictures are not opened
 _QUALITY = 90
-_SMALLER = 0.75  # by how much the sides shrink from one try to the next while there is too much data
-_TRIES = 12
+_TRIES = 6
 
 
 def needs_fitting(source: Base64Source, box: Box) -> bool:
@@ -82,14 +80,17 @@ def _fitted(source: Base64Source, box: Box) -> Base64Source | None:
         if opened.mode[0] in "IF":
             return None  # 16 and 32 bits a pixel: Pillow clips them to white rather than scale them
         picture = _plain(ImageOps.exif_transpose(opened))
-    for width, height in _sizes(picture.size, box):
+    scale = _scale(picture.size, box)
+    for _ in range(_TRIES):
+        width, height = (max(1, int(side * scale)) for side in picture.size)
         # Pillow's annotation names numpy, which need not be installed.
-        smaller = picture.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=3.0)  # pyright: ignore[reportUnknownMemberType]
-        made = _saved(smaller, name)
+        picture = picture.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=3.0)  # pyright: ignore[reportUnknownMemberType]
+        made = _saved(picture, name)
         if not box.data or len(made) <= box.data:
             found = Base64Source(source.media_type, made)
             _ = found.data_url  # put together here rather than on the event loop
             return found
+        scale = 0.9 * (box.data / len(made)) ** 0.5  # data goes about with the pixels
     return None
 
 
@@ -104,17 +105,15 @@ def _plain(picture: Image) -> Image:
     return picture.convert("RGBA" if see_through else "RGB")
 
 
-def _sizes(size: tuple[int, int], box: Box) -> Iterator[tuple[int, int]]:
-    """Ever smaller sizes, the first of which the box holds as far as pixels go."""
+def _scale(size: tuple[int, int], box: Box) -> float:
+    """By how much the sides have to shrink for the box to hold the pixels."""
     width, height = size
     scale = 1.0
     if box.side:
         scale = min(scale, box.side / max(width, height))
     if box.pixels:
         scale = min(scale, (box.pixels / (width * height)) ** 0.5)
-    for _ in range(_TRIES):
-        yield max(1, int(width * scale)), max(1, int(height * scale))
-        scale *= _SMALLER
+    return scale
 
 
 def _saved(picture: Image, name: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import random
+import struct
 import sys
 import threading
 from collections.abc import Callable
@@ -30,7 +32,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit.capabilities import Box
-from agentkit.resizing import can_resize, fitted
+from agentkit.resizing import can_resize, fitted, is_resizable
 from tests.conftest import WEB, EchoFormatter, call, fates, says, sent, target
 
 pytestmark = pytest.mark.anyio
@@ -384,3 +386,20 @@ async def test_a_provider_gets_a_picture_that_it_takes(
     plan = await load_provider(name).chat(model).plan([msg()])
     assert fates(plan) == {"msgs[0].content[0]": "shrunk"}
     assert plan.ledger.losses == []
+
+
+def test_a_picture_too_large_to_be_opened_is_not_made_smaller() -> None:
+    header = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sIIBBBBB", 13, b"IHDR", 9_000, 5_000, 8, 2, 0, 0, 0) + bytes(4)
+    huge = Base64Source("image/png", base64.b64encode(header).decode())
+    assert not is_resizable(huge)
+    assert fitted(huge, Box(side=1_000)) is None
+
+
+def test_noise_over_the_data_limit_is_made_small_enough_in_few_tries() -> None:
+    picture = Image.frombytes("RGB", (900, 900), random.Random(7).randbytes(900 * 900 * 3))
+    made = BytesIO()
+    picture.save(made, "PNG")
+    source = Base64Source("image/png", base64.b64encode(made.getvalue()).decode())
+    small = fitted(source, Box(data=100_000))
+    assert small is not None
+    assert 30_000 < len(small.data) <= 100_000
