@@ -15,7 +15,7 @@ from typing import TypeAlias, cast
 
 from agentkit.blocks import Block, ToolResultBlock, ToolUseBlock
 from agentkit.ledger import BlockPath, Disposition, Ledger, Note
-from agentkit.messages import Msg, Role, Trait, derive, part_of
+from agentkit.messages import Msg, Role, Trait, continues, derive, part_of
 
 __all__ = ["Draft", "INTERRUPTED", "Watch", "repair"]
 
@@ -88,7 +88,7 @@ def repair(draft: Draft, ledger: Ledger) -> Draft:
 class Watch:
     """Repairs a conversation that grows, and looks only at what is new in it.
 
-    It is recognised by its messages (lists compare identical ones at once); what comes out is what `repair` gives.
+    It is recognised by its messages; what comes out is what `repair` gives.
     """
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class Watch:
     def repair(self, draft: Draft, ledger: Ledger) -> Draft:
         """The same as `repair`."""
         seen = self._seen
-        if seen and seen[0] == draft.msgs[: len(seen[0])]:
+        if seen and continues(draft.msgs, seen[0]):
             normal = is_normal(draft, len(seen[0]), seen[1])
         else:
             normal = is_normal(draft)

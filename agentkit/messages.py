@@ -287,6 +287,18 @@ _set_weight = Msg.__dict__["weight"].__set__
 _set_weight_key = Msg.__dict__["weight_key"].__set__
 
 
+def continues(msgs: Sequence[Msg], known: Sequence[Msg]) -> bool:
+    """Whether a conversation begins with one that is known.
+
+    Lists compare identical messages at once; the ends tell a conversation that was loaded anew, which would be
+    compared word for word.
+    """
+    count = len(known)
+    if not count or count > len(msgs):
+        return not count
+    return msgs[0] is known[0] and msgs[count - 1] is known[-1] and msgs[:count] == known
+
+
 def weight_of(msg: Msg, key: object, weigh: Callable[[Msg], int]) -> int:
     """What a message weighs, worked out once: on the terms it was first weighed on in the least room."""
     known = getattr(msg, "weight_key", None)  # a message that the pipeline derived has none yet

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import anyio
 import anyio.lowlevel
 
-from agentkit.messages import Msg, Trait
+from agentkit.messages import Msg, Trait, continues
 from agentkit.text_estimate import estimate_text
 from agentkit.tokens import LocalTokenCounter
 
@@ -142,10 +142,10 @@ class Weigher:
     def units(self, msgs: list[Msg], thinking: bool = False) -> Units:
         """The conversation's units, thinking weighed too where a target takes it back.
 
-        It is recognised by its messages (lists compare identical ones at once); never changes what comes out.
+        It is recognised by its messages; never changes what comes out.
         """
         last = self._last[thinking]
-        if last.msgs != msgs[: len(last.msgs)]:
+        if not continues(msgs, last.msgs):
             last = Units()
         if len(last.msgs) < len(msgs):
             last = last.copy()
@@ -156,7 +156,7 @@ class Weigher:
     async def weighed(self, msgs: list[Msg], thinking: bool) -> Units:
         """The same, letting other tasks run while much that is new is weighed."""
         known = self._last[thinking].msgs
-        new = msgs[len(known) :] if known == msgs[: len(known)] else msgs
+        new = msgs[len(known) :] if continues(msgs, known) else msgs
         if len(new) > _FEW or sum(len(msg.text) for msg in new) > _SHORT:
             await self._weigh_ahead(new, self.weighing(thinking))
         return self.units(msgs, thinking)
