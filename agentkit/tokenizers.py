@@ -8,14 +8,14 @@ from typing import Any, ClassVar, Final, cast
 
 import anyio.to_thread
 
-from agentkit.blocks import InvalidBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock, URLSource
+from agentkit.blocks import MediaBlock, URLSource
 from agentkit.encodings import BASE, ENCODINGS, Count, encoding_of, load_encoding, source_of
 from agentkit.errors import MissingExtraError, OptionError, check_option, check_text
 from agentkit.image_tokens import MediaPrices
 from agentkit.messages import Msg
 from agentkit.request_parts import Medium, RequestParts, json_text
 from agentkit.text_counts import TextCounts
-from agentkit.tokens import LocalTokenCounter, TokenCount, weight_key
+from agentkit.tokens import Overheads, TextTokenCounter, TokenCount, weight_key
 
 __all__ = ["TiktokenCounter"]
 
@@ -27,11 +27,10 @@ _TOOLS: Final = 9
 _CALL: Final = 5  # 3 to 7 around the name and the arguments of a call
 _FIELD: Final = 2  # quotes, colon and comma around a key, where the wire has objects for JSON
 _CALLS = "what frames calls and tools is not published"
-_INVALID: Final = 12
 _MUCH: Final = 200_000  # characters that take more than a few milliseconds
 
 
-class TiktokenCounter(LocalTokenCounter):
+class TiktokenCounter(TextTokenCounter):
     """Counts with the ranks of the model's encoding, as tiktoken does, for requests of every wire.
 
     model     the model that the request is for; it decides the encoding and what pictures cost
@@ -44,6 +43,7 @@ class TiktokenCounter(LocalTokenCounter):
     """
 
     slow: ClassVar[bool] = True
+    overheads: ClassVar[Overheads] = Overheads(_TURN + _SPEAKER, _CALL, _CALL + _TURN, 1, 1, 12)
 
     def __init__(self, model: str = "", *, encoding: str | None = None) -> None:
         check_option("model", model, str)
@@ -112,28 +112,13 @@ class TiktokenCounter(LocalTokenCounter):
 
     def weigh(self, msg: Msg) -> int:
         """The tokens of one message with its frame, thinking left out."""
-        total = _TURN + _SPEAKER + self._texts[msg.name]
-        content = msg.content
-        return total + (self._framed(content) if isinstance(content, str) else sum(map(self._block, content)))
+        return self.by_texts(msg)
 
-    def _block(self, block: object) -> int:
-        if isinstance(block, TextBlock):
-            return self._framed(block.text)
-        if isinstance(block, ToolUseBlock):
-            return _CALL + self._texts[block.name] + self._texts[block.arguments]
-        if isinstance(block, ToolResultBlock):
-            output = block.output
-            text = self._framed(output) if isinstance(output, str) else sum(map(self._block, output))
-            return _CALL + _TURN + self._texts[block.name] + text
-        if isinstance(block, MediaBlock):
-            source = block.source
-            data = source.url if isinstance(source, URLSource) else source.data
-            return self._prices.price(Medium(block.type, data))[0]
-        return _INVALID if isinstance(block, InvalidBlock) else 0
-
-    def _framed(self, text: str) -> int:
-        """A text with the blanks that a frame puts behind its line breaks, and its own beginning and end."""
-        return self._texts[text] + text.count("\n") + 1
+    def price(self, block: MediaBlock) -> int:
+        """The price of a medium by the model's rule."""
+        source = block.source
+        data = source.url if isinstance(source, URLSource) else source.data
+        return self._prices.price(Medium(block.type, data))[0]
 
 
 def tool_text(tool: Any) -> str:

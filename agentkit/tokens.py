@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from agentkit.blocks import InvalidBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.errors import OptionError
@@ -15,7 +15,14 @@ from agentkit.request_parts import RequestParts, json_text
 from agentkit.text_counts import TextCounts
 from agentkit.text_estimate import estimate_text
 
-__all__ = ["CharacterTokenCounter", "LocalTokenCounter", "TokenCount", "TokenCounterBase"]
+__all__ = [
+    "CharacterTokenCounter",
+    "LocalTokenCounter",
+    "Overheads",
+    "TextTokenCounter",
+    "TokenCount",
+    "TokenCounterBase",
+]
 
 
 class TokenCount(int):
@@ -124,23 +131,68 @@ class LocalTokenCounter(TokenCounterBase):
         return found
 
 
+class Overheads(NamedTuple):
+    """What a counter of texts adds around them, in its own unit: by message, call, result, text, line break."""
+
+    message: int
+    call: int
+    result: int
+    text: int
+    line: int
+    invalid: int
+
+
+class TextTokenCounter(LocalTokenCounter):
+    """A local counter that weighs a message by its texts, each counted once, and what stands around them."""
+
+    overheads: ClassVar[Overheads]
+    _texts: TextCounts
+
+    @abstractmethod
+    def price(self, block: MediaBlock) -> int:
+        """What a medium of a message costs."""
+
+    def by_texts(self, msg: Msg) -> int:
+        """What a message weighs with its speaker, thinking left out, in the counter's unit."""
+        total = self.overheads.message + self._texts[msg.name]
+        content = msg.content
+        return total + (self._framed(content) if isinstance(content, str) else sum(map(self._block, content)))
+
+    def _block(self, block: object) -> int:
+        if isinstance(block, TextBlock):
+            return self._framed(block.text)
+        if isinstance(block, ToolUseBlock):
+            return self.overheads.call + self._texts[block.name] + self._texts[block.arguments]
+        if isinstance(block, ToolResultBlock):
+            output = block.output
+            text = self._framed(output) if isinstance(output, str) else sum(map(self._block, output))
+            return self.overheads.result + self._texts[block.name] + text
+        if isinstance(block, MediaBlock):
+            return self.price(block)
+        return self.overheads.invalid if isinstance(block, InvalidBlock) else 0
+
+    def _framed(self, text: str) -> int:
+        """A text with what a frame adds to it and to its lines."""
+        return self._texts[text] + self.overheads.text + self.overheads.line * text.count("\n")
+
+
 # Hundredths of a token.
 _TURN: Final = 300  # a message's role and separators (OpenAI's cookbook)
 _NAME: Final = 100  # a speaker's field
 _CALL: Final = 400  # what frames a call
 _FIELD: Final = 200  # quotes, colon and comma around a key
-_INDENT: Final = 50  # what a frame adds behind a line break
-_INVALID: Final = 1_000
 _REASON: Final = ("estimated by characters",)
 
 
-class CharacterTokenCounter(LocalTokenCounter):
+class CharacterTokenCounter(TextTokenCounter):
     """An estimate by the kinds of characters. Needs no tokenizer.
 
     Within 10 % of o200k_base on English prose, JSON and code, within 25 % on Chinese and text mixed with it,
     rather above than below. Media counts `media_tokens` each, never by the length of its base64 text; tools
     and schemas count as their JSON text.
     """
+
+    overheads: ClassVar[Overheads] = Overheads(_TURN + _NAME, _CALL, _CALL, 0, 50, 1_000)
 
     def __init__(self, media_tokens: int = 1_000) -> None:
         if type(media_tokens) is not int or media_tokens < 0:
@@ -164,27 +216,11 @@ class CharacterTokenCounter(LocalTokenCounter):
 
     def weigh(self, msg: Msg) -> int:
         """The estimate for one message, rather above than below: with its speaker, thinking left out."""
-        total = _TURN + _NAME + self._texts[msg.name]
-        if isinstance(msg.content, str):
-            return -(-(total + self._framed(msg.content)) // 100)
-        return -(-(total + sum(map(self._block, msg.content))) // 100)
+        return -(-self.by_texts(msg) // 100)
 
-    def _block(self, block: object) -> int:
-        if isinstance(block, TextBlock):
-            return self._framed(block.text)
-        if isinstance(block, ToolUseBlock):
-            return _CALL + self._texts[block.name] + self._texts[block.arguments]
-        if isinstance(block, ToolResultBlock):
-            output = block.output
-            text = self._framed(output) if isinstance(output, str) else sum(map(self._block, output))
-            return _CALL + self._texts[block.name] + text
-        if isinstance(block, MediaBlock):
-            return self.media_tokens * 100
-        return _INVALID if isinstance(block, InvalidBlock) else 0
-
-    def _framed(self, text: str) -> int:
-        """A text with what a frame adds to its lines."""
-        return self._texts[text] + _INDENT * text.count("\n")
+    def price(self, block: MediaBlock) -> int:
+        """The price of any medium, in hundredths."""
+        return self.media_tokens * 100
 
 
 def sealed_hundredths(sealed: str) -> int:
