@@ -1,11 +1,12 @@
 """agentkit: from a conversation of many speakers to each provider's exact request.
 
 This front door is lazy: a name is imported from its room when it is first asked for, so that a program pays
-for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `blocks`,
-`messages`, `storage`, `tools`, `text_counts`, `text_estimate`, `request_parts`, `tokens`, `encodings`,
-`image_tokens`, `tokenizers`, `hugging_face`, `usage_anchored`, `remote_counts`, `ledger`, `exchanges`,
-`units`, `strategies`, `binding`, `schedule`, `summaries`, `edition`, `capabilities`, `model_facts`,
-`frames`, `caching`, `history`, `sniffing`, `addresses`, `media_cache`, `resizing`, `shelf`, `fetching`,
+for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `usage`, `blocks`,
+`messages`, `storage`, `native`, `partial`, `failures`, `events`, `endpoints`, `tools`, `text_counts`,
+`text_estimate`, `request_parts`, `tokens`, `encodings`, `image_tokens`, `tokenizers`, `hugging_face`,
+`usage_anchored`, `remote_counts`, `ledger`, `exchanges`, `units`, `strategies`, `binding`, `schedule`,
+`summaries`, `edition`, `capabilities`, `model_facts`, `assembly`, `streaming`, `echoes`, `frames`,
+`caching`, `history`, `sniffing`, `addresses`, `media_cache`, `resizing`, `shelf`, `fetching`,
 `local_files`, `media`, `budget`, `tidy`, `media_limits`, `legalize`, `lowering`, `cutting`, `formatting`,
 `registry`.
 """
@@ -16,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agentkit.assembly import Assembly as Assembly
     from agentkit.binding import prefix_digest as prefix_digest
     from agentkit.blocks import AudioBlock as AudioBlock
     from agentkit.blocks import Base64Source as Base64Source
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from agentkit.blocks import ImageBlock as ImageBlock
     from agentkit.blocks import InvalidBlock as InvalidBlock
     from agentkit.blocks import MediaBlock as MediaBlock
+    from agentkit.blocks import OpaqueBlock as OpaqueBlock
     from agentkit.blocks import OpaqueState as OpaqueState
     from agentkit.blocks import Source as Source
     from agentkit.blocks import TextBlock as TextBlock
@@ -44,17 +47,44 @@ if TYPE_CHECKING:
     from agentkit.capabilities import fit_speaker as fit_speaker
     from agentkit.capabilities import media_types as media_types
     from agentkit.capabilities import short_hash as short_hash
+    from agentkit.echoes import strip_echo as strip_echo
+    from agentkit.endpoints import EndpointBase as EndpointBase
     from agentkit.errors import AgentkitError as AgentkitError
+    from agentkit.errors import AuthError as AuthError
+    from agentkit.errors import BadRequestError as BadRequestError
     from agentkit.errors import BudgetError as BudgetError
+    from agentkit.errors import ContextLengthError as ContextLengthError
     from agentkit.errors import EmptyConversationError as EmptyConversationError
     from agentkit.errors import InputError as InputError
     from agentkit.errors import LossError as LossError
     from agentkit.errors import MessageError as MessageError
     from agentkit.errors import MissingExtraError as MissingExtraError
+    from agentkit.errors import ModelError as ModelError
+    from agentkit.errors import NetworkError as NetworkError
     from agentkit.errors import OptionError as OptionError
+    from agentkit.errors import OverloadedError as OverloadedError
     from agentkit.errors import ProviderError as ProviderError
+    from agentkit.errors import RateLimitError as RateLimitError
     from agentkit.errors import VersionError as VersionError
+    from agentkit.events import ErrorEvent as ErrorEvent
+    from agentkit.events import MediaEvent as MediaEvent
+    from agentkit.events import MessageEnd as MessageEnd
+    from agentkit.events import MessageStart as MessageStart
+    from agentkit.events import OpaqueEvent as OpaqueEvent
+    from agentkit.events import StreamEvent as StreamEvent
+    from agentkit.events import TextDelta as TextDelta
+    from agentkit.events import TextEnd as TextEnd
+    from agentkit.events import TextStart as TextStart
+    from agentkit.events import ThinkingDelta as ThinkingDelta
+    from agentkit.events import ThinkingEnd as ThinkingEnd
+    from agentkit.events import ThinkingStart as ThinkingStart
+    from agentkit.events import ToolUseDelta as ToolUseDelta
+    from agentkit.events import ToolUseEnd as ToolUseEnd
+    from agentkit.events import ToolUseStart as ToolUseStart
+    from agentkit.events import UsageEvent as UsageEvent
     from agentkit.exchanges import INTERRUPTED as INTERRUPTED
+    from agentkit.failures import Failure as Failure
+    from agentkit.failures import retry_after as retry_after
     from agentkit.fetching import Fetch as Fetch
     from agentkit.formatting import Asked as Asked
     from agentkit.formatting import FormatterBase as FormatterBase
@@ -80,6 +110,10 @@ if TYPE_CHECKING:
     from agentkit.messages import Msg as Msg
     from agentkit.messages import Trait as Trait
     from agentkit.model_facts import ModelFact as ModelFact
+    from agentkit.native import items_of as items_of
+    from agentkit.native import mapping_of as mapping_of
+    from agentkit.native import plain as plain
+    from agentkit.native import text_of as text_of
     from agentkit.registry import Provider as Provider
     from agentkit.registry import available_providers as available_providers
     from agentkit.registry import load_provider as load_provider
@@ -94,6 +128,8 @@ if TYPE_CHECKING:
     from agentkit.strategies import OldestFirst as OldestFirst
     from agentkit.strategies import ShrinkResults as ShrinkResults
     from agentkit.strategies import Stepped as Stepped
+    from agentkit.streaming import ReadOptions as ReadOptions
+    from agentkit.streaming import StreamParserBase as StreamParserBase
     from agentkit.summaries import Summarise as Summarise
     from agentkit.tidy import OnLoss as OnLoss
     from agentkit.tokenizers import TiktokenCounter as TiktokenCounter
@@ -108,19 +144,30 @@ if TYPE_CHECKING:
     from agentkit.tools import close_schema as close_schema
     from agentkit.tools import map_schema as map_schema
     from agentkit.units import Units as Units
+    from agentkit.usage import FinishReason as FinishReason
+    from agentkit.usage import Usage as Usage
+    from agentkit.usage import token_count as token_count
     from agentkit.usage_anchored import UsageAnchoredCounter as UsageAnchoredCounter
     from agentkit.values import copied as copied
 
 _ROOMS = {
+    "assembly": "Assembly",
     "binding": "prefix_digest",
-    "blocks": "AudioBlock Base64Source Block DocumentBlock ImageBlock InvalidBlock MediaBlock OpaqueState "
-    "Source TextBlock ThinkingBlock ToolResultBlock ToolUseBlock URLSource VideoBlock",
+    "blocks": "AudioBlock Base64Source Block DocumentBlock ImageBlock InvalidBlock MediaBlock OpaqueBlock "
+    "OpaqueState Source TextBlock ThinkingBlock ToolResultBlock ToolUseBlock URLSource VideoBlock",
     "budget": "Budget",
     "caching": "CacheBreakpoints breakpoints check_breakpoints settled",
     "capabilities": "Capabilities MediaLimits MediaRule NameRule fit_speaker media_types short_hash",
-    "errors": "AgentkitError BudgetError EmptyConversationError InputError LossError MessageError "
-    "MissingExtraError OptionError ProviderError VersionError",
+    "echoes": "strip_echo",
+    "endpoints": "EndpointBase",
+    "errors": "AgentkitError AuthError BadRequestError BudgetError ContextLengthError EmptyConversationError "
+    "InputError LossError MessageError MissingExtraError ModelError NetworkError OptionError "
+    "OverloadedError ProviderError RateLimitError VersionError",
+    "events": "ErrorEvent MediaEvent MessageEnd MessageStart OpaqueEvent StreamEvent TextDelta TextEnd "
+    "TextStart ThinkingDelta ThinkingEnd ThinkingStart ToolUseDelta ToolUseEnd ToolUseStart "
+    "UsageEvent",
     "exchanges": "INTERRUPTED",
+    "failures": "Failure retry_after",
     "fetching": "Fetch",
     "formatting": "Asked FormatterBase FormatterOptions",
     "frames": "frame_tag read_history",
@@ -132,17 +179,20 @@ _ROOMS = {
     "media_cache": "MediaCache",
     "messages": "Msg Trait",
     "model_facts": "ModelFact",
+    "native": "items_of mapping_of plain text_of",
     "registry": "Provider available_providers load_provider",
     "remote_counts": "RemoteTokenCounter",
     "request_parts": "Medium RequestParts",
     "storage": "dump_messages load_messages",
     "strategies": "ClearResults CutStrategy DropMedia OldestFirst ShrinkResults Stepped",
+    "streaming": "ReadOptions StreamParserBase",
     "summaries": "Summarise",
     "tidy": "OnLoss",
     "tokenizers": "TiktokenCounter",
     "tokens": "CharacterTokenCounter LocalTokenCounter TokenCount TokenCounterBase",
     "tools": "OutputSchema Tool ToolChoice ToolLike close_schema map_schema",
     "units": "Units",
+    "usage": "FinishReason Usage token_count",
     "usage_anchored": "UsageAnchoredCounter",
     "values": "copied",
 }
@@ -151,8 +201,11 @@ _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 __all__ = [
     "AgentkitError",
     "Asked",
+    "Assembly",
     "AudioBlock",
+    "AuthError",
     "BEGIN_TURN",
+    "BadRequestError",
     "Base64Source",
     "Block",
     "Budget",
@@ -163,14 +216,19 @@ __all__ = [
     "CharacterTokenCounter",
     "ChatHistory",
     "ClearResults",
+    "ContextLengthError",
     "Cut",
     "CutStrategy",
     "Disposition",
     "DocumentBlock",
     "DropMedia",
     "EmptyConversationError",
+    "EndpointBase",
     "Entry",
+    "ErrorEvent",
+    "Failure",
     "Fetch",
+    "FinishReason",
     "FormatterBase",
     "FormatterOptions",
     "HistoryPolicy",
@@ -185,34 +243,52 @@ __all__ = [
     "LossError",
     "MediaBlock",
     "MediaCache",
+    "MediaEvent",
     "MediaLimits",
     "MediaRule",
     "Medium",
+    "MessageEnd",
     "MessageError",
+    "MessageStart",
     "MissingExtraError",
+    "ModelError",
     "ModelFact",
     "Msg",
     "MultiAgentHistory",
     "NameRule",
+    "NetworkError",
     "OldestFirst",
     "OnLoss",
+    "OpaqueBlock",
+    "OpaqueEvent",
     "OpaqueState",
     "OptionError",
     "OutputSchema",
+    "OverloadedError",
     "Plan",
     "Provider",
     "ProviderError",
+    "RateLimitError",
+    "ReadOptions",
     "RemoteTokenCounter",
     "Request",
     "RequestParts",
     "ShrinkResults",
     "Source",
     "Stepped",
+    "StreamEvent",
+    "StreamParserBase",
     "Summarise",
     "Synthesis",
     "Task",
     "TextBlock",
+    "TextDelta",
+    "TextEnd",
+    "TextStart",
     "ThinkingBlock",
+    "ThinkingDelta",
+    "ThinkingEnd",
+    "ThinkingStart",
     "TiktokenCounter",
     "TokenCount",
     "TokenCounterBase",
@@ -221,10 +297,15 @@ __all__ = [
     "ToolLike",
     "ToolResultBlock",
     "ToolUseBlock",
+    "ToolUseDelta",
+    "ToolUseEnd",
+    "ToolUseStart",
     "Trait",
     "URLSource",
     "Units",
+    "Usage",
     "UsageAnchoredCounter",
+    "UsageEvent",
     "VersionError",
     "VideoBlock",
     "available_providers",
@@ -235,14 +316,21 @@ __all__ = [
     "dump_messages",
     "fit_speaker",
     "frame_tag",
+    "items_of",
     "load_messages",
     "load_provider",
     "map_schema",
+    "mapping_of",
     "media_types",
+    "plain",
     "prefix_digest",
     "read_history",
+    "retry_after",
     "settled",
     "short_hash",
+    "strip_echo",
+    "text_of",
+    "token_count",
 ]
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "ImageBlock",
     "InvalidBlock",
     "MediaBlock",
+    "OpaqueBlock",
     "OpaqueState",
     "Source",
     "TextBlock",
@@ -121,8 +122,9 @@ class OpaqueState(metaclass=Checked):
 
     `issuer` names that system by its provider's system name: `anthropic`, `gemini`, `openai`, `deepseek`,
     `vllm`, `ollama`, `dashscope`. `signature` and `redacted_data` are Anthropic's, `encrypted_content` and
-    `item_id` those of OpenAI's reasoning items, `thought_signature` (standard base64) Gemini's. `prefix` is the
-    `prefix_digest` of the request that the state came in answer to.
+    `item_id` those of OpenAI's reasoning items, `thought_signature` (standard base64) Gemini's. `fields` are
+    further keys that the block came with and goes back with (`phase` on OpenAI's messages, `namespace` on its
+    calls, `caller` on Anthropic's). `prefix` is the `prefix_digest` of the request that it came in answer to.
     """
 
     issuer: Text
@@ -133,6 +135,7 @@ class OpaqueState(metaclass=Checked):
     item_id: Text | None = None
     model: Text | None = None
     prefix: Text | None = None
+    fields: JsonObject | None = None
 
 
 @value
@@ -408,6 +411,18 @@ class InvalidBlock(_Block):
     type: Literal["invalid"] = "invalid"
 
 
+@value
+class OpaqueBlock(_Block):
+    """A part of a reply that only its wire knows, to go back verbatim: a search that the provider ran, its result.
+
+    `wire` is the name of the provider (`anthropic`, `openai-responses`, `gemini`) whose requests may carry `data`.
+    """
+
+    wire: Text
+    data: JsonObject
+    type: Literal["opaque"] = "opaque"
+
+
 MediaBlock: TypeAlias = ImageBlock | AudioBlock | VideoBlock | DocumentBlock
 
 ResultItem: TypeAlias = Annotated[
@@ -468,6 +483,7 @@ Block: TypeAlias = Annotated[
     | AudioBlock
     | VideoBlock
     | DocumentBlock
+    | OpaqueBlock
     | InvalidBlock,
     Discriminator("type"),
 ]

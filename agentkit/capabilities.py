@@ -173,6 +173,7 @@ class Capabilities:
 
     target          what errors and descriptions call it
     issuer          the system whose opaque state may go back to it
+    wire            the wire whose opaque blocks may go back to it; None: none do
     thinking        `never` sent back; `signed`: only with a proof from `issuer`; `text`: as plain text, from
                     `issuer` or unmarked
     binds_thinking  whether thinking goes back only behind the very prefix that it was issued for
@@ -189,6 +190,7 @@ class Capabilities:
     late_system     a system message behind the first turn goes `native`, or as a named `line` of the user's
     one_system      whether the system prompt must be a single message
     merge_turns     whether consecutive turns of one side are joined
+    resumes         whether a turn that ends in a provider's own part is gone on with: nothing follows it then
     first_user, last_user, needs_user    whether the first, the last, any turn must be the user's
     blank           which texts are refused: `empty` ones, or `whitespace` too
     speakers        whether messages have a field for the speaker's name
@@ -204,6 +206,7 @@ class Capabilities:
 
     target: str
     issuer: str | None = None
+    wire: str | None = None
     thinking: Literal["never", "signed", "text"] = "never"
     binds_thinking: bool = False
     proof: frozenset[str] = frozenset()
@@ -226,6 +229,7 @@ class Capabilities:
     first_user: bool = False
     last_user: bool = False
     needs_user: bool = False
+    resumes: bool = False
     blank: Literal["empty", "whitespace"] = "whitespace"
     speakers: bool = False
     speaker_refused: str = r"\s<|\\/>"
@@ -242,7 +246,7 @@ class Capabilities:
     def __post_init__(self) -> None:
         mask = Trait.EMPTY | Trait.BLANK | Trait.INVALID | Trait.THINKING | Trait.STATE | Trait.MEDIA
         mask |= Trait.RESULT_MEDIA | Trait.RESULT_BLANK | Trait.ODD_ARGUMENTS
-        mask |= Trait.ODD_ID | Trait.ODD_NAME
+        mask |= Trait.ODD_ID | Trait.ODD_NAME | Trait.OPAQUE
         if self.tool_names and self.tool_names.reserved:
             mask |= Trait.RESERVED_NAME
         if not all(rule is None or rule.takes_plain for rule in (self.call_ids, self.tool_names)):

@@ -9,6 +9,13 @@
     ├── LossError                       on_loss="raise" and the target cannot carry something
     ├── BudgetError                     nothing legal is small enough for the budget
     ├── ProviderError                   no such provider, or its package does not load
+    ├── ModelError                      a call of a model failed; the SDK's own error is its cause
+    │   ├── ContextLengthError          … the prompt is too long for the model
+    │   ├── RateLimitError              … too many calls or tokens for now, or the quota is used up
+    │   ├── OverloadedError             … the provider cannot answer now
+    │   ├── AuthError                   … a key, a permission or a payment is refused
+    │   ├── BadRequestError             … the provider refuses the request
+    │   └── NetworkError                … no answer came
     └── MissingExtraError (ImportError) an optional package is not installed
 
 Each class owns its sentence, keeps the facts as attributes, names the place
@@ -22,14 +29,21 @@ from typing import Any
 
 __all__ = [
     "AgentkitError",
+    "AuthError",
+    "BadRequestError",
     "BudgetError",
+    "ContextLengthError",
     "EmptyConversationError",
     "InputError",
     "LossError",
     "MessageError",
     "MissingExtraError",
+    "ModelError",
+    "NetworkError",
     "OptionError",
+    "OverloadedError",
     "ProviderError",
+    "RateLimitError",
     "VersionError",
     "check_option",
     "check_text",
@@ -166,3 +180,85 @@ class MissingExtraError(AgentkitError, ImportError):
         super().__init__(
             f"{purpose} needs the package {package!r}. Install it with: pip install 'agentkit-middleware[{extra}]'"
         )
+
+
+class ModelError(AgentkitError):
+    """A call of a model failed. The SDK's own error is `__cause__`.
+
+    provider     whose model was called
+    said         the provider's own text
+    status       the HTTP status, if there was an answer
+    code         the provider's own code, if it gave one
+    request_id   the provider's name for the call, if it gave one
+    retry_after  the seconds after which the provider wants the call again, if it said so
+    place        for a request that is refused: our best guess at the block it is about, else ""
+    retryable    whether the same call may succeed later (the SDK has done its own retries by then)
+    """
+
+    advice = "Read what the provider says."
+    retryable = False
+
+    def __init__(
+        self,
+        provider: str,
+        said: str,
+        *,
+        status: int | None = None,
+        code: str | None = None,
+        request_id: str | None = None,
+        retry_after: float | None = None,
+        place: str = "",
+        retryable: bool | None = None,
+    ) -> None:
+        self.provider = provider
+        self.said = said
+        self.status = status
+        self.code = code
+        self.request_id = request_id
+        self.retry_after = retry_after
+        self.place = place
+        if retryable is not None:
+            self.retryable = retryable
+        where = f"{place}: " if place else ""
+        what = " ".join(str(one) for one in (status, code) if one is not None)
+        sentence = said.strip() if said.strip()[-1:] in {".", "!", "?"} else f"{said.strip()}."
+        super().__init__(f"{where}{provider}{f' ({what})' if what else ''}: {sentence} {self.advice}")
+
+
+class ContextLengthError(ModelError):
+    """The prompt is too long for the model."""
+
+    advice = "Give the model a Budget below its context, or a smaller one."
+
+
+class RateLimitError(ModelError):
+    """Too many calls or tokens for now; or, where `retryable` is False, the account's quota is used up."""
+
+    advice = "Wait as long as it says, and try again."
+    retryable = True
+
+
+class OverloadedError(ModelError):
+    """The provider cannot answer now: it is overloaded, or failed by itself."""
+
+    advice = "Try again later."
+    retryable = True
+
+
+class AuthError(ModelError):
+    """A key, a permission or a payment is refused."""
+
+    advice = "Check the key, its region, and the account."
+
+
+class BadRequestError(ModelError):
+    """The provider refuses the request. `place` is our best guess at the block that it is about."""
+
+    advice = "Look at `plan.request`, and at the ledger for what became of the block."
+
+
+class NetworkError(ModelError):
+    """No answer came: the connection failed, broke, or took too long."""
+
+    advice = "Check the address and the network."
+    retryable = True

@@ -13,6 +13,7 @@ from agentkit.blocks import (
     Block,
     InvalidBlock,
     MediaBlock,
+    OpaqueBlock,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
@@ -179,7 +180,8 @@ class MultiAgentHistory(HistoryPolicy):
         return _Framing(self, draft, ledger, capabilities).run()
 
     def lines_of(self, msg: Msg) -> str | tuple[_Piece | None, ...]:
-        """A tool-free message block by block: its line behind a line break, media in place, None for thinking.
+        """A tool-free message block by block: its line behind a line break, media in place, None for what is
+        nobody's utterance.
 
         One text is a string. Worked out once in the message's life.
         """
@@ -198,7 +200,7 @@ class MultiAgentHistory(HistoryPolicy):
     def _line(self, speaker: str, block: Block) -> _Piece | None:
         if isinstance(block, TextBlock):
             return plain_text(f"\n{speaker}: {self.text(block.text)}")
-        return None if isinstance(block, ThinkingBlock | ToolUseBlock | ToolResultBlock) else block
+        return None if isinstance(block, _UNSAID | ToolUseBlock | ToolResultBlock) else block
 
     def speaker(self, msg: Msg) -> str:
         """The speaker as a line begins with it, its time included."""
@@ -221,7 +223,8 @@ def _flat(timestamp: str | None) -> str:
     return re.sub(r"[\[\]<>|\s]+", " ", timestamp or "-").strip() or "-"
 
 
-_NOT_LINES = Trait.MEDIA | Trait.INVALID | Trait.THINKING | Trait.TOOL
+_UNSAID = ThinkingBlock | OpaqueBlock
+_NOT_LINES = Trait.MEDIA | Trait.INVALID | Trait.THINKING | Trait.TOOL | Trait.OPAQUE
 
 
 class _Framing:
@@ -343,7 +346,9 @@ class _Framing:
         for line, origin in zip(lines, origins, strict=True):
             if line is None:
                 if not isinstance(origin, str):
-                    note = Note(Disposition.DROPPED, "thinking of a speaker in the history frame")
+                    note = Note(
+                        Disposition.DROPPED, "thinking, or a provider's own part, of a speaker in the frame"
+                    )
                     self.ledger.note(origin, note)
                 continue
             text = isinstance(line, TextBlock)
@@ -383,7 +388,7 @@ class _Framing:
                 if not isinstance(item, TextBlock):
                     yield item, origin if isinstance(origin, str) else (*origin, number)
         else:
-            yield (None if isinstance(block, ThinkingBlock) else block), origin
+            yield (None if isinstance(block, _UNSAID) else block), origin
 
     def _leave_out(self, start: int, stop: int, reason: str) -> None:
         for at in range(start, stop):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count, groupby
 from typing import cast
 
-from agentkit.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock, plain_text
+from agentkit.blocks import Block, OpaqueBlock, TextBlock, ToolResultBlock, ToolUseBlock, plain_text
 from agentkit.capabilities import Capabilities
 from agentkit.exchanges import Draft, Origin, block_origins, is_normal, prompt_length
 from agentkit.ledger import Disposition, Ledger, Note
@@ -326,6 +326,8 @@ class _Legalizing:
         elif msgs and capabilities.first_user and not _is_users(msgs[0]):
             self._fill(0, BEGIN_TURN, "the conversation begins without a user turn")
         ends_open = capabilities.last_user and msgs and not _is_users(msgs[-1], results=True)
+        if ends_open and capabilities.resumes and isinstance(msgs[-1].blocks[-1], OpaqueBlock):
+            return
         if ends_open or (capabilities.needs_user and not any(map(_is_users, msgs))):
             self._fill(len(msgs), CONTINUE_TURN, "the conversation ends without a user turn")
 

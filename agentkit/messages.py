@@ -19,6 +19,7 @@ from agentkit.blocks import (
     plain_text,
 )
 from agentkit.errors import MessageError
+from agentkit.usage import FinishReason, Usage
 from agentkit.values import Checked, JsonObject, Text, value
 
 __all__ = ["Msg", "Role", "Trait"]
@@ -58,6 +59,7 @@ class Trait:
     ASSISTANT = 1 << 23  # the assistant's turn: calls, or its role without results
 
     RESERVED_NAME = 1 << 24  # a tool name that some wire keeps for itself
+    OPAQUE = 1 << 25  # a part that only one wire knows
 
     TOOL = CALL | RESULT
     MEDIA = IMAGE | AUDIO | VIDEO | DOCUMENT
@@ -85,6 +87,7 @@ _BLOCK_KEYS: dict[str, frozenset[str]] = {
     "audio": frozenset({"source"}),
     "video": frozenset({"source"}),
     "document": frozenset({"source", "title"}),
+    "opaque": frozenset({"wire", "data"}),
     "invalid": frozenset({"data", "reason", "place"}),
 }
 
@@ -259,6 +262,22 @@ class Msg(metaclass=Checked):
         """The images, sounds, films and documents, those inside tool results left out."""
         return tuple(block for block in self.blocks if isinstance(block, MediaBlock))
 
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens of the call that this message is the reply of; None if no provider reported any."""
+        return Usage.from_dict(self._reply.get("usage"))
+
+    @property
+    def finish_reason(self) -> FinishReason | None:
+        """Why this reply ended; None for a message that is no reply. `metadata["reply"]` says more."""
+        found = self._reply.get("finish_reason")
+        return FinishReason(found) if found in _REASONS else None
+
+    @property
+    def _reply(self) -> dict[str, Any]:
+        found = (self.metadata or {}).get("reply")
+        return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
     def __reduce__(self) -> tuple[object, ...]:
         """Copies and pickles carry what was said, and leave the private notebook behind."""
         values = (self.name, self.content, self.role, self.id, self.timestamp, self.metadata, self.pinned)
@@ -277,6 +296,8 @@ class Msg(metaclass=Checked):
 
         return load_message(data)
 
+
+_REASONS = frozenset(map(str, FinishReason))
 
 _set_traits = Msg.__dict__["traits"].__set__
 _set_tool_ids = Msg.__dict__["tool_ids"].__set__
@@ -426,6 +447,8 @@ def _survey(blocks: tuple[Block, ...]) -> tuple[int, tuple[str, ...]]:
             traits |= Trait.THINKING | Trait.OTHER
         elif kind == "invalid":
             traits |= Trait.INVALID | Trait.OTHER
+        elif kind == "opaque":
+            traits |= Trait.OPAQUE | Trait.OTHER
         else:
             traits |= _MEDIA_TRAITS[kind] | Trait.OTHER
     if traits & Trait.CALL and len(ids) > 1 and len({*ids}) < len(ids):

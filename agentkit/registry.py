@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from agentkit.endpoints import EndpointBase
 from agentkit.errors import ProviderError
 from agentkit.formatting import FormatterBase
+from agentkit.messages import Msg
+from agentkit.streaming import StreamParserBase
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -19,11 +23,21 @@ GROUP = "agentkit.providers"
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """What a provider's package offers: its name, and a formatter for a chat and for many agents."""
+    """What a provider's package offers.
+
+    name         what it is called, in `load_provider` and in `ChatModel("NAME:MODEL")`
+    chat         its formatter for a chat, and `multi_agent` the one for many agents
+    parser       reads its replies, whole and streamed; None: they cannot be read
+    endpoint     calls its models through the official SDK; None: they cannot be called
+    load_native  its own messages, or a whole request, as messages; None: they cannot be loaded
+    """
 
     name: str
     chat: type[FormatterBase]
     multi_agent: type[FormatterBase]
+    parser: type[StreamParserBase] | None = None
+    endpoint: type[EndpointBase] | None = None
+    load_native: Callable[[object], list[Msg]] | None = None
 
 
 def available_providers() -> list[str]:

@@ -148,7 +148,9 @@ def _in_ascii(found: object) -> str:
 def _why(error: ValidationError | MessageError) -> str:
     """What is wrong, and where in the block."""
     found = placed("", error, []) if isinstance(error, ValidationError) else error
-    where = re.sub(r"^\.?(text|thinking|tool_use|tool_result|image|audio|video|document)\b\.?", "", found.place)
+    where = re.sub(
+        r"^\.?(text|thinking|tool_use|tool_result|image|audio|video|document|opaque)\b\.?", "", found.place
+    )
     return f"{where}: {found.reason}" if where else found.reason
 
 

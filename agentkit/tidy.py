@@ -14,6 +14,7 @@ from agentkit.blocks import (
     Block,
     InvalidBlock,
     MediaBlock,
+    OpaqueBlock,
     ResultItem,
     Source,
     TextBlock,
@@ -198,6 +199,8 @@ class _Tidying:
                 yield self._call(block, at)
             case ToolResultBlock():
                 yield self._result(block, at)
+            case OpaqueBlock():
+                yield from self._opaque(block, at)
             case InvalidBlock():
                 yield from self._lose((at,), "block", "it could not be read when the history was loaded")
             case _:
@@ -218,6 +221,12 @@ class _Tidying:
             yield block
         else:
             self._note((at,), Disposition.DROPPED, refusal)
+
+    def _opaque(self, block: OpaqueBlock, at: int) -> Iterator[OpaqueBlock]:
+        if block.wire == self.capabilities.wire and self.role == "assistant":
+            yield block
+        else:
+            self._note((at,), Disposition.DROPPED, f"a part of a reply that only {shown(block.wire)} knows")
 
     def _refusal(self, block: ThinkingBlock) -> str | None:
         """Why a thinking block may not go back; None if it may."""

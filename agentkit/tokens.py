@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
-from agentkit.blocks import InvalidBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
+from agentkit.blocks import InvalidBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.errors import OptionError
 from agentkit.messages import Msg, weight_of
 from agentkit.request_parts import RequestParts, json_text
@@ -169,6 +169,8 @@ class TextTokenCounter(LocalTokenCounter):
             return self.overheads.result + self._texts[block.name] + text
         if isinstance(block, MediaBlock):
             return self.price(block)
+        if isinstance(block, OpaqueBlock):
+            return self.overheads.call + self._texts[json_text(block.data)]
         return self.overheads.invalid if isinstance(block, InvalidBlock) else 0
 
     def _framed(self, text: str) -> int:

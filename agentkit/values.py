@@ -151,6 +151,7 @@ _TAGS = frozenset(
         "video",
         "document",
         "invalid",
+        "opaque",
         "url",
         "base64",
     ]

@@ -26,6 +26,7 @@ from agentkit import (
     InvalidBlock,
     Msg,
     MultiAgentHistory,
+    OpaqueBlock,
     OpaqueState,
     Source,
     TextBlock,
@@ -292,11 +293,27 @@ def _thoughts(draw: DrawFn) -> Block:
     return ThinkingBlock(draw(texts), draw(states))
 
 
+_opaque: SearchStrategy[Block] = st.sampled_from(
+    (
+        OpaqueBlock("gemini", {"executable_code": {"code": "1", "language": "PYTHON"}}),
+        OpaqueBlock(
+            "openai-responses",
+            {
+                "type": "web_search_call",
+                "id": "ws_1",
+                "status": "completed",
+                "action": {"type": "search", "query": "x"},
+            },
+        ),
+        OpaqueBlock("somebody else", {"type": "hologram"}),
+    )
+)
+
 _blocks: SearchStrategy[Block] = st.one_of(
-    _said(), _said(), _thoughts(), _media, _invalid,
+    _said(), _said(), _thoughts(), _media, _invalid, _opaque,
     cast("SearchStrategy[Block]", _calls()), cast("SearchStrategy[Block]", _results()),
 )  # fmt: skip
-_spoken_blocks: SearchStrategy[Block] = st.one_of(_said(), _said(), _thoughts(), _media, _invalid)
+_spoken_blocks: SearchStrategy[Block] = st.one_of(_said(), _said(), _thoughts(), _media, _invalid, _opaque)
 
 # -- conversations ---------------------------------------------------------------------------------------------
 
@@ -316,7 +333,7 @@ def _exchange(draw: DrawFn) -> list[Msg]:
     name = draw(names)
     ids = draw(st.lists(st.sampled_from(_IDS), min_size=1, max_size=3, unique=True))
     calls = [draw(_calls(st.just(found))) for found in ids]
-    said = draw(st.lists(st.one_of(_said(), _thoughts(), _said(), _media), max_size=2))
+    said = draw(st.lists(st.one_of(_said(), _thoughts(), _said(), _media, _opaque), max_size=2))
     results = [draw(_results(st.just(found))) for found in draw(st.permutations(ids))]
     pinned, role = draw(_rare), draw(roles)
     call = Msg(name, (*said, *calls), "assistant", pinned=pinned)
@@ -447,7 +464,7 @@ class _Marking:
                 return replace(block, output=self.into(block.output, "r", place, self.marks.results))
             items = tuple(self.block(item, f"{place}.output[{at}]") for at, item in enumerate(block.output))
             return replace(block, output=cast("Any", items))
-        if isinstance(block, InvalidBlock):
+        if isinstance(block, InvalidBlock | OpaqueBlock):
             return block
         return self.medium(block, place)
 

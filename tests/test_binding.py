@@ -50,7 +50,7 @@ FREE = pytest.mark.parametrize(
 )
 
 
-def proof(provider: str, number: int) -> dict[str, str]:
+def proof(provider: str, number: int) -> dict[str, Any]:
     return {"signature" if provider == "anthropic" else "encrypted_content": f"proof-{number}"}
 
 

@@ -10,14 +10,21 @@ import pytest
 import agentkit
 from agentkit import (
     AgentkitError,
+    AuthError,
+    BadRequestError,
     BudgetError,
+    ContextLengthError,
     EmptyConversationError,
     InputError,
     LossError,
     MessageError,
     MissingExtraError,
+    ModelError,
+    NetworkError,
     OptionError,
+    OverloadedError,
     ProviderError,
+    RateLimitError,
     VersionError,
 )
 from agentkit import errors as room
@@ -32,6 +39,13 @@ TREE: list[tuple[type[AgentkitError], tuple[type[BaseException], ...]]] = [
     (LossError, (AgentkitError,)),
     (BudgetError, (AgentkitError,)),
     (ProviderError, (AgentkitError,)),
+    (ModelError, (AgentkitError,)),
+    (ContextLengthError, (ModelError,)),
+    (RateLimitError, (ModelError,)),
+    (OverloadedError, (ModelError,)),
+    (AuthError, (ModelError,)),
+    (BadRequestError, (ModelError,)),
+    (NetworkError, (ModelError,)),
     (MissingExtraError, (AgentkitError, ImportError)),
 ]
 
@@ -88,6 +102,17 @@ SPECIMENS: list[tuple[AgentkitError, str, dict[str, object]]] = [
         {"available": ()},
     ),
     (
+        RateLimitError("openai", "slow down", status=429, code="rate_limit_exceeded", retry_after=3.5),
+        "openai (429 rate_limit_exceeded): slow down. Wait as long as it says, and try again.",
+        {"status": 429, "retry_after": 3.5, "retryable": True, "place": ""},
+    ),
+    (
+        BadRequestError("gemini", "no such part", status=400, place="msgs[2].content[0]"),
+        "msgs[2].content[0]: gemini (400): no such part. Look at `plan.request`, and at the ledger for what "
+        "became of the block.",
+        {"place": "msgs[2].content[0]", "retryable": False, "said": "no such part"},
+    ),
+    (
         MissingExtraError("openai", "openai", "Calling OpenAI"),
         "Calling OpenAI needs the package 'openai'. Install it with: pip install 'agentkit-middleware[openai]'",
         {"package": "openai", "extra": "openai", "place": "environment"},
@@ -105,7 +130,7 @@ def test_the_tree_is_as_it_is_drawn(error: type[AgentkitError], parents: tuple[t
 
 def test_every_class_of_the_tree_is_at_the_front_door_and_in_the_drawing() -> None:
     names = [name for name in room.__all__ if isinstance(getattr(room, name), type)]
-    assert sorted(error.__name__ for error, _ in TREE) == names
+    assert sorted(error.__name__ for error, _ in TREE) == sorted(names)
     assert set(names) <= set(agentkit.__all__)
     assert room.__doc__ is not None
     assert all(name in room.__doc__ for name in names)

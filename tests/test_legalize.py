@@ -43,7 +43,7 @@ def bob(*blocks: Any, role: Any = "user") -> Msg:
     return Msg("Bob", blocks, role)
 
 
-def of(issuer: str | None, **proof: str) -> ThinkingBlock:
+def of(issuer: str | None, **proof: Any) -> ThinkingBlock:
     return ThinkingBlock("hm", OpaqueState(issuer, **proof) if issuer else None)
 
 

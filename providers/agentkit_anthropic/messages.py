@@ -48,6 +48,8 @@ _IMAGES = MediaLimits(count=100, side=8_000, crowd=(20, 2_000), data=10_000_000)
 MESSAGES = Capabilities(
     target="Anthropic Messages",
     issuer="anthropic",
+    wire="anthropic",
+    resumes=True,  # stop reason pause_turn: the assistant's content is sent again as it is
     thinking="signed",
     binds_thinking=True,  # "later models: every account"
     proof=frozenset({"signature", "redacted_data"}),
@@ -179,6 +181,8 @@ def _content(content: str | Iterable[Block]) -> list[dict[str, Any]]:
             case "document":
                 made = {"type": "document", "source": _document_source(block.source)}
                 add({**made, "title": block.title} if block.title else made)
+            case "opaque":
+                add(copied(block.data))
             case "audio" | "video" | "invalid":
                 raise TypeError(f"{block.type} is no block of this wire")
             case _:

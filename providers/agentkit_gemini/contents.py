@@ -41,6 +41,7 @@ SKIP_SIGNATURE = base64.b64encode(b"skip_thought_signature_validator").decode("a
 GENERATE = Capabilities(
     target="Gemini",
     issuer="gemini",
+    wire="gemini",
     thinking="signed",  # a thought goes back only to Gemini; its proof is optional
     image=MediaRule(
         types=media_types("image", "png jpeg webp heic heif"), schemes=_URLS, limits=MediaLimits(count=3_600)
@@ -141,6 +142,8 @@ def _part(block: Block) -> dict[str, Any]:
             return {"function_call": call, **_signature(block.state)}
         case "image" | "audio" | "video" | "document":
             return _media(block)
+        case "opaque":
+            return {**copied(block.data)}
         case "tool_result" | "invalid":
             raise TypeError(f"a {block.type} block is no part")
         case _:

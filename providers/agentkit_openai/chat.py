@@ -186,7 +186,7 @@ class OpenAIChatFormatter(FormatterBase):
                 return {"type": "text", "text": block.text}
             case "image" | "audio" | "video" | "document":
                 return self.media_part(block)
-            case "tool_use" | "tool_result" | "thinking" | "invalid":
+            case "tool_use" | "tool_result" | "thinking" | "opaque" | "invalid":
                 raise TypeError(f"a {block.type} block is no content part")
             case _:
                 assert_never(block)

@@ -18,6 +18,7 @@ from agentkit import (
     Msg,
     MultiAgentHistory,
     NameRule,
+    OpaqueBlock,
     Request,
     Task,
     TextBlock,
@@ -54,6 +55,7 @@ _FILES = frozenset(
 RESPONSES = Capabilities(
     target="OpenAI Responses",
     issuer="openai",
+    wire="openai-responses",
     thinking="signed",
     binds_thinking=True,  # gpt-6.2 removes reasoning behind an edited prefix without a word (guides/reasoning)
     proof=frozenset({"encrypted_content"}),  # an id alone is a 404 under store=false (guides/reasoning)
@@ -149,6 +151,8 @@ def _assistant_items(msg: Msg) -> Iterator[dict[str, Any]]:
             }
         elif isinstance(block, TextBlock):
             yield {"role": "assistant", "content": block.text}
+        elif isinstance(block, OpaqueBlock):
+            yield copied(block.data)
 
 
 def _messages_first(blocks: tuple[Block, ...]) -> list[Block]:
@@ -195,7 +199,7 @@ def _part(block: Block) -> dict[str, Any]:
             return {"type": "input_file", "filename": file_name(block), "file_data": block.source.data_url}
         case "document":
             return {"type": "input_file", "file_url": wire_url(block.source)}
-        case "audio" | "video" | "thinking" | "tool_use" | "tool_result" | "invalid":
+        case "audio" | "video" | "thinking" | "tool_use" | "tool_result" | "opaque" | "invalid":
             raise TypeError(f"a {block.type} block is no content part")
         case _:
             assert_never(block)

@@ -1,0 +1,205 @@
+"""The events of a streamed reply, the same for every provider.
+
+    MessageStart
+    TextStart       TextDelta*       TextEnd        a block of text
+    ThinkingStart   ThinkingDelta*   ThinkingEnd    a block of thinking
+    ToolUseStart    ToolUseDelta*    ToolUseEnd     a call
+    MediaEvent      OpaqueEvent                     a block that came whole
+    UsageEvent                                      the tokens so far; the last one counts
+    ErrorEvent                                      the provider reported an error
+    MessageEnd                                      the reply is over; only a last UsageEvent may follow
+
+`index` numbers the blocks in the order in which they began. Blocks may be open side by side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from agentkit.blocks import MediaBlock, OpaqueBlock, ToolUseBlock
+from agentkit.usage import FinishReason, Usage
+
+if TYPE_CHECKING:
+    from agentkit.partial import Arguments
+
+__all__ = [
+    "ErrorEvent",
+    "MediaEvent",
+    "MessageEnd",
+    "MessageStart",
+    "OpaqueEvent",
+    "StreamEvent",
+    "TextDelta",
+    "TextEnd",
+    "TextStart",
+    "ThinkingDelta",
+    "ThinkingEnd",
+    "ThinkingStart",
+    "ToolUseDelta",
+    "ToolUseEnd",
+    "ToolUseStart",
+    "UsageEvent",
+]
+
+
+@dataclass(slots=True)
+class MessageStart:
+    """The reply begins. `id` and `model` are the provider's, as far as it names them at once."""
+
+    id: str | None = None
+    model: str | None = None
+    type: Literal["message-start"] = "message-start"
+
+
+@dataclass(slots=True)
+class TextStart:
+    """A block of text begins."""
+
+    index: int
+    type: Literal["text-start"] = "text-start"
+
+
+@dataclass(slots=True)
+class TextDelta:
+    """Text that came."""
+
+    index: int
+    text: str
+    type: Literal["text-delta"] = "text-delta"
+
+
+@dataclass(slots=True)
+class TextEnd:
+    """A block of text is complete: `text` is all of it."""
+
+    index: int
+    text: str
+    type: Literal["text-end"] = "text-end"
+
+
+@dataclass(slots=True)
+class ThinkingStart:
+    """A block of thinking begins."""
+
+    index: int
+    type: Literal["thinking-start"] = "thinking-start"
+
+
+@dataclass(slots=True)
+class ThinkingDelta:
+    """Thinking that came."""
+
+    index: int
+    text: str
+    type: Literal["thinking-delta"] = "thinking-delta"
+
+
+@dataclass(slots=True)
+class ThinkingEnd:
+    """A block of thinking is complete: `text` is all of it."""
+
+    index: int
+    text: str
+    type: Literal["thinking-end"] = "thinking-end"
+
+
+@dataclass(slots=True)
+class ToolUseStart:
+    """A call begins. A server that sends them late may leave `id` or `name` empty: `ToolUseEnd` has them."""
+
+    index: int
+    id: str
+    name: str
+    type: Literal["tool-use-start"] = "tool-use-start"
+
+
+@dataclass(slots=True)
+class ToolUseDelta:
+    """Argument text that came."""
+
+    index: int
+    text: str
+    arguments: Arguments
+    length: int
+    type: Literal["tool-use-delta"] = "tool-use-delta"
+
+    @property
+    def input(self) -> dict[str, Any]:
+        """The arguments as far as they can be read up to here. To look at, not to change.
+
+        Long arguments are read anew only every so often: this may lag some tenths of a percent behind.
+        """
+        return self.arguments.partial(self.length)
+
+
+@dataclass(slots=True)
+class ToolUseEnd:
+    """A call is complete: `block` is what the message holds."""
+
+    index: int
+    block: ToolUseBlock
+    type: Literal["tool-use-end"] = "tool-use-end"
+
+
+@dataclass(slots=True)
+class MediaEvent:
+    """A picture, a sound or another medium that the model made."""
+
+    index: int
+    block: MediaBlock
+    type: Literal["media"] = "media"
+
+
+@dataclass(slots=True)
+class OpaqueEvent:
+    """A part that only the provider's wire knows: what it searched, ran, or found by itself."""
+
+    index: int
+    block: OpaqueBlock
+    type: Literal["opaque"] = "opaque"
+
+
+@dataclass(slots=True)
+class UsageEvent:
+    """The tokens that the provider has reported so far."""
+
+    usage: Usage
+    type: Literal["usage"] = "usage"
+
+
+@dataclass(slots=True)
+class ErrorEvent:
+    """The provider reported an error within the stream. What came before it is kept."""
+
+    message: str
+    code: str | None = None
+    type: Literal["error"] = "error"
+
+
+@dataclass(slots=True)
+class MessageEnd:
+    """The reply is over. `native` is the provider's own word for the reason."""
+
+    finish_reason: FinishReason
+    native: str | None = None
+    type: Literal["message-end"] = "message-end"
+
+
+StreamEvent: TypeAlias = (
+    MessageStart
+    | TextStart
+    | TextDelta
+    | TextEnd
+    | ThinkingStart
+    | ThinkingDelta
+    | ThinkingEnd
+    | ToolUseStart
+    | ToolUseDelta
+    | ToolUseEnd
+    | MediaEvent
+    | OpaqueEvent
+    | UsageEvent
+    | ErrorEvent
+    | MessageEnd
+)

@@ -1,0 +1,131 @@
+"""A provider's own values as plain JSON values: SDK objects, dicts, raw bytes of a stream."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from pydantic_core import from_json
+
+from agentkit.errors import MessageError
+
+__all__ = ["EventBytes", "items_of", "mapping_of", "plain", "text_of"]
+
+
+def plain(found: object) -> Any:
+    """A reply, or an event of a stream, as JSON values: from the SDK's object, its dict, or JSON text.
+
+    The objects of all SDKs are pydantic models or dicts; nothing of an SDK is imported to read them. Raises
+    MessageError for what is neither.
+    """
+    if type(found) is dict:
+        return cast("dict[str, Any]", found)
+    if isinstance(found, Mapping):
+        return {str(key): item for key, item in cast("Mapping[Any, Any]", found).items()}
+    if isinstance(found, str | bytes | bytearray):
+        return _parsed(found)
+    dump = getattr(found, "model_dump", None)
+    if callable(dump):
+        return dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
+    reason = f"a {type(found).__name__} is no reply"
+    raise MessageError("reply", reason, "Give the SDK's object, its dict, or the JSON text.")
+
+
+def _parsed(text: str | bytes | bytearray) -> Any:
+    try:
+        return from_json(text)
+    except ValueError:
+        pass
+    try:
+        return json.loads(text)  # takes the halves of a surrogate pair, which some servers write
+    except (ValueError, RecursionError) as error:
+        raise MessageError("reply", f"this is not JSON ({error})", "Mend the JSON.") from None
+
+
+def mapping_of(found: object) -> dict[str, Any]:
+    """An object of the wire; an empty one for anything else."""
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def items_of(found: object) -> list[Any]:
+    """A list of the wire; an empty one for anything else."""
+    return cast("list[Any]", found) if isinstance(found, list) else []
+
+
+def text_of(found: object) -> str:
+    """A string of the wire that UTF-8 can carry; an empty one for anything else."""
+    if not isinstance(found, str):
+        return ""
+    if not found.isascii():
+        try:
+            found.encode()
+        except UnicodeEncodeError:
+            return found.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return found
+
+
+_MARK = b"\xef\xbb\xbf"  # the byte order mark that a stream may begin with
+_LINE = re.compile(rb"\r\n|\n|\r")
+
+
+class EventBytes:
+    """The events in the raw bytes of a stream: server-sent events, or one JSON value a line.
+
+    Split as they come, by any transport: a character, a line and an event may be cut anywhere. (HTML, 9.2.6
+    Interpreting an event stream; comments, ids and retry times are passed over.)
+    """
+
+    def __init__(self) -> None:
+        self._rest: list[bytes] = []
+        self._data: list[bytes] = []
+        self._started = False
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        """The data of the events that are complete with this piece."""
+        if not self._started:
+            piece = b"".join((*self._rest, piece))
+            self._rest = []
+            if len(piece) < len(_MARK) and _MARK.startswith(piece):
+                self._rest = [piece]
+                return
+            piece, self._started = piece.removeprefix(_MARK), True
+        if b"\n" not in piece and b"\r" not in piece and self._rest and not self._rest[-1].endswith(b"\r"):
+            self._rest.append(piece)  # joined once, when the line ends
+            return
+        text = b"".join((*self._rest, piece)) if self._rest else piece
+        lines = text.split(b"\n") if b"\r" not in text else self._split(text)
+        self._rest = [rest] if (rest := lines.pop()) else []
+        for line in lines:
+            yield from self._line(line)
+
+    def _line(self, line: bytes) -> Iterator[bytes]:
+        if line.startswith(b"data:"):
+            self._data.append(line[6:] if line[5:6] == b" " else line[5:])
+        elif not line:
+            if self._data:
+                yield self._event()
+        elif line[:1] in b"{[":  # a value by itself: newline-delimited JSON
+            yield line
+
+    def finish(self) -> Iterator[bytes]:
+        """The event that was left without its blank line, if there is one."""
+        rest, self._rest = b"".join(self._rest).rstrip(b"\r"), []
+        if rest:
+            yield from self._line(rest)
+        if self._data:
+            yield self._event()
+
+    def _event(self) -> bytes:
+        data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+        self._data = []
+        return data
+
+    @staticmethod
+    def _split(text: bytes) -> list[bytes]:
+        """The lines; a return at the very end may be the first half of a line break."""
+        held = b"\r" if text.endswith(b"\r") else b""
+        lines = _LINE.split(text.removesuffix(b"\r"))
+        lines[-1] += held
+        return lines

@@ -1,0 +1,83 @@
+"""The arguments of a call as they come: their text, and what can be read of it so far."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from typing import Any, cast
+
+from pydantic_core import from_json, to_json
+
+__all__ = ["Arguments", "objects_in"]
+
+_EAGER = 1_500
+"""Characters up to which every delta is read anew. Beyond, as many more are read a delta, on average."""
+
+
+class Arguments:
+    """The argument text of one call, and the object that it begins to be."""
+
+    __slots__ = ("_ends", "_next", "_pieces", "_read", "_reads", "length")
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._pieces: list[str] = []
+        self._next = 1  # the length from which on the text is read anew
+        self._reads: list[int] = [0]  # the lengths at which it was, or would have been
+        self._read: tuple[int, dict[str, Any]] = (0, {})
+
+    def add(self, piece: str) -> None:
+        """Take one more piece."""
+        self._pieces.append(piece)
+        self.length += len(piece)
+        if self.length >= self._next:
+            self._reads.append(self.length)
+            self._next = self.length + max(1, len(piece) * (self.length // _EAGER))
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+    def partial(self, length: int) -> dict[str, Any]:
+        """The object that the first `length` characters begin to be, as of the last time that they were read."""
+        reads = self._reads
+        at = reads[-1]
+        if at > length:  # asked for an event that is past
+            at = reads[bisect_right(reads, length) - 1]
+        if self._read[0] != at:
+            self._read = (at, _begun(self.text[:at]))
+        return self._read[1]
+
+
+def _begun(text: str) -> dict[str, Any]:
+    try:
+        found: object = from_json(text, allow_partial="trailing-strings")
+    except ValueError:
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def objects_in(text: str) -> list[tuple[dict[str, Any], str]]:
+    """The objects that stand one behind the other in a text, each with its own text; none if anything else does.
+
+    >>> [found for found, _ in objects_in('{"a": 1}{"a": 2}')]
+    [{'a': 1}, {'a': 2}]
+    """
+    found: list[tuple[dict[str, Any], str]] = []
+    decoder, at, text = json.JSONDecoder(), 0, text.strip()
+    while at < len(text):
+        try:
+            item, stop = decoder.raw_decode(text, at)
+            to_json(item, inf_nan_mode="constants")
+        except (ValueError, RecursionError):
+            return []
+        if not isinstance(item, dict):
+            return []
+        found.append((cast("dict[str, Any]", item), text[at:stop]))
+        at = stop
+        while at < len(text) and text[at].isspace():
+            at += 1
+    return found

@@ -1,0 +1,149 @@
+"""`StreamParserBase`: a provider's native reply, whole or in events, to a `Msg`. No I/O, no SDK."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypedDict, Unpack, cast
+
+from agentkit.assembly import Assembly
+from agentkit.errors import MessageError, OptionError, check_text
+from agentkit.events import StreamEvent
+from agentkit.messages import Msg
+from agentkit.native import EventBytes, plain
+from agentkit.usage import FinishReason, Usage
+
+__all__ = ["ReadOptions", "StreamParserBase"]
+
+
+class ReadOptions(TypedDict, total=False):
+    """What a reader may be told of the call.
+
+    request     the request that the reply answers: thinking keeps the digest of it as its prefix
+    name        the speaker of the message; `assistant` unless said
+    tool_names  `plan.tool_names`: what tools are called in the conversation, where the wire has another spelling
+    """
+
+    request: Mapping[str, Any] | None
+    name: str
+    tool_names: Mapping[str, str] | None
+
+
+class StreamParserBase(ABC):
+    """Reads one reply of one provider: feed it events as they come, or the whole reply at once.
+
+    `feed` takes an event as the SDK's object or its dict, or raw bytes of the stream, cut anywhere. It gives the
+    events of `agentkit.events`, and raises only for what is no part of any stream. `finish` gives the message:
+    what came, whether the stream ended well or not. Any chunking gives the message that `parse_response` gives.
+
+        parser = AnthropicStreamParser(request=request)
+        for chunk in chunks:
+            for event in parser.feed(chunk):
+                ...
+        reply = parser.finish()
+
+    A provider's class says who issues its opaque state, and reads events and whole replies into `self.reply`.
+    """
+
+    provider: ClassVar[str]
+    issuer: ClassVar[str]
+    binds_thinking: ClassVar[bool] = False
+    """Whether thinking keeps the digest of the request that it came in answer to."""
+    raw_arguments: ClassVar[bool] = False
+    """Whether the wire carries arguments as text, whole replies included: `raw_input` keeps it."""
+
+    def __init__(self, **options: Unpack[ReadOptions]) -> None:
+        unknown = options.keys() - ReadOptions.__annotations__.keys()
+        if unknown:
+            raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+        name = options.get("name", "assistant")
+        check_text("name", name)
+        request = options.get("request")
+        if request is not None and not isinstance(request, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise OptionError("request", f"a {type(request).__name__} is no request", "Give plan.request.")
+        self.request: Mapping[str, Any] | None = request
+        self.reply = Assembly(
+            name=name,
+            provider=self.provider,
+            issuer=self.issuer,
+            request=request if self.binds_thinking else None,
+            tool_names=options.get("tool_names") or {},
+            raw_arguments=self.raw_arguments,
+        )
+        self._bytes = EventBytes()
+        self._msg: Msg | None = None
+
+    @abstractmethod
+    def read_event(self, event: dict[str, Any]) -> None:
+        """Read one native event, in plain JSON values, into `self.reply`."""
+
+    @abstractmethod
+    def read_whole(self, reply: dict[str, Any]) -> None:
+        """Read a whole native reply, in plain JSON values, into `self.reply`."""
+
+    def close(self) -> None:  # noqa: B027 - most wires have nothing to do
+        """What is to be done when no more will come."""
+
+    @classmethod
+    def parse_response(cls, reply: object, **options: Unpack[ReadOptions]) -> Msg:
+        """A whole reply, as the SDK's object, its dict or JSON text, as a message.
+
+        Raises MessageError for what is no reply of this provider, a provider's error included.
+        """
+        parser = cls(**options)
+        found = plain(reply)
+        if not isinstance(found, dict):
+            raise MessageError("reply", f"a {type(found).__name__} is no reply", "Give the whole reply.")
+        parser.read_whole(cast("dict[str, Any]", found))
+        return parser.finish()
+
+    def feed(self, chunk: object) -> list[StreamEvent]:
+        """The events that one chunk brings: an event of the SDK's, a dict, or raw bytes of the stream."""
+        if self._msg is not None:
+            raise MessageError("chunk", "the reply was finished", "Make a parser for each reply.")
+        if isinstance(chunk, str):
+            chunk = chunk.encode("utf-8", "surrogatepass")
+        if isinstance(chunk, bytes | bytearray | memoryview):
+            for data in self._bytes.feed(bytes(cast("bytes", chunk))):
+                self._read_data(data)
+        else:
+            self._read(plain(chunk))
+        return self.reply.drain()
+
+    def finish(self) -> Msg:
+        """The message, of all that came. A stream that broke off says so in its finish reason."""
+        if self._msg is None:
+            for data in self._bytes.finish():
+                self._read_data(data)
+            self.close()
+            self._msg = self.reply.message()
+        return self._msg
+
+    def drain(self) -> list[StreamEvent]:
+        """The events that came with `finish`: the ends of what was open, and the message's."""
+        return self.reply.drain()
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens that the provider has reported so far."""
+        return self.reply.usage
+
+    @property
+    def finish_reason(self) -> FinishReason | None:
+        """Why the reply ended; None as long as it has not."""
+        return self.reply.finish_reason
+
+    def _read_data(self, data: bytes) -> None:
+        if data.strip() == b"[DONE]":
+            return
+        try:
+            event = plain(data)
+        except MessageError:
+            self.reply.fail(f"an event that is no JSON: {data[:200].decode('utf-8', 'replace')}")
+            return
+        self._read(event)
+
+    def _read(self, event: object) -> None:
+        if not isinstance(event, dict):
+            raise MessageError("chunk", f"a {type(event).__name__} is no event", "Give a dict, or bytes.")
+        self.read_event(cast("dict[str, Any]", event))
