@@ -27,8 +27,8 @@ from agentkit.blocks import (
 )
 from agentkit.capabilities import Capabilities, Kind, NameRule
 from agentkit.frames import frame_tag, mark_frame, safe_text
+from agentkit.held_media import media_of
 from agentkit.ledger import BlockPath, Disposition, Note
-from agentkit.media import media_blocks
 from agentkit.messages import Msg, Role, Trait, derive, recall, remember
 from agentkit.shelf import Shelf, is_base64
 from agentkit.sniffing import image_size
@@ -103,11 +103,11 @@ def tidy(
     kept = None if changes else cast("_Kept | None", recall(msg, key))
     if kept is not None and kept.closed:
         return kept.tidied
-    files = _files(msg, shelf)
-    if changes or frame_tag(msg) or files is None:
+    files = None if changes or frame_tag(msg) else _files(msg, shelf)
+    if files is None:
         return _Tidying(capabilities, on_loss, shelf, changes or {}).run(msg)
     if kept is None or len(kept.files) != len(files) or not all(map(is_, kept.files, files)):
-        kept = _Kept(_Tidying(capabilities, on_loss, shelf, {}).run(msg), files, not _names_others(msg))
+        kept = _Kept(_Tidying(capabilities, on_loss, shelf, {}).run(msg), files, media_of(msg).closed)
         remember(msg, key, kept)
     return kept.tidied
 
@@ -115,6 +115,12 @@ def tidy(
 @cache
 def _key(capabilities: Capabilities, on_loss: OnLoss) -> object:
     """What tidied messages are kept under: one object for equal terms, quick to look up."""
+    return object()
+
+
+@cache
+def _passing_key(capabilities: Capabilities, role: Role) -> object:
+    """What data remember under that they pass in messages of a role: one object, quick to look up."""
     return object()
 
 
@@ -130,16 +136,10 @@ class _Kept:
     closed: bool
 
 
-def _names_others(msg: Msg) -> bool:
-    """Whether a message names files or remote media."""
-    sources = (block.source for block in media_blocks([msg]))
-    return any(isinstance(source, URLSource) and source.scheme != "data" for source in sources)
-
-
 def _files(msg: Msg, shelf: Shelf) -> list[object] | None:
     """What was read for a message's files; None if more than files were asked for, or nothing was read yet."""
     found: list[object] = []
-    for block in media_blocks([msg]):
+    for block in media_of(msg).blocks:
         if isinstance(block.source, URLSource) and (scheme := block.source.scheme) != "data":
             fetched = scheme != "file" and (shelf.fetches or block.source in shelf.files)
             if fetched or (scheme == "file" and shelf.assume):
@@ -160,29 +160,32 @@ class _Tidying:
         self.out = Tidied(None)
         self.frame = ""  # the tag of the frame that the message is, if it is one
         self.role: Role = "user"
+        self.passing = object()  # under which data keep as what they pass unchanged
 
     def run(self, msg: Msg) -> Tidied:
         self.frame = frame_tag(msg)
         self.role = "assistant" if msg.traits & Trait.CALL else msg.role
+        self.passing = _passing_key(self.capabilities, self.role)
         pairs: list[tuple[Block, int]] = []
         for at, old in enumerate(msg.blocks):
             if type(old) is TextBlock and old.state is None and old.text and not old.text.isspace():
                 pairs.append((old, at))  # what most blocks are
+            elif self._passed(old, at):
+                pairs.append((old, at))
             else:
                 pairs.extend((block, at) for block in self._block(old, at, msg))
         pairs = self._without_dangling_thinking(pairs)
         if not pairs:
             return self.out
-        unchanged = len(pairs) == len(msg.blocks) and all(
-            new is old for (new, _), old in zip(pairs, msg.blocks, strict=True)
-        )
+        blocks, places = zip(*pairs, strict=True)
+        unchanged = len(blocks) == len(msg.blocks) and all(map(is_, blocks, msg.blocks))
         if isinstance(msg.content, str) or unchanged:
             self.out.msg = msg
         else:
-            self.out.msg = derive(msg.name, tuple(block for block, _ in pairs), msg.role)
+            self.out.msg = derive(msg.name, blocks, msg.role)
             if self.frame:
                 mark_frame(self.out.msg, self.frame)
-        self.out.origins = tuple(at for _, at in pairs)
+        self.out.origins = places
         return self.out
 
     def _note(self, path: BlockPath, disposition: Disposition, reason: str, lost: bool = False) -> None:
@@ -337,6 +340,8 @@ class _Tidying:
             self.out.carry(path, block.type, source)
             kept = block if source is block.source else replace(block, source=source)
             if self._stays(block.type, source, result):
+                if kept is block and result is None:
+                    self._pass(block)
                 yield kept
             else:
                 owner = self._fit_id(result.id) if result else ""
@@ -351,6 +356,19 @@ class _Tidying:
             yield plain_text(self._in_place("[document, as text]", text))
         else:
             yield from self._lose(path, block.type, reason, source)
+
+    def _pass(self, block: MediaBlock) -> None:
+        """Keep with data that they go as they are, in messages of this role: nothing that is read can change it."""
+        if isinstance(block.source, Base64Source):
+            block.source.facts[self.passing] = block.type
+
+    def _passed(self, block: Block, at: int) -> bool:
+        """Whether a block is data that are known to go as they are, and need not be looked at again."""
+        source: object = getattr(block, "source", None)
+        if type(source) is not Base64Source or self.changes or source.facts.get(self.passing) != block.type:
+            return False
+        self.out.carry((at,), cast("MediaBlock", block).type, source)
+        return True
 
     def _note_type(self, path: BlockPath, named: Source, found: Base64Source | URLSource) -> None:
         """Say it when the bytes told another type than the message, the server or the file's name."""

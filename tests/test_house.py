@@ -40,6 +40,7 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("capabilities",),
     ("model_facts", "resizing", "shelf"),
     ("frames", "fetching", "local_files", "budget", "caching"),
+    ("held_media",),
     ("media",),
     ("history",),
     ("tidy",),
