@@ -360,7 +360,7 @@ class _Framing:
             self.pieces.extend(lines)
             self.places.extend(["line"] * len(lines))
         else:
-            self._add(lines, block_origins(msg, whole))
+            self._add(lines, whole)
         self._frame(whole)
 
     def _frame(self, whole: int | tuple[Origin, ...]) -> None:
@@ -371,12 +371,12 @@ class _Framing:
             if not isinstance(origin, str):
                 self.ledger.note(origin, Note(Disposition.MERGED, "a line of the history frame"))
 
-    def _add(self, said: _Said, origins: Sequence[Origin]) -> None:
-        """What is said by blocks of these origins."""
+    def _add(self, said: _Said, whole: int | Sequence[Origin]) -> None:
+        """What is said by blocks that come from there."""
         self.pieces.extend(said.pieces)
-        self.places.extend([place if isinstance(place, str) else origins[place] for place in said.places])
+        self.places.extend([at if isinstance(at, str) else _origin(whole, at) for at in said.places])
         self.traits |= said.traits
-        for origin in [origins[at] for at in said.unsaid]:
+        for origin in [_origin(whole, at) for at in said.unsaid]:
             if not isinstance(origin, str):
                 note = Note(Disposition.DROPPED, "thinking of a speaker in the history frame")
                 self.ledger.note(origin, note)
@@ -435,6 +435,11 @@ class _Framing:
         self.out.add(framed, origins)
         self.opening = None
         self.pieces, self.places, self.traits = [], [], 0
+
+
+def _origin(whole: int | Sequence[Origin], at: int) -> Origin:
+    """Where one block of a draft's message comes from."""
+    return (whole, at) if isinstance(whole, int) else whole[at]
 
 
 def _glued(

@@ -105,7 +105,8 @@ def tidy(
         return kept.tidied
     files = None if changes or frame_tag(msg) else _files(msg, shelf)
     if files is None:
-        return _Tidying(capabilities, on_loss, shelf, changes or {}).run(msg)
+        known = None if changes else _as_it_is(msg, capabilities)
+        return known or _Tidying(capabilities, on_loss, shelf, changes or {}).run(msg)
     if kept is None or len(kept.files) != len(files) or not all(map(is_, kept.files, files)):
         kept = _Kept(_Tidying(capabilities, on_loss, shelf, {}).run(msg), files, media_of(msg).closed)
         remember(msg, key, kept)
@@ -116,6 +117,26 @@ def tidy(
 def _key(capabilities: Capabilities, on_loss: OnLoss) -> object:
     """What tidied messages are kept under: one object for equal terms, quick to look up."""
     return object()
+
+
+def _as_it_is(msg: Msg, capabilities: Capabilities) -> Tidied | None:
+    """A message of texts, and of data that are known to go as they are; None for any other."""
+    passing, out = _passing_key(capabilities, _role_of(msg)), Tidied(msg)
+    for at, block in enumerate(msg.blocks):
+        if type(block) is TextBlock:
+            if block.state is not None or not block.text or block.text.isspace():
+                return None
+            continue
+        source: object = getattr(block, "source", None)
+        if type(source) is not Base64Source or source.facts.get(passing) != block.type:
+            return None
+        out.carry((at,), cast("MediaBlock", block).type, source)
+    out.origins = tuple(range(len(msg.blocks)))
+    return out if out.media else None
+
+
+def _role_of(msg: Msg) -> Role:
+    return "assistant" if msg.traits & Trait.CALL else msg.role
 
 
 @cache
@@ -160,32 +181,29 @@ class _Tidying:
         self.out = Tidied(None)
         self.frame = ""  # the tag of the frame that the message is, if it is one
         self.role: Role = "user"
-        self.passing = object()  # under which data keep as what they pass unchanged
 
     def run(self, msg: Msg) -> Tidied:
         self.frame = frame_tag(msg)
-        self.role = "assistant" if msg.traits & Trait.CALL else msg.role
-        self.passing = _passing_key(self.capabilities, self.role)
+        self.role = _role_of(msg)
         pairs: list[tuple[Block, int]] = []
         for at, old in enumerate(msg.blocks):
             if type(old) is TextBlock and old.state is None and old.text and not old.text.isspace():
                 pairs.append((old, at))  # what most blocks are
-            elif self._passed(old, at):
-                pairs.append((old, at))
             else:
                 pairs.extend((block, at) for block in self._block(old, at, msg))
         pairs = self._without_dangling_thinking(pairs)
         if not pairs:
             return self.out
-        blocks, places = zip(*pairs, strict=True)
-        unchanged = len(blocks) == len(msg.blocks) and all(map(is_, blocks, msg.blocks))
+        unchanged = len(pairs) == len(msg.blocks) and all(
+            new is old for (new, _), old in zip(pairs, msg.blocks, strict=True)
+        )
         if isinstance(msg.content, str) or unchanged:
             self.out.msg = msg
         else:
-            self.out.msg = derive(msg.name, blocks, msg.role)
+            self.out.msg = derive(msg.name, tuple(block for block, _ in pairs), msg.role)
             if self.frame:
                 mark_frame(self.out.msg, self.frame)
-        self.out.origins = places
+        self.out.origins = tuple(at for _, at in pairs)
         return self.out
 
     def _note(self, path: BlockPath, disposition: Disposition, reason: str, lost: bool = False) -> None:
@@ -360,15 +378,7 @@ class _Tidying:
     def _pass(self, block: MediaBlock) -> None:
         """Keep with data that they go as they are, in messages of this role: nothing that is read can change it."""
         if isinstance(block.source, Base64Source):
-            block.source.facts[self.passing] = block.type
-
-    def _passed(self, block: Block, at: int) -> bool:
-        """Whether a block is data that are known to go as they are, and need not be looked at again."""
-        source: object = getattr(block, "source", None)
-        if type(source) is not Base64Source or self.changes or source.facts.get(self.passing) != block.type:
-            return False
-        self.out.carry((at,), cast("MediaBlock", block).type, source)
-        return True
+            block.source.facts[_passing_key(self.capabilities, self.role)] = block.type
 
     def _note_type(self, path: BlockPath, named: Source, found: Base64Source | URLSource) -> None:
         """Say it when the bytes told another type than the message, the server or the file's name."""
