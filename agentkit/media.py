@@ -11,17 +11,17 @@ from typing import TypeAlias, TypeVar
 
 import anyio
 
-from agentkit.blocks import Base64Source, MediaBlock, Source, URLSource
+from agentkit.blocks import Base64Source, MediaBlock, Source, URLSource, is_text_type
 from agentkit.capabilities import Box, Capabilities, Kind, MediaLimits
 from agentkit.errors import OptionError
 from agentkit.fetching import Fetch, fetch_media
 from agentkit.held_media import HeldMedia, all_media, is_fresh
-from agentkit.local_files import LARGEST, OUTSIDE, read_file
+from agentkit.local_files import LARGEST, OUTSIDE, read_file, weigh_file
 from agentkit.messages import Msg
 from agentkit.resizing import can_resize, fitted, known_fit, needs_fitting
 from agentkit.shelf import Shelf, needs_fetching, warm
 
-__all__ = ["OUTSIDE", "check_roots", "load_media", "needs_loading", "settle_media"]
+__all__ = ["OUTSIDE", "check_roots", "load_media", "needs_loading", "settle_media", "weigh_texts"]
 
 _AT_ONCE = 8  # files read at the same time
 _RESIZED_AT_ONCE = 2  # a picture takes four bytes a pixel while it is resized
@@ -68,7 +68,11 @@ async def load_media(
 
 
 async def _read(
-    media: Sequence[HeldMedia], form: Capabilities, roots: Sequence[Path], fetch: Fetch | None, fetched: _Found | None
+    media: Sequence[HeldMedia],
+    form: Capabilities,
+    roots: Sequence[Path],
+    fetch: Fetch | None,
+    fetched: _Found | None,
 ) -> Shelf:
     """What is at the files and addresses that are named; base64 text is looked at meanwhile."""
     wanted = _Wanted.of(media, form, fetch)
@@ -94,6 +98,24 @@ async def settle_media(msgs: Sequence[Msg]) -> None:
         await _settle([block.source for one in media for block in one.blocks if is_fresh(block.source)])
 
 
+async def weigh_texts(msgs: Sequence[Msg], form: Capabilities, roots: Sequence[Path]) -> _Found:
+    """What stands in for the text files of the messages until they are read: texts of their sizes, or reasons.
+
+    Other media weigh what they weigh whatever their size, a text what it says.
+    """
+    files = _Wanted.of(all_media(msgs), form, None).files
+    texts = {source: most for source, most in files.items() if is_text_type(source.guessed_type or "")}
+    found: _Found = {}
+    if texts:
+        await anyio.to_thread.run_sync(partial(_weigh_in_turn, found, texts, roots))
+    return found
+
+
+def _weigh_in_turn(found: _Found, sources: Mapping[URLSource, int], roots: Sequence[Path]) -> None:
+    for source, most in sources.items():
+        found[source] = weigh_file(source, roots, most)
+
+
 def needs_loading(msgs: Sequence[Msg], form: Capabilities, fetch: Fetch | None) -> bool:
     """Whether the target needs anything of the messages read, fetched or made smaller."""
     media = all_media(msgs)
@@ -104,7 +126,7 @@ def needs_loading(msgs: Sequence[Msg], form: Capabilities, fetch: Fetch | None) 
 
 
 def _are_ready(media: Sequence[HeldMedia]) -> bool:
-    return all([one.ready for one in media])
+    return not [one for one in media if not one.ready]
 
 
 def _box(media: Sequence[HeldMedia], limits: MediaLimits) -> Box:
@@ -113,7 +135,7 @@ def _box(media: Sequence[HeldMedia], limits: MediaLimits) -> Box:
 
 
 def _fit_all(media: Sequence[HeldMedia], box: Box) -> bool:
-    return all([one.fits(box) for one in media])
+    return not [one for one in media if not one.fits(box)]
 
 
 @dataclass(slots=True)

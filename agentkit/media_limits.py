@@ -65,7 +65,7 @@ def _are_within(tidied: Collection[Tidied], form: Capabilities) -> bool:
             loads[kind] = (before[0] + count, before[1] + data)
     if form.media_total and sum(data for _, data in loads.values()) > form.media_total:
         return False
-    return all([_is_within(tidied, form.media[kind], kind, *load) for kind, load in loads.items()])
+    return all(_is_within(tidied, form.media[kind], kind, *load) for kind, load in loads.items())
 
 
 def _is_within(tidied: Collection[Tidied], rule: MediaRule | None, kind: str, count: int, data: int) -> bool:
@@ -76,7 +76,7 @@ def _is_within(tidied: Collection[Tidied], rule: MediaRule | None, kind: str, co
     if (limits.count and count > limits.count) or (limits.total and data > limits.total):
         return False
     box = limits.box(count if kind == "image" else 0)
-    return all([_holds(found, kind, box) for found in tidied])
+    return all(_holds(found, kind, box) for found in tidied)
 
 
 def _holds(found: Tidied, kind: str, box: Box) -> bool:

@@ -30,7 +30,7 @@ from agentkit.frames import frame_tag, mark_frame, safe_text
 from agentkit.held_media import media_of
 from agentkit.ledger import BlockPath, Disposition, Note
 from agentkit.messages import Msg, Role, Trait, derive, recall, remember
-from agentkit.shelf import Shelf, is_base64
+from agentkit.shelf import LONGEST_TEXT, Shelf, is_base64
 from agentkit.sniffing import image_size
 
 __all__ = ["ANY_ID", "Changes", "OnLoss", "Promoted", "Tidied", "address", "tidy", "wire_id"]
@@ -367,8 +367,9 @@ class _Tidying:
                 where = "after the results" if result else "after this one"
                 yield plain_text(f"({block.type} shown in the user turn {where})")
         elif self.capabilities.text_documents and (text := _text_of(block, source)) is not None:
-            if len(text) > _LONGEST:
-                yield from self._lose(path, block.type, f"it is a text of more than {_LONGEST} characters", source)
+            if len(text) > LONGEST_TEXT:
+                long = f"it is a text of more than {LONGEST_TEXT} characters"
+                yield from self._lose(path, block.type, long, source)
                 return
             self._note(path, Disposition.DESCRIBED, "a text document, sent as its text")
             yield plain_text(self._in_place("[document, as text]", text))
@@ -376,7 +377,7 @@ class _Tidying:
             yield from self._lose(path, block.type, reason, source)
 
     def _pass(self, block: MediaBlock) -> None:
-        """Keep with data that they go as they are, in messages of this role: nothing that is read can change it."""
+        """Keep with data that they go as they are in messages of this role, whatever is read meanwhile."""
         if isinstance(block.source, Base64Source):
             block.source.facts[_passing_key(self.capabilities, self.role)] = block.type
 
@@ -441,10 +442,6 @@ class _Tidying:
         if text is None:
             return lead + label
         return f"{lead}{label}{safe_text(chr(10) + text, self.frame)}"
-
-
-_LONGEST = 1_000_000
-"""Characters of a text document that are written out as text: a quarter of a million tokens, about."""
 
 
 def shown(name: str | None) -> str:

@@ -200,6 +200,27 @@ async def test_media_of_what_the_cut_drops_is_never_fetched(site: Website, limit
     assert site.paths == []
 
 
+@pytest.mark.parametrize("letters", [1, 3, 9])
+@pytest.mark.parametrize("keep_task", [False, True])
+async def test_a_text_that_is_larger_than_was_assumed_never_takes_a_request_over_its_budget(
+    letters: int, keep_task: bool, site: Website
+) -> None:
+    site.pages["/long.txt"] = answer(b"many words " * 2_000, "text/plain")
+    site.pages["/short.txt"] = answer(b"few words", "text/plain")
+    names = ["/long.txt", "/short.txt", "/long.txt"]
+    documents = [Msg("Bob", (DocumentBlock(URLSource(site.url(name))),), "user") for name in names]
+    msgs = [*(says("Bob", "many words " * 100) for _ in range(letters)), *documents, says("Al", "End.")]
+    budget = Budget(3_500, strategy=OldestFirst(keep_task=keep_task))
+    formatter = target(document=None, text_documents=True)(fetch=LOCAL, budget=budget)
+    plan = await formatter.plan(msgs)
+    assert plan.tokens is not None
+    assert plan.tokens <= 3_500
+    assert plan.cut is not None
+    assert f"msgs[{letters + 2}]" in plan.cut.dropped
+    assert (await formatter.plan(msgs)).request == plan.request
+    assert "End." in str(plan.request)
+
+
 async def test_what_the_viewer_may_not_see_is_not_fetched(site: Website) -> None:
     history = MultiAgentHistory(viewer="Friday", visible=lambda msg: msg.name != "Eve")
     secret = Msg("Eve", (ImageBlock(URLSource(site.url("/secret.png"))),), "user")

@@ -25,6 +25,7 @@ from agentkit import (
     MediaRule,
     Msg,
     MultiAgentHistory,
+    OldestFirst,
     OptionError,
     TextBlock,
     ToolResultBlock,
@@ -35,6 +36,9 @@ from agentkit import (
 from tests.conftest import EchoFormatter, call, fates, says, sent, target
 
 pytestmark = pytest.mark.anyio
+
+TextsAsText = target(document=None, text_documents=True)
+"""A target that takes documents as text alone."""
 
 PNG = b"\x89PNG\r\n\x1a\nfirst"
 OTHER = b"\x89PNG\r\n\x1a\nsecond, longer"
@@ -441,6 +445,75 @@ async def test_a_text_document_that_is_yet_to_be_read_is_no_loss(
     (root / "a.txt").write_bytes(b"\xff\xfe\xfa")
     with pytest.raises(LossError):
         await load_provider(name).chat(media_roots=[root], on_loss="raise", budget=budget).plan([msg])
+
+
+def _letter(number: int) -> Msg:
+    return says("Bob", f"Letter {number}. " + "many words " * 50)
+
+
+@pytest.mark.parametrize("history", [None, MultiAgentHistory()], ids=["chat", "frame"])
+@pytest.mark.parametrize("place", [0, 5, 9])
+async def test_a_text_file_too_large_for_the_budget_is_cut_and_never_read(
+    place: int, history: MultiAgentHistory | None, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "long.txt").write_text("many words " * 20_000)
+    reads = _Reads(monkeypatch)
+    msgs = [_letter(number) for number in range(10)]
+    msgs.insert(place, Msg("Bob", (DocumentBlock(URLSource(str(root / "long.txt"))),), "user"))
+    budget = Budget(3_000, strategy=OldestFirst())
+    plan = await TextsAsText(media_roots=[root], budget=budget, history=history).plan(msgs)
+    assert plan.cut is not None
+    assert f"msgs[{place}]" in plan.cut.dropped
+    assert plan.tokens is not None
+    assert plan.tokens <= 3_000
+    assert reads.paths == []
+
+
+async def test_a_small_text_file_makes_no_cut(root: Path) -> None:
+    (root / "short.txt").write_text("Milk.")
+    msgs = [Msg("Bob", (DocumentBlock(URLSource(str(root / "short.txt"))),), "user"), says("Al", "Read it.")]
+    plan = await TextsAsText(media_roots=[root], budget=Budget(150)).plan(msgs)
+    assert plan.cut is None
+    assert "Milk." in str(plan.request)
+
+
+async def test_the_same_cut_comes_whether_or_not_a_text_file_was_read_before(root: Path) -> None:
+    (root / "long.txt").write_text("ö, " * 4_000)
+    msgs = [_letter(0), Msg("Bob", (DocumentBlock(URLSource(str(root / "long.txt"))),), "user"), _letter(1)]
+    formatter = TextsAsText(media_roots=[root], budget=Budget(5_000, strategy=OldestFirst()))
+    cold = await formatter.plan(msgs)
+    await TextsAsText(media_roots=[root]).plan(msgs)
+    assert (await formatter.plan(msgs)).request == cold.request
+
+
+async def test_a_text_file_that_the_viewer_may_not_see_is_not_looked_at(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "secret.txt").write_text("Secret.")
+    monkeypatch.setattr(os, "open", _forbidden)
+    history = MultiAgentHistory(viewer="Friday", visible=lambda msg: msg.name != "Eve")
+    secret = Msg("Eve", (DocumentBlock(URLSource(str(root / "secret.txt"))),), "user")
+    await TextsAsText(media_roots=[root], budget=Budget(5_000), history=history).plan([secret, says("Bob", "Hi.")])
+
+
+async def test_a_text_too_long_to_be_written_out_costs_its_description_alone(root: Path) -> None:
+    (root / "huge.txt").write_bytes(b"x" * 4_000_001)
+    msgs = [Msg("Bob", (DocumentBlock(URLSource(str(root / "huge.txt"))),), "user"), says("Al", "Well?")]
+    plan = await TextsAsText(media_roots=[root], budget=Budget(200)).plan(msgs)
+    assert plan.cut is None
+    assert plan.ledger.losses == [("msgs[0].content[0]", "it is a text of more than 1000000 characters")]
+
+
+async def test_loss_that_is_sure_raises_before_a_text_file_is_weighed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "a.txt").write_text("Milk.")
+    monkeypatch.setattr(os, "open", _forbidden)
+    film = VideoBlock(URLSource("https://a/b.mp4"))
+    msgs = [Msg("Bob", (DocumentBlock(URLSource(str(root / "a.txt"))), film), "user")]
+    formatter = target(video=None, document=None, text_documents=True)
+    with pytest.raises(LossError):
+        await formatter(media_roots=[root], on_loss="raise", budget=Budget(5_000)).format(msgs)
 
 
 async def test_many_at_once_give_each_its_own(root: Path) -> None:
