@@ -14,7 +14,7 @@ import anyio
 from agentkit.blocks import Base64Source, MediaBlock, Source, URLSource, is_text_type
 from agentkit.capabilities import Box, Capabilities, Kind, MediaLimits
 from agentkit.errors import OptionError
-from agentkit.fetching import Fetch, fetch_media
+from agentkit.fetching import Fetch, fetch_media, recount
 from agentkit.held_media import HeldMedia, all_media, is_fresh
 from agentkit.local_files import LARGEST, OUTSIDE, read_file, weigh_file
 from agentkit.messages import Msg
@@ -64,6 +64,8 @@ async def load_media(
     shelf = Shelf() if _are_ready(media) else await _read(media, form, roots, fetch, fetched)
     if form.image is not None and form.image.limits is not None:
         await _shrink(media, form.image.limits, shelf)
+        if fetch is not None and shelf.fits:
+            recount([url for url in shelf.files if url.scheme != "file"], fetch)
     return shelf
 
 

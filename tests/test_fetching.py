@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Generator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import anyio.lowlevel
 import pytest
 import sniffio
 import trustme
+from PIL import Image
 
 from agentkit import (
     AudioBlock,
@@ -29,6 +31,7 @@ from agentkit import (
     ImageBlock,
     LossError,
     MediaCache,
+    MediaLimits,
     MediaRule,
     MissingExtraError,
     Msg,
@@ -360,13 +363,33 @@ async def test_what_is_larger_than_the_cache_passes_through(site: Website) -> No
     assert (len(cache), cache.bytes) == (0, 0)
 
 
-async def test_a_refusal_that_lasts_is_kept_and_one_that_may_pass_is_not(site: Website) -> None:
+async def test_what_was_refused_is_asked_for_again_by_the_next_request_alone(site: Website) -> None:
     site.pages["/busy.png"] = answer(b"", status=503)
-    fetch = Fetch(allow_private=True, cache=MediaCache())
-    for _ in range(2):
-        assert "status 503" in await refused(site.url("/busy.png"), fetch)
-        assert "status 404" in await refused(site.url("/gone.png"), fetch)
-    assert sorted(site.paths) == ["/busy.png", "/busy.png", "/gone.png"]
+    cache = MediaCache()
+    formatter = Blind(fetch=Fetch(allow_private=True, cache=cache))
+    urls = [site.url("/busy.png"), site.url("/gone.png")] * 2
+    assert len(losses(await formatter.plan([picture(url) for url in urls]))) == 4
+    assert sorted(site.paths) == ["/busy.png", "/gone.png"]
+    assert len(cache) == 0
+    site.pages["/busy.png"] = site.pages["/gone.png"] = answer(PNG)
+    assert losses(await formatter.plan([picture(url) for url in urls])) == {}
+
+
+async def test_a_cache_counts_the_smaller_copies_of_its_pictures(site: Website) -> None:
+    made = BytesIO()
+    Image.effect_noise((300, 300), 100).save(made, "PNG")
+    for name in "ab":
+        site.pages[f"/{name}.png"] = answer(made.getvalue())
+    large = 8 * len(made.getvalue()) // 3 + 600  # base64 text and data URL
+    cache = MediaCache(max_bytes=2 * large + 5_000)  # both pictures, but not their copies as well
+    fetch = Fetch(allow_private=True, cache=cache)
+    await fetched(site.url("/a.png"), fetch)
+    before = cache.bytes
+    small = target(image=MediaRule(limits=MediaLimits(side=200)))(fetch=fetch)
+    (turn,) = sent(await small.plan([picture(site.url("/a.png"))]))
+    assert cache.bytes == before + 2 * len(turn["content"][0]["source"]["data"])
+    await fetched(site.url("/b.png"), fetch)
+    assert (len(cache), cache.bytes) == (1, before)
 
 
 async def test_no_more_than_asked_for_are_under_way_at_once(site: Website) -> None:
