@@ -5,9 +5,9 @@ for what it uses. To read the library, take the rooms in this order: `errors`, `
 `messages`, `storage`, `tools`, `text_counts`, `text_estimate`, `request_parts`, `tokens`, `encodings`,
 `image_tokens`, `tokenizers`, `hugging_face`, `usage_anchored`, `remote_counts`, `ledger`, `exchanges`,
 `units`, `strategies`, `binding`, `schedule`, `summaries`, `edition`, `capabilities`, `model_facts`,
-`frames`, `caching`, `history`, `sniffing`, `addresses`, `resizing`, `media_cache`, `shelf`, `held_media`,
-`fetching`, `local_files`, `media`, `budget`, `tidy`, `media_limits`, `legalize`, `lowering`, `cutting`,
-`formatting`, `registry`.
+`frames`, `caching`, `history`, `sniffing`, `charsets`, `addresses`, `resizing`, `media_cache`, `shelf`,
+`held_media`, `fetching`, `local_files`, `media`, `budget`, `tidy`, `media_limits`, `legalize`, `lowering`,
+`cutting`, `formatting`, `registry`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ import anyio
 import anyio.lowlevel
 from anyio.lowlevel import RunVar
 
-from agentkit.blocks import Base64Source, URLSource, canonical_media_type, encode, is_media_type
+from agentkit.blocks import Base64Source, URLSource, canonical_media_type, encode, is_media_type, is_text_type
+from agentkit.charsets import in_utf8
 from agentkit.errors import MissingExtraError, OptionError, check_option
 from agentkit.media_cache import MediaCache
 from agentkit.shelf import true_type, warm
@@ -282,7 +283,8 @@ def _as_source(source: URLSource, body: bytearray, named: str) -> Base64Source |
     if media_type is None:
         what = f"is no {claimed}" if claimed else "has no known media type"
         return f"a remote URL whose content {what}"
-    found = Base64Source(media_type, data)
+    named_charset = source.media_type or named
+    found = Base64Source(media_type, in_utf8(data, named_charset) if is_text_type(media_type) else data)
     warm(found)
     return found
 

@@ -35,7 +35,7 @@ def read_file(source: URLSource, roots: Sequence[Path], most: int = LARGEST) -> 
             content = file.read(most + 1)
         if len(content) > most:  # it has grown meanwhile
             return _too_large(most)
-        found = _as_source(content, source.guessed_type or "")
+        found = _as_source(content, source.media_type or source.guessed_type or "")
         remember(source, (mark, found))
         return found
 

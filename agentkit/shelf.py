@@ -18,6 +18,7 @@ from agentkit.blocks import (
     is_text_type,
 )
 from agentkit.capabilities import Box, Capabilities, Kind
+from agentkit.charsets import in_utf8
 from agentkit.sniffing import image_size, is_signed_type, sniffed_type
 
 __all__ = [
@@ -140,18 +141,20 @@ def _settled(source: Base64Source) -> object:
         data = "".join(data.split())  # some encoders break lines
         if not is_base64(data):
             return _NO_BASE64
-    found = as_source(data, canonical_media_type(source.media_type), "its data")
+    found = as_source(data, source.media_type, "its data")
     same = isinstance(found, Base64Source) and data is source.data and found.media_type == source.media_type
     return same or found
 
 
 def as_source(data: str, declared: str, what: str) -> Base64Source | str:
-    """Base64 text with the media type that its first bytes tell, or else the declared one.
+    """Base64 text with the media type that its first bytes tell, or else the declared one; a text in UTF-8.
 
     A reason about `what` where they should tell the declared one and do not: no target can open that.
     """
-    media_type = true_type(data, declared)
-    return sound_source(media_type, data) if media_type else f"{what} is no {declared}"
+    media_type = true_type(data, canonical_media_type(declared))
+    if media_type is None:
+        return f"{what} is no {canonical_media_type(declared)}"
+    return sound_source(media_type, in_utf8(data, declared) if is_text_type(media_type) else data)
 
 
 def true_type(data: str, declared: str | None) -> str | None:
@@ -205,7 +208,8 @@ def _from_data_url(source: URLSource) -> Base64Source | str:
         return "a data URL with a malformed media type"
     if source._read is None:  # pyright: ignore[reportPrivateUsage]
         data = _decoded(source.url[head.end() :], head[2])
-        found = as_source(data, media_type, "a data URL whose content") if data else _NO_DATA
+        declared = source.media_type or f"{media_type}{head[2]}"
+        found = as_source(data, declared, "a data URL whose content") if data else _NO_DATA
         remember(source, ("data", found))
     return cast("Base64Source | str", cast("tuple[object, object]", source._read)[1])  # pyright: ignore[reportPrivateUsage]
 

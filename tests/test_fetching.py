@@ -790,6 +790,21 @@ async def test_text_of_any_type_is_decoded_where_it_is_fetched(site: Website) ->
     assert found._url is None  # pyright: ignore[reportPrivateUsage]
 
 
+@pytest.mark.parametrize(
+    ("named", "given"),
+    [("text/plain; charset=ISO-8859-1", None), ("text/plain", "text/plain; charset=latin-1")],
+    ids=["by the server", "by the block"],
+)
+async def test_a_text_is_decoded_by_the_charset_that_is_named(
+    named: str, given: str | None, site: Website
+) -> None:
+    site.pages["/a.txt"] = answer("Blåbär".encode("latin-1"), named)
+    msg = Msg("Bob", (DocumentBlock(URLSource(site.url("/a.txt"), given)),), "user")
+    plan = await target(document=None, text_documents=True)(fetch=LOCAL).plan([msg])
+    assert "Blåbär" in str(plan.request)
+    assert plan.ledger.losses == []
+
+
 async def test_a_type_that_the_bytes_contradict_is_in_the_ledger(site: Website) -> None:
     site.pages["/a.mp3"] = answer(b"RIFF\0\0\0\0WAVEfmt ", "audio/mpeg")
     msg = Msg("Bob", (AudioBlock(URLSource(site.url("/a.mp3"))),), "user")

@@ -469,6 +469,46 @@ async def test_a_text_file_too_large_for_the_budget_is_cut_and_never_read(
     assert reads.paths == []
 
 
+@pytest.mark.parametrize(
+    ("charset", "codec"),
+    [
+        ("charset=latin-1", "latin-1"),
+        ('Charset="ISO-8859-1"', "latin-1"),
+        ("format=flowed; charset=windows-1251", "cp1251"),
+        ("charset=shift_jis", "cp932"),
+        ("charset=utf-8", "utf-8"),
+        ("charset=us-ascii", "utf-8"),
+        ("charset=no-such-thing", "utf-8"),
+        ("charset=gbk", "gbk"),
+    ],
+)
+async def test_a_text_is_read_in_the_charset_that_its_type_names(charset: str, codec: str, root: Path) -> None:
+    text = {"cp1251": "Молоко", "cp932": "牛乳", "gbk": "牛奶"}.get(codec, "Blåbär")
+    content, media_type = text.encode(codec), f"text/plain; {charset}"
+    (root / "a.txt").write_bytes(content)
+    percent = "".join(f"%{byte:02x}" for byte in content)
+    sources = [
+        Base64Source(media_type, base64.b64encode(content).decode()),
+        URLSource(str(root / "a.txt"), media_type),
+        URLSource(f"data:{media_type},{percent}"),
+    ]
+    for source in sources:
+        plan = await TextsAsText(media_roots=[root]).plan([Msg("Bob", (DocumentBlock(source),), "user")])
+        assert text in sent(plan)[0]["content"][0]["text"]
+        assert plan.ledger.losses == []
+
+
+async def test_a_text_that_is_neither_in_its_charset_nor_in_utf_8_is_described() -> None:
+    wrong = Base64Source("text/plain; charset=euc-jp", base64.b64encode(b"Bl\xe5b\xe4r").decode())
+    plan = await TextsAsText().plan([Msg("Bob", (DocumentBlock(wrong),), "user"), says("Al", "Well?")])
+    assert [place for place, _ in plan.ledger.losses] == ["msgs[0].content[0]"]
+
+
+async def test_a_picture_that_is_called_a_text_in_a_charset_stays_a_picture() -> None:
+    found = Base64Source("text/plain; charset=latin-1", base64.b64encode(PNG).decode())
+    assert data(await shown(Msg("Bob", (ImageBlock(found),), "user"))) == PNG
+
+
 async def test_a_small_text_file_makes_no_cut(root: Path) -> None:
     (root / "short.txt").write_text("Milk.")
     msgs = [Msg("Bob", (DocumentBlock(URLSource(str(root / "short.txt"))),), "user"), says("Al", "Read it.")]
