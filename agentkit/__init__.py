@@ -6,7 +6,7 @@ for what it uses. To read the library, take the rooms in this order: `errors`, `
 `image_tokens`, `tokenizers`, `hugging_face`, `usage_anchored`, `remote_counts`, `ledger`, `exchanges`,
 `units`, `strategies`, `binding`, `schedule`, `summaries`, `edition`, `capabilities`, `model_facts`,
 `frames`, `caching`, `history`, `sniffing`, `charsets`, `addresses`, `resizing`, `media_cache`, `shelf`,
-`held_media`, `fetching`, `local_files`, `media`, `budget`, `tidy`, `media_limits`, `legalize`, `lowering`,
+`held_media`, `fetching`, `local_files`, `budget`, `tidy`, `media_limits`, `media`, `legalize`, `lowering`,
 `cutting`, `formatting`, `registry`.
 """
 

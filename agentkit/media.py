@@ -17,9 +17,11 @@ from agentkit.errors import OptionError
 from agentkit.fetching import Fetch, fetch_media, recount
 from agentkit.held_media import HeldMedia, all_media, is_fresh
 from agentkit.local_files import LARGEST, OUTSIDE, read_file, weigh_file
+from agentkit.media_limits import excess
 from agentkit.messages import Msg
 from agentkit.resizing import can_resize, fitted, known_fit, needs_fitting
 from agentkit.shelf import Shelf, needs_fetching, warm
+from agentkit.tidy import obstacle
 
 __all__ = ["OUTSIDE", "check_roots", "load_media", "needs_loading", "settle_media", "weigh_texts"]
 
@@ -63,7 +65,7 @@ async def load_media(
     media = all_media(msgs)
     shelf = Shelf() if _are_ready(media) else await _read(media, form, roots, fetch, fetched)
     if form.image is not None and form.image.limits is not None:
-        await _shrink(media, form.image.limits, shelf)
+        await _shrink(media, form, form.image.limits, shelf)
         if fetch is not None and shelf.fits:
             recount([url for url in shelf.files if url.scheme != "file"], fetch)
     return shelf
@@ -206,11 +208,14 @@ async def _fetch_all(found: _Found, urls: Sequence[URLSource], fetch: Fetch) -> 
             group.start_soon(one, url)
 
 
-async def _shrink(media: Sequence[HeldMedia], limits: MediaLimits, shelf: Shelf) -> None:
+async def _shrink(media: Sequence[HeldMedia], form: Capabilities, limits: MediaLimits, shelf: Shelf) -> None:
     """Put smaller copies of pictures on the shelf that may be too large for a request that holds them all."""
     box = _box(media, limits)
-    open_ones = [one for one in media if not (one.closed and one.fits(box))]
-    pictures = [shelf.resolve(block.source) for one in open_ones for block in one.blocks if block.type == "image"]
+    if not [one for one in media if not (one.closed and one.fits(box))]:
+        return
+    pictures = _taken(media, form, shelf)
+    pictures = pictures[excess(len(pictures), limits.count) :]  # `limit_media` leaves out the oldest
+    box = limits.box(len(pictures))
     found = {id(source): source for source in pictures if isinstance(source, Base64Source)}
     wanted = [source for source in found.values() if needs_fitting(source, box)]
     if not wanted or not can_resize():
@@ -224,6 +229,13 @@ async def _shrink(media: Sequence[HeldMedia], limits: MediaLimits, shelf: Shelf)
     fits = {id(source): known[0] for source, known in made if known is not None and known[0] is not None}
     # Some of them may go yet: what fits a crowd fits where there is none.
     shelf.fits = {(source, each): fit for source, fit in fits.items() for each in (box, limits.box(1))}
+
+
+def _taken(media: Sequence[HeldMedia], form: Capabilities, shelf: Shelf) -> list[Base64Source | URLSource]:
+    """The pictures that the target takes, one by one and in their order."""
+    blocks = [block for one in media for block in one.blocks if block.type == "image"]
+    found = [shelf.resolve_for(form, "image", block.source) for block in blocks]
+    return [one for one in found if not isinstance(one, str) and obstacle(form, "image", one) is None]
 
 
 async def _read_files(read: _Found, sources: Mapping[URLSource, int], roots: Sequence[Path]) -> None:

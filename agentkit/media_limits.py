@@ -20,7 +20,7 @@ from agentkit.shelf import Shelf
 from agentkit.sniffing import image_size
 from agentkit.tidy import Changes, Tidied
 
-__all__ = ["limit_media"]
+__all__ = ["excess", "limit_media"]
 
 _STEPS = 5  # a limit is kept in steps of a fifth
 
@@ -108,7 +108,7 @@ class _Limiting:
         """Keep the limits of one kind."""
         chosen = self._of(kind)
         too_many = f"{self.form.target} takes no more than {limits.count} of the kind in one request"
-        self._leave_out(chosen[: _excess(len(chosen), limits.count)], too_many)
+        self._leave_out(chosen[: excess(len(chosen), limits.count)], too_many)
         box = limits.box(len(self._of(kind)) if kind == "image" else 0)
         self.left = [one for old in self.left for one in ([old] if old.kind != kind else self._fitted(old, box))]
         self.keep_total(self._of(kind), limits.total, f"the kind {kind}")
@@ -151,7 +151,7 @@ class _Limiting:
         self.left = [one for one in self.left if id(one) not in absent]
 
 
-def _excess(count: int, limit: int) -> int:
+def excess(count: int, limit: int) -> int:
     """How many of the oldest go when there are `count`: a multiple of a fifth of the limit."""
     return _grid(count - limit, max(limit // _STEPS, 1)) if limit and count > limit else 0
 

@@ -33,7 +33,7 @@ from agentkit.messages import Msg, Role, Trait, derive, recall, remember
 from agentkit.shelf import LONGEST_TEXT, Shelf, is_base64
 from agentkit.sniffing import image_size
 
-__all__ = ["ANY_ID", "Changes", "OnLoss", "Promoted", "Tidied", "address", "tidy", "wire_id"]
+__all__ = ["ANY_ID", "Changes", "OnLoss", "Promoted", "Tidied", "address", "obstacle", "tidy", "wire_id"]
 
 _Stateful = TypeVar("_Stateful", TextBlock, ToolUseBlock)
 
@@ -347,7 +347,7 @@ class _Tidying:
             )
             return
         self._note_type(path, block.source, source)
-        reason = self._obstacle(block.type, source)
+        reason = obstacle(self.capabilities, block.type, source)
         change = self.changes.get(path)
         if isinstance(change, Base64Source):
             self._note(path, Disposition.SHRUNK, _shrunk(source, change))
@@ -391,27 +391,6 @@ class _Tidying:
                 path, Disposition.CARRIED, f"sent as {shown(found.media_type)}, {who}, not {shown(declared)}"
             )
 
-    def _obstacle(self, kind: Kind, source: Base64Source | URLSource) -> str | None:
-        """Why the target cannot take this source of media in any turn; None if it can."""
-        rule, target = self.capabilities.media[kind], self.capabilities.target
-        if rule is None:
-            return f"{target} takes no {kind}"
-        if isinstance(source, URLSource):
-            if source.scheme in {"http", "https"} and not _HAS_HOST.match(source.url):
-                return "its URL names no host"
-            if source.scheme not in rule.schemes:
-                remote = source.scheme in {"http", "https"}
-                return "it is a remote URL, which was not fetched" if remote else f"{target} cannot open its URL"
-            known = source.guessed_type
-            return None if rule.fetches(kind, known) else f"{target} takes no {shown(known)} by URL"
-        if not rule.takes(kind, source.media_type):
-            return f"{target} takes no {shown(source.media_type) or kind}"
-        if kind == "document" and source.data and is_text_type(source.media_type) and source.text is None:
-            return "it holds no UTF-8 text"
-        if rule.magic and source.data and not source.data.startswith(rule.magic):
-            return f"its data is no {kind} that {target} knows"
-        return None
-
     def _stays(self, kind: Kind, source: Base64Source | URLSource, result: ToolResultBlock | None) -> bool:
         form = self.capabilities
         if result is None:
@@ -442,6 +421,28 @@ class _Tidying:
         if text is None:
             return lead + label
         return f"{lead}{label}{safe_text(chr(10) + text, self.frame)}"
+
+
+def obstacle(form: Capabilities, kind: Kind, source: Base64Source | URLSource) -> str | None:
+    """Why the target cannot take this source of media in any turn; None if it can."""
+    rule, target = form.media[kind], form.target
+    if rule is None:
+        return f"{target} takes no {kind}"
+    if isinstance(source, URLSource):
+        if source.scheme in {"http", "https"} and not _HAS_HOST.match(source.url):
+            return "its URL names no host"
+        if source.scheme not in rule.schemes:
+            remote = source.scheme in {"http", "https"}
+            return "it is a remote URL, which was not fetched" if remote else f"{target} cannot open its URL"
+        known = source.guessed_type
+        return None if rule.fetches(kind, known) else f"{target} takes no {shown(known)} by URL"
+    if not rule.takes(kind, source.media_type):
+        return f"{target} takes no {shown(source.media_type) or kind}"
+    if kind == "document" and source.data and is_text_type(source.media_type) and source.text is None:
+        return "it holds no UTF-8 text"
+    if rule.magic and source.data and not source.data.startswith(rule.magic):
+        return f"its data is no {kind} that {target} knows"
+    return None
 
 
 def shown(name: str | None) -> str:

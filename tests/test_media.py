@@ -487,7 +487,7 @@ async def test_a_text_is_read_in_the_charset_that_its_type_names(charset: str, c
     content, media_type = text.encode(codec), f"text/plain; {charset}"
     (root / "a.txt").write_bytes(content)
     percent = "".join(f"%{byte:02x}" for byte in content)
-    sources = [
+    sources: list[Base64Source | URLSource] = [
         Base64Source(media_type, base64.b64encode(content).decode()),
         URLSource(str(root / "a.txt"), media_type),
         URLSource(f"data:{media_type},{percent}"),
