@@ -571,6 +571,34 @@ async def test_many_at_once_give_each_its_own(root: Path) -> None:
     assert found == {number: PNG + str(number).encode() for number in range(20)}
 
 
+def _one_picture_everywhere() -> list[Msg]:
+    """One source as picture and as document, in each role, in a result, and wrongly named."""
+    source = Base64Source("image/png", base64.b64encode(PNG + bytes(40)).decode())
+    named = Base64Source("image/jpeg", source.data)
+    result = ToolResultBlock("c", "camera", (TextBlock("here"), ImageBlock(source)))
+    return [
+        says("System", "Look.", "system"),
+        Msg("Bob", (TextBlock("See."), ImageBlock(source), DocumentBlock(source)), "user"),
+        Msg("Friday", (ImageBlock(source), TextBlock("Mine.")), "assistant"),
+        call("c"),
+        Msg("s", (result,), "system"),
+        Msg("Eve", (ImageBlock(named), VideoBlock(source), ImageBlock(source)), "user"),
+    ]
+
+
+@pytest.mark.parametrize("on_loss", ["describe", "drop"])
+async def test_what_is_remembered_of_data_changes_no_request(on_loss: Any) -> None:
+    names = ["anthropic", "gemini", "ollama", "openai", "openai-responses", "dashscope"]
+    kinds = [kind for name in names for kind in (load_provider(name).chat, load_provider(name).multi_agent)]
+    known = _one_picture_everywhere()
+    for budget in (None, Budget(100_000)):
+        for kind in (*kinds, *reversed(kinds)):
+            formatter = kind(on_loss=on_loss, budget=budget)
+            warm, cold = await formatter.plan(known), await formatter.plan(_one_picture_everywhere())
+            assert warm.request == cold.request
+            assert warm.ledger.entries == cold.ledger.entries
+
+
 async def test_a_type_that_the_target_does_not_take_is_said_of_files_too(root: Path) -> None:
     formatter = target(image=MediaRule(types=frozenset({"image/webp"})))(media_roots=[root])
     plan = await formatter.plan([picture(str(root / "a.png"))])
