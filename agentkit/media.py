@@ -105,7 +105,7 @@ async def settle_media(msgs: Sequence[Msg]) -> None:
 async def weigh_texts(msgs: Sequence[Msg], form: Capabilities, roots: Sequence[Path]) -> _Found:
     """What stands in for the text files of the messages until they are read: texts of their sizes, or reasons.
 
-    Other media weigh what they weigh whatever their size, a text what it says.
+    Other media are taken for what media cost that nothing is known of.
     """
     files = _Wanted.of(all_media(msgs), form, None).files
     texts = {source: most for source, most in files.items() if is_text_type(source.guessed_type or "")}
