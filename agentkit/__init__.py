@@ -6,9 +6,9 @@ for what it uses. To read the library, take the rooms in this order: `errors`, `
 `text_estimate`, `request_parts`, `tokens`, `encodings`, `image_tokens`, `tokenizers`, `hugging_face`,
 `usage_anchored`, `remote_counts`, `ledger`, `exchanges`, `units`, `strategies`, `binding`, `schedule`,
 `summaries`, `edition`, `capabilities`, `model_facts`, `assembly`, `streaming`, `echoes`, `frames`,
-`caching`, `history`, `sniffing`, `addresses`, `media_cache`, `resizing`, `shelf`, `fetching`,
-`local_files`, `media`, `budget`, `tidy`, `media_limits`, `legalize`, `lowering`, `cutting`, `formatting`,
-`registry`.
+`caching`, `history`, `sniffing`, `charsets`, `addresses`, `media_cache`, `resizing`, `shelf`, `held_media`,
+`fetching`, `local_files`, `media`, `budget`, `tidy`, `media_limits`, `legalize`, `lowering`, `cutting`,
+`formatting`, `registry`.
 """
 
 from __future__ import annotations
@@ -154,15 +154,16 @@ _ROOMS = {
     "assembly": "Assembly",
     "binding": "prefix_digest",
     "blocks": "AudioBlock Base64Source Block DocumentBlock ImageBlock InvalidBlock MediaBlock OpaqueBlock "
-    "OpaqueState Source TextBlock ThinkingBlock ToolResultBlock ToolUseBlock URLSource VideoBlock",
+    "OpaqueState Source TextBlock ThinkingBlock ToolResultBlock ToolUseBlock URLSource "
+    "VideoBlock",
     "budget": "Budget",
     "caching": "CacheBreakpoints breakpoints check_breakpoints settled",
     "capabilities": "Capabilities MediaLimits MediaRule NameRule fit_speaker media_types short_hash",
     "echoes": "strip_echo",
     "endpoints": "EndpointBase",
-    "errors": "AgentkitError AuthError BadRequestError BudgetError ContextLengthError EmptyConversationError "
-    "InputError LossError MessageError MissingExtraError ModelError NetworkError OptionError "
-    "OverloadedError ProviderError RateLimitError VersionError",
+    "errors": "AgentkitError AuthError BadRequestError BudgetError ContextLengthError "
+    "EmptyConversationError InputError LossError MessageError MissingExtraError ModelError "
+    "NetworkError OptionError OverloadedError ProviderError RateLimitError VersionError",
     "events": "ErrorEvent MediaEvent MessageEnd MessageStart OpaqueEvent StreamEvent TextDelta TextEnd "
     "TextStart ThinkingDelta ThinkingEnd ThinkingStart ToolUseDelta ToolUseEnd ToolUseStart "
     "UsageEvent",
