@@ -1,6 +1,6 @@
 """The native wire of DashScope, of its text models and its multimodal ones.
 
-Shapes: `dashscope.api_entities.dashscope_response`; an event of a stream has `id`, `event` and `:HTTP_STATUS` lines.
+Shapes: `dashscope.api_entities.dashscope_response`. Events have `id`, `event` and `:HTTP_STATUS` lines.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CODES: Final[dict[int, str]] = {
 
 
 class DashScope(Wire):
-    """Replies of the native paths; `parts` says whether content is a list of parts, as multimodal models have it."""
+    """Replies of the native paths. `parts`: content is a list of parts, as multimodal models have it."""
 
     prompt_keys: ClassVar[tuple[str, ...]] = ("input",)
 

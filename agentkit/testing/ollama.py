@@ -1,4 +1,4 @@
-"""The wire of Ollama's `/api/chat`: one JSON object a line. Shapes: `ChatResponse` in the server's api/types.go."""
+"""The wire of Ollama's `/api/chat`: one JSON object a line. Shapes: `ChatResponse` in api/types.go."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def unsayable(wire: str, what: str) -> OptionError:
 class LoopbackError(Exception):
     """An error that the server answers with, in the wire's own shape.
 
-    status       the HTTP status; within a stream it is 200, and this one stands in the event where the wire says it
+    status       the HTTP status; within a stream, the one that the event names where the wire has a place for it
     message      the provider's sentence
     code         the provider's own code or type; the usual one of that status unless given
     retry_after  seconds, sent as the `retry-after` header

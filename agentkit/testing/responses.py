@@ -189,7 +189,7 @@ def _fields(state: OpaqueState | None) -> dict[str, Any]:
 
 def _begun(item: Mapping[str, Any]) -> dict[str, Any]:
     """An item as it is announced: still empty, and with no more than the beginning of what is sealed."""
-    empty = {"content": [], "summary": [], "arguments": "", "result": None, "status": "in_progress"}
+    empty: dict[str, Any] = {"content": [], "summary": [], "arguments": "", "result": None, "status": "in_progress"}
     begun = {key: empty.get(key, value) for key, value in item.items()}
     if "encrypted_content" in begun:
         begun["encrypted_content"] = str(begun["encrypted_content"])[:8]
