@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 from agentkit.blocks import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolUseBlock
 from agentkit.testing import pairing
-from agentkit.testing.replies import Call, LoopbackError, Said, digest, pieces, unsayable
+from agentkit.testing.replies import Call, LoopbackError, Said, digest, notes_of, pieces, unsayable
 from agentkit.testing.wires import Wire, named_event
 from agentkit.usage import FinishReason, Usage
 
@@ -107,8 +107,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
 def _block(block: Block, said: Said, at: int) -> dict[str, Any]:
     fields = dict(getattr(getattr(block, "state", None), "fields", None) or {})
     if isinstance(block, TextBlock):
-        notes = (block.metadata or {}).get("citations")
-        return {"type": "text", "text": block.text, "citations": notes, **fields}
+        return {"type": "text", "text": block.text, "citations": notes_of(block) or None, **fields}
     if isinstance(block, ToolUseBlock):
         return {"type": "tool_use", "id": block.id, "name": block.name, "input": block.copy_input(), **fields}
     if isinstance(block, ThinkingBlock):

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Final
 
 from agentkit.blocks import AudioBlock, Base64Source, TextBlock, ThinkingBlock, ToolUseBlock
 from agentkit.testing import pairing
-from agentkit.testing.replies import Call, LoopbackError, Said, is_refusal, pieces, unsayable
+from agentkit.testing.replies import Call, LoopbackError, Said, is_refusal, notes_of, pieces, unsayable
 from agentkit.testing.wires import Wire
 from agentkit.usage import FinishReason, Usage
 
-__all__ = ["DIALECTS", "ChatCompletions", "Dialect", "openai_error"]
+__all__ = ["ChatCompletions", "DIALECTS", "Dialect", "openai_error"]
 
 CREATED: Final = 1_760_000_000
 
@@ -89,7 +89,7 @@ class ChatCompletions(Wire):
         message: dict[str, Any] = {"role": "assistant", "content": text or None, "refusal": refused or None}
         if self.dialect.thinking:
             message[self.dialect.thinking] = self._thoughts(said) or None
-        notes = [note for one in _texts(said, refused=False) for note in _annotations(one)]
+        notes = [note for one in _texts(said, refused=False) for note in notes_of(one)]
         rest: dict[str, Any] = {"annotations": notes, "tool_calls": calls, "audio": _audio(said)}
         return message | {key: item for key, item in rest.items() if item}
 
@@ -101,9 +101,10 @@ class ChatCompletions(Wire):
 
     def events(self, said: Said, call: Call) -> Iterator[dict[str, Any]]:
         head = _head(said, call, "chat.completion.chunk")
-        asked = (call.body.get("stream_options") or {}).get("include_usage") is True
+        options: Mapping[str, Any] = call.body.get("stream_options") or {}
+        asked = options.get("include_usage") is True
         if self.dialect.prompt_chunk:
-            empty = {"id": "", "object": "", "created": 0, "model": "", "choices": []}
+            empty: dict[str, Any] = {"id": "", "object": "", "created": 0, "model": "", "choices": []}
             yield {**empty, "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {}}]}
         beside: dict[str, Any] = {"usage": None} if asked and not self.dialect.usage_inside else {}
         for delta in self._deltas(said):
@@ -134,7 +135,7 @@ class ChatCompletions(Wire):
     def _text_deltas(self, block: TextBlock, size: int) -> Iterator[dict[str, Any]]:
         key = "refusal" if is_refusal(block) else "content"
         yield from ({key: piece} for piece in pieces(block.text, size))
-        if notes := _annotations(block):
+        if notes := notes_of(block):
             yield {"annotations": notes}
 
     def _call_deltas(self, index: int, use: ToolUseBlock, size: int) -> Iterator[dict[str, Any]]:
@@ -150,10 +151,8 @@ class ChatCompletions(Wire):
             "prompt_tokens": usage.input_tokens,
             "completion_tokens": usage.output_tokens,
             "total_tokens": usage.total_tokens,
-            "prompt_tokens_details": {
-                "cached_tokens": read,
-                **({"cache_write_tokens": written} if written else {}),
-            },
+            "prompt_tokens_details": {"cached_tokens": read}
+            | ({"cache_write_tokens": written} if written else {}),
             "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
         }
         if self.dialect.hits:
@@ -192,10 +191,6 @@ def _choice(delta: Mapping[str, Any], reason: str | None) -> dict[str, Any]:
 
 def _texts(said: Said, *, refused: bool) -> list[TextBlock]:
     return [one for one in said.msg.blocks if isinstance(one, TextBlock) and is_refusal(one) is refused]
-
-
-def _annotations(block: TextBlock) -> list[Any]:
-    return list((block.metadata or {}).get("citations") or ())
 
 
 def _tool_call(use: ToolUseBlock) -> dict[str, Any]:

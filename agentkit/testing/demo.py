@@ -22,7 +22,7 @@ Object = Mapping[str, Any]
 def demo_reply(body: Mapping[str, Any]) -> Msg:
     """The rule's answer to a request of any of the wires."""
     turns = _turns(body)
-    last = turns[-1] if turns else {}
+    last: Object = turns[-1] if turns else {}
     result = _result(last)
     tools = _tools(body)
     if result is not None:
@@ -59,7 +59,8 @@ def _value(schema: Object, said: str) -> Any:
     kind = str(schema.get("type", "string")).lower()
     if kind == "object":
         return {key: _value(_object(one), said) for key, one in _wanted(schema)}
-    return {"integer": 1, "number": 1, "boolean": True, "array": [], "null": None}.get(kind, said)
+    plain: dict[str, Any] = {"integer": 1, "number": 1, "boolean": True, "array": [], "null": None}
+    return plain.get(kind, said)
 
 
 # -- what a request holds, on any wire --------------------------------------------------------------------------

@@ -47,9 +47,10 @@ def first_of(target: Target, error: LoopbackError) -> Answer:
 
 def answer_to(target: Target, asked: Asked, choose: Callable[[], Playable], *, validate: bool) -> Answer:
     """The answer to a request. `choose` gives the reply, and is asked only when one is due."""
-    if not isinstance(asked.body, dict):
+    found: object = asked.body
+    if not isinstance(found, dict):
         return first_of(target, LoopbackError(400, "We could not parse the JSON body of your request."))
-    body = cast("dict[str, Any]", asked.body)
+    body = cast("dict[str, Any]", found)
     call = Call(target.provider, asked.model, body, asked.streamed)
     if target.counts:
         counted = target.wire.count(body)

@@ -102,7 +102,8 @@ class LoopbackServer:
             self._always = cast("Playable", replies)
         self._validate = validate
         self._lock = threading.Lock()
-        self._server = _Server(("127.0.0.1", port), _handler(self))
+        self._connections: set[socket] = set()
+        self._server = _Server(("127.0.0.1", port), _handler(self, self._connections))
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
         )
@@ -139,8 +140,7 @@ class LoopbackServer:
     ) -> None:
         self._server.shutdown()
         self._thread.join()
-        self._server.hang_up()
-        self._server.server_close()
+        self._close()
         if self.faults and error is None:
             raise self.faults[0]
 
@@ -149,8 +149,13 @@ class LoopbackServer:
         try:
             self._server.serve_forever()
         finally:
-            self._server.hang_up()
-            self._server.server_close()
+            self._close()
+
+    def _close(self) -> None:
+        """End the connections that are kept alive, and wait for their threads."""
+        for connection in [*self._connections]:
+            _break(connection)
+        self._server.server_close()
 
     def answer(self, target: Target, request: Recorded) -> Answer:
         """The answer to a request; the next reply is used up by it."""
@@ -179,7 +184,6 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         super().__init__(address, handler)
         self.faults: list[BaseException] = []
-        self.open: set[socket] = set()
 
     def server_bind(self) -> None:
         """Bind without asking what this machine is called, which can take seconds."""
@@ -194,20 +198,16 @@ class _Server(ThreadingHTTPServer):
         if error is not None and not isinstance(error, OSError):
             self.faults.append(error)
 
-    def hang_up(self) -> None:
-        """End the connections that are kept alive."""
-        for connection in [*self.open]:
-            _break(connection)
-
 
 def _break(connection: socket) -> None:
     with suppress(OSError):  # it may be gone already
         connection.shutdown(SHUT_RDWR)
 
 
-def _handler(server: LoopbackServer) -> type[BaseHTTPRequestHandler]:
+def _handler(server: LoopbackServer, open: set[socket]) -> type[BaseHTTPRequestHandler]:
     class Handler(_Handler):
         owner = server
+        connections = open
 
     return Handler
 
@@ -216,14 +216,14 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     owner: LoopbackServer
-    server: _Server
+    connections: set[socket]
 
     def setup(self) -> None:
         super().setup()
-        self.server.open.add(self.connection)
+        self.connections.add(self.connection)
 
     def finish(self) -> None:
-        self.server.open.discard(self.connection)
+        self.connections.discard(self.connection)
         super().finish()
 
     def log_message(self, format: str, *args: object) -> None:

@@ -7,7 +7,7 @@ validator of a request.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 __all__ = ["of_anthropic", "of_chat", "of_dashscope", "of_gemini", "of_responses"]
 
@@ -48,8 +48,8 @@ def _in_tool_messages(messages: Iterable[Message]) -> str | None:
 
 def of_dashscope(body: Mapping[str, Any]) -> str | None:
     """What DashScope's native paths say: OpenAI's rule behind a prefix of its own."""
-    found: Any = body.get("input")
-    messages = _objects(found.get("messages") if isinstance(found, Mapping) else None)
+    given: object = body.get("input")
+    messages = _objects(cast("Message", given).get("messages")) if isinstance(given, Mapping) else []
     if not messages:
         return "[] is too short - 'messages'"
     said = _in_tool_messages(messages)
@@ -139,6 +139,7 @@ def _has(part: Mapping[str, Any], *keys: str) -> bool:
     return any(part.get(key) is not None for key in keys)
 
 
-def _objects(found: object) -> list[Mapping[str, Any]]:
+def _objects(found: object) -> list[Message]:
     """The objects of a list; none for anything else."""
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []  # pyright: ignore
+    items = cast("list[object]", found) if isinstance(found, list) else []
+    return [cast("Message", one) for one in items if isinstance(one, Mapping)]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from agentkit.blocks import TextBlock, ThinkingBlock, ToolUseBlock
 from agentkit.errors import OptionError
@@ -21,6 +21,7 @@ __all__ = [
     "Said",
     "digest",
     "is_refusal",
+    "notes_of",
     "pieces",
     "tokens_in",
     "unsayable",
@@ -138,6 +139,12 @@ def pieces(text: str, size: int) -> list[str]:
 def is_refusal(block: object) -> bool:
     """Whether a block is the text of a refusal."""
     return isinstance(block, TextBlock) and (block.metadata or {}).get("refusal") is True
+
+
+def notes_of(block: TextBlock) -> list[Any]:
+    """The citations of a text, which its metadata holds as the wire has them."""
+    found = (block.metadata or {}).get("citations")
+    return list(cast("list[Any]", found)) if isinstance(found, list) else []
 
 
 def _reason(msg: Msg) -> FinishReason:

@@ -18,7 +18,7 @@ from agentkit.blocks import (
 )
 from agentkit.testing import pairing
 from agentkit.testing.chat_completions import CREATED, openai_error
-from agentkit.testing.replies import Call, LoopbackError, Said, digest, is_refusal, pieces, unsayable
+from agentkit.testing.replies import Call, LoopbackError, Said, digest, is_refusal, notes_of, pieces, unsayable
 from agentkit.testing.wires import Wire, named_event
 from agentkit.usage import FinishReason, Usage
 
@@ -149,8 +149,7 @@ def _message(blocks: list[Block], name: str) -> dict[str, Any]:
 def _part(block: TextBlock) -> dict[str, Any]:
     if is_refusal(block):
         return {"type": "refusal", "refusal": block.text}
-    notes = (block.metadata or {}).get("citations") or []
-    return {"type": "output_text", "text": block.text, "annotations": list(notes), "logprobs": []}
+    return {"type": "output_text", "text": block.text, "annotations": notes_of(block), "logprobs": []}
 
 
 def _item(block: Block, name: str) -> dict[str, Any]:
@@ -187,10 +186,19 @@ def _fields(state: OpaqueState | None) -> dict[str, Any]:
 # -- the events inside an item ----------------------------------------------------------------------------------
 
 
+_EMPTY: Final[dict[str, Any]] = {
+    "content": [],
+    "summary": [],
+    "arguments": "",
+    "result": None,
+    "status": "in_progress",
+}
+"""What an item holds when it is announced."""
+
+
 def _begun(item: Mapping[str, Any]) -> dict[str, Any]:
     """An item as it is announced: still empty, and with no more than the beginning of what is sealed."""
-    empty: dict[str, Any] = {"content": [], "summary": [], "arguments": "", "result": None, "status": "in_progress"}
-    begun = {key: empty.get(key, value) for key, value in item.items()}
+    begun = {key: _EMPTY.get(key, value) for key, value in item.items()}
     if "encrypted_content" in begun:
         begun["encrypted_content"] = str(begun["encrypted_content"])[:8]
     return begun
@@ -200,7 +208,9 @@ def _in_message(item: Mapping[str, Any], size: int) -> Iterator[Event]:
     for index, part in enumerate(item["content"]):
         place = {"content_index": index}
         kind = "refusal" if part["type"] == "refusal" else "text"
-        empty = {**part, kind: ""} | ({"annotations": []} if kind == "text" else {})
+        empty: dict[str, Any] = {**part, kind: ""}
+        if kind == "text":
+            empty["annotations"] = []
         yield {"type": "response.content_part.added", **place, "part": empty}
         yield from ({**event, **place} for event in _in_part(part, kind, size))
         yield {"type": "response.content_part.done", **place, "part": part}
