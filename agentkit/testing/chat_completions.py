@@ -151,10 +151,11 @@ class ChatCompletions(Wire):
             "prompt_tokens": usage.input_tokens,
             "completion_tokens": usage.output_tokens,
             "total_tokens": usage.total_tokens,
-            "prompt_tokens_details": {"cached_tokens": read}
-            | ({"cache_write_tokens": written} if written else {}),
+            "prompt_tokens_details": {"cached_tokens": read},
             "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
         }
+        if written:
+            found["prompt_tokens_details"]["cache_write_tokens"] = written
         if self.dialect.hits:
             found |= {"prompt_cache_hit_tokens": read, "prompt_cache_miss_tokens": usage.input_tokens - read}
         return found
