@@ -113,6 +113,7 @@ if TYPE_CHECKING:
     from agentkit.native import items_of as items_of
     from agentkit.native import mapping_of as mapping_of
     from agentkit.native import plain as plain
+    from agentkit.native import plain_values as plain_values
     from agentkit.native import text_of as text_of
     from agentkit.registry import Provider as Provider
     from agentkit.registry import available_providers as available_providers
@@ -120,6 +121,7 @@ if TYPE_CHECKING:
     from agentkit.remote_counts import RemoteTokenCounter as RemoteTokenCounter
     from agentkit.request_parts import Medium as Medium
     from agentkit.request_parts import RequestParts as RequestParts
+    from agentkit.sniffing import sniffed_type as sniffed_type
     from agentkit.storage import dump_messages as dump_messages
     from agentkit.storage import load_messages as load_messages
     from agentkit.strategies import ClearResults as ClearResults
@@ -179,10 +181,11 @@ _ROOMS = {
     "media_cache": "MediaCache",
     "messages": "Msg Trait",
     "model_facts": "ModelFact",
-    "native": "items_of mapping_of plain text_of",
+    "native": "items_of mapping_of plain plain_values text_of",
     "registry": "Provider available_providers load_provider",
     "remote_counts": "RemoteTokenCounter",
     "request_parts": "Medium RequestParts",
+    "sniffing": "sniffed_type",
     "storage": "dump_messages load_messages",
     "strategies": "ClearResults CutStrategy DropMedia OldestFirst ShrinkResults Stepped",
     "streaming": "ReadOptions StreamParserBase",
@@ -323,11 +326,13 @@ __all__ = [
     "mapping_of",
     "media_types",
     "plain",
+    "plain_values",
     "prefix_digest",
     "read_history",
     "retry_after",
     "settled",
     "short_hash",
+    "sniffed_type",
     "strip_echo",
     "text_of",
     "token_count",

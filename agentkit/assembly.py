@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias, cast
 
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from agentkit.binding import prefix_digest
 from agentkit.blocks import (
@@ -21,6 +20,7 @@ from agentkit.blocks import (
     ToolUseBlock,
 )
 from agentkit.capabilities import short_hash
+from agentkit.errors import MessageError
 from agentkit.events import (
     ErrorEvent,
     MediaEvent,
@@ -40,7 +40,7 @@ from agentkit.events import (
     UsageEvent,
 )
 from agentkit.messages import Msg, parse_arguments
-from agentkit.native import text_of
+from agentkit.native import plain_values, text_of
 from agentkit.partial import Arguments, objects_in
 from agentkit.usage import FinishReason, Usage
 
@@ -398,7 +398,10 @@ class Assembly:
         state = self._state(part.state) if part.state and not at else None
         made_up = not part.id or at
         id = self._made_up_id(key, part.name, raw or to_json(found).decode(), at) if made_up else part.id
-        return ToolUseBlock(id, part.name, found, raw, state, metadata=part.metadata or None)
+        try:
+            return ToolUseBlock(id, part.name, found, raw, state, metadata=part.metadata or None)
+        except MessageError:  # a number that is none, or too deep a nest
+            return ToolUseBlock(id, part.name, plain_values(found), raw, state, metadata=part.metadata or None)
 
     def _made_up_id(self, key: Key, name: str, arguments: str, at: int) -> str:
         """An id for a call that came without: the same for the same reply, however it was cut into pieces."""
@@ -418,7 +421,7 @@ def _json_object(found: dict[str, Any]) -> dict[str, Any]:
     try:
         to_json(found)
     except ValueError:
-        return dict(from_json(json.dumps(found).encode("utf-8", "replace"), allow_inf_nan=False))
+        return cast("dict[str, Any]", plain_values(found))
     return found
 
 

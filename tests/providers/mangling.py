@@ -1,0 +1,54 @@
+"""Hypothesis strategies: events and replies of a provider to which something happened on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+__all__ = ["mangled", "odd_values"]
+
+
+def _nested(depth: int) -> Any:
+    found: Any = {}
+    for _ in range(depth):
+        found = {"a": [found]}
+    return found
+
+
+odd_values: SearchStrategy[Any] = st.sampled_from(
+    (
+        None, True, False, 0, -1, 3.5, 10**400, float("nan"), float("inf"), "", " ", "\ud800", "a\udc00b", "null",
+        "漢字\ud83d", [], {}, [None], [[]], [3], {"a": {}}, {"\ud800": "\ud800"}, {"text": None}, _nested(180),
+        _nested(400), "x" * 3_000, {"": ""}, b"bytes", {"type": "hologram"}, [{"type": 3}], "[DONE]",
+    )
+)  # fmt: skip
+"""What stands where something else is expected."""
+
+
+@st.composite
+def mangled(draw: DrawFn, events: list[Any]) -> Any:
+    """One of the events, with up to three of its values, at any depth, lost, replaced or put twice."""
+    event = draw(st.sampled_from(events))
+    for _ in range(draw(st.integers(0, 3))):
+        event = _changed(draw, event)
+    return event if isinstance(event, dict) else {"odd": event}
+
+
+def _changed(draw: DrawFn, found: Any) -> Any:
+    """The value with a change somewhere inside."""
+    if isinstance(found, dict) and found and draw(st.integers(0, 4)):
+        key = draw(st.sampled_from(sorted(found, key=repr)))
+        what = draw(st.sampled_from(("inside", "inside", "inside", "lost", "added")))
+        if what == "lost":
+            return {name: item for name, item in found.items() if name != key}
+        if what == "added":
+            return {**found, draw(st.sampled_from(("error", "new", "type", "index"))): draw(odd_values)}
+        return {**found, key: _changed(draw, found[key])}
+    if isinstance(found, list) and found and draw(st.integers(0, 4)):
+        at = draw(st.integers(0, len(found) - 1))
+        if draw(st.integers(0, 3)) == 0:
+            return [*found, found[at]]
+        return [*found[:at], _changed(draw, found[at]), *found[at + 1 :]]
+    return draw(odd_values)
