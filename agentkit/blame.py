@@ -64,9 +64,10 @@ def _quoted(said: str, msgs: Sequence[Msg], ids: Mapping[str, str]) -> str:
     """The last call, or result, whose id the text quotes."""
     told = {theirs: ours for theirs, ours in ids.items() if theirs in said}
     for path, block in reversed(list(_paths(msgs))):
-        if isinstance(block, ToolUseBlock | ToolResultBlock) and len(block.id) >= _SHORT:
-            if _is_word(block.id, said) or block.id in told.values():
-                return place_of(path)
+        if not isinstance(block, ToolUseBlock | ToolResultBlock) or len(block.id) < _SHORT:
+            continue
+        if _is_word(block.id, said) or block.id in told.values():
+            return place_of(path)
     return ""
 
 

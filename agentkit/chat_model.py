@@ -52,7 +52,8 @@ class ChatModel:
         model = ChatModel("anthropic:claude-opus-5", budget=Budget(100_000))
         reply = await model.generate(msgs, tools=[search])
 
-        model = ChatModel("openai", "gpt-6-luna", client=AsyncAzureOpenAI(…), history=MultiAgentHistory(viewer="Friday"))
+        friday = MultiAgentHistory(viewer="Friday")
+        model = ChatModel("openai", "gpt-6-luna", client=AsyncAzureOpenAI(…), history=friday)
 
     provider        `"NAME:MODEL"`, or a provider's name or a Provider, with `model` beside it
     client          the SDK's own async client: yours, which stays open. Without one the SDK's client is opened at
@@ -68,8 +69,8 @@ class ChatModel:
     errors come as ModelError, with the SDK's own as the cause. Errors of the conversation itself (InputError,
     LossError, BudgetError) are raised before anything is sent.
 
-    The speaker of the replies is the viewer of the history, else `assistant`; a reply that begins with the viewer's
-    `NAME:` loses it.
+    The speaker of the replies is the viewer of the history, else `assistant`; a reply that begins with the
+    viewer's `NAME:` loses it.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class ChatModel:
         return history.viewer if isinstance(history, MultiAgentHistory) else None
 
     async def plan(self, msgs: Sequence[Msg], **asked: Unpack[_Wanted]) -> Plan:
-        """What would be sent, without sending it: the request, its ledger, its size. `generate` takes it as it is."""
+        """What would be sent, without sending it. `generate` and `stream` take it instead of messages."""
         return await self.formatter.plan(msgs, **cast("Asked", asked))
 
     async def count(self, msgs: Sequence[Msg], **asked: Unpack[_Wanted]) -> TokenCount:
@@ -130,8 +131,8 @@ class ChatModel:
     ) -> Msg:
         """The reply, whole. `parameters` are the provider's own: `temperature`, `reasoning` …
 
-        For the plan that was sent, make it first: `reply = await model.generate(plan)`; that one is sent as it is and
-        never cut further. Raises ModelError where the call fails.
+        For the plan that was sent, make it first: `reply = await model.generate(plan)`; that one is sent as it is
+        and never cut further. Raises ModelError where the call fails.
         """
         wanted = _Wanted(tools=tools, tool_choice=tool_choice, response_format=response_format)
         call = await self._call(msgs, wanted, max_tokens, parameters)
@@ -334,7 +335,9 @@ def _named(provider: str | Provider, model: str | None) -> tuple[Provider, str]:
 
 
 def _check_limit(max_tokens: int | None) -> None:
-    if max_tokens is not None and (not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 0):
+    if max_tokens is not None and (
+        not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 0
+    ):
         raise OptionError("max_tokens", f"{max_tokens!r} is no number of tokens", "Give a whole number.")
 
 

@@ -56,7 +56,9 @@ class EndpointBase(ABC):
         """
 
     @abstractmethod
-    def body(self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool) -> Outgoing:
+    def body(
+        self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
+    ) -> Outgoing:
         """What goes out: the request, the model, and further parameters of the provider's. Pure."""
 
     def limit(self, max_tokens: int) -> dict[str, Any]:

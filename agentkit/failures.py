@@ -130,7 +130,7 @@ def _kind_by_status(status: int, words: str) -> type[ModelError]:
 
 
 def retry_after(headers: Mapping[str, Any] | None) -> float | None:
-    """The seconds that an answer's headers ask to wait: `retry-after-ms`, or `retry-after` in seconds or as a date."""
+    """The seconds that headers ask to wait: `retry-after-ms`, or `retry-after`, which may be a date."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         said = (headers or {}).get(name)
         if not said:
@@ -155,8 +155,8 @@ def _until(date: str) -> float:
 def failure_in(body: object, status: int | None = None) -> Failure | None:
     """The error in a body, in any of the providers' forms; None for a body that says none.
 
-    `{"error": {message, code | type | status, param}}`, also behind `"type": "error"` or in a list; `{"error": text}`;
-    `{"code", "message", "request_id"}`.
+    `{"error": {message, code | type | status, param}}`, also behind `"type": "error"` or in a list;
+    `{"error": text}`; `{"code", "message", "request_id"}`.
     """
     if isinstance(body, list) and len(cast("list[Any]", body)) == 1:
         body = cast("list[Any]", body)[0]
@@ -200,7 +200,8 @@ _SIZES = tuple(
         # OpenAI of old and DeepSeek: "(A in the messages, B in the completion)"
         r"maximum context length is (?P<room>\d+) tokens.*?\((?P<found>\d+) in the messages, "
         r"(?P<reply>\d+) in the completion\)",
-        r"maximum context length is (?P<room>\d+) tokens(?:.*?(?:resulted in|requested|request has) (?P<found>\d+))?",
+        r"maximum context length is (?P<room>\d+) tokens"
+        r"(?:.*?(?:resulted in|requested|request has) (?P<found>\d+))?",
         r"prompt is too long: (?P<found>\d+) tokens > (?P<room>\d+)",
         r"exceed context limit: (?P<found>\d+) \+ (?P<reply>\d+) > (?P<room>\d+)",
         r"input token count \((?P<found>\d+)\) exceeds .*?\((?P<room>\d+)\)",

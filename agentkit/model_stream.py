@@ -54,9 +54,9 @@ class ModelStream(AsyncIterator[StreamEvent]):
                 ...
         history.append(stream.message)
 
-    It is opened and closed by `async with`, and by nothing else: a loop that is left early would leave a connection
-    open until the garbage collector comes by, which cannot close it on trio and is too late on asyncio. Leaving the
-    context closes the connection at once, whatever the reason.
+    It is opened and closed by `async with`, and by nothing else: a loop that is left early would leave a
+    connection open until the garbage collector comes by, which cannot close it on trio and is too late on asyncio.
+    Leaving the context closes the connection at once, whatever the reason.
 
     An error of the provider's or of the network is raised as ModelError by the next step of the loop, behind all
     that came before it. Afterwards `message` is what came: it can be appended to the conversation however the

@@ -52,7 +52,9 @@ class AnthropicEndpoint(EndpointBase):
         except anthropic.AnthropicError as error:
             raise AuthError("anthropic", str(error)) from error
 
-    def body(self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool) -> Outgoing:
+    def body(
+        self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
+    ) -> Outgoing:
         """The request with its model and the limit of the reply."""
         sent = {name: item for name, item in options.items() if name not in _ELSEWHERE}
         body = merged({"model": model, "max_tokens": None, **request}, sent)

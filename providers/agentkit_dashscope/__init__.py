@@ -5,18 +5,24 @@ from agentkit_dashscope.compatible import (
     DashScopeCompatibleChatFormatter,
     DashScopeCompatibleMultiAgentFormatter,
 )
+from agentkit_dashscope.endpoint import DashScopeCompatibleEndpoint, DashScopeEndpoint
 from agentkit_dashscope.native import DashScopeChatFormatter, DashScopeMultiAgentFormatter
 
 __all__ = [
     "COMPATIBLE_PROVIDER",
     "DashScopeChatFormatter",
     "DashScopeCompatibleChatFormatter",
+    "DashScopeCompatibleEndpoint",
     "DashScopeCompatibleMultiAgentFormatter",
+    "DashScopeEndpoint",
     "DashScopeMultiAgentFormatter",
     "PROVIDER",
 ]
 
-PROVIDER = Provider("dashscope", DashScopeChatFormatter, DashScopeMultiAgentFormatter)
+PROVIDER = Provider("dashscope", DashScopeChatFormatter, DashScopeMultiAgentFormatter, endpoint=DashScopeEndpoint)
 COMPATIBLE_PROVIDER = Provider(
-    "dashscope-compatible", DashScopeCompatibleChatFormatter, DashScopeCompatibleMultiAgentFormatter
+    "dashscope-compatible",
+    DashScopeCompatibleChatFormatter,
+    DashScopeCompatibleMultiAgentFormatter,
+    endpoint=DashScopeCompatibleEndpoint,
 )

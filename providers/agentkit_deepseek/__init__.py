@@ -4,9 +4,10 @@ from dataclasses import replace
 from typing import ClassVar
 
 from agentkit import Capabilities, MediaRule, ModelFact, MultiAgentHistory, Provider, media_types
+from agentkit_deepseek.endpoint import DeepSeekEndpoint
 from agentkit_openai import CHAT, OpenAIChatFormatter
 
-__all__ = ["DeepSeekChatFormatter", "DeepSeekMultiAgentFormatter", "PROVIDER"]
+__all__ = ["DeepSeekChatFormatter", "DeepSeekEndpoint", "DeepSeekMultiAgentFormatter", "PROVIDER"]
 
 _SIGHT = MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=frozenset({"http", "https"}))
 _MEDIA_TOTAL = 46_000_000  # of the 48 MiB that a request may have (guides/vision)
@@ -57,4 +58,4 @@ class DeepSeekMultiAgentFormatter(DeepSeekChatFormatter):
     default_history = MultiAgentHistory
 
 
-PROVIDER = Provider("deepseek", DeepSeekChatFormatter, DeepSeekMultiAgentFormatter)
+PROVIDER = Provider("deepseek", DeepSeekChatFormatter, DeepSeekMultiAgentFormatter, endpoint=DeepSeekEndpoint)

@@ -8,7 +8,7 @@ __all__ = ["DeepSeekEndpoint"]
 
 
 class DeepSeekEndpoint(OpenAIChatEndpoint):
-    """`AsyncOpenAI(base_url="https://api.deepseek.com")`, with the key in DEEPSEEK_API_KEY (api-docs.deepseek.com)."""
+    """`AsyncOpenAI(base_url="https://api.deepseek.com")`, with the key in DEEPSEEK_API_KEY."""
 
     provider: ClassVar[str] = "deepseek"
     key: ClassVar[str | None] = "DEEPSEEK_API_KEY"

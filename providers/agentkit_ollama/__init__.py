@@ -2,10 +2,12 @@
 
 from agentkit import Provider
 from agentkit_ollama.chat import OllamaChatFormatter, OllamaMultiAgentFormatter
+from agentkit_ollama.endpoint import OllamaEndpoint
 from agentkit_ollama.replies import OllamaStreamParser
 
 __all__ = [
     "OllamaChatFormatter",
+    "OllamaEndpoint",
     "OllamaMultiAgentFormatter",
     "OllamaStreamParser",
     "PROVIDER",
@@ -14,4 +16,10 @@ __all__ = [
 
 parse_response = OllamaStreamParser.parse_response
 
-PROVIDER = Provider("ollama", OllamaChatFormatter, OllamaMultiAgentFormatter, parser=OllamaStreamParser)
+PROVIDER = Provider(
+    "ollama",
+    OllamaChatFormatter,
+    OllamaMultiAgentFormatter,
+    parser=OllamaStreamParser,
+    endpoint=OllamaEndpoint,
+)

@@ -41,12 +41,16 @@ class OllamaEndpoint(EndpointBase):
             found["host"] = url
         return cls(ollama.AsyncClient(**found))
 
-    def body(self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool) -> Outgoing:
+    def body(
+        self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
+    ) -> Outgoing:
         """The request with its model; what is no field of the wire's is an option of the model's."""
         fields = {name: item for name, item in options.items() if name in _BESIDE}
         inner = {name: item for name, item in options.items() if name not in _BESIDE}
         if clash := sorted(inner.keys() & {*request, "model", "stream", "tools"}):
-            raise OptionError(f"parameters.{clash[0]}", "the request has it already", "Leave it to the conversation.")
+            raise OptionError(
+                f"parameters.{clash[0]}", "the request has it already", "Leave it to the conversation."
+            )
         if inner:
             fields["options"] = {**inner, **(fields.get("options") or {})}
         return Outgoing("/api/chat", {**merged({"model": model, **request}, fields), "stream": stream}, stream)

@@ -9,13 +9,16 @@ from agentkit_openai.chat import (
     wire_url,
 )
 from agentkit_openai.counting import OpenAITokenCounter
+from agentkit_openai.endpoint import OpenAIChatEndpoint, OpenAIResponsesEndpoint
 from agentkit_openai.responses import OpenAIResponsesFormatter, OpenAIResponsesMultiAgentFormatter
 
 __all__ = [
     "CHAT",
     "ChatPlaces",
+    "OpenAIChatEndpoint",
     "OpenAIChatFormatter",
     "OpenAIMultiAgentFormatter",
+    "OpenAIResponsesEndpoint",
     "OpenAIResponsesFormatter",
     "OpenAIResponsesMultiAgentFormatter",
     "OpenAITokenCounter",
@@ -26,5 +29,10 @@ __all__ = [
     "wire_url",
 ]
 
-PROVIDER = Provider("openai", OpenAIChatFormatter, OpenAIMultiAgentFormatter)
-RESPONSES_PROVIDER = Provider("openai-responses", OpenAIResponsesFormatter, OpenAIResponsesMultiAgentFormatter)
+PROVIDER = Provider("openai", OpenAIChatFormatter, OpenAIMultiAgentFormatter, endpoint=OpenAIChatEndpoint)
+RESPONSES_PROVIDER = Provider(
+    "openai-responses",
+    OpenAIResponsesFormatter,
+    OpenAIResponsesMultiAgentFormatter,
+    endpoint=OpenAIResponsesEndpoint,
+)

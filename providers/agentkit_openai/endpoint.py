@@ -35,7 +35,7 @@ class OpenAIChatEndpoint(EndpointBase):
     """`AsyncOpenAI`, `AsyncAzureOpenAI`, or any client of the openai SDK's: `POST /chat/completions`.
 
     The finished body goes through the client's `post`, so that Azure's client finds its deployment, and comes back
-    as bytes. `extra_headers`, `extra_query`, `extra_body` and `timeout` are what they are to the SDK's own methods.
+    as bytes. `extra_headers`, `extra_query`, `extra_body` and `timeout` are what they are to the SDK's methods.
     `max_tokens` of a ChatModel is `max_completion_tokens` (API reference: `max_tokens` is deprecated).
     """
 
@@ -74,7 +74,9 @@ class OpenAIChatEndpoint(EndpointBase):
             found["base_url"] = told or cls.address
         return found
 
-    def body(self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool) -> Outgoing:
+    def body(
+        self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
+    ) -> Outgoing:
         """The request with its model; a stream reports its usage at the end."""
         sent = {name: item for name, item in options.items() if name not in _EXTRAS and name != "extra_body"}
         body = merged({"model": model, **request}, sent)

@@ -15,8 +15,9 @@ from agentkit import (
 )
 from agentkit_openai import CHAT, OpenAIChatFormatter, wire_url
 from agentkit_vllm.counting import VLLMTokenCounter
+from agentkit_vllm.endpoint import VLLMEndpoint
 
-__all__ = ["PROVIDER", "VLLMChatFormatter", "VLLMMultiAgentFormatter", "VLLMTokenCounter"]
+__all__ = ["PROVIDER", "VLLMChatFormatter", "VLLMEndpoint", "VLLMMultiAgentFormatter", "VLLMTokenCounter"]
 
 _ANY = MediaRule(schemes=frozenset({"http", "https"}))
 
@@ -71,4 +72,4 @@ class VLLMMultiAgentFormatter(VLLMChatFormatter):
     default_history = MultiAgentHistory
 
 
-PROVIDER = Provider("vllm", VLLMChatFormatter, VLLMMultiAgentFormatter)
+PROVIDER = Provider("vllm", VLLMChatFormatter, VLLMMultiAgentFormatter, endpoint=VLLMEndpoint)
