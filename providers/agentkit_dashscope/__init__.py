@@ -3,6 +3,7 @@
 from agentkit import Provider
 from agentkit_dashscope.compatible import (
     DashScopeCompatibleChatFormatter,
+    DashScopeCompatibleChatStreamParser,
     DashScopeCompatibleMultiAgentFormatter,
 )
 from agentkit_dashscope.native import DashScopeChatFormatter, DashScopeMultiAgentFormatter
@@ -11,6 +12,7 @@ __all__ = [
     "COMPATIBLE_PROVIDER",
     "DashScopeChatFormatter",
     "DashScopeCompatibleChatFormatter",
+    "DashScopeCompatibleChatStreamParser",
     "DashScopeCompatibleMultiAgentFormatter",
     "DashScopeMultiAgentFormatter",
     "PROVIDER",
@@ -18,5 +20,8 @@ __all__ = [
 
 PROVIDER = Provider("dashscope", DashScopeChatFormatter, DashScopeMultiAgentFormatter)
 COMPATIBLE_PROVIDER = Provider(
-    "dashscope-compatible", DashScopeCompatibleChatFormatter, DashScopeCompatibleMultiAgentFormatter
+    "dashscope-compatible",
+    DashScopeCompatibleChatFormatter,
+    DashScopeCompatibleMultiAgentFormatter,
+    parser=DashScopeCompatibleChatStreamParser,
 )
