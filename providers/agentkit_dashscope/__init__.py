@@ -3,6 +3,7 @@
 from agentkit import Provider
 from agentkit_dashscope.compatible import (
     DashScopeCompatibleChatFormatter,
+    DashScopeCompatibleChatStreamParser,
     DashScopeCompatibleMultiAgentFormatter,
 )
 from agentkit_dashscope.endpoint import DashScopeCompatibleEndpoint, DashScopeEndpoint
@@ -12,6 +13,7 @@ __all__ = [
     "COMPATIBLE_PROVIDER",
     "DashScopeChatFormatter",
     "DashScopeCompatibleChatFormatter",
+    "DashScopeCompatibleChatStreamParser",
     "DashScopeCompatibleEndpoint",
     "DashScopeCompatibleMultiAgentFormatter",
     "DashScopeEndpoint",
@@ -24,5 +26,6 @@ COMPATIBLE_PROVIDER = Provider(
     "dashscope-compatible",
     DashScopeCompatibleChatFormatter,
     DashScopeCompatibleMultiAgentFormatter,
+    parser=DashScopeCompatibleChatStreamParser,
     endpoint=DashScopeCompatibleEndpoint,
 )
