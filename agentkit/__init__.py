@@ -7,8 +7,8 @@ for what it uses. To read the library, take the rooms in this order: `errors`, `
 `usage_anchored`, `remote_counts`, `ledger`, `exchanges`, `units`, `strategies`, `binding`, `schedule`,
 `summaries`, `edition`, `capabilities`, `model_facts`, `assembly`, `streaming`, `echoes`, `frames`,
 `caching`, `history`, `sniffing`, `addresses`, `media_cache`, `resizing`, `shelf`, `fetching`,
-`local_files`, `media`, `budget`, `tidy`, `media_limits`, `legalize`, `lowering`, `cutting`, `formatting`,
-`registry`.
+`local_files`, `media`, `budget`, `tidy`, `media_limits`, `part_pairs`, `legalize`, `lowering`, `cutting`,
+`formatting`, `registry`.
 """
 
 from __future__ import annotations
@@ -113,6 +113,7 @@ if TYPE_CHECKING:
     from agentkit.native import items_of as items_of
     from agentkit.native import mapping_of as mapping_of
     from agentkit.native import plain as plain
+    from agentkit.native import plain_values as plain_values
     from agentkit.native import text_of as text_of
     from agentkit.registry import Provider as Provider
     from agentkit.registry import available_providers as available_providers
@@ -179,7 +180,7 @@ _ROOMS = {
     "media_cache": "MediaCache",
     "messages": "Msg Trait",
     "model_facts": "ModelFact",
-    "native": "items_of mapping_of plain text_of",
+    "native": "items_of mapping_of plain plain_values text_of",
     "registry": "Provider available_providers load_provider",
     "remote_counts": "RemoteTokenCounter",
     "request_parts": "Medium RequestParts",
@@ -323,6 +324,7 @@ __all__ = [
     "mapping_of",
     "media_types",
     "plain",
+    "plain_values",
     "prefix_digest",
     "read_history",
     "retry_after",

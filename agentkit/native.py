@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
@@ -11,7 +13,7 @@ from pydantic_core import from_json
 
 from agentkit.errors import MessageError
 
-__all__ = ["EventBytes", "items_of", "mapping_of", "plain", "text_of"]
+__all__ = ["EventBytes", "items_of", "mapping_of", "plain", "plain_values", "text_of"]
 
 
 def plain(found: object) -> Any:
@@ -64,6 +66,47 @@ def text_of(found: object) -> str:
         except UnicodeEncodeError:
             return found.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return found
+
+
+_DEEPEST = 200
+"""Levels of nesting: pydantic reads some 250."""
+
+
+def plain_values(found: object, depth: int = 0) -> Any:
+    """Any value as JSON values that can be written and read again, whatever is in it.
+
+    SDK objects inside are read as `plain` reads them, bytes become base64 text. What JSON cannot say is put by the
+    nearest that it can: a lone surrogate by a mark, NaN and the infinities by null, what is nested too deeply or
+    is no JSON value by a short text.
+    """
+    if isinstance(found, str):
+        return text_of(found)
+    if found is None or isinstance(found, bool):
+        return found
+    if isinstance(found, int):
+        return int(found) if found.bit_length() <= _LONGEST else None
+    if isinstance(found, float):
+        return found if math.isfinite(found) else None
+    if isinstance(found, bytes | bytearray | memoryview):
+        return base64.b64encode(found).decode("ascii")
+    return _plain_container(found, depth)
+
+
+_LONGEST = 1_024
+"""Bits of a whole number: what a float can reach."""
+
+
+def _plain_container(found: object, depth: int) -> Any:
+    if depth >= _DEEPEST:
+        return "(nested too deeply)"
+    if isinstance(found, Mapping):
+        pairs = cast("Mapping[Any, Any]", found).items()
+        return {text_of(str(key)): plain_values(item, depth + 1) for key, item in pairs}
+    if isinstance(found, list | tuple):
+        return [plain_values(item, depth + 1) for item in cast("list[Any]", found)]
+    if callable(getattr(found, "model_dump", None)):
+        return plain_values(plain(found), depth + 1)
+    return f"({type(found).__name__})"
 
 
 _MARK = b"\xef\xbb\xbf"  # the byte order mark that a stream may begin with
