@@ -2,6 +2,7 @@
 
 from agentkit import Provider
 from agentkit_anthropic.counting import AnthropicTokenCounter
+from agentkit_anthropic.loading import load_native
 from agentkit_anthropic.messages import AnthropicChatFormatter, AnthropicMultiAgentFormatter
 from agentkit_anthropic.reading import AnthropicStreamParser, parse_response
 
@@ -11,6 +12,7 @@ __all__ = [
     "AnthropicStreamParser",
     "AnthropicTokenCounter",
     "PROVIDER",
+    "load_native",
     "parse_response",
 ]
 
@@ -19,4 +21,5 @@ PROVIDER = Provider(
     AnthropicChatFormatter,
     AnthropicMultiAgentFormatter,
     parser=AnthropicStreamParser,
+    load_native=load_native,
 )
