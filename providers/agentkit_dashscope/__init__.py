@@ -6,6 +6,7 @@ from agentkit_dashscope.compatible import (
     DashScopeCompatibleMultiAgentFormatter,
 )
 from agentkit_dashscope.native import DashScopeChatFormatter, DashScopeMultiAgentFormatter
+from agentkit_dashscope.replies import DashScopeStreamParser
 
 __all__ = [
     "COMPATIBLE_PROVIDER",
@@ -13,10 +14,13 @@ __all__ = [
     "DashScopeCompatibleChatFormatter",
     "DashScopeCompatibleMultiAgentFormatter",
     "DashScopeMultiAgentFormatter",
+    "DashScopeStreamParser",
     "PROVIDER",
 ]
 
-PROVIDER = Provider("dashscope", DashScopeChatFormatter, DashScopeMultiAgentFormatter)
+PROVIDER = Provider(
+    "dashscope", DashScopeChatFormatter, DashScopeMultiAgentFormatter, parser=DashScopeStreamParser
+)
 COMPATIBLE_PROVIDER = Provider(
     "dashscope-compatible", DashScopeCompatibleChatFormatter, DashScopeCompatibleMultiAgentFormatter
 )

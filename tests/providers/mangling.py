@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-__all__ = ["mangled", "odd_values"]
+__all__ = ["cut", "mangled", "odd_values"]
+
+_Sequence = TypeVar("_Sequence", str, bytes)
+
+
+def cut(whole: _Sequence, cuts: Iterable[int]) -> list[_Sequence]:
+    """A text, or bytes, in pieces: each number says where, taken modulo the length."""
+    places = sorted({0, *(number % (len(whole) + 1) for number in cuts), len(whole)})
+    return [whole[start:stop] for start, stop in pairwise(places)]
 
 
 def _nested(depth: int) -> Any:
