@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import count, takewhile
 from typing import Any, ClassVar, Final, Unpack, cast
 
@@ -48,6 +48,7 @@ _KINDS: Final[dict[str, type[ImageBlock | AudioBlock | VideoBlock]]] = {
 
 _THINKING: Final = (0,)
 _SAID: Final = 1
+_TEXT: Final = (_SAID, 0)
 _CALLS: Final = 2
 _SOUND: Final = (3,)
 
@@ -70,6 +71,7 @@ class DashScopeStreamParser(StreamParserBase):
     def __init__(self, **options: Unpack[ReadOptions]) -> None:
         super().__init__(**options)
         self._increments: Increments[_Key] = Increments(_cumulative(self.request))
+        self._settled = False  # whether it is known which of the two
         self._place = 0  # of the part that the last event ended with
         self._in_text = True
         self._media: set[str] = set()
@@ -111,21 +113,27 @@ class DashScopeStreamParser(StreamParserBase):
         choice = _first_choice(output)
         if choice is None:
             return
-        self._read_choice(choice)
+        native = choice.get("finish_reason")
+        going_on = native is None or native == "null"
+        self._read_choice(choice, going_on)
+        if len(output) > 1:
+            self._read_beside(output)
+        if not going_on and isinstance(native, str):
+            self._end(native)
+
+    def _read_beside(self, output: dict[str, Any]) -> None:
+        """What stands beside the choices."""
         if output.get("search_info"):
             self._found = items_of(mapping_of(output["search_info"]).get("search_results")) or self._found
         if output.get("audio"):
             self._read_sound(mapping_of(output["audio"]))
-        native = choice.get("finish_reason")
-        if native and native != "null" and isinstance(native, str):
-            self._end(native)
 
     def close(self) -> None:
         """What came last counts: the tokens, the citations, a sound that came in pieces."""
         self._settle()
         if self.reply.finish_reason is None:
             self._add_sound()
-        key = (_SAID, 0)
+        key = _TEXT
         if self._extras:
             self.reply.notes["content_extras"] = plain_values(self._extras)
         if self._found and self.reply.holds(key):
@@ -137,31 +145,32 @@ class DashScopeStreamParser(StreamParserBase):
 
     # -- parts of an event ---------------------------------------------------------------------------------------
 
-    def _read_choice(self, choice: dict[str, Any]) -> None:
-        found = choice.get("message")
-        message = found if isinstance(found, dict) else mapping_of(choice.get("delta"))
-        thinking = message.get("reasoning_content")
+    def _read_choice(self, choice: dict[str, Any], going_on: bool) -> None:
+        message = mapping_of(choice.get("message")) or mapping_of(choice.get("delta"))
+        thinking: object = message.get("reasoning_content")
+        content: object = message.get("content")
+        calls: object = message.get("tool_calls")
         if thinking and isinstance(thinking, str):
             self._grow(_THINKING, thinking)
-        content = message.get("content")
-        if content and isinstance(content, str):
-            self._grow((_SAID, 0), content)
-        elif content and isinstance(content, list):
-            self._read_parts(cast("list[Any]", content))
-        calls = message.get("tool_calls")
+        if content:
+            if isinstance(content, str):
+                self._grow(_TEXT, content)
+            else:
+                self._read_parts(items_of(content))
         if calls:
             self._read_calls(items_of(calls))
         if choice.get("logprobs"):
             self._read_logprobs(items_of(mapping_of(choice["logprobs"]).get("content")))
-        if self._increments.cumulative is not True:
-            if choice.get("finish_reason") not in (None, "null") and not (thinking or calls or _says(content)):
+        if not self._settled:
+            if not (going_on or thinking or calls or _says(content)):
                 self._increments.end()
             self._mend()
 
     def _grow(self, key: _Key, piece: str) -> None:
-        piece = self._increments.new(key, piece)
+        if self._increments.cumulative is not False:
+            piece = self._increments.new(key, piece)
         if piece:
-            if key == _THINKING:
+            if key is _THINKING:
                 self.reply.think(key, piece)
             else:
                 self.reply.text(key, piece)
@@ -191,7 +200,7 @@ class DashScopeStreamParser(StreamParserBase):
             return self._increments.cumulative
         leading = takewhile(lambda part: not part.keys() & _KINDS.keys(), parts)
         first = "".join(text for part in leading if isinstance(text := part.get("text"), str))
-        return bool(first) and self._increments.extends((_SAID, 0), first)
+        return bool(first) and self._increments.extends(_TEXT, first)
 
     def _flush(self, texts: list[str]) -> None:
         if texts:
@@ -218,17 +227,24 @@ class DashScopeStreamParser(StreamParserBase):
 
     def _read_calls(self, calls: list[Any]) -> None:
         seen: set[_Key] = set()
-        for at, found in enumerate(map(mapping_of, calls)):
+        for at, call in enumerate(calls):
+            found = mapping_of(call)
             function = mapping_of(found.get("function"))
-            key = self._call_key(found, at, seen)
+            id, index = found.get("id"), found.get("index")
+            key = self._calls.get(index) if not id and not at and type(index) is int else None
+            key = key or self._call_key(found, at, seen)
             seen.add(key)
-            arguments = function.get("arguments")
-            if isinstance(arguments, dict):
-                self.reply.call(key, found.get("id"), function.get("name"))
-                self.reply.set_input(key, arguments)
-            else:
-                piece = self._increments.new(key, arguments) if arguments and isinstance(arguments, str) else ""
-                self.reply.call(key, found.get("id"), function.get("name"), piece)
+            self._read_arguments(key, id, function.get("name"), function.get("arguments"))
+
+    def _read_arguments(self, key: _Key, id: object, name: object, arguments: object) -> None:
+        if isinstance(arguments, dict):
+            self.reply.call(key, id, name)
+            self.reply.set_input(key, cast("dict[str, Any]", arguments))
+        else:
+            piece = arguments if isinstance(arguments, str) else ""
+            if piece and self._increments.cumulative is not False:
+                piece = self._increments.new(key, piece)
+            self.reply.call(key, id, name, piece)
 
     def _call_key(self, found: dict[str, Any], at: int, seen: set[_Key]) -> _Key:
         """The place of a call: its index, or its place in the list; another id under the same is another call."""
@@ -259,6 +275,7 @@ class DashScopeStreamParser(StreamParserBase):
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _mend(self) -> None:
+        self._settled = self._increments.cumulative is not None
         for key, whole in self._increments.mended().items():
             if key[0] == _CALLS:
                 self.reply.set_input(key, text_of(whole))
@@ -320,8 +337,10 @@ def _first_choice(output: dict[str, Any]) -> dict[str, Any] | None:
     """The first choice; with `result_format="text"` the output is one itself. None in an event without any."""
     choices = output.get("choices")
     if isinstance(choices, list) and choices:
-        found = (one for one in cast("list[Any]", choices) if isinstance(one, dict))
-        return next((one for one in cast("Iterator[dict[str, Any]]", found) if not one.get("index")), None)
+        for choice in cast("list[Any]", choices):
+            if isinstance(choice, dict) and not cast("dict[str, Any]", choice).get("index"):
+                return cast("dict[str, Any]", choice)
+        return None
     text = output.get("text")
     if isinstance(text, str):
         return {"finish_reason": output.get("finish_reason"), "message": {"content": text}}
@@ -330,7 +349,7 @@ def _first_choice(output: dict[str, Any]) -> dict[str, Any] | None:
 
 def _says(content: object) -> bool:
     """Whether content has anything in it: on the multimodal path nothing may be `[{"text": ""}]`."""
-    return any(map(any, map(dict.values, map(mapping_of, items_of(content))))) or bool(text_of(content))
+    return any(any(mapping_of(part).values()) for part in items_of(content)) or bool(text_of(content))
 
 
 def _failure(event: dict[str, Any]) -> tuple[str, str | None] | None:

@@ -79,7 +79,7 @@ def _increments(cuts: list[int], listed: bool = False) -> list[dict[str, Any]]:
     def said(piece: str) -> Any:
         return ([{"text": piece}] if piece else []) if listed else piece
 
-    events = [_event(said(""), thinking=piece) for piece in cut(THOUGHT, cuts)]
+    events: list[dict[str, Any]] = [_event(said(""), thinking=piece) for piece in cut(THOUGHT, cuts)]
     events += [_event(said(piece), thinking="") for piece in cut(SAID, cuts)]
     for at, (id, name, arguments) in enumerate(CALLS):
         events.append(_event(said(""), calls=[_call(at, id, name, "")]))
@@ -91,7 +91,8 @@ def _increments(cuts: list[int], listed: bool = False) -> list[dict[str, Any]]:
 
 def _cumulative(cuts: list[int], listed: bool = False) -> list[dict[str, Any]]:
     """The events of the reply, each with all so far."""
-    thinking, said, events = "", "", []
+    thinking, said = "", ""
+    events: list[dict[str, Any]] = []
     calls: list[Any] = []
 
     def event(reason: str = "null") -> None:
@@ -245,7 +246,12 @@ def test_a_null_in_quotes_is_no_reason() -> None:
 
 def test_events_without_choices_or_with_others_are_passed_over() -> None:
     second = {"index": 1, "message": {"content": "another"}, "finish_reason": "stop"}
-    odd = [{"output": {"choices": []}}, {"output": {"choices": [second]}}, {"output": None}, {"request_id": "x"}]
+    odd: list[Any] = [
+        {"output": {"choices": []}},
+        {"output": {"choices": [second]}},
+        {"output": None},
+        {"request_id": "x"},
+    ]
     assert _streamed(*odd, _event("x", "stop"))[0].text == "x"
 
 
