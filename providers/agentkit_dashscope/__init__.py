@@ -8,6 +8,7 @@ from agentkit_dashscope.compatible import (
 )
 from agentkit_dashscope.endpoint import DashScopeCompatibleEndpoint, DashScopeEndpoint
 from agentkit_dashscope.native import DashScopeChatFormatter, DashScopeMultiAgentFormatter
+from agentkit_dashscope.replies import DashScopeStreamParser
 
 __all__ = [
     "COMPATIBLE_PROVIDER",
@@ -18,10 +19,17 @@ __all__ = [
     "DashScopeCompatibleMultiAgentFormatter",
     "DashScopeEndpoint",
     "DashScopeMultiAgentFormatter",
+    "DashScopeStreamParser",
     "PROVIDER",
 ]
 
-PROVIDER = Provider("dashscope", DashScopeChatFormatter, DashScopeMultiAgentFormatter, endpoint=DashScopeEndpoint)
+PROVIDER = Provider(
+    "dashscope",
+    DashScopeChatFormatter,
+    DashScopeMultiAgentFormatter,
+    parser=DashScopeStreamParser,
+    endpoint=DashScopeEndpoint,
+)
 COMPATIBLE_PROVIDER = Provider(
     "dashscope-compatible",
     DashScopeCompatibleChatFormatter,

@@ -74,8 +74,8 @@ class OllamaStreamParser(StreamParserBase):
         """One line."""
         if self.reply.model is None:
             self.reply.begin(None, event.get("model"))
-        message = event.get("message")
-        if isinstance(message, dict):
+        message = mapping_of(event.get("message"))
+        if message:
             self._read_message(message)
         if event.get("logprobs"):
             self._logprobs += items_of(event["logprobs"])

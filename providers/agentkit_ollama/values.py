@@ -18,10 +18,10 @@ def unwrapped(found: object) -> Any:
     Not by `model_dump`: a picture's text that is the path of a file would be read from the disk
     (ollama-python, `Image.serialize_model`).
     """
-    known = getattr(found, "model_fields_set", None)
+    known: Any = getattr(found, "model_fields_set", None)
     if isinstance(known, set):
-        names = [name for name in type(cast("Any", found)).model_fields if name in known]
-        values = {name: unwrapped(getattr(found, name)) for name in names}
+        names = [name for name in cast("Any", type(found)).model_fields if name in known]
+        values = {str(name): unwrapped(getattr(found, name)) for name in names}
         return values["value"] if values.keys() == {"value"} else values
     if isinstance(found, list | tuple):
         return [unwrapped(item) for item in cast("list[Any]", found)]
