@@ -8,7 +8,8 @@ for what it uses. To read the library, take the rooms in this order: `errors`, `
 `strategies`, `binding`, `schedule`, `summaries`, `edition`, `capabilities`, `model_facts`, `assembly`,
 `streaming`, `echoes`, `frames`, `caching`, `history`, `sniffing`, `charsets`, `addresses`, `media_cache`,
 `resizing`, `shelf`, `held_media`, `fetching`, `local_files`, `media`, `budget`, `tidy`, `media_limits`,
-`part_pairs`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`, `model_stream`, `chat_model`.
+`part_pairs`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`, `model_stream`, `chat_model`,
+`recordings`, `comparison`.
 """
 
 from __future__ import annotations
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
     from agentkit.capabilities import media_types as media_types
     from agentkit.capabilities import short_hash as short_hash
     from agentkit.chat_model import ChatModel as ChatModel
+    from agentkit.comparison import Price as Price
+    from agentkit.comparison import Trial as Trial
+    from agentkit.comparison import compare as compare
     from agentkit.echoes import strip_echo as strip_echo
     from agentkit.endpoints import EndpointBase as EndpointBase
     from agentkit.endpoints import Outgoing as Outgoing
@@ -163,17 +167,17 @@ _ROOMS = {
     "binding": "prefix_digest",
     "blame": "guess_place",
     "blocks": "AudioBlock Base64Source Block DocumentBlock ImageBlock InvalidBlock MediaBlock OpaqueBlock "
-    "OpaqueState Source TextBlock ThinkingBlock ToolResultBlock ToolUseBlock URLSource "
-    "VideoBlock",
+    "OpaqueState Source TextBlock ThinkingBlock ToolResultBlock ToolUseBlock URLSource VideoBlock",
     "budget": "Budget",
     "caching": "CacheBreakpoints breakpoints check_breakpoints settled",
     "capabilities": "Capabilities MediaLimits MediaRule NameRule fit_speaker media_types short_hash",
     "chat_model": "ChatModel",
+    "comparison": "Price Trial compare",
     "echoes": "strip_echo",
     "endpoints": "EndpointBase Outgoing merged",
-    "errors": "AgentkitError AuthError BadRequestError BudgetError ContextLengthError "
-    "EmptyConversationError InputError LossError MessageError MissingExtraError ModelError "
-    "NetworkError OptionError OverloadedError ProviderError RateLimitError VersionError",
+    "errors": "AgentkitError AuthError BadRequestError BudgetError ContextLengthError EmptyConversationError "
+    "InputError LossError MessageError MissingExtraError ModelError NetworkError OptionError "
+    "OverloadedError ProviderError RateLimitError VersionError",
     "events": "ErrorEvent MediaEvent MessageEnd MessageStart OpaqueEvent StreamEvent TextDelta TextEnd "
     "TextStart ThinkingDelta ThinkingEnd ThinkingStart ToolUseDelta ToolUseEnd ToolUseStart "
     "UsageEvent",
@@ -282,6 +286,7 @@ __all__ = [
     "OutputSchema",
     "OverloadedError",
     "Plan",
+    "Price",
     "Provider",
     "ProviderError",
     "RateLimitError",
@@ -317,6 +322,7 @@ __all__ = [
     "ToolUseEnd",
     "ToolUseStart",
     "Trait",
+    "Trial",
     "URLSource",
     "Units",
     "Usage",
@@ -328,6 +334,7 @@ __all__ = [
     "breakpoints",
     "check_breakpoints",
     "close_schema",
+    "compare",
     "copied",
     "dump_messages",
     "failure_in",

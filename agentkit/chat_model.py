@@ -114,9 +114,9 @@ class ChatModel:
         """What would be sent, without sending it. `generate` and `stream` take it instead of messages."""
         return await self.formatter.plan(msgs, **cast("Asked", asked))
 
-    async def count(self, msgs: Sequence[Msg], **asked: Unpack[_Wanted]) -> TokenCount:
+    async def count(self, msgs: Sequence[Msg] | Plan, **asked: Unpack[_Wanted]) -> TokenCount:
         """The tokens of the request, by the budget's counter, else by an estimate."""
-        plan = await self.plan(msgs, **asked)
+        plan = msgs if isinstance(msgs, Plan) else await self.plan(msgs, **asked)
         return await self._count(plan)
 
     async def generate(

@@ -55,8 +55,8 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("formatting",),
     ("registry", "model_stream"),
     ("chat_model",),
-    ("testing", "native_logs"),
-    ("doctor", "compare"),
+    ("testing", "native_logs", "recordings"),
+    ("doctor", "comparison"),
     ("cli",),
 )
 """The rooms, from the ground up. A room imports rooms before its own row and no neighbour in it."""
