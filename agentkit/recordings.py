@@ -12,8 +12,17 @@ from typing import Any, cast
 import anyio
 import anyio.to_thread
 
-from agentkit import errors
-from agentkit.errors import MessageError, ModelError, OptionError
+from agentkit.errors import (
+    AuthError,
+    BadRequestError,
+    ContextLengthError,
+    MessageError,
+    ModelError,
+    NetworkError,
+    OptionError,
+    OverloadedError,
+    RateLimitError,
+)
 from agentkit.messages import Msg
 from agentkit.storage import dump_message, load_message
 
@@ -63,6 +72,7 @@ def _seconds(found: object) -> float | None:
     return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
 
 
+_KINDS = (AuthError, BadRequestError, ContextLengthError, NetworkError, OverloadedError, RateLimitError)
 _FACTS = ("said", "status", "code", "request_id", "retry_after", "place", "retryable")
 
 
@@ -72,8 +82,7 @@ def _dump_error(error: ModelError) -> dict[str, Any]:
 
 
 def _load_error(found: dict[str, Any]) -> ModelError:
-    kind: object = getattr(errors, str(found.get("class")), None)
-    made = kind if isinstance(kind, type) and issubclass(kind, ModelError) else ModelError
+    made = next((kind for kind in _KINDS if kind.__name__ == found.get("class")), ModelError)
     facts = {name: found[name] for name in _FACTS if name != "said" and found.get(name) is not None}
     return made(str(found.get("provider")), str(found.get("said")), **facts)
 
