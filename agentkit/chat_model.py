@@ -38,7 +38,7 @@ from agentkit.streaming import StreamParserBase
 from agentkit.tokens import CharacterTokenCounter, TokenCount
 from agentkit.tools import OutputLike, ToolChoiceLike, ToolLike
 
-__all__ = ["ChatModel"]
+__all__ = ["ChatModel", "Wanted"]
 
 _SHORTER = 0.75
 """How much of a prompt is kept where the provider does not say how much it can be."""
@@ -110,11 +110,11 @@ class ChatModel:
         history = self.formatter.history
         return history.viewer if isinstance(history, MultiAgentHistory) else None
 
-    async def plan(self, msgs: Sequence[Msg], **asked: Unpack[_Wanted]) -> Plan:
+    async def plan(self, msgs: Sequence[Msg], **asked: Unpack[Wanted]) -> Plan:
         """What would be sent, without sending it. `generate` and `stream` take it instead of messages."""
         return await self.formatter.plan(msgs, **cast("Asked", asked))
 
-    async def count(self, msgs: Sequence[Msg] | Plan, **asked: Unpack[_Wanted]) -> TokenCount:
+    async def count(self, msgs: Sequence[Msg] | Plan, **asked: Unpack[Wanted]) -> TokenCount:
         """The tokens of the request, by the budget's counter, else by an estimate."""
         plan = msgs if isinstance(msgs, Plan) else await self.plan(msgs, **asked)
         return await self._count(plan)
@@ -134,7 +134,7 @@ class ChatModel:
         For the plan that was sent, make it first: `reply = await model.generate(plan)`; that one is sent as it is
         and never cut further. Raises ModelError where the call fails.
         """
-        wanted = _Wanted(tools=tools, tool_choice=tool_choice, response_format=response_format)
+        wanted = Wanted(tools=tools, tool_choice=tool_choice, response_format=response_format)
         call = await self._call(msgs, wanted, max_tokens, parameters)
         try:
             return await call.reply()
@@ -154,7 +154,7 @@ class ChatModel:
         **parameters: Any,
     ) -> ModelStream:
         """The reply as it comes: `async with model.stream(msgs) as stream`. See ModelStream."""
-        wanted = _Wanted(tools=tools, tool_choice=tool_choice, response_format=response_format)
+        wanted = Wanted(tools=tools, tool_choice=tool_choice, response_format=response_format)
         return ModelStream(partial(self._call, msgs, wanted, max_tokens, parameters))
 
     async def aclose(self) -> None:
@@ -177,7 +177,7 @@ class ChatModel:
     async def _call(
         self,
         msgs: Sequence[Msg] | Plan,
-        wanted: _Wanted,
+        wanted: Wanted,
         max_tokens: int | None,
         parameters: Mapping[str, Any],
     ) -> _Call:
@@ -206,7 +206,7 @@ class ChatModel:
         counter = budget.counter if budget else CharacterTokenCounter()
         return TokenCount(count) if type(count := await counter.count(plan.request)) is int else count  # type: ignore[return-value]
 
-    async def _shorter(self, plan: Plan, wanted: _Wanted, error: ContextLengthError) -> Plan | None:
+    async def _shorter(self, plan: Plan, wanted: Wanted, error: ContextLengthError) -> Plan | None:
         """The same conversation within a budget that the provider can be expected to take."""
         tokens = int(await self._count(plan)) if plan.tokens is None else plan.tokens
         limit = _next_limit(tokens, error.said)
@@ -221,7 +221,7 @@ class ChatModel:
             return None
 
 
-class _Wanted(TypedDict, total=False):
+class Wanted(TypedDict, total=False):
     """What a caller may ask for besides the conversation."""
 
     tools: Sequence[ToolLike] | None
@@ -237,7 +237,7 @@ class _Call:
     endpoint: EndpointBase
     plan: Plan
     parameters: Mapping[str, Any]
-    wanted: _Wanted | None  # None: the plan was the caller's
+    wanted: Wanted | None  # None: the plan was the caller's
     replanned: bool = field(default=False)
 
     def parser(self) -> StreamParserBase:

@@ -10,9 +10,8 @@ from typing import Any, Unpack
 
 import anyio
 
-from agentkit.chat_model import ChatModel
+from agentkit.chat_model import ChatModel, Wanted
 from agentkit.errors import AgentkitError, ModelError, OptionError, check_option
-from agentkit.formatting import Asked
 from agentkit.ledger import Plan
 from agentkit.messages import Msg
 from agentkit.recordings import Recorded, Recording, fingerprint
@@ -103,7 +102,7 @@ async def compare(
     record: str | Path | None = None,
     replay: str | Path | None = None,
     at_once: int = 8,
-    **asked: Unpack[Asked],
+    **asked: Unpack[Wanted],
 ) -> list[Trial]:
     """Send one conversation to many models concurrently; one trial a model, in the order given.
 
@@ -138,8 +137,8 @@ async def compare(
                 group.start_soon(run, label, model)
     finally:
         with anyio.CancelScope(shield=True):
-            for label, model in given:
-                if isinstance(model, str):
+            for label, named in given:
+                if isinstance(named, str):
                     await labelled[label].aclose()
     return [trials[label] for label in labelled]
 
@@ -184,7 +183,7 @@ class _Comparison:
     """What all trials share."""
 
     msgs: list[Msg]
-    asked: Asked
+    asked: Wanted
     prices: dict[str, Price]
     writing: Recording | None
     reading: Recording | None

@@ -126,6 +126,16 @@ class LoopbackServer:
             raise OptionError("provider", f"no wire of {provider!r} is spoken here", f"Take one of {known}.")
         return f"http://127.0.0.1:{self.port}{base}"
 
+    def client_options(self, provider: str) -> dict[str, Any]:
+        """What makes a ChatModel call this server: `ChatModel("openai:any", client_options=…)`. No retries."""
+        url = self.url(provider)
+        if provider == "ollama":
+            return {"host": url}
+        if provider == "gemini":
+            return {"api_key": "loopback", "http_options": {"base_url": url, "api_version": "v1beta"}}
+        retries = {} if provider == "dashscope" else {"max_retries": 0}
+        return {"api_key": "loopback", "base_url": url, **retries}
+
     def play(self, *replies: Playable) -> None:
         """Play further replies, behind those that wait and before the one for every call."""
         with self._lock:
