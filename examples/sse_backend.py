@@ -14,7 +14,7 @@ import json
 import socket
 import sys
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -80,7 +80,7 @@ def sse(event: str, data: dict[str, object]) -> str:
 
 
 @asynccontextmanager
-async def serving(model: ChatModel) -> AsyncIterator[str]:
+async def serving(model: ChatModel) -> AsyncGenerator[str]:
     """The application on a free port of this machine; gives its address."""
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(application(model), log_level="error"))
