@@ -5,6 +5,7 @@ from agentkit_dashscope.compatible import (
     DashScopeCompatibleChatFormatter,
     DashScopeCompatibleChatStreamParser,
     DashScopeCompatibleMultiAgentFormatter,
+    load_compatible,
 )
 from agentkit_dashscope.native import DashScopeChatFormatter, DashScopeMultiAgentFormatter
 
@@ -24,4 +25,5 @@ COMPATIBLE_PROVIDER = Provider(
     DashScopeCompatibleChatFormatter,
     DashScopeCompatibleMultiAgentFormatter,
     parser=DashScopeCompatibleChatStreamParser,
+    load_native=load_compatible,
 )

@@ -13,13 +13,14 @@ from agentkit import (
     ReadOptions,
     media_types,
 )
-from agentkit_openai import CHAT, OpenAIChatFormatter, OpenAIChatStreamParser
+from agentkit_openai import CHAT, OpenAIChatFormatter, OpenAIChatStreamParser, load_chat
 
 __all__ = [
     "DeepSeekChatFormatter",
     "DeepSeekChatStreamParser",
     "DeepSeekMultiAgentFormatter",
     "PROVIDER",
+    "load_native",
     "parse_response",
 ]
 
@@ -80,11 +81,17 @@ class DeepSeekChatStreamParser(OpenAIChatStreamParser):
     reasoning_fields: ClassVar[tuple[str, ...]] = ("reasoning_content",)
 
 
+def load_native(found: object) -> list[Msg]:
+    """The messages of a log: its list of messages, or a whole request. Raises MessageError for what is none."""
+    return load_chat(found, DeepSeekChatStreamParser)
+
+
 PROVIDER = Provider(
     "deepseek",
     DeepSeekChatFormatter,
     DeepSeekMultiAgentFormatter,
     parser=DeepSeekChatStreamParser,
+    load_native=load_native,
 )
 
 

@@ -12,9 +12,11 @@ from agentkit_openai.chat import (
     OpenAIMultiAgentFormatter,
     wire_url,
 )
+from agentkit_openai.chat_logs import load_chat
 from agentkit_openai.chat_replies import OpenAIChatStreamParser
 from agentkit_openai.counting import OpenAITokenCounter
 from agentkit_openai.responses import OpenAIResponsesFormatter, OpenAIResponsesMultiAgentFormatter
+from agentkit_openai.responses_logs import load_responses
 from agentkit_openai.responses_replies import OpenAIResponsesStreamParser
 
 __all__ = [
@@ -30,6 +32,8 @@ __all__ = [
     "PROVIDER",
     "RESPONSES_PROVIDER",
     "chat_places",
+    "load_chat",
+    "load_responses",
     "open_contents",
     "parse_response",
     "wire_url",
@@ -40,12 +44,14 @@ PROVIDER = Provider(
     OpenAIChatFormatter,
     OpenAIMultiAgentFormatter,
     parser=OpenAIChatStreamParser,
+    load_native=load_chat,
 )
 RESPONSES_PROVIDER = Provider(
     "openai-responses",
     OpenAIResponsesFormatter,
     OpenAIResponsesMultiAgentFormatter,
     parser=OpenAIResponsesStreamParser,
+    load_native=load_responses,
 )
 
 
