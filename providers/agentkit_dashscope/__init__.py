@@ -5,6 +5,7 @@ from agentkit_dashscope.compatible import (
     DashScopeCompatibleChatFormatter,
     DashScopeCompatibleChatStreamParser,
     DashScopeCompatibleMultiAgentFormatter,
+    load_compatible,
 )
 from agentkit_dashscope.endpoint import DashScopeCompatibleEndpoint, DashScopeEndpoint
 from agentkit_dashscope.native import DashScopeChatFormatter, DashScopeMultiAgentFormatter
@@ -36,4 +37,5 @@ COMPATIBLE_PROVIDER = Provider(
     DashScopeCompatibleMultiAgentFormatter,
     parser=DashScopeCompatibleChatStreamParser,
     endpoint=DashScopeCompatibleEndpoint,
+    load_native=load_compatible,
 )

@@ -60,7 +60,7 @@ def chopped(body: bytes, at: Sequence[int]) -> list[bytes]:
 
 cuts: Final[SearchStrategy[list[int]]] = st.lists(st.integers(0, 5_000), max_size=12)
 
-_JUNK: Final = (
+_JUNK: Final[tuple[Any, ...]] = (
     None,
     True,
     0,
@@ -82,12 +82,11 @@ _JUNK: Final = (
 @st.composite
 def mangled(draw: DrawFn, events: SearchStrategy[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """Events to which something happened: keys dropped, values of other types, events lost, doubled, swapped."""
-    found = draw(events)
-    made = [_mangle(draw, event) for event in found]
-    made = [event for event in made if isinstance(event, dict)]
-    if made and draw(st.booleans()):
-        made.insert(draw(st.integers(0, len(made))), draw(st.sampled_from(made)))
-    if made and draw(st.booleans()):
+    found: list[Any] = [_mangle(draw, event) for event in draw(events)]
+    made: list[dict[str, Any]] = [event for event in found if isinstance(event, dict)]
+    if draw(st.booleans()) and made:
+        made.insert(draw(st.integers(0, len(made))), made[draw(st.integers(0, len(made) - 1))])
+    if draw(st.booleans()) and made:
         made.pop(draw(st.integers(0, len(made) - 1)))
     return made
 

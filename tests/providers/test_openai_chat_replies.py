@@ -67,7 +67,7 @@ def _call(id: str, name: str, arguments: str) -> Json:
     return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def _streamed(*chunks: Json, parser: StreamParserBase | None = None) -> Msg:
+def _streamed(*chunks: object, parser: StreamParserBase | None = None) -> Msg:
     return read(parser or OpenAIChatStreamParser(), chunks)[0]
 
 
@@ -133,7 +133,7 @@ def test_annotations_are_the_texts_citations() -> None:
 
 
 def test_a_spoken_reply_is_a_sound_with_its_transcript() -> None:
-    audio = {"id": "au1", "data": "UklGRgAAAABXQVZF", "transcript": "Hello.", "expires_at": 1_800_000_000}
+    audio: Json = {"id": "au1", "data": "UklGRgAAAABXQVZF", "transcript": "Hello.", "expires_at": 1_800_000_000}
     msg = parse_response(_whole({"content": None, "audio": audio}))
     said = {"transcript": "Hello.", "id": "au1", "expires_at": 1_800_000_000}
     assert msg.content == (AudioBlock(Base64Source("audio/wav", audio["data"]), metadata=said),)
