@@ -7,6 +7,7 @@ import threading
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import strategies as st
@@ -42,7 +43,7 @@ def cuts(draw: DrawFn, most: int = 6) -> list[float]:
 def cut(whole: Any, places: Sequence[float]) -> list[Any]:
     """A text, or bytes, in pieces."""
     at = [0, *(int(place * len(whole)) for place in places), len(whole)]
-    return [whole[start:stop] for start, stop in zip(at, at[1:], strict=False)]
+    return [whole[start:stop] for start, stop in pairwise(at)]
 
 
 @contextmanager
