@@ -2,7 +2,7 @@
 
 This front door is lazy: a name is imported from its room when it is first asked for, so that a program pays
 for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `usage`, `blocks`,
-`messages`, `storage`, `native`, `partial`, `failures`, `events`, `endpoints`, `tools`, `text_counts`,
+`messages`, `storage`, `native`, `data_urls`, `partial`, `failures`, `events`, `endpoints`, `tools`, `text_counts`,
 `text_estimate`, `request_parts`, `tokens`, `encodings`, `image_tokens`, `tokenizers`, `hugging_face`,
 `usage_anchored`, `remote_counts`, `ledger`, `exchanges`, `units`, `strategies`, `binding`, `schedule`,
 `summaries`, `edition`, `capabilities`, `model_facts`, `assembly`, `streaming`, `echoes`, `frames`,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from agentkit.capabilities import fit_speaker as fit_speaker
     from agentkit.capabilities import media_types as media_types
     from agentkit.capabilities import short_hash as short_hash
+    from agentkit.data_urls import source_of as source_of
     from agentkit.echoes import strip_echo as strip_echo
     from agentkit.endpoints import EndpointBase as EndpointBase
     from agentkit.errors import AgentkitError as AgentkitError
@@ -160,6 +161,7 @@ _ROOMS = {
     "budget": "Budget",
     "caching": "CacheBreakpoints breakpoints check_breakpoints settled",
     "capabilities": "Capabilities MediaLimits MediaRule NameRule fit_speaker media_types short_hash",
+    "data_urls": "source_of",
     "echoes": "strip_echo",
     "endpoints": "EndpointBase",
     "errors": "AgentkitError AuthError BadRequestError BudgetError ContextLengthError EmptyConversationError "
@@ -333,6 +335,7 @@ __all__ = [
     "settled",
     "short_hash",
     "sniffed_type",
+    "source_of",
     "strip_echo",
     "text_of",
     "token_count",

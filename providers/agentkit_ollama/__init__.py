@@ -2,6 +2,7 @@
 
 from agentkit import Provider
 from agentkit_ollama.chat import OllamaChatFormatter, OllamaMultiAgentFormatter
+from agentkit_ollama.loading import load_native
 from agentkit_ollama.replies import OllamaStreamParser
 
 __all__ = [
@@ -9,9 +10,16 @@ __all__ = [
     "OllamaMultiAgentFormatter",
     "OllamaStreamParser",
     "PROVIDER",
+    "load_native",
     "parse_response",
 ]
 
 parse_response = OllamaStreamParser.parse_response
 
-PROVIDER = Provider("ollama", OllamaChatFormatter, OllamaMultiAgentFormatter, parser=OllamaStreamParser)
+PROVIDER = Provider(
+    "ollama",
+    OllamaChatFormatter,
+    OllamaMultiAgentFormatter,
+    parser=OllamaStreamParser,
+    load_native=load_native,
+)
