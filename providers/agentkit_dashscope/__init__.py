@@ -5,6 +5,7 @@ from agentkit_dashscope.compatible import (
     DashScopeCompatibleChatFormatter,
     DashScopeCompatibleMultiAgentFormatter,
 )
+from agentkit_dashscope.loading import load_native
 from agentkit_dashscope.native import DashScopeChatFormatter, DashScopeMultiAgentFormatter
 from agentkit_dashscope.replies import DashScopeStreamParser
 
@@ -16,10 +17,15 @@ __all__ = [
     "DashScopeMultiAgentFormatter",
     "DashScopeStreamParser",
     "PROVIDER",
+    "load_native",
 ]
 
 PROVIDER = Provider(
-    "dashscope", DashScopeChatFormatter, DashScopeMultiAgentFormatter, parser=DashScopeStreamParser
+    "dashscope",
+    DashScopeChatFormatter,
+    DashScopeMultiAgentFormatter,
+    parser=DashScopeStreamParser,
+    load_native=load_native,
 )
 COMPATIBLE_PROVIDER = Provider(
     "dashscope-compatible", DashScopeCompatibleChatFormatter, DashScopeCompatibleMultiAgentFormatter
