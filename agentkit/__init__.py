@@ -8,7 +8,7 @@ for what it uses. To read the library, take the rooms in this order: `errors`, `
 `summaries`, `edition`, `capabilities`, `model_facts`, `assembly`, `streaming`, `echoes`, `frames`,
 `caching`, `history`, `sniffing`, `addresses`, `media_cache`, `resizing`, `shelf`, `fetching`,
 `local_files`, `media`, `budget`, `tidy`, `media_limits`, `legalize`, `lowering`, `cutting`, `formatting`,
-`registry`.
+`registry`, `native_logs`.
 """
 
 from __future__ import annotations
@@ -116,6 +116,8 @@ if TYPE_CHECKING:
     from agentkit.native import plain as plain
     from agentkit.native import plain_values as plain_values
     from agentkit.native import text_of as text_of
+    from agentkit.native_logs import load_native as load_native
+    from agentkit.native_logs import load_tools as load_tools
     from agentkit.registry import Provider as Provider
     from agentkit.registry import available_providers as available_providers
     from agentkit.registry import load_provider as load_provider
@@ -184,6 +186,7 @@ _ROOMS = {
     "messages": "Msg Trait",
     "model_facts": "ModelFact",
     "native": "items_of mapping_of plain plain_values text_of",
+    "native_logs": "load_native load_tools",
     "registry": "Provider available_providers load_provider",
     "remote_counts": "RemoteTokenCounter",
     "request_parts": "Medium RequestParts",
@@ -323,7 +326,9 @@ __all__ = [
     "frame_tag",
     "items_of",
     "load_messages",
+    "load_native",
     "load_provider",
+    "load_tools",
     "map_schema",
     "mapping_of",
     "media_types",
