@@ -3,7 +3,9 @@
 from agentkit import Provider
 from agentkit_dashscope.compatible import (
     DashScopeCompatibleChatFormatter,
+    DashScopeCompatibleChatStreamParser,
     DashScopeCompatibleMultiAgentFormatter,
+    load_compatible,
 )
 from agentkit_dashscope.loading import load_native
 from agentkit_dashscope.native import DashScopeChatFormatter, DashScopeMultiAgentFormatter
@@ -13,6 +15,7 @@ __all__ = [
     "COMPATIBLE_PROVIDER",
     "DashScopeChatFormatter",
     "DashScopeCompatibleChatFormatter",
+    "DashScopeCompatibleChatStreamParser",
     "DashScopeCompatibleMultiAgentFormatter",
     "DashScopeMultiAgentFormatter",
     "DashScopeStreamParser",
@@ -28,5 +31,9 @@ PROVIDER = Provider(
     load_native=load_native,
 )
 COMPATIBLE_PROVIDER = Provider(
-    "dashscope-compatible", DashScopeCompatibleChatFormatter, DashScopeCompatibleMultiAgentFormatter
+    "dashscope-compatible",
+    DashScopeCompatibleChatFormatter,
+    DashScopeCompatibleMultiAgentFormatter,
+    parser=DashScopeCompatibleChatStreamParser,
+    load_native=load_compatible,
 )
