@@ -2,14 +2,14 @@
 
 This front door is lazy: a name is imported from its room when it is first asked for, so that a program pays
 for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `usage`, `blocks`,
-`messages`, `tool_running`, `storage`, `native`, `partial`, `failures`, `blame`, `events`, `endpoints`,
-`tools`, `text_counts`, `text_estimate`, `request_parts`, `tokens`, `encodings`, `image_tokens`,
-`tokenizers`, `hugging_face`, `usage_anchored`, `remote_counts`, `ledger`, `exchanges`, `units`,
-`strategies`, `binding`, `schedule`, `summaries`, `edition`, `capabilities`, `model_facts`, `assembly`,
-`streaming`, `echoes`, `frames`, `caching`, `history`, `sniffing`, `charsets`, `addresses`, `media_cache`,
-`resizing`, `shelf`, `held_media`, `fetching`, `local_files`, `media`, `budget`, `tidy`, `media_limits`,
-`part_pairs`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`, `model_stream`, `chat_model`,
-`recordings`, `comparison`.
+`messages`, `tool_running`, `storage`, `native`, `data_urls`, `partial`, `failures`, `blame`, `events`,
+`endpoints`, `tools`, `text_counts`, `text_estimate`, `request_parts`, `tokens`, `encodings`,
+`image_tokens`, `tokenizers`, `hugging_face`, `usage_anchored`, `remote_counts`, `ledger`, `exchanges`,
+`units`, `strategies`, `binding`, `schedule`, `summaries`, `edition`, `capabilities`, `model_facts`,
+`assembly`, `streaming`, `echoes`, `frames`, `caching`, `history`, `sniffing`, `charsets`, `addresses`,
+`media_cache`, `resizing`, `shelf`, `held_media`, `fetching`, `local_files`, `media`, `budget`, `tidy`,
+`media_limits`, `part_pairs`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`, `native_logs`,
+`model_stream`, `chat_model`, `recordings`, `comparison`.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from agentkit.comparison import Price as Price
     from agentkit.comparison import Trial as Trial
     from agentkit.comparison import compare as compare
+    from agentkit.data_urls import source_of as source_of
     from agentkit.echoes import strip_echo as strip_echo
     from agentkit.endpoints import EndpointBase as EndpointBase
     from agentkit.endpoints import Outgoing as Outgoing
@@ -125,6 +126,8 @@ if TYPE_CHECKING:
     from agentkit.native import plain as plain
     from agentkit.native import plain_values as plain_values
     from agentkit.native import text_of as text_of
+    from agentkit.native_logs import load_native as load_native
+    from agentkit.native_logs import load_tools as load_tools
     from agentkit.registry import Provider as Provider
     from agentkit.registry import available_providers as available_providers
     from agentkit.registry import load_provider as load_provider
@@ -167,17 +170,19 @@ _ROOMS = {
     "binding": "prefix_digest",
     "blame": "guess_place",
     "blocks": "AudioBlock Base64Source Block DocumentBlock ImageBlock InvalidBlock MediaBlock OpaqueBlock "
-    "OpaqueState Source TextBlock ThinkingBlock ToolResultBlock ToolUseBlock URLSource VideoBlock",
+    "OpaqueState Source TextBlock ThinkingBlock ToolResultBlock ToolUseBlock URLSource "
+    "VideoBlock",
     "budget": "Budget",
     "caching": "CacheBreakpoints breakpoints check_breakpoints settled",
     "capabilities": "Capabilities MediaLimits MediaRule NameRule fit_speaker media_types short_hash",
     "chat_model": "ChatModel",
     "comparison": "Price Trial compare",
+    "data_urls": "source_of",
     "echoes": "strip_echo",
     "endpoints": "EndpointBase Outgoing merged",
-    "errors": "AgentkitError AuthError BadRequestError BudgetError ContextLengthError EmptyConversationError "
-    "InputError LossError MessageError MissingExtraError ModelError NetworkError OptionError "
-    "OverloadedError ProviderError RateLimitError VersionError",
+    "errors": "AgentkitError AuthError BadRequestError BudgetError ContextLengthError "
+    "EmptyConversationError InputError LossError MessageError MissingExtraError ModelError "
+    "NetworkError OptionError OverloadedError ProviderError RateLimitError VersionError",
     "events": "ErrorEvent MediaEvent MessageEnd MessageStart OpaqueEvent StreamEvent TextDelta TextEnd "
     "TextStart ThinkingDelta ThinkingEnd ThinkingStart ToolUseDelta ToolUseEnd ToolUseStart "
     "UsageEvent",
@@ -196,6 +201,7 @@ _ROOMS = {
     "model_facts": "ModelFact",
     "model_stream": "ModelStream",
     "native": "items_of mapping_of plain plain_values text_of",
+    "native_logs": "load_native load_tools",
     "registry": "Provider available_providers load_provider",
     "remote_counts": "RemoteTokenCounter",
     "request_parts": "Medium RequestParts",
@@ -343,7 +349,9 @@ __all__ = [
     "guess_place",
     "items_of",
     "load_messages",
+    "load_native",
     "load_provider",
+    "load_tools",
     "map_schema",
     "mapping_of",
     "media_types",
@@ -356,6 +364,7 @@ __all__ = [
     "settled",
     "short_hash",
     "sniffed_type",
+    "source_of",
     "strip_echo",
     "text_of",
     "token_count",

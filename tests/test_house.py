@@ -32,7 +32,7 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("storage", "tools", "text_counts", "text_estimate", "encodings", "ledger"),
     ("sniffing", "charsets", "addresses"),
     ("native", "partial", "failures", "blame"),
-    ("events", "endpoints"),
+    ("events", "endpoints", "data_urls"),
     ("request_parts",),
     ("tokens", "image_tokens"),
     ("tokenizers", "hugging_face", "usage_anchored", "remote_counts"),

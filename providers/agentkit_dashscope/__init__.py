@@ -8,6 +8,7 @@ from agentkit_dashscope.compatible import (
     load_compatible,
 )
 from agentkit_dashscope.endpoint import DashScopeCompatibleEndpoint, DashScopeEndpoint
+from agentkit_dashscope.loading import load_native
 from agentkit_dashscope.native import DashScopeChatFormatter, DashScopeMultiAgentFormatter
 from agentkit_dashscope.replies import DashScopeStreamParser
 
@@ -22,6 +23,7 @@ __all__ = [
     "DashScopeMultiAgentFormatter",
     "DashScopeStreamParser",
     "PROVIDER",
+    "load_native",
 ]
 
 PROVIDER = Provider(
@@ -30,6 +32,7 @@ PROVIDER = Provider(
     DashScopeMultiAgentFormatter,
     parser=DashScopeStreamParser,
     endpoint=DashScopeEndpoint,
+    load_native=load_native,
 )
 COMPATIBLE_PROVIDER = Provider(
     "dashscope-compatible",
