@@ -268,7 +268,7 @@ class _Call:
                 return self.settled(_parser_of(self.model.provider).parse_response(found, **self._reading()))
         except Exception as error:
             ours = self.error_of(error)
-            if ours is None:
+            if ours is None or ours is error:
                 raise
             raise ours from error
         raise self.error_of(failure) or AssertionError
