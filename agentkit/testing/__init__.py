@@ -7,7 +7,7 @@
     LoopbackError(status, message, code=, retry_after=)  an error in the wire's own shape
     Recorded                                             a request: provider, path, headers, body, model, streamed,
                                                          refused, disconnected, wait()
-    ScriptedModel(replies, provider=)                    a ChatModel that plays replies: .calls, .requests, .play(…)
+    ScriptedModel(replies, provider=)                    a ChatModel that plays replies: .calls, .play(…)
     demo_reply(body)                                     a model of one rule, for agents
 
 A reply is a `Msg` or its text, a native dict or bytes, a `Reply`, a `LoopbackError`, or a function of the decoded
