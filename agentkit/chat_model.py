@@ -259,8 +259,7 @@ class _Call:
     async def reply(self) -> Msg:
         outgoing = self._outgoing(stream=False)
         if self.endpoint.wants_stream(outgoing):
-            async with ModelStream(self._itself) as stream:
-                return await stream.finish()
+            return await self._gathered()
         try:
             found = plain(await self.endpoint.send(outgoing))
             failure = self.endpoint.failure_in(found)
@@ -268,10 +267,17 @@ class _Call:
                 return self.settled(_parser_of(self.model.provider).parse_response(found, **self._reading()))
         except Exception as error:
             ours = self.error_of(error)
-            if ours is None:
+            if self.endpoint.wants_stream(outgoing):  # the error taught it
+                return await self._gathered()
+            if ours is None or ours is error:
                 raise
             raise ours from error
         raise self.error_of(failure) or AssertionError
+
+    async def _gathered(self) -> Msg:
+        """The whole reply, from a stream."""
+        async with ModelStream(self._itself) as stream:
+            return await stream.finish()
 
     async def _itself(self) -> _Call:
         return self

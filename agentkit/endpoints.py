@@ -66,7 +66,9 @@ class EndpointBase(ABC):
         return {"max_tokens": max_tokens}
 
     def wants_stream(self, outgoing: Outgoing) -> bool:
-        """Whether even a reply that is wanted whole has to come as a stream."""
+        """Whether even a reply that is wanted whole has to come as a stream. Asked before a call, and once more
+        when it failed.
+        """
         return False
 
     @abstractmethod

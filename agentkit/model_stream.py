@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 
 import anyio
 
-from agentkit.errors import ContextLengthError, InputError, ModelError
+from agentkit.errors import ContextLengthError, InputError, ModelError, NetworkError
 from agentkit.events import MessageStart, StreamEvent, UsageEvent
 from agentkit.failures import Failure
 from agentkit.ledger import Plan
@@ -188,12 +188,15 @@ class ModelStream(AsyncIterator[StreamEvent]):
             self._settle()
             assert cause is not None
             raise cause
-        ours.__cause__ = cause
+        if ours is not cause:
+            ours.__cause__ = cause
         if isinstance(ours, ContextLengthError) and not self._shows and await self._call.replan(ours):
             self._message = None
             await self._open()
             return
         if self._message is None:
+            if cause is not None and self._parser is not None and not isinstance(ours, NetworkError):
+                self._parser.reply.fail(ours.said, ours.code)  # what the SDK made of an event that is an error
             self._settle()
         self._failed = ours
 

@@ -158,5 +158,6 @@ def _lacks_key(error: BaseException) -> bool:
 def _told(error: BaseException) -> str:
     """A transport's error with what it comes from: the SDK's own says 'Connection error.' alone."""
     cause = error.__cause__
-    said = str(error) if str(error).strip() else type(error).__name__
-    return f"{said.rstrip('.')} ({type(cause).__name__}: {cause})" if cause is not None and str(cause) else said
+    said = str(error).strip() or type(error).__name__
+    more = cause is not None and str(cause) not in ("", said)
+    return f"{said.rstrip('.')} ({type(cause).__name__}: {cause})" if more else said

@@ -114,6 +114,8 @@ class DashScopeEndpoint(EndpointBase):
         failure = self.failure_in(_event(first))
         other = failure and self._other_path(outgoing, failure)
         if other:
+            async for _ in pieces:  # nothing stands behind an error
+                pass
             await response.aclose()
             response, first, pieces = await self._opened(other)
         try:
@@ -123,6 +125,8 @@ class DashScopeEndpoint(EndpointBase):
 
     async def _opened(self, outgoing: Outgoing) -> tuple[Any, bytes, AsyncIterator[bytes]]:
         """An answer, the bytes of its first event, and those behind."""
+        import httpx
+
         try:
             response = await self._open_stream(outgoing)
         except Exception as error:
@@ -137,6 +141,8 @@ class DashScopeEndpoint(EndpointBase):
                 first += piece
                 if _END.search(first):
                     break
+        except httpx.TransportError as error:
+            pieces = _broken(error)
         except BaseException:
             await response.aclose()
             raise
@@ -215,6 +221,12 @@ async def _behind(first: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[b
         yield first
     async for piece in pieces:
         yield piece
+
+
+async def _broken(error: Exception) -> AsyncIterator[bytes]:
+    """A connection that broke."""
+    raise error
+    yield b""
 
 
 def _event(first: bytes) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from contextvars import ContextVar
 from typing import Any, ClassVar, Self, cast
 
 from agentkit import AuthError, EndpointBase, Failure, MissingExtraError, Outgoing, failure_in, merged, plain
@@ -21,7 +22,8 @@ class GeminiEndpoint(EndpointBase):
 
     The finished body of the REST API is handed over as `http_options.extra_body`, which the SDK puts over its own:
     its walk over contents and tools has nothing to walk. A whole reply comes back as its text
-    (`should_return_http_response`). For a stream the SDK has no such way: its events come as its own objects.
+    (`should_return_http_response`). For a stream the SDK has no such way: the HTTP client that is opened here
+    keeps the answer's body from the SDK, to be read as bytes. A client of the caller's gives the SDK's own events.
 
     The client that is opened here uses httpx2, which runs on asyncio and trio; the SDK would prefer aiohttp, where
     it is installed. A parameter is one of GenerateContentConfig (`temperature`, `thinking_config` …), also as
@@ -33,8 +35,11 @@ class GeminiEndpoint(EndpointBase):
 
     def __init__(self, client: Any, http: Any = None) -> None:
         super().__init__(client)
-        self._models = getattr(client, "aio", client).models
         self._http = http
+
+    @property
+    def _models(self) -> Any:
+        return getattr(self.client, "aio", self.client).models
 
     @classmethod
     def open(cls, **options: Any) -> Self:
@@ -51,7 +56,8 @@ class GeminiEndpoint(EndpointBase):
             http_options.base_url = url
         http = None
         if not (http_options.httpx_async_client or http_options.aiohttp_client or http_options.async_client_args):
-            http = http_options.httpx_async_client = httpx2.AsyncClient(follow_redirects=True, timeout=None)
+            http = httpx2.AsyncClient(follow_redirects=True, timeout=None, event_hooks={"response": [_keep]})
+            http_options.httpx_async_client = http
         try:
             return cls(genai.Client(http_options=http_options, **found), http)
         except ValueError as error:  # "Missing key inputs argument!"
@@ -80,12 +86,29 @@ class GeminiEndpoint(EndpointBase):
 
     @asynccontextmanager
     async def stream(self, outgoing: Outgoing) -> AsyncIterator[AsyncIterator[Any]]:
-        """The SDK's events."""
-        call = self._models.generate_content_stream(
-            model=outgoing.path, contents=_STAND_IN, config=_config(outgoing)
-        )
-        async with aclosing(await call) as events:
-            yield events
+        """The bytes of the event stream; from a client of the caller's, the SDK's events."""
+        answers: list[Any] = []
+        token = _ANSWERS.set(answers if self._http is not None else None)
+        try:
+            events = await self._models.generate_content_stream(
+                model=outgoing.path, contents=_STAND_IN, config=_config(outgoing)
+            )
+            if self._http is not None:
+                async for _ in events:  # the SDK's own reading, of an answer without a body
+                    pass
+        except BaseException:
+            await _close(answers)
+            raise
+        finally:
+            _ANSWERS.reset(token)
+        if self._http is None:
+            async with aclosing(events):
+                yield events
+            return
+        try:
+            yield _with_bare_errors(answers[-1].aiter_bytes())
+        finally:
+            await _close(answers)
 
     def failure(self, error: BaseException) -> Failure | None:
         """The SDK's error, or one of its HTTP client's, which the SDK passes on."""
@@ -108,6 +131,55 @@ class GeminiEndpoint(EndpointBase):
         self.client.close()
         if self._http is not None:
             await self._http.aclose()
+
+
+_ANSWERS: ContextVar[list[Any] | None] = ContextVar("_ANSWERS", default=None)
+"""The answers to the call that is being opened in this task."""
+
+
+async def _keep(answer: Any) -> None:
+    """A hook of the HTTP client's: a good answer to a call that is to be streamed is kept, and the SDK given one
+    without a body.
+    """
+    import httpx2
+
+    answers = _ANSWERS.get()
+    if answers is None or answer.status_code != 200:
+        return
+    kept = httpx2.Response(
+        200, headers=answer.headers, stream=answer.stream, request=answer.request, extensions=answer.extensions
+    )
+    answers.append(kept)
+    answer.stream = httpx2.ByteStream(b"")
+
+
+async def _close(answers: list[Any]) -> None:
+    for answer in answers:
+        await answer.aclose()
+
+
+async def _with_bare_errors(pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+    """The bytes of an event stream; an error that comes as JSON in lines of its own, as the SDK knows them, as one
+    event.
+    """
+    bare = b""
+    before = b"\n"  # the last byte of the piece before
+    async for piece in pieces:
+        if bare:
+            bare += piece
+        elif begins := _BARE.search(before + piece):
+            at = begins.end() - 2  # `before` is one byte
+            yield piece[:at]
+            bare = piece[at:]
+        else:
+            before = piece[-1:] or before
+            yield piece
+    if bare:
+        found = plain(bare)
+        yield cast("list[Any]", found)[0] if isinstance(found, list) and found else found
+
+
+_BARE = re.compile(rb"\n[{\[]")
 
 
 def _config(outgoing: Outgoing) -> dict[str, Any]:

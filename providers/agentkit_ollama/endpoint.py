@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from agentkit import EndpointBase, Failure, MissingExtraError, OptionError, Outgoing, failure_in, merged, plain
+from agentkit import (
+    EndpointBase,
+    Failure,
+    MissingExtraError,
+    OptionError,
+    Outgoing,
+    failure_in,
+    merged,
+    plain,
+    retry_after,
+)
 
 __all__ = ["OllamaEndpoint"]
 
@@ -83,9 +94,11 @@ class OllamaEndpoint(EndpointBase):
         except httpx.ConnectError as error:
             raise ConnectionError(f"Failed to connect to Ollama at {http.base_url}: {error}") from error
         try:
-            if not response.is_success:
+            try:
+                response.raise_for_status()
+            except httpx.HTTPStatusError as error:
                 await response.aread()
-                raise ResponseError(response.text, response.status_code)
+                raise ResponseError(response.text, response.status_code) from error
             yield response
         finally:
             await response.aclose()
@@ -97,7 +110,9 @@ class OllamaEndpoint(EndpointBase):
 
         if isinstance(error, ResponseError):
             status = error.status_code if error.status_code > 0 else None
-            return failure_in(_body(error.error), status) or Failure(error.error, status)
+            failure = failure_in(_body(error.error), status) or Failure(error.error, status)
+            answer = getattr(error.__cause__, "response", None)
+            return replace(failure, retry_after=retry_after(answer.headers)) if answer is not None else failure
         if isinstance(error, RequestError):
             return Failure(error.error, 400)
         if isinstance(error, ConnectionError | httpx.TransportError | httpx.StreamError):

@@ -168,8 +168,9 @@ class OpenAIResponsesEndpoint(OpenAIChatEndpoint):
 def _told(error: BaseException) -> str:
     """A transport's error with what it comes from: the SDK's own says 'Connection error.' alone."""
     cause = error.__cause__
-    said = f"{type(error).__name__}: {error}" if not str(error).strip() else str(error)
-    return f"{said.rstrip('.')} ({type(cause).__name__}: {cause})" if cause is not None and str(cause) else said
+    said = str(error).strip() or type(error).__name__
+    more = cause is not None and str(cause) not in ("", said)
+    return f"{said.rstrip('.')} ({type(cause).__name__}: {cause})" if more else said
 
 
 def _text_of(error: Any) -> str:
