@@ -59,6 +59,10 @@ def gemini_client(server: LoopbackServer, version: str = "v1beta") -> genai.Clie
     return genai.Client(api_key="none", http_options=options)
 
 
+def ollama_client(server: LoopbackServer) -> Any:
+    return ollama.AsyncClient(host=server.url("ollama"))  # its signatures are typed in part only
+
+
 def dumped(found: Any) -> Any:
     return found.model_dump(mode="json", exclude_none=True, warnings=False)
 
@@ -340,10 +344,9 @@ async def test_gemini_signs_a_text_on_an_empty_part_and_draws() -> None:
 
 async def test_ollama_comes_whole_and_by_lines() -> None:
     with LoopbackServer(THOUGHT) as server:
-        async with ollama.AsyncClient(host=server.url("ollama")) as client:
-            chat = cast("Any", client.chat)  # pyright: ignore[reportUnknownMemberType]
-            whole = await chat(model="m", messages=HELLO)
-            lines = [line async for line in await chat(model="m", messages=HELLO, stream=True)]
+        async with ollama_client(server) as client:
+            whole = await client.chat(model="m", messages=HELLO)
+            lines = [line async for line in await client.chat(model="m", messages=HELLO, stream=True)]
     assert whole.message.thinking == "Let me see."
     assert whole.message.content == "".join(line.message.content for line in lines) == "Hello there, friend."
     assert [call.function.arguments for line in lines for call in line.message.tool_calls or ()] == [ARGUMENTS]
@@ -374,9 +377,9 @@ ANTHROPIC_ERRORS: Final = [
 async def test_openais_errors_are_of_their_class(status: int, kind: type[openai.APIStatusError]) -> None:
     with LoopbackServer(LoopbackError(status, "No.", code="some_code")) as server:
         async with openai_client(server) as client:
-            with pytest.raises(kind, match="No.") as caught:
+            with pytest.raises(kind, match="No") as caught:
                 await client.chat.completions.create(model="m", messages=HELLO)
-            with pytest.raises(kind, match="No."):
+            with pytest.raises(kind, match="No"):
                 await client.responses.create(model="m", input="Hello", stream=True)
     assert caught.value.code == "some_code"
 
@@ -387,7 +390,7 @@ async def test_anthropics_errors_are_of_their_class(
 ) -> None:
     with LoopbackServer(LoopbackError(status, "No.")) as server:
         async with anthropic_client(server) as client:
-            with pytest.raises(kind, match="No.") as caught:
+            with pytest.raises(kind, match="No") as caught:
                 await client.messages.create(model="m", max_tokens=9, messages=HELLO)
     assert caught.value.type == word
 
@@ -402,10 +405,10 @@ async def test_googles_and_ollamas_errors_are_of_their_class() -> None:
             await _gemini_whole(client)
         await client.aio.aclose()
         client.close()
-        async with ollama.AsyncClient(host=server.url("ollama")) as other:
+        async with ollama_client(server) as other:
             with pytest.raises(ollama.ResponseError, match="no such model") as missing:
-                await cast("Any", other.chat)(model="m", messages=HELLO)  # pyright: ignore[reportUnknownMemberType]
-    assert "37s" in str(caught.value.details)
+                await other.chat(model="m", messages=HELLO)
+    assert "37s" in str(cast("Any", caught.value).details)
     assert missing.value.status_code == 404
 
 
@@ -433,23 +436,22 @@ async def test_an_error_within_a_stream_comes_as_each_sdk_knows_it() -> None:
     error = LoopbackError(529, "Too many.", code="overloaded_error")
     with LoopbackServer(failing(error)) as server:
         async with openai_client(server) as client:
-            with pytest.raises(openai.APIError, match="Too many."):
+            with pytest.raises(openai.APIError, match="Too many"):
                 async for _ in await client.chat.completions.create(model="m", messages=HELLO, stream=True):
                     pass
             events = [event async for event in await client.responses.create(model="m", input="H", stream=True)]
             assert events[-1].type == "error"
         async with anthropic_client(server) as other:
-            with pytest.raises(anthropic.APIStatusError, match="Too many.") as caught:
+            with pytest.raises(anthropic.APIStatusError, match="Too many") as caught:
                 async for _ in await other.messages.create(model="m", max_tokens=9, messages=HELLO, stream=True):
                     pass
             assert (caught.value.type, caught.value.status_code) == ("overloaded_error", 200)
-        async with ollama.AsyncClient(host=server.url("ollama")) as third:
-            chat = cast("Any", third.chat)  # pyright: ignore[reportUnknownMemberType]
-            with pytest.raises(ollama.ResponseError, match="Too many."):
-                async for _ in await chat(model="m", messages=HELLO, stream=True):
+        async with ollama_client(server) as third:
+            with pytest.raises(ollama.ResponseError, match="Too many"):
+                async for _ in await third.chat(model="m", messages=HELLO, stream=True):
                     pass
         client4 = gemini_client(server)
-        with pytest.raises(errors.ServerError, match="Too many."):
+        with pytest.raises(errors.ServerError, match="Too many"):
             async for _ in _gemini_stream(client4):
                 pass
         await client4.aio.aclose()
