@@ -23,6 +23,7 @@ __all__ = [
     "DashScopeMultiAgentFormatter",
     "DashScopeStreamParser",
     "PROVIDER",
+    "load_compatible",
     "load_native",
 ]
 
