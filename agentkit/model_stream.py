@@ -127,6 +127,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         await self._close()
         if self._message is None:
             self._settle()
+        self._events.clear()
 
     # -- inside --------------------------------------------------------------------------------------------------
 

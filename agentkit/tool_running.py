@@ -59,9 +59,7 @@ def _refusal(name: str, function: object, block: ToolUseBlock) -> str:
 
 @dataclass(slots=True)
 class _Outcome:
-    """What a function gave, or raised, on its way out of a thread: neither StopIteration nor a coroutine could pass
-    by itself.
-    """
+    """What a function gave, or raised, on its way out of a thread: StopIteration and coroutines cannot pass."""
 
     found: Any = None
     error: Exception | None = None
