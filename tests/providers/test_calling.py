@@ -43,7 +43,7 @@ BURST: Final = "So many words. " * 40
 
 async def _events(model: ChatModel, msgs: list[Msg], **asked: Any) -> tuple[list[str], Msg]:
     async with model.stream(msgs, **asked) as stream:
-        kinds = [event.type async for event in stream]
+        kinds = [str(event.type) async for event in stream]
     return kinds, stream.message
 
 
@@ -688,9 +688,9 @@ async def test_a_prompt_that_is_too_long_is_known(provider: str) -> None:
 @pytest.mark.parametrize("provider", ["anthropic", "openai-responses", "gemini", "deepseek"])
 async def test_a_loop_with_thinking_sends_it_back_as_long_as_its_prefix_stands(provider: str) -> None:
     thought = Msg("Friday", [ThinkingBlock("Hm."), ToolUseBlock("call_1", "look", {"place": "sea"})], "assistant")
-    name = "claude-opus-5-1" if provider == "anthropic" else None  # the first that binds its thinking
+    name = "claude-opus-5-1" if provider == "anthropic" else MODELS[provider]  # the first that binds its thinking
     with LoopbackServer([thought, "It is calm."]) as server:
-        async with model_of(provider, server, **({"model": name} if name else {})) as model:
+        async with model_of(provider, server, model=name) as model:
             reply = await model.generate(HELLO, tools=[LOOK])
             results = Msg("system", [ToolResultBlock(reply.tool_uses[0].id, "look", "Calm.")], "system")
             history = [*HELLO, reply, results]
