@@ -17,7 +17,7 @@ __all__ = ["guess_place"]
 _PATH = re.compile(r"\b(messages?|input|contents)((?:\.?\[\d+\]|\.\d+|\.[A-Za-z_]+)*)")
 _STEP = re.compile(r"\d+|[A-Za-z_]+")
 _LISTS = {"message": "messages", "messages": "messages", "input": "input", "contents": "contents"}
-_SHORT = 3  # an id of fewer characters may stand in any sentence by chance
+_SHORT = 3  # an id, or a text, of fewer characters may stand anywhere by chance
 
 
 def guess_place(
@@ -32,25 +32,31 @@ def guess_place(
     ids of calls that the text quotes.
     """
     ids = call_ids or {}
-    for fragment in _fragments(said, request):
-        found = _block_like(fragment, msgs, ids)
+    for fragment, behind in _fragments(said, request):
+        found = _block_like(fragment, behind, msgs, ids)
         if found:
             return place_of(found)
     return _quoted(said, msgs, ids)
 
 
-def _fragments(said: str, request: Mapping[str, Any]) -> Iterator[Any]:
-    """What the paths in a text lead to, the nearest part first, then the turn that it stands in."""
+def _fragments(said: str, request: Mapping[str, Any]) -> Iterator[tuple[Any, list[Any]]]:
+    """What the paths in a text lead to, the nearest part first, then the turn that it stands in; and the turns
+    behind that one.
+    """
     for match in _PATH.finditer(said):
-        held: Any = request.get(_LISTS[match[1]])
+        turns: Any = request.get(_LISTS[match[1]])
+        if not isinstance(turns, list):
+            continue
+        held, steps = cast("Any", turns), _STEP.findall(match[2])
         trail: list[Any] = []
-        for step in _STEP.findall(match[2]):
+        for step in steps:
             held = _step(held, step)
             if held is None:
                 break
             trail.append(held)
-        yield from (part for part in reversed(trail) if isinstance(part, dict))
-        yield from (part for part in reversed(trail) if isinstance(part, str) and len(part) > _SHORT)
+        behind = cast("list[Any]", turns)[int(steps[0]) + 1 :] if trail else []
+        yield from ((part, behind) for part in reversed(trail) if isinstance(part, dict))
+        yield from ((part, behind) for part in reversed(trail) if isinstance(part, str))
 
 
 def _step(held: Any, step: str) -> Any:
@@ -78,19 +84,21 @@ def _is_word(word: str, said: str) -> bool:
 # -- what stands in a request, as a block ----------------------------------------------------------------------
 
 
-def _block_like(fragment: Any, msgs: Sequence[Msg], ids: Mapping[str, str]) -> BlockPath | None:
-    """The last block that says what a part of the request says."""
-    wanted = {text for text in _leaves(fragment) if len(text) >= _SHORT}
+def _block_like(fragment: Any, behind: list[Any], msgs: Sequence[Msg], ids: Mapping[str, str]) -> BlockPath | None:
+    """The block that says what a part of the request says. Of several that say the same, it is the one with as
+    many behind it as the request has: a cut takes from the front.
+    """
+    wanted = {text for text in _leaves(fragment) if text.strip()}
     wanted |= {ids[text] for text in wanted if text in ids}
-    if not wanted:
-        return None
     is_result = _is_result(fragment)
-    best: tuple[int, BlockPath] | None = None
-    for path, block in _paths(msgs):
-        score = _score(block, wanted, is_result)
-        if score and (best is None or score >= best[0]):
-            best = (score, path)
-    return best[1] if best else None
+    scored = [(_score(block, wanted, is_result), path, block) for path, block in _paths(msgs)] if wanted else []
+    best = max((score for score, _, _ in scored), default=0)
+    if not best:
+        return None
+    places = [(path, block) for score, path, block in scored if score == best]
+    texts = {block.text for _, block in places if isinstance(block, TextBlock)}
+    later = sum(1 for turn in behind if texts.intersection(_leaves(turn))) if len(places) > 1 else 0
+    return places[max(0, len(places) - 1 - later)][0]
 
 
 def _score(block: Any, wanted: set[str], is_result: bool) -> int:

@@ -27,7 +27,7 @@ from agentkit.errors import (
     check_text,
 )
 from agentkit.failures import Failure, room_in
-from agentkit.formatting import Asked, FormatterBase, FormatterOptions
+from agentkit.formatting import Asked, FormatterBase
 from agentkit.history import HistoryPolicy, MultiAgentHistory
 from agentkit.ledger import Plan
 from agentkit.messages import Msg
@@ -98,7 +98,7 @@ class ChatModel:
         self.max_tokens = max_tokens
         self.parameters = dict(parameters or {})
         self.replan = budget is not None if replan is None else replan
-        self._options = cast("FormatterOptions", {"history": history, **options})
+        self._options: dict[str, Any] = {"history": history, **options}
         self._client_options = dict(client_options or {})
         self._owns = client is None
         self._endpoint: EndpointBase | None = None if client is None else _endpoint_of(self.provider)(client)

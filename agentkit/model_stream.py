@@ -42,8 +42,9 @@ class Opened(Protocol):
         """The message as the conversation keeps it."""
         ...
 
-    replan: Callable[[ContextLengthError], Awaitable[bool]]
-    """Make `plan` a smaller one, once; whether it was."""
+    async def replan(self, error: ContextLengthError) -> bool:
+        """Make `plan` a shorter one, if it may be; whether it was."""
+        ...
 
 
 class ModelStream(AsyncIterator[StreamEvent]):
@@ -127,6 +128,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         await self._close()
         if self._message is None:
             self._settle()
+        self._events.clear()
 
     # -- inside --------------------------------------------------------------------------------------------------
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache, partial
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial, wraps
+from typing import Any, TypeAlias, cast
 
 import anyio.to_thread
 from pydantic import ConfigDict, ValidationError, validate_call
@@ -25,21 +25,22 @@ async def run_tool(name: str, function: Callable[..., Any] | None, block: ToolUs
     if refusal or function is None:
         return _failed(block, refusal)
     try:
-        call = _checked(function)
-    except Exception as error:  # a signature that pydantic does not know: Tool.from_function would have said so
-        return _failed(block, _said(error))
-    arguments = block.copy_input()
-    try:
-        if _is_async(function):
-            found = await call(**arguments)
-        else:
-            found = await anyio.to_thread.run_sync(partial(_caught, call, arguments), abandon_on_cancel=True)
-            if isinstance(found, _Raised):
-                raise found.error
-            if inspect.isawaitable(found):
-                found = await cast("Awaitable[Any]", found)
+        given, named = _checked(function)(**block.copy_input())
     except ValidationError as error:
         return _failed(block, _invalid(name, error))
+    except Exception as error:  # a signature that pydantic does not know, or a validator of the user's that fails
+        return _failed(block, _said(error))
+    call = partial(function, *given, **named)
+    try:
+        if _is_async(function):
+            found = await call()
+        else:
+            outcome = await anyio.to_thread.run_sync(_outcome, call, abandon_on_cancel=True)
+            if outcome.error is not None:
+                raise outcome.error
+            found = outcome.found
+            if inspect.isawaitable(found):
+                found = await cast("Awaitable[Any]", found)
     except Exception as error:
         return _failed(block, _said(error))
     return _result(block, found)
@@ -52,24 +53,23 @@ def _refusal(name: str, function: object, block: ToolUseBlock) -> str:
     if function is None:
         return f"The tool {name!r} has no function to run."
     if block.raw_is_broken or (block.metadata or {}).get("incomplete"):
-        return (
-            "The arguments of this call were cut off, or are no JSON object. Call the tool again with all of them."
-        )
+        return "The arguments of this call were cut off, or are no JSON object. Call the tool again."
     return ""
 
 
-class _Raised:
-    """An error on its way out of a thread: StopIteration could not pass through a future."""
+@dataclass(slots=True)
+class _Outcome:
+    """What a function gave, or raised, on its way out of a thread: StopIteration and coroutines cannot pass."""
 
-    def __init__(self, error: Exception) -> None:
-        self.error = error
+    found: Any = None
+    error: Exception | None = None
 
 
-def _caught(call: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+def _outcome(call: Callable[[], Any]) -> _Outcome:
     try:
-        return call(**arguments)
+        return _Outcome(call())
     except Exception as error:
-        return _Raised(error)
+        return _Outcome(error=error)
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
@@ -77,16 +77,29 @@ def _is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
 
 
-def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function behind pydantic's checks of its arguments; made once a function."""
+_Check: TypeAlias = Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+def _checked(function: Callable[..., Any]) -> _Check:
+    """What checks and converts a function's arguments, as pydantic's validate_call does; made once a function."""
     try:
         return _kept(function)
     except TypeError:
         return _made(function)  # no hash to keep it under
 
 
-def _made(function: Callable[..., Any]) -> Callable[..., Any]:
-    return validate_call(config=ConfigDict(arbitrary_types_allowed=True))(function)
+def _made(function: Callable[..., Any]) -> _Check:
+    """The arguments alone: what the function itself raises is no matter of its arguments."""
+    inner = function.func if isinstance(function, partial) else function
+    told = inner if inspect.isroutine(inner) else cast("Any", inner).__call__
+
+    def take(*given: Any, **named: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return given, named
+
+    take = wraps(told)(take)
+    if inner is not function:
+        take.__wrapped__ = function
+    return validate_call(config=ConfigDict(arbitrary_types_allowed=True))(take)
 
 
 _kept = lru_cache(512)(_made)

@@ -8,7 +8,18 @@ from contextlib import aclosing, asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, ClassVar, Self, cast
 
-from agentkit import AuthError, EndpointBase, Failure, MissingExtraError, Outgoing, failure_in, merged, plain
+from agentkit import (
+    AuthError,
+    EndpointBase,
+    Failure,
+    MissingExtraError,
+    Outgoing,
+    failure_in,
+    items_of,
+    mapping_of,
+    merged,
+    plain,
+)
 from agentkit_gemini.rest import rest_body
 
 __all__ = ["GeminiEndpoint"]
@@ -203,8 +214,8 @@ def _settings(config: object) -> dict[str, Any]:
 
 
 def _failure_of(error: Any) -> Failure:
-    details = error.details if isinstance(error.details, dict) else {}
-    inner = details.get("error") if isinstance(details.get("error"), dict) else details
+    details = mapping_of(error.details)
+    inner = mapping_of(details.get("error")) or details
     told = failure_in({"error": inner}) or Failure("")
     headers = getattr(error.response, "headers", None) or {}
     return Failure(
@@ -218,8 +229,7 @@ def _failure_of(error: Any) -> Failure:
 
 def _items(inner: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The details of Google's errors (google.rpc: error_details)."""
-    found = inner.get("details")
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+    return [mapping_of(item) for item in items_of(inner.get("details"))]
 
 
 def _reason(inner: Mapping[str, Any]) -> str | None:
