@@ -145,7 +145,8 @@ def _block(block: Any) -> Any:
     found = mapping_of(block)
     kind = found.get("type")
     if kind == "tool_call":
-        return {**found, "type": "tool_use", "input": found.get("input") or {}}
+        made = {"type": "tool_use", "input": found.get("input") or {}, "call_state": found.get("state")}
+        return {**{key: item for key, item in found.items() if key != "state"}, **made}
     if kind == "data":
         return _medium(found)
     if kind == "thinking" and found.get("redacted_thinking_data"):

@@ -1,6 +1,10 @@
 """DashScope: its native wire, and its OpenAI-compatible mode."""
 
-from agentkit import Provider
+from __future__ import annotations
+
+from typing import Unpack
+
+from agentkit import Msg, Provider, ReadOptions, mapping_of, plain
 from agentkit_dashscope.compatible import (
     DashScopeCompatibleChatFormatter,
     DashScopeCompatibleChatStreamParser,
@@ -25,6 +29,7 @@ __all__ = [
     "PROVIDER",
     "load_compatible",
     "load_native",
+    "parse_response",
 ]
 
 PROVIDER = Provider(
@@ -43,3 +48,14 @@ COMPATIBLE_PROVIDER = Provider(
     endpoint=DashScopeCompatibleEndpoint,
     load_native=load_compatible,
 )
+
+
+def parse_response(reply: object, **options: Unpack[ReadOptions]) -> Msg:
+    """A whole reply of DashScope's own wire or of its compatible mode, told apart by its shape, as a message.
+
+    The compatible mode names its kind in `object`. Raises MessageError for what is no reply of DashScope.
+    """
+    found = plain(reply)
+    if "object" in mapping_of(found):
+        return DashScopeCompatibleChatStreamParser.parse_response(found, **options)
+    return DashScopeStreamParser.parse_response(found, **options)
