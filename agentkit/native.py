@@ -88,7 +88,7 @@ def plain_values(found: object, depth: int = 0) -> Any:
     if isinstance(found, float):
         return found if math.isfinite(found) else None
     if isinstance(found, bytes | bytearray | memoryview):
-        return base64.b64encode(found).decode("ascii")
+        return base64.b64encode(cast("bytes", found)).decode("ascii")
     return _plain_container(found, depth)
 
 
