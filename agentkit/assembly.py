@@ -259,14 +259,14 @@ class Assembly:
         """Opaque state of a block: the fields of OpaqueState but issuer, model and prefix. The last ones count."""
         part = self._parts.get(key)
         if part is not None:
-            part.state.update({name: item for name, item in state.items() if item is not None})
+            part.state.update({name: plain_values(item) for name, item in state.items() if item is not None})
 
     def note(self, key: Key, **metadata: Any) -> None:
         """Metadata of a block, in JSON values: `citations`, `refusal`. Lists grow, the rest is replaced."""
         part = self._parts.get(key)
         if part is None:
             return
-        for name, item in metadata.items():
+        for name, item in plain_values(metadata).items():
             known = part.metadata.get(name)
             part.metadata[name] = [*known, *item] if isinstance(known, list) and isinstance(item, list) else item
 
@@ -347,7 +347,7 @@ class Assembly:
             "model": self.model,
             "usage": self.usage.to_dict() if self.usage else None,
             "error": self.error,
-            **self.notes,
+            **plain_values(self.notes),
         }
         return found | {name: item for name, item in rest.items() if item is not None}
 
@@ -357,7 +357,7 @@ class Assembly:
     def _made(self, key: Key, part: _Part) -> list[Block]:
         metadata = part.metadata or None
         if isinstance(part, _Whole):
-            return [replace(part.block, metadata=metadata) if metadata else part.block]
+            return [self._whole(part.block, part.state, metadata)]
         if isinstance(part, _Call):
             return [*(part.blocks or self._calls(key, part, complete=False))]
         text = part.text
@@ -367,6 +367,14 @@ class Assembly:
             )
         state = self._state(part.state) if part.state else None
         return [TextBlock(text, state=state, metadata=metadata)] if text or state else []
+
+    def _whole(
+        self, block: MediaBlock | OpaqueBlock, state: Mapping[str, Any], metadata: dict[str, Any] | None
+    ) -> Block:
+        """A block that came whole, with what was said of it since."""
+        if state and not isinstance(block, OpaqueBlock):
+            block = replace(block, state=self._state(state))
+        return replace(block, metadata=metadata) if metadata else block
 
     def _state(self, fields: Mapping[str, Any], prefix: str | None = None) -> OpaqueState:
         return OpaqueState(self.issuer, model=self.model, prefix=prefix, **fields)

@@ -24,10 +24,10 @@ def plain(found: object) -> Any:
     """
     if type(found) is dict:
         return cast("dict[str, Any]", found)
-    if isinstance(found, Mapping):
-        return {str(key): item for key, item in cast("Mapping[Any, Any]", found).items()}
     if isinstance(found, str | bytes | bytearray):
         return _parsed(found)
+    if isinstance(found, Mapping):
+        return {str(key): item for key, item in cast("Mapping[Any, Any]", found).items()}
     dump = getattr(found, "model_dump", None)
     if callable(dump):
         try:
@@ -41,7 +41,7 @@ def plain(found: object) -> Any:
 def _parsed(text: str | bytes | bytearray) -> Any:
     try:
         return from_json(text)
-    except ValueError:
+    except (ValueError, TypeError):  # a text with a lone surrogate is no text to it
         pass
     try:
         return json.loads(text)  # takes the halves of a surrogate pair, which some servers write
@@ -90,7 +90,7 @@ def plain_values(found: object, depth: int = 0) -> Any:
         return int(found) if found.bit_length() <= _LONGEST else None
     if isinstance(found, float):
         return found if math.isfinite(found) else None
-    if isinstance(found, bytes | bytearray | memoryview):
+    if isinstance(found, bytes | bytearray):
         return base64.b64encode(found).decode("ascii")
     return _plain_container(found, depth)
 
@@ -143,30 +143,22 @@ class EventBytes:
         text = b"".join((*self._rest, piece)) if self._rest else piece
         lines = text.split(b"\n") if b"\r" not in text else self._split(text)
         self._rest = [rest] if (rest := lines.pop()) else []
+        data = self._data
         for line in lines:
-            yield from self._line(line)
-
-    def _line(self, line: bytes) -> Iterator[bytes]:
-        if line.startswith(b"data:"):
-            self._data.append(line[6:] if line[5:6] == b" " else line[5:])
-        elif not line:
-            if self._data:
-                yield self._event()
-        elif line[:1] in b"{[":  # a value by itself: newline-delimited JSON
-            yield line
+            if line.startswith(b"data:"):
+                data.append(line[6:] if line.startswith(b"data: ") else line[5:])
+            elif not line:
+                if data:
+                    yield data[0] if len(data) == 1 else b"\n".join(data)
+                    data.clear()
+            elif line[:1] in b"{[":  # a value by itself: newline-delimited JSON
+                yield line
 
     def finish(self) -> Iterator[bytes]:
         """The event that was left without its blank line, if there is one."""
         rest, self._rest = b"".join(self._rest).rstrip(b"\r"), []
-        if rest:
-            yield from self._line(rest)
-        if self._data:
-            yield self._event()
-
-    def _event(self) -> bytes:
-        data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
-        self._data = []
-        return data
+        self._started = True
+        yield from self.feed(rest + b"\n\n")
 
     @staticmethod
     def _split(text: bytes) -> list[bytes]:
