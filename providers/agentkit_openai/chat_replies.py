@@ -94,7 +94,7 @@ class OpenAIChatStreamParser(StreamParserBase):
                 raise MessageError("reply", f"the provider reports an error: {error[0]}", "Send it again.")
             raise MessageError("reply", "it has no choices", "Give a reply of Chat Completions.")
         self.reply.begin(reply.get("id"), reply.get("model"))
-        choice = next((mapping_of(one) for one in cast("list[Any]", choices) if isinstance(one, dict)), {})
+        choice: dict[str, Any] = next((one for one in cast("list[Any]", choices) if isinstance(one, dict)), {})
         self._read_message(mapping_of(choice.get("message")), whole=True)
         native = choice.get("finish_reason")
         if error := error_of(reply):
@@ -168,14 +168,14 @@ class OpenAIChatStreamParser(StreamParserBase):
                 continue
             held = cast("dict[str, Any]", entry)
             function = held.get("function")
-            if not whole and self._goes_on(held, function):
+            if not whole and type(function) is dict and self._goes_on(held, cast("dict[str, Any]", function)):
                 continue
             custom = not function and held.get("custom")
             self._read_entry(held, mapping_of(custom or function), bool(custom), taken, whole)
 
-    def _goes_on(self, entry: dict[str, Any], function: Any) -> bool:
+    def _goes_on(self, entry: dict[str, Any], function: dict[str, Any]) -> bool:
         """Read what most entries are: more argument text of a call that has begun, and nothing else."""
-        if type(function) is not dict or entry.get("id") or function.get("name"):
+        if entry.get("id") or function.get("name"):
             return False
         key, piece = self._places.at(entry.get("index")), function.get("arguments")
         if key is None or type(piece) is not str:
@@ -202,7 +202,7 @@ class OpenAIChatStreamParser(StreamParserBase):
             self.reply.call(key, id, name, arguments)
         elif arguments and isinstance(arguments, dict):  # some servers send the object itself
             self.reply.call(key, id, name)
-            self.reply.set_input(key, arguments)
+            self.reply.set_input(key, cast("dict[str, Any]", arguments))
         else:
             self.reply.call(key, id, name)
 
