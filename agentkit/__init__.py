@@ -7,8 +7,8 @@ for what it uses. To read the library, take the rooms in this order: `errors`, `
 `usage_anchored`, `remote_counts`, `ledger`, `exchanges`, `units`, `strategies`, `binding`, `schedule`,
 `summaries`, `edition`, `capabilities`, `model_facts`, `assembly`, `streaming`, `echoes`, `frames`,
 `caching`, `history`, `sniffing`, `addresses`, `media_cache`, `resizing`, `shelf`, `fetching`,
-`local_files`, `media`, `budget`, `tidy`, `media_limits`, `legalize`, `lowering`, `cutting`, `formatting`,
-`registry`.
+`local_files`, `media`, `budget`, `tidy`, `media_limits`, `part_pairs`, `legalize`, `lowering`, `cutting`,
+`formatting`, `registry`.
 """
 
 from __future__ import annotations

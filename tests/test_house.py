@@ -45,7 +45,7 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("media", "echoes"),
     ("history",),
     ("tidy",),
-    ("media_limits",),
+    ("media_limits", "part_pairs"),
     ("legalize",),
     ("lowering",),
     ("cutting",),
