@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias, cast
 
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from agentkit.binding import prefix_digest
 from agentkit.blocks import (
@@ -21,6 +21,7 @@ from agentkit.blocks import (
     ToolUseBlock,
 )
 from agentkit.capabilities import short_hash
+from agentkit.errors import MessageError
 from agentkit.events import (
     ErrorEvent,
     MediaEvent,
@@ -40,7 +41,7 @@ from agentkit.events import (
     UsageEvent,
 )
 from agentkit.messages import Msg, parse_arguments
-from agentkit.native import text_of
+from agentkit.native import plain_values, text_of
 from agentkit.partial import Arguments, objects_in
 from agentkit.usage import FinishReason, Usage
 
@@ -131,6 +132,7 @@ class Assembly:
         self._events: list[StreamEvent] = []
         self._begun = False
         self._count = 0
+        self._nameless: Counter[str] = Counter()  # calls without an id, by what they say
 
     def drain(self) -> list[StreamEvent]:
         """The events since the last time."""
@@ -257,14 +259,14 @@ class Assembly:
         """Opaque state of a block: the fields of OpaqueState but issuer, model and prefix. The last ones count."""
         part = self._parts.get(key)
         if part is not None:
-            part.state.update({name: item for name, item in state.items() if item is not None})
+            part.state.update({name: plain_values(item) for name, item in state.items() if item is not None})
 
     def note(self, key: Key, **metadata: Any) -> None:
         """Metadata of a block, in JSON values: `citations`, `refusal`. Lists grow, the rest is replaced."""
         part = self._parts.get(key)
         if part is None:
             return
-        for name, item in metadata.items():
+        for name, item in plain_values(metadata).items():
             known = part.metadata.get(name)
             part.metadata[name] = [*known, *item] if isinstance(known, list) and isinstance(item, list) else item
 
@@ -345,7 +347,7 @@ class Assembly:
             "model": self.model,
             "usage": self.usage.to_dict() if self.usage else None,
             "error": self.error,
-            **self.notes,
+            **plain_values(self.notes),
         }
         return found | {name: item for name, item in rest.items() if item is not None}
 
@@ -355,7 +357,7 @@ class Assembly:
     def _made(self, key: Key, part: _Part) -> list[Block]:
         metadata = part.metadata or None
         if isinstance(part, _Whole):
-            return [replace(part.block, metadata=metadata) if metadata else part.block]
+            return [self._whole(part.block, part.state, metadata)]
         if isinstance(part, _Call):
             return [*(part.blocks or self._calls(key, part, complete=False))]
         text = part.text
@@ -365,6 +367,14 @@ class Assembly:
             )
         state = self._state(part.state) if part.state else None
         return [TextBlock(text, state=state, metadata=metadata)] if text or state else []
+
+    def _whole(
+        self, block: MediaBlock | OpaqueBlock, state: Mapping[str, Any], metadata: dict[str, Any] | None
+    ) -> Block:
+        """A block that came whole, with what was said of it since."""
+        if state and not isinstance(block, OpaqueBlock):
+            block = replace(block, state=self._state(state))
+        return replace(block, metadata=metadata) if metadata else block
 
     def _state(self, fields: Mapping[str, Any], prefix: str | None = None) -> OpaqueState:
         return OpaqueState(self.issuer, model=self.model, prefix=prefix, **fields)
@@ -397,12 +407,20 @@ class Assembly:
     def _block(self, key: Key, part: _Call, at: int, found: dict[str, Any], raw: str | None) -> ToolUseBlock:
         state = self._state(part.state) if part.state and not at else None
         made_up = not part.id or at
-        id = self._made_up_id(key, part.name, raw or to_json(found).decode(), at) if made_up else part.id
-        return ToolUseBlock(id, part.name, found, raw, state, metadata=part.metadata or None)
+        id = self._made_up_id(part.name, raw or to_json(found).decode()) if made_up else part.id
+        try:
+            return ToolUseBlock(id, part.name, found, raw, state, metadata=part.metadata or None)
+        except MessageError:  # a number that is none, or too deep a nest
+            return ToolUseBlock(id, part.name, plain_values(found), raw, state, metadata=part.metadata or None)
 
-    def _made_up_id(self, key: Key, name: str, arguments: str, at: int) -> str:
-        """An id for a call that came without: the same for the same reply, however it was cut into pieces."""
-        return f"call_{short_hash(repr((self.id, key, at, name, arguments)), 24)}"
+    def _made_up_id(self, name: str, arguments: str) -> str:
+        """An id for a call that came without: the same for the same reply, however it was cut into pieces.
+
+        Not of the key: a whole reply counts its calls from 0, a stream as its server likes.
+        """
+        said = repr((self.id, name, arguments))
+        self._nameless[said] += 1
+        return f"call_{short_hash(f'{said}{self._nameless[said]}', 24)}"
 
 
 def _told_apart(found: list[tuple[dict[str, Any], str]]) -> list[tuple[dict[str, Any], str]]:
@@ -418,7 +436,7 @@ def _json_object(found: dict[str, Any]) -> dict[str, Any]:
     try:
         to_json(found)
     except ValueError:
-        return dict(from_json(json.dumps(found).encode("utf-8", "replace"), allow_inf_nan=False))
+        return cast("dict[str, Any]", plain_values(found))
     return found
 
 

@@ -336,7 +336,10 @@ _PIECE = 3 << 18  # bytes; divisible by three, so that the pieces join
 
 @value
 class _Media(_Block):
+    """What all media have. `state` is what a provider signed onto what its model made (Gemini signs pictures)."""
+
     source: Source
+    state: OpaqueState | None = field(default=None, kw_only=True)
 
     @classmethod
     def from_bytes(cls, data: bytes, media_type: str) -> Self:

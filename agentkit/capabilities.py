@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agentkit.messages import RESERVED_NAMES, Role, Trait
 
@@ -174,6 +174,8 @@ class Capabilities:
     target          what errors and descriptions call it
     issuer          the system whose opaque state may go back to it
     wire            the wire whose opaque blocks may go back to it; None: none do
+    part_pair       what such a block's data belong to: ("asks", id) of what a later part must answer, or
+                    ("answers", id) of what an earlier one asks. Half a pair is not sent
     thinking        `never` sent back; `signed`: only with a proof from `issuer`; `text`: as plain text, from
                     `issuer` or unmarked
     binds_thinking  whether thinking goes back only behind the very prefix that it was issued for
@@ -190,7 +192,8 @@ class Capabilities:
     late_system     a system message behind the first turn goes `native`, or as a named `line` of the user's
     one_system      whether the system prompt must be a single message
     merge_turns     whether consecutive turns of one side are joined
-    resumes         whether a turn that ends in a provider's own part is gone on with: nothing follows it then
+    resumes         whether a turn that ends in a provider's own part is gone on with: nothing follows it then,
+                    and what that turn asks may be unanswered
     first_user, last_user, needs_user    whether the first, the last, any turn must be the user's
     blank           which texts are refused: `empty` ones, or `whitespace` too
     speakers        whether messages have a field for the speaker's name
@@ -207,6 +210,7 @@ class Capabilities:
     target: str
     issuer: str | None = None
     wire: str | None = None
+    part_pair: Callable[[Mapping[str, Any]], tuple[Literal["asks", "answers"], str] | None] | None = None
     thinking: Literal["never", "signed", "text"] = "never"
     binds_thinking: bool = False
     proof: frozenset[str] = frozenset()

@@ -18,6 +18,7 @@ from agentkit.exchanges import Draft, Origin, block_origins, is_normal, prompt_l
 from agentkit.ledger import Disposition, Ledger, Note
 from agentkit.media_limits import limit_media
 from agentkit.messages import Msg, Role, Trait, derive
+from agentkit.part_pairs import whole_pairs
 from agentkit.shelf import Shelf
 from agentkit.tidy import ANY_ID, Changes, OnLoss, Promoted, Tidied, address, tidy, wire_id
 
@@ -66,6 +67,7 @@ class _Legalizing:
         self.legal = Legal(Draft([], []), Draft([], []))
 
     def run(self, draft: Draft) -> Legal:
+        draft = whole_pairs(draft, self.ledger, self.capabilities)
         at = prompt_length(draft.msgs)
         self._limit_media(draft, at)
         self._take_system(draft.part(range(at)))

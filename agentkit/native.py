@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
@@ -11,7 +13,7 @@ from pydantic_core import from_json
 
 from agentkit.errors import MessageError
 
-__all__ = ["EventBytes", "items_of", "mapping_of", "plain", "text_of"]
+__all__ = ["EventBytes", "items_of", "mapping_of", "plain", "plain_values", "text_of"]
 
 
 def plain(found: object) -> Any:
@@ -28,7 +30,10 @@ def plain(found: object) -> Any:
         return _parsed(found)
     dump = getattr(found, "model_dump", None)
     if callable(dump):
-        return dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
+        try:
+            return dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
+        except ValueError:  # a lone surrogate
+            return plain_values(dump(by_alias=True, exclude_unset=True, warnings=False))
     reason = f"a {type(found).__name__} is no reply"
     raise MessageError("reply", reason, "Give the SDK's object, its dict, or the JSON text.")
 
@@ -66,6 +71,47 @@ def text_of(found: object) -> str:
     return found
 
 
+_DEEPEST = 200
+"""Levels of nesting: pydantic reads some 250."""
+
+
+def plain_values(found: object, depth: int = 0) -> Any:
+    """Any value as JSON values that can be written and read again, whatever is in it.
+
+    SDK objects inside are read as `plain` reads them, bytes become base64 text. What JSON cannot say is put by the
+    nearest that it can: a lone surrogate by a mark, NaN and the infinities by null, what is nested too deeply or
+    is no JSON value by a short text.
+    """
+    if isinstance(found, str):
+        return text_of(found)
+    if found is None or isinstance(found, bool):
+        return found
+    if isinstance(found, int):
+        return int(found) if found.bit_length() <= _LONGEST else None
+    if isinstance(found, float):
+        return found if math.isfinite(found) else None
+    if isinstance(found, bytes | bytearray):
+        return base64.b64encode(found).decode("ascii")
+    return _plain_container(found, depth)
+
+
+_LONGEST = 1_024
+"""Bits of a whole number: what a float can reach."""
+
+
+def _plain_container(found: object, depth: int) -> Any:
+    if depth >= _DEEPEST:
+        return "(nested too deeply)"
+    if isinstance(found, Mapping):
+        pairs = cast("Mapping[Any, Any]", found).items()
+        return {text_of(str(key)): plain_values(item, depth + 1) for key, item in pairs}
+    if isinstance(found, list | tuple):
+        return [plain_values(item, depth + 1) for item in cast("list[Any]", found)]
+    if callable(getattr(found, "model_dump", None)):
+        return plain_values(plain(found), depth + 1)
+    return f"({type(found).__name__})"
+
+
 _MARK = b"\xef\xbb\xbf"  # the byte order mark that a stream may begin with
 _LINE = re.compile(rb"\r\n|\n|\r")
 
@@ -97,30 +143,22 @@ class EventBytes:
         text = b"".join((*self._rest, piece)) if self._rest else piece
         lines = text.split(b"\n") if b"\r" not in text else self._split(text)
         self._rest = [rest] if (rest := lines.pop()) else []
+        data = self._data
         for line in lines:
-            yield from self._line(line)
-
-    def _line(self, line: bytes) -> Iterator[bytes]:
-        if line.startswith(b"data:"):
-            self._data.append(line[6:] if line[5:6] == b" " else line[5:])
-        elif not line:
-            if self._data:
-                yield self._event()
-        elif line[:1] in b"{[":  # a value by itself: newline-delimited JSON
-            yield line
+            if line.startswith(b"data:"):
+                data.append(line[6:] if line.startswith(b"data: ") else line[5:])
+            elif not line:
+                if data:
+                    yield data[0] if len(data) == 1 else b"\n".join(data)
+                    data.clear()
+            elif line[:1] in b"{[":  # a value by itself: newline-delimited JSON
+                yield line
 
     def finish(self) -> Iterator[bytes]:
         """The event that was left without its blank line, if there is one."""
         rest, self._rest = b"".join(self._rest).rstrip(b"\r"), []
-        if rest:
-            yield from self._line(rest)
-        if self._data:
-            yield self._event()
-
-    def _event(self) -> bytes:
-        data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
-        self._data = []
-        return data
+        self._started = True
+        yield from self.feed(rest + b"\n\n")
 
     @staticmethod
     def _split(text: bytes) -> list[bytes]:

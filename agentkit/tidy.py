@@ -36,7 +36,7 @@ from agentkit.sniffing import image_size
 
 __all__ = ["ANY_ID", "Changes", "OnLoss", "Promoted", "Tidied", "address", "tidy", "wire_id"]
 
-_Stateful = TypeVar("_Stateful", TextBlock, ToolUseBlock)
+_Stateful = TypeVar("_Stateful", TextBlock, ToolUseBlock, MediaBlock)
 
 
 OnLoss: TypeAlias = Literal["describe", "drop", "raise"]
@@ -297,6 +297,15 @@ class _Tidying:
         self._note((at,), Disposition.CARRIED, f"state issued by {shown(state.issuer)} was left off")
         return replace(block, state=None)
 
+    def _with_own_state(self, block: MediaBlock, path: BlockPath, changed: bool) -> MediaBlock:
+        """Media with what was signed onto them, unless it is another target's, or they are not what was signed."""
+        if block.state is None or len(path) > 1:
+            return block if block.state is None else replace(block, state=None)
+        if changed:
+            self._note(path, Disposition.CARRIED, "the signature of a picture that was changed was left off")
+            return replace(block, state=None)
+        return self._without_foreign_state(block, path[0])
+
     def _result(self, block: ToolResultBlock, at: int) -> ToolResultBlock:
         changes: dict[str, Any] = {}
         if (wire_id := self._fit_id(block.id)) != block.id:
@@ -346,8 +355,9 @@ class _Tidying:
             self.out.carry(path, block.type, source)
             kept = block if source is block.source else replace(block, source=source)
             if self._stays(block.type, source, result):
-                yield kept
+                yield self._with_own_state(kept, path, isinstance(change, Base64Source))
             else:
+                kept = kept if kept.state is None else replace(kept, state=None)
                 owner = self._fit_id(result.id) if result else ""
                 self.out.promoted.append(Promoted(kept, path, label, owner))
                 where = "after the results" if result else "after this one"

@@ -223,7 +223,8 @@ def test_what_stays_is_what_was_said_but_for_what_a_strategy_may_alter(
                 )
         assert next(kept, None) is None
         assert not summaries or Summarise in kinds
-        must = protected(msgs, keep_task=all(getattr(s, "keep_task", True) for s in budget.strategies))
+        task = all(getattr(s, "keep_task", True) for s in budget.strategies)
+        must = protected(msgs, task, policy)
         assert not must & gone, case(target, formatter, (must, gone))
         named = {call.id for msg in msgs for call in msg.tool_uses if call.name in budget.never_cut}
         for at in gone:

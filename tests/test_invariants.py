@@ -566,8 +566,8 @@ async def _limited(
     return max(1, whole * share // 100)
 
 
-def protected(msgs: Sequence[Msg], keep_task: bool) -> set[int]:
-    """The messages of a valid conversation that no cut may take.
+def protected(msgs: Sequence[Msg], keep_task: bool, policy: HistoryPolicy) -> set[int]:
+    """The messages of a valid conversation that no cut may take: besides the newest unit, the newest that is seen.
 
     A late system message goes with what stands before it: else a cut would make it a system prompt.
     """
@@ -582,6 +582,7 @@ def protected(msgs: Sequence[Msg], keep_task: bool) -> set[int]:
     kept = [unit for unit in units if any(msgs[at].pinned for at in unit) or unit[0] < leading]
     if keep_task:
         kept += [unit for unit in units if msgs[unit[0]].role == "user" and not msgs[unit[0]].tool_uses][:1]
+    kept += [unit for unit in units if policy.sees([msgs[at] for at in unit])][-1:]
     return {at for unit in [*kept, units[-1]] for at in unit}
 
 
@@ -602,7 +603,7 @@ def test_cut_keeps_a_suffix_and_what_is_protected_within_the_budget(
         budget = Budget(limit, counter, strategy=strategy)
         formatter = target.formatter(policy, budget=budget)
         plan = await planned(formatter, msgs)
-        must = protected(msgs, task)
+        must = protected(msgs, task, policy)
         assert not isinstance(plan, LossError)
         if isinstance(plan, BudgetError):
             event("refused")

@@ -7,6 +7,7 @@
     LoopbackError(status, message, code=, retry_after=)  an error in the wire's own shape
     Recorded                                             a request: provider, path, headers, body, model, streamed,
                                                          refused, disconnected, wait()
+    ScriptedModel(replies, provider=)                    a ChatModel that plays replies: .calls, .play(…)
     demo_reply(body)                                     a model of one rule, for agents
 
 A reply is a `Msg` or its text, a native dict or bytes, a `Reply`, a `LoopbackError`, or a function of the decoded
@@ -18,5 +19,16 @@ The room knows wires by name, as it must; the rest of the core does not import i
 from agentkit.testing.demo import demo_reply
 from agentkit.testing.loopback import LoopbackServer, Recorded
 from agentkit.testing.replies import LoopbackError, Playable, Reply
+from agentkit.testing.scripted import Scripted, ScriptedCall, ScriptedModel
 
-__all__ = ["LoopbackError", "LoopbackServer", "Playable", "Recorded", "Reply", "demo_reply"]
+__all__ = [
+    "LoopbackError",
+    "LoopbackServer",
+    "Playable",
+    "Recorded",
+    "Reply",
+    "Scripted",
+    "ScriptedCall",
+    "ScriptedModel",
+    "demo_reply",
+]

@@ -2,8 +2,27 @@
 
 from agentkit import Provider
 from agentkit_anthropic.counting import AnthropicTokenCounter
+from agentkit_anthropic.endpoint import AnthropicEndpoint
+from agentkit_anthropic.loading import load_native
 from agentkit_anthropic.messages import AnthropicChatFormatter, AnthropicMultiAgentFormatter
+from agentkit_anthropic.reading import AnthropicStreamParser, parse_response
 
-__all__ = ["AnthropicChatFormatter", "AnthropicMultiAgentFormatter", "AnthropicTokenCounter", "PROVIDER"]
+__all__ = [
+    "AnthropicChatFormatter",
+    "AnthropicEndpoint",
+    "AnthropicMultiAgentFormatter",
+    "AnthropicStreamParser",
+    "AnthropicTokenCounter",
+    "PROVIDER",
+    "load_native",
+    "parse_response",
+]
 
-PROVIDER = Provider("anthropic", AnthropicChatFormatter, AnthropicMultiAgentFormatter)
+PROVIDER = Provider(
+    "anthropic",
+    AnthropicChatFormatter,
+    AnthropicMultiAgentFormatter,
+    parser=AnthropicStreamParser,
+    endpoint=AnthropicEndpoint,
+    load_native=load_native,
+)

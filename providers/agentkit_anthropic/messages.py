@@ -28,6 +28,7 @@ from agentkit import (
     Tool,
     ToolChoice,
     ToolResultBlock,
+    ToolUseBlock,
     Trait,
     check_breakpoints,
     copied,
@@ -35,6 +36,7 @@ from agentkit import (
     media_types,
 )
 from agentkit_anthropic.caching import mark
+from agentkit_anthropic.parts import carried, part_pair
 
 __all__ = ["AnthropicChatFormatter", "AnthropicMultiAgentFormatter"]
 
@@ -49,6 +51,7 @@ MESSAGES = Capabilities(
     target="Anthropic Messages",
     issuer="anthropic",
     wire="anthropic",
+    part_pair=part_pair,
     resumes=True,  # stop reason pause_turn: the assistant's content is sent again as it is
     thinking="signed",
     binds_thinking=True,  # "later models: every account"
@@ -169,9 +172,10 @@ def _content(content: str | Iterable[Block]) -> list[dict[str, Any]]:
     for block in content:
         match block.type:
             case "text":
-                add({"type": "text", "text": block.text})
+                add({"type": "text", "text": block.text, **_carried(block)})
             case "tool_use":
-                add({"type": "tool_use", "id": block.id, "name": block.name, "input": block.copy_input()})
+                made = {"type": "tool_use", "id": block.id, "name": block.name, "input": block.copy_input()}
+                add({**made, **_carried(block)} if block.state else made)
             case "tool_result":
                 add(_result(block))
             case "thinking":
@@ -188,6 +192,11 @@ def _content(content: str | Iterable[Block]) -> list[dict[str, Any]]:
             case _:
                 assert_never(block)
     return blocks
+
+
+def _carried(block: TextBlock | ToolUseBlock) -> dict[str, Any]:
+    """What a block came with besides what every provider knows."""
+    return carried(block.type, block.state.fields) if block.state and block.state.fields else {}
 
 
 def _thinking(block: ThinkingBlock) -> dict[str, Any]:

@@ -9,9 +9,13 @@ from typing import Any, ClassVar
 from agentkit import Capabilities, Legal, MediaBlock, MediaRule, MultiAgentHistory
 from agentkit_dashscope.caching import mark
 from agentkit_dashscope.native import LIMITS, MULTIMODAL, NAMED_CHOICE, TOOL_NAMES
-from agentkit_openai import CHAT, OpenAIChatFormatter, open_contents, wire_url
+from agentkit_openai import CHAT, OpenAIChatFormatter, OpenAIChatStreamParser, open_contents, wire_url
 
-__all__ = ["DashScopeCompatibleChatFormatter", "DashScopeCompatibleMultiAgentFormatter"]
+__all__ = [
+    "DashScopeCompatibleChatFormatter",
+    "DashScopeCompatibleChatStreamParser",
+    "DashScopeCompatibleMultiAgentFormatter",
+]
 
 _WEB = frozenset({"http", "https"})
 
@@ -75,6 +79,14 @@ class DashScopeCompatibleMultiAgentFormatter(DashScopeCompatibleChatFormatter):
     """The same for many speakers."""
 
     default_history = MultiAgentHistory
+
+
+class DashScopeCompatibleChatStreamParser(OpenAIChatStreamParser):
+    """Reads its replies: reasoning stands in `reasoning_content` beside the text."""
+
+    provider: ClassVar[str] = "dashscope-compatible"
+    issuer: ClassVar[str] = "dashscope"
+    reasoning_fields: ClassVar[tuple[str, ...]] = ("reasoning_content",)
 
 
 @cache

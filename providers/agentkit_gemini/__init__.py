@@ -3,7 +3,26 @@
 from agentkit import Provider
 from agentkit_gemini.contents import GeminiChatFormatter, GeminiMultiAgentFormatter
 from agentkit_gemini.counting import GeminiTokenCounter
+from agentkit_gemini.endpoint import GeminiEndpoint
+from agentkit_gemini.loading import load_native
+from agentkit_gemini.reading import GeminiStreamParser, parse_response
 
-__all__ = ["GeminiChatFormatter", "GeminiMultiAgentFormatter", "GeminiTokenCounter", "PROVIDER"]
+__all__ = [
+    "GeminiChatFormatter",
+    "GeminiEndpoint",
+    "GeminiMultiAgentFormatter",
+    "GeminiStreamParser",
+    "GeminiTokenCounter",
+    "PROVIDER",
+    "load_native",
+    "parse_response",
+]
 
-PROVIDER = Provider("gemini", GeminiChatFormatter, GeminiMultiAgentFormatter)
+PROVIDER = Provider(
+    "gemini",
+    GeminiChatFormatter,
+    GeminiMultiAgentFormatter,
+    parser=GeminiStreamParser,
+    endpoint=GeminiEndpoint,
+    load_native=load_native,
+)

@@ -30,6 +30,7 @@ from agentkit import (
     copied,
     media_types,
 )
+from agentkit_gemini.parts import part_pair
 
 __all__ = ["GeminiChatFormatter", "GeminiMultiAgentFormatter"]
 
@@ -42,6 +43,7 @@ GENERATE = Capabilities(
     target="Gemini",
     issuer="gemini",
     wire="gemini",
+    part_pair=part_pair,
     thinking="signed",  # a thought goes back only to Gemini; its proof is optional
     image=MediaRule(
         types=media_types("image", "png jpeg webp heic heif"), schemes=_URLS, limits=MediaLimits(count=3_600)
@@ -141,7 +143,7 @@ def _part(block: Block) -> dict[str, Any]:
             call = {"id": block.id, "name": block.name, "args": block.copy_input()}
             return {"function_call": call, **_signature(block.state)}
         case "image" | "audio" | "video" | "document":
-            return _media(block)
+            return {**_media(block), **_signature(block.state)}
         case "opaque":
             return {**copied(block.data)}
         case "tool_result" | "invalid":
@@ -151,7 +153,11 @@ def _part(block: Block) -> dict[str, Any]:
 
 
 def _signature(state: OpaqueState | None) -> dict[str, Any]:
-    return {"thought_signature": state.thought_signature} if state and state.thought_signature else {}
+    """The signature of a part, and what else it came with."""
+    if state is None:
+        return {}
+    fields: dict[str, Any] = copied(state.fields) if state.fields else {}
+    return {**fields, "thought_signature": state.thought_signature} if state.thought_signature else fields
 
 
 def _stand_in(parts: list[dict[str, Any]], stand_in: str | None) -> None:

@@ -1,0 +1,215 @@
+"""Anthropic's own messages, or a whole request, as messages (SDK: MessageCreateParams)."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
+
+from agentkit import (
+    Base64Source,
+    Block,
+    DocumentBlock,
+    ImageBlock,
+    InvalidBlock,
+    MessageError,
+    Msg,
+    OpaqueBlock,
+    OpaqueState,
+    Source,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    URLSource,
+    items_of,
+    mapping_of,
+    plain_values,
+    text_of,
+)
+from agentkit_anthropic.parts import carried
+
+__all__ = ["load_native"]
+
+
+def load_native(found: object) -> list[Msg]:
+    """A conversation from its messages, or from a request: the arguments of `messages.create`, or its JSON body.
+
+    SDK objects may stand anywhere in it. The system prompt comes first; results become messages of their own, under
+    the names of their calls; what cannot be read is kept as InvalidBlock. Cache markers are left off. Raises
+    MessageError for what is no conversation of Anthropic's.
+    """
+    request = plain_values(found)
+    if isinstance(request, list):
+        request = {"messages": request}
+    messages = mapping_of(request).get("messages")
+    if not isinstance(messages, list):
+        raise MessageError("messages", "there is no list of messages", "Give the messages, or a request.")
+    log = _Log()
+    loaded = [msg for msg in [log.system(request.get("system"), "system")] if msg]
+    for number, message in enumerate(cast("list[Any]", messages)):
+        loaded += log.message(mapping_of(message), f"messages[{number}]")
+    return loaded
+
+
+class _Log:
+    """One conversation as it is read."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}  # of the tools, by call
+
+    def system(self, content: object, place: str) -> Msg | None:
+        """A system prompt, or a system message in between; None for an empty one."""
+        if isinstance(content, str):
+            return Msg("system", content, "system") if content else None
+        blocks = self._blocks(content, place)
+        return Msg("system", blocks, "system") if blocks else None
+
+    def message(self, message: dict[str, Any], place: str) -> Iterator[Msg]:
+        """One message: its results, and what else it says, each in a message of its own."""
+        role, content = message.get("role"), message.get("content")
+        if role not in ("user", "assistant", "system"):
+            raise MessageError(f"{place}.role", f"it is {role!r}", "A role is user, assistant or system.")
+        if role == "system":
+            told = self.system(content, f"{place}.content")
+            if told:
+                yield told
+        elif isinstance(content, str):
+            yield Msg(role, content, role)
+        else:
+            for results, blocks in _runs(self._blocks(content, f"{place}.content")):
+                yield Msg("system", blocks, "system") if results else Msg(role, blocks, role)
+
+    def _blocks(self, content: object, place: str) -> list[Block]:
+        return [self._block(mapping_of(item), f"{place}[{at}]", item) for at, item in enumerate(items_of(content))]
+
+    def _block(self, block: dict[str, Any], place: str, found: Any) -> Block:
+        try:
+            return self._read(block, place)
+        except MessageError as error:
+            return InvalidBlock(found, f"{error.place}: {error.reason}", place)
+
+    def _read(self, block: dict[str, Any], place: str) -> Block:
+        kind = text_of(block.get("type"))
+        if kind == "tool_result":
+            return self._result(block, place)
+        if kind == "tool_use":
+            self.names[text_of(block.get("id"))] = text_of(block.get("name"))
+        reader = _READERS.get(kind)
+        if reader is not None:
+            return reader(block)
+        if not kind:
+            raise MessageError("type", "it is missing", "Give a content block.")
+        return OpaqueBlock("anthropic", {key: item for key, item in block.items() if key != "cache_control"})
+
+    def _result(self, block: dict[str, Any], place: str) -> ToolResultBlock:
+        id, content = text_of(block.get("tool_use_id")), block.get("content")
+        output: Any = content if isinstance(content, str) else ""
+        if isinstance(content, list):
+            output = tuple(
+                self._item(mapping_of(item), f"{place}.content[{at}]", item)
+                for at, item in enumerate(cast("list[Any]", content))
+            )
+        return ToolResultBlock(id, self.names.get(id, ""), output, block.get("is_error") is True)
+
+    def _item(self, item: dict[str, Any], place: str, found: Any) -> Block:
+        """What a result holds: text, media, a search result."""
+        read = self._block(item, place, found)
+        if isinstance(read, TextBlock | ImageBlock | DocumentBlock | InvalidBlock):
+            return read
+        return InvalidBlock(found, "no block that a result of ours can hold", place)
+
+
+def _runs(blocks: list[Block]) -> list[tuple[bool, list[Block]]]:
+    """The blocks in their order, parted where results begin or end."""
+    runs: list[tuple[bool, list[Block]]] = []
+    for block in blocks:
+        is_result = isinstance(block, ToolResultBlock)
+        if not runs or runs[-1][0] is not is_result:
+            runs.append((is_result, []))
+        runs[-1][1].append(block)
+    return runs
+
+
+# -- blocks ---------------------------------------------------------------------------------------------------
+
+
+def _state(kind: str, block: Mapping[str, Any]) -> OpaqueState | None:
+    fields = carried(kind, block)
+    return OpaqueState("anthropic", fields=fields) if fields else None
+
+
+def _text(block: Mapping[str, Any]) -> TextBlock:
+    if not isinstance(block.get("text"), str):
+        raise MessageError("text", "it is no text", "Give a text.")
+    cited = items_of(block.get("citations"))
+    return TextBlock(block["text"], state=_state("text", block), metadata={"citations": cited} if cited else None)
+
+
+def _thinking(block: Mapping[str, Any]) -> ThinkingBlock:
+    signature = text_of(block.get("signature")) or None
+    return ThinkingBlock(text_of(block.get("thinking")), OpaqueState("anthropic", signature=signature))
+
+
+def _redacted(block: Mapping[str, Any]) -> ThinkingBlock:
+    return ThinkingBlock("", OpaqueState("anthropic", redacted_data=text_of(block.get("data")) or None))
+
+
+def _call(block: Mapping[str, Any]) -> ToolUseBlock:
+    given = mapping_of(block.get("input"))
+    return ToolUseBlock(
+        text_of(block.get("id")), text_of(block.get("name")), given, state=_state("tool_use", block)
+    )
+
+
+def _image(block: Mapping[str, Any]) -> ImageBlock:
+    return ImageBlock(_source(mapping_of(block.get("source"))))
+
+
+def _source(source: Mapping[str, Any], media_type: str | None = None) -> Source:
+    kind = source.get("type")
+    if kind == "base64":
+        return Base64Source(text_of(source.get("media_type")), text_of(source.get("data")))
+    if kind == "url":
+        return URLSource(text_of(source.get("url")), media_type)
+    what = "a file id, which no other place knows" if kind == "file" else "no source that is known"
+    raise MessageError("source", f"it is {what}", "Give base64 data, or a URL.")
+
+
+def _document(block: Mapping[str, Any]) -> DocumentBlock:
+    """A document; what it is told to be besides (context, citations) is metadata."""
+    source = mapping_of(block.get("source"))
+    content = source.get("content")
+    if source.get("type") == "text":
+        made: Source = _plain_text(text_of(source.get("data")))
+    elif source.get("type") == "content":
+        parts = [content] if isinstance(content, str) else [mapping_of(p).get("text") for p in items_of(content)]
+        if not all(isinstance(part, str) for part in parts):
+            raise MessageError("source", "its content holds more than text", "Give text, base64 data, or a URL.")
+        made = _plain_text("\n".join(cast("list[str]", parts)))
+    else:
+        made = _source(source, "application/pdf")  # SDK: URLPDFSourceParam
+    told = {key: block[key] for key in ("context", "citations") if block.get(key)}
+    return DocumentBlock(made, title=text_of(block.get("title")) or None, metadata=told or None)
+
+
+def _plain_text(text: str) -> Base64Source:
+    return Base64Source("text/plain", base64.b64encode(text.encode()).decode("ascii"))
+
+
+def _search_result(block: Mapping[str, Any]) -> TextBlock:
+    """A search result of the caller's as text: its title, its source, what it says."""
+    said = [mapping_of(part).get("text") for part in items_of(block.get("content"))]
+    lines = [block.get("title"), block.get("source"), *said]
+    return TextBlock("\n".join(map(text_of, lines)), metadata={"search_result": dict(block)})
+
+
+_READERS: dict[str, Callable[[Mapping[str, Any]], Block]] = {
+    "text": _text,
+    "thinking": _thinking,
+    "redacted_thinking": _redacted,
+    "tool_use": _call,
+    "image": _image,
+    "document": _document,
+    "search_result": _search_result,
+}

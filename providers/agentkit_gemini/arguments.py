@@ -1,0 +1,92 @@
+"""Arguments that Vertex streams piece by piece, each under its JSON path (SDK: PartialArg)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, cast
+
+from agentkit import text_of
+from agentkit_gemini.parts import shallow
+
+__all__ = ["PartialArguments"]
+
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]")
+_LARGEST = 10_000  # items of a list: an index beyond is no argument
+
+
+class PartialArguments:
+    """The arguments of one call so far."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Any] = {}
+        self._continues: set[str] = set()  # the paths of strings that go on
+
+    def add(self, piece: Mapping[str, Any]) -> None:
+        """Take one piece. A path that leads nowhere is passed over."""
+        told = shallow(piece)
+        path, steps = text_of(told.get("json_path")), _steps(text_of(told.get("json_path")))
+        if not steps or isinstance(steps[0], int):
+            return
+        home = _home(self.found, steps)
+        if home is None:
+            return
+        item = _value(told)
+        if path in self._continues and isinstance(item, str):
+            known = _get(home, steps[-1])
+            item = known + item if isinstance(known, str) else item
+        _put(home, steps[-1], item)
+        if told.get("will_continue"):
+            self._continues.add(path)
+        else:
+            self._continues.discard(path)
+
+
+def _value(told: Mapping[str, Any]) -> Any:
+    if "string_value" in told:
+        return text_of(told["string_value"])
+    if "number_value" in told:
+        number = told["number_value"]
+        return int(number) if isinstance(number, float) and number.is_integer() else number
+    return told.get("bool_value")
+
+
+def _steps(path: str) -> list[str | int]:
+    """`$.a.b[0]['c d']` as its steps; none for what is no such path."""
+    steps: list[str | int] = []
+    at = 1 if path.startswith("$") else 0
+    while at < len(path):
+        found = _STEP.match(path, at)
+        if found is None or (found[2] and int(found[2][:9]) > _LARGEST):
+            return []
+        name = found[1] or found[3] or found[4]
+        steps.append(int(found[2]) if found[2] else re.sub(r"\\(.)", r"\1", name or ""))
+        at = found.end()
+    return steps
+
+
+def _home(found: dict[str, Any], steps: list[str | int]) -> Any:
+    """The container of a path's last step, made on the way; None where something else stands in it."""
+    home: Any = found
+    for step, following in pairwise(steps):
+        inner = _get(home, step)
+        if inner is None:
+            inner = [] if isinstance(following, int) else {}
+            _put(home, step, inner)
+        if not isinstance(inner, list if isinstance(following, int) else dict):
+            return None
+        home = cast("Any", inner)
+    return home
+
+
+def _get(home: Any, step: str | int) -> Any:
+    if isinstance(step, int):
+        return home[step] if step < len(home) else None
+    return home.get(step)
+
+
+def _put(home: Any, step: str | int, item: Any) -> None:
+    if isinstance(step, int):
+        home.extend([None] * (step + 1 - len(home)))
+    home[step] = item

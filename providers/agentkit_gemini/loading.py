@@ -1,0 +1,208 @@
+"""Gemini's own contents, or a whole request, as messages (SDK: GenerateContentConfig, Content)."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any, cast
+
+from pydantic_core import to_json
+
+from agentkit import (
+    Block,
+    InvalidBlock,
+    MessageError,
+    Msg,
+    OpaqueBlock,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    items_of,
+    mapping_of,
+    plain_values,
+    text_of,
+)
+from agentkit_gemini.parts import (
+    OPAQUE,
+    carried,
+    media_block,
+    opaque_data,
+    pick,
+    shallow,
+    signature_of,
+    standard,
+)
+
+__all__ = ["load_native"]
+
+_STAND_INS = frozenset(
+    # ai.google.dev thought-signatures: what a call carries that the model did not make; REST logs have the words
+    # themselves, the SDK's their base64 text.
+    spelling
+    for word in ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
+    for spelling in (standard(word), base64.b64encode(word.encode()).decode("ascii"))
+)
+
+
+def load_native(found: object) -> list[Msg]:
+    """A conversation from its contents, or from a request: the arguments of `generate_content`, or its JSON body.
+
+    SDK objects may stand anywhere in it, keys in snake_case or camelCase. The system instruction comes first;
+    function responses become messages of their own, under the names and ids of their calls; what cannot be read
+    is kept as InvalidBlock. The documented stand-ins for signatures are left off. Raises MessageError for what is
+    no conversation of Gemini's.
+    """
+    given = plain_values(found)
+    request = mapping_of(given) if mapping_of(given) and "contents" in given else {"contents": given}
+    system = pick(request, "system_instruction") or pick(mapping_of(request.get("config")), "system_instruction")
+    log = _Log()
+    loaded = [Msg("system", blocks, "system")] if (blocks := log.system(system)) else []
+    for number, content in enumerate(_contents(request["contents"])):
+        loaded += log.content(content, f"contents[{number}]")
+    return loaded
+
+
+def _contents(found: object) -> list[dict[str, Any]]:
+    """Contents in every form that the SDK takes (SDK: ContentListUnion): texts and parts by themselves are the
+    user's, but for the parts that only a model makes.
+    """
+    items = cast("list[Any]", found) if isinstance(found, list) else [found]
+    contents = [_content(item, f"contents[{at}]") for at, item in enumerate(items)]
+    joined: list[dict[str, Any]] = []
+    for bare, run in groupby(contents, key=lambda one: one.get("bare")):
+        if bare:
+            joined.append({"role": bare, "parts": [part for one in run for part in one["parts"]]})
+        else:
+            joined += run
+    return joined
+
+
+def _content(item: object, place: str) -> dict[str, Any]:
+    if isinstance(item, str):
+        return {"bare": "user", "parts": [{"text": item}]}
+    if not isinstance(item, dict) or not item:
+        raise MessageError(place, f"a {type(item).__name__} is no content", "Give contents, or a request.")
+    found = shallow(cast("dict[str, Any]", item))
+    if "parts" in found or "role" in found:
+        return {"role": found.get("role"), "parts": items_of(found.get("parts"))}
+    return {"bare": "model" if "function_call" in found else "user", "parts": [found]}
+
+
+class _Log:
+    """One conversation as it is read."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[str, str]] = []  # calls without a response: id and name
+        self.count = 0
+
+    def system(self, found: object) -> list[Block]:
+        """The system instruction: a text, parts, or a content."""
+        if isinstance(found, str):
+            return [TextBlock(found)] if found else []
+        parts = mapping_of(found).get("parts") if "parts" in mapping_of(found) else found
+        told = cast("list[Any]", parts) if isinstance(parts, list) else [parts] if parts else []
+        whole = [{"text": part} if isinstance(part, str) else part for part in told]
+        return self._blocks(whole, "system_instruction.parts", model=False)
+
+    def content(self, content: dict[str, Any], place: str) -> Iterator[Msg]:
+        """One content: its responses, and what else it says, each in a message of its own."""
+        role = content.get("role") or "user"
+        if role not in ("user", "model", "function"):
+            raise MessageError(f"{place}.role", f"it is {role!r}", "A role is user or model.")
+        blocks = self._blocks(content["parts"], f"{place}.parts", model=role == "model")
+        for results, run in groupby(blocks, key=lambda block: isinstance(block, ToolResultBlock)):
+            if results:
+                yield Msg("system", list(run), "system")
+            elif role == "model":
+                yield Msg("assistant", list(run), "assistant")
+            else:
+                yield Msg("user", list(run), "user")
+
+    def _blocks(self, parts: list[Any], place: str, *, model: bool) -> list[Block]:
+        return [
+            block for at, part in enumerate(parts) for block in self._block(part, f"{place}[{at}]", model=model)
+        ]
+
+    def _block(self, found: object, place: str, *, model: bool) -> list[Block]:
+        part = {"text": found} if isinstance(found, str) else shallow(mapping_of(found))
+        try:
+            block = self._read(part, model=model)
+        except MessageError as error:
+            return [InvalidBlock(found, f"{error.place}: {error.reason}", place)]
+        if block is None:
+            return [InvalidBlock(found, "no part that is known", place)]
+        return [block]
+
+    def _read(self, part: dict[str, Any], *, model: bool) -> Block | None:
+        state = _state(part) if model else None
+        if "function_call" in part:
+            return self._call(shallow(mapping_of(part["function_call"])), state)
+        if "function_response" in part:
+            return self._response(shallow(mapping_of(part["function_response"])))
+        if "inline_data" in part or "file_data" in part:
+            return _medium(part, state, model=model)
+        if any(key in part for key in OPAQUE):
+            return OpaqueBlock("gemini", opaque_data(part))
+        if not isinstance(part.get("text", "" if state else None), str):
+            return None
+        text = text_of(part.get("text"))
+        if part.get("thought") is True:
+            return ThinkingBlock(text, state or OpaqueState("gemini"))
+        return TextBlock(text, state=state)
+
+    def _call(self, call: dict[str, Any], state: OpaqueState | None) -> ToolUseBlock:
+        id, name = text_of(call.get("id")) or self._made_up_id(), text_of(call.get("name"))
+        self.waiting.append((id, name))
+        return ToolUseBlock(id, name, mapping_of(call.get("args")), state=state)
+
+    def _made_up_id(self) -> str:
+        """An id for a call that has none (Gemini 2.5 on Vertex): its number in the conversation."""
+        self.count += 1
+        return f"call_{self.count}"
+
+    def _response(self, found: dict[str, Any]) -> ToolResultBlock:
+        id, name = text_of(found.get("id")), text_of(found.get("name"))
+        call = self._call_of(id, name)
+        if call in self.waiting:
+            self.waiting.remove(call)
+        response = mapping_of(found.get("response"))
+        failed = response.keys() == {"error"}
+        told = response[next(iter(response))] if failed or response.keys() == {"output"} else response
+        output = told if isinstance(told, str) else to_json(told).decode()
+        media = [media_block(shallow(mapping_of(part))) for part in items_of(found.get("parts"))]
+        if not media:
+            return ToolResultBlock(call[0], call[1], output, failed)
+        return ToolResultBlock(call[0], call[1], [*([TextBlock(output)] if output else []), *media], failed)
+
+    def _call_of(self, id: str, name: str) -> tuple[str, str]:
+        """The call that a response answers: by its id, else the first of its name that waits, else the first."""
+        if id:
+            return next((call for call in self.waiting if call[0] == id), (id, name))
+        same = (call for call in self.waiting if call[1] == name)
+        return next(same, None) or next(iter(self.waiting), (self._made_up_id(), name))
+
+
+def _state(part: dict[str, Any]) -> OpaqueState | None:
+    """What a model's part was signed with; a stand-in is no signature."""
+    signature, fields = signature_of(part), carried(part)
+    if signature in _STAND_INS:
+        signature = None
+    return (
+        OpaqueState("gemini", thought_signature=signature, fields=fields or None) if signature or fields else None
+    )
+
+
+def _medium(part: dict[str, Any], state: OpaqueState | None, *, model: bool) -> Block:
+    block = media_block(part)
+    if model and part.get("thought") is True:
+        fields = {**((state and state.fields) or {}), "thought": True}
+        state = OpaqueState("gemini", thought_signature=state.thought_signature if state else None, fields=fields)
+    return type(block)(block.source, state=state, **_title(block)) if state else block
+
+
+def _title(block: Block) -> dict[str, Any]:
+    title = getattr(block, "title", None)
+    return {"title": title} if title else {}

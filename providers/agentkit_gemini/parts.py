@@ -1,0 +1,153 @@
+"""The parts of a Gemini content: their keys in one spelling, their bytes in one alphabet, what they carry.
+
+The API writes camelCase and either base64 alphabet, the SDK's objects camelCase and the URL-safe one, requests in
+Python snake_case (SDK: types.Part and `_common.BaseModel`).
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Literal, cast
+
+from agentkit import (
+    AudioBlock,
+    Base64Source,
+    DocumentBlock,
+    ImageBlock,
+    MediaBlock,
+    MessageError,
+    URLSource,
+    VideoBlock,
+    mapping_of,
+    plain_values,
+    text_of,
+)
+
+__all__ = [
+    "OPAQUE",
+    "carried",
+    "media_block",
+    "opaque_data",
+    "part_pair",
+    "pick",
+    "settled",
+    "shallow",
+    "signature_of",
+    "snake",
+    "standard",
+]
+
+OPAQUE = ("executable_code", "code_execution_result", "tool_call", "tool_response")
+"""What the server ran by itself: "The client is expected to echo this message back" (SDK: Part.tool_call)."""
+
+_CARRIED = ("media_resolution", "video_metadata", "part_metadata", "speech_metadata", "audio_transcription")
+"""Keys that a part of a reply has besides its content and its signature, and that its request form takes."""
+
+_THEIRS = frozenset({"args", "response", "part_metadata"})
+"""Objects whose keys are the tool's or the caller's own, and stay as they are."""
+
+_BYTES = frozenset({"thought_signature", "data", "sdk_blob", "continuation_token"})
+
+
+@lru_cache(1_024)
+def snake(key: str) -> str:
+    """`inlineData` as `inline_data`."""
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda found: f"_{found[1].lower()}", key) if key.isascii() else key
+
+
+@lru_cache(1_024)
+def _camel(key: str) -> str:
+    head, *rest = key.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+def pick(found: Mapping[str, Any], key: str) -> Any:
+    """An item under its name in either spelling; None for what is missing or null."""
+    item = found.get(_camel(key))
+    return found.get(key) if item is None else item
+
+
+def shallow(found: Mapping[str, Any]) -> dict[str, Any]:
+    """An object with its own keys in snake_case, without what is null."""
+    return {snake(key): item for key, item in found.items() if item is not None}
+
+
+def standard(data: object) -> str:
+    """Base64 text in the standard alphabet, whole groups: from either alphabet, with breaks and padding or not."""
+    if isinstance(data, bytes):
+        return base64.b64encode(data).decode("ascii")
+    text = re.sub(r"\s+", "", text_of(data)).translate(_STANDARD).rstrip("=")
+    return text + "=" * (-len(text) % 4)
+
+
+_STANDARD = str.maketrans("-_", "+/")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}", re.ASCII)
+
+
+def signature_of(part: Mapping[str, Any]) -> str | None:
+    """A part's signature as standard base64 text; None if there is none."""
+    return standard(part.get("thought_signature")) or None
+
+
+def settled(found: Any) -> Any:
+    """A value of the wire with all keys in snake_case and all bytes in the standard alphabet, nulls left out."""
+    if isinstance(found, dict):
+        pairs = cast("dict[str, Any]", found).items()
+        return {name: _settled(name, item) for key, item in pairs if item is not None for name in (snake(key),)}
+    if isinstance(found, list):
+        return [settled(item) for item in cast("list[Any]", found)]
+    return found
+
+
+def _settled(name: str, item: Any) -> Any:
+    if name in _THEIRS:
+        return item
+    return standard(item) if name in _BYTES and isinstance(item, str | bytes) else settled(item)
+
+
+def carried(part: Mapping[str, Any]) -> dict[str, Any]:
+    """What a part in snake_case came with besides its content, to go back with it."""
+    return {key: settled(part[key]) if key not in _THEIRS else part[key] for key in _CARRIED if part.get(key)}
+
+
+def part_pair(data: Mapping[str, Any]) -> tuple[Literal["asks", "answers"], str] | None:
+    """Code and a call of the server's own ask; their results answer, by id where there is one."""
+    for asking, answering in (("executable_code", "code_execution_result"), ("tool_call", "tool_response")):
+        if asking in data:
+            return "asks", f"{asking} {text_of(mapping_of(data[asking]).get('id'))}"
+        if answering in data:
+            return "answers", f"{asking} {text_of(mapping_of(data[answering]).get('id'))}"
+    return None
+
+
+_KINDS: dict[str, type[MediaBlock]] = {"image": ImageBlock, "audio": AudioBlock, "video": VideoBlock}
+
+
+def media_block(part: Mapping[str, Any]) -> MediaBlock:
+    """The medium of a part in snake_case. Raises MessageError for data that are no base64 text, or no URI."""
+    if "inline_data" in part:
+        blob = shallow(mapping_of(part["inline_data"]))
+        media_type, data = text_of(blob.get("mime_type")), standard(blob.get("data"))
+        if not _BASE64.fullmatch(data):
+            raise MessageError("inline_data", "its data are no base64 text", "Give base64 text.")
+        source: Base64Source | URLSource = Base64Source(media_type or "application/octet-stream", data)
+        known = media_type
+    else:
+        blob = shallow(mapping_of(part["file_data"]))
+        source = URLSource(text_of(blob.get("file_uri")), text_of(blob.get("mime_type")) or None)
+        known = source.guessed_type or ("video/*" if _YOUTUBE.match(source.url) else "")
+    kind = _KINDS.get(known.partition("/")[0].lower())
+    if kind is not None:
+        return kind(source)
+    return DocumentBlock(source, title=text_of(blob.get("display_name")) or None)
+
+
+_YOUTUBE = re.compile(r"https?://(www\.)?(youtube\.com|youtu\.be)/", re.IGNORECASE)
+
+
+def opaque_data(part: Mapping[str, Any]) -> dict[str, Any]:
+    """A server's part in snake_case, its signature within, as it goes back."""
+    return cast("dict[str, Any]", plain_values(settled(dict(part))))

@@ -1,0 +1,306 @@
+"""Gemini's replies, whole and streamed (SDK: GenerateContentResponse)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Unpack, cast
+
+from pydantic_core import to_json
+
+from agentkit import (
+    FinishReason,
+    MessageError,
+    Msg,
+    OpaqueBlock,
+    ReadOptions,
+    StreamParserBase,
+    Usage,
+    items_of,
+    mapping_of,
+    plain_values,
+    text_of,
+    token_count,
+)
+from agentkit_gemini.arguments import PartialArguments
+from agentkit_gemini.parts import (
+    OPAQUE,
+    carried,
+    media_block,
+    opaque_data,
+    pick,
+    settled,
+    shallow,
+    signature_of,
+)
+
+__all__ = ["GeminiStreamParser", "parse_response"]
+
+_REASONS = {
+    # SDK: FinishReason
+    "STOP": FinishReason.STOP,
+    "MAX_TOKENS": FinishReason.LENGTH,
+    "CONTINUATION": FinishReason.PAUSE,
+    **dict.fromkeys(
+        [
+            "SAFETY",
+            "RECITATION",
+            "LANGUAGE",
+            "BLOCKLIST",
+            "PROHIBITED_CONTENT",
+            "SPII",
+            "IMAGE_SAFETY",
+            "IMAGE_PROHIBITED_CONTENT",
+            "IMAGE_RECITATION",
+            "ESCALATION",
+            "MODEL_ARMOR",
+        ],
+        FinishReason.CONTENT_FILTER,
+    ),
+    **dict.fromkeys(
+        [
+            "MALFORMED_FUNCTION_CALL",
+            "UNEXPECTED_TOOL_CALL",
+            "TOO_MANY_TOOL_CALLS",
+            "MISSING_THOUGHT_SIGNATURE",
+            "MALFORMED_RESPONSE",
+        ],
+        FinishReason.ERROR,
+    ),
+}
+
+_NOTED = (
+    # SDK: Candidate
+    "finish_message",
+    "safety_ratings",
+    "citation_metadata",
+    "grounding_metadata",
+    "url_context_metadata",
+    "continuation_token",
+)
+
+_REPLY = ("candidates", "prompt_feedback", "usage_metadata", "model_version", "response_id")
+_TEXT_ALONE = {"text"}
+
+
+class GeminiStreamParser(StreamParserBase):
+    """Reads the replies of `generate_content`, whole, and the chunks of `generate_content_stream`.
+
+    Text without a signature runs on over the chunks, as far as no other part stands between; a part with a
+    signature is a block of its own, an empty text too. Of several candidates the first is read.
+    """
+
+    provider: ClassVar[str] = "gemini"
+    issuer: ClassVar[str] = "gemini"
+
+    def __init__(self, **options: Unpack[ReadOptions]) -> None:
+        super().__init__(**options)
+        self._count = 0  # the blocks so far
+        self._run: bool | None = None  # whether the run of text that goes on is thinking; None: there is none
+        self._key = (0,)
+        self._usage: dict[str, Any] = {}
+        self._partial: PartialArguments | None = None  # of the call that goes on, under `_key`
+
+    def read_whole(self, reply: dict[str, Any]) -> None:
+        """Read a GenerateContentResponse."""
+        _check(reply)
+        self.read_event(reply)
+
+    def read_event(self, event: dict[str, Any]) -> None:
+        """Read one chunk: a GenerateContentResponse with new parts."""
+        error = event.get("error")
+        if error:
+            self._fail(error)
+            return
+        reply = self.reply
+        if reply.model is None or reply.id is None:
+            reply.begin(pick(event, "response_id"), pick(event, "model_version"))
+        candidates = event.get("candidates")
+        if isinstance(candidates, list) and candidates:
+            self._read_candidates(cast("list[Any]", candidates))
+        usage = event.get("usageMetadata") or event.get("usage_metadata")
+        if usage:
+            self._use(usage)
+        if feedback := mapping_of(pick(event, "prompt_feedback")):
+            self._read_feedback(feedback)
+
+    def close(self) -> None:
+        """What broke off in a call keeps the arguments that came."""
+        self._cut_call()
+
+    # -- candidates --------------------------------------------------------------------------------------------
+
+    def _read_candidates(self, candidates: list[Any]) -> None:
+        for candidate in candidates:
+            if isinstance(candidate, dict):
+                found = cast("dict[str, Any]", candidate)
+                if found.get("index"):
+                    self.reply.notes["other_candidates"] = True
+                else:
+                    self._read_candidate(found)
+
+    def _read_candidate(self, candidate: dict[str, Any]) -> None:
+        content = candidate.get("content")
+        if isinstance(content, dict):
+            for part in items_of(cast("dict[str, Any]", content).get("parts")):
+                if not isinstance(part, dict):
+                    continue
+                found = cast("dict[str, Any]", part)
+                if found.keys() == _TEXT_ALONE:
+                    self._say(found["text"], thinking=False)
+                else:
+                    self._read_part(shallow(found))
+        if len(candidate) > 1:
+            self._read_rest(candidate)
+
+    def _read_rest(self, candidate: dict[str, Any]) -> None:
+        for key in _NOTED:
+            found = pick(candidate, key)
+            if found:
+                self._note(key, settled({key: found})[key])
+        native = text_of(pick(candidate, "finish_reason"))
+        if native and native != "FINISH_REASON_UNSPECIFIED":
+            self._cut_call()
+            self.reply.finish_reason = None  # some servers say it with every chunk: the last one counts
+            self.reply.end(_REASONS.get(native, FinishReason.OTHER), str.__str__(native))
+
+    def _note(self, key: str, found: Any) -> None:
+        """What is said of the candidate: the citations of every chunk, and the last of all else."""
+        known = self.reply.notes.get(key)
+        if key == "citation_metadata" and known:
+            more = [*items_of(known.get("citations")), *items_of(mapping_of(found).get("citations"))]
+            found = {"citations": [item for at, item in enumerate(more) if item not in more[:at]]}
+        self.reply.notes[key] = found
+
+    # -- parts -------------------------------------------------------------------------------------------------
+
+    def _say(self, text: object, *, thinking: bool) -> None:
+        """Text without a signature: it goes on with the run before it."""
+        if type(text) is not str or not text:
+            return
+        if self._run is not thinking:
+            self._next()
+            self._run = thinking
+        if thinking:
+            self.reply.think(self._key, text)
+        else:
+            self.reply.text(self._key, text)
+
+    def _next(self) -> tuple[int]:
+        """The key of the next block; the one before is complete."""
+        self._cut_call()
+        if self._count:
+            self.reply.close(self._key)
+        self._run = None
+        self._key = (self._count,)
+        self._count += 1
+        return self._key
+
+    def _read_part(self, part: dict[str, Any]) -> None:
+        state: dict[str, Any] = {"thought_signature": signature_of(part), "fields": carried(part) or None}
+        signed = any(state.values())
+        if "function_call" in part:
+            self._read_call(shallow(mapping_of(part["function_call"])), state)
+        elif "inline_data" in part or "file_data" in part:
+            self._read_media(part, state)
+        elif any(key in part for key in OPAQUE):
+            self.reply.add(self._next(), OpaqueBlock("gemini", opaque_data(part)))
+        elif "text" in part or signed:
+            self._read_text(part, state if signed else None)
+        elif part.keys() - {"thought", "thought_signature"}:
+            self.reply.notes.setdefault("unread_parts", []).append(settled(part))
+
+    def _read_text(self, part: dict[str, Any], state: dict[str, Any] | None) -> None:
+        thinking = part.get("thought") is True
+        if state is None:
+            self._say(part["text"], thinking=thinking)
+            return
+        key = self._next()
+        say = self.reply.think if thinking else self.reply.text
+        say(key, text_of(part.get("text")))
+        self.reply.sign(key, **state)
+        self.reply.close(key)
+
+    def _cut_call(self) -> None:
+        """The arguments of a call that goes on no more, as text without its end."""
+        if self._partial is not None:
+            text = to_json(plain_values(self._partial.found)).decode().removesuffix("}")
+            self.reply.call(self._key, piece=text)
+            self._partial = None
+
+    def _read_media(self, part: dict[str, Any], state: dict[str, Any]) -> None:
+        if part.get("thought") is True:  # a draft of the model's
+            state["fields"] = {**(state["fields"] or {}), "thought": True}
+        try:
+            block = media_block(part)
+        except MessageError:
+            self.reply.notes.setdefault("unread_parts", []).append(settled(part))
+            return
+        key = self._next()
+        self.reply.add(key, block)
+        self.reply.sign(key, **state)
+
+    def _read_call(self, call: dict[str, Any], state: dict[str, Any]) -> None:
+        if not call and self._partial is None:
+            return
+        goes_on = bool(call.get("will_continue"))
+        if self._partial is None or call.get("name"):
+            key = self._next()
+            self.reply.call(key, call.get("id"), call.get("name"))
+            self._partial = PartialArguments()
+        if state["thought_signature"] or state["fields"]:
+            self.reply.sign(self._key, **state)
+        for piece in items_of(call.get("partial_args")):
+            self._partial.add(mapping_of(piece))
+        if isinstance(args := call.get("args"), dict):
+            self._partial.found |= cast("dict[str, Any]", args)
+        if not goes_on:
+            self.reply.set_input(self._key, self._partial.found)
+            self._partial = None
+            self.reply.close(self._key)
+
+    # -- the reply as a whole ----------------------------------------------------------------------------------
+
+    def _read_feedback(self, feedback: dict[str, Any]) -> None:
+        """A prompt that was blocked has no candidates at all."""
+        found = settled(feedback)
+        self.reply.notes["prompt_feedback"] = found
+        if reason := text_of(found.get("block_reason")):
+            self.reply.end(FinishReason.CONTENT_FILTER, reason)
+
+    def _use(self, found: object) -> None:
+        """The figures so far: a later chunk may leave out one that an earlier one had."""
+        usage = self._usage
+        usage.update({key: item for key, item in mapping_of(found).items() if item is not None})
+        thoughts = token_count(pick(usage, "thoughts_token_count"))
+        prompt = token_count(pick(usage, "prompt_token_count"))
+        self.reply.use(
+            Usage(
+                input_tokens=prompt + token_count(pick(usage, "tool_use_prompt_token_count")),
+                output_tokens=token_count(pick(usage, "candidates_token_count")) + thoughts,
+                cache_read_tokens=token_count(pick(usage, "cached_content_token_count")),
+                reasoning_tokens=thoughts,
+            )
+        )
+
+    def _fail(self, found: object) -> None:
+        error = mapping_of(found)
+        code = text_of(error.get("status")) or (str(error["code"]) if "code" in error else None)
+        self.reply.fail(text_of(error.get("message")) or text_of(found), code)
+
+
+def _check(reply: Mapping[str, Any]) -> None:
+    """Refuse what is no reply: the provider's error, or anything else."""
+    if reply.get("error"):
+        error = mapping_of(reply["error"])
+        said = f"{text_of(error.get('message')) or 'no message'} ({text_of(error.get('status')) or 'no status'})"
+        raise MessageError("reply", f"this is the provider's error: {said}", "Give the reply to a call that held.")
+    if all(pick(reply, key) is None for key in _REPLY):
+        raise MessageError("reply", "this is no response of Gemini's", "Give what generate_content returned.")
+
+
+def parse_response(reply: object, **options: Unpack[ReadOptions]) -> Msg:
+    """A GenerateContentResponse, as the SDK's object, its dict or JSON text, as a message of ours.
+
+    Raises MessageError for what is none, the provider's error included.
+    """
+    return GeminiStreamParser.parse_response(reply, **options)

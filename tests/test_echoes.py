@@ -1,0 +1,64 @@
+"""Replies that begin with their own speaker's name."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from agentkit import Msg, OpaqueState, TextBlock, ThinkingBlock, strip_echo
+from tests.conversations import names, texts
+
+
+def friday(text: str) -> Msg:
+    return Msg("Friday", text, "assistant")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Friday: Hi.", "Friday:Hi.", "  Friday : Hi.", "\nFriday: Hi.", "Friday:\nHi.", "Friday：Hi."],
+)
+def test_the_own_name_and_its_colon_go(text: str) -> None:
+    assert strip_echo(friday(text)).text == "Hi."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hi.",
+        "Bob: Hi.",
+        "Friday is a day.",
+        "friday: Hi.",
+        "Friday:",
+        "Friday:  \n",
+        "On Friday: Hi.",
+        "Fridays: x",
+        "",
+    ],
+)
+def test_any_other_text_is_untouched(text: str) -> None:
+    msg = friday(text)
+    assert strip_echo(msg) is msg
+
+
+def test_only_the_first_echo_goes_and_only_from_the_first_text() -> None:
+    assert strip_echo(friday("Friday: Friday: Hi.")).text == "Friday: Hi."
+    first, second = TextBlock("Hm."), TextBlock("Friday: Hi.")
+    msg = Msg("Friday", [first, second], "assistant")
+    assert strip_echo(msg) is msg
+    thought = ThinkingBlock("Friday: I think")
+    assert strip_echo(Msg("Friday", [thought, second], "assistant")).content == (thought, TextBlock("Hi."))
+
+
+def test_the_name_may_be_given_and_a_signed_text_stays_as_it_was_signed() -> None:
+    assert strip_echo(Msg("assistant", "Friday: Hi.", "assistant"), "Friday").text == "Hi."
+    signed = TextBlock("Friday: Hi.", state=OpaqueState("gemini", thought_signature="c2ln"))
+    msg = Msg("Friday", [signed], "assistant")
+    assert strip_echo(msg) is msg
+
+
+@given(names, texts)
+def test_what_is_said_behind_the_name_is_kept_whole(name: str, text: str) -> None:
+    msg = Msg(name, f"{name}: {text}", "assistant")
+    kept = strip_echo(msg).text
+    assert kept in (msg.text, text.lstrip(" \t").removeprefix("\n")) or msg.text.endswith(kept)
+    assert kept.rstrip().endswith(text.strip()[-1:])

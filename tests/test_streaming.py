@@ -1,0 +1,280 @@
+"""Readers of replies: what every one of them does, shown by one of a wire that says things plainly."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agentkit import (
+    Base64Source,
+    FinishReason,
+    ImageBlock,
+    MessageEnd,
+    MessageError,
+    MessageStart,
+    OpaqueBlock,
+    OpaqueState,
+    OptionError,
+    StreamEvent,
+    StreamParserBase,
+    TextBlock,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingBlock,
+    ToolUseBlock,
+    ToolUseDelta,
+    ToolUseEnd,
+    ToolUseStart,
+    Usage,
+    UsageEvent,
+    dump_messages,
+    load_messages,
+    prefix_digest,
+)
+
+PICTURE = ImageBlock(Base64Source("image/png", "iVBORw0KGgo="))
+
+
+class Plain(StreamParserBase):
+    """A wire whose events are calls of the assembly's methods."""
+
+    provider = "plain"
+    issuer = "plainly"
+    binds_thinking = True
+    raw_arguments = True
+
+    def read_event(self, event: dict[str, Any]) -> None:
+        for name, arguments in event.items():
+            getattr(self.reply, name)(*arguments)
+
+    def read_whole(self, reply: dict[str, Any]) -> None:
+        for event in reply["events"]:
+            self.read_event(event)
+
+
+def read(*given: dict[str, Any], **options: Any) -> tuple[Plain, list[StreamEvent]]:
+    parser = Plain(**options)
+    found = [event for chunk in given for event in parser.feed(chunk)]
+    return parser, found
+
+
+def test_a_text_comes_as_start_deltas_and_end_and_stands_in_the_message() -> None:
+    parser, found = read(
+        {"begin": ["r1", "m1"]},
+        {"text": [(0,), "Hel"]},
+        {"text": [(0,), "lo."]},
+        {"use": [Usage(3, 2)]},
+        {"end": [FinishReason.STOP, "stop"]},
+    )
+    assert found == [
+        MessageStart("r1", "m1"),
+        TextStart(0),
+        TextDelta(0, "Hel"),
+        TextDelta(0, "lo."),
+        UsageEvent(Usage(3, 2)),
+        TextEnd(0, "Hello."),
+        MessageEnd(FinishReason.STOP, "stop"),
+    ]
+    reply = parser.finish()
+    assert (reply.name, reply.role, reply.content) == ("assistant", "assistant", (TextBlock("Hello."),))
+    assert reply.usage == parser.usage == Usage(3, 2)
+    assert reply.finish_reason is parser.finish_reason is FinishReason.STOP
+    assert reply.metadata == {
+        "reply": {
+            "provider": "plain",
+            "finish_reason": "stop",
+            "native_finish_reason": "stop",
+            "id": "r1",
+            "model": "m1",
+            "usage": Usage(3, 2).to_dict(),
+        }
+    }
+    assert load_messages(dump_messages([reply])) == [reply]
+
+
+def test_blocks_stand_in_the_order_of_their_keys_whenever_they_came() -> None:
+    parser, _ = read(
+        {"call": [(2, 1), "b", "look", "{}"]},
+        {"text": [(1,), "Hm."]},
+        {"call": [(2, 0), "a", "look", "{}"]},
+        {"add": [(3,), PICTURE]},
+        {"end": [FinishReason.STOP]},
+    )
+    text, first, second, picture = parser.finish().blocks
+    assert isinstance(first, ToolUseBlock)
+    assert isinstance(second, ToolUseBlock)
+    assert (text, first.id, second.id, picture) == (TextBlock("Hm."), "a", "b", PICTURE)
+    assert parser.finish_reason is FinishReason.TOOL_USE
+
+
+def test_a_call_comes_with_what_can_be_read_of_its_arguments_so_far() -> None:
+    parser, found = read(
+        {"call": [(0,), "c1", "look", '{"place": "Ber']},
+        {"call": [(0,), "c1", "look", 'lin"}']},
+        {"end": [FinishReason.TOOL_USE, "tool_calls"]},
+    )
+    deltas = [event for event in found if isinstance(event, ToolUseDelta)]
+    assert [event.input for event in deltas] == [{"place": "Ber"}, {"place": "Berlin"}]
+    assert found[1] == ToolUseStart(0, "c1", "look")
+    block = ToolUseBlock("c1", "look", {"place": "Berlin"}, '{"place": "Berlin"}')
+    assert ToolUseEnd(0, block) in found
+    assert parser.finish().blocks == (block,)
+
+
+def test_a_call_without_arguments_has_none_and_one_without_an_id_gets_one_that_is_always_the_same() -> None:
+    ids = set[str]()
+    for _ in range(2):
+        parser, _ = read({"call": [(0,), None, "look"]}, {"end": [FinishReason.STOP]})
+        (block,) = parser.finish().tool_uses
+        assert (block.input, block.raw_input) == ({}, None)
+        ids.add(block.id)
+    assert len(ids) == 1
+    assert next(iter(ids)).startswith("call_")
+
+
+def test_an_id_and_a_name_that_come_late_are_taken_and_repeated_ones_passed_over() -> None:
+    parser, found = read(
+        {"call": [(0,), None, None, "{"]},
+        {"call": [(0,), "c1", None, ""]},
+        {"call": [(0,), "other", "look", "}"]},
+        {"end": [FinishReason.STOP]},
+    )
+    assert ToolUseStart(0, "", "") in found
+    assert [(block.id, block.name) for block in parser.finish().tool_uses] == [("c1", "look")]
+
+
+@pytest.mark.parametrize(
+    ("text", "inputs"),
+    [
+        ('{"a": 1}{"a": 2}', [{"a": 1}, {"a": 2}]),
+        ('{}{"a": 1}', [{"a": 1}]),
+        ('{"a": 1}{"a": 1}', [{"a": 1}]),
+        ("{}{}", [dict[str, int]()]),
+    ],
+)
+def test_objects_one_behind_the_other_are_calls_of_their_own(text: str, inputs: list[Any]) -> None:
+    parser, found = read({"call": [(0,), "c1", "look", text]}, {"end": [FinishReason.STOP]})
+    blocks = parser.finish().tool_uses
+    assert [block.input for block in blocks] == inputs
+    assert len({block.id for block in blocks}) == len(inputs)
+    assert not any(block.raw_is_broken for block in blocks)
+    assert [event.block for event in found if isinstance(event, ToolUseEnd)] == [*blocks]
+
+
+def test_a_stream_that_breaks_off_keeps_what_came_and_says_so() -> None:
+    parser, _ = read({"text": [(0,), "I look"]}, {"call": [(1,), "c1", "look", '{"place": "Ber']})
+    reply = parser.finish()
+    assert reply.text == "I look"
+    (call,) = reply.tool_uses
+    assert (call.input, call.raw_input, call.raw_is_broken) == ({}, '{"place": "Ber', True)
+    assert call.metadata == {"incomplete": True}
+    assert reply.finish_reason is FinishReason.INTERRUPTED
+    assert parser.drain() == [TextEnd(0, "I look"), MessageEnd(FinishReason.INTERRUPTED)]
+    assert parser.drain() == []
+
+
+def test_a_stream_in_which_nothing_came_is_an_empty_message() -> None:
+    reply = Plain().finish()
+    assert reply.content == ()
+    assert reply.finish_reason is FinishReason.INTERRUPTED
+
+
+def test_an_error_in_the_stream_is_an_event_and_a_reason() -> None:
+    parser, found = read({"text": [(0,), "Hm"]}, {"fail": ["overloaded", "529"]})
+    assert found[-1].type == "error"
+    reply = parser.finish()
+    assert reply.finish_reason is FinishReason.ERROR
+    assert reply.metadata is not None
+    assert reply.metadata["reply"]["error"] == {"message": "overloaded", "code": "529"}
+
+
+def test_a_character_that_is_cut_in_two_is_put_together() -> None:
+    parser, found = read({"text": [(0,), "a\ud83d"]}, {"text": [(0,), "\ude00b\ud83d"]}, {"text": [(0,), "c"]})
+    assert parser.finish().text == "a\N{GRINNING FACE}b\N{REPLACEMENT CHARACTER}c"
+    for event in found:
+        json.dumps(getattr(event, "text", ""), ensure_ascii=False).encode()
+
+
+def test_thinking_with_a_proof_keeps_the_digest_of_the_request_it_answers() -> None:
+    request = {"messages": [{"role": "user", "content": "Hi"}]}
+    parser = Plain(request=request)
+    parser.feed({"think": [(0,), "Hm."]})
+    parser.reply.sign((0,), signature="c2ln")
+    parser.feed({"think": [(1,), "Well."], "text": [(2,), "Hi."]})
+    proven, bare, _ = parser.finish().blocks
+    digest = prefix_digest(request)
+    assert proven == ThinkingBlock("Hm.", OpaqueState("plainly", signature="c2ln", prefix=digest))
+    assert bare == ThinkingBlock("Well.", OpaqueState("plainly"))
+
+
+def test_what_is_noted_of_a_block_is_its_metadata_and_lists_grow() -> None:
+    parser, _ = read({"text": [(0,), "Hi."]})
+    parser.reply.note((0,), citations=[{"url": "a"}])
+    parser.reply.note((0,), citations=[{"url": "b"}])
+    parser.reply.note((9,), citations=[{"url": "of nothing"}])
+    (block,) = parser.finish().blocks
+    assert block.metadata == {"citations": [{"url": "a"}, {"url": "b"}]}
+
+
+def test_the_whole_of_a_text_counts_over_its_pieces() -> None:
+    parser, found = read({"text": [(0,), "Hel"]}, {"set_text": [(0,), "Hello."]})
+    assert TextDelta(0, "lo.") in found
+    assert parser.finish().text == "Hello."
+
+
+def test_tools_get_the_names_back_that_they_have_in_the_conversation() -> None:
+    parser, _ = read({"call": [(0,), "c", "a_b", "{}"]}, tool_names={"a_b": "a.b"})
+    assert parser.finish().tool_uses[0].name == "a.b"
+
+
+def test_raw_bytes_are_events_however_they_are_cut() -> None:
+    stream = b'data: {"text": [[0], "Hel"]}\n\ndata: {"text": [[0], "lo."]}\n\ndata: [DONE]\n\n'
+    for size in (1, 7, 1_000):
+        parser = _Lists()
+        for at in range(0, len(stream), size):
+            parser.feed(stream[at : at + size])
+        assert parser.finish().text == "Hello."
+
+
+class _Lists(Plain):
+    def read_event(self, event: dict[str, Any]) -> None:
+        super().read_event({name: [tuple(key), *rest] for name, (key, *rest) in event.items()})
+
+
+def test_bytes_that_are_no_json_are_an_error_in_the_stream() -> None:
+    parser = Plain()
+    (start, error) = parser.feed(b"data: <html>\n\n")
+    assert (start.type, error.type) == ("message-start", "error")
+    assert parser.finish().finish_reason is FinishReason.ERROR
+
+
+def test_a_finished_reply_takes_nothing_more() -> None:
+    parser = Plain()
+    assert parser.finish() is parser.finish()
+    with pytest.raises(MessageError, match="finished"):
+        parser.feed({})
+
+
+@pytest.mark.parametrize("chunk", [[], 3, None, object()])
+def test_what_is_no_chunk_is_refused(chunk: Any) -> None:
+    with pytest.raises(MessageError):
+        Plain().feed(chunk)
+
+
+def test_options_are_checked_at_the_door() -> None:
+    with pytest.raises(OptionError, match="request"):
+        Plain(request=3)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    with pytest.raises(OptionError, match="name"):
+        Plain(name="\ud800")
+    with pytest.raises(TypeError, match="nam"):
+        Plain(nam="x")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+
+
+def test_a_part_that_only_its_wire_knows_is_kept_in_its_place() -> None:
+    searched = OpaqueBlock("plain", {"type": "search"})
+    parser, found = read({"add": [(0,), searched]}, {"text": [(1,), "Found."]})
+    assert found[1].type == "opaque"
+    assert parser.finish().blocks == (searched, TextBlock("Found."))

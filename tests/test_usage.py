@@ -1,0 +1,30 @@
+"""Tokens and reasons, in one set of words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentkit import FinishReason, Msg, Usage, token_count
+
+
+def test_usages_add_up_and_survive_json() -> None:
+    first, second = Usage(10, 5, 3, 2, 1), Usage(1, 1, 1, 1, 1)
+    assert first + second == Usage(11, 6, 4, 3, 2)
+    assert first.total_tokens == 15
+    assert Usage.from_dict(first.to_dict()) == first
+
+
+@pytest.mark.parametrize("found", [None, "3", -1, True, float("nan"), float("inf"), 10**400, [1], {}])
+def test_what_is_no_number_of_tokens_counts_as_none(found: Any) -> None:
+    assert token_count(found) == 0
+
+
+def test_a_message_that_is_no_reply_has_neither() -> None:
+    for metadata in (None, {}, {"reply": 3}, {"reply": {"usage": 3, "finish_reason": "sunk"}}):
+        msg = Msg("Bob", "Hi", "user", metadata=metadata)
+        assert msg.usage is None
+        assert msg.finish_reason is None
+    msg = Msg("a", "b", "assistant", metadata={"reply": {"finish_reason": "length", "usage": {"input_tokens": 2}}})
+    assert (msg.finish_reason, msg.usage) == (FinishReason.LENGTH, Usage(2))
