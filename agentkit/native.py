@@ -41,7 +41,7 @@ def plain(found: object) -> Any:
 def _parsed(text: str | bytes | bytearray) -> Any:
     try:
         return from_json(text)
-    except ValueError:
+    except (ValueError, TypeError):  # a text with a lone surrogate is no text to it
         pass
     try:
         return json.loads(text)  # takes the halves of a surrogate pair, which some servers write

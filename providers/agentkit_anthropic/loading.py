@@ -35,9 +35,9 @@ __all__ = ["load_native"]
 def load_native(found: object) -> list[Msg]:
     """A conversation from its messages, or from a request: the arguments of `messages.create`, or its JSON body.
 
-    SDK objects may stand anywhere in it. The system prompt comes first; results become messages of their own, under
-    the names of their calls; what cannot be read is kept as InvalidBlock. Cache markers are left off. Raises
-    MessageError for what is no conversation of Anthropic's.
+    SDK objects may stand anywhere in it. The system prompt comes first; results become messages of their own,
+    under the names of their calls; what cannot be read is kept as InvalidBlock. Cache markers are left off.
+    Raises MessageError for what is no conversation of Anthropic's.
     """
     request = plain_values(found)
     if isinstance(request, list):
