@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from typing import Any, TypeAlias, cast
 
@@ -97,7 +98,7 @@ class Call:
     streamed: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Said:
     """A message to be said on a wire, with its figures. `id` depends on the message alone: whole and streamed
     replies of one message are the same reply.
@@ -108,7 +109,7 @@ class Said:
     reason: FinishReason | str
     piece: int = 6
 
-    @property
+    @cached_property
     def id(self) -> str:
         """The name of the reply, to which a wire adds its prefix."""
         blocks = [repr(block) for block in self.msg.blocks]
