@@ -160,7 +160,9 @@ def _sdk_google() -> list[Caller]:
 
 def _sdk_openai_helper() -> list[Caller]:
     return [
-        replace(one, name=_HELPER, stream=lambda client, request: _inside(client.chat.completions.stream(**request)))
+        replace(
+            one, name=_HELPER, stream=lambda client, request: _inside(client.chat.completions.stream(**request))
+        )
         for one in _sdk_openai()
     ]
 

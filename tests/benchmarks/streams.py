@@ -49,7 +49,9 @@ def run(quick: bool = False) -> Report:
     found = {number: _measured(rows, number, 1 if quick else _rounds(number)) for number in sizes}
     tables = [_table(wire, rows, found) for wire in PATHS]
     short = _short(rows, found)
-    plot = bars("Microseconds a delta of tool arguments, OpenAI Chat", _bars(rows, found), "{:.0f}".format, log=True)
+    plot = bars(
+        "Microseconds a delta of tool arguments, OpenAI Chat", _bars(rows, found), "{:.0f}".format, log=True
+    )
     aims = _aims(rows, found)
     return Report([*tables, short], [short], aims, {"streams.svg": plot}, problems)
 
