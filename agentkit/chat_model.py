@@ -157,6 +157,12 @@ class ChatModel:
         wanted = Wanted(tools=tools, tool_choice=tool_choice, response_format=response_format)
         return ModelStream(partial(self._call, msgs, wanted, max_tokens, parameters))
 
+    async def open(self) -> Self:
+        """Open the client now, not at the first call: importing an SDK takes a second or more."""
+        if self._endpoint is None:
+            await self._open()
+        return self
+
     async def aclose(self) -> None:
         """Close the client, if it was opened here. The next call would open another."""
         async with self._opening:
