@@ -40,6 +40,8 @@ from agentkit.tools import OutputLike, ToolChoiceLike, ToolLike
 
 __all__ = ["ChatModel", "Wanted"]
 
+_CLOSING = 5.0  # seconds that open connections have to say goodbye
+
 _SHORTER = 0.75
 """How much of a prompt is kept where the provider does not say how much it can be."""
 _SLACK = 0.97
@@ -60,7 +62,8 @@ class ChatModel:
                     the first call, with `client_options` (`api_key`, `base_url` …), in the running event loop: a
                     model belongs to one loop. `aclose`, or leaving `async with model`, closes that one alone
     history, budget, and any other option of the provider's formatter: see FormatterBase
-    max_tokens      the limit of a reply, under whatever name the provider knows it
+    max_tokens      the limit of a reply, under the name that the provider has for it (`max_completion_tokens`
+                    for OpenAI's chat: a server of another's may want it as one of the `parameters`)
     parameters      further parameters of the provider's, by its own names, for every call; a call may give others
     replan          whether a prompt that the provider finds too long is cut and sent once more. By default, if
                     there is a budget
@@ -175,7 +178,7 @@ class ChatModel:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        with anyio.CancelScope(shield=True):
+        with anyio.move_on_after(_CLOSING, shield=True):
             await self.aclose()
 
     # -- inside --------------------------------------------------------------------------------------------------
@@ -220,7 +223,7 @@ class ChatModel:
         if limit <= 0:
             return None
         smaller = replace(budget, max_tokens=limit + budget.reserve) if budget else Budget(limit)
-        formatter = self.provider.chat(self.model, **{**self._options, "budget": smaller})
+        formatter = self.provider.chat(self.model, budget=smaller, **self._options)
         try:
             return await formatter.plan(tuple(plan.ledger.msgs), **cast("Asked", wanted))
         except BudgetError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial, wraps
 from typing import Any, TypeAlias, cast
@@ -40,7 +40,7 @@ async def run_tool(name: str, function: Callable[..., Any] | None, block: ToolUs
                 raise outcome.error
             found = outcome.found
             if inspect.isawaitable(found):
-                found = await cast("Awaitable[Any]", found)
+                found = await found
     except Exception as error:
         return _failed(block, _said(error))
     return _result(block, found)

@@ -1,5 +1,6 @@
 """ChatModel: what it is made of, what it refuses, when it plans anew, what its streams are."""
 
+import sys
 from typing import Any, ClassVar, Final
 
 import anyio
@@ -163,6 +164,21 @@ async def test_a_client_is_opened_once_and_closed_by_its_model() -> None:
         assert (await model.generate(HELLO)).text == "Yes."
         assert vars(model)["_endpoint"].client is not client
         await model.aclose()
+
+
+async def test_nothing_of_an_sdk_is_imported_before_the_first_call() -> None:
+    script = """
+import anyio, sys
+from agentkit import ChatModel, Msg, available_providers
+async def main():
+    for name in available_providers():
+        await ChatModel(name, "some-model").plan([Msg("Bob", "hi", "user")])
+anyio.run(main)
+print(*{name.partition(".")[0] for name in sys.modules})
+"""
+    run = await anyio.run_process([sys.executable, "-W", "error", "-c", script])
+    loaded = set(run.stdout.decode().split())
+    assert not loaded & {"openai", "anthropic", "google", "ollama", "dashscope", "httpx", "httpx2", "aiohttp"}
 
 
 # -- who speaks -------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self, TypeAlias
@@ -59,7 +59,7 @@ class DashScopeEndpoint(EndpointBase):
         super().__init__(client)
         self._once: Any = None
         self._path_of: dict[str, _Path] = {}
-        self._streamed: set[str] = set()
+        self._streamers: set[str] = set()
 
     @classmethod
     def open(cls, **options: Any) -> Self:
@@ -88,7 +88,7 @@ class DashScopeEndpoint(EndpointBase):
 
     def wants_stream(self, outgoing: Outgoing) -> bool:
         """Whether the model has said that it only streams."""
-        return outgoing.body["model"] in self._streamed
+        return outgoing.body["model"] in self._streamers
 
     async def send(self, outgoing: Outgoing) -> Any:
         """The reply, as JSON values."""
@@ -108,7 +108,7 @@ class DashScopeEndpoint(EndpointBase):
         return response.content
 
     @asynccontextmanager
-    async def stream(self, outgoing: Outgoing) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[bytes]]:
         """The bytes of the event stream. That the path is wrong may be told within it."""
         response, first, pieces = await self._opened(outgoing)
         failure = self.failure_in(_event(first))
@@ -166,7 +166,7 @@ class DashScopeEndpoint(EndpointBase):
         model = str(outgoing.body["model"])
         said = failure.said if failure else ""
         if _STREAM_ONLY.search(said):
-            self._streamed.add(model)
+            self._streamers.add(model)
         if not _WRONG_PATH.search(said) or model in self._path_of:
             return None
         self._path_of[model] = _OTHER[outgoing.path]
@@ -199,16 +199,34 @@ class DashScopeEndpoint(EndpointBase):
 
 class DashScopeCompatibleEndpoint(OpenAIChatEndpoint):
     """`AsyncOpenAI` with DashScope's address (Beijing's, unless `base_url` says another region's), the key in
-    DASHSCOPE_API_KEY.
+    DASHSCOPE_API_KEY. A model that only streams is streamed, and remembered.
     """
 
     provider: ClassVar[str] = "dashscope-compatible"
     key: ClassVar[str | None] = "DASHSCOPE_API_KEY"
     address: ClassVar[str | None] = "https://dashscope.aliyuncs.com/compatible-mode/v1"
 
+    def __init__(self, client: Any) -> None:
+        super().__init__(client)
+        self._streamers: set[str] = set()
+
     def limit(self, max_tokens: int) -> dict[str, Any]:
         """`max_tokens`."""
         return {"max_tokens": max_tokens}
+
+    def wants_stream(self, outgoing: Outgoing) -> bool:
+        """Whether the model has said that it only streams."""
+        return outgoing.body["model"] in self._streamers
+
+    async def send(self, outgoing: Outgoing) -> bytes:
+        """The reply's bytes; a model that refuses to give it whole is remembered."""
+        try:
+            return await super().send(outgoing)
+        except Exception as error:
+            failure = self.failure(error)
+            if failure and _STREAM_ONLY.search(failure.said):
+                self._streamers.add(outgoing.body["model"])
+            raise
 
 
 def _path_for(messages: Sequence[Mapping[str, Any]]) -> _Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar, Self
 
@@ -15,6 +15,7 @@ from agentkit import (
     MissingExtraError,
     Outgoing,
     failure_in,
+    mapping_of,
     merged,
     retry_after,
 )
@@ -99,7 +100,7 @@ class OpenAIChatEndpoint(EndpointBase):
         return bytes(await response.aread())
 
     @asynccontextmanager
-    async def stream(self, outgoing: Outgoing) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[bytes]]:
         """The bytes of the event stream."""
         response = await self._post(outgoing)
         try:
@@ -135,7 +136,7 @@ class OpenAIChatEndpoint(EndpointBase):
         return Failure(_told(error), network=True) if _is_transport(error) else None
 
     def _status(self, error: Any) -> Failure:
-        body = error.body if isinstance(error.body, dict) else {}
+        body = mapping_of(error.body)
         told = failure_in({"error": body} if "error" not in body else body) or Failure("")
         return Failure(
             told.said or _text_of(error) or error.message,

@@ -4,6 +4,7 @@ All nine run on both loops. DashScope's SDK sleeps by asyncio between two tries:
 """
 
 import json
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,7 +13,6 @@ from typing import Any, Final, cast
 import anyio
 import anyio.to_thread
 import pytest
-import sniffio
 
 from agentkit import (
     AuthError,
@@ -20,6 +20,7 @@ from agentkit import (
     ChatModel,
     ContextLengthError,
     FinishReason,
+    MissingExtraError,
     ModelError,
     Msg,
     NetworkError,
@@ -187,11 +188,11 @@ async def test_a_server_that_is_not_there_is_an_error_of_the_network(provider: s
 
 
 @pytest.mark.parametrize("provider", sorted(set(PROVIDERS) - {"gemini", "ollama"}))
-async def test_the_sdk_tries_again_by_itself(provider: str) -> None:
+async def test_the_sdk_tries_again_by_itself(provider: str, anyio_backend: str) -> None:
     busy = LoopbackError(503, "Busy.", retry_after=0.01)
     with LoopbackServer([busy, "At last."]) as server:
         async with model_of(provider, server, retries=1) as model:
-            if provider == "dashscope" and sniffio.current_async_library() == "trio":
+            if provider == "dashscope" and anyio_backend == "trio":
                 with pytest.raises(OverloadedError):
                     await model.generate(HELLO)
                 return
@@ -351,7 +352,7 @@ async def test_max_tokens_has_each_providers_name(provider: str) -> None:
 
 
 def _limit(body: dict[str, Any]) -> Any:
-    places = (
+    places: tuple[dict[str, Any], ...] = (
         body,
         body.get("options") or {},
         body.get("parameters") or {},
@@ -396,17 +397,17 @@ def _anthropic(server: LoopbackServer) -> Any:
 
 
 def _bedrock(server: LoopbackServer) -> Any:
-    import anthropic
+    from anthropic.lib.bedrock import AsyncAnthropicBedrock
 
-    return anthropic.AsyncAnthropicBedrock(
+    return AsyncAnthropicBedrock(
         api_key="k", aws_region="eu-west-1", base_url=server.url("bedrock"), max_retries=0
     )
 
 
 def _vertex(server: LoopbackServer) -> Any:
-    import anthropic
+    from anthropic.lib.vertex import AsyncAnthropicVertex
 
-    return anthropic.AsyncAnthropicVertex(
+    return AsyncAnthropicVertex(
         region="europe-west1",
         project_id="project",
         access_token="token",
@@ -497,7 +498,7 @@ async def test_bedrocks_client_puts_the_model_in_the_path() -> None:
     assert "model" not in server.requests[0].body
 
 
-@pytest.mark.parametrize("name", sorted(set(CLIENTS) - {"gemini"}))
+@pytest.mark.parametrize("name", CLIENTS)
 async def test_leaving_the_stream_of_ones_own_client_closes_the_connection(name: str) -> None:
     provider, make, _ = CLIENTS[name]
     with LoopbackServer(Reply(BURST, delay=0.02)) as server:
@@ -578,10 +579,11 @@ async def test_dashscopes_wrong_path_may_be_told_within_a_stream() -> None:
     assert [request.path for request in server.requests] == [TEXT_PATH, MULTIMODAL_PATH]
 
 
-async def test_a_model_of_dashscopes_that_only_streams_is_streamed() -> None:
+@pytest.mark.parametrize("provider", ["dashscope", "dashscope-compatible"])
+async def test_a_model_of_dashscopes_that_only_streams_is_streamed(provider: str) -> None:
     said = "This model only support stream mode, please enable the stream parameter to access the model."
     with LoopbackServer([LoopbackError(400, said), "Hello.", "Hello again."]) as server:
-        async with model_of("dashscope", server) as model:
+        async with model_of(provider, server) as model:
             assert (await model.generate(HELLO)).text == "Hello."
             assert (await model.generate(HELLO)).text == "Hello again."
     assert [request.streamed for request in server.requests] == [False, True, True]
@@ -674,6 +676,25 @@ async def test_an_answer_that_is_none_is_an_error_of_the_model(provider: str) ->
         async with model_of(provider, server) as model:
             with pytest.raises(ModelError):
                 await model.generate(HELLO)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_stream_that_is_none_is_an_error_of_the_model(provider: str) -> None:
+    with LoopbackServer([Reply([b"<html>Welcome</html>"]), Reply([b"data: 3\n\n"])]) as server:
+        async with model_of(provider, server) as model:
+            for _ in range(2):
+                with pytest.raises(ModelError):
+                    await _events(model, HELLO)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_without_its_sdk_a_provider_says_what_to_install(
+    provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in _SDKS[provider]:
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match="pip install"):
+        await ChatModel(provider, "some-model", client_options={"api_key": "k"}).generate(HELLO)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
