@@ -131,8 +131,9 @@ class _Log:
         if isinstance(content, str) and role != "assistant":
             return Msg(name, content, role, id=id, metadata=metadata)
         blocks = tuple(self._blocks(message, place))
-        plain = blocks[0].text if len(blocks) == 1 and isinstance(content, str) and _is_plain(blocks[0]) else None
-        return Msg(name, blocks if plain is None else plain, role, id=id, metadata=metadata)
+        if isinstance(content, str) and len(blocks) == 1 and isinstance(blocks[0], TextBlock):
+            return Msg(name, blocks[0].text, role, id=id, metadata=metadata)
+        return Msg(name, blocks, role, id=id, metadata=metadata)
 
     def _blocks(self, message: dict[str, Any], place: str) -> Iterator[Block]:
         provider = text_of(mapping_of(message.get("response_metadata")).get("model_provider"))
@@ -164,10 +165,6 @@ class _Log:
         output: Any = read.output if isinstance(read, ToolResultBlock) else ""
         error = message.get("status") == "error"
         return ToolResultBlock(id, name or self.names.get(id, ""), output, error)
-
-
-def _is_plain(block: Block) -> bool:
-    return isinstance(block, TextBlock)
 
 
 def _metadata(message: dict[str, Any]) -> dict[str, Any] | None:
@@ -247,7 +244,7 @@ def _call(found: dict[str, Any], place: str, signatures: dict[str, Any]) -> Tool
     inner = mapping_of(found.get("function")) or found
     name = text_of(inner.get("name"))
     id = text_of(found.get("call_id") or found.get("id")) or f"call_{short_hash(f'{place}{name}', 24)}"
-    given = next((inner[key] for key in ("args", "input", "arguments") if inner.get(key) is not None), {})
+    given: object = next((inner[key] for key in ("args", "input", "arguments") if inner.get(key) is not None), {})
     signature = text_of(signatures.get(id)) or None
     state = OpaqueState("gemini", thought_signature=signature) if signature else None
     error = {"error": found["error"]} if found.get("error") else None
