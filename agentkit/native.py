@@ -24,10 +24,10 @@ def plain(found: object) -> Any:
     """
     if type(found) is dict:
         return cast("dict[str, Any]", found)
-    if isinstance(found, Mapping):
-        return {str(key): item for key, item in cast("Mapping[Any, Any]", found).items()}
     if isinstance(found, str | bytes | bytearray):
         return _parsed(found)
+    if isinstance(found, Mapping):
+        return {str(key): item for key, item in cast("Mapping[Any, Any]", found).items()}
     dump = getattr(found, "model_dump", None)
     if callable(dump):
         try:

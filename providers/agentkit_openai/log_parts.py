@@ -34,7 +34,7 @@ def items_in(found: object, name: str, marks: tuple[str, ...]) -> list[Any]:
     A log is a list, a request that has one under `name`, a single entry, or any of them as JSON text. Raises
     MessageError for what is none: something else, or a list in which no entry has one of the `marks`.
     """
-    whole = found if isinstance(found, list | tuple) else plain(found)
+    whole = cast("Any", found) if isinstance(found, list | tuple) else plain(found)
     request = cast("dict[str, Any]", whole) if isinstance(whole, dict) else {}
     if name in request:
         whole = request[name]
@@ -105,7 +105,7 @@ def _read_part(part: object, wire: str, place: str) -> Block:
     try:
         block = _part(kind, held)
     except MessageError as error:
-        return invalid(part, str(error), place)
+        return invalid(held, str(error), place)
     return block or OpaqueBlock(wire, plain_values(held))
 
 
@@ -146,7 +146,7 @@ def _text(part: dict[str, Any]) -> TextBlock:
 
 def _url(found: object) -> Source | None:
     """`image_url` is an object in Chat Completions, and a string in Responses."""
-    return source_of(mapping_of(found).get("url") if isinstance(found, dict) else found)
+    return source_of(mapping_of(found).get("url") or found)
 
 
 _SOUNDS = {"wav": "audio/wav", "mp3": "audio/mpeg"}

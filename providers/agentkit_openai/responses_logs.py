@@ -37,18 +37,17 @@ def load_responses(found: object) -> list[Msg]:
     what is no such log.
     """
     log = _Log()
-    if not isinstance(found, list | tuple | dict):
-        found = plain(found)
-    if isinstance(found, dict):
-        request = cast("dict[str, Any]", found)
+    whole = cast("Any", found) if isinstance(found, list | tuple) else plain(found)
+    if isinstance(whole, dict):
+        request = cast("dict[str, Any]", whole)
         if isinstance(request.get("instructions"), str):
             log.add("system", text_of(request["instructions"]), "system")
         if isinstance(request.get("input"), str):
             log.add("user", text_of(request["input"]), "user")
             return log.msgs
         if "input" not in request and isinstance(request.get("output"), list):
-            found = request["output"]
-    entries = items_in(found, "input", ("role", "type"))
+            whole = request["output"]
+    entries = items_in(cast("object", whole), "input", ("role", "type"))
     for at, entry in enumerate(entries):
         log.read(entry, f"input[{at}]")
     log.flush()

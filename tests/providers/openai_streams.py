@@ -6,7 +6,7 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import httpx2
 from hypothesis import strategies as st
@@ -96,10 +96,11 @@ def _mangle(draw: DrawFn, found: Any) -> Any:
     if luck == 0:
         return draw(st.sampled_from(_JUNK))
     if isinstance(found, dict):
-        kept = {key: _mangle(draw, item) for key, item in found.items()}
+        held = cast("dict[str, Any]", found)
+        kept = {key: _mangle(draw, item) for key, item in held.items()}
         if kept and luck == 1:
             kept.pop(draw(st.sampled_from(sorted(kept))))
         return kept
     if isinstance(found, list):
-        return [_mangle(draw, item) for item in found]
+        return [_mangle(draw, item) for item in cast("list[Any]", found)]
     return found

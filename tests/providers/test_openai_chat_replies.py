@@ -467,7 +467,7 @@ def test_citations_come_with_any_delta() -> None:
 
 
 def test_chunks_without_choices_are_passed_over() -> None:
-    first = {"id": "", "model": "", "choices": [], "prompt_filter_results": [{}]}
+    first: Json = {"id": "", "model": "", "choices": [], "prompt_filter_results": [{}]}
     assert _streamed(first, _chunk({"content": "Hi."}), _chunk({}, "stop")).text == "Hi."
 
 
@@ -556,7 +556,7 @@ def test_a_recorded_stream_of_dashscope_is_read() -> None:
         {"index": 0, "id": "", "type": "function", "function": {"arguments": '{"x"'}},
         {"index": 0, "id": "", "type": "function", "function": {"arguments": ":1}"}},
     ]
-    chunks = [
+    chunks: list[Json] = [
         _chunk({"role": "assistant", "content": None, "reasoning_content": "Hm."}),
         *(_chunk({"content": None, "tool_calls": [entry]}) for entry in entries),
         _chunk({}, "tool_calls"),

@@ -32,7 +32,7 @@ from agentkit_deepseek import load_native as load_deepseek
 from agentkit_openai import load_chat, load_responses
 from agentkit_vllm import load_native as load_vllm
 from tests.conversations import histories
-from tests.providers import chat
+from tests.providers import chat, problems
 from tests.providers.openai_streams import mangled
 
 Json = dict[str, Any]
@@ -115,7 +115,22 @@ def test_a_log_of_chat_is_read() -> None:
         Msg("tool", [ToolResultBlock("c2", "sh", "cat.png")], "system"),
         Msg("assistant", "A cat is here.", "assistant"),
     ]
-    assert _again("openai", {"messages": CHAT_LOG})["messages"] == CHAT_LOG
+    again = _again("openai", {"messages": CHAT_LOG})
+    assert again["messages"] == CHAT_LOG
+    assert problems("openai", again) == []
+
+
+MARKED: Final = (("openai", "gpt-6-sol"), ("openai-responses", "gpt-6-sol"), ("dashscope-compatible", None))
+
+
+@pytest.mark.parametrize(("provider", "model"), MARKED)
+def test_markers_for_the_prompt_cache_are_left_off_and_set_anew(provider: str, model: str | None) -> None:
+    written = dict(chat(provider, model, cache_breakpoints="auto").lower(load_chat(CHAT_LOG)).request)
+    assert "cache" in json.dumps(written)
+    msgs = _loaded(provider, written)
+    assert "cache" not in json.dumps([msg.to_dict() for msg in msgs])
+    again = dict(chat(provider, model, cache_breakpoints="auto").lower(msgs).request)
+    assert {**again, "tools": None} == {**written, "tools": None}
 
 
 def test_a_custom_call_goes_to_another_provider_as_the_call_of_a_function() -> None:

@@ -45,7 +45,9 @@ def _whole(*output: Json, status: str | None = "completed", **rest: Any) -> Json
 
 
 def _said(*texts: str, id: str = "msg_1", **rest: Any) -> Json:
-    content = [{"type": "output_text", "text": text, "annotations": [], "logprobs": []} for text in texts]
+    content: list[Json] = [
+        {"type": "output_text", "text": text, "annotations": [], "logprobs": []} for text in texts
+    ]
     return {
         "type": "message",
         "id": id,
@@ -243,7 +245,7 @@ def test_reasoning_that_the_service_left_out_of_the_prompt_is_told() -> None:
 
 def test_the_sdks_object_its_dict_and_json_text_are_read_alike() -> None:
     found = _whole(_thought("a", "b"), SEARCH, _said("Hi.", phase="final_answer"), _call(is_async=True))
-    rest = {"created_at": 1, "tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
+    rest: Json = {"created_at": 1, "tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
     sdk = Response.model_validate({**found, **rest})
     assert parse_response(sdk) == parse_response(found) == parse_response(json.dumps(found))
 
@@ -585,14 +587,14 @@ def replies(draw: DrawFn) -> tuple[Json, list[Json]]:
     for at, item in enumerate(items):
         index = {} if habit == "no index" else {"output_index": 2 * at + 1 if habit == "gaps" else at}
         where = {**index, "item_id": f"x{draw(st.integers(0, 9))}" if habit == "rotating ids" else item["id"]}
-        empty = {**item, "content": [], "summary": [], "arguments": "", "input": ""}
+        empty: Json = {**item, "content": [], "summary": [], "arguments": "", "input": ""}
         if habit != "no events":
             events.append(_event("output_item.added", **index, item=empty))
         if habit not in ("no events", "no deltas"):
             events += _events_of(draw, item, where)
         if habit != "no events":
             events.append(_event("output_item.done", **index, item=item))
-    end = {**whole, "output": []} if habit == "no end" else whole
+    end: Json = {**whole, "output": []} if habit == "no end" else whole
     return whole, [*events, _event(status, response=end)]
 
 
