@@ -90,8 +90,8 @@ def plain_values(found: object, depth: int = 0) -> Any:
         return int(found) if found.bit_length() <= _LONGEST else None
     if isinstance(found, float):
         return found if math.isfinite(found) else None
-    if isinstance(found, bytes | bytearray):
-        return base64.b64encode(found).decode("ascii")
+    if isinstance(found, bytes | bytearray | memoryview):
+        return base64.b64encode(cast("bytes", found)).decode("ascii")
     return _plain_container(found, depth)
 
 

@@ -39,10 +39,9 @@ def load_native(found: object) -> list[Msg]:
     under the names of their calls; what cannot be read is kept as InvalidBlock. Cache markers are left off.
     Raises MessageError for what is no conversation of Anthropic's.
     """
-    request = plain_values(found)
-    if isinstance(request, list):
-        request = {"messages": request}
-    messages = mapping_of(request).get("messages")
+    given: Any = plain_values(found)
+    request: dict[str, Any] = {"messages": given} if isinstance(given, list) else mapping_of(given)
+    messages = request.get("messages")
     if not isinstance(messages, list):
         raise MessageError("messages", "there is no list of messages", "Give the messages, or a request.")
     log = _Log()

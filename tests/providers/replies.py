@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
@@ -84,16 +84,18 @@ _JUNK: tuple[Any, ...] = (
 def mangled(draw: DrawFn, whole: Any) -> Any:
     """A JSON value in which something was put in the place of something else, taken away, or doubled."""
     if isinstance(whole, dict) and whole and draw(st.integers(0, 3)):
-        key = draw(st.sampled_from(sorted(whole)))
+        found = cast("dict[str, Any]", whole)
+        key = draw(st.sampled_from(sorted(found)))
         what = draw(st.sampled_from(("inside", "inside", "inside", "gone", "added")))
         if what == "gone":
-            return {name: item for name, item in whole.items() if name != key}
+            return {name: item for name, item in found.items() if name != key}
         if what == "added":
-            return {**whole, draw(st.sampled_from(("new", "\ud800", key))): draw(st.sampled_from(_JUNK))}
-        return {**whole, key: draw(mangled(whole[key]))}
+            return {**found, draw(st.sampled_from(("new", "\ud800", key))): draw(st.sampled_from(_JUNK))}
+        return {**found, key: draw(mangled(found[key]))}
     if isinstance(whole, list) and whole and draw(st.integers(0, 3)):
-        at = draw(st.integers(0, len(whole) - 1))
+        items = cast("list[Any]", whole)
+        at = draw(st.integers(0, len(items) - 1))
         if draw(st.booleans()):
-            return [*whole[:at], draw(mangled(whole[at])), *whole[at + 1 :]]
-        return draw(st.sampled_from(([*whole, whole[at]], whole[:at], whole[::-1])))
+            return [*items[:at], draw(mangled(items[at])), *items[at + 1 :]]
+        return draw(st.sampled_from(([*items, items[at]], items[:at], items[::-1])))
     return draw(st.sampled_from(_JUNK))

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any, Final, cast
 
+import anyio
 import pytest
+from hypothesis import event as observe
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from agentkit import (
+    Budget,
+    BudgetError,
     ErrorEvent,
     FinishReason,
     MessageEnd,
@@ -37,6 +41,7 @@ from agentkit import (
 from agentkit_anthropic import PROVIDER, AnthropicChatFormatter, AnthropicStreamParser, parse_response
 from tests.providers import LOOK, problems, result, system, user
 from tests.providers.replies import cut, cuts, fed, mangled, playing, sse
+from tests.test_cut_binding import Server
 
 CITATION: Final = {
     "type": "web_search_result_location",
@@ -96,15 +101,18 @@ WHOLE: Final[dict[str, Any]] = {
 def deltas_of(block: dict[str, Any], places: list[float]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """How a block is streamed: as it starts, and the deltas (platform docs, build-with-claude/streaming)."""
     kind = block["type"]
+    deltas: list[dict[str, Any]] = []
     if kind == "text":
-        said = [{"type": "text_delta", "text": piece} for piece in cut(block["text"], places)]
-        cited = [{"type": "citations_delta", "citation": one} for one in block.get("citations") or []]
-        start = {"type": "text", "text": ""}
-        return ({**start, "citations": []} if cited else start), [*said, *cited]
+        deltas += [{"type": "text_delta", "text": piece} for piece in cut(block["text"], places)]
+        cited = cast("list[Any]", block.get("citations") or [])
+        deltas += [{"type": "citations_delta", "citation": one} for one in cited]
+        start: dict[str, Any] = {"type": "text", "text": ""}
+        return {**start, "citations": []} if cited else start, deltas
     if kind == "thinking":
-        said = [{"type": "thinking_delta", "thinking": piece} for piece in cut(block["thinking"], places)]
-        signed = [{"type": "signature_delta", "signature": block["signature"]}] if block["signature"] else []
-        return {**block, "thinking": "", "signature": ""}, [*said, *signed]
+        deltas += [{"type": "thinking_delta", "thinking": piece} for piece in cut(block["thinking"], places)]
+        if block["signature"]:
+            deltas.append({"type": "signature_delta", "signature": block["signature"]})
+        return {**block, "thinking": "", "signature": ""}, deltas
     if kind in ("tool_use", "server_tool_use"):
         pieces = ["", *cut(json.dumps(block["input"]), places)] if block["input"] else []
         return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": one} for one in pieces]
@@ -115,8 +123,8 @@ def events_of(whole: dict[str, Any], places: list[float]) -> list[dict[str, Any]
     """A whole reply as the API streams it."""
     last = ("output_tokens", "output_tokens_details", "server_tool_use")
     usage = whole["usage"]
-    first = {key: item for key, item in usage.items() if key not in last} | {"output_tokens": 1}
-    head = {**whole, "content": [], "stop_reason": None, "stop_sequence": None, "usage": first}
+    first: dict[str, Any] = {key: item for key, item in usage.items() if key not in last} | {"output_tokens": 1}
+    head: dict[str, Any] = {**whole, "content": [], "stop_reason": None, "stop_sequence": None, "usage": first}
     head.pop("stop_details", None)
     events: list[dict[str, Any]] = [{"type": "message_start", "message": head}, {"type": "ping"}]
     for index, block in enumerate(whole["content"]):
@@ -252,7 +260,7 @@ def test_each_stop_reason_has_its_word_and_the_native_one_beside_it(native: str 
 
 def test_a_refusal_says_why() -> None:
     details = {"type": "refusal", "category": "cyber", "explanation": "No."}
-    whole = {**WHOLE, "content": [], "stop_reason": "refusal", "stop_details": details}
+    whole: dict[str, Any] = {**WHOLE, "content": [], "stop_reason": "refusal", "stop_details": details}
     found = parse_response(whole)
     assert (found.finish_reason, found.blocks) == (FinishReason.REFUSAL, ())
     assert reply_of(found)["stop_details"] == details
@@ -319,7 +327,10 @@ def test_figures_of_the_end_replace_those_of_the_start_and_the_others_stay() -> 
 
 
 def test_a_call_without_arguments_has_an_empty_object() -> None:
-    whole = {**WHOLE, "content": [{"type": "tool_use", "id": "toolu_1", "name": "now", "input": {}}]}
+    whole: dict[str, Any] = {
+        **WHOLE,
+        "content": [{"type": "tool_use", "id": "toolu_1", "name": "now", "input": {}}],
+    }
     assert streamed(events_of(whole, []))[0].tool_uses == (ToolUseBlock("toolu_1", "now", {}),)
 
 
@@ -448,7 +459,7 @@ def test_a_search_is_answered_by_the_reply_that_goes_on() -> None:
 
 
 def test_a_search_may_wait_for_the_results_of_the_clients_tools_alone() -> None:
-    call = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
+    call: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
     asked = read(SEARCH, call, stop_reason="tool_use")
     answer = system(result("toolu_1", "A cat."))
     assert next_request(asked, answer)[1]["content"] == [SEARCH, call]
@@ -483,13 +494,14 @@ def test_thinking_goes_back_behind_its_own_request_and_after_a_change_it_does_no
     msgs = [system("Be brief."), user("Look, please.")]
     plan = formatter.lower(msgs, tools=[LOOK])
     thought = {"type": "thinking", "thinking": "", "signature": "EsQC"}
-    call = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"place": "here"}}
+    call: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"place": "here"}}
     whole = {**WHOLE, "content": [thought, call]}
     found = parse_response(whole, request=plan.request, tool_names=plan.tool_names, name="Friday")
     assert found.name == "Friday"
-    state = found.blocks[0].state  # type: ignore[union-attr]
-    assert state
-    assert state.prefix == prefix_digest(plan.request)
+    thinking = found.blocks[0]
+    assert isinstance(thinking, ThinkingBlock)
+    assert thinking.state
+    assert thinking.state.prefix == prefix_digest(plan.request)
 
     behind = [found, system(result("toolu_1", "A cat."))]
     assert formatter.lower([*msgs, *behind], tools=[LOOK]).request["messages"][1]["content"] == [thought, call]
@@ -515,7 +527,7 @@ async def test_the_sdks_own_decoding_of_a_stream_gives_the_whole() -> None:
             chunks = [chunk async for chunk in await client.messages.create(stream=True, **ASKED)]
             async with client.messages.stream(**ASKED) as helper:
                 helped: list[Any] = [event async for event in helper]
-                final = await helper.get_final_message()
+                final = cast("Any", await helper.get_final_message())
     assert streamed(chunks)[0] == parse_response(WHOLE)
     assert len(helped) > len(chunks)
     assert streamed(helped)[0] == parse_response(WHOLE)
@@ -539,16 +551,25 @@ def test_the_provider_offers_its_parser() -> None:
 
 _texts = st.text(st.sampled_from('aé漢🙂 \n"\\{}:\r'), min_size=1, max_size=12)
 _inputs = st.dictionaries(_texts, st.one_of(_texts, st.integers(), st.booleans(), st.none(), st.lists(_texts)))
-_blocks = st.one_of(
-    st.builds(lambda text: {"type": "text", "text": text}, _texts),
-    st.builds(lambda text: {"type": "text", "text": text, "citations": [CITATION, CITATION]}, _texts),
-    st.builds(lambda text, sig: {"type": "thinking", "thinking": text, "signature": sig}, _texts, st.just("S/+=")),
-    st.just({"type": "thinking", "thinking": "", "signature": "Sig=="}),
-    st.just({"type": "redacted_thinking", "data": "Red=="}),
-    st.builds(lambda given: {**SEARCH, "input": given}, _inputs),
+
+
+def _block(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": kind, **fields}
+
+
+_cited = st.sampled_from(([], [CITATION], [CITATION, CITATION]))
+_blocks: st.SearchStrategy[dict[str, Any]] = st.one_of(
+    st.builds(_block, st.just("text"), text=_texts),
+    st.builds(_block, st.just("text"), text=_texts, citations=_cited),
+    st.builds(_block, st.just("thinking"), thinking=_texts, signature=st.sampled_from(("S/+=", ""))),
+    st.just(_block("thinking", thinking="", signature="Sig==")),
+    st.just(_block("redacted_thinking", data="Red==")),
+    st.builds(
+        _block, st.just("server_tool_use"), id=st.just("srvtoolu_1"), name=st.just("web_search"), input=_inputs
+    ),
     st.just(FOUND),
-    st.builds(lambda given: {"type": "tool_use", "id": "toolu_1", "name": "look", "input": given}, _inputs),
-    st.just({"type": "container_upload", "file_id": "file_1"}),
+    st.builds(_block, st.just("tool_use"), id=st.just("toolu_1"), name=st.just("look"), input=_inputs),
+    st.just(_block("container_upload", file_id="file_1")),
 )
 
 
@@ -587,7 +608,58 @@ def test_no_mangled_event_and_no_mangled_reply_raises_anything_but_a_message_err
     parser = AnthropicStreamParser()
     for event in broken:
         if isinstance(event, dict):
-            parser.feed(event)
+            parser.feed(cast("dict[str, Any]", event))
     found = parser.finish()
     assert Msg.from_dict(json.loads(json.dumps(found.to_dict()))) == found
     AnthropicChatFormatter().lower([user("Hi."), found, user("Go on.")])
+
+
+# -- an agent whose replies are read, before a server that checks ----------------------------------------------
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.sampled_from(("think", "search", "talk", "two")), min_size=5, max_size=10), st.integers(250, 600)
+)
+def test_thinking_goes_back_byte_for_byte_and_no_request_is_refused_for_it(plot: list[str], limit: int) -> None:
+    server = Server()
+    formatter = AnthropicChatFormatter("claude-opus-5-5", budget=Budget(limit))
+    msgs = [system("Be brief."), user("Find the library. " * 4)]
+
+    async def run() -> None:
+        told: dict[str, list[dict[str, Any]]] = {}
+        for number, kind in enumerate(plot):
+            try:
+                plan = await formatter.plan(msgs, tools=[LOOK])
+            except BudgetError:
+                return
+            assert not server.refusals(plan.request)
+            turns = json.dumps(plan.request["messages"])
+            for proof, content in told.items():
+                if proof in turns:  # byte for byte, with all that its reply said
+                    assert any(turn["content"] == content for turn in plan.request["messages"])
+            content, proofs = _content_of(kind, number)
+            server.issue(plan.request, proofs)
+            told |= dict.fromkeys(proofs, content)
+            observe("thinking goes back" if any(proof in turns for proof in told) else "no thinking goes back")
+            observe("cut" if plan.cut else "not cut")
+            parser = AnthropicStreamParser(request=plan.request, name="Friday")
+            reply, _ = fed(parser, events_of({**WHOLE, "content": content}, [0.5]))
+            msgs.extend([reply, *(system(result(call.id, "word " * 60)) for call in reply.tool_uses)])
+            if not reply.tool_uses:
+                msgs.append(user(f"Go on, {number}."))
+
+    anyio.run(run)
+
+
+def _content_of(kind: str, number: int) -> tuple[list[dict[str, Any]], list[str]]:
+    """What a reply says, and the proofs of its thinking."""
+    proofs = [f"proof-{number}-{at}" for at in range({"talk": 0, "two": 2}.get(kind, 1))]
+    found: list[dict[str, Any]] = [{"type": "thinking", "thinking": "", "signature": proof} for proof in proofs]
+    if kind == "search":
+        id = f"srvtoolu_{number}"
+        found += [{**SEARCH, "id": id}, {**FOUND, "tool_use_id": id}]
+        return [*found, {"type": "text", "text": "Cats.", "citations": [CITATION]}], proofs
+    if kind == "talk":
+        return [{"type": "text", "text": f"Answer {number}."}], proofs
+    return [*found, {"type": "tool_use", "id": f"toolu_{number}", "name": "look", "input": {"at": number}}], proofs

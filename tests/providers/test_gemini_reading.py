@@ -310,8 +310,18 @@ def test_a_stop_with_calls_is_for_the_tools_even_when_it_comes_with_every_chunk(
 
 
 def test_a_malformed_call_has_no_content_and_says_so() -> None:
-    candidate = {"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": "print(look(", "content": {}}
-    for content in ({}, {"content": None}, {"content": {"parts": None}}, {"content": {"role": "model"}}):
+    candidate: dict[str, Any] = {
+        "finishReason": "MALFORMED_FUNCTION_CALL",
+        "finishMessage": "print(look(",
+        "content": {},
+    }
+    contents: list[dict[str, Any]] = [
+        {},
+        {"content": None},
+        {"content": {"parts": None}},
+        {"content": {"role": "model"}},
+    ]
+    for content in contents:
         found = parse_response({"candidates": [{**candidate, **content}]})
         assert (found.finish_reason, found.blocks) == (FinishReason.ERROR, ())
         assert reply_of(found)["finish_message"] == "print(look("
@@ -380,7 +390,7 @@ def chunks_of(whole: dict[str, Any], places: list[float], borders: list[int]) ->
 
 def test_a_stream_tells_what_happens_as_it_happens() -> None:
     picture = {"inlineData": {"mimeType": "image/png", "data": PNG}}
-    call = {"functionCall": {"id": "a", "name": "look", "args": {}}}
+    call: dict[str, Any] = {"functionCall": {"id": "a", "name": "look", "args": {}}}
     whole = whole_of({"text": "Hm.", "thought": True}, {"text": "Hi."}, CODE, picture, call)
     kinds = [type(event) for event in streamed(chunks_of(whole, [0.5], [1, 2, 3]))[1]]
     assert kinds == [
@@ -522,19 +532,29 @@ def test_the_provider_offers_its_parser() -> None:
 
 _texts = st.text(st.sampled_from('aé漢🙂 \n"\\{}:\r'), min_size=1, max_size=12)
 _args = st.dictionaries(_texts, st.one_of(_texts, st.integers(), st.booleans(), st.none(), st.lists(_texts)))
-_signature = st.sampled_from(({}, {}, {"thoughtSignature": URL_SAFE}, {"thoughtSignature": "AAAA"}))
-_parts = st.one_of(
-    st.builds(lambda text: {"text": text}, _texts),
-    st.builds(lambda text: {"text": text, "thought": True}, _texts),
-    st.builds(lambda text, signed: {"text": text, **signed}, _texts, _signature),
-    st.builds(lambda text, signed: {"text": text, "thought": True, **signed}, _texts, _signature),
-    st.just({"text": "", "thoughtSignature": URL_SAFE}),
-    st.builds(
-        lambda given, signed: {"functionCall": {"name": "look", "args": given}, **signed}, _args, _signature
-    ),
-    st.builds(lambda given: {"functionCall": {"id": "a1", "name": "look", "args": given}}, _args),
-    st.builds(lambda signed: {"inlineData": {"mimeType": "image/png", "data": PNG}, **signed}, _signature),
-    st.builds(lambda signed: {**CODE, **signed}, _signature),
+_signature: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
+    ({}, {}, {"thoughtSignature": URL_SAFE}, {"thoughtSignature": "AAAA"})
+)
+
+
+def _part(signature: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {**fields, **signature}
+
+
+def _call(signature: dict[str, Any], **call: Any) -> dict[str, Any]:
+    return {"functionCall": call, **signature}
+
+
+_parts: st.SearchStrategy[dict[str, Any]] = st.one_of(
+    st.builds(_part, st.just({}), text=_texts),
+    st.builds(_part, st.just({}), text=_texts, thought=st.just(True)),
+    st.builds(_part, _signature, text=_texts),
+    st.builds(_part, _signature, text=_texts, thought=st.just(True)),
+    st.just(_part({"thoughtSignature": URL_SAFE}, text="")),
+    st.builds(_call, _signature, name=st.just("look"), args=_args),
+    st.builds(_call, _signature, id=st.just("a1"), name=st.just("look"), args=_args),
+    st.builds(_part, _signature, inlineData=st.just({"mimeType": "image/png", "data": PNG})),
+    st.builds(_part, _signature, executableCode=st.just(CODE["executableCode"])),
     st.just(OUTCOME),
 )
 
@@ -579,7 +599,7 @@ def test_no_mangled_chunk_and_no_mangled_reply_raises_anything_but_a_message_err
     parser = GeminiStreamParser()
     for chunk in broken:
         if isinstance(chunk, dict):
-            parser.feed(chunk)
+            parser.feed(cast("dict[str, Any]", chunk))
     found = parser.finish()
     assert Msg.from_dict(json.loads(json.dumps(found.to_dict()))) == found
     GeminiChatFormatter().lower([user("Hi."), found, user("Go on.")])
