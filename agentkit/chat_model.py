@@ -37,6 +37,7 @@ from agentkit.registry import Provider, available_providers, load_provider
 from agentkit.streaming import StreamParserBase
 from agentkit.tokens import CharacterTokenCounter, TokenCount
 from agentkit.tools import OutputLike, ToolChoiceLike, ToolLike
+from agentkit.usage_anchored import UsageAnchoredCounter
 
 __all__ = ["ChatModel", "Wanted"]
 
@@ -73,7 +74,7 @@ class ChatModel:
     LossError, BudgetError) are raised before anything is sent.
 
     The speaker of the replies is the viewer of the history, else `assistant`; a reply that begins with the
-    viewer's `NAME:` loses it.
+    viewer's `NAME:` loses it. A UsageAnchoredCounter of the budget is anchored to the usage of each reply.
     """
 
     def __init__(
@@ -292,6 +293,14 @@ class _Call:
         return self
 
     def settled(self, msg: Msg) -> Msg:
+        budget, usage = self.model.formatter.budget, msg.usage
+        if (
+            budget is not None
+            and isinstance(budget.counter, UsageAnchoredCounter)
+            and usage
+            and usage.input_tokens
+        ):
+            budget.counter.anchor(self.plan.request, usage.input_tokens)
         viewer = self.model.viewer
         return strip_echo(msg, viewer) if viewer else msg
 

@@ -26,6 +26,8 @@ from agentkit import (
     Tool,
     ToolResultBlock,
     ToolUseBlock,
+    Usage,
+    UsageAnchoredCounter,
     load_provider,
 )
 from agentkit.testing import LoopbackError, LoopbackServer, Reply, ScriptedModel
@@ -456,3 +458,18 @@ async def test_a_loop_of_tools_runs_over_a_script() -> None:
     assert (await Agent(model).run(history)).text == "Calm."
     assert isinstance(history[2].blocks[0], ToolResultBlock)
     assert history[2].blocks[0].output == "the sea is calm"
+
+
+async def test_a_counter_that_wants_it_is_told_the_usage_of_each_reply() -> None:
+    counter = UsageAnchoredCounter()
+    reply = Reply(Msg("x", "Hi.", "assistant"), usage=Usage(777, 3))
+    with LoopbackServer([reply, reply]) as server:
+        options = server.client_options("openai")
+        async with ChatModel("openai:any", budget=Budget(5_000, counter), client_options=options) as model:
+            await model.generate(HELLO)
+            assert await model.count(HELLO) == 777
+            more = [*HELLO, Msg("Bob", "And the museum?", "user")]
+            assert 777 < await model.count(more) < 800
+            async with model.stream(more) as stream:
+                await stream.finish()
+            assert await model.count(more) == 777
