@@ -2,13 +2,13 @@
 
 This front door is lazy: a name is imported from its room when it is first asked for, so that a program pays
 for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `usage`, `blocks`,
-`messages`, `tool_running`, `storage`, `native`, `partial`, `failures`, `blame`, `events`, `endpoints`,
-`tools`, `text_counts`, `text_estimate`, `request_parts`, `tokens`, `encodings`, `image_tokens`, `tokenizers`,
-`hugging_face`, `usage_anchored`, `remote_counts`, `ledger`, `exchanges`, `units`, `strategies`, `binding`,
-`schedule`, `summaries`, `edition`, `capabilities`, `model_facts`, `assembly`, `streaming`, `echoes`, `frames`,
-`caching`, `history`, `sniffing`, `addresses`, `media_cache`, `resizing`, `shelf`, `fetching`,
+`messages`, `tool_running`, `storage`, `native`, `data_urls`, `partial`, `failures`, `blame`, `events`,
+`endpoints`, `tools`, `text_counts`, `text_estimate`, `request_parts`, `tokens`, `encodings`, `image_tokens`,
+`tokenizers`, `hugging_face`, `usage_anchored`, `remote_counts`, `ledger`, `exchanges`, `units`, `strategies`,
+`binding`, `schedule`, `summaries`, `edition`, `capabilities`, `model_facts`, `assembly`, `streaming`, `echoes`,
+`frames`, `caching`, `history`, `sniffing`, `addresses`, `media_cache`, `resizing`, `shelf`, `fetching`,
 `local_files`, `media`, `budget`, `tidy`, `media_limits`, `part_pairs`, `legalize`, `lowering`, `cutting`,
-`formatting`, `registry`, `model_stream`, `chat_model`.
+`formatting`, `registry`, `model_stream`, `chat_model`, `native_logs`.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from agentkit.capabilities import media_types as media_types
     from agentkit.capabilities import short_hash as short_hash
     from agentkit.chat_model import ChatModel as ChatModel
+    from agentkit.data_urls import source_of as source_of
     from agentkit.echoes import strip_echo as strip_echo
     from agentkit.endpoints import EndpointBase as EndpointBase
     from agentkit.endpoints import Outgoing as Outgoing
@@ -121,6 +122,8 @@ if TYPE_CHECKING:
     from agentkit.native import plain as plain
     from agentkit.native import plain_values as plain_values
     from agentkit.native import text_of as text_of
+    from agentkit.native_logs import load_native as load_native
+    from agentkit.native_logs import load_tools as load_tools
     from agentkit.registry import Provider as Provider
     from agentkit.registry import available_providers as available_providers
     from agentkit.registry import load_provider as load_provider
@@ -168,6 +171,7 @@ _ROOMS = {
     "caching": "CacheBreakpoints breakpoints check_breakpoints settled",
     "capabilities": "Capabilities MediaLimits MediaRule NameRule fit_speaker media_types short_hash",
     "chat_model": "ChatModel",
+    "data_urls": "source_of",
     "echoes": "strip_echo",
     "endpoints": "EndpointBase Outgoing merged",
     "errors": "AgentkitError AuthError BadRequestError BudgetError ContextLengthError EmptyConversationError "
@@ -191,6 +195,7 @@ _ROOMS = {
     "model_facts": "ModelFact",
     "model_stream": "ModelStream",
     "native": "items_of mapping_of plain plain_values text_of",
+    "native_logs": "load_native load_tools",
     "registry": "Provider available_providers load_provider",
     "remote_counts": "RemoteTokenCounter",
     "request_parts": "Medium RequestParts",
@@ -335,7 +340,9 @@ __all__ = [
     "guess_place",
     "items_of",
     "load_messages",
+    "load_native",
     "load_provider",
+    "load_tools",
     "map_schema",
     "mapping_of",
     "media_types",
@@ -348,6 +355,7 @@ __all__ = [
     "settled",
     "short_hash",
     "sniffed_type",
+    "source_of",
     "strip_echo",
     "text_of",
     "token_count",

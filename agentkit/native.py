@@ -24,10 +24,10 @@ def plain(found: object) -> Any:
     """
     if type(found) is dict:
         return cast("dict[str, Any]", found)
-    if isinstance(found, Mapping):
-        return {str(key): item for key, item in cast("Mapping[Any, Any]", found).items()}
     if isinstance(found, str | bytes | bytearray):
         return _parsed(found)
+    if isinstance(found, Mapping):
+        return {str(key): item for key, item in cast("Mapping[Any, Any]", found).items()}
     dump = getattr(found, "model_dump", None)
     if callable(dump):
         try:
@@ -41,7 +41,7 @@ def plain(found: object) -> Any:
 def _parsed(text: str | bytes | bytearray) -> Any:
     try:
         return from_json(text)
-    except ValueError:
+    except (ValueError, TypeError):  # a text with a lone surrogate is no text to it
         pass
     try:
         return json.loads(text)  # takes the halves of a surrogate pair, which some servers write
@@ -90,8 +90,8 @@ def plain_values(found: object, depth: int = 0) -> Any:
         return int(found) if found.bit_length() <= _LONGEST else None
     if isinstance(found, float):
         return found if math.isfinite(found) else None
-    if isinstance(found, bytes | bytearray):
-        return base64.b64encode(found).decode("ascii")
+    if isinstance(found, bytes | bytearray | memoryview):
+        return base64.b64encode(cast("bytes", found)).decode("ascii")
     return _plain_container(found, depth)
 
 

@@ -67,19 +67,25 @@ def _halves(draft: Draft, form: Capabilities) -> set[BlockPath]:
                 asked[name].pop(0)
             else:
                 halves.add((number, at))
-    open_from = _open_from(draft.msgs) if form.resumes else len(draft.msgs)
+    open_from = _open_from(draft.msgs, form, halves) if form.resumes else len(draft.msgs)
     return halves | {place for places in asked.values() for place in places if place[0] < open_from}
 
 
-def _open_from(msgs: list[Msg]) -> int:
+def _open_from(msgs: list[Msg], form: Capabilities, halves: set[BlockPath]) -> int:
     """The message from which on the last turn of the assistant is open: nothing but results stands behind it."""
     at = len(msgs)
     while at and msgs[at - 1].traits & Trait.RESULT and not msgs[at - 1].traits & (Trait.OTHER | Trait.CALL):
         at -= 1
     if not at or not msgs[at - 1].traits & Trait.ASSISTANT:
         return len(msgs)
-    if at == len(msgs) and not isinstance(msgs[-1].blocks[-1], OpaqueBlock):
-        return at  # something else was said behind it: a user's turn follows
+    if at == len(msgs) and not _ends_open(msgs[-1], len(msgs) - 1, form, halves):
+        return at  # a user's turn will be put behind it
     while at and msgs[at - 1].traits & Trait.ASSISTANT:
         at -= 1
     return at
+
+
+def _ends_open(msg: Msg, number: int, form: Capabilities, halves: set[BlockPath]) -> bool:
+    """Whether a message ends in a part of the target's own that will stay."""
+    last = msg.blocks[-1] if msg.blocks else None
+    return isinstance(last, OpaqueBlock) and last.wire == form.wire and (number, len(msg.blocks) - 1) not in halves

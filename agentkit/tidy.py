@@ -299,12 +299,13 @@ class _Tidying:
 
     def _with_own_state(self, block: MediaBlock, path: BlockPath, changed: bool) -> MediaBlock:
         """Media with what was signed onto them, unless it is another target's, or they are not what was signed."""
-        if block.state is None or len(path) > 1:
+        at, *item = path
+        if block.state is None or item:
             return block if block.state is None else replace(block, state=None)
         if changed:
             self._note(path, Disposition.CARRIED, "the signature of a picture that was changed was left off")
             return replace(block, state=None)
-        return self._without_foreign_state(block, path[0])
+        return self._without_foreign_state(block, at)
 
     def _result(self, block: ToolResultBlock, at: int) -> ToolResultBlock:
         changes: dict[str, Any] = {}

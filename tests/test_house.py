@@ -31,7 +31,7 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("messages", "tool_running"),
     ("storage", "tools", "text_counts", "text_estimate", "encodings", "ledger", "sniffing", "addresses"),
     ("native", "partial", "failures", "blame"),
-    ("events", "endpoints"),
+    ("events", "endpoints", "data_urls"),
     ("request_parts", "media_cache"),
     ("tokens", "image_tokens"),
     ("tokenizers", "hugging_face", "usage_anchored", "remote_counts"),

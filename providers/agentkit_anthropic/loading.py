@@ -35,14 +35,13 @@ __all__ = ["load_native"]
 def load_native(found: object) -> list[Msg]:
     """A conversation from its messages, or from a request: the arguments of `messages.create`, or its JSON body.
 
-    SDK objects may stand anywhere in it. The system prompt comes first; results become messages of their own, under
-    the names of their calls; what cannot be read is kept as InvalidBlock. Cache markers are left off. Raises
-    MessageError for what is no conversation of Anthropic's.
+    SDK objects may stand anywhere in it. The system prompt comes first; results become messages of their own,
+    under the names of their calls; what cannot be read is kept as InvalidBlock. Cache markers are left off.
+    Raises MessageError for what is no conversation of Anthropic's.
     """
-    request = plain_values(found)
-    if isinstance(request, list):
-        request = {"messages": request}
-    messages = mapping_of(request).get("messages")
+    given: Any = plain_values(found)
+    request: dict[str, Any] = {"messages": given} if isinstance(given, list) else mapping_of(given)
+    messages = request.get("messages")
     if not isinstance(messages, list):
         raise MessageError("messages", "there is no list of messages", "Give the messages, or a request.")
     log = _Log()

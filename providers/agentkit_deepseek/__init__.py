@@ -14,7 +14,7 @@ from agentkit import (
     media_types,
 )
 from agentkit_deepseek.endpoint import DeepSeekEndpoint
-from agentkit_openai import CHAT, OpenAIChatFormatter, OpenAIChatStreamParser
+from agentkit_openai import CHAT, OpenAIChatFormatter, OpenAIChatStreamParser, load_chat
 
 __all__ = [
     "DeepSeekChatFormatter",
@@ -22,6 +22,7 @@ __all__ = [
     "DeepSeekEndpoint",
     "DeepSeekMultiAgentFormatter",
     "PROVIDER",
+    "load_native",
     "parse_response",
 ]
 
@@ -82,12 +83,18 @@ class DeepSeekChatStreamParser(OpenAIChatStreamParser):
     reasoning_fields: ClassVar[tuple[str, ...]] = ("reasoning_content",)
 
 
+def load_native(found: object) -> list[Msg]:
+    """The messages of a log: its list of messages, or a whole request. Raises MessageError for what is none."""
+    return load_chat(found, DeepSeekChatStreamParser)
+
+
 PROVIDER = Provider(
     "deepseek",
     DeepSeekChatFormatter,
     DeepSeekMultiAgentFormatter,
     parser=DeepSeekChatStreamParser,
     endpoint=DeepSeekEndpoint,
+    load_native=load_native,
 )
 
 

@@ -20,27 +20,35 @@ class PartialArguments:
     """The arguments of one call so far."""
 
     def __init__(self) -> None:
-        self.found: dict[str, Any] = {}
-        self._continues: set[str] = set()  # the paths of strings that go on
+        self._found: dict[str, Any] = {}
+        self._texts: dict[str, tuple[Any, str | int, list[str]]] = {}  # by path: strings that go on, in pieces
+
+    @property
+    def found(self) -> dict[str, Any]:
+        """The arguments as an object."""
+        for home, step, pieces in self._texts.values():
+            _put(home, step, "".join(pieces))
+        return self._found
 
     def add(self, piece: Mapping[str, Any]) -> None:
         """Take one piece. A path that leads nowhere is passed over."""
         told = shallow(piece)
-        path, steps = text_of(told.get("json_path")), _steps(text_of(told.get("json_path")))
-        if not steps or isinstance(steps[0], int):
-            return
-        home = _home(self.found, steps)
-        if home is None:
-            return
-        item = _value(told)
-        if path in self._continues and isinstance(item, str):
-            known = _get(home, steps[-1])
-            item = known + item if isinstance(known, str) else item
-        _put(home, steps[-1], item)
-        if told.get("will_continue"):
-            self._continues.add(path)
+        path, item = text_of(told.get("json_path")), _value(told)
+        if path in self._texts and isinstance(item, str):
+            self._texts[path][2].append(item)
         else:
-            self._continues.discard(path)
+            self._begin(path, item)
+        if path in self._texts and not told.get("will_continue"):
+            home, step, pieces = self._texts.pop(path)
+            _put(home, step, "".join(pieces))
+
+    def _begin(self, path: str, item: Any) -> None:
+        steps = _steps(path)
+        home = _home(self._found, steps) if steps and not isinstance(steps[0], int) else None
+        if home is not None and isinstance(steps[-1], int) == isinstance(home, list):
+            _put(home, steps[-1], item)
+            if isinstance(item, str):
+                self._texts[path] = (home, steps[-1], [item])
 
 
 def _value(told: Mapping[str, Any]) -> Any:
@@ -70,7 +78,7 @@ def _home(found: dict[str, Any], steps: list[str | int]) -> Any:
     """The container of a path's last step, made on the way; None where something else stands in it."""
     home: Any = found
     for step, following in pairwise(steps):
-        inner = _get(home, step)
+        inner: Any = _get(home, step)
         if inner is None:
             inner = [] if isinstance(following, int) else {}
             _put(home, step, inner)

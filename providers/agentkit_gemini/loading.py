@@ -12,6 +12,7 @@ from pydantic_core import to_json
 from agentkit import (
     Block,
     InvalidBlock,
+    MediaBlock,
     MessageError,
     Msg,
     OpaqueBlock,
@@ -56,7 +57,7 @@ def load_native(found: object) -> list[Msg]:
     no conversation of Gemini's.
     """
     given = plain_values(found)
-    request = mapping_of(given) if mapping_of(given) and "contents" in given else {"contents": given}
+    request = mapping_of(given) if "contents" in mapping_of(given) else {"contents": given}
     system = pick(request, "system_instruction") or pick(mapping_of(request.get("config")), "system_instruction")
     log = _Log()
     loaded = [Msg("system", blocks, "system")] if (blocks := log.system(system)) else []
@@ -84,11 +85,16 @@ def _content(item: object, place: str) -> dict[str, Any]:
     if isinstance(item, str):
         return {"bare": "user", "parts": [{"text": item}]}
     if not isinstance(item, dict) or not item:
-        raise MessageError(place, f"a {type(item).__name__} is no content", "Give contents, or a request.")
+        raise MessageError(place, "it is no content", "Give contents, or a request.")
     found = shallow(cast("dict[str, Any]", item))
     if "parts" in found or "role" in found:
         return {"role": found.get("role"), "parts": items_of(found.get("parts"))}
+    if not found.keys() & _PARTS:
+        raise MessageError(place, "it is neither a content nor a part", "Give contents, or a request.")
     return {"bare": "model" if "function_call" in found else "user", "parts": [found]}
+
+
+_PARTS = frozenset({"text", "inline_data", "file_data", "function_call", "function_response", *OPAQUE})
 
 
 class _Log:
@@ -172,7 +178,7 @@ class _Log:
         failed = response.keys() == {"error"}
         told = response[next(iter(response))] if failed or response.keys() == {"output"} else response
         output = told if isinstance(told, str) else to_json(told).decode()
-        media = [media_block(shallow(mapping_of(part))) for part in items_of(found.get("parts"))]
+        media = [_item(part) for part in items_of(found.get("parts"))]
         if not media:
             return ToolResultBlock(call[0], call[1], output, failed)
         return ToolResultBlock(call[0], call[1], [*([TextBlock(output)] if output else []), *media], failed)
@@ -193,6 +199,14 @@ def _state(part: dict[str, Any]) -> OpaqueState | None:
     return (
         OpaqueState("gemini", thought_signature=signature, fields=fields or None) if signature or fields else None
     )
+
+
+def _item(found: object) -> MediaBlock | InvalidBlock:
+    """What a function response holds besides its object."""
+    try:
+        return media_block(shallow(mapping_of(found)))
+    except MessageError as error:
+        return InvalidBlock(found, f"{error.place}: {error.reason}", "function_response.parts")
 
 
 def _medium(part: dict[str, Any], state: OpaqueState | None, *, model: bool) -> Block:

@@ -136,7 +136,7 @@ def media_block(part: Mapping[str, Any]) -> MediaBlock:
         source: Base64Source | URLSource = Base64Source(media_type or "application/octet-stream", data)
         known = media_type
     else:
-        blob = shallow(mapping_of(part["file_data"]))
+        blob = shallow(mapping_of(part.get("file_data")))
         source = URLSource(text_of(blob.get("file_uri")), text_of(blob.get("mime_type")) or None)
         known = source.guessed_type or ("video/*" if _YOUTUBE.match(source.url) else "")
     kind = _KINDS.get(known.partition("/")[0].lower())

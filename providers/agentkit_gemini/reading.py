@@ -79,7 +79,7 @@ _NOTED = (
 )
 
 _REPLY = ("candidates", "prompt_feedback", "usage_metadata", "model_version", "response_id")
-_TEXT_ALONE = {"text"}
+_QUIET = frozenset({"content", "index", "role"})  # keys of a candidate that say nothing of it
 
 
 class GeminiStreamParser(StreamParserBase):
@@ -119,13 +119,16 @@ class GeminiStreamParser(StreamParserBase):
             self._read_candidates(cast("list[Any]", candidates))
         usage = event.get("usageMetadata") or event.get("usage_metadata")
         if usage:
-            self._use(usage)
-        if feedback := mapping_of(pick(event, "prompt_feedback")):
+            self._keep_usage(mapping_of(usage))
+        if ("promptFeedback" in event or "prompt_feedback" in event) and (
+            feedback := mapping_of(pick(event, "prompt_feedback"))
+        ):
             self._read_feedback(feedback)
 
     def close(self) -> None:
         """What broke off in a call keeps the arguments that came."""
         self._cut_call()
+        self._tell_usage()
 
     # -- candidates --------------------------------------------------------------------------------------------
 
@@ -145,12 +148,16 @@ class GeminiStreamParser(StreamParserBase):
                 if not isinstance(part, dict):
                     continue
                 found = cast("dict[str, Any]", part)
-                if found.keys() == _TEXT_ALONE:
-                    self._say(found["text"], thinking=False)
-                else:
+                if len(found) > 1 or "text" not in found:
                     self._read_part(shallow(found))
-        if len(candidate) > 1:
-            self._read_rest(candidate)
+                elif self._run is False and type(text := found["text"]) is str and text:
+                    self.reply.text(self._key, text)  # what most parts are
+                else:
+                    self._say(found["text"], thinking=False)
+        for key in candidate:
+            if key not in _QUIET:
+                self._read_rest(candidate)
+                break
 
     def _read_rest(self, candidate: dict[str, Any]) -> None:
         for key in _NOTED:
@@ -252,7 +259,7 @@ class GeminiStreamParser(StreamParserBase):
         for piece in items_of(call.get("partial_args")):
             self._partial.add(mapping_of(piece))
         if isinstance(args := call.get("args"), dict):
-            self._partial.found |= cast("dict[str, Any]", args)
+            self._partial.found.update(cast("dict[str, Any]", args))
         if not goes_on:
             self.reply.set_input(self._key, self._partial.found)
             self._partial = None
@@ -267,10 +274,20 @@ class GeminiStreamParser(StreamParserBase):
         if reason := text_of(found.get("block_reason")):
             self.reply.end(FinishReason.CONTENT_FILTER, reason)
 
-    def _use(self, found: object) -> None:
-        """The figures so far: a later chunk may leave out one that an earlier one had."""
+    def _keep_usage(self, found: dict[str, Any]) -> None:
+        """The figures so far: a later chunk may leave out one that an earlier one had.
+
+        Every chunk has them; they are told with the first one and when the reply is over.
+        """
+        told = {key: item for key, item in found.items() if item is not None} if None in found.values() else found
+        self._usage.update(told)
+        if self.reply.usage is None or self.reply.finish_reason is not None:
+            self._tell_usage()
+
+    def _tell_usage(self) -> None:
         usage = self._usage
-        usage.update({key: item for key, item in mapping_of(found).items() if item is not None})
+        if not usage:
+            return
         thoughts = token_count(pick(usage, "thoughts_token_count"))
         prompt = token_count(pick(usage, "prompt_token_count"))
         self.reply.use(

@@ -3,6 +3,7 @@
 from agentkit import Provider
 from agentkit_ollama.chat import OllamaChatFormatter, OllamaMultiAgentFormatter
 from agentkit_ollama.endpoint import OllamaEndpoint
+from agentkit_ollama.loading import load_native
 from agentkit_ollama.replies import OllamaStreamParser
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "OllamaMultiAgentFormatter",
     "OllamaStreamParser",
     "PROVIDER",
+    "load_native",
     "parse_response",
 ]
 
@@ -22,4 +24,5 @@ PROVIDER = Provider(
     OllamaMultiAgentFormatter,
     parser=OllamaStreamParser,
     endpoint=OllamaEndpoint,
+    load_native=load_native,
 )

@@ -12,10 +12,12 @@ from agentkit_openai.chat import (
     OpenAIMultiAgentFormatter,
     wire_url,
 )
+from agentkit_openai.chat_logs import load_chat
 from agentkit_openai.chat_replies import OpenAIChatStreamParser
 from agentkit_openai.counting import OpenAITokenCounter
 from agentkit_openai.endpoint import OpenAIChatEndpoint, OpenAIResponsesEndpoint
 from agentkit_openai.responses import OpenAIResponsesFormatter, OpenAIResponsesMultiAgentFormatter
+from agentkit_openai.responses_logs import load_responses
 from agentkit_openai.responses_replies import OpenAIResponsesStreamParser
 
 __all__ = [
@@ -33,6 +35,8 @@ __all__ = [
     "PROVIDER",
     "RESPONSES_PROVIDER",
     "chat_places",
+    "load_chat",
+    "load_responses",
     "open_contents",
     "parse_response",
     "wire_url",
@@ -44,6 +48,7 @@ PROVIDER = Provider(
     OpenAIMultiAgentFormatter,
     parser=OpenAIChatStreamParser,
     endpoint=OpenAIChatEndpoint,
+    load_native=load_chat,
 )
 RESPONSES_PROVIDER = Provider(
     "openai-responses",
@@ -51,6 +56,7 @@ RESPONSES_PROVIDER = Provider(
     OpenAIResponsesMultiAgentFormatter,
     parser=OpenAIResponsesStreamParser,
     endpoint=OpenAIResponsesEndpoint,
+    load_native=load_responses,
 )
 
 

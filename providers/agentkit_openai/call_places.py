@@ -40,10 +40,14 @@ class CallPlaces:
             self._by_index[number] = key
         return key
 
+    def at(self, index: object) -> tuple[int, ...] | None:
+        """The call that a piece without id and name goes on with; None if none has begun."""
+        return self._by_index.get(index) if type(index) is int else self._latest
+
     def find(self, index: object, id: str, name: str, taken: set[tuple[int, ...]]) -> tuple[int, ...]:
         """The call that a piece belongs to; `taken` are those that had a piece in the same list."""
         number = index if type(index) is int else None
-        key = self._latest if number is None else self._by_index.get(number)
+        key = self.at(index)
         if not id and not name and key is not None:
             return key
         if id:

@@ -163,7 +163,7 @@ class OpenAIChatFormatter(FormatterBase):
         item: dict[str, Any] = {"role": "assistant", "content": content}
         if form.speakers and msg.name and msg.name != "assistant":
             item["name"] = fit_speaker(msg.name, form.speaker_refused)
-        if self.reasoning_field and (thoughts or always):
+        if self.reasoning_field and (any(thoughts) or always):
             item[self.reasoning_field] = "\n".join(thoughts)
         if calls:
             item["tool_calls"] = calls

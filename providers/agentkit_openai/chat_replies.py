@@ -94,7 +94,7 @@ class OpenAIChatStreamParser(StreamParserBase):
                 raise MessageError("reply", f"the provider reports an error: {error[0]}", "Send it again.")
             raise MessageError("reply", "it has no choices", "Give a reply of Chat Completions.")
         self.reply.begin(reply.get("id"), reply.get("model"))
-        choice = next((mapping_of(one) for one in cast("list[Any]", choices) if isinstance(one, dict)), {})
+        choice: dict[str, Any] = next((one for one in cast("list[Any]", choices) if isinstance(one, dict)), {})
         self._read_message(mapping_of(choice.get("message")), whole=True)
         native = choice.get("finish_reason")
         if error := error_of(reply):
@@ -123,8 +123,10 @@ class OpenAIChatStreamParser(StreamParserBase):
                 self._citations.extend(plain_values(items_of(found)))
             elif name == "audio":
                 self._read_sound(mapping_of(found))
-            elif name == "function_call" and any(mapping_of(found).values()):
-                self._read_call(_LEGACY, "", mapping_of(found))
+            elif name == "function_call":
+                legacy = mapping_of(found)
+                if any(legacy.values()):
+                    self._read_call(_LEGACY, "", legacy.get("name"), legacy.get("arguments"))
 
     def _read_content(self, found: object) -> None:
         if isinstance(found, str):
@@ -165,26 +167,42 @@ class OpenAIChatStreamParser(StreamParserBase):
             if not isinstance(entry, dict):
                 continue
             held = cast("dict[str, Any]", entry)
-            function, custom = held.get("function"), held.get("custom")
-            said = mapping_of(function or custom)
-            id = text_of(held.get("id"))
-            name = text_of(said.get("name"))
-            if not (id or any(said.values())):
+            function = held.get("function")
+            if not whole and type(function) is dict and self._goes_on(held, cast("dict[str, Any]", function)):
                 continue
-            key = self._places.begin() if whole else self._places.find(held.get("index"), id, name, taken)
-            taken.add(key)
-            if custom and not function:
-                self._custom.add(key)
-                said = {"name": name, "arguments": said.get("input")}
-            self._read_call(key, id, said)
+            custom = not function and held.get("custom")
+            self._read_entry(held, mapping_of(custom or function), bool(custom), taken, whole)
 
-    def _read_call(self, key: tuple[int, ...], id: str, said: dict[str, Any]) -> None:
-        name, arguments = said.get("name"), said.get("arguments")
+    def _goes_on(self, entry: dict[str, Any], function: dict[str, Any]) -> bool:
+        """Read what most entries are: more argument text of a call that has begun, and nothing else."""
+        if entry.get("id") or function.get("name"):
+            return False
+        key, piece = self._places.at(entry.get("index")), function.get("arguments")
+        if key is None or type(piece) is not str:
+            return False
+        self.reply.call(key, piece=piece)
+        return True
+
+    def _read_entry(
+        self, entry: dict[str, Any], said: dict[str, Any], custom: bool, taken: set[tuple[int, ...]], whole: bool
+    ) -> None:
+        id, name = entry.get("id"), said.get("name")
+        arguments = said.get("input" if custom else "arguments")
+        if not (id or name or arguments):
+            return
+        id, name = text_of(id) if id else "", text_of(name) if name else ""
+        key = self._places.begin() if whole else self._places.find(entry.get("index"), id, name, taken)
+        taken.add(key)
+        if custom:
+            self._custom.add(key)
+        self._read_call(key, id, name, arguments)
+
+    def _read_call(self, key: tuple[int, ...], id: object, name: object, arguments: object) -> None:
         if isinstance(arguments, str):
             self.reply.call(key, id, name, arguments)
         elif arguments and isinstance(arguments, dict):  # some servers send the object itself
             self.reply.call(key, id, name)
-            self.reply.set_input(key, arguments)
+            self.reply.set_input(key, cast("dict[str, Any]", arguments))
         else:
             self.reply.call(key, id, name)
 

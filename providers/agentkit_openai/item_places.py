@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, TypeAlias
 
 from agentkit import mapping_of, text_of
@@ -23,6 +24,8 @@ class ItemPlaces:
         self.all: list[Place] = []
         self._by_index: dict[int, Place] = {}
         self._by_id: dict[str, Place] = {}
+        self._counts: Counter[int] = Counter()
+        self._next = 0
         self._latest: Place | None = None
 
     def begin(self, event: dict[str, Any]) -> Place:
@@ -31,8 +34,10 @@ class ItemPlaces:
         known = self._by_index.get(index) if index is not None else self._by_id.get(id)
         if known is not None and known not in self.done:
             return known
-        at = index if index is not None else max((place[0] for place in self.all), default=-1) + 1
-        place = (at, sum(1 for one in self.all if one[0] == at) if known is not None else 0)
+        at = self._next if index is None else index
+        place = (at, self._counts[at])
+        self._counts[at] += 1
+        self._next = max(self._next, at + 1)
         self.all.append(place)
         if index is not None:
             self._by_index[index] = place

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from agentkit import ThinkingBlock, copied, items_of, mapping_of, plain_values, text_of
 
@@ -51,11 +51,11 @@ def reasoning_item(block: ThinkingBlock) -> dict[str, Any]:
         kept = {}
     item: dict[str, Any] = {
         "type": "reasoning",
-        "summary": copied(cast("Any", kept.get("summary", _summary(block.thinking)))),
+        "summary": copied(kept.get("summary", _summary(block.thinking))),
         "encrypted_content": state.encrypted_content,
     }
     if "content" in kept:
-        item["content"] = copied(cast("Any", kept["content"]))
+        item["content"] = copied(kept["content"])
     return {**item, "id": state.item_id} if state.item_id else item
 
 

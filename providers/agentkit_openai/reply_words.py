@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from agentkit import FinishReason, Usage, mapping_of, text_of, token_count
 
@@ -80,14 +80,14 @@ def error_of(found: dict[str, Any]) -> tuple[str, str | None] | None:
 
     OpenAI wraps them in `error`; older vLLM servers send them bare, with `"object": "error"`.
     """
-    error = found.get("error")
+    error: Any = found.get("error")
     if not error and (found.get("object") == "error" or found.get("type") == "error"):
         error = found
     if not error:
         return None
     if not isinstance(error, dict):
         return text_of(error) or str(error)[:500], None
-    held = mapping_of(error)
+    held = cast("dict[str, Any]", error)
     code = held.get("code") or held.get("type")
     message = text_of(held.get("message")) or "an error without a message"
     return message, None if code in (None, "", "error") else text_of(str(code))

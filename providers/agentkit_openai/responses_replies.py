@@ -173,11 +173,11 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         self.reply.close(key)
 
     def _call(self, key: tuple[int, ...], item: dict[str, Any]) -> None:
-        arguments = item.get("arguments")
+        arguments: Any = item.get("arguments")
         begun = self.reply.arguments_of(key)
         self.reply.call(key, _call_id(item), item.get("name"), "" if begun else text_of(arguments))
         if isinstance(arguments, dict) or text_of(arguments):
-            self.reply.set_input(key, arguments)
+            self.reply.set_input(key, cast("object", arguments))
         if item.get("status") == "incomplete":
             self.reply.note(key, incomplete=True)
         self._sign_call(key, item)

@@ -15,7 +15,7 @@ from agentkit import (
     ReadOptions,
     media_types,
 )
-from agentkit_openai import CHAT, OpenAIChatFormatter, OpenAIChatStreamParser, wire_url
+from agentkit_openai import CHAT, OpenAIChatFormatter, OpenAIChatStreamParser, load_chat, wire_url
 from agentkit_vllm.counting import VLLMTokenCounter
 from agentkit_vllm.endpoint import VLLMEndpoint
 
@@ -26,6 +26,7 @@ __all__ = [
     "VLLMEndpoint",
     "VLLMMultiAgentFormatter",
     "VLLMTokenCounter",
+    "load_native",
     "parse_response",
 ]
 
@@ -90,12 +91,18 @@ class VLLMChatStreamParser(OpenAIChatStreamParser):
     reasoning_fields: ClassVar[tuple[str, ...]] = ("reasoning", "reasoning_content")
 
 
+def load_native(found: object) -> list[Msg]:
+    """The messages of a log: its list of messages, or a whole request. Raises MessageError for what is none."""
+    return load_chat(found, VLLMChatStreamParser)
+
+
 PROVIDER = Provider(
     "vllm",
     VLLMChatFormatter,
     VLLMMultiAgentFormatter,
     parser=VLLMChatStreamParser,
     endpoint=VLLMEndpoint,
+    load_native=load_native,
 )
 
 

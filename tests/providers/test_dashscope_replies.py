@@ -35,7 +35,7 @@ from agentkit import (
     URLSource,
     Usage,
 )
-from agentkit_dashscope import DashScopeStreamParser
+from agentkit_dashscope import DashScopeStreamParser, parse_response
 from tests.providers import WAV
 from tests.providers.mangling import cut, mangled
 
@@ -130,7 +130,6 @@ def _streamed(*chunks: object, **options: Any) -> tuple[Msg, list[StreamEvent]]:
     return msg, events + parser.drain()
 
 
-parse_response = DashScopeStreamParser.parse_response
 cuts_of_texts = st.lists(st.integers(0, 60), max_size=8)
 
 
@@ -253,6 +252,12 @@ def test_events_without_choices_or_with_others_are_passed_over() -> None:
         {"request_id": "x"},
     ]
     assert _streamed(*odd, _event("x", "stop"))[0].text == "x"
+
+
+def test_a_reply_of_the_compatible_mode_is_told_by_its_shape() -> None:
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Hello"}}
+    msg = parse_response({"id": "chatcmpl-1", "object": "chat.completion", "model": "m", "choices": [choice]})
+    assert (msg.text, (msg.metadata or {})["reply"]["provider"]) == ("Hello", "dashscope-compatible")
 
 
 def test_an_error_within_http_200_is_an_event() -> None:

@@ -1,0 +1,101 @@
+"""Recorded replies for the tests: a loopback server that plays one, events cut anywhere, text cut anywhere."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
+from typing import Any, cast
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from agentkit import Msg, StreamEvent, StreamParserBase
+
+__all__ = ["cut", "cuts", "fed", "mangled", "playing", "sse"]
+
+
+def sse(events: Iterable[dict[str, Any]], *, named: bool) -> bytes:
+    """Events as the server sends them, with or without an `event:` line."""
+    lines = (
+        (f"event: {event.get('type')}\n" if named else "") + f"data: {json.dumps(event, ensure_ascii=False)}\n\n"
+        for event in events
+    )
+    return "".join(lines).encode()
+
+
+def fed(parser: StreamParserBase, chunks: Iterable[object]) -> tuple[Msg, list[StreamEvent]]:
+    """The message and the events of a stream."""
+    events = [event for chunk in chunks for event in parser.feed(chunk)]
+    reply = parser.finish()
+    return reply, [*events, *parser.drain()]
+
+
+@st.composite
+def cuts(draw: DrawFn, most: int = 6) -> list[float]:
+    """Places to cut something at, as fractions of its length."""
+    return sorted(draw(st.lists(st.floats(0, 1), max_size=most)))
+
+
+def cut(whole: Any, places: Sequence[float]) -> list[Any]:
+    """A text, or bytes, in pieces."""
+    at = [0, *(int(place * len(whole)) for place in places), len(whole)]
+    return [whole[start:stop] for start, stop in pairwise(at)]
+
+
+@contextmanager
+def playing(body: bytes, content_type: str) -> Generator[str, None, None]:
+    """A server on a free port of 127.0.0.1 that answers every call with one body; yields its URL."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length", "0")))
+            self.send_response(200)
+            self.send_header("content-type", content_type)
+            self.send_header("content-length", str(len(body)))
+            self.send_header("connection", "close")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing on standard error."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+_JUNK: tuple[Any, ...] = (
+    None, True, 0, -1, 7, 1.5, float("nan"), float("inf"), 10**30, "", "x", "\ud800", "\udc00y", [], {}, [None],
+    [[]], {"type": "text"}, {"": None}, "tool_use", {"a": {"b": float("nan")}}, ["\ud800"],
+)  # fmt: skip
+
+
+@st.composite
+def mangled(draw: DrawFn, whole: Any) -> Any:
+    """A JSON value in which something was put in the place of something else, taken away, or doubled."""
+    if isinstance(whole, dict) and whole and draw(st.integers(0, 3)):
+        found = cast("dict[str, Any]", whole)
+        key = draw(st.sampled_from(sorted(found)))
+        what = draw(st.sampled_from(("inside", "inside", "inside", "gone", "added")))
+        if what == "gone":
+            return {name: item for name, item in found.items() if name != key}
+        if what == "added":
+            return {**found, draw(st.sampled_from(("new", "\ud800", key))): draw(st.sampled_from(_JUNK))}
+        return {**found, key: draw(mangled(found[key]))}
+    if isinstance(whole, list) and whole and draw(st.integers(0, 3)):
+        items = cast("list[Any]", whole)
+        at = draw(st.integers(0, len(items) - 1))
+        if draw(st.booleans()):
+            return [*items[:at], draw(mangled(items[at])), *items[at + 1 :]]
+        return draw(st.sampled_from(([*items, items[at]], items[:at], items[::-1])))
+    return draw(st.sampled_from(_JUNK))

@@ -1,0 +1,278 @@
+"""Logs of Anthropic's: what was written comes back the same, and what others wrote is understood."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any, Final, cast
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from agentkit import (
+    Base64Source,
+    Block,
+    DocumentBlock,
+    EmptyConversationError,
+    ImageBlock,
+    InvalidBlock,
+    MessageError,
+    Msg,
+    OpaqueBlock,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    URLSource,
+    load_provider,
+)
+from agentkit_anthropic import PROVIDER, AnthropicChatFormatter, load_native
+from tests.conversations import histories, valid_histories
+from tests.providers import PDF, PNG, picture
+from tests.providers.replies import mangled
+from tests.providers.test_anthropic_reading import CITATION, FOUND, SEARCH, WHOLE
+from tests.test_invariants import examples
+
+# platform docs: tool-use, preserved-thinking, citations, prompt-caching; an agent's log as its user keeps it
+LOG: Final[dict[str, Any]] = {
+    "model": "claude-opus-5-5",
+    "max_tokens": 1024,
+    "system": [
+        {"type": "text", "text": "You are Friday."},
+        {"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}},
+    ],
+    "tools": [{"name": "look", "input_schema": {"type": "object", "properties": {}}}],
+    "messages": [
+        {"role": "user", "content": "Look, please."},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "", "signature": "EsQC"},
+                {"type": "redacted_thinking", "data": "Red=="},
+                {"type": "text", "text": "I look."},
+                {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"at": "cat"}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "toolu_1",
+                    "content": [
+                        {"type": "text", "text": "A cat."},
+                        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}},
+                    ],
+                    "cache_control": {"type": "ephemeral"},
+                },
+                {"type": "text", "text": "And the dog?"},
+            ],
+        },
+        {
+            "role": "assistant",
+            "content": [SEARCH, FOUND, {"type": "text", "text": "A dog.", "citations": [CITATION]}],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "document", "source": {"type": "url", "url": "https://example.com/a"}, "title": "A"},
+                {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "Hi."}},
+                {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}},
+            ],
+        },
+    ],
+}
+
+
+def test_a_log_is_exactly_this() -> None:
+    ours = "anthropic"
+    text = base64.b64encode(b"Hi.").decode()
+    assert load_native(LOG) == [
+        Msg("system", [TextBlock("You are Friday."), TextBlock("Be brief.")], "system"),
+        Msg("user", "Look, please.", "user"),
+        Msg(
+            "assistant",
+            [
+                ThinkingBlock("", OpaqueState(ours, signature="EsQC")),
+                ThinkingBlock("", OpaqueState(ours, redacted_data="Red==")),
+                TextBlock("I look."),
+                ToolUseBlock("toolu_1", "look", {"at": "cat"}),
+            ],
+            "assistant",
+        ),
+        Msg("system", [ToolResultBlock("toolu_1", "look", [TextBlock("A cat."), picture()])], "system"),
+        Msg("user", [TextBlock("And the dog?")], "user"),
+        Msg(
+            "assistant",
+            [
+                OpaqueBlock(ours, SEARCH),
+                OpaqueBlock(ours, FOUND),
+                TextBlock(
+                    "A dog.",
+                    state=OpaqueState(ours, fields={"citations": [CITATION]}),
+                    metadata={"citations": [CITATION]},
+                ),
+            ],
+            "assistant",
+        ),
+        Msg(
+            "user",
+            [
+                DocumentBlock(URLSource("https://example.com/a", "application/pdf"), title="A"),
+                DocumentBlock(Base64Source("text/plain", text)),
+                ImageBlock(URLSource("https://example.com/a.png")),
+            ],
+            "user",
+        ),
+    ]
+
+
+def test_a_log_comes_back_the_same_but_for_cache_markers() -> None:
+    def plain(found: Any) -> Any:
+        if isinstance(found, dict):
+            pairs = cast("dict[str, Any]", found).items()
+            return {key: plain(item) for key, item in pairs if key != "cache_control"}
+        return [plain(item) for item in cast("list[Any]", found)] if isinstance(found, list) else found
+
+    expected = plain({"system": LOG["system"], "messages": LOG["messages"], "tools": LOG["tools"]})
+    expected["messages"][0]["content"] = [{"type": "text", "text": "Look, please."}]
+    request = AnthropicChatFormatter().lower(load_native(LOG), tools=LOG["tools"]).request
+    assert request == expected
+
+
+def test_sdk_objects_may_stand_anywhere() -> None:
+    from anthropic._models import construct_type
+    from anthropic.types import Message
+
+    made = cast("Message", construct_type(value=json.loads(json.dumps(WHOLE)), type_=Message))
+    asked = {"role": "user", "content": "Look."}
+    expected = load_native([asked, {"role": "assistant", "content": WHOLE["content"]}])
+    assert load_native([asked, made.to_param()]) == expected
+    assert load_native([asked, made]) == expected
+    assert load_native({"messages": (asked, {"role": "assistant", "content": made.content})}) == expected
+
+
+def test_a_list_of_messages_needs_no_request_around_it() -> None:
+    assert load_native(LOG["messages"]) == load_native({"messages": LOG["messages"]})
+    assert load_native({**LOG, "system": "Be brief."})[0] == Msg("system", "Be brief.", "system")
+
+
+def test_a_system_message_in_between_is_one() -> None:
+    log = [{"role": "user", "content": "Hi."}, {"role": "system", "content": "Be kind."}]
+    assert load_native(log)[1] == Msg("system", "Be kind.", "system")
+
+
+def test_a_calls_caller_goes_back_with_it() -> None:
+    call: dict[str, Any] = {
+        "type": "tool_use",
+        "id": "toolu_1",
+        "name": "click",
+        "input": {},
+        "toolset_name": "browser",
+    }
+    log = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": [call]}]
+    request = AnthropicChatFormatter().lower(load_native(log)).request
+    assert request["messages"][1]["content"] == [call]
+
+
+def test_a_bad_block_is_kept_with_its_place_and_harms_no_other() -> None:
+    bad: list[Any] = [
+        {"type": "image", "source": {"type": "file", "file_id": "file_1"}},
+        {"type": "image", "source": {"type": "base64", "media_type": "nonsense", "data": "AAAA"}},
+        {"type": "text"},
+        {"no": "type"},
+        7,
+    ]
+    log = [{"role": "user", "content": [*bad, {"type": "text", "text": "Hi."}]}]
+    (msg,) = load_native(log)
+    places = [block.place for block in msg.blocks if isinstance(block, InvalidBlock)]
+    assert places == [f"messages[0].content[{at}]" for at in range(5)]
+    assert msg.blocks[-1] == TextBlock("Hi.")
+    assert cast("InvalidBlock", msg.blocks[0]).data == bad[0]
+
+
+def test_what_a_result_cannot_hold_is_kept_in_its_place() -> None:
+    odd = {"type": "tool_reference", "tool_name": "look"}
+    log = [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": [odd]}]}]
+    (found,) = load_native(log)[0].tool_results
+    assert isinstance(found.output[0], InvalidBlock)
+    assert found.output[0].place == "messages[0].content[0].content[0]"
+
+
+def test_a_search_result_of_the_callers_is_read_as_its_text() -> None:
+    block = {
+        "type": "search_result", "title": "Cats", "source": "https://example.com",
+        "content": [{"type": "text", "text": "They purr."}],
+    }  # fmt: skip
+    assert load_native([{"role": "user", "content": [block]}])[0].text == "Cats\nhttps://example.com\nThey purr."
+
+
+def test_a_document_of_text_parts_is_their_text() -> None:
+    source = {"type": "content", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}
+    block = {"type": "document", "source": source, "context": "c", "citations": {"enabled": True}}
+    (found,) = load_native([{"role": "user", "content": [block]}])[0].media
+    assert found.source == Base64Source("text/plain", base64.b64encode(b"a\nb").decode())
+    assert found.metadata == {"context": "c", "citations": {"enabled": True}}
+    pdf = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PDF}}
+    assert load_native([{"role": "user", "content": [pdf]}])[0].media[0] == DocumentBlock(
+        Base64Source("application/pdf", PDF)
+    )
+
+
+@pytest.mark.parametrize(
+    "found", [None, 3, "Hi.", {}, {"contents": []}, {"messages": "Hi."}, [{"role": "tool"}], [3]]
+)
+def test_what_is_no_log_is_refused(found: object) -> None:
+    with pytest.raises(MessageError, match="message"):
+        load_native(found)
+
+
+def test_the_provider_offers_its_loader() -> None:
+    assert PROVIDER.load_native is load_native
+
+
+# -- the round trip --------------------------------------------------------------------------------------------
+
+_server: st.SearchStrategy[list[Block]] = st.sampled_from(
+    (
+        [OpaqueBlock("anthropic", SEARCH), OpaqueBlock("anthropic", FOUND), TextBlock("Cats.")],
+        [OpaqueBlock("anthropic", SEARCH)],
+        [OpaqueBlock("anthropic", FOUND)],
+        [TextBlock("Cats.", state=OpaqueState("anthropic", fields={"citations": [CITATION]}))],
+        [ToolUseBlock("c", "click", {}, state=OpaqueState("anthropic", fields={"toolset_name": "browser"}))],
+        [ThinkingBlock("", OpaqueState("anthropic", signature="S")), OpaqueBlock("anthropic", SEARCH)],
+    )
+)
+logs = st.lists(
+    st.one_of(
+        histories(3), valid_histories(3), _server.map(lambda blocks: [Msg("Friday", tuple(blocks), "assistant")])
+    ),
+    min_size=1,
+    max_size=4,
+).map(lambda found: [msg for piece in found for msg in piece])
+
+
+@examples(100)
+@given(logs, st.sampled_from((None, "claude-opus-4-1", "claude-opus-5-5")))
+def test_what_our_formatter_wrote_is_written_again(msgs: list[Msg], model: str | None) -> None:
+    formatter = load_provider("anthropic").chat(model)
+    request = formatter.lower(msgs).request
+    again = load_native(request)
+    assume(again)
+    try:
+        assert formatter.lower(again).request == request
+    except EmptyConversationError:
+        assume(False)
+
+
+@examples(100)
+@given(st.data())
+def test_no_mangled_log_raises_anything_but_a_message_error(data: st.DataObject) -> None:
+    try:
+        msgs = load_native(data.draw(mangled(LOG)))
+    except MessageError:
+        return
+    if msgs:
+        AnthropicChatFormatter().lower(msgs)

@@ -1,0 +1,288 @@
+"""Logs of Gemini's: what was written comes back the same, and what others wrote is understood."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any, Final
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from agentkit import (
+    Base64Source,
+    Block,
+    DocumentBlock,
+    ImageBlock,
+    InvalidBlock,
+    MessageError,
+    Msg,
+    OpaqueBlock,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    URLSource,
+    VideoBlock,
+    load_provider,
+)
+from agentkit_gemini import PROVIDER, GeminiChatFormatter, load_native
+from tests.conversations import histories, valid_histories
+from tests.providers import PDF, PNG, picture
+from tests.providers.replies import mangled
+from tests.test_invariants import examples
+
+SIGNATURE: Final = base64.b64encode(b"\xff\xfe\xfb").decode()
+# ai.google.dev: function-calling, thought-signatures, code-execution: a log as REST clients keep it
+LOG: Final[dict[str, Any]] = {
+    "systemInstruction": {"parts": [{"text": "You are Friday."}]},
+    "contents": [
+        {"role": "user", "parts": [{"text": "Look."}, {"inlineData": {"mimeType": "image/png", "data": PNG}}]},
+        {
+            "role": "model",
+            "parts": [
+                {"text": "Hm.", "thought": True},
+                {"text": "I look."},
+                {
+                    "functionCall": {"id": "a1", "name": "look", "args": {"atPlace": "cat"}},
+                    "thoughtSignature": "__77",
+                },
+                {"functionCall": {"id": "a2", "name": "wait", "args": {}}},
+            ],
+        },
+        {
+            "role": "user",
+            "parts": [
+                {
+                    "functionResponse": {
+                        "id": "a1",
+                        "name": "look",
+                        "response": {"output": "A cat."},
+                        "parts": [{"inlineData": {"mimeType": "image/png", "data": PNG}}],
+                    }
+                },
+                {"functionResponse": {"id": "a2", "name": "wait", "response": {"error": "Too long."}}},
+            ],
+        },
+        {
+            "role": "model",
+            "parts": [
+                {"executableCode": {"language": "PYTHON", "code": "1"}, "thoughtSignature": "AAAA"},
+                {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
+                {"text": "Done.", "thoughtSignature": "BBBB"},
+                {"inlineData": {"mimeType": "image/png", "data": PNG}, "thoughtSignature": "CCCC"},
+            ],
+        },
+        {
+            "role": "user",
+            "parts": [
+                {"fileData": {"fileUri": "https://example.com/a", "mimeType": "application/pdf"}},
+                {"fileData": {"fileUri": "https://www.youtube.com/watch?v=1"}},
+                {"text": "And this?"},
+            ],
+        },
+    ],
+    "generationConfig": {"temperature": 1},
+}
+
+
+def signed(signature: str, **fields: Any) -> OpaqueState:
+    return OpaqueState("gemini", thought_signature=signature, fields=fields or None)
+
+
+def test_a_log_is_exactly_this() -> None:
+    assert load_native(LOG) == [
+        Msg("system", [TextBlock("You are Friday.")], "system"),
+        Msg("user", [TextBlock("Look."), picture()], "user"),
+        Msg(
+            "assistant",
+            [
+                ThinkingBlock("Hm.", OpaqueState("gemini")),
+                TextBlock("I look."),
+                ToolUseBlock("a1", "look", {"atPlace": "cat"}, state=signed("//77")),
+                ToolUseBlock("a2", "wait", {}),
+            ],
+            "assistant",
+        ),
+        Msg(
+            "system",
+            [
+                ToolResultBlock("a1", "look", [TextBlock("A cat."), picture()]),
+                ToolResultBlock("a2", "wait", "Too long.", is_error=True),
+            ],
+            "system",
+        ),
+        Msg(
+            "assistant",
+            [
+                OpaqueBlock(
+                    "gemini",
+                    {"executable_code": {"language": "PYTHON", "code": "1"}, "thought_signature": "AAAA"},
+                ),
+                OpaqueBlock("gemini", {"code_execution_result": {"outcome": "OUTCOME_OK", "output": "1"}}),
+                TextBlock("Done.", state=signed("BBBB")),
+                ImageBlock(Base64Source("image/png", PNG), state=signed("CCCC")),
+            ],
+            "assistant",
+        ),
+        Msg(
+            "user",
+            [
+                DocumentBlock(URLSource("https://example.com/a", "application/pdf")),
+                VideoBlock(URLSource("https://www.youtube.com/watch?v=1")),
+                TextBlock("And this?"),
+            ],
+            "user",
+        ),
+    ]
+
+
+def test_rest_bodies_snake_case_and_sdk_objects_read_alike() -> None:
+    from google.genai import types
+
+    expected = load_native(LOG)
+    contents = [types.Content.model_validate(content) for content in LOG["contents"]]
+    config = types.GenerateContentConfig.model_validate({"system_instruction": "You are Friday."})
+    assert load_native({"model": "m", "contents": contents, "config": config})[1:] == expected[1:]
+    snake = [content.model_dump(exclude_none=True) for content in contents]
+    instruction = {"parts": [{"text": "You are Friday."}]}
+    assert load_native({"contents": snake, "config": {"system_instruction": instruction}}) == expected
+    assert load_native(contents) == expected[1:]
+
+
+@pytest.mark.parametrize(
+    "system", ["Be brief.", ["Be brief."], {"text": "Be brief."}, {"parts": [{"text": "Be brief."}]}]
+)
+def test_a_system_instruction_may_be_text_parts_or_a_content(system: Any) -> None:
+    expected = Msg("system", [TextBlock("Be brief.")], "system")
+    assert load_native({"contents": "Hi.", "config": {"system_instruction": system}})[0] == expected
+    assert load_native({"contents": "Hi.", "systemInstruction": system})[0] == expected
+
+
+def test_texts_and_parts_by_themselves_are_the_users() -> None:
+    call: dict[str, Any] = {"function_call": {"name": "look", "args": {}}}
+    loaded = load_native({"contents": ["Hi.", {"text": "Look."}, call]})
+    assert [(msg.role, len(msg.blocks)) for msg in loaded] == [("user", 2), ("assistant", 1)]
+
+
+def test_a_log_is_written_again_in_our_spelling() -> None:
+    request = GeminiChatFormatter("gemini-3-pro").lower(load_native(LOG)).request
+    assert load_native(request) == load_native(LOG)
+    assert request["contents"][3]["parts"][0] == {
+        "executable_code": {"language": "PYTHON", "code": "1"},
+        "thought_signature": "AAAA",
+    }
+    assert request["contents"][3]["parts"][3]["thought_signature"] == "CCCC"
+
+
+@pytest.mark.parametrize("word", ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"])
+def test_a_stand_in_for_a_signature_is_no_state(word: str) -> None:
+    spellings: list[Any] = [word, base64.b64encode(word.encode()).decode(), word.encode()]
+    for spelling in spellings:
+        call: dict[str, Any] = {
+            "function_call": {"id": "a", "name": "look", "args": {}},
+            "thought_signature": spelling,
+        }
+        (msg,) = load_native([{"role": "model", "parts": [call]}])
+        assert msg.tool_uses[0].state is None
+
+
+def test_calls_without_ids_are_matched_by_name_and_order() -> None:
+    def call(name: str) -> dict[str, Any]:
+        return {"functionCall": {"name": name, "args": {}}}
+
+    def answer(name: str, output: str) -> dict[str, Any]:
+        return {"functionResponse": {"name": name, "response": {"output": output}}}
+
+    parts = [call("look"), call("wait"), call("look")]
+    answers = [answer("wait", "w"), answer("look", "1"), answer("look", "2")]
+    calls, results = load_native([{"role": "model", "parts": parts}, {"role": "user", "parts": answers}])
+    first, wait, second = (block.id for block in calls.tool_uses)
+    assert len({first, wait, second}) == 3
+    assert [(block.id, block.output) for block in results.tool_results] == [
+        (wait, "w"),
+        (first, "1"),
+        (second, "2"),
+    ]
+
+
+def test_a_response_of_other_keys_is_its_json() -> None:
+    answer = {"functionResponse": {"id": "a", "name": "look", "response": {"cat": True, "output": 1}}}
+    (msg,) = load_native([{"role": "user", "parts": [answer]}])
+    assert msg.tool_results[0].output == '{"cat":true,"output":1}'
+
+
+def test_a_bad_part_is_kept_with_its_place_and_harms_no_other() -> None:
+    bad: list[Any] = [
+        {"hologram": 1},
+        {"inlineData": {"mimeType": "image/png", "data": "%%%"}},
+        {"fileData": {}},
+        {},
+        7,
+    ]
+    (msg,) = load_native([{"role": "user", "parts": [*bad, {"text": "Hi."}]}])
+    places = [block.place for block in msg.blocks if isinstance(block, InvalidBlock)]
+    assert places == [f"contents[0].parts[{at}]" for at in range(5)]
+    assert msg.blocks[-1] == TextBlock("Hi.")
+
+
+@pytest.mark.parametrize(
+    "found", [None, 3, {}, {"messages": []}, {"contents": None}, [3], [{"role": "tool", "parts": []}], [[]]]
+)
+def test_what_is_no_log_is_refused(found: object) -> None:
+    with pytest.raises(MessageError, match="contents"):
+        load_native(found)
+
+
+def test_the_provider_offers_its_loader() -> None:
+    assert PROVIDER.load_native is load_native
+
+
+# -- the round trip --------------------------------------------------------------------------------------------
+
+_model: st.SearchStrategy[list[Block]] = st.sampled_from(
+    (
+        [
+            OpaqueBlock(
+                "gemini", {"executable_code": {"code": "1", "language": "PYTHON"}, "thought_signature": "AAAA"}
+            ),
+            OpaqueBlock("gemini", {"code_execution_result": {"outcome": "OUTCOME_OK"}}),
+        ],
+        [OpaqueBlock("gemini", {"tool_call": {"id": "t", "args": {"aB": 1}}})],
+        [ImageBlock(Base64Source("image/png", PNG), state=signed(SIGNATURE, thought=True)), TextBlock("Done.")],
+        [TextBlock("", state=signed(SIGNATURE))],
+        [ThinkingBlock("Hm.", signed(SIGNATURE)), ToolUseBlock("c", "look", {"aB": {"cD": 1}})],
+        [DocumentBlock(Base64Source("application/pdf", PDF))],
+    )
+)
+logs = st.lists(
+    st.one_of(
+        histories(3), valid_histories(3), _model.map(lambda blocks: [Msg("Friday", tuple(blocks), "assistant")])
+    ),
+    min_size=1,
+    max_size=4,
+).map(lambda found: [msg for piece in found for msg in piece])
+
+
+@examples(100)
+@given(logs, st.sampled_from((None, "gemini-3-pro", "gemini-2.5-flash")))
+def test_what_our_formatter_wrote_is_written_again(msgs: list[Msg], model: str | None) -> None:
+    formatter = load_provider("gemini").chat(model)
+    request = formatter.lower(msgs).request
+    again = load_native(request)
+    assume(again)
+    assert formatter.lower(again).request == request
+
+
+@examples(100)
+@given(st.data())
+def test_no_mangled_log_raises_anything_but_a_message_error(data: st.DataObject) -> None:
+    try:
+        msgs = load_native(data.draw(mangled(LOG)))
+    except MessageError:
+        return
+    if msgs:
+        GeminiChatFormatter().lower(msgs)
+    json.dumps([msg.to_dict() for msg in msgs])

@@ -1,0 +1,605 @@
+"""Gemini's replies, whole and streamed: quirk by quirk, and any chunking against the whole."""
+
+from __future__ import annotations
+
+import base64
+import json
+from itertools import pairwise
+from typing import Any, Final, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from agentkit import (
+    AudioBlock,
+    Base64Source,
+    DocumentBlock,
+    ErrorEvent,
+    FinishReason,
+    ImageBlock,
+    MediaEvent,
+    MessageEnd,
+    MessageError,
+    MessageStart,
+    Msg,
+    OpaqueBlock,
+    OpaqueEvent,
+    OpaqueState,
+    StreamEvent,
+    TextBlock,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingBlock,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    ToolUseBlock,
+    ToolUseEnd,
+    ToolUseStart,
+    URLSource,
+    Usage,
+    UsageEvent,
+    VideoBlock,
+    load_provider,
+)
+from agentkit_gemini import PROVIDER, GeminiChatFormatter, GeminiStreamParser, parse_response
+from tests.providers import PNG, WAV, problems, result, system, user
+from tests.providers.replies import cut, cuts, fed, mangled, playing, sse
+
+MODEL: Final = "gemini-3-pro"
+URL_SAFE: Final = base64.urlsafe_b64encode(b"\xff\xfe\xfb\xff").decode()
+STANDARD: Final = base64.b64encode(b"\xff\xfe\xfb\xff").decode()
+CODE: Final[dict[str, Any]] = {"executableCode": {"language": "PYTHON", "code": "print(2)"}}
+OUTCOME: Final[dict[str, Any]] = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "2\n"}}
+PARTS: Final[list[dict[str, Any]]] = [
+    {"text": "I think ", "thought": True},
+    {"text": "of 漢字.", "thought": True},
+    {"text": "Hello "},
+    {"text": "you 🙂"},
+    {**CODE, "thoughtSignature": URL_SAFE},
+    OUTCOME,
+    {"functionCall": {"id": "a1", "name": "look", "args": {"placeName": "hière"}}, "thoughtSignature": "AAAA"},
+    {"functionCall": {"id": "a2", "name": "wait", "args": {}}},
+    {"text": "", "thoughtSignature": URL_SAFE},
+]
+USAGE: Final[dict[str, Any]] = {
+    "promptTokenCount": 100,
+    "cachedContentTokenCount": 60,
+    "candidatesTokenCount": 20,
+    "thoughtsTokenCount": 7,
+    "toolUsePromptTokenCount": 5,
+    "totalTokenCount": 132,
+}
+RATINGS: Final = [{"category": "HARM_CATEGORY_HATE_SPEECH", "probability": "NEGLIGIBLE"}]
+
+
+def whole_of(*parts: dict[str, Any], reason: str | None = "STOP", **candidate: Any) -> dict[str, Any]:
+    """A whole reply with these parts."""
+    told = {"finishReason": reason} if reason else {}
+    content = {"role": "model", "parts": list(parts)}
+    return {
+        "candidates": [{"content": content, **told, "index": 0, **candidate}],
+        "usageMetadata": USAGE,
+        "modelVersion": MODEL,
+        "responseId": "r1",
+    }
+
+
+WHOLE: Final = whole_of(*PARTS, safetyRatings=RATINGS, groundingMetadata={"webSearchQueries": ["cats"]})
+
+
+def as_sdk_object(found: dict[str, Any]) -> Any:
+    from google.genai import types
+
+    return types.GenerateContentResponse.model_validate(json.loads(json.dumps(found)))
+
+
+def in_snake_case(found: Any) -> Any:
+    """A reply as the SDK's users write it, tools' own arguments left alone."""
+    return as_sdk_object(found).model_dump(exclude_none=True)
+
+
+def streamed(chunks: list[Any]) -> tuple[Msg, list[StreamEvent]]:
+    return fed(GeminiStreamParser(), chunks)
+
+
+def reply_of(msg: Msg) -> dict[str, Any]:
+    return cast("dict[str, Any]", (msg.metadata or {})["reply"])
+
+
+def signed(signature: str | None = STANDARD, **fields: Any) -> OpaqueState:
+    return OpaqueState("gemini", thought_signature=signature, model=MODEL, fields=fields or None)
+
+
+def next_parts(reply: Msg, *behind: Msg) -> list[dict[str, Any]]:
+    """The parts of a reply as the next request says them; the SDK takes them."""
+    from google.genai import types
+
+    request = GeminiChatFormatter(MODEL).lower([user("Look."), reply, *(behind or (user("Go on."),))]).request
+    assert problems("gemini", request) == []
+    content = types.Content.model_validate(request["contents"][1])
+    assert content.role == "model"
+    return list(request["contents"][1]["parts"])
+
+
+# -- whole -----------------------------------------------------------------------------------------------------
+
+
+def test_a_whole_reply_is_exactly_this() -> None:
+    assert parse_response(WHOLE) == Msg(
+        "assistant",
+        [
+            ThinkingBlock("I think of 漢字.", OpaqueState("gemini", model=MODEL)),
+            TextBlock("Hello you 🙂"),
+            OpaqueBlock(
+                "gemini",
+                {"executable_code": {"language": "PYTHON", "code": "print(2)"}, "thought_signature": STANDARD},
+            ),
+            OpaqueBlock("gemini", {"code_execution_result": {"outcome": "OUTCOME_OK", "output": "2\n"}}),
+            ToolUseBlock("a1", "look", {"placeName": "hière"}, state=signed("AAAA")),
+            ToolUseBlock("a2", "wait", {}),
+            TextBlock("", state=signed()),
+        ],
+        "assistant",
+        metadata={
+            "reply": {
+                "provider": "gemini",
+                "finish_reason": "tool_use",
+                "native_finish_reason": "STOP",
+                "id": "r1",
+                "model": MODEL,
+                "usage": {
+                    "input_tokens": 105,
+                    "output_tokens": 27,
+                    "cache_read_tokens": 60,
+                    "cache_write_tokens": 0,
+                    "reasoning_tokens": 7,
+                },
+                "safety_ratings": RATINGS,
+                "grounding_metadata": {"web_search_queries": ["cats"]},
+            }
+        },
+    )
+
+
+def test_the_sdks_object_its_dicts_and_json_text_read_alike() -> None:
+    made, expected = as_sdk_object(WHOLE), parse_response(WHOLE)
+    assert parse_response(made) == expected
+    assert parse_response(made.model_dump()) == expected
+    assert parse_response(in_snake_case(WHOLE)) == expected
+    assert parse_response(made.model_dump(mode="json", by_alias=True)) == expected
+    assert parse_response(made.model_dump_json()) == expected
+    assert parse_response(json.dumps(WHOLE)) == expected
+
+
+def test_signatures_are_standard_base64_whatever_the_alphabet() -> None:
+    for spelling in (URL_SAFE, STANDARD, URL_SAFE.rstrip("="), f" {STANDARD}\n"):
+        found = parse_response(whole_of({"text": "Hi.", "thoughtSignature": spelling}))
+        assert found.blocks == (TextBlock("Hi.", state=signed()),)
+
+
+def test_a_signature_stays_on_the_very_part_it_came_with() -> None:
+    parts = [{"text": "a"}, {"text": "b", "thoughtSignature": "AAAA"}, {"text": "c"}, {"text": "d"}]
+    found = parse_response(whole_of(*parts))
+    assert found.blocks == (TextBlock("a"), TextBlock("b", state=signed("AAAA")), TextBlock("cd"))
+    assert next_parts(found) == [{"text": "a"}, {"text": "b", "thought_signature": "AAAA"}, {"text": "cd"}]
+
+
+def test_two_signed_texts_are_never_joined() -> None:
+    part = {"text": "a", "thoughtSignature": "AAAA"}
+    assert len(parse_response(whole_of(part, part)).blocks) == 2
+
+
+def test_a_signed_thought_keeps_its_signature() -> None:
+    found = parse_response(whole_of({"text": "Hm.", "thought": True, "thoughtSignature": "AAAA"}, {"text": "Hi."}))
+    assert found.blocks == (ThinkingBlock("Hm.", signed("AAAA")), TextBlock("Hi."))
+    assert next_parts(found)[0] == {"text": "Hm.", "thought": True, "thought_signature": "AAAA"}
+
+
+def test_text_on_both_sides_of_another_part_stays_apart() -> None:
+    found = parse_response(whole_of({"text": "a"}, CODE, OUTCOME, {"text": "b"}))
+    assert [block.type for block in found.blocks] == ["text", "opaque", "opaque", "text"]
+
+
+def test_a_call_without_an_id_gets_one_that_is_always_the_same() -> None:
+    call = {"functionCall": {"name": "look", "args": {"a": 1}}}
+    first, second = parse_response(whole_of(call, call)).tool_uses
+    assert first.id != second.id
+    assert (first.id, second.id) == tuple(block.id for block in parse_response(whole_of(call, call)).tool_uses)
+    behind = system(result(first.id, "A cat."), result(second.id, "A dog."))
+    assert [part["function_call"]["id"] for part in next_parts(parse_response(whole_of(call, call)), behind)] == [
+        first.id,
+        second.id,
+    ]
+
+
+def test_a_picture_of_the_models_keeps_its_signature_and_goes_back_with_it() -> None:
+    blob = {"mimeType": "image/png", "data": PNG.replace("+", "-").replace("/", "_")}
+    found = parse_response(whole_of({"text": "Here."}, {"inlineData": blob, "thoughtSignature": URL_SAFE}))
+    picture = ImageBlock(Base64Source("image/png", PNG), state=signed())
+    assert found.blocks == (TextBlock("Here."), picture)
+    assert Msg.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+    data = {"mime_type": "image/png", "data": PNG}
+    assert next_parts(found)[1] == {"inline_data": data, "thought_signature": STANDARD}
+
+
+def test_a_signed_picture_goes_to_another_wire_without_its_signature_and_the_ledger_says_so() -> None:
+    found = parse_response(
+        whole_of({"inlineData": {"mimeType": "image/png", "data": PNG}, "thoughtSignature": "AAAA"})
+    )
+    plan = load_provider("openai-responses").chat().lower([user("Draw."), found, user("Nice.")])
+    assert "AAAA" not in json.dumps(plan.request)
+    assert PNG in json.dumps(plan.request)
+
+
+def test_a_draft_picture_goes_back_as_a_thought() -> None:
+    blob = {"mimeType": "image/png", "data": PNG}
+    found = parse_response(whole_of({"inlineData": blob, "thought": True}, {"text": "Done."}))
+    assert found.media[0].state == signed(None, thought=True)
+    assert next_parts(found)[0] == {"inline_data": {"mime_type": "image/png", "data": PNG}, "thought": True}
+
+
+def test_media_are_what_their_type_says() -> None:
+    found = parse_response(
+        whole_of(
+            {"inlineData": {"mimeType": "audio/L16;codec=pcm;rate=24000", "data": WAV}},
+            {"fileData": {"mimeType": "video/mp4", "fileUri": "https://example.com/a"}},
+            {"inlineData": {"mimeType": "application/pdf", "data": WAV, "displayName": "a.pdf"}},
+        )
+    )
+    assert found.blocks == (
+        AudioBlock(Base64Source("audio/L16;codec=pcm;rate=24000", WAV)),
+        VideoBlock(URLSource("https://example.com/a", "video/mp4")),
+        DocumentBlock(Base64Source("application/pdf", WAV), title="a.pdf"),
+    )
+
+
+def test_what_cannot_be_read_or_sent_back_is_told_beside_the_message() -> None:
+    broken = {"inlineData": {"mimeType": "image/png", "data": "%%%"}}
+    found = parse_response(whole_of({"hologram": {"depthMap": 1}}, broken, {}, {"text": "Hi."}))
+    assert found.blocks == (TextBlock("Hi."),)
+    assert [sorted(part) for part in reply_of(found)["unread_parts"]] == [["hologram"], ["inline_data"]]
+
+
+def test_server_side_calls_go_back_with_their_ids_and_a_half_does_not() -> None:
+    args = {"searchQuery": "cats"}
+    asked = {"toolCall": {"id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "args": args}, "thoughtSignature": "AAAA"}
+    told = {"toolResponse": {"id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "response": {"hitCount": 2}}}
+    call = {"id": "t1", "tool_type": "GOOGLE_SEARCH_WEB", "args": args}
+    answer = {"id": "t1", "tool_type": "GOOGLE_SEARCH_WEB", "response": {"hitCount": 2}}
+    assert next_parts(parse_response(whole_of(asked, told, {"text": "Cats."}))) == [
+        {"tool_call": call, "thought_signature": "AAAA"},
+        {"tool_response": answer},
+        {"text": "Cats."},
+    ]
+    assert next_parts(parse_response(whole_of(asked, {"text": "Cats."}))) == [{"text": "Cats."}]
+    assert next_parts(parse_response(whole_of(told, {"text": "Cats."}))) == [{"text": "Cats."}]
+    assert next_parts(parse_response(whole_of(CODE, {"text": "Cats."}))) == [{"text": "Cats."}]
+
+
+# -- how it ends -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("native", "reason"),
+    [
+        ("STOP", "stop"),
+        ("MAX_TOKENS", "length"),
+        ("SAFETY", "content_filter"),
+        ("RECITATION", "content_filter"),
+        ("IMAGE_SAFETY", "content_filter"),
+        ("MALFORMED_FUNCTION_CALL", "error"),
+        ("UNEXPECTED_TOOL_CALL", "error"),
+        ("OTHER", "other"),
+        ("CONTINUATION", "pause"),
+        ("SOMETHING_NEW", "other"),
+    ],
+)
+def test_each_finish_reason_has_its_word_and_the_native_one_beside_it(native: str, reason: str) -> None:
+    found = parse_response(whole_of({"text": "Well."}, reason=native))
+    assert found.finish_reason == FinishReason(reason)
+    assert reply_of(found)["native_finish_reason"] == native
+
+
+def test_a_stop_with_calls_is_for_the_tools_even_when_it_comes_with_every_chunk() -> None:
+    chunks = [whole_of({"text": "I look."}), whole_of({"functionCall": {"id": "a", "name": "look", "args": {}}})]
+    assert streamed(chunks)[0].finish_reason is FinishReason.TOOL_USE
+
+
+def test_a_malformed_call_has_no_content_and_says_so() -> None:
+    candidate: dict[str, Any] = {
+        "finishReason": "MALFORMED_FUNCTION_CALL",
+        "finishMessage": "print(look(",
+        "content": {},
+    }
+    contents: list[dict[str, Any]] = [
+        {},
+        {"content": None},
+        {"content": {"parts": None}},
+        {"content": {"role": "model"}},
+    ]
+    for content in contents:
+        found = parse_response({"candidates": [{**candidate, **content}]})
+        assert (found.finish_reason, found.blocks) == (FinishReason.ERROR, ())
+        assert reply_of(found)["finish_message"] == "print(look("
+
+
+def test_a_blocked_prompt_has_no_candidates() -> None:
+    whole = {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 4}}
+    for form in (whole, as_sdk_object(whole), json.dumps(whole)):
+        found = parse_response(form)
+        assert (found.finish_reason, found.blocks) == (FinishReason.CONTENT_FILTER, ())
+        assert reply_of(found)["prompt_feedback"] == {"block_reason": "PROHIBITED_CONTENT"}
+        assert found.usage == Usage(4)
+    assert streamed([whole])[0] == parse_response(whole)
+
+
+def test_a_reply_of_several_candidates_is_its_first() -> None:
+    other = {"content": {"parts": [{"text": "Ho."}]}, "finishReason": "STOP", "index": 1}
+    whole = whole_of({"text": "Hi."})
+    found = parse_response({**whole, "candidates": [*whole["candidates"], other]})
+    assert found.text == "Hi."
+    assert reply_of(found)["other_candidates"] is True
+
+
+def test_an_error_body_is_refused_with_the_providers_words() -> None:
+    body = {"error": {"code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT"}}
+    with pytest.raises(MessageError, match=r"API key not valid. \(INVALID_ARGUMENT\)"):
+        parse_response(body)
+
+
+@pytest.mark.parametrize("found", [{}, {"choices": []}, {"content": []}, [], "[]", "no JSON", 3, None])
+def test_what_is_no_reply_of_geminis_is_refused(found: object) -> None:
+    with pytest.raises(MessageError, match="reply"):
+        parse_response(found)
+
+
+# -- streams ---------------------------------------------------------------------------------------------------
+
+
+def chunk_of(*parts: dict[str, Any], **rest: Any) -> dict[str, Any]:
+    return {
+        "candidates": [{"content": {"role": "model", "parts": list(parts)}, "index": 0}],
+        "modelVersion": MODEL,
+        "responseId": "r1",
+        **rest,
+    }
+
+
+def chunks_of(whole: dict[str, Any], places: list[float], borders: list[int]) -> list[dict[str, Any]]:
+    """A whole reply in chunks: its texts cut at the places, a new chunk behind each border."""
+    (candidate,) = whole["candidates"]
+    pieces: list[dict[str, Any]] = []
+    for part in candidate["content"]["parts"]:
+        if "text" in part and "thoughtSignature" not in part:
+            pieces += [{**part, "text": piece} for piece in cut(part["text"], places)]
+        else:
+            pieces.append(part)
+    starts = [0, *sorted(border % (len(pieces) + 1) for border in borders), len(pieces)]
+    usage = whole["usageMetadata"]
+    first = {"promptTokenCount": usage["promptTokenCount"], "cachedContentTokenCount": 60, "totalTokenCount": 1}
+    chunks = [chunk_of(*pieces[start:stop], usageMetadata=first) for start, stop in pairwise(starts)]
+    end = {key: item for key, item in candidate.items() if key != "content"}
+    late = {key: item for key, item in usage.items() if key != "cachedContentTokenCount"}
+    last: dict[str, Any] = {"candidates": [end], "usageMetadata": late}
+    return [*chunks, {**last, "modelVersion": MODEL, "responseId": "r1"}]
+
+
+def test_a_stream_tells_what_happens_as_it_happens() -> None:
+    picture = {"inlineData": {"mimeType": "image/png", "data": PNG}}
+    call: dict[str, Any] = {"functionCall": {"id": "a", "name": "look", "args": {}}}
+    whole = whole_of({"text": "Hm.", "thought": True}, {"text": "Hi."}, CODE, picture, call)
+    kinds = [type(event) for event in streamed(chunks_of(whole, [0.5], [1, 2, 3]))[1]]
+    assert kinds == [
+        MessageStart,
+        ThinkingStart, ThinkingDelta, UsageEvent, ThinkingDelta, ThinkingEnd,
+        TextStart, TextDelta, TextDelta, TextEnd,
+        OpaqueEvent, MediaEvent,
+        ToolUseStart, ToolUseEnd,
+        MessageEnd, UsageEvent,
+    ]  # fmt: skip
+
+
+def test_a_figure_that_a_later_chunk_leaves_out_stays() -> None:
+    chunks = chunks_of(WHOLE, [], [3])
+    assert "cachedContentTokenCount" not in chunks[-1]["usageMetadata"]
+    assert streamed(chunks)[0].usage == Usage(105, 27, 60, 0, 7)
+
+
+def test_an_empty_last_chunk_says_nothing() -> None:
+    chunks = [chunk_of({"text": "Hi."}), whole_of({"text": ""}), {"usageMetadata": USAGE}]
+    assert streamed(chunks)[0] == parse_response(whole_of({"text": "Hi."}))
+
+
+def test_citations_of_several_chunks_are_all_kept() -> None:
+    one, two = {"startIndex": 1, "uri": "https://a"}, {"startIndex": 5, "uri": "https://b"}
+    chunks = [
+        whole_of({"text": "a"}, reason=None, citationMetadata={"citations": [one]}),
+        whole_of({"text": "b"}, citationMetadata={"citations": [one, two]}),
+    ]
+    told = reply_of(streamed(chunks)[0])["citation_metadata"]["citations"]
+    assert told == [{"start_index": 1, "uri": "https://a"}, {"start_index": 5, "uri": "https://b"}]
+
+
+def test_an_error_in_the_stream_keeps_what_came() -> None:
+    error = {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}
+    found, told = streamed([chunk_of({"text": "Hel"}), error])
+    assert (found.text, found.finish_reason) == ("Hel", FinishReason.ERROR)
+    assert ErrorEvent("The model is overloaded.", "UNAVAILABLE") in told
+    raw = sse([chunk_of({"text": "Hel"}), error], named=False)
+    assert streamed([raw])[0] == found
+
+
+def test_a_stream_that_broke_off_keeps_what_came() -> None:
+    found = streamed([chunk_of({"text": "Hel"})])[0]
+    assert (found.text, found.finish_reason) == ("Hel", FinishReason.INTERRUPTED)
+
+
+def partial(*pieces: dict[str, Any], goes_on: bool, **call: Any) -> dict[str, Any]:
+    return chunk_of({"functionCall": {**call, "partialArgs": list(pieces), "willContinue": goes_on}})
+
+
+STREAMED_CALL: Final = [
+    partial(goes_on=True, name="book", id="a1"),
+    partial({"jsonPath": "$.city", "stringValue": "New ", "willContinue": True}, goes_on=True),
+    partial({"jsonPath": "$.city", "stringValue": "York"}, goes_on=True),
+    partial({"jsonPath": "$.rooms[1].beds", "numberValue": 2}, goes_on=True),
+    partial({"jsonPath": "$['is late']", "boolValue": True}, goes_on=True),
+    partial({"jsonPath": "$.x", "nullValue": "NULL_VALUE"}, goes_on=True),
+]
+
+
+def test_arguments_that_vertex_streams_by_path_are_put_together() -> None:
+    found = streamed([*STREAMED_CALL, chunk_of({"functionCall": {}}), whole_of()])[0]
+    (call,) = found.tool_uses
+    assert call.input == {"city": "New York", "rooms": [None, {"beds": 2}], "is late": True, "x": None}
+    assert (call.id, call.name, call.metadata) == ("a1", "book", None)
+
+
+def test_arguments_that_broke_off_are_incomplete() -> None:
+    for end in ([], [whole_of(reason="MAX_TOKENS")]):
+        (call,) = streamed([*STREAMED_CALL[:3], *end])[0].tool_uses
+        assert (call.input, call.metadata) == ({}, {"incomplete": True})
+        assert call.raw_input == '{"city":"New York"'
+
+
+@pytest.mark.parametrize("path", ["$", "", "city", "$..a", "$[0]", "$.a[99999999999999999999]", "$.city.b", "$."])
+def test_a_path_that_leads_nowhere_is_passed_over(path: str) -> None:
+    found = streamed([*STREAMED_CALL[:3], partial({"jsonPath": path, "numberValue": 1}, goes_on=False)])[0]
+    assert found.tool_uses[0].input["city"] == "New York"
+
+
+# -- the round trip --------------------------------------------------------------------------------------------
+
+
+def test_what_was_read_goes_back_part_by_part() -> None:
+    behind = system(result("a1", "A cat."), result("a2", "Done.", name="wait"))
+    assert next_parts(parse_response(WHOLE), behind) == [
+        {"text": "I think of 漢字.", "thought": True},
+        {"text": "Hello you 🙂"},
+        {"executable_code": CODE["executableCode"], "thought_signature": STANDARD},
+        {"code_execution_result": OUTCOME["codeExecutionResult"]},
+        {
+            "function_call": {"id": "a1", "name": "look", "args": {"placeName": "hière"}},
+            "thought_signature": "AAAA",
+        },
+        {"function_call": {"id": "a2", "name": "wait", "args": {}}},
+        {"text": "", "thought_signature": STANDARD},
+    ]
+
+
+# -- through the SDK -------------------------------------------------------------------------------------------
+
+
+async def _through_the_sdk(url: str, *, stream: bool) -> list[Any]:
+    import httpx2
+    from google import genai
+    from google.genai import types
+
+    transport = httpx2.AsyncHTTPTransport()  # keeps the SDK off aiohttp
+    options = types.HttpOptions(base_url=url, api_version="v1beta", async_client_args={"transport": transport})
+    client = genai.Client(api_key="k", http_options=options)
+    models: Any = client.aio.models
+    try:
+        if not stream:
+            return [await models.generate_content(model=MODEL, contents="Hi.")]
+        chunks: Any = await models.generate_content_stream(model=MODEL, contents="Hi.")
+        return [chunk async for chunk in chunks]
+    finally:
+        await client.aio.aclose()
+        client.close()
+
+
+@pytest.mark.anyio
+async def test_the_sdks_own_decoding_gives_the_whole() -> None:
+    with playing(sse(chunks_of(WHOLE, [0.3], [1, 4, 6]), named=False), "text/event-stream") as url:
+        chunks = await _through_the_sdk(url, stream=True)
+    assert len(chunks) > 2
+    assert streamed(chunks)[0] == parse_response(WHOLE)
+    with playing(json.dumps(WHOLE).encode(), "application/json") as url:
+        (whole,) = await _through_the_sdk(url, stream=False)
+    assert parse_response(whole) == parse_response(WHOLE)
+
+
+def test_the_provider_offers_its_parser() -> None:
+    assert PROVIDER.parser is GeminiStreamParser
+
+
+# -- any chunking ----------------------------------------------------------------------------------------------
+
+_texts = st.text(st.sampled_from('aé漢🙂 \n"\\{}:\r'), min_size=1, max_size=12)
+_args = st.dictionaries(_texts, st.one_of(_texts, st.integers(), st.booleans(), st.none(), st.lists(_texts)))
+_signature: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
+    ({}, {}, {"thoughtSignature": URL_SAFE}, {"thoughtSignature": "AAAA"})
+)
+
+
+def _part(signature: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {**fields, **signature}
+
+
+def _call(signature: dict[str, Any], **call: Any) -> dict[str, Any]:
+    return {"functionCall": call, **signature}
+
+
+_parts: st.SearchStrategy[dict[str, Any]] = st.one_of(
+    st.builds(_part, st.just({}), text=_texts),
+    st.builds(_part, st.just({}), text=_texts, thought=st.just(True)),
+    st.builds(_part, _signature, text=_texts),
+    st.builds(_part, _signature, text=_texts, thought=st.just(True)),
+    st.just(_part({"thoughtSignature": URL_SAFE}, text="")),
+    st.builds(_call, _signature, name=st.just("look"), args=_args),
+    st.builds(_call, _signature, id=st.just("a1"), name=st.just("look"), args=_args),
+    st.builds(_part, _signature, inlineData=st.just({"mimeType": "image/png", "data": PNG})),
+    st.builds(_part, _signature, executableCode=st.just(CODE["executableCode"])),
+    st.just(OUTCOME),
+)
+
+
+@st.composite
+def wholes(draw: DrawFn) -> dict[str, Any]:
+    reason = draw(st.sampled_from(("STOP", "MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL")))
+    return whole_of(*draw(st.lists(_parts, max_size=7)), reason=reason, safetyRatings=RATINGS)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    wholes(), cuts(), st.lists(st.integers(0, 60), max_size=6), cuts(12),
+    st.sampled_from(("dicts", "objects", "snake", "bytes")),
+)  # fmt: skip
+def test_any_chunking_gives_the_message_of_the_whole(
+    whole: dict[str, Any], places: list[float], starts: list[int], borders: list[float], form: str
+) -> None:
+    chunks: list[Any] = chunks_of(whole, places, starts)
+    if form == "objects":
+        chunks = [as_sdk_object(chunk) for chunk in chunks]
+    elif form == "snake":
+        chunks = [in_snake_case(chunk) for chunk in chunks]
+    elif form == "bytes":
+        chunks = cut(sse(chunks, named=False), borders)
+    assert streamed(chunks)[0] == parse_response(whole)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_no_mangled_chunk_and_no_mangled_reply_raises_anything_but_a_message_error(data: st.DataObject) -> None:
+    picture = {"inlineData": {"mimeType": "image/png", "data": PNG}, "thoughtSignature": "AAAA"}
+    original = whole_of(*PARTS, picture, safetyRatings=RATINGS, citationMetadata={"citations": [{"uri": "x"}]})
+    try:
+        found = parse_response(data.draw(mangled(original)))
+    except MessageError:
+        pass
+    else:
+        GeminiChatFormatter().lower([user("Hi."), found, user("Go on.")])
+    chunks = [*chunks_of(original, [0.5], [1, 3, 5]), *STREAMED_CALL]
+    broken = [data.draw(mangled(chunk)) if data.draw(st.integers(0, 3)) == 0 else chunk for chunk in chunks]
+    parser = GeminiStreamParser()
+    for chunk in broken:
+        if isinstance(chunk, dict):
+            parser.feed(cast("dict[str, Any]", chunk))
+    found = parser.finish()
+    assert Msg.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+    GeminiChatFormatter().lower([user("Hi."), found, user("Go on.")])
