@@ -296,6 +296,11 @@ def _thoughts(draw: DrawFn) -> Block:
 _opaque: SearchStrategy[Block] = st.sampled_from(
     (
         OpaqueBlock("gemini", {"executable_code": {"code": "1", "language": "PYTHON"}}),
+        OpaqueBlock("gemini", {"code_execution_result": {"outcome": "OUTCOME_OK", "output": "1"}}),
+        OpaqueBlock(
+            "anthropic", {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+        ),
+        OpaqueBlock("anthropic", {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}),
         OpaqueBlock(
             "openai-responses",
             {

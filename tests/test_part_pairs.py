@@ -68,10 +68,11 @@ def test_a_target_that_goes_on_with_an_open_turn_gets_it_as_it_is() -> None:
     form: dict[str, Any] = {"resumes": True, "last_user": True}
     assert sent(reply("wait", "ask 1"), **form) == ["assistant Friday: wait | <opaque>"]
     assert sent(reply("wait", "ask 1")) == ["assistant Friday: wait"]
-    assert sent(reply("ask 1"), reply("note 1"), **form) == [
+    assert sent(reply("ask 1"), reply("note 1", "ask 2"), **form) == [
         "assistant Friday: <opaque>",
-        "assistant Friday: <opaque>",
+        "assistant Friday: <opaque> | <opaque>",
     ]
+    assert len(sent(reply("ask 1", "note 1"), **form)) == 2
 
 
 def test_an_open_turn_that_something_stands_behind_is_open_no_more() -> None:
