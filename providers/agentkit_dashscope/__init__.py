@@ -17,6 +17,7 @@ __all__ = [
     "DashScopeCompatibleMultiAgentFormatter",
     "DashScopeMultiAgentFormatter",
     "PROVIDER",
+    "load_compatible",
 ]
 
 PROVIDER = Provider("dashscope", DashScopeChatFormatter, DashScopeMultiAgentFormatter)
