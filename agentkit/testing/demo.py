@@ -129,5 +129,5 @@ def _said(found: object) -> str:
         return found
     if isinstance(found, list):
         texts = [one.get("text") for one in _objects(cast("object", found))]
-        return "\n".join(text for text in texts if isinstance(text, str))
+        return "\n".join(text for text in texts if isinstance(text, str)).strip()
     return "" if found is None else json.dumps(found, ensure_ascii=False)
