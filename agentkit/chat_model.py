@@ -65,7 +65,8 @@ class ChatModel:
     history, budget, and any other option of the provider's formatter: see FormatterBase
     max_tokens      the limit of a reply, under the name that the provider has for it (`max_completion_tokens`
                     for OpenAI's chat: a server of another's may want it as one of the `parameters`)
-    parameters      further parameters of the provider's, by its own names, for every call; a call may give others
+    parameters      further parameters of the provider's, by its own names, for every call; a call may give others,
+                    or None to leave one out
     replan          whether a prompt that the provider finds too long is cut and sent once more. By default, if
                     there is a budget
 
@@ -198,7 +199,7 @@ class ChatModel:
         plan = msgs if isinstance(msgs, Plan) else await self.plan(msgs, **wanted)
         endpoint = self._endpoint or await self._open()
         limit = self.max_tokens if max_tokens is None else max_tokens
-        given = {**self.parameters, **parameters}
+        given = {name: item for name, item in {**self.parameters, **parameters}.items() if item is not None}
         if limit is not None:
             given = {**endpoint.limit(limit), **given}
         return _Call(self, endpoint, plan, given, None if planned else wanted)

@@ -139,9 +139,11 @@ class StreamParserBase(ABC):
         try:
             event = plain(data)
         except MessageError:
-            self.reply.fail(f"an event that is no JSON: {data[:200].decode('utf-8', 'replace')}")
-            return
-        self._read(event)
+            event = None
+        if isinstance(event, dict):
+            self.read_event(cast("dict[str, Any]", event))
+        else:
+            self.reply.fail(f"an event that is no JSON object: {data[:200].decode('utf-8', 'replace')}")
 
     def _read(self, event: object) -> None:
         if not isinstance(event, dict):

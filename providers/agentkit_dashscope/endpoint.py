@@ -17,6 +17,7 @@ from agentkit import (
     OptionError,
     Outgoing,
     failure_in,
+    items_of,
     merged,
     plain,
     retry_after,
@@ -49,8 +50,8 @@ class DashScopeEndpoint(EndpointBase):
     it sleeps by asyncio, so on trio nothing is tried again. A stream it opens once, on asyncio too.
 
     A model is bound to one of two paths. A request in strings goes to the text path; if that is the wrong one, the
-    other is tried, and remembered for the model. A model that only streams is streamed, and remembered too.
-    All parameters go into `parameters`.
+    other is tried with the texts in its form, and remembered for the model. A model that only streams is streamed,
+    and remembered too. All parameters go into `parameters`.
     """
 
     extra: ClassVar[str] = "dashscope"
@@ -83,8 +84,9 @@ class DashScopeEndpoint(EndpointBase):
         if stream:
             parameters = {"incremental_output": True, **parameters}
         messages = request["messages"]
-        body = {"model": model, "input": {"messages": messages}, "parameters": parameters}
-        return Outgoing(_PATHS[self._path_of.get(model) or _path_for(messages)], body, stream)
+        path = self._path_of.get(model) or _path_for(messages)
+        body = {"model": model, "input": {"messages": _fitted(messages, path)}, "parameters": parameters}
+        return Outgoing(_PATHS[path], body, stream)
 
     def wants_stream(self, outgoing: Outgoing) -> bool:
         """Whether the model has said that it only streams."""
@@ -169,8 +171,9 @@ class DashScopeEndpoint(EndpointBase):
             self._streamers.add(model)
         if not _WRONG_PATH.search(said) or model in self._path_of:
             return None
-        self._path_of[model] = _OTHER[outgoing.path]
-        return replace(outgoing, path=_PATHS[_OTHER[outgoing.path]])
+        path = self._path_of[model] = _OTHER[outgoing.path]
+        messages = _fitted(outgoing.body["input"]["messages"], path)
+        return replace(outgoing, path=_PATHS[path], body={**outgoing.body, "input": {"messages": messages}})
 
     def failure(self, error: BaseException) -> Failure | None:
         """The SDK's error, or its HTTP client's in mid-stream."""
@@ -232,6 +235,27 @@ class DashScopeCompatibleEndpoint(OpenAIChatEndpoint):
 def _path_for(messages: Sequence[Mapping[str, Any]]) -> _Path:
     """The path that a request was made for: the multimodal one takes lists of parts, the other strings."""
     return "multimodal" if any(isinstance(message.get("content"), list) for message in messages) else "text"
+
+
+def _fitted(messages: Sequence[dict[str, Any]], path: _Path) -> list[dict[str, Any]]:
+    """Messages that were made for the other path in the form of this one: texts as strings, or as parts. Media stay
+    as they are.
+    """
+    if _path_for(messages) == path:
+        return list(messages)
+    change = _as_text if path == "text" else _as_parts
+    return [{**message, "content": change(message.get("content"))} for message in messages]
+
+
+def _as_text(content: Any) -> Any:
+    """Parts of text as one text."""
+    parts = items_of(content)
+    texts = [part["text"] for part in parts if "text" in part]
+    return "\n".join(texts) if parts and len(texts) == len(parts) else content
+
+
+def _as_parts(content: Any) -> Any:
+    return [{"text": content}] if isinstance(content, str) and content else content
 
 
 async def _behind(first: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -62,7 +62,7 @@ class GeminiEndpoint(EndpointBase):
         except ImportError:
             raise MissingExtraError("google-genai", cls.extra, "Calling Gemini") from None
         found = dict(options)
-        http_options = types.HttpOptions.model_validate(found.pop("http_options", None) or {})
+        http_options = types.HttpOptions.model_validate(found.pop("http_options", None) or {}).model_copy()
         if (url := found.pop("base_url", None)) is not None:
             http_options.base_url = url
         http = None

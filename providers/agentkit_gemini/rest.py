@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, cast
 
-from agentkit import mapping_of, plain
+from agentkit import plain
 
 __all__ = ["rest_body"]
 
@@ -35,7 +35,8 @@ def rest_body(request: Mapping[str, Any]) -> dict[str, Any]:
     if config.get("tool_config"):
         inner = _settings(config["tool_config"])
         body["toolConfig"] = {
-            key: _settings(mapping_of(item)) if isinstance(item, dict) else item for key, item in inner.items()
+            key: _settings(cast("dict[str, Any]", item)) if isinstance(item, dict) else item
+            for key, item in inner.items()
         }
     body |= {_camel(name): _value(config[name]) for name in _BESIDE if config.get(name) is not None}
     own = {name: item for name, item in config.items() if name not in _BESIDE | _SDK_ONLY | _PLACED}

@@ -94,7 +94,8 @@ class OpenAIChatStreamParser(StreamParserBase):
                 raise MessageError("reply", f"the provider reports an error: {error[0]}", "Send it again.")
             raise MessageError("reply", "it has no choices", "Give a reply of Chat Completions.")
         self.reply.begin(reply.get("id"), reply.get("model"))
-        choice: dict[str, Any] = next((one for one in cast("list[Any]", choices) if isinstance(one, dict)), {})
+        read = [one for one in map(mapping_of, cast("list[Any]", choices)) if one]
+        choice = read[0] if read else mapping_of(None)
         self._read_message(mapping_of(choice.get("message")), whole=True)
         native = choice.get("finish_reason")
         if error := error_of(reply):
@@ -167,11 +168,11 @@ class OpenAIChatStreamParser(StreamParserBase):
             if not isinstance(entry, dict):
                 continue
             held = cast("dict[str, Any]", entry)
-            function = held.get("function")
+            function: Any = held.get("function")
             if not whole and type(function) is dict and self._goes_on(held, cast("dict[str, Any]", function)):
                 continue
             custom = not function and held.get("custom")
-            self._read_entry(held, mapping_of(custom or function), bool(custom), taken, whole)
+            self._read_entry(held, mapping_of(cast("object", custom or function)), bool(custom), taken, whole)
 
     def _goes_on(self, entry: dict[str, Any], function: dict[str, Any]) -> bool:
         """Read what most entries are: more argument text of a call that has begun, and nothing else."""

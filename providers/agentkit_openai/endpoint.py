@@ -25,7 +25,8 @@ __all__ = ["OpenAIChatEndpoint", "OpenAIResponsesEndpoint"]
 _EXTRAS = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
 """What the SDK's own methods take besides the body, and what their `post` calls it (SDK: make_request_options)."""
 
-_NO_TOOLS = re.compile(r"function tools with reasoning_effort are not supported", re.IGNORECASE)
+_NO_TOOLS = re.compile(r"function tools with reasoning_effort|use /v1/responses", re.IGNORECASE)
+"""'Function tools with reasoning_effort are not supported for … in /v1/chat/completions', GPT-5.4 and later."""
 _RESPONSES = (
     "Call the model through the Responses API: ChatModel('openai-responses:…'). Some models take tools here with "
     "reasoning_effort='none'."
@@ -145,7 +146,7 @@ class OpenAIChatEndpoint(EndpointBase):
             error.request_id or told.request_id,
             retry_after(error.response.headers),
             param=told.param,
-            advice=_RESPONSES if _NO_TOOLS.search(told.said) or told.param == "reasoning_effort" else None,
+            advice=_RESPONSES if _NO_TOOLS.search(told.said) else None,
         )
 
     async def aclose(self) -> None:

@@ -365,11 +365,13 @@ def _limit(body: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_native_parameters_go_where_the_provider_has_them(provider: str) -> None:
     with LoopbackServer("Warm.") as server:
-        async with model_of(provider, server, parameters={"temperature": 0.5, "top_p": 0.9}) as model:
-            await model.generate(HELLO, temperature=0.25)
+        parameters = {"temperature": 0.5, "top_p": 0.9, "seed": 3}
+        async with model_of(provider, server, parameters=parameters) as model:
+            await model.generate(HELLO, temperature=0.25, seed=None)
     body = server.requests[0].body
     place = body.get("options") or body.get("parameters") or body.get("generationConfig") or body
     assert place["temperature"] == 0.25
+    assert "seed" not in place
     assert place.get("top_p", place.get("topP")) == 0.9
 
 
@@ -556,10 +558,11 @@ WRONG_PATH: Final = LoopbackError(400, "url error, please check url！", code="I
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_dashscopes_other_path_is_tried_and_remembered(stream: bool) -> None:
+@pytest.mark.parametrize("name", ["qwen-plus", "qwen-of-next-year"])
+async def test_dashscopes_other_path_is_tried_and_remembered(stream: bool, name: str) -> None:
     replies: list[Any] = [WRONG_PATH, "Hello.", "Hello again."]
     with LoopbackServer(replies) as server:
-        async with model_of("dashscope", server, model="qwen-max-of-next-year") as model:
+        async with model_of("dashscope", server, model=name) as model:
             for _ in range(2):
                 if stream:
                     await _events(model, HELLO)
@@ -568,6 +571,9 @@ async def test_dashscopes_other_path_is_tried_and_remembered(stream: bool) -> No
     first = server.requests[0].path
     other = {TEXT_PATH: MULTIMODAL_PATH, MULTIMODAL_PATH: TEXT_PATH}[first]
     assert [request.path for request in server.requests] == [first, other, other]
+    contents = [request.body["input"]["messages"][0]["content"] for request in server.requests]
+    kinds = {TEXT_PATH: str, MULTIMODAL_PATH: list}
+    assert [type(content) for content in contents] == [kinds[path] for path in (first, other, other)]
 
 
 async def test_dashscopes_wrong_path_may_be_told_within_a_stream() -> None:

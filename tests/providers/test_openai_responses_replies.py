@@ -505,6 +505,33 @@ def test_reasoning_of_a_reply_stays_fresh_behind_what_the_service_did_by_itself(
     assert [item for item in changed if item.get("type") == "reasoning"] == []
 
 
+SHELL: Final[Json] = {"type": "shell_call", "id": "sh_1", "call_id": "call_s", "action": {"commands": ["ls"]}}
+SHELL_OUTPUT: Final[Json] = {"type": "shell_call_output", "call_id": "call_s", "output": []}
+ASKED: Final[Json] = {
+    "type": "mcp_approval_request",
+    "id": "ar_1",
+    "arguments": "{}",
+    "name": "f",
+    "server_label": "s",
+}
+ALLOWED: Final[Json] = {"type": "mcp_approval_response", "approval_request_id": "ar_1", "approve": True}
+
+
+@pytest.mark.parametrize(("asks", "answers"), [(SHELL, SHELL_OUTPUT), (ASKED, ALLOWED)])
+def test_what_the_model_asks_of_your_machine_goes_back_with_its_answer_or_not_at_all(
+    asks: Json, answers: Json
+) -> None:
+    reply = parse_response(_whole(_thought(), asks))
+    answer = Msg("assistant", [OpaqueBlock("openai-responses", answers)], "assistant")
+    formatter = OpenAIResponsesFormatter()
+    assert formatter.lower([user("Go."), reply, answer]).request["input"][1:] == [_thought(), asks, answers]
+    for half in (reply, answer):
+        assert formatter.lower([user("Go."), half, user("On.")]).request["input"] == [
+            {"role": "user", "content": "Go."},
+            {"role": "user", "content": "On."},
+        ]
+
+
 def test_the_provider_reads_what_it_writes() -> None:
     provider = load_provider("openai-responses")
     assert provider.parser is OpenAIResponsesStreamParser
