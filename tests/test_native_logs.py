@@ -18,8 +18,8 @@ from agentkit import (
     load_native,
     load_provider,
     load_tools,
+    tools_left_out,
 )
-from agentkit.native_logs import tools_left_out
 from tests.providers import LOOK, PROVIDERS, chat, user
 
 SCHEMA: Final[dict[str, Any]] = {
