@@ -2,13 +2,14 @@
 
 This front door is lazy: a name is imported from its room when it is first asked for, so that a program pays
 for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `usage`, `blocks`,
-`messages`, `storage`, `native`, `partial`, `failures`, `events`, `endpoints`, `tools`, `text_counts`,
-`text_estimate`, `request_parts`, `tokens`, `encodings`, `image_tokens`, `tokenizers`, `hugging_face`,
-`usage_anchored`, `remote_counts`, `ledger`, `exchanges`, `units`, `strategies`, `binding`, `schedule`,
-`summaries`, `edition`, `capabilities`, `model_facts`, `assembly`, `streaming`, `echoes`, `frames`,
-`caching`, `history`, `sniffing`, `addresses`, `media_cache`, `resizing`, `shelf`, `fetching`,
-`local_files`, `media`, `budget`, `tidy`, `media_limits`, `part_pairs`, `legalize`, `lowering`, `cutting`,
-`formatting`, `registry`.
+`messages`, `tool_running`, `storage`, `native`, `data_urls`, `partial`, `failures`, `blame`, `events`,
+`endpoints`, `tools`, `text_counts`, `text_estimate`, `request_parts`, `tokens`, `encodings`,
+`image_tokens`, `tokenizers`, `hugging_face`, `usage_anchored`, `remote_counts`, `ledger`, `exchanges`,
+`units`, `strategies`, `binding`, `schedule`, `summaries`, `edition`, `capabilities`, `model_facts`,
+`assembly`, `streaming`, `echoes`, `frames`, `caching`, `history`, `sniffing`, `charsets`, `addresses`,
+`media_cache`, `resizing`, `shelf`, `held_media`, `fetching`, `local_files`, `media`, `budget`, `tidy`,
+`media_limits`, `part_pairs`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`, `native_logs`,
+`model_stream`, `chat_model`, `recordings`, `comparison`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agentkit.assembly import Assembly as Assembly
     from agentkit.binding import prefix_digest as prefix_digest
+    from agentkit.blame import guess_place as guess_place
     from agentkit.blocks import AudioBlock as AudioBlock
     from agentkit.blocks import Base64Source as Base64Source
     from agentkit.blocks import Block as Block
@@ -47,8 +49,15 @@ if TYPE_CHECKING:
     from agentkit.capabilities import fit_speaker as fit_speaker
     from agentkit.capabilities import media_types as media_types
     from agentkit.capabilities import short_hash as short_hash
+    from agentkit.chat_model import ChatModel as ChatModel
+    from agentkit.comparison import Price as Price
+    from agentkit.comparison import Trial as Trial
+    from agentkit.comparison import compare as compare
+    from agentkit.data_urls import source_of as source_of
     from agentkit.echoes import strip_echo as strip_echo
     from agentkit.endpoints import EndpointBase as EndpointBase
+    from agentkit.endpoints import Outgoing as Outgoing
+    from agentkit.endpoints import merged as merged
     from agentkit.errors import AgentkitError as AgentkitError
     from agentkit.errors import AuthError as AuthError
     from agentkit.errors import BadRequestError as BadRequestError
@@ -84,6 +93,7 @@ if TYPE_CHECKING:
     from agentkit.events import UsageEvent as UsageEvent
     from agentkit.exchanges import INTERRUPTED as INTERRUPTED
     from agentkit.failures import Failure as Failure
+    from agentkit.failures import failure_in as failure_in
     from agentkit.failures import retry_after as retry_after
     from agentkit.fetching import Fetch as Fetch
     from agentkit.formatting import Asked as Asked
@@ -110,17 +120,21 @@ if TYPE_CHECKING:
     from agentkit.messages import Msg as Msg
     from agentkit.messages import Trait as Trait
     from agentkit.model_facts import ModelFact as ModelFact
+    from agentkit.model_stream import ModelStream as ModelStream
     from agentkit.native import items_of as items_of
     from agentkit.native import mapping_of as mapping_of
     from agentkit.native import plain as plain
     from agentkit.native import plain_values as plain_values
     from agentkit.native import text_of as text_of
+    from agentkit.native_logs import load_native as load_native
+    from agentkit.native_logs import load_tools as load_tools
     from agentkit.registry import Provider as Provider
     from agentkit.registry import available_providers as available_providers
     from agentkit.registry import load_provider as load_provider
     from agentkit.remote_counts import RemoteTokenCounter as RemoteTokenCounter
     from agentkit.request_parts import Medium as Medium
     from agentkit.request_parts import RequestParts as RequestParts
+    from agentkit.sniffing import sniffed_type as sniffed_type
     from agentkit.storage import dump_messages as dump_messages
     from agentkit.storage import load_messages as load_messages
     from agentkit.strategies import ClearResults as ClearResults
@@ -154,21 +168,26 @@ if TYPE_CHECKING:
 _ROOMS = {
     "assembly": "Assembly",
     "binding": "prefix_digest",
+    "blame": "guess_place",
     "blocks": "AudioBlock Base64Source Block DocumentBlock ImageBlock InvalidBlock MediaBlock OpaqueBlock "
-    "OpaqueState Source TextBlock ThinkingBlock ToolResultBlock ToolUseBlock URLSource VideoBlock",
+    "OpaqueState Source TextBlock ThinkingBlock ToolResultBlock ToolUseBlock URLSource "
+    "VideoBlock",
     "budget": "Budget",
     "caching": "CacheBreakpoints breakpoints check_breakpoints settled",
     "capabilities": "Capabilities MediaLimits MediaRule NameRule fit_speaker media_types short_hash",
+    "chat_model": "ChatModel",
+    "comparison": "Price Trial compare",
+    "data_urls": "source_of",
     "echoes": "strip_echo",
-    "endpoints": "EndpointBase",
-    "errors": "AgentkitError AuthError BadRequestError BudgetError ContextLengthError EmptyConversationError "
-    "InputError LossError MessageError MissingExtraError ModelError NetworkError OptionError "
-    "OverloadedError ProviderError RateLimitError VersionError",
+    "endpoints": "EndpointBase Outgoing merged",
+    "errors": "AgentkitError AuthError BadRequestError BudgetError ContextLengthError "
+    "EmptyConversationError InputError LossError MessageError MissingExtraError ModelError "
+    "NetworkError OptionError OverloadedError ProviderError RateLimitError VersionError",
     "events": "ErrorEvent MediaEvent MessageEnd MessageStart OpaqueEvent StreamEvent TextDelta TextEnd "
     "TextStart ThinkingDelta ThinkingEnd ThinkingStart ToolUseDelta ToolUseEnd ToolUseStart "
     "UsageEvent",
     "exchanges": "INTERRUPTED",
-    "failures": "Failure retry_after",
+    "failures": "Failure failure_in retry_after",
     "fetching": "Fetch",
     "formatting": "Asked FormatterBase FormatterOptions",
     "frames": "frame_tag read_history",
@@ -180,10 +199,13 @@ _ROOMS = {
     "media_cache": "MediaCache",
     "messages": "Msg Trait",
     "model_facts": "ModelFact",
+    "model_stream": "ModelStream",
     "native": "items_of mapping_of plain plain_values text_of",
+    "native_logs": "load_native load_tools",
     "registry": "Provider available_providers load_provider",
     "remote_counts": "RemoteTokenCounter",
     "request_parts": "Medium RequestParts",
+    "sniffing": "sniffed_type",
     "storage": "dump_messages load_messages",
     "strategies": "ClearResults CutStrategy DropMedia OldestFirst ShrinkResults Stepped",
     "streaming": "ReadOptions StreamParserBase",
@@ -216,6 +238,7 @@ __all__ = [
     "Capabilities",
     "CharacterTokenCounter",
     "ChatHistory",
+    "ChatModel",
     "ClearResults",
     "ContextLengthError",
     "Cut",
@@ -254,6 +277,7 @@ __all__ = [
     "MissingExtraError",
     "ModelError",
     "ModelFact",
+    "ModelStream",
     "Msg",
     "MultiAgentHistory",
     "NameRule",
@@ -264,9 +288,11 @@ __all__ = [
     "OpaqueEvent",
     "OpaqueState",
     "OptionError",
+    "Outgoing",
     "OutputSchema",
     "OverloadedError",
     "Plan",
+    "Price",
     "Provider",
     "ProviderError",
     "RateLimitError",
@@ -302,6 +328,7 @@ __all__ = [
     "ToolUseEnd",
     "ToolUseStart",
     "Trait",
+    "Trial",
     "URLSource",
     "Units",
     "Usage",
@@ -313,16 +340,22 @@ __all__ = [
     "breakpoints",
     "check_breakpoints",
     "close_schema",
+    "compare",
     "copied",
     "dump_messages",
+    "failure_in",
     "fit_speaker",
     "frame_tag",
+    "guess_place",
     "items_of",
     "load_messages",
+    "load_native",
     "load_provider",
+    "load_tools",
     "map_schema",
     "mapping_of",
     "media_types",
+    "merged",
     "plain",
     "plain_values",
     "prefix_digest",
@@ -330,6 +363,8 @@ __all__ = [
     "retry_after",
     "settled",
     "short_hash",
+    "sniffed_type",
+    "source_of",
     "strip_echo",
     "text_of",
     "token_count",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -131,6 +132,7 @@ class Assembly:
         self._events: list[StreamEvent] = []
         self._begun = False
         self._count = 0
+        self._nameless: Counter[str] = Counter()  # calls without an id, by what they say
 
     def drain(self) -> list[StreamEvent]:
         """The events since the last time."""
@@ -405,15 +407,20 @@ class Assembly:
     def _block(self, key: Key, part: _Call, at: int, found: dict[str, Any], raw: str | None) -> ToolUseBlock:
         state = self._state(part.state) if part.state and not at else None
         made_up = not part.id or at
-        id = self._made_up_id(key, part.name, raw or to_json(found).decode(), at) if made_up else part.id
+        id = self._made_up_id(part.name, raw or to_json(found).decode()) if made_up else part.id
         try:
             return ToolUseBlock(id, part.name, found, raw, state, metadata=part.metadata or None)
         except MessageError:  # a number that is none, or too deep a nest
             return ToolUseBlock(id, part.name, plain_values(found), raw, state, metadata=part.metadata or None)
 
-    def _made_up_id(self, key: Key, name: str, arguments: str, at: int) -> str:
-        """An id for a call that came without: the same for the same reply, however it was cut into pieces."""
-        return f"call_{short_hash(repr((self.id, key, at, name, arguments)), 24)}"
+    def _made_up_id(self, name: str, arguments: str) -> str:
+        """An id for a call that came without: the same for the same reply, however it was cut into pieces.
+
+        Not of the key: a whole reply counts its calls from 0, a stream as its server likes.
+        """
+        said = repr((self.id, name, arguments))
+        self._nameless[said] += 1
+        return f"call_{short_hash(f'{said}{self._nameless[said]}', 24)}"
 
 
 def _told_apart(found: list[tuple[dict[str, Any], str]]) -> list[tuple[dict[str, Any], str]]:

@@ -25,7 +25,10 @@ __all__ = ["prefix_digest", "stale_thinking"]
 _HEAD = ("system", "instructions", "system_instruction", "tools")
 _TURNS = ("messages", "input", "contents")
 _PROOFS = {"thinking": "signature", "redacted_thinking": "data", "reasoning": "encrypted_content"}
-_OUTPUTS = frozenset({"reasoning", "function_call"})
+_OUTPUTS = frozenset(
+    {"reasoning", "program", "program_output", "compaction", "mcp_list_tools", "mcp_approval_request"}
+)
+"""Items of a reply that has no roles (OpenAI's SDK: ResponseOutputItem), beside those that are called `…_call`."""
 _LONG = 4_096
 
 
@@ -130,7 +133,8 @@ def _turns(request: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
 
 
 def _is_reply(turn: Mapping[str, Any]) -> bool:
-    return turn.get("role") in ("assistant", "model") or turn.get("type") in _OUTPUTS
+    kind = str(turn.get("type", ""))
+    return turn.get("role") in ("assistant", "model") or kind in _OUTPUTS or kind.endswith("_call")
 
 
 def _parts(turn: dict[str, Any]) -> list[dict[str, Any]]:

@@ -69,6 +69,8 @@ class Cutting:
 
     async def plan(self) -> Plan:
         """The plan within the budget. Raises BudgetError if not even the smallest request fits."""
+        if self.loads:
+            await self._weigh_texts()
         if self.schedule.exact and self.budget.counter is not self.local and not self.loads:
             await self._foresee_loss(len(self.schedule))
             count = await self._fewest()
@@ -87,6 +89,15 @@ class Cutting:
                 await self._refuse()
             count = self.schedule.stop(count + 1)
         return await self._plan(count)
+
+    async def _weigh_texts(self) -> None:
+        """Know what text files weigh before any is read: else one would be read that the cut then drops.
+
+        Loss that is sure without any I/O comes first.
+        """
+        await self._foresee_loss(len(self.schedule))
+        if await self.lowering.weigh_texts(self.whole, self.ledger):
+            self.guessed.clear()
 
     async def _compare_counters(self) -> None:
         """How much more the counter counts than the local one, learnt from what every cut keeps.

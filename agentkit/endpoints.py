@@ -5,11 +5,29 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self, cast
 
-from agentkit.failures import Failure
+from agentkit.errors import OptionError
+from agentkit.failures import Failure, failure_in
 
-__all__ = ["EndpointBase"]
+__all__ = ["EndpointBase", "Outgoing", "merged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """One call as it goes out.
+
+    path     where to, under the client's own base URL, for a client that has to be told
+    body     the finished JSON
+    stream   whether the reply is to come in events
+    options  of the SDK's own request: headers, a query, a timeout
+    """
+
+    path: str
+    body: dict[str, Any]
+    stream: bool
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 class EndpointBase(ABC):
@@ -33,25 +51,60 @@ class EndpointBase(ABC):
     def open(cls, **options: Any) -> Self:
         """The SDK's async client, made with its own options (`api_key`, `base_url` …), which it checks.
 
-        Raises MissingExtraError without the SDK, AuthError where the SDK wants a key that it was not given.
+        Called in a worker thread: importing an SDK takes long. Raises MissingExtraError without the SDK, AuthError
+        where the SDK wants a key that it was not given.
         """
 
     @abstractmethod
-    def body(self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool) -> Any:
+    def body(
+        self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
+    ) -> Outgoing:
         """What goes out: the request, the model, and further parameters of the provider's. Pure."""
 
+    def limit(self, max_tokens: int) -> dict[str, Any]:
+        """The parameter of the provider's that limits the tokens of a reply."""
+        return {"max_tokens": max_tokens}
+
+    def wants_stream(self, outgoing: Outgoing) -> bool:
+        """Whether even a reply that is wanted whole has to come as a stream. Asked before a call, and once more
+        when it failed.
+        """
+        return False
+
     @abstractmethod
-    async def send(self, body: Any) -> Mapping[str, Any] | bytes:
+    async def send(self, outgoing: Outgoing) -> Mapping[str, Any] | bytes | str:
         """The whole reply, as JSON text or values."""
 
     @abstractmethod
-    def stream(self, body: Any) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
+    def stream(self, outgoing: Outgoing) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
         """The reply's raw bytes, or its events, as they come. Leaving the context closes the connection."""
 
     @abstractmethod
     def failure(self, error: BaseException) -> Failure | None:
         """What an error of the SDK's, or of its transport, says; None for an error that is neither's."""
 
+    def failure_in(self, reply: object) -> Failure | None:
+        """The error that an answer with status 200 says, if it does."""
+        return failure_in(reply)
+
     @abstractmethod
     async def aclose(self) -> None:
         """Close the client that `open` opened."""
+
+
+def merged(request: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """A request with further parameters: objects of both are joined, anything else may not be there twice.
+
+    Raises OptionError for a parameter that the conversation has filled already.
+    """
+    body = dict(request)
+    for name, item in options.items():
+        held = body.get(name)
+        if held is None:
+            body[name] = item
+        elif isinstance(held, dict) and isinstance(item, Mapping):
+            body[name] = {**cast("dict[str, Any]", held), **cast("Mapping[str, Any]", item)}
+        else:
+            advice = "Leave it to the conversation, or to the options of the call."
+            raise OptionError(f"parameters.{name}", "the request has it already", advice)
+    return body

@@ -209,6 +209,7 @@ class ModelError(AgentkitError):
         retry_after: float | None = None,
         place: str = "",
         retryable: bool | None = None,
+        advice: str | None = None,
     ) -> None:
         self.provider = provider
         self.said = said
@@ -219,6 +220,8 @@ class ModelError(AgentkitError):
         self.place = place
         if retryable is not None:
             self.retryable = retryable
+        if advice is not None:
+            self.advice = advice
         where = f"{place}: " if place else ""
         what = " ".join(str(one) for one in (status, code) if one is not None)
         sentence = said.strip() if said.strip()[-1:] in {".", "!", "?"} else f"{said.strip()}."

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from email.utils import parsedate_to_datetime
+from time import time
+from typing import Any, cast
 
 from agentkit.errors import (
     AuthError,
@@ -17,24 +19,35 @@ from agentkit.errors import (
     RateLimitError,
 )
 
-__all__ = ["Failure", "retry_after"]
+__all__ = ["Failure", "failure_in", "retry_after", "room_in"]
 
+# The sentences and codes of the providers' own documents and of recorded answers; none is a contract.
 _TOO_LONG = re.compile(
-    # The sentences of the providers' own documents and of recorded answers; none is a contract.
-    r"maximum context length|context[ _]window|context length|Range of input length should be|input is too long"
-    r"|exceeds? the maximum number of tokens|prompt is too long|exceed context limit|exceeds the available context"
-    r"|input token count",
+    r"maximum context length|context[ _]window|context[ _]length|Range of input length should be"
+    r"|input is too long|exceeds? the maximum number of tokens|prompt is too long|exceed context limit"
+    r"|exceeds the available context|exceed_context|input token count",
     re.IGNORECASE,
 )
 _NOT_TOO_LONG = re.compile(r"string_above_max_length|array_above_max_length|Range of max_tokens", re.IGNORECASE)
 _NO_QUOTA = re.compile(r"insufficient_quota|spend_limit|billing|Arrearage|AllocationQuota", re.IGNORECASE)
 _NO_KEY = re.compile(
-    r"api[ _]?key not valid|API_KEY_INVALID|InvalidApiKey|invalid_api_key|Arrearage", re.IGNORECASE
+    r"api[ _]?key not valid|API_KEY_INVALID|InvalidApiKey|invalid_api_key|Arrearage|authentication_error"
+    r"|permission_error|billing_error|UNAUTHENTICATED|PERMISSION_DENIED|AccessDenied",
+    re.IGNORECASE,
 )
 _BUSY = re.compile(
-    r"overloaded|UNAVAILABLE|server_error|insufficient_system_resource|InternalError\b", re.IGNORECASE
+    r"overloaded|UNAVAILABLE|server_error|insufficient_system_resource|InternalError\b|\bapi_error|timeout_error"
+    r"|DEADLINE_EXCEEDED",
+    re.IGNORECASE,
 )
-_LIMITED = re.compile(r"rate_limit|RESOURCE_EXHAUSTED|Throttling", re.IGNORECASE)
+_LIMITED = re.compile(r"rate_limit|insufficient_quota|RESOURCE_EXHAUSTED|Throttling", re.IGNORECASE)
+_REFUSED = re.compile(
+    r"invalid_request_error|INVALID_ARGUMENT|InvalidParameter|DataInspectionFailed|data_inspection_failed"
+    r"|invalid_prompt|\b(invalid|unsupported|empty)_(image|base64|value|parameter)",
+    re.IGNORECASE,
+)
+_UNSAID = (None, 200)  # an error within a stream, or within an answer that calls itself good
+_AGAIN = frozenset({408, 409, 425})  # what every SDK tries again
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +60,8 @@ class Failure:
     request_id   the provider's name for the call
     retry_after  seconds
     network      whether no answer came at all
+    param        the part of the request that the provider names
+    advice       what to do, where more is known than the kind of error tells
     """
 
     said: str
@@ -55,51 +70,157 @@ class Failure:
     request_id: str | None = None
     retry_after: float | None = None
     network: bool = False
+    param: str | None = None
+    advice: str | None = None
 
     def error(self, provider: str, place: str = "") -> ModelError:
         """The error of ours that it is."""
-        kind = self._kind()
+        kind = self.kind
         return kind(
             provider,
-            self.said,
+            self.said or "no reason is given",
             status=self.status,
             code=self.code,
             request_id=self.request_id,
             retry_after=self.retry_after,
             place=place if kind is BadRequestError else "",
             retryable=False if kind is RateLimitError and _NO_QUOTA.search(self._words) else None,
+            advice=self.advice,
         )
 
     @property
     def _words(self) -> str:
         return f"{self.code or ''} {self.said}"
 
-    def _kind(self) -> type[ModelError]:
-        status, words = self.status, self._words
+    @property
+    def kind(self) -> type[ModelError]:
+        """Its class. The text counts where a status says too little; the status counts else."""
         if self.network:
             return NetworkError
+        words = self._words
         if (
-            status in (None, 200, 400, 413, 422, 500)
+            self.status in (*_UNSAID, 400, 413, 422, 500)
             and _TOO_LONG.search(words)
             and not _NOT_TOO_LONG.search(words)
         ):
             return ContextLengthError
-        if status in (401, 402, 403) or _NO_KEY.search(words):
-            return AuthError
-        if status == 429 or (status in (None, 200) and _LIMITED.search(words)):
-            return RateLimitError
-        if (status or 0) >= 500 or (status in (None, 200, 408, 409) and _BUSY.search(words)):
-            return OverloadedError
-        return BadRequestError if status is not None and 400 <= status < 500 else ModelError
+        if self.status in _UNSAID:
+            return _kind_by_words(words)
+        return _kind_by_status(self.status or 0, words)
+
+
+def _kind_by_words(words: str) -> type[ModelError]:
+    rules: tuple[tuple[re.Pattern[str], type[ModelError]], ...] = (
+        (_NO_KEY, AuthError),
+        (_LIMITED, RateLimitError),
+        (_BUSY, OverloadedError),
+        (_REFUSED, BadRequestError),
+    )
+    return next((kind for pattern, kind in rules if pattern.search(words)), ModelError)
+
+
+def _kind_by_status(status: int, words: str) -> type[ModelError]:
+    if status in (401, 402, 403) or (status == 400 and _NO_KEY.search(words)):
+        return AuthError
+    if status == 429:
+        return RateLimitError
+    if status >= 500 or status in _AGAIN:
+        return OverloadedError
+    return BadRequestError if 400 <= status < 500 else ModelError
 
 
 def retry_after(headers: Mapping[str, Any] | None) -> float | None:
-    """The seconds that an answer's headers ask to wait: `retry-after-ms`, or `retry-after` in seconds."""
+    """The seconds that headers ask to wait: `retry-after-ms`, or `retry-after`, which may be a date."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        try:
-            found = float((headers or {}).get(name) or "")
-        except (TypeError, ValueError):
+        said = (headers or {}).get(name)
+        if not said:
             continue
+        try:
+            found = float(said)
+        except (TypeError, ValueError):
+            found = _until(str(said))
         if 0 <= found < 1e9:
             return found / unit
+    return None
+
+
+def _until(date: str) -> float:
+    """The seconds until a date of HTTP's; less than none for what is no date."""
+    try:
+        return max(0.0, parsedate_to_datetime(date).timestamp() - time())
+    except (TypeError, ValueError):
+        return -1.0
+
+
+def failure_in(body: object, status: int | None = None) -> Failure | None:
+    """The error in a body, in any of the providers' forms; None for a body that says none.
+
+    `{"error": {message, code | type | status, param}}`, also behind `"type": "error"` or in a list;
+    `{"error": text}`; `{"code", "message", "request_id"}`.
+    """
+    if isinstance(body, list) and len(cast("list[Any]", body)) == 1:
+        body = cast("list[Any]", body)[0]
+    if not isinstance(body, dict):
+        return None
+    found = cast("dict[str, Any]", body)
+    inner = found.get("error")
+    if isinstance(inner, str) and inner:
+        return Failure(inner, status, request_id=_text(found, "request_id"))
+    if isinstance(inner, dict) and inner:
+        return _failure_of(cast("dict[str, Any]", inner), found, status)
+    message = found.get("message")
+    if isinstance(message, str) and (message or found.get("code")) and (found.get("code") or "type" in found):
+        return _failure_of(found, found, status)
+    return None
+
+
+def _failure_of(error: dict[str, Any], around: dict[str, Any], status: int | None) -> Failure:
+    number = error.get("code")
+    if status is None and isinstance(number, int) and 400 <= number < 600:
+        status = number  # vLLM's and Google's codes are the HTTP status
+    names = (number if isinstance(number, str) else None, error.get("type"), error.get("status"))
+    code = next((name for name in names if isinstance(name, str) and name), None)
+    said = _text(error, "message") or code or ""
+    request_id = _text(around, "request_id")
+    return Failure(said, status, code, request_id, param=_text(error, "param"))
+
+
+def _text(found: Mapping[str, Any], name: str) -> str | None:
+    item = found.get(name)
+    return item if isinstance(item, str) and item else None
+
+
+# How much of a context there is, and how much a request took: (the room, what was found), by name in a pattern.
+_SIZES = tuple(
+    re.compile(pattern, re.IGNORECASE | re.DOTALL)
+    for pattern in (
+        # vLLM: the reply's own limit is part of it
+        r"maximum context length is (?P<room>\d+) tokens.*?requested (?P<reply>\d+) output tokens"
+        r".*?(?P<found>\d+) input tokens",
+        # OpenAI of old and DeepSeek: "(A in the messages, B in the completion)"
+        r"maximum context length is (?P<room>\d+) tokens.*?\((?P<found>\d+) in the messages, "
+        r"(?P<reply>\d+) in the completion\)",
+        r"maximum context length is (?P<room>\d+) tokens"
+        r"(?:.*?(?:resulted in|requested|request has) (?P<found>\d+))?",
+        r"prompt is too long: (?P<found>\d+) tokens > (?P<room>\d+)",
+        r"exceed context limit: (?P<found>\d+) \+ (?P<reply>\d+) > (?P<room>\d+)",
+        r"input token count \((?P<found>\d+)\) exceeds .*?\((?P<room>\d+)\)",
+        r"Range of input length should be \[\d+, ?(?P<room>\d+)\]",
+    )
+)
+
+
+def room_in(said: str) -> tuple[int, int | None] | None:
+    """The tokens that a prompt may have, and how many it had, as the text of an overflow tells.
+
+    >>> room_in("prompt is too long: 210000 tokens > 200000 maximum")
+    (200000, 210000)
+    """
+    said = re.sub(r"(?<=\d),(?=\d{3}\b)", "", said)
+    for pattern in _SIZES:
+        match = pattern.search(said)
+        if match:
+            sizes = {name: int(number) for name, number in match.groupdict().items() if number}
+            room = sizes["room"] - sizes.get("reply", 0)
+            return (room, sizes.get("found")) if room > 0 else None
     return None

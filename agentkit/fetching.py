@@ -8,7 +8,7 @@ Every redirect is judged anew.
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Hashable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, partial
@@ -20,9 +20,10 @@ import anyio
 import anyio.lowlevel
 from anyio.lowlevel import RunVar
 
-from agentkit.blocks import Base64Source, URLSource, canonical_media_type, encode, is_media_type
+from agentkit.blocks import Base64Source, URLSource, canonical_media_type, encode, is_media_type, is_text_type
+from agentkit.charsets import in_utf8
 from agentkit.errors import MissingExtraError, OptionError, check_option
-from agentkit.media_cache import MediaCache, Refusal
+from agentkit.media_cache import MediaCache
 from agentkit.shelf import true_type, warm
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     import httpx2
 
-__all__ = ["Fetch", "fetch_media"]
+__all__ = ["Fetch", "fetch_media", "recount"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,35 +77,38 @@ class Fetch:
 async def fetch_media(source: URLSource, fetch: Fetch) -> Base64Source | str:
     """What stands at a URL, with its media type, or a reason why there is nothing: no secret in it, no error."""
     load = partial(_fetch, source, fetch)
-    if fetch.cache is None:
-        found = await load()
-    else:
-        terms = (fetch.max_bytes, fetch.timeout, fetch.max_redirects, fetch.allow_private)
-        found = await fetch.cache.get((source.url, source.media_type, terms), load)
-    return found.reason if isinstance(found, Refusal) else found
+    return await (load() if fetch.cache is None else fetch.cache.get(_key(source, fetch), load))
+
+
+def recount(sources: Iterable[URLSource], fetch: Fetch) -> None:
+    """Have the cache count the smaller copies that were made of what it holds."""
+    if fetch.cache is not None:
+        for source in sources:
+            fetch.cache.recount(_key(source, fetch))
+
+
+def _key(source: URLSource, fetch: Fetch) -> Hashable:
+    """Under which a download is kept: nobody gets what his own terms forbid."""
+    return source.url, source.media_type, fetch.max_bytes, fetch.timeout, fetch.max_redirects, fetch.allow_private
 
 
 class _RefusedError(Exception):
     """Nothing may or can be had from there."""
 
-    def __init__(self, reason: str, lasting: bool = False) -> None:
-        self.refusal = Refusal(reason, lasting)
-        super().__init__(reason)
 
-
-async def _fetch(source: URLSource, fetch: Fetch) -> Base64Source | Refusal:
+async def _fetch(source: URLSource, fetch: Fetch) -> Base64Source | str:
     try:
         with anyio.fail_after(fetch.timeout):
             body, named = await _download(source.url, fetch)
             return await anyio.to_thread.run_sync(_as_source, source, body, named)
     except _RefusedError as refused:
-        return refused.refusal
+        return str(refused)
     except TimeoutError:
-        return Refusal(f"a remote URL that took longer than {fetch.timeout:g} seconds")
+        return f"a remote URL that took longer than {fetch.timeout:g} seconds"
     except gaierror:
-        return Refusal("a remote URL whose host is not known")
+        return "a remote URL whose host is not known"
     except Exception:  # whatever a server makes a client raise: one picture is not the conversation
-        return Refusal("a remote URL that cannot be fetched")
+        return "a remote URL that cannot be fetched"
 
 
 # -- the way there -----------------------------------------------------------------------------------------
@@ -136,7 +140,7 @@ def _load_client() -> None:
 def _next(url: httpx2.URL, location: str) -> httpx2.URL:
     there = url.join(location)
     if url.scheme == "https" and there.scheme == "http":
-        raise _RefusedError("a remote URL that redirects from https to http", lasting=True)
+        raise _RefusedError("a remote URL that redirects from https to http")
     return there
 
 
@@ -146,9 +150,9 @@ async def _opened(url: httpx2.URL, fetch: Fetch) -> AsyncGenerator[httpx2.Respon
     import httpx2
 
     if url.scheme not in ("http", "https") or not url.host:
-        raise _RefusedError("a remote URL that is not http or https all the way", lasting=True)
+        raise _RefusedError("a remote URL that is not http or https all the way")
     if url.userinfo:
-        raise _RefusedError("a remote URL with credentials in it", lasting=True)
+        raise _RefusedError("a remote URL with credentials in it")
     addresses = await _judged(url, fetch)
     context = await _tls() if url.scheme == "https" else False
     async with httpx2.AsyncHTTPTransport(verify=context, trust_env=False) as transport:
@@ -238,11 +242,10 @@ async def _body(response: httpx2.Response, max_bytes: int) -> bytearray:
     """
     status = response.status_code
     if status != 200:
-        passing = status in _PASSING or status >= 500
-        raise _RefusedError(f"a remote URL that was answered with status {status}", lasting=not passing)
+        raise _RefusedError(f"a remote URL that was answered with status {status}")
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise _RefusedError("a remote URL whose content comes compressed though it was asked for as it is")
-    too_large = _RefusedError(f"a remote URL whose content is larger than {max_bytes} bytes", lasting=True)
+    too_large = _RefusedError(f"a remote URL whose content is larger than {max_bytes} bytes")
     said = response.headers.get("content-length", "")
     if said.isdecimal() and int(said) > max_bytes:
         raise too_large
@@ -254,7 +257,7 @@ async def _body(response: httpx2.Response, max_bytes: int) -> bytearray:
             if len(body) + len(piece) > max_bytes:
                 refusal = too_large
             elif pieces > _PIECES + max_bytes // _PIECE:
-                refusal = _RefusedError("a remote URL whose content comes in absurdly many pieces", lasting=True)
+                refusal = _RefusedError("a remote URL whose content comes in absurdly many pieces")
             if refusal is None:
                 body += piece
             else:
@@ -270,20 +273,18 @@ _PIECES, _PIECE = 4096, 512  # a body may come in so many pieces, and one more f
 _BETWEEN = 32  # pieces between two turns of the event loop
 
 
-_PASSING = frozenset({408, 409, 423, 425, 429})  # RFC 9110, 15.5; RFC 4918; RFC 8470; RFC 6585: try again
-
-
-def _as_source(source: URLSource, body: bytearray, named: str) -> Base64Source | Refusal:
+def _as_source(source: URLSource, body: bytearray, named: str) -> Base64Source | str:
     """The body as base64 text, with the type that its own bytes tell, or else the one it was given."""
     data = encode(body)
     if not data:
-        return Refusal("a remote URL with nothing at it")
+        return "a remote URL with nothing at it"
     claimed = _claimed(source, named)
     media_type = true_type(data, claimed)
     if media_type is None:
         what = f"is no {claimed}" if claimed else "has no known media type"
-        return Refusal(f"a remote URL whose content {what}", lasting=True)
-    found = Base64Source(media_type, data)
+        return f"a remote URL whose content {what}"
+    named_charset = source.media_type or named
+    found = Base64Source(media_type, in_utf8(data, named_charset) if is_text_type(media_type) else data)
     warm(found)
     return found
 

@@ -109,6 +109,41 @@ def _line_key(*options: object) -> object:
 
 _Piece: TypeAlias = TextBlock | MediaBlock | InvalidBlock
 
+_NOT_LINES = Trait.MEDIA | Trait.INVALID | Trait.THINKING | Trait.TOOL | Trait.OPAQUE
+_UNSAID = ThinkingBlock | OpaqueBlock
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """Blocks as a frame says them: the pieces, and for each its place, a name or the number of its block.
+
+    `traits` are those of the media among them, `unsaid` the numbers of the blocks that are thinking.
+    """
+
+    pieces: tuple[_Piece, ...]
+    places: tuple[str | int, ...]
+    traits: int
+    unsaid: tuple[int, ...]
+
+
+def _said(speaker: str, lines: Sequence[_Piece | None]) -> _Said:
+    """Lines and media in their order; None is thinking.
+
+    Media that no line of its speaker precedes gets one that is only the name.
+    """
+    said: list[tuple[_Piece, str | int]] = []
+    for at, line in enumerate(lines):
+        if isinstance(line, TextBlock):
+            said.append((line, "line"))
+        elif line is not None:
+            if not said:
+                said.append((plain_text(f"\n{speaker}:"), "speaker"))
+            said.append((line, at))
+    media = tuple(piece for piece, _ in said if not isinstance(piece, TextBlock))
+    traits = derive("", media, "user").traits if media else 0
+    unsaid = tuple(at for at, line in enumerate(lines) if line is None)
+    return _Said(tuple(piece for piece, _ in said), tuple(place for _, place in said), traits, unsaid)
+
 
 @dataclass(frozen=True)
 class MultiAgentHistory(HistoryPolicy):
@@ -179,23 +214,25 @@ class MultiAgentHistory(HistoryPolicy):
         """The frames, and between them what stays native."""
         return _Framing(self, draft, ledger, capabilities).run()
 
-    def lines_of(self, msg: Msg) -> str | tuple[_Piece | None, ...]:
-        """A tool-free message block by block: its line behind a line break, media in place, None for what is
-        nobody's utterance.
+    def lines_of(self, msg: Msg) -> str | tuple[TextBlock, ...] | _Said:
+        """A tool-free message in the frame: one text as a string, several as blocks, or all that it says.
 
-        One text is a string. Worked out once in the message's life.
+        Each line stands behind its line break. Worked out once in the message's life.
         """
         lines = recall(msg, self._key)
         if lines is None:
             lines = remember(msg, self._key, self._lines(msg))
-        return cast("str | tuple[_Piece | None, ...]", lines)
+        return cast("str | tuple[TextBlock, ...] | _Said", lines)
 
-    def _lines(self, msg: Msg) -> str | tuple[_Piece | None, ...]:
+    def _lines(self, msg: Msg) -> str | tuple[TextBlock, ...] | _Said:
         speaker = self.speaker(msg)
         if isinstance(msg.content, str):
             return f"\n{speaker}: {self.text(msg.content)}"
-        lines = tuple([self._line(speaker, block) for block in msg.content])
-        return lines[0].text if len(lines) == 1 and isinstance(lines[0], TextBlock) else lines
+        lines = [self._line(speaker, block) for block in msg.content]
+        if msg.traits & _NOT_LINES:
+            return _said(speaker, lines)
+        texts = tuple(cast("list[TextBlock]", lines))
+        return texts[0].text if len(texts) == 1 else texts
 
     def _line(self, speaker: str, block: Block) -> _Piece | None:
         if isinstance(block, TextBlock):
@@ -221,10 +258,6 @@ def _one_of(option: str, given: str, allowed: Sequence[str]) -> None:
 def _flat(timestamp: str | None) -> str:
     """A timestamp that ends at its bracket."""
     return re.sub(r"[\[\]<>|\s]+", " ", timestamp or "-").strip() or "-"
-
-
-_UNSAID = ThinkingBlock | OpaqueBlock
-_NOT_LINES = Trait.MEDIA | Trait.INVALID | Trait.THINKING | Trait.TOOL | Trait.OPAQUE
 
 
 class _Framing:
@@ -325,11 +358,11 @@ class _Framing:
         if isinstance(lines, str):
             self.pieces.append(lines)
             self.places.append("line")
-        elif not msg.traits & _NOT_LINES:
-            self.pieces.extend(cast("tuple[TextBlock, ...]", lines))
+        elif isinstance(lines, tuple):
+            self.pieces.extend(lines)
             self.places.extend(["line"] * len(lines))
         else:
-            self._say_blocks(self.policy.speaker(msg), lines, block_origins(msg, whole))
+            self._add(lines, whole)
         self._frame(whole)
 
     def _frame(self, whole: int | tuple[Origin, ...]) -> None:
@@ -340,26 +373,15 @@ class _Framing:
             if not isinstance(origin, str):
                 self.ledger.note(origin, Note(Disposition.MERGED, "a line of the history frame"))
 
-    def _say_blocks(self, speaker: str, lines: Sequence[_Piece | None], origins: Sequence[Origin]) -> None:
-        """Blocks in their order. Media that no line of its speaker precedes gets one that is only the name."""
-        named = False
-        for line, origin in zip(lines, origins, strict=True):
-            if line is None:
-                if not isinstance(origin, str):
-                    note = Note(
-                        Disposition.DROPPED, "thinking, or a provider's own part, of a speaker in the frame"
-                    )
-                    self.ledger.note(origin, note)
-                continue
-            text = isinstance(line, TextBlock)
-            if not text:
-                self.traits |= derive("", (line,), "user").traits
-                if not named:
-                    self.pieces.append(plain_text(f"\n{speaker}:"))
-                    self.places.append("speaker")
-            named = True
-            self.pieces.append(line)
-            self.places.append("line" if text else origin)
+    def _add(self, said: _Said, whole: int | Sequence[Origin]) -> None:
+        """What is said by blocks that come from there."""
+        self.pieces.extend(said.pieces)
+        self.places.extend([at if isinstance(at, str) else _origin(whole, at) for at in said.places])
+        self.traits |= said.traits
+        for origin in [_origin(whole, at) for at in said.unsaid]:
+            if not isinstance(origin, str):
+                note = Note(Disposition.DROPPED, "thinking, or a provider's own part, of a speaker in the frame")
+                self.ledger.note(origin, note)
 
     def _retell(self, start: int, stop: int) -> None:
         """Another agent's exchange as lines under its name."""
@@ -373,7 +395,7 @@ class _Framing:
                     said = plain_text(f"\n{speaker}: {self.policy.text(told)}") if isinstance(told, str) else told
                     lines.append(said)
                     places.append(place)
-            self._say_blocks(speaker, lines, places)
+            self._add(_said(speaker, lines), places)
             self._frame(origins[at])
 
     def _told(self, block: Block, origin: Origin) -> Iterator[tuple[str | _Piece | None, Origin]]:
@@ -415,6 +437,11 @@ class _Framing:
         self.out.add(framed, origins)
         self.opening = None
         self.pieces, self.places, self.traits = [], [], 0
+
+
+def _origin(whole: int | Sequence[Origin], at: int) -> Origin:
+    """Where one block of a draft's message comes from."""
+    return (whole, at) if isinstance(whole, int) else whole[at]
 
 
 def _glued(

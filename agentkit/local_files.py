@@ -1,18 +1,18 @@
-"""A local file as media: read only where it really lies below a root, whatever is swapped meanwhile. Blocking."""
+"""A local file as media: read or weighed only where it really lies below a root, whatever is swapped. Blocking."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from stat import S_ISREG
-from typing import cast
+from typing import TypeAlias, cast
 
 from agentkit.blocks import Base64Source, URLSource, encode
-from agentkit.shelf import NO_TYPE, as_source, remember, warm
+from agentkit.shelf import NO_TYPE, as_source, remember, stand_in, warm
 
-__all__ = ["LARGEST", "OUTSIDE", "read_file"]
+__all__ = ["LARGEST", "OUTSIDE", "read_file", "weigh_file"]
 
 LARGEST = 100_000_000
 """Bytes: no file larger than this is read. No target takes as much, and it would be held twice over."""
@@ -26,8 +26,39 @@ def read_file(source: URLSource, roots: Sequence[Path], most: int = LARGEST) -> 
     What is judged is what is read: one descriptor, opened from the root downwards along no link. A file of
     more than `most` bytes, and whatever is no regular file, is a reason.
     """
-    media_type = source.guessed_type
-    if media_type is None:
+
+    def read(descriptor: int, path: str, status: os.stat_result) -> Base64Source | str:
+        mark = (path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        if source._read and source._read[0] == mark:  # pyright: ignore[reportPrivateUsage]
+            return cast("Base64Source | str", source._read[1])  # pyright: ignore[reportPrivateUsage]
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            content = file.read(most + 1)
+        if len(content) > most:  # it has grown meanwhile
+            return _too_large(most)
+        found = _as_source(content, source.media_type or source.guessed_type or "")
+        remember(source, (mark, found))
+        return found
+
+    return _judged(source, roots, most, read)
+
+
+def weigh_file(source: URLSource, roots: Sequence[Path], most: int = LARGEST) -> Base64Source | str:
+    """What stands in for a text file of its size, or the reason why there will be none: nothing is read."""
+
+    def weigh(_: int, path: str, status: os.stat_result) -> Base64Source | str:
+        found = stand_in(source.guessed_type or "", status.st_size)
+        warm(found)
+        return found if status.st_size else _EMPTY
+
+    return _judged(source, roots, most, weigh)
+
+
+_Use: TypeAlias = Callable[[int, str, os.stat_result], "Base64Source | str"]
+
+
+def _judged(source: URLSource, roots: Sequence[Path], most: int, use: _Use) -> Base64Source | str:
+    """What comes of a file, given its descriptor, its path and its status; a reason if it may not be had."""
+    if source.guessed_type is None:
         return NO_TYPE
     try:
         path = os.path.realpath(_path_of(source.url))
@@ -38,26 +69,22 @@ def read_file(source: URLSource, roots: Sequence[Path], most: int = LARGEST) -> 
             status = os.fstat(descriptor)
             if not S_ISREG(status.st_mode):
                 return "a path that is no file"
-            if status.st_size > most:
-                return f"a local file larger than {most} bytes"
-            mark = (path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-            if source._read and source._read[0] == mark:  # pyright: ignore[reportPrivateUsage]
-                return cast("Base64Source | str", source._read[1])  # pyright: ignore[reportPrivateUsage]
-            with os.fdopen(descriptor, "rb", closefd=False) as file:
-                content = file.read(most + 1)
+            return _too_large(most) if status.st_size > most else use(descriptor, path, status)
     except (OSError, ValueError, RuntimeError):  # links in a circle are a RuntimeError up to Python 3.12
         return "a local file that cannot be read"
-    if len(content) > most:  # it has grown meanwhile
-        return f"a local file larger than {most} bytes"
-    found = _as_source(content, media_type)
-    remember(source, (mark, found))
-    return found
+
+
+def _too_large(most: int) -> str:
+    return f"a local file larger than {most} bytes"
+
+
+_EMPTY = "an empty file"
 
 
 def _as_source(content: bytes, media_type: str) -> Base64Source | str:
     data = encode(content)
     if not data:
-        return "an empty file"
+        return _EMPTY
     found = as_source(data, media_type, "a local file whose content")
     if isinstance(found, Base64Source):
         warm(found)

@@ -24,7 +24,7 @@ from agentkit.fetching import Fetch
 from agentkit.history import ChatHistory, HistoryPolicy
 from agentkit.ledger import BlockPath, Cut, Disposition, Ledger, Note, Plan
 from agentkit.legalize import Legal, legalize
-from agentkit.media import OUTSIDE, load_media, needs_loading
+from agentkit.media import OUTSIDE, load_media, needs_loading, weigh_texts
 from agentkit.messages import Msg, Trait, derive, part_of
 from agentkit.resizing import can_resize
 from agentkit.shelf import Shelf
@@ -77,6 +77,7 @@ class Lowering:
     convert: Callable[[Legal, Task], Request]
     fetch: Fetch | None = None
     fetched: dict[URLSource, Base64Source | str] = field(default_factory=dict[URLSource, "Base64Source | str"])
+    weighed: dict[URLSource, Base64Source | str] = field(default_factory=dict[URLSource, "Base64Source | str"])
 
     def lower(self, draft: Draft, ledger: Ledger, shelf: Shelf, changed: int | None = None) -> Lowered:
         """The pure part: with what was read, without any I/O.
@@ -116,16 +117,29 @@ class Lowering:
         """The same with the draft's media loaded."""
         if not holds_media(draft):
             return self.lower(draft, ledger, Shelf(), changed)
-        form = self.task.capabilities
-        # What the history policy does not show is nobody's to read or fetch.
-        shown = draft if self.history.shows_all else self.history.render(draft, ledger.copy(), form)
+        form, shown = self.task.capabilities, self._shown(draft, ledger)
         shelf = await load_media(shown.msgs, form, self.media_roots, self.fetch, self.fetched)
         return self.lower(draft, ledger, shelf, changed)
 
+    async def weigh_texts(self, draft: Draft, ledger: Ledger) -> bool:
+        """Find out how large the draft's text files are, for `foresee`; whether there are any."""
+        shown = self._shown(draft, ledger)
+        self.weighed.update(await weigh_texts(shown.msgs, self.task.capabilities, self.media_roots))
+        return bool(self.weighed)
+
+    def _shown(self, draft: Draft, ledger: Ledger) -> Draft:
+        """What the history policy shows: the rest is nobody's to read or fetch."""
+        if self.history.shows_all:
+            return draft
+        return self.history.render(draft, ledger.copy(), self.task.capabilities)
+
     def foresee(self, draft: Draft, ledger: Ledger, changed: int | None = None) -> Lowered:
-        """What can be known before any file is read or URL fetched: without roots, that no file will be."""
+        """What can be known before any file is read or URL fetched: without roots, that no file will be.
+
+        Text files count as much as `weigh_texts` found.
+        """
         fetches = self.fetch is not None
-        shelf = Shelf(assume=bool(self.media_roots), unread=OUTSIDE, fetches=fetches, resizes=can_resize())
+        shelf = Shelf(self.weighed, bool(self.media_roots), OUTSIDE, fetches, can_resize())
         return self.lower(draft, ledger.copy(), shelf, changed)
 
     def refuse_loss(self, ledger: Ledger) -> None:

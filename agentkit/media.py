@@ -11,16 +11,19 @@ from typing import TypeAlias, TypeVar
 
 import anyio
 
-from agentkit.blocks import Base64Source, MediaBlock, Source, ToolResultBlock, URLSource
-from agentkit.capabilities import Capabilities, Kind, MediaLimits
+from agentkit.blocks import Base64Source, MediaBlock, Source, URLSource, is_text_type
+from agentkit.capabilities import Box, Capabilities, Kind, MediaLimits
 from agentkit.errors import OptionError
-from agentkit.fetching import Fetch, fetch_media
-from agentkit.local_files import LARGEST, OUTSIDE, read_file
-from agentkit.messages import Msg, Trait
+from agentkit.fetching import Fetch, fetch_media, recount
+from agentkit.held_media import HeldMedia, all_media, is_fresh
+from agentkit.local_files import LARGEST, OUTSIDE, read_file, weigh_file
+from agentkit.media_limits import excess
+from agentkit.messages import Msg
 from agentkit.resizing import can_resize, fitted, known_fit, needs_fitting
 from agentkit.shelf import Shelf, needs_fetching, warm
+from agentkit.tidy import obstacle
 
-__all__ = ["OUTSIDE", "check_roots", "load_media", "media_blocks", "needs_loading", "settle_media"]
+__all__ = ["OUTSIDE", "check_roots", "load_media", "needs_loading", "settle_media", "weigh_texts"]
 
 _AT_ONCE = 8  # files read at the same time
 _RESIZED_AT_ONCE = 2  # a picture takes four bytes a pixel while it is resized
@@ -59,10 +62,24 @@ async def load_media(
     exception. Much base64 text is checked off the loop, and pictures beyond the target's limits are made
     smaller if Pillow is installed.
     """
-    wanted = _Wanted()
-    blocks = list(media_blocks(msgs))
-    for block in blocks:
-        wanted.add(block, form, fetch)
+    media = all_media(msgs)
+    shelf = Shelf() if _are_ready(media) else await _read(media, form, roots, fetch, fetched)
+    if form.image is not None and form.image.limits is not None:
+        await _shrink(media, form, form.image.limits, shelf)
+        if fetch is not None and shelf.fits:
+            recount([url for url in shelf.files if url.scheme != "file"], fetch)
+    return shelf
+
+
+async def _read(
+    media: Sequence[HeldMedia],
+    form: Capabilities,
+    roots: Sequence[Path],
+    fetch: Fetch | None,
+    fetched: _Found | None,
+) -> Shelf:
+    """What is at the files and addresses that are named; base64 text is looked at meanwhile."""
+    wanted = _Wanted.of(media, form, fetch)
     found = {} if fetched is None else fetched
     read: _Found = {}
     urls = [url for url in wanted.urls if url not in found]
@@ -72,41 +89,57 @@ async def load_media(
             group.start_soon(_settle, wanted.fresh)
             if fetch is not None:
                 group.start_soon(_fetch_all, found, urls, fetch)
-    else:
+    elif wanted.files:
         await _read_files(read, wanted.files, roots)
     read.update((url, found[url]) for url in wanted.urls)
-    shelf = Shelf(read)
-    if form.image is not None and form.image.limits is not None:
-        await _shrink(blocks, form.image.limits, shelf)
-    return shelf
+    return Shelf(read)
 
 
 async def settle_media(msgs: Sequence[Msg]) -> None:
     """Check much base64 text off the event loop, and nothing else: each source remembers what was found."""
-    await _settle([block.source for block in media_blocks(msgs) if _is_fresh(block.source)])
+    media = all_media(msgs)
+    if not _are_ready(media):
+        await _settle([block.source for one in media for block in one.blocks if is_fresh(block.source)])
+
+
+async def weigh_texts(msgs: Sequence[Msg], form: Capabilities, roots: Sequence[Path]) -> _Found:
+    """What stands in for the text files of the messages until they are read: texts of their sizes, or reasons.
+
+    Other media are taken for what media cost that nothing is known of.
+    """
+    files = _Wanted.of(all_media(msgs), form, None).files
+    texts = {source: most for source, most in files.items() if is_text_type(source.guessed_type or "")}
+    found: _Found = {}
+    if texts:
+        await anyio.to_thread.run_sync(partial(_weigh_in_turn, found, texts, roots))
+    return found
+
+
+def _weigh_in_turn(found: _Found, sources: Mapping[URLSource, int], roots: Sequence[Path]) -> None:
+    for source, most in sources.items():
+        found[source] = weigh_file(source, roots, most)
 
 
 def needs_loading(msgs: Sequence[Msg], form: Capabilities, fetch: Fetch | None) -> bool:
     """Whether the target needs anything of the messages read, fetched or made smaller."""
-    blocks = list(media_blocks(msgs))
-    wanted = _Wanted()
-    for block in blocks:
-        wanted.add(block, form, fetch)
-    if wanted.files or wanted.urls:
+    media = all_media(msgs)
+    if not _are_ready(media) and ((wanted := _Wanted.of(media, form, fetch)).files or wanted.urls):
         return True
     limits = form.image.limits if form.image is not None else None
-    if limits is None:
-        return False
-    pictures = [Shelf().resolve(block.source) for block in blocks if block.type == "image"]
-    box = limits.box(len(pictures))
-    return any(needs_fitting(one, box) for one in pictures if isinstance(one, Base64Source))
+    return limits is not None and not _fit_all(media, _box(media, limits))
 
 
-def _is_fresh(source: Source) -> bool:
-    """Whether it is base64 text, or any other data URL, that nobody has looked at yet."""
-    if isinstance(source, Base64Source):
-        return source._settled is None  # pyright: ignore[reportPrivateUsage]
-    return source._read is None and source.scheme == "data"  # pyright: ignore[reportPrivateUsage]
+def _are_ready(media: Sequence[HeldMedia]) -> bool:
+    return not [one for one in media if not one.ready]
+
+
+def _box(media: Sequence[HeldMedia], limits: MediaLimits) -> Box:
+    """What each picture must fit in, where they are all together in one request."""
+    return limits.box(sum([one.pictures for one in media]))
+
+
+def _fit_all(media: Sequence[HeldMedia], box: Box) -> bool:
+    return not [one for one in media if not one.fits(box)]
 
 
 @dataclass(slots=True)
@@ -117,10 +150,18 @@ class _Wanted:
     urls: dict[URLSource, None] = field(default_factory=dict[URLSource, None])
     fresh: list[Source] = field(default_factory=list[Source])
 
+    @classmethod
+    def of(cls, media: Sequence[HeldMedia], form: Capabilities, fetch: Fetch | None) -> _Wanted:
+        """What is to be done for the media of some messages."""
+        wanted = cls()
+        for block in [block for one in media if not one.ready for block in one.blocks]:
+            wanted.add(block, form, fetch)
+        return wanted
+
     def add(self, block: MediaBlock, form: Capabilities, fetch: Fetch | None) -> None:
         """Look at one block; nothing to do for data that were looked at before."""
         source = block.source
-        if _is_fresh(source):
+        if is_fresh(source):
             self.fresh.append(source)
         elif not isinstance(source, URLSource):
             return
@@ -167,9 +208,13 @@ async def _fetch_all(found: _Found, urls: Sequence[URLSource], fetch: Fetch) -> 
             group.start_soon(one, url)
 
 
-async def _shrink(blocks: Sequence[MediaBlock], limits: MediaLimits, shelf: Shelf) -> None:
+async def _shrink(media: Sequence[HeldMedia], form: Capabilities, limits: MediaLimits, shelf: Shelf) -> None:
     """Put smaller copies of pictures on the shelf that may be too large for a request that holds them all."""
-    pictures = [shelf.resolve(block.source) for block in blocks if block.type == "image"]
+    box = _box(media, limits)
+    if not [one for one in media if not (one.closed and one.fits(box))]:
+        return
+    pictures = _taken(media, form, shelf)
+    pictures = pictures[excess(len(pictures), limits.count) :]  # `limit_media` leaves out the oldest
     box = limits.box(len(pictures))
     found = {id(source): source for source in pictures if isinstance(source, Base64Source)}
     wanted = [source for source in found.values() if needs_fitting(source, box)]
@@ -184,6 +229,13 @@ async def _shrink(blocks: Sequence[MediaBlock], limits: MediaLimits, shelf: Shel
     fits = {id(source): known[0] for source, known in made if known is not None and known[0] is not None}
     # Some of them may go yet: what fits a crowd fits where there is none.
     shelf.fits = {(source, each): fit for source, fit in fits.items() for each in (box, limits.box(1))}
+
+
+def _taken(media: Sequence[HeldMedia], form: Capabilities, shelf: Shelf) -> list[Base64Source | URLSource]:
+    """The pictures that the target takes, one by one and in their order."""
+    blocks = [block for one in media for block in one.blocks if block.type == "image"]
+    found = [shelf.resolve_for(form, "image", block.source) for block in blocks]
+    return [one for one in found if not isinstance(one, str) and obstacle(form, "image", one) is None]
 
 
 async def _read_files(read: _Found, sources: Mapping[URLSource, int], roots: Sequence[Path]) -> None:
@@ -203,16 +255,3 @@ async def _read_files(read: _Found, sources: Mapping[URLSource, int], roots: Seq
 def _read_in_turn(read: _Found, sources: Mapping[URLSource, int], roots: Sequence[Path]) -> None:
     for source, most in sources.items():
         read[source] = read_file(source, roots, most)
-
-
-def media_blocks(msgs: Sequence[Msg]) -> Iterable[MediaBlock]:
-    """All media of the messages, inside tool results as well."""
-    for msg in msgs:
-        if msg.traits & (Trait.MEDIA | Trait.RESULT_MEDIA):
-            for block in msg.blocks:
-                if isinstance(block, ToolResultBlock):
-                    for item in block.items:
-                        if isinstance(item, MediaBlock):
-                            yield item
-                elif isinstance(block, MediaBlock):
-                    yield block

@@ -13,14 +13,14 @@ from itertools import accumulate
 from typing import Any
 
 from agentkit.blocks import Base64Source, URLSource
-from agentkit.capabilities import Box, Capabilities, Kind, MediaLimits
+from agentkit.capabilities import Box, Capabilities, Kind, MediaLimits, MediaRule
 from agentkit.ledger import BlockPath
 from agentkit.resizing import is_resizable, needs_fitting
 from agentkit.shelf import Shelf
 from agentkit.sniffing import image_size
 from agentkit.tidy import Changes, Tidied
 
-__all__ = ["limit_media"]
+__all__ = ["excess", "limit_media"]
 
 _STEPS = 5  # a limit is kept in steps of a fifth
 
@@ -58,22 +58,25 @@ def limit_media(tidied: Mapping[int, Tidied], form: Capabilities, shelf: Shelf) 
 
 def _are_within(tidied: Collection[Tidied], form: Capabilities) -> bool:
     """Whether nothing has to change, as is nearly always so: from sums that are kept with the messages."""
-    total = 0
-    for kind, rule in form.media.items():
-        loads = [(found, load) for found in tidied if (load := found.loads.get(kind))]
-        if not loads:
-            continue
-        count, data = (sum(load[at] for _, load in loads) for at in (0, 1))
-        total += data
-        if rule is None or rule.limits is None:
-            continue
-        limits = rule.limits
-        box = limits.box(count if kind == "image" else 0)
-        if (limits.count and count > limits.count) or (limits.total and data > limits.total):
-            return False
-        if not all(_holds(found, kind, box) for found, _ in loads):
-            return False
-    return not form.media_total or total <= form.media_total
+    loads: dict[str, tuple[int, int]] = {}
+    for found in tidied:
+        for kind, (count, data) in found.loads.items():
+            before = loads.get(kind, (0, 0))
+            loads[kind] = (before[0] + count, before[1] + data)
+    if form.media_total and sum(data for _, data in loads.values()) > form.media_total:
+        return False
+    return all(_is_within(tidied, form.media[kind], kind, *load) for kind, load in loads.items())
+
+
+def _is_within(tidied: Collection[Tidied], rule: MediaRule | None, kind: str, count: int, data: int) -> bool:
+    """The same of one kind, of which there are so many with so much text."""
+    if rule is None or rule.limits is None:
+        return True
+    limits = rule.limits
+    if (limits.count and count > limits.count) or (limits.total and data > limits.total):
+        return False
+    box = limits.box(count if kind == "image" else 0)
+    return all(_holds(found, kind, box) for found in tidied)
 
 
 def _holds(found: Tidied, kind: str, box: Box) -> bool:
@@ -105,7 +108,7 @@ class _Limiting:
         """Keep the limits of one kind."""
         chosen = self._of(kind)
         too_many = f"{self.form.target} takes no more than {limits.count} of the kind in one request"
-        self._leave_out(chosen[: _excess(len(chosen), limits.count)], too_many)
+        self._leave_out(chosen[: excess(len(chosen), limits.count)], too_many)
         box = limits.box(len(self._of(kind)) if kind == "image" else 0)
         self.left = [one for old in self.left for one in ([old] if old.kind != kind else self._fitted(old, box))]
         self.keep_total(self._of(kind), limits.total, f"the kind {kind}")
@@ -148,7 +151,7 @@ class _Limiting:
         self.left = [one for one in self.left if id(one) not in absent]
 
 
-def _excess(count: int, limit: int) -> int:
+def excess(count: int, limit: int) -> int:
     """How many of the oldest go when there are `count`: a multiple of a fifth of the limit."""
     return _grid(count - limit, max(limit // _STEPS, 1)) if limit and count > limit else 0
 

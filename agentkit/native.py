@@ -24,13 +24,16 @@ def plain(found: object) -> Any:
     """
     if type(found) is dict:
         return cast("dict[str, Any]", found)
-    if isinstance(found, Mapping):
-        return {str(key): item for key, item in cast("Mapping[Any, Any]", found).items()}
     if isinstance(found, str | bytes | bytearray):
         return _parsed(found)
+    if isinstance(found, Mapping):
+        return {str(key): item for key, item in cast("Mapping[Any, Any]", found).items()}
     dump = getattr(found, "model_dump", None)
     if callable(dump):
-        return dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
+        try:
+            return dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
+        except ValueError:  # a lone surrogate
+            return plain_values(dump(by_alias=True, exclude_unset=True, warnings=False))
     reason = f"a {type(found).__name__} is no reply"
     raise MessageError("reply", reason, "Give the SDK's object, its dict, or the JSON text.")
 
@@ -140,30 +143,22 @@ class EventBytes:
         text = b"".join((*self._rest, piece)) if self._rest else piece
         lines = text.split(b"\n") if b"\r" not in text else self._split(text)
         self._rest = [rest] if (rest := lines.pop()) else []
+        data = self._data
         for line in lines:
-            yield from self._line(line)
-
-    def _line(self, line: bytes) -> Iterator[bytes]:
-        if line.startswith(b"data:"):
-            self._data.append(line[6:] if line[5:6] == b" " else line[5:])
-        elif not line:
-            if self._data:
-                yield self._event()
-        elif line[:1] in b"{[":  # a value by itself: newline-delimited JSON
-            yield line
+            if line.startswith(b"data:"):
+                data.append(line[6:] if line.startswith(b"data: ") else line[5:])
+            elif not line:
+                if data:
+                    yield data[0] if len(data) == 1 else b"\n".join(data)
+                    data.clear()
+            elif line[:1] in b"{[":  # a value by itself: newline-delimited JSON
+                yield line
 
     def finish(self) -> Iterator[bytes]:
         """The event that was left without its blank line, if there is one."""
         rest, self._rest = b"".join(self._rest).rstrip(b"\r"), []
-        if rest:
-            yield from self._line(rest)
-        if self._data:
-            yield self._event()
-
-    def _event(self) -> bytes:
-        data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
-        self._data = []
-        return data
+        self._started = True
+        yield from self.feed(rest + b"\n\n")
 
     @staticmethod
     def _split(text: bytes) -> list[bytes]:

@@ -14,7 +14,7 @@ from agentkit.sniffing import image_size
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["can_resize", "fitted", "is_resizable", "known_fit", "needs_fitting"]
+__all__ = ["can_resize", "copies_of", "fitted", "is_resizable", "known_fit", "needs_fitting"]
 
 _MOST = 40_000_000  # pixels, at four bytes each while they are resized: larger pictures are not opened
 _QUALITY = 90
@@ -48,6 +48,12 @@ def known_fit(source: Base64Source, box: Box) -> tuple[Base64Source | None] | No
     """What an earlier `fitted` gave for a picture, in a tuple; None if it was never asked."""
     found: tuple[Base64Source | None] | None = source.facts.get(box)
     return found
+
+
+def copies_of(source: Base64Source) -> list[Base64Source]:
+    """The smaller copies that were made of a picture and stay with it, each once."""
+    made = (known[0] for terms, known in [*source.facts.items()] if isinstance(terms, Box))
+    return [*{id(copy): copy for copy in made if copy is not None}.values()]
 
 
 def fitted(source: Base64Source, box: Box) -> Base64Source | None:

@@ -18,9 +18,21 @@ from agentkit.blocks import (
     is_text_type,
 )
 from agentkit.capabilities import Box, Capabilities, Kind
+from agentkit.charsets import in_utf8
 from agentkit.sniffing import image_size, is_signed_type, sniffed_type
 
-__all__ = ["NO_TYPE", "Shelf", "as_source", "is_base64", "needs_fetching", "remember", "true_type", "warm"]
+__all__ = [
+    "LONGEST_TEXT",
+    "NO_TYPE",
+    "Shelf",
+    "as_source",
+    "is_base64",
+    "needs_fetching",
+    "remember",
+    "stand_in",
+    "true_type",
+    "warm",
+]
 
 
 @dataclass(slots=True)
@@ -44,7 +56,7 @@ class Shelf:
         """The same for one target, which may need what it cannot open to be fetched."""
         found = self.resolve(source)
         if self.fetches and isinstance(found, URLSource) and needs_fetching(form, kind, found):
-            return _unread(found.guessed_type or _USUAL[kind])
+            return stand_in(found.guessed_type or _USUAL[kind])
         return found
 
     def resolve(self, source: Source) -> Base64Source | URLSource | str:
@@ -60,15 +72,29 @@ class Shelf:
             return _with_plain_scheme(source)
         if not self.assume:
             return self.unread
-        return _unread(source.guessed_type) if source.guessed_type else NO_TYPE
+        return stand_in(source.guessed_type) if source.guessed_type else NO_TYPE
 
 
-def _unread(media_type: str) -> Base64Source:
-    """What stands in for media whose content is not known yet; a text costs about what other media do."""
-    return Base64Source(media_type, _SOME_TEXT if is_text_type(media_type) else "")
+def stand_in(media_type: str, size: int | None = None) -> Base64Source:
+    """What stands in for media whose content is not known yet.
+
+    Of a text, English of so many bytes, as far as so long a text would be written out. One of unknown size costs
+    about what other media do.
+    """
+    if not is_text_type(media_type):
+        return Base64Source(media_type, "")
+    if size is None:
+        return Base64Source(media_type, _SOME_TEXT)
+    too_long = size > 4 * LONGEST_TEXT  # in any case: a character of UTF-8 takes four bytes at most
+    length = LONGEST_TEXT + 1 if too_long else min(size, LONGEST_TEXT)
+    return Base64Source(media_type, encode((_WORD * (length // len(_WORD) + 1))[:length]))
 
 
-_SOME_TEXT = encode(b"word " * 1_000)
+LONGEST_TEXT = 1_000_000
+"""Characters of a text document that are written out as text: a quarter of a million tokens, about."""
+
+_WORD = b"word "
+_SOME_TEXT = encode(_WORD * 1_000)
 
 _USUAL: Mapping[Kind, str] = {
     "image": "image/png",
@@ -115,18 +141,20 @@ def _settled(source: Base64Source) -> object:
         data = "".join(data.split())  # some encoders break lines
         if not is_base64(data):
             return _NO_BASE64
-    found = as_source(data, canonical_media_type(source.media_type), "its data")
+    found = as_source(data, source.media_type, "its data")
     same = isinstance(found, Base64Source) and data is source.data and found.media_type == source.media_type
     return same or found
 
 
 def as_source(data: str, declared: str, what: str) -> Base64Source | str:
-    """Base64 text with the media type that its first bytes tell, or else the declared one.
+    """Base64 text with the media type that its first bytes tell, or else the declared one; a text in UTF-8.
 
     A reason about `what` where they should tell the declared one and do not: no target can open that.
     """
-    media_type = true_type(data, declared)
-    return sound_source(media_type, data) if media_type else f"{what} is no {declared}"
+    media_type = true_type(data, canonical_media_type(declared))
+    if media_type is None:
+        return f"{what} is no {canonical_media_type(declared)}"
+    return sound_source(media_type, in_utf8(data, declared) if is_text_type(media_type) else data)
 
 
 def true_type(data: str, declared: str | None) -> str | None:
@@ -180,7 +208,8 @@ def _from_data_url(source: URLSource) -> Base64Source | str:
         return "a data URL with a malformed media type"
     if source._read is None:  # pyright: ignore[reportPrivateUsage]
         data = _decoded(source.url[head.end() :], head[2])
-        found = as_source(data, media_type, "a data URL whose content") if data else _NO_DATA
+        declared = source.media_type or f"{media_type}{head[2]}"
+        found = as_source(data, declared, "a data URL whose content") if data else _NO_DATA
         remember(source, ("data", found))
     return cast("Base64Source | str", cast("tuple[object, object]", source._read)[1])  # pyright: ignore[reportPrivateUsage]
 

@@ -28,13 +28,13 @@ from agentkit.blocks import (
 )
 from agentkit.capabilities import Capabilities, Kind, NameRule
 from agentkit.frames import frame_tag, mark_frame, safe_text
+from agentkit.held_media import media_of
 from agentkit.ledger import BlockPath, Disposition, Note
-from agentkit.media import media_blocks
 from agentkit.messages import Msg, Role, Trait, derive, recall, remember
-from agentkit.shelf import Shelf, is_base64
+from agentkit.shelf import LONGEST_TEXT, Shelf, is_base64
 from agentkit.sniffing import image_size
 
-__all__ = ["ANY_ID", "Changes", "OnLoss", "Promoted", "Tidied", "address", "tidy", "wire_id"]
+__all__ = ["ANY_ID", "Changes", "OnLoss", "Promoted", "Tidied", "address", "obstacle", "tidy", "wire_id"]
 
 _Stateful = TypeVar("_Stateful", TextBlock, ToolUseBlock, MediaBlock)
 
@@ -104,11 +104,12 @@ def tidy(
     kept = None if changes else cast("_Kept | None", recall(msg, key))
     if kept is not None and kept.closed:
         return kept.tidied
-    files = _files(msg, shelf)
-    if changes or frame_tag(msg) or files is None:
-        return _Tidying(capabilities, on_loss, shelf, changes or {}).run(msg)
+    files = None if changes or frame_tag(msg) else _files(msg, shelf)
+    if files is None:
+        known = None if changes else _as_it_is(msg, capabilities)
+        return known or _Tidying(capabilities, on_loss, shelf, changes or {}).run(msg)
     if kept is None or len(kept.files) != len(files) or not all(map(is_, kept.files, files)):
-        kept = _Kept(_Tidying(capabilities, on_loss, shelf, {}).run(msg), files, not _names_others(msg))
+        kept = _Kept(_Tidying(capabilities, on_loss, shelf, {}).run(msg), files, media_of(msg).closed)
         remember(msg, key, kept)
     return kept.tidied
 
@@ -116,6 +117,35 @@ def tidy(
 @cache
 def _key(capabilities: Capabilities, on_loss: OnLoss) -> object:
     """What tidied messages are kept under: one object for equal terms, quick to look up."""
+    return object()
+
+
+def _as_it_is(msg: Msg, capabilities: Capabilities) -> Tidied | None:
+    """A message of texts, and of data that are known to go as they are; None for any other."""
+    passing, out = _passing_key(capabilities, _role_of(msg)), Tidied(msg)
+    for at, block in enumerate(msg.blocks):
+        if type(block) is TextBlock:
+            if block.state is not None or not block.text or block.text.isspace():
+                return None
+            continue
+        source: object = getattr(block, "source", None)
+        if type(source) is not Base64Source or source.facts.get(passing) != block.type:
+            return None
+        medium = cast("MediaBlock", block)
+        if medium.state is not None:
+            return None
+        out.carry((at,), medium.type, source)
+    out.origins = tuple(range(len(msg.blocks)))
+    return out if out.media else None
+
+
+def _role_of(msg: Msg) -> Role:
+    return "assistant" if msg.traits & Trait.CALL else msg.role
+
+
+@cache
+def _passing_key(capabilities: Capabilities, role: Role) -> object:
+    """What data remember under that they pass in messages of a role: one object, quick to look up."""
     return object()
 
 
@@ -131,16 +161,10 @@ class _Kept:
     closed: bool
 
 
-def _names_others(msg: Msg) -> bool:
-    """Whether a message names files or remote media."""
-    sources = (block.source for block in media_blocks([msg]))
-    return any(isinstance(source, URLSource) and source.scheme != "data" for source in sources)
-
-
 def _files(msg: Msg, shelf: Shelf) -> list[object] | None:
     """What was read for a message's files; None if more than files were asked for, or nothing was read yet."""
     found: list[object] = []
-    for block in media_blocks([msg]):
+    for block in media_of(msg).blocks:
         if isinstance(block.source, URLSource) and (scheme := block.source.scheme) != "data":
             fetched = scheme != "file" and (shelf.fetches or block.source in shelf.files)
             if fetched or (scheme == "file" and shelf.assume):
@@ -164,7 +188,7 @@ class _Tidying:
 
     def run(self, msg: Msg) -> Tidied:
         self.frame = frame_tag(msg)
-        self.role = "assistant" if msg.traits & Trait.CALL else msg.role
+        self.role = _role_of(msg)
         pairs: list[tuple[Block, int]] = []
         for at, old in enumerate(msg.blocks):
             if type(old) is TextBlock and old.state is None and old.text and not old.text.isspace():
@@ -345,7 +369,7 @@ class _Tidying:
             )
             return
         self._note_type(path, block.source, source)
-        reason = self._obstacle(block.type, source)
+        reason = obstacle(self.capabilities, block.type, source)
         change = self.changes.get(path)
         if isinstance(change, Base64Source):
             self._note(path, Disposition.SHRUNK, _shrunk(source, change))
@@ -356,7 +380,10 @@ class _Tidying:
             self.out.carry(path, block.type, source)
             kept = block if source is block.source else replace(block, source=source)
             if self._stays(block.type, source, result):
-                yield self._with_own_state(kept, path, isinstance(change, Base64Source))
+                kept = self._with_own_state(kept, path, isinstance(change, Base64Source))
+                if kept is block and result is None:
+                    self._pass(block)
+                yield kept
             else:
                 kept = kept if kept.state is None else replace(kept, state=None)
                 owner = self._fit_id(result.id) if result else ""
@@ -364,13 +391,19 @@ class _Tidying:
                 where = "after the results" if result else "after this one"
                 yield plain_text(f"({block.type} shown in the user turn {where})")
         elif self.capabilities.text_documents and (text := _text_of(block, source)) is not None:
-            if len(text) > _LONGEST:
-                yield from self._lose(path, block.type, f"it is a text of more than {_LONGEST} characters", source)
+            if len(text) > LONGEST_TEXT:
+                long = f"it is a text of more than {LONGEST_TEXT} characters"
+                yield from self._lose(path, block.type, long, source)
                 return
             self._note(path, Disposition.DESCRIBED, "a text document, sent as its text")
             yield plain_text(self._in_place("[document, as text]", text))
         else:
             yield from self._lose(path, block.type, reason, source)
+
+    def _pass(self, block: MediaBlock) -> None:
+        """Keep with data that they go as they are in messages of this role, whatever is read meanwhile."""
+        if isinstance(block.source, Base64Source):
+            block.source.facts[_passing_key(self.capabilities, self.role)] = block.type
 
     def _note_type(self, path: BlockPath, named: Source, found: Base64Source | URLSource) -> None:
         """Say it when the bytes told another type than the message, the server or the file's name."""
@@ -381,27 +414,6 @@ class _Tidying:
             self._note(
                 path, Disposition.CARRIED, f"sent as {shown(found.media_type)}, {who}, not {shown(declared)}"
             )
-
-    def _obstacle(self, kind: Kind, source: Base64Source | URLSource) -> str | None:
-        """Why the target cannot take this source of media in any turn; None if it can."""
-        rule, target = self.capabilities.media[kind], self.capabilities.target
-        if rule is None:
-            return f"{target} takes no {kind}"
-        if isinstance(source, URLSource):
-            if source.scheme in {"http", "https"} and not _HAS_HOST.match(source.url):
-                return "its URL names no host"
-            if source.scheme not in rule.schemes:
-                remote = source.scheme in {"http", "https"}
-                return "it is a remote URL, which was not fetched" if remote else f"{target} cannot open its URL"
-            known = source.guessed_type
-            return None if rule.fetches(kind, known) else f"{target} takes no {shown(known)} by URL"
-        if not rule.takes(kind, source.media_type):
-            return f"{target} takes no {shown(source.media_type) or kind}"
-        if kind == "document" and source.data and is_text_type(source.media_type) and source.text is None:
-            return "it holds no UTF-8 text"
-        if rule.magic and source.data and not source.data.startswith(rule.magic):
-            return f"its data is no {kind} that {target} knows"
-        return None
 
     def _stays(self, kind: Kind, source: Base64Source | URLSource, result: ToolResultBlock | None) -> bool:
         form = self.capabilities
@@ -435,8 +447,26 @@ class _Tidying:
         return f"{lead}{label}{safe_text(chr(10) + text, self.frame)}"
 
 
-_LONGEST = 1_000_000
-"""Characters of a text document that are written out as text: a quarter of a million tokens, about."""
+def obstacle(form: Capabilities, kind: Kind, source: Base64Source | URLSource) -> str | None:
+    """Why the target cannot take this source of media in any turn; None if it can."""
+    rule, target = form.media[kind], form.target
+    if rule is None:
+        return f"{target} takes no {kind}"
+    if isinstance(source, URLSource):
+        if source.scheme in {"http", "https"} and not _HAS_HOST.match(source.url):
+            return "its URL names no host"
+        if source.scheme not in rule.schemes:
+            remote = source.scheme in {"http", "https"}
+            return "it is a remote URL, which was not fetched" if remote else f"{target} cannot open its URL"
+        known = source.guessed_type
+        return None if rule.fetches(kind, known) else f"{target} takes no {shown(known)} by URL"
+    if not rule.takes(kind, source.media_type):
+        return f"{target} takes no {shown(source.media_type) or kind}"
+    if kind == "document" and source.data and is_text_type(source.media_type) and source.text is None:
+        return "it holds no UTF-8 text"
+    if rule.magic and source.data and not source.data.startswith(rule.magic):
+        return f"its data is no {kind} that {target} knows"
+    return None
 
 
 def shown(name: str | None) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, cast
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
+from agentkit.blocks import ToolResultBlock, ToolUseBlock
 from agentkit.errors import MessageError, OptionError
 from agentkit.values import Checked, JsonObject, Text, copied, value
 
@@ -52,6 +53,20 @@ class Tool(metaclass=Checked):
     def takes_arguments(self) -> bool:
         """Whether the schema names any property, or refers to one that may."""
         return any(self.parameters.get(key) for key in ("properties", "$ref", "anyOf", "allOf", "oneOf"))
+
+    async def run(self, block: ToolUseBlock) -> ToolResultBlock:
+        """What the tool answers to a call of it: never an exception, but a cancellation.
+
+        The arguments are checked, and converted, as the function's types say. A function that is not async runs in
+        a worker thread, with this task's context variables; a cancellation does not wait for it. A string is the
+        output as it is, and so are a text or media block and a list of them; anything else goes out as JSON.
+
+        What goes wrong is the output of a result with `is_error`: arguments that are refused or were cut off, an
+        error that the function raises, a call of another tool, a tool without a function.
+        """
+        from agentkit.tool_running import run_tool
+
+        return await run_tool(self.name, self.function, block)
 
     @classmethod
     def from_function(

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Generator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import anyio.lowlevel
 import pytest
 import sniffio
 import trustme
+from PIL import Image
 
 from agentkit import (
     AudioBlock,
@@ -29,6 +31,7 @@ from agentkit import (
     ImageBlock,
     LossError,
     MediaCache,
+    MediaLimits,
     MediaRule,
     MissingExtraError,
     Msg,
@@ -200,6 +203,27 @@ async def test_media_of_what_the_cut_drops_is_never_fetched(site: Website, limit
     assert site.paths == []
 
 
+@pytest.mark.parametrize("letters", [1, 3, 9])
+@pytest.mark.parametrize("keep_task", [False, True])
+async def test_a_text_that_is_larger_than_was_assumed_never_takes_a_request_over_its_budget(
+    letters: int, keep_task: bool, site: Website
+) -> None:
+    site.pages["/long.txt"] = answer(b"many words " * 2_000, "text/plain")
+    site.pages["/short.txt"] = answer(b"few words", "text/plain")
+    names = ["/long.txt", "/short.txt", "/long.txt"]
+    documents = [Msg("Bob", (DocumentBlock(URLSource(site.url(name))),), "user") for name in names]
+    msgs = [*(says("Bob", "many words " * 100) for _ in range(letters)), *documents, says("Al", "End.")]
+    budget = Budget(3_500, strategy=OldestFirst(keep_task=keep_task))
+    formatter = target(document=None, text_documents=True)(fetch=LOCAL, budget=budget)
+    plan = await formatter.plan(msgs)
+    assert plan.tokens is not None
+    assert plan.tokens <= 3_500
+    assert plan.cut is not None
+    assert f"msgs[{letters + 2}]" in plan.cut.dropped
+    assert (await formatter.plan(msgs)).request == plan.request
+    assert "End." in str(plan.request)
+
+
 async def test_what_the_viewer_may_not_see_is_not_fetched(site: Website) -> None:
     history = MultiAgentHistory(viewer="Friday", visible=lambda msg: msg.name != "Eve")
     secret = Msg("Eve", (ImageBlock(URLSource(site.url("/secret.png"))),), "user")
@@ -339,13 +363,33 @@ async def test_what_is_larger_than_the_cache_passes_through(site: Website) -> No
     assert (len(cache), cache.bytes) == (0, 0)
 
 
-async def test_a_refusal_that_lasts_is_kept_and_one_that_may_pass_is_not(site: Website) -> None:
+async def test_what_was_refused_is_asked_for_again_by_the_next_request_alone(site: Website) -> None:
     site.pages["/busy.png"] = answer(b"", status=503)
-    fetch = Fetch(allow_private=True, cache=MediaCache())
-    for _ in range(2):
-        assert "status 503" in await refused(site.url("/busy.png"), fetch)
-        assert "status 404" in await refused(site.url("/gone.png"), fetch)
-    assert sorted(site.paths) == ["/busy.png", "/busy.png", "/gone.png"]
+    cache = MediaCache()
+    formatter = Blind(fetch=Fetch(allow_private=True, cache=cache))
+    urls = [site.url("/busy.png"), site.url("/gone.png")] * 2
+    assert len(losses(await formatter.plan([picture(url) for url in urls]))) == 4
+    assert sorted(site.paths) == ["/busy.png", "/gone.png"]
+    assert len(cache) == 0
+    site.pages["/busy.png"] = site.pages["/gone.png"] = answer(PNG)
+    assert losses(await formatter.plan([picture(url) for url in urls])) == {}
+
+
+async def test_a_cache_counts_the_smaller_copies_of_its_pictures(site: Website) -> None:
+    made = BytesIO()
+    Image.effect_noise((300, 300), 100).save(made, "PNG")
+    for name in "ab":
+        site.pages[f"/{name}.png"] = answer(made.getvalue())
+    large = 8 * len(made.getvalue()) // 3 + 600  # base64 text and data URL
+    cache = MediaCache(max_bytes=2 * large + 5_000)  # both pictures, but not their copies as well
+    fetch = Fetch(allow_private=True, cache=cache)
+    await fetched(site.url("/a.png"), fetch)
+    before = cache.bytes
+    small = target(image=MediaRule(limits=MediaLimits(side=200)))(fetch=fetch)
+    (turn,) = sent(await small.plan([picture(site.url("/a.png"))]))
+    assert cache.bytes == before + 2 * len(turn["content"][0]["source"]["data"])
+    await fetched(site.url("/b.png"), fetch)
+    assert (len(cache), cache.bytes) == (1, before)
 
 
 async def test_no_more_than_asked_for_are_under_way_at_once(site: Website) -> None:
@@ -744,6 +788,21 @@ async def test_text_of_any_type_is_decoded_where_it_is_fetched(site: Website) ->
     assert isinstance(found, Base64Source)
     assert found._text == '{"é": 1}'  # pyright: ignore[reportPrivateUsage]
     assert found._url is None  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize(
+    ("named", "given"),
+    [("text/plain; charset=ISO-8859-1", None), ("text/plain", "text/plain; charset=latin-1")],
+    ids=["by the server", "by the block"],
+)
+async def test_a_text_is_decoded_by_the_charset_that_is_named(
+    named: str, given: str | None, site: Website
+) -> None:
+    site.pages["/a.txt"] = answer("Blåbär".encode("latin-1"), named)
+    msg = Msg("Bob", (DocumentBlock(URLSource(site.url("/a.txt"), given)),), "user")
+    plan = await target(document=None, text_documents=True)(fetch=LOCAL).plan([msg])
+    assert "Blåbär" in str(plan.request)
+    assert plan.ledger.losses == []
 
 
 async def test_a_type_that_the_bytes_contradict_is_in_the_ledger(site: Website) -> None:

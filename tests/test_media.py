@@ -25,6 +25,7 @@ from agentkit import (
     MediaRule,
     Msg,
     MultiAgentHistory,
+    OldestFirst,
     OptionError,
     TextBlock,
     ToolResultBlock,
@@ -35,6 +36,9 @@ from agentkit import (
 from tests.conftest import EchoFormatter, call, fates, says, sent, target
 
 pytestmark = pytest.mark.anyio
+
+TextsAsText = target(document=None, text_documents=True)
+"""A target that takes documents as text alone."""
 
 PNG = b"\x89PNG\r\n\x1a\nfirst"
 OTHER = b"\x89PNG\r\n\x1a\nsecond, longer"
@@ -443,6 +447,115 @@ async def test_a_text_document_that_is_yet_to_be_read_is_no_loss(
         await load_provider(name).chat(media_roots=[root], on_loss="raise", budget=budget).plan([msg])
 
 
+def _letter(number: int) -> Msg:
+    return says("Bob", f"Letter {number}. " + "many words " * 50)
+
+
+@pytest.mark.parametrize("history", [None, MultiAgentHistory()], ids=["chat", "frame"])
+@pytest.mark.parametrize("place", [0, 5, 9])
+async def test_a_text_file_too_large_for_the_budget_is_cut_and_never_read(
+    place: int, history: MultiAgentHistory | None, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "long.txt").write_text("many words " * 20_000)
+    reads = _Reads(monkeypatch)
+    msgs = [_letter(number) for number in range(10)]
+    msgs.insert(place, Msg("Bob", (DocumentBlock(URLSource(str(root / "long.txt"))),), "user"))
+    budget = Budget(3_000, strategy=OldestFirst())
+    plan = await TextsAsText(media_roots=[root], budget=budget, history=history).plan(msgs)
+    assert plan.cut is not None
+    assert f"msgs[{place}]" in plan.cut.dropped
+    assert plan.tokens is not None
+    assert plan.tokens <= 3_000
+    assert reads.paths == []
+
+
+@pytest.mark.parametrize(
+    ("charset", "codec"),
+    [
+        ("charset=latin-1", "latin-1"),
+        ('Charset="ISO-8859-1"', "latin-1"),
+        ("format=flowed; charset=windows-1251", "cp1251"),
+        ("charset=shift_jis", "cp932"),
+        ("charset=utf-8", "utf-8"),
+        ("charset=us-ascii", "utf-8"),
+        ("charset=no-such-thing", "utf-8"),
+        ("charset=gbk", "gbk"),
+    ],
+)
+async def test_a_text_is_read_in_the_charset_that_its_type_names(charset: str, codec: str, root: Path) -> None:
+    text = {"cp1251": "Молоко", "cp932": "牛乳", "gbk": "牛奶"}.get(codec, "Blåbär")
+    content, media_type = text.encode(codec), f"text/plain; {charset}"
+    (root / "a.txt").write_bytes(content)
+    percent = "".join(f"%{byte:02x}" for byte in content)
+    sources: list[Base64Source | URLSource] = [
+        Base64Source(media_type, base64.b64encode(content).decode()),
+        URLSource(str(root / "a.txt"), media_type),
+        URLSource(f"data:{media_type},{percent}"),
+    ]
+    for source in sources:
+        plan = await TextsAsText(media_roots=[root]).plan([Msg("Bob", (DocumentBlock(source),), "user")])
+        assert text in sent(plan)[0]["content"][0]["text"]
+        assert plan.ledger.losses == []
+
+
+async def test_a_text_that_is_neither_in_its_charset_nor_in_utf_8_is_described() -> None:
+    wrong = Base64Source("text/plain; charset=euc-jp", base64.b64encode(b"Bl\xe5b\xe4r").decode())
+    plan = await TextsAsText().plan([Msg("Bob", (DocumentBlock(wrong),), "user"), says("Al", "Well?")])
+    assert [place for place, _ in plan.ledger.losses] == ["msgs[0].content[0]"]
+
+
+async def test_a_picture_that_is_called_a_text_in_a_charset_stays_a_picture() -> None:
+    found = Base64Source("text/plain; charset=latin-1", base64.b64encode(PNG).decode())
+    assert data(await shown(Msg("Bob", (ImageBlock(found),), "user"))) == PNG
+
+
+async def test_a_small_text_file_makes_no_cut(root: Path) -> None:
+    (root / "short.txt").write_text("Milk.")
+    msgs = [Msg("Bob", (DocumentBlock(URLSource(str(root / "short.txt"))),), "user"), says("Al", "Read it.")]
+    plan = await TextsAsText(media_roots=[root], budget=Budget(150)).plan(msgs)
+    assert plan.cut is None
+    assert "Milk." in str(plan.request)
+
+
+async def test_the_same_cut_comes_whether_or_not_a_text_file_was_read_before(root: Path) -> None:
+    (root / "long.txt").write_text("ö, " * 4_000)
+    msgs = [_letter(0), Msg("Bob", (DocumentBlock(URLSource(str(root / "long.txt"))),), "user"), _letter(1)]
+    formatter = TextsAsText(media_roots=[root], budget=Budget(5_000, strategy=OldestFirst()))
+    cold = await formatter.plan(msgs)
+    await TextsAsText(media_roots=[root]).plan(msgs)
+    assert (await formatter.plan(msgs)).request == cold.request
+
+
+async def test_a_text_file_that_the_viewer_may_not_see_is_not_looked_at(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "secret.txt").write_text("Secret.")
+    monkeypatch.setattr(os, "open", _forbidden)
+    history = MultiAgentHistory(viewer="Friday", visible=lambda msg: msg.name != "Eve")
+    secret = Msg("Eve", (DocumentBlock(URLSource(str(root / "secret.txt"))),), "user")
+    await TextsAsText(media_roots=[root], budget=Budget(5_000), history=history).plan([secret, says("Bob", "Hi.")])
+
+
+async def test_a_text_too_long_to_be_written_out_costs_its_description_alone(root: Path) -> None:
+    (root / "huge.txt").write_bytes(b"x" * 4_000_001)
+    msgs = [Msg("Bob", (DocumentBlock(URLSource(str(root / "huge.txt"))),), "user"), says("Al", "Well?")]
+    plan = await TextsAsText(media_roots=[root], budget=Budget(200)).plan(msgs)
+    assert plan.cut is None
+    assert plan.ledger.losses == [("msgs[0].content[0]", "it is a text of more than 1000000 characters")]
+
+
+async def test_loss_that_is_sure_raises_before_a_text_file_is_weighed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "a.txt").write_text("Milk.")
+    monkeypatch.setattr(os, "open", _forbidden)
+    film = VideoBlock(URLSource("https://a/b.mp4"))
+    msgs = [Msg("Bob", (DocumentBlock(URLSource(str(root / "a.txt"))), film), "user")]
+    formatter = target(video=None, document=None, text_documents=True)
+    with pytest.raises(LossError):
+        await formatter(media_roots=[root], on_loss="raise", budget=Budget(5_000)).format(msgs)
+
+
 async def test_many_at_once_give_each_its_own(root: Path) -> None:
     formatter = EchoFormatter(media_roots=[root])
     found: dict[int, bytes] = {}
@@ -456,6 +569,34 @@ async def test_many_at_once_give_each_its_own(root: Path) -> None:
         for number in range(20):
             group.start_soon(one, number)
     assert found == {number: PNG + str(number).encode() for number in range(20)}
+
+
+def _one_picture_everywhere() -> list[Msg]:
+    """One source as picture and as document, in each role, in a result, and wrongly named."""
+    source = Base64Source("image/png", base64.b64encode(PNG + bytes(40)).decode())
+    named = Base64Source("image/jpeg", source.data)
+    result = ToolResultBlock("c", "camera", (TextBlock("here"), ImageBlock(source)))
+    return [
+        says("System", "Look.", "system"),
+        Msg("Bob", (TextBlock("See."), ImageBlock(source), DocumentBlock(source)), "user"),
+        Msg("Friday", (ImageBlock(source), TextBlock("Mine.")), "assistant"),
+        call("c"),
+        Msg("s", (result,), "system"),
+        Msg("Eve", (ImageBlock(named), VideoBlock(source), ImageBlock(source)), "user"),
+    ]
+
+
+@pytest.mark.parametrize("on_loss", ["describe", "drop"])
+async def test_what_is_remembered_of_data_changes_no_request(on_loss: Any) -> None:
+    names = ["anthropic", "gemini", "ollama", "openai", "openai-responses", "dashscope"]
+    kinds = [kind for name in names for kind in (load_provider(name).chat, load_provider(name).multi_agent)]
+    known = _one_picture_everywhere()
+    for budget in (None, Budget(100_000)):
+        for kind in (*kinds, *reversed(kinds)):
+            formatter = kind(on_loss=on_loss, budget=budget)
+            warm, cold = await formatter.plan(known), await formatter.plan(_one_picture_everywhere())
+            assert warm.request == cold.request
+            assert warm.ledger.entries == cold.ledger.entries
 
 
 async def test_a_type_that_the_target_does_not_take_is_said_of_files_too(root: Path) -> None:

@@ -214,6 +214,28 @@ async def test_a_picture_is_made_smaller_once_and_in_a_thread(monkeypatch: pytes
     assert threads[0] is not threading.main_thread()
 
 
+async def test_pictures_that_are_left_out_are_not_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    save = Image.Image.save
+
+    def watched(*args: Any, **options: Any) -> None:
+        made.append(1)
+        save(*args, **options)
+
+    unknown = ImageBlock(Base64Source("image/tiff", base64.b64encode(b"II*\0" + bytes(20)).decode()))
+    msgs = [*(shows(picture(300, 150 + at)) for at in range(7)), shows(unknown), says("Al", "Well?")]
+    only = MediaRule(types=frozenset({"image/png"}), limits=MediaLimits(count=5, side=200, crowd=(4, 100)))
+    for history in (None, MultiAgentHistory()):
+        monkeypatch.setattr(Image.Image, "save", watched)
+        plan = await target(image=only)(history=history).plan(msgs)
+        assert [entry.disposition.word for entry in plan.ledger.entries][:8] == [
+            *["described"] * 2,
+            *["shrunk"] * 5,
+            "described",
+        ]
+    assert len(made) == 5
+
+
 async def test_the_same_picture_gives_the_same_bytes() -> None:
     first, second = (fitted(Base64Source("image/png", drawn(300, 150)), Box(side=100)) for _ in range(2))
     assert first == second

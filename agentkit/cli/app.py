@@ -8,7 +8,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from agentkit.cli.converting import ConvertOptions, convert_lines, convert_once
 from agentkit.cli.formatting import FormatOptions, format_lines, format_once
+from agentkit.cli.reading import read_lines, read_once
 from agentkit.errors import OptionError
 
 __all__ = ["dispatch"]
@@ -72,8 +74,130 @@ def format_command(
         media_roots=tuple(media_root or ()),
         ledger=ledger,
     )
-    source = None if file is None or str(file) == "-" else file
-    raise typer.Exit(format_lines(source, options) if lines else format_once(source, options))
+    raise typer.Exit((format_lines if lines else format_once)(_source(file), options))
+
+
+@app.command("read")
+def read_command(
+    provider: Annotated[str, typer.Option(help="Whose reply it is.", show_default=False)],
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A file; '-' or nothing for standard input.", show_default=False),
+    ] = None,
+    lines: Annotated[
+        bool,
+        typer.Option("--lines", help="One reply a line: an object, a list of events, or a string of raw text."),
+    ] = False,
+) -> None:
+    """Write the message that a native reply is, with its usage and finish reason: of a response (a JSON object),
+    of a recorded stream (a JSON list of its events), or of the raw text of one (server-sent events, JSON lines).
+    """
+    raise typer.Exit((read_lines if lines else read_once)(_source(file), provider))
+
+
+@app.command("convert")
+def convert_command(
+    source: Annotated[
+        str,
+        typer.Option("--from", help="Whose log it is: a provider's, agentscope's, langchain's or agentkit's."),
+    ],
+    target: Annotated[str, typer.Option("--to", help="Whose request to make; agentkit: the stored form.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A JSON file; '-' or nothing for standard input.", show_default=False),
+    ] = None,
+    multi_agent: Annotated[bool, typer.Option("--multi-agent", help="Many speakers, in a history frame.")] = False,
+    viewer: Annotated[
+        str | None, typer.Option(help="The agent the request is made for.", show_default=False)
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="The model the request is for.", show_default=False)] = None,
+    on_loss: Annotated[
+        Literal["describe", "drop", "raise"],
+        typer.Option(help="What happens to what the target cannot carry."),
+    ] = "describe",
+    media_root: Annotated[
+        list[Path] | None, typer.Option(help="A folder that local media may be read from; repeatable.")
+    ] = None,
+    ledger: Annotated[
+        Literal["table", "json"] | None,
+        typer.Option(
+            help="What happened to every block, on standard error: a table unless said.", show_default=False
+        ),
+    ] = None,
+    lines: Annotated[bool, typer.Option("--lines", help="One log a line, one request a line.")] = False,
+) -> None:
+    """Write another provider's request for a native log: a JSON list of messages, or a whole request, whose tools
+    go with it.
+    """
+    options = FormatOptions(
+        provider=None if target == "agentkit" else target,
+        multi_agent=multi_agent or viewer is not None,
+        viewer=viewer,
+        frame="safe",
+        model=model,
+        max_tokens=None,
+        on_loss=on_loss,
+        media_roots=tuple(media_root or ()),
+        ledger=ledger,
+    )
+    convert = convert_lines if lines else convert_once
+    raise typer.Exit(convert(_source(file), ConvertOptions(source=source, format=options)))
+
+
+@app.command("compare")
+def compare_command(
+    model: Annotated[
+        list[str], typer.Option(help="PROVIDER:MODEL; repeat it for each model.", show_default=False)
+    ],
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A JSON file; '-' or nothing for standard input.", show_default=False),
+    ] = None,
+    multi_agent: Annotated[bool, typer.Option("--multi-agent", help="Many speakers, in a history frame.")] = False,
+    viewer: Annotated[
+        str | None, typer.Option(help="The agent the requests are made for.", show_default=False)
+    ] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="The limit of each reply.", show_default=False)] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="A JSON-lines file that every call is added to.", show_default=False)
+    ] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(help="Such a file: calls are answered from it, and nothing is sent.", show_default=False),
+    ] = None,
+    price: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="MODEL=INPUT/OUTPUT[/CACHE_READ[/CACHE_WRITE]] per million tokens; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Annotated[
+        Path | None,
+        typer.Option(help="Where to write all of it as JSON; '-' for standard output.", show_default=False),
+    ] = None,
+) -> None:
+    """Send one conversation to many models at once, and print requests' sizes, replies, prices and times side by
+    side. Keys and addresses are in the environment, as each provider's SDK has it.
+    """
+    from agentkit.cli.comparing import CompareOptions, compare_once
+
+    options = CompareOptions(
+        models=model,
+        viewer=viewer,
+        multi_agent=multi_agent or viewer is not None,
+        max_tokens=max_tokens,
+        record=record,
+        replay=replay,
+        prices=price or [],
+        json=json,
+    )
+    raise typer.Exit(compare_once(_source(file), options))
+
+
+def _source(file: Path | None) -> Path | None:
+    """The file; None for standard input."""
+    return None if file is None or str(file) == "-" else file
 
 
 def dispatch(arguments: list[str]) -> int:

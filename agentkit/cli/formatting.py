@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, cast
+from typing import Any, Literal, cast
 
 import anyio
 
 from agentkit.budget import Budget
-from agentkit.cli import one_line
-from agentkit.errors import AgentkitError, LossError, MessageError, OptionError
+from agentkit.cli.channels import each_line, parsed, read, write
+from agentkit.errors import MessageError
 from agentkit.formatting import FormatterBase
 from agentkit.history import MultiAgentHistory
 from agentkit.ledger import Ledger, Plan
@@ -22,7 +22,7 @@ from agentkit.registry import available_providers, load_provider
 from agentkit.storage import load_messages
 from agentkit.tidy import OnLoss
 
-__all__ = ["FormatOptions", "format_lines", "format_once"]
+__all__ = ["FormatOptions", "format_lines", "format_once", "read_conversation", "write_ledgers"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,35 +58,22 @@ class FormatOptions:
 def format_once(file: Path | None, options: FormatOptions) -> int:
     """One conversation, one request (or an object of one a provider), indented."""
     formatters = options.formatters()
-    plans = anyio.run(_plans, _read(file), formatters)
-    _write_ledgers(plans, options)
-    _write(_requests(plans, options), indent=2)
+    plans = anyio.run(_plans, read(file), formatters)
+    write_ledgers(plans, options)
+    write(_requests(plans, options), indent=2)
     return 0
 
 
 def format_lines(file: Path | None, options: FormatOptions) -> int:
-    """One conversation a line, one request a line; a line that fails gives its error and the rest go on.
-
-    The exit code is 2 if any line was bad input, else 1 if any was lossy under `raise`, else 0.
-    """
-    return anyio.run(_format_lines, file, options)
-
-
-async def _format_lines(file: Path | None, options: FormatOptions) -> int:
+    """One conversation a line, one request a line; a line that fails gives its error and the rest go on."""
     formatters = options.formatters()
-    worst = 0
-    for line in _lines(file):
-        try:
-            plans = await _plans(line, formatters)
-        except AgentkitError as error:
-            worst = max(worst, 1 if isinstance(error, LossError) else 2)
-            place = getattr(error, "place", "")
-            said = {"class": type(error).__name__, "place": place, "sentence": one_line(error)}
-            _write({"error": said})
-            continue
-        _write_ledgers(plans, options)
-        _write(_requests(plans, options))
-    return worst
+
+    async def request(line: bytes) -> Any:
+        plans = await _plans(line, formatters)
+        write_ledgers(plans, options)
+        return _requests(plans, options)
+
+    return each_line(file, request)
 
 
 def _requests(plans: Mapping[str, Plan], options: FormatOptions) -> Any:
@@ -105,10 +92,7 @@ _ASKED = ("tools", "tool_choice", "response_format")
 
 def read_conversation(text: bytes) -> tuple[list[Msg], dict[str, Any]]:
     """The messages of one conversation, and what it asks for besides."""
-    try:
-        data: object = json.loads(text.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise MessageError("input", f"this is not JSON ({error})", "Mend the JSON.") from None
+    data = parsed(text)
     msgs = load_messages(data)
     if not isinstance(data, dict):
         return msgs, {}
@@ -123,46 +107,8 @@ def read_conversation(text: bytes) -> tuple[list[Msg], dict[str, Any]]:
     return msgs, asked
 
 
-def _read(file: Path | None) -> bytes:
-    if file is None:
-        return _stdin().read()
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise OptionError(str(file), f"it cannot be read ({error.strerror})", "Name a file.") from None
-
-
-def _stdin() -> BinaryIO:
-    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the shell
-        raise OptionError("standard input", "it is closed", "Name a file.")
-    return sys.stdin.buffer
-
-
-def _lines(file: Path | None) -> Iterator[bytes]:
-    if file is None:
-        yield from _stdin()
-        return
-    try:
-        with file.open("rb") as opened:
-            yield from opened
-    except OSError as error:
-        raise OptionError(str(file), f"it cannot be read ({error.strerror})", "Name a file.") from None
-
-
-def _write(found: Any, indent: int | None = None) -> None:
-    text = json.dumps(found, ensure_ascii=False, allow_nan=False, indent=indent)
-    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the shell
-        raise OptionError("standard output", "it is closed", "Send it somewhere.")
-    try:
-        sys.stdout.buffer.write(text.encode() + b"\n")
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OptionError("standard output", f"it cannot be written ({error.strerror})", "Mend that.") from None
-
-
-def _write_ledgers(plans: Mapping[str, Plan], options: FormatOptions) -> None:
+def write_ledgers(plans: Mapping[str, Plan], options: FormatOptions) -> None:
+    """What happened to every block, on standard error, if it was asked for."""
     if options.ledger is None:
         return
     if options.ledger == "table":

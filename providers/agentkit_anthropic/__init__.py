@@ -2,12 +2,14 @@
 
 from agentkit import Provider
 from agentkit_anthropic.counting import AnthropicTokenCounter
+from agentkit_anthropic.endpoint import AnthropicEndpoint
 from agentkit_anthropic.loading import load_native
 from agentkit_anthropic.messages import AnthropicChatFormatter, AnthropicMultiAgentFormatter
 from agentkit_anthropic.reading import AnthropicStreamParser, parse_response
 
 __all__ = [
     "AnthropicChatFormatter",
+    "AnthropicEndpoint",
     "AnthropicMultiAgentFormatter",
     "AnthropicStreamParser",
     "AnthropicTokenCounter",
@@ -21,5 +23,6 @@ PROVIDER = Provider(
     AnthropicChatFormatter,
     AnthropicMultiAgentFormatter,
     parser=AnthropicStreamParser,
+    endpoint=AnthropicEndpoint,
     load_native=load_native,
 )

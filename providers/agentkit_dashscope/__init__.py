@@ -1,22 +1,61 @@
 """DashScope: its native wire, and its OpenAI-compatible mode."""
 
-from agentkit import Provider
+from __future__ import annotations
+
+from typing import Unpack
+
+from agentkit import Msg, Provider, ReadOptions, mapping_of, plain
 from agentkit_dashscope.compatible import (
     DashScopeCompatibleChatFormatter,
+    DashScopeCompatibleChatStreamParser,
     DashScopeCompatibleMultiAgentFormatter,
+    load_compatible,
 )
+from agentkit_dashscope.endpoint import DashScopeCompatibleEndpoint, DashScopeEndpoint
+from agentkit_dashscope.loading import load_native
 from agentkit_dashscope.native import DashScopeChatFormatter, DashScopeMultiAgentFormatter
+from agentkit_dashscope.replies import DashScopeStreamParser
 
 __all__ = [
     "COMPATIBLE_PROVIDER",
     "DashScopeChatFormatter",
     "DashScopeCompatibleChatFormatter",
+    "DashScopeCompatibleChatStreamParser",
+    "DashScopeCompatibleEndpoint",
     "DashScopeCompatibleMultiAgentFormatter",
+    "DashScopeEndpoint",
     "DashScopeMultiAgentFormatter",
+    "DashScopeStreamParser",
     "PROVIDER",
+    "load_compatible",
+    "load_native",
+    "parse_response",
 ]
 
-PROVIDER = Provider("dashscope", DashScopeChatFormatter, DashScopeMultiAgentFormatter)
-COMPATIBLE_PROVIDER = Provider(
-    "dashscope-compatible", DashScopeCompatibleChatFormatter, DashScopeCompatibleMultiAgentFormatter
+PROVIDER = Provider(
+    "dashscope",
+    DashScopeChatFormatter,
+    DashScopeMultiAgentFormatter,
+    parser=DashScopeStreamParser,
+    endpoint=DashScopeEndpoint,
+    load_native=load_native,
 )
+COMPATIBLE_PROVIDER = Provider(
+    "dashscope-compatible",
+    DashScopeCompatibleChatFormatter,
+    DashScopeCompatibleMultiAgentFormatter,
+    parser=DashScopeCompatibleChatStreamParser,
+    endpoint=DashScopeCompatibleEndpoint,
+    load_native=load_compatible,
+)
+
+
+def parse_response(reply: object, **options: Unpack[ReadOptions]) -> Msg:
+    """A whole reply of DashScope's own wire or of its compatible mode, told apart by its shape, as a message.
+
+    The compatible mode names its kind in `object`. Raises MessageError for what is no reply of DashScope.
+    """
+    found = plain(reply)
+    if "object" in mapping_of(found):
+        return DashScopeCompatibleChatStreamParser.parse_response(found, **options)
+    return DashScopeStreamParser.parse_response(found, **options)

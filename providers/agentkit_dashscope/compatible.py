@@ -6,12 +6,17 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar
 
-from agentkit import Capabilities, Legal, MediaBlock, MediaRule, MultiAgentHistory
+from agentkit import Capabilities, Legal, MediaBlock, MediaRule, Msg, MultiAgentHistory
 from agentkit_dashscope.caching import mark
 from agentkit_dashscope.native import LIMITS, MULTIMODAL, NAMED_CHOICE, TOOL_NAMES
-from agentkit_openai import CHAT, OpenAIChatFormatter, open_contents, wire_url
+from agentkit_openai import CHAT, OpenAIChatFormatter, OpenAIChatStreamParser, load_chat, open_contents, wire_url
 
-__all__ = ["DashScopeCompatibleChatFormatter", "DashScopeCompatibleMultiAgentFormatter"]
+__all__ = [
+    "DashScopeCompatibleChatFormatter",
+    "DashScopeCompatibleChatStreamParser",
+    "DashScopeCompatibleMultiAgentFormatter",
+    "load_compatible",
+]
 
 _WEB = frozenset({"http", "https"})
 
@@ -75,6 +80,19 @@ class DashScopeCompatibleMultiAgentFormatter(DashScopeCompatibleChatFormatter):
     """The same for many speakers."""
 
     default_history = MultiAgentHistory
+
+
+class DashScopeCompatibleChatStreamParser(OpenAIChatStreamParser):
+    """Reads its replies: reasoning stands in `reasoning_content` beside the text."""
+
+    provider: ClassVar[str] = "dashscope-compatible"
+    issuer: ClassVar[str] = "dashscope"
+    reasoning_fields: ClassVar[tuple[str, ...]] = ("reasoning_content",)
+
+
+def load_compatible(found: object) -> list[Msg]:
+    """The messages of a log: its list of messages, or a whole request. Raises MessageError for what is none."""
+    return load_chat(found, DashScopeCompatibleChatStreamParser)
 
 
 @cache

@@ -1,12 +1,30 @@
 """DeepSeek: rows of facts over OpenAI Chat Completions."""
 
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
-from agentkit import Capabilities, MediaRule, ModelFact, MultiAgentHistory, Provider, media_types
-from agentkit_openai import CHAT, OpenAIChatFormatter
+from agentkit import (
+    Capabilities,
+    MediaRule,
+    ModelFact,
+    Msg,
+    MultiAgentHistory,
+    Provider,
+    ReadOptions,
+    media_types,
+)
+from agentkit_deepseek.endpoint import DeepSeekEndpoint
+from agentkit_openai import CHAT, OpenAIChatFormatter, OpenAIChatStreamParser, load_chat
 
-__all__ = ["DeepSeekChatFormatter", "DeepSeekMultiAgentFormatter", "PROVIDER"]
+__all__ = [
+    "DeepSeekChatFormatter",
+    "DeepSeekChatStreamParser",
+    "DeepSeekEndpoint",
+    "DeepSeekMultiAgentFormatter",
+    "PROVIDER",
+    "load_native",
+    "parse_response",
+]
 
 _SIGHT = MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=frozenset({"http", "https"}))
 _MEDIA_TOTAL = 46_000_000  # of the 48 MiB that a request may have (guides/vision)
@@ -57,4 +75,32 @@ class DeepSeekMultiAgentFormatter(DeepSeekChatFormatter):
     default_history = MultiAgentHistory
 
 
-PROVIDER = Provider("deepseek", DeepSeekChatFormatter, DeepSeekMultiAgentFormatter)
+class DeepSeekChatStreamParser(OpenAIChatStreamParser):
+    """Reads its replies: reasoning stands in `reasoning_content` beside the text."""
+
+    provider: ClassVar[str] = "deepseek"
+    issuer: ClassVar[str] = "deepseek"
+    reasoning_fields: ClassVar[tuple[str, ...]] = ("reasoning_content",)
+
+
+def load_native(found: object) -> list[Msg]:
+    """The messages of a log: its list of messages, or a whole request. Raises MessageError for what is none."""
+    return load_chat(found, DeepSeekChatStreamParser)
+
+
+PROVIDER = Provider(
+    "deepseek",
+    DeepSeekChatFormatter,
+    DeepSeekMultiAgentFormatter,
+    parser=DeepSeekChatStreamParser,
+    endpoint=DeepSeekEndpoint,
+    load_native=load_native,
+)
+
+
+def parse_response(reply: object, **options: Unpack[ReadOptions]) -> Msg:
+    """A whole reply, as the SDK's object, its dict or JSON text, as a message.
+
+    Raises MessageError for what is none, an error of the server's included.
+    """
+    return DeepSeekChatStreamParser.parse_response(reply, **options)

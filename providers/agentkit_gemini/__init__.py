@@ -3,11 +3,13 @@
 from agentkit import Provider
 from agentkit_gemini.contents import GeminiChatFormatter, GeminiMultiAgentFormatter
 from agentkit_gemini.counting import GeminiTokenCounter
+from agentkit_gemini.endpoint import GeminiEndpoint
 from agentkit_gemini.loading import load_native
 from agentkit_gemini.reading import GeminiStreamParser, parse_response
 
 __all__ = [
     "GeminiChatFormatter",
+    "GeminiEndpoint",
     "GeminiMultiAgentFormatter",
     "GeminiStreamParser",
     "GeminiTokenCounter",
@@ -21,5 +23,6 @@ PROVIDER = Provider(
     GeminiChatFormatter,
     GeminiMultiAgentFormatter,
     parser=GeminiStreamParser,
+    endpoint=GeminiEndpoint,
     load_native=load_native,
 )

@@ -2,7 +2,27 @@
 
 from agentkit import Provider
 from agentkit_ollama.chat import OllamaChatFormatter, OllamaMultiAgentFormatter
+from agentkit_ollama.endpoint import OllamaEndpoint
+from agentkit_ollama.loading import load_native
+from agentkit_ollama.replies import OllamaStreamParser
 
-__all__ = ["OllamaChatFormatter", "OllamaMultiAgentFormatter", "PROVIDER"]
+__all__ = [
+    "OllamaChatFormatter",
+    "OllamaEndpoint",
+    "OllamaMultiAgentFormatter",
+    "OllamaStreamParser",
+    "PROVIDER",
+    "load_native",
+    "parse_response",
+]
 
-PROVIDER = Provider("ollama", OllamaChatFormatter, OllamaMultiAgentFormatter)
+parse_response = OllamaStreamParser.parse_response
+
+PROVIDER = Provider(
+    "ollama",
+    OllamaChatFormatter,
+    OllamaMultiAgentFormatter,
+    parser=OllamaStreamParser,
+    endpoint=OllamaEndpoint,
+    load_native=load_native,
+)

@@ -1,6 +1,10 @@
 """OpenAI: Chat Completions, Responses, and the frame for vendors that speak the former."""
 
-from agentkit import Provider
+from __future__ import annotations
+
+from typing import Unpack
+
+from agentkit import Msg, Provider, ReadOptions, mapping_of, plain
 from agentkit_openai.caching import ChatPlaces, chat_places, open_contents
 from agentkit_openai.chat import (
     CHAT,
@@ -8,23 +12,61 @@ from agentkit_openai.chat import (
     OpenAIMultiAgentFormatter,
     wire_url,
 )
+from agentkit_openai.chat_logs import load_chat
+from agentkit_openai.chat_replies import OpenAIChatStreamParser
 from agentkit_openai.counting import OpenAITokenCounter
+from agentkit_openai.endpoint import OpenAIChatEndpoint, OpenAIResponsesEndpoint
 from agentkit_openai.responses import OpenAIResponsesFormatter, OpenAIResponsesMultiAgentFormatter
+from agentkit_openai.responses_logs import load_responses
+from agentkit_openai.responses_replies import OpenAIResponsesStreamParser
 
 __all__ = [
     "CHAT",
     "ChatPlaces",
+    "OpenAIChatEndpoint",
     "OpenAIChatFormatter",
+    "OpenAIChatStreamParser",
     "OpenAIMultiAgentFormatter",
+    "OpenAIResponsesEndpoint",
     "OpenAIResponsesFormatter",
     "OpenAIResponsesMultiAgentFormatter",
+    "OpenAIResponsesStreamParser",
     "OpenAITokenCounter",
     "PROVIDER",
     "RESPONSES_PROVIDER",
     "chat_places",
+    "load_chat",
+    "load_responses",
     "open_contents",
+    "parse_response",
     "wire_url",
 ]
 
-PROVIDER = Provider("openai", OpenAIChatFormatter, OpenAIMultiAgentFormatter)
-RESPONSES_PROVIDER = Provider("openai-responses", OpenAIResponsesFormatter, OpenAIResponsesMultiAgentFormatter)
+PROVIDER = Provider(
+    "openai",
+    OpenAIChatFormatter,
+    OpenAIMultiAgentFormatter,
+    parser=OpenAIChatStreamParser,
+    endpoint=OpenAIChatEndpoint,
+    load_native=load_chat,
+)
+RESPONSES_PROVIDER = Provider(
+    "openai-responses",
+    OpenAIResponsesFormatter,
+    OpenAIResponsesMultiAgentFormatter,
+    parser=OpenAIResponsesStreamParser,
+    endpoint=OpenAIResponsesEndpoint,
+    load_native=load_responses,
+)
+
+
+def parse_response(reply: object, **options: Unpack[ReadOptions]) -> Msg:
+    """A whole reply of Chat Completions or of Responses, told apart by its shape, as a message.
+
+    Takes the SDK's object, its dict, or JSON text. Raises MessageError for what is neither, an error included.
+    """
+    found = plain(reply)
+    held = mapping_of(found)
+    if held.get("object") == "response" or ("output" in held and "choices" not in held):
+        return OpenAIResponsesStreamParser.parse_response(found, **options)
+    return OpenAIChatStreamParser.parse_response(found, **options)

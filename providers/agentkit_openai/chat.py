@@ -27,6 +27,7 @@ from agentkit import (
     Tool,
     ToolChoice,
     ToolResultBlock,
+    ToolUseBlock,
     Trait,
     check_breakpoints,
     copied,
@@ -34,6 +35,7 @@ from agentkit import (
     media_types,
 )
 from agentkit_openai.caching import BREAKPOINTS, chat_places, mark_latest, open_contents
+from agentkit_openai.custom_calls import custom_text
 
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
 
@@ -152,8 +154,7 @@ class OpenAIChatFormatter(FormatterBase):
         thoughts: list[str] = []
         for block in msg.content:
             if block.type == "tool_use":
-                function = {"name": block.name, "arguments": block.arguments}
-                calls.append({"id": block.id, "type": "function", "function": function})
+                calls.append(_call(block))
             elif block.type == "thinking":
                 thoughts.append(block.thinking)
             else:
@@ -162,7 +163,7 @@ class OpenAIChatFormatter(FormatterBase):
         item: dict[str, Any] = {"role": "assistant", "content": content}
         if form.speakers and msg.name and msg.name != "assistant":
             item["name"] = fit_speaker(msg.name, form.speaker_refused)
-        if self.reasoning_field and (thoughts or always):
+        if self.reasoning_field and (any(thoughts) or always):
             item[self.reasoning_field] = "\n".join(thoughts)
         if calls:
             item["tool_calls"] = calls
@@ -256,6 +257,15 @@ _SUFFIXES = {
     "text/html": ".html",
     "application/json": ".json",
 }
+
+
+def _call(block: ToolUseBlock) -> dict[str, Any]:
+    """A call of a function, or of a custom tool (SDK: ChatCompletionMessageToolCallUnionParam)."""
+    text = custom_text(block)
+    if text is not None:
+        return {"id": block.id, "type": "custom", "custom": {"name": block.name, "input": text}}
+    function = {"name": block.name, "arguments": block.arguments}
+    return {"id": block.id, "type": "function", "function": function}
 
 
 def _result_text(block: ToolResultBlock) -> str:

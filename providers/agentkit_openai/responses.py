@@ -35,10 +35,15 @@ from agentkit import (
 )
 from agentkit_openai.caching import BREAKPOINTS, mark_latest
 from agentkit_openai.chat import FILE_LIMITS, IMAGE_LIMITS, MEDIA_TOTAL, file_name, named_schema, wire_url
+from agentkit_openai.custom_calls import custom_text
+from agentkit_openai.reasoning import reasoning_item
 
 __all__ = ["OpenAIResponsesFormatter", "OpenAIResponsesMultiAgentFormatter"]
 
 _WEB = frozenset({"http", "https"})
+
+CALL_FIELDS = ("namespace", "caller", "async")
+"""Keys with which a call goes back (SDK: ResponseFunctionToolCallParam)."""
 
 # guides/file-inputs, api-mode=responses: PDF, word processing, slides, sheets, text and code.
 _FILES = frozenset(
@@ -108,7 +113,8 @@ class OpenAIResponsesFormatter(FormatterBase):
         if self.cache_breakpoints == "auto" and task.capabilities.breakpoints:
             items = _marked_items(legal)
         else:
-            items = [item for msg in (*legal.system.msgs, *legal.turns.msgs) for item in _items(msg)]
+            custom = set[str]()
+            items = [item for msg in (*legal.system.msgs, *legal.turns.msgs) for item in _items(msg, custom)]
         return {"input": items, **_options(task)}
 
 
@@ -118,19 +124,20 @@ class OpenAIResponsesMultiAgentFormatter(OpenAIResponsesFormatter):
     default_history = MultiAgentHistory
 
 
-def _items(msg: Msg) -> Iterator[dict[str, Any]]:
-    """The items of one turn."""
+def _items(msg: Msg, custom: set[str]) -> Iterator[dict[str, Any]]:
+    """The items of one turn. `custom` are the calls of custom tools so far: their results have another type."""
     if msg.traits & Trait.RESULT:
         for block in msg.tool_results:
-            yield {"type": "function_call_output", "call_id": block.id, "output": _output(block)}
+            kind = "custom_tool_call_output" if block.id in custom else "function_call_output"
+            yield {"type": kind, "call_id": block.id, "output": _output(block)}
     elif msg.role == "assistant" or msg.traits & Trait.CALL:
-        yield from _assistant_items(msg)
+        yield from _assistant_items(msg, custom)
     else:
         content = msg.content
         yield {"role": msg.role, "content": content if isinstance(content, str) else _content(content)}
 
 
-def _assistant_items(msg: Msg) -> Iterator[dict[str, Any]]:
+def _assistant_items(msg: Msg, custom: set[str]) -> Iterator[dict[str, Any]]:
     """Reasoning, messages and calls in their order, but messages before the first call (guides/reasoning).
 
     A message is a plain string: a list would need the stored id of an output message around `output_text`,
@@ -141,18 +148,31 @@ def _assistant_items(msg: Msg) -> Iterator[dict[str, Any]]:
         return
     for block in _messages_first(msg.content):
         if isinstance(block, ThinkingBlock):
-            yield _reasoning(block)
+            yield reasoning_item(block)
         elif isinstance(block, ToolUseBlock):
-            yield {
-                "type": "function_call",
-                "call_id": block.id,
-                "name": block.name,
-                "arguments": block.arguments,
-            }
+            yield _call(block, custom)
         elif isinstance(block, TextBlock):
-            yield {"role": "assistant", "content": block.text}
+            yield {"role": "assistant", "content": block.text, **_kept(block, ("phase",))}
         elif isinstance(block, OpaqueBlock):
             yield copied(block.data)
+
+
+def _call(block: ToolUseBlock, custom: set[str]) -> dict[str, Any]:
+    """A call of a function, or of a custom tool."""
+    text = custom_text(block)
+    if text is None:
+        custom.discard(block.id)
+        made = {"type": "function_call", "call_id": block.id, "name": block.name, "arguments": block.arguments}
+    else:
+        custom.add(block.id)
+        made = {"type": "custom_tool_call", "call_id": block.id, "name": block.name, "input": text}
+    return {**made, **_kept(block, CALL_FIELDS)}
+
+
+def _kept(block: TextBlock | ToolUseBlock, names: tuple[str, ...]) -> dict[str, Any]:
+    """The keys that a block came with, and goes back with."""
+    fields = block.state.fields if block.state else None
+    return {name: copied(fields[name]) for name in names if name in fields} if fields else {}
 
 
 def _messages_first(blocks: tuple[Block, ...]) -> list[Block]:
@@ -167,19 +187,6 @@ def _messages_first(blocks: tuple[Block, ...]) -> list[Block]:
             (early if isinstance(block, TextBlock) else late).extend(thoughts)
             thoughts = []
     return [*early, *late]
-
-
-def _reasoning(block: ThinkingBlock) -> dict[str, Any]:
-    """A reasoning item (SDK: ResponseReasoningItemParam); `summary` is required and may be empty."""
-    state = block.state
-    assert state is not None
-    summary = [{"type": "summary_text", "text": block.thinking}] if block.thinking else []
-    item: dict[str, Any] = {
-        "type": "reasoning",
-        "summary": summary,
-        "encrypted_content": state.encrypted_content,
-    }
-    return {**item, "id": state.item_id} if state.item_id else item
 
 
 def _content(blocks: tuple[Block, ...]) -> str | list[dict[str, Any]]:
@@ -216,10 +223,11 @@ def _output(block: ToolResultBlock) -> str | list[dict[str, Any]]:
 def _marked_items(legal: Legal) -> list[dict[str, Any]]:
     """The items with their markers: on what is settled in the turns of others, and in results."""
     items: list[dict[str, Any]] = []
+    custom = set[str]()
     parts: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
     for draft in (legal.system, legal.turns):
         for msg, flags in settled(draft):
-            made = [*_items(msg)]
+            made = [*_items(msg, custom)]
             items.extend(made)
             parts[draft is legal.system].extend(_markable(made, flags))
     mark_latest(parts[True], parts[False])
@@ -229,7 +237,7 @@ def _marked_items(legal: Legal) -> list[dict[str, Any]]:
 def _markable(made: list[dict[str, Any]], flags: tuple[bool, ...]) -> Iterator[dict[str, Any]]:
     """The settled parts of one turn's items; each text becomes a list of one part, marked or not."""
     for number, item in enumerate(made):
-        key = "output" if item.get("type") == "function_call_output" else "content"
+        key = "output" if "output" in item else "content"
         if key not in item or item.get("role") == "assistant":
             continue
         if isinstance(item[key], str):

@@ -1,22 +1,34 @@
 """vLLM's OpenAI-compatible server: rows of facts over OpenAI Chat Completions."""
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from agentkit import (
     Capabilities,
     MediaBlock,
     MediaRule,
     ModelFact,
+    Msg,
     MultiAgentHistory,
     NameRule,
     Provider,
+    ReadOptions,
     media_types,
 )
-from agentkit_openai import CHAT, OpenAIChatFormatter, wire_url
+from agentkit_openai import CHAT, OpenAIChatFormatter, OpenAIChatStreamParser, load_chat, wire_url
 from agentkit_vllm.counting import VLLMTokenCounter
+from agentkit_vllm.endpoint import VLLMEndpoint
 
-__all__ = ["PROVIDER", "VLLMChatFormatter", "VLLMMultiAgentFormatter", "VLLMTokenCounter"]
+__all__ = [
+    "PROVIDER",
+    "VLLMChatFormatter",
+    "VLLMChatStreamParser",
+    "VLLMEndpoint",
+    "VLLMMultiAgentFormatter",
+    "VLLMTokenCounter",
+    "load_native",
+    "parse_response",
+]
 
 _ANY = MediaRule(schemes=frozenset({"http", "https"}))
 
@@ -71,4 +83,32 @@ class VLLMMultiAgentFormatter(VLLMChatFormatter):
     default_history = MultiAgentHistory
 
 
-PROVIDER = Provider("vllm", VLLMChatFormatter, VLLMMultiAgentFormatter)
+class VLLMChatStreamParser(OpenAIChatStreamParser):
+    """Reads its replies: reasoning stands in `reasoning`; older servers call it `reasoning_content`, some both."""
+
+    provider: ClassVar[str] = "vllm"
+    issuer: ClassVar[str] = "vllm"
+    reasoning_fields: ClassVar[tuple[str, ...]] = ("reasoning", "reasoning_content")
+
+
+def load_native(found: object) -> list[Msg]:
+    """The messages of a log: its list of messages, or a whole request. Raises MessageError for what is none."""
+    return load_chat(found, VLLMChatStreamParser)
+
+
+PROVIDER = Provider(
+    "vllm",
+    VLLMChatFormatter,
+    VLLMMultiAgentFormatter,
+    parser=VLLMChatStreamParser,
+    endpoint=VLLMEndpoint,
+    load_native=load_native,
+)
+
+
+def parse_response(reply: object, **options: Unpack[ReadOptions]) -> Msg:
+    """A whole reply, as the SDK's object, its dict or JSON text, as a message.
+
+    Raises MessageError for what is none, an error of the server's included.
+    """
+    return VLLMChatStreamParser.parse_response(reply, **options)

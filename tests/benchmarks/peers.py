@@ -22,7 +22,9 @@ __all__ = [
     "conversions",
     "drive",
     "langchain_messages",
+    "loaded",
     "openai_dicts",
+    "pydantic_ai_messages",
     "quarters",
     "run_async",
     "trims",
@@ -30,7 +32,7 @@ __all__ = [
 
 
 _Found = TypeVar("_Found")
-_NAMES = {"langchain": "LangChain", "litellm": "litellm", "pydantic": "pydantic-ai", "agentscope": "AgentScope 1"}
+_NAMES = {"langchain": "LangChain", "pydantic": "pydantic-ai", "agentscope": "AgentScope 1"}
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # it asks the network for prices otherwise
 
@@ -58,23 +60,25 @@ class Trim:
 
 def conversions(problems: list[str]) -> list[Peer]:
     """All conversions that can run here; what cannot is added to `problems`."""
-    return _loaded(
+    return loaded(
         (_langchain_openai, _langchain_anthropic, _litellm_anthropic, _pydantic_ai, _agentscope), problems
     )
 
 
 def trims(problems: list[str]) -> list[Trim]:
     """All cuts that can run here; what cannot is added to `problems`."""
-    return _loaded((_langchain_trims, _litellm_trims, _agentscope_trims), problems)
+    return loaded((_langchain_trims, _litellm_trims, _agentscope_trims), problems)
 
 
-def _loaded(loaders: Sequence[Callable[[], list[_Found]]], problems: list[str]) -> list[_Found]:
+def loaded(loaders: Sequence[Callable[[], list[_Found]]], problems: list[str]) -> list[_Found]:
+    """What loaders named after peers bring; who cannot load is added to `problems`."""
     found: list[_Found] = []
     for load in loaders:
         try:
             found.extend(load())
         except Exception as error:
-            name = _NAMES[load.__name__.split("_")[1]]
+            who = load.__name__.removeprefix("_sdk").split("_")[1]
+            name = _NAMES.get(who, who)
             problems.append(f"{name} ({type(error).__name__}: {str(error).splitlines()[0][:90]})")
     return found
 
@@ -155,32 +159,34 @@ def _litellm_anthropic() -> list[Peer]:
 
 
 def _pydantic_ai() -> list[Peer]:
-    parts: Any = import_module("pydantic_ai.messages")
     models: Any = import_module("pydantic_ai.models")
     home: Any = import_module("pydantic_ai.models.openai")
     provider = import_module("pydantic_ai.providers.openai").OpenAIProvider(api_key="none")
     model = home.OpenAIChatModel("gpt-4o", provider=provider)
     settings = models.ModelRequestParameters()
 
-    def prepare(msgs: Sequence[PlainMsg]) -> Any:
-        out: list[Any] = []
-        for msg in msgs:
-            if results := _results(msg):
-                held = [parts.ToolReturnPart(r.name, r.output, r.id) for r in results]
-                out.append(parts.ModelRequest(parts=held))
-            elif msg.role == "assistant":
-                said = [parts.TextPart(text)] if (text := _texts(msg)) else []
-                calls = [parts.ToolCallPart(c.name, c.input, c.id) for c in _calls(msg)]
-                out.append(parts.ModelResponse(parts=[*said, *calls]))
-            else:
-                kind = parts.SystemPromptPart if msg.role == "system" else parts.UserPromptPart
-                out.append(parts.ModelRequest(parts=[kind(_texts(msg))]))
-        return out
-
     def run(found: Any) -> object:
         return drive(model._map_messages(found, settings))
 
-    return [Peer("pydantic-ai OpenAI", "openai", prepare, run)]
+    return [Peer("pydantic-ai OpenAI", "openai", pydantic_ai_messages, run)]
+
+
+def pydantic_ai_messages(msgs: Sequence[PlainMsg]) -> list[Any]:
+    """pydantic-ai's own messages."""
+    parts: Any = import_module("pydantic_ai.messages")
+    out: list[Any] = []
+    for msg in msgs:
+        if results := _results(msg):
+            held = [parts.ToolReturnPart(r.name, r.output, r.id) for r in results]
+            out.append(parts.ModelRequest(parts=held))
+        elif msg.role == "assistant":
+            said = [parts.TextPart(text)] if (text := _texts(msg)) else []
+            calls = [parts.ToolCallPart(c.name, c.input, c.id) for c in _calls(msg)]
+            out.append(parts.ModelResponse(parts=[*said, *calls]))
+        else:
+            kind = parts.SystemPromptPart if msg.role == "system" else parts.UserPromptPart
+            out.append(parts.ModelRequest(parts=[kind(_texts(msg))]))
+    return out
 
 
 def agentscope_messages(msgs: Sequence[PlainMsg]) -> list[Any]:

@@ -1,0 +1,88 @@
+"""What the commands read and write: files, standard input and output, one value or one a line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import anyio
+
+from agentkit.cli import one_line
+from agentkit.errors import AgentkitError, LossError, MessageError, OptionError
+
+__all__ = ["each_line", "parsed", "read", "write"]
+
+
+def read(file: Path | None) -> bytes:
+    """All of a file; None: of standard input."""
+    if file is None:
+        return _stdin().read()
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise OptionError(str(file), f"it cannot be read ({error.strerror})", "Name a file.") from None
+
+
+def parsed(text: bytes) -> Any:
+    """The value of a JSON text, with a byte order mark or without. Raises MessageError for what is none."""
+    try:
+        return json.loads(text.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise MessageError("input", f"this is not JSON ({error})", "Mend the JSON.") from None
+
+
+def write(found: Any, indent: int | None = None) -> None:
+    """A value as JSON text on standard output, on one line unless it is indented."""
+    text = json.dumps(found, ensure_ascii=False, allow_nan=False, indent=indent)
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the shell
+        raise OptionError("standard output", "it is closed", "Send it somewhere.")
+    try:
+        sys.stdout.buffer.write(text.encode() + b"\n")
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OptionError("standard output", f"it cannot be written ({error.strerror})", "Mend that.") from None
+
+
+def each_line(file: Path | None, work: Callable[[bytes], Awaitable[Any]]) -> int:
+    """Write what `work` makes of each line; a line that fails gives its error, blank ones nothing.
+
+    The exit code is 2 if any line was bad input, else 1 if any was lossy under `raise`, else 0.
+    """
+    return anyio.run(_each_line, file, work)
+
+
+async def _each_line(file: Path | None, work: Callable[[bytes], Awaitable[Any]]) -> int:
+    worst = 0
+    for line in _lines(file):
+        if not line.strip():
+            continue
+        try:
+            made = await work(line)
+        except AgentkitError as error:
+            worst = max(worst, 1 if isinstance(error, LossError) else 2)
+            place = getattr(error, "place", "")
+            made = {"error": {"class": type(error).__name__, "place": place, "sentence": one_line(error)}}
+        write(made)
+    return worst
+
+
+def _stdin() -> BinaryIO:
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the shell
+        raise OptionError("standard input", "it is closed", "Name a file.")
+    return sys.stdin.buffer
+
+
+def _lines(file: Path | None) -> Iterator[bytes]:
+    if file is None:
+        yield from _stdin()
+        return
+    try:
+        with file.open("rb") as opened:
+            yield from opened
+    except OSError as error:
+        raise OptionError(str(file), f"it cannot be read ({error.strerror})", "Name a file.") from None

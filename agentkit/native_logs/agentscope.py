@@ -1,0 +1,181 @@
+"""Messages as AgentScope dumps them: of 1.x and 2.x, by themselves or in the state of an agent or its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from agentkit.errors import MessageError
+from agentkit.messages import Msg
+from agentkit.native import items_of, mapping_of, plain_values, text_of
+from agentkit.storage import load_message
+
+__all__ = ["load_agentscope"]
+
+
+def load_agentscope(found: object) -> list[Msg]:
+    """A conversation from AgentScope's message dicts, its Msg objects, or a state that holds them.
+
+    States are those of an agent (`{"memory": …}`; 2.x: `{"context": […]}`), of a memory (`{"content": […]}`, each
+    item a message or a message with its marks), and a session's. A compressed summary comes first, as AgentScope
+    puts it before the conversation. Of 2.x, a `tool_call` is a call, `data` a medium by its media type, and a
+    `hint` a user message of its own; calls and results that one message holds are parted. Keys without a field
+    are metadata. Raises MessageError for what is no dump.
+    """
+    state = plain_values(_opened(found))
+    messages, summary = _messages(state)
+    loaded = list(_summary(summary))
+    for at, one in enumerate(messages):
+        message, marks = _marked(one)
+        if not isinstance(message, dict):
+            raise MessageError(f"messages[{at}]", "it is no message", "Give AgentScope's message dicts.")
+        loaded += _load(cast("dict[str, Any]", message), marks, f"messages[{at}]")
+    return loaded
+
+
+def _opened(found: object) -> Any:
+    """Messages of 1.x are no pydantic models: they have `to_dict`."""
+    if isinstance(found, list | tuple):
+        return [_opened(item) for item in cast("list[Any]", found)]
+    to_dict, dump = getattr(found, "to_dict", None), getattr(found, "model_dump", None)
+    if callable(dump):
+        return dump(mode="json", warnings=False)  # unset fields as well: `type` is a default
+    return to_dict() if callable(to_dict) else found
+
+
+def _messages(state: object) -> tuple[list[Any], object]:
+    """The messages in a state, and the summary of those that are gone."""
+    if isinstance(state, list):
+        return cast("list[Any]", state), None
+    held = mapping_of(state)
+    if "role" in held and "name" in held:
+        return [held], None
+    for key in ("content", "context", "messages"):
+        if isinstance(held.get(key), list):
+            return items_of(held[key]), held.get("_compressed_summary") or held.get("summary")
+    inner = [mapping_of(item) for item in (held.get("memory"), held.get("state"), held.get("agent"))]
+    for one in (*inner, *(mapping_of(item) for item in held.values())):
+        if one:
+            return _messages(one)
+    raise MessageError("messages", "there is no list of messages", "Give the messages, or an agent's state.")
+
+
+def _summary(found: object) -> Iterator[Msg]:
+    """The summary as the user message that AgentScope makes of it."""
+    content = found if isinstance(found, str) else [_block(mapping_of(one)) for one in items_of(found)]
+    if content:
+        stored = {"name": "user", "role": "user", "content": content, "metadata": {"compressed_summary": True}}
+        yield load_message(stored, "summary")
+
+
+def _marked(found: Any) -> tuple[Any, list[Any]]:
+    """A message and its marks: memories keep them as a pair."""
+    pair = items_of(found)
+    if len(pair) == 2 and isinstance(pair[0], dict):
+        return cast("Any", pair[0]), items_of(pair[1])
+    return found, []
+
+
+def _load(message: dict[str, Any], marks: list[Any], place: str) -> Iterator[Msg]:
+    """A message as one or several of ours."""
+    stored = {
+        key: item for key, item in message.items() if item is not None and key not in ("usage", "created_at")
+    }
+    stored.setdefault("name", text_of(message.get("role")))
+    stored.setdefault("content", message.get("content"))
+    if not stored.get("metadata"):
+        stored.pop("metadata", None)
+    if text_of(message.get("created_at")):
+        stored.setdefault("timestamp", message["created_at"])
+    if marks:
+        stored["marks"] = marks
+    usage = _usage(mapping_of(message.get("usage")))
+    if usage:
+        stored["metadata"] = {**mapping_of(stored.get("metadata")), "reply": {"usage": usage}}
+    if not isinstance(stored["content"], list):
+        yield load_message(stored, place)
+        return
+    blocks = [_block(one) if isinstance(one, dict) else one for one in cast("list[Any]", stored["content"])]
+    for number, (kind, run) in enumerate(_runs(blocks) or [("said", [])]):
+        yield _part_of(stored, kind, run, number, place)
+
+
+def _usage(found: dict[str, Any]) -> dict[str, Any]:
+    """The tokens of a message of 2.x, in our words (agentscope: `Usage`)."""
+    if not found:
+        return {}
+    names = {"cache_read_tokens": "cache_input_tokens", "cache_write_tokens": "cache_creation_input_tokens"}
+    return {name: found.get(names.get(name, name), 0) for name in ("input_tokens", "output_tokens", *names)}
+
+
+def _runs(blocks: list[Any]) -> list[tuple[str, list[Any]]]:
+    """The blocks in their order, parted where results or hints begin or end, each hint by itself."""
+    runs: list[tuple[str, list[Any]]] = []
+    for block in blocks:
+        kind = {"tool_result": "results", "hint": "hint"}.get(text_of(mapping_of(block).get("type")), "said")
+        if not runs or runs[-1][0] != kind or kind == "hint":
+            runs.append((kind, []))
+        runs[-1][1].append(block)
+    return runs
+
+
+def _part_of(stored: dict[str, Any], kind: str, run: list[Any], number: int, place: str) -> Msg:
+    """One run as a message: the first has the message's id and all else that it says."""
+    own = stored if not number else {"name": stored["name"], "role": stored.get("role")}
+    if kind == "said":
+        return load_message({**own, "content": run}, place)
+    if kind == "hint":
+        hint = mapping_of(run[0])
+        content = hint.get("hint")
+        content = content if isinstance(content, str) else [_block(mapping_of(one)) for one in items_of(content)]
+        name = text_of(hint.get("source")) or "user"
+        return load_message({**own, "name": name, "role": "user", "content": content}, place)
+    role = "system" if number or stored.get("role") == "assistant" else stored.get("role")
+    return load_message({**own, "name": "system" if number else own["name"], "role": role, "content": run}, place)
+
+
+# -- blocks of 2.x --------------------------------------------------------------------------------------------
+
+_FAILED = frozenset({"error", "interrupted", "denied"})
+
+
+def _block(block: Any) -> Any:
+    """A block of 2.x in the form of 1.x; those of 1.x as they are."""
+    found = mapping_of(block)
+    kind = found.get("type")
+    if kind == "tool_call":
+        made: dict[str, Any] = {
+            "type": "tool_use",
+            "input": found.get("input") or {},
+            "call_state": found.get("state"),
+        }
+        return {**{key: item for key, item in found.items() if key != "state"}, **made}
+    if kind == "data":
+        return _medium(found)
+    if kind == "thinking" and found.get("redacted_thinking_data"):
+        state = {"issuer": "anthropic", "redacted_data": text_of(found["redacted_thinking_data"])}
+        rest = {key: item for key, item in found.items() if key != "redacted_thinking_data"}
+        return {**rest, "state": state}
+    if kind == "tool_result":
+        return _result(found)
+    return found or block
+
+
+def _result(found: dict[str, Any]) -> dict[str, Any]:
+    output = found.get("output")
+    made = {key: item for key, item in found.items() if key != "metadata" or item}
+    if isinstance(output, list):
+        made["output"] = [_block(one) for one in cast("list[Any]", output)]
+    if found.get("state") in _FAILED:
+        made["is_error"] = True
+    return made
+
+
+def _medium(found: dict[str, Any]) -> dict[str, Any]:
+    """A medium by its media type; what is neither picture, sound nor film is a document."""
+    source = mapping_of(found.get("source"))
+    family = text_of(source.get("media_type")).partition("/")[0]
+    kind = family if family in ("image", "audio", "video") else "document"
+    made = {key: item for key, item in found.items() if item is not None and key != "name"}
+    title = {"title": found["name"]} if kind == "document" and found.get("name") else {}
+    return {**made, **title, "type": kind}

@@ -1,0 +1,265 @@
+"""Messages as LangChain dumps them: `dumpd`, `messages_to_dict`, or plain dicts with a type or a role."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from agentkit.blocks import (
+    Block,
+    InvalidBlock,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+from agentkit.capabilities import short_hash
+from agentkit.errors import MessageError
+from agentkit.messages import Msg, Role, parse_arguments
+from agentkit.native import items_of, mapping_of, plain_values, text_of
+from agentkit.native_logs.langchain_blocks import ISSUERS, read_block
+from agentkit.usage import FinishReason, Usage, token_count
+
+__all__ = ["load_langchain"]
+
+_ROLES: dict[str, Role] = {
+    "human": "user",
+    "user": "user",
+    "ai": "assistant",
+    "assistant": "assistant",
+    "system": "system",
+    "developer": "system",
+}
+_CALLS = frozenset({"tool_use", "tool_call", "function_call", "invalid_tool_call", "tool_call_chunk"})
+"""Types of content blocks that are calls; the message names most of them once more, in `tool_calls`."""
+
+_FIELDS = frozenset(
+    {"type", "role", "content", "name", "id", "tool_calls", "invalid_tool_calls", "tool_call_id", "status"}
+    | {"usage_metadata", "tool_call_chunks", "additional_kwargs"}
+)
+_SIGNATURES = "__gemini_function_call_thought_signatures__"
+"""langchain-google-genai: the signatures of calls, by id, in `additional_kwargs`."""
+
+
+def load_langchain(found: object) -> list[Msg]:
+    """A conversation from LangChain's messages: their dumps of any form, or the objects themselves.
+
+    The list may stand by itself, or under `messages` in the state of a graph. Calls are those of `tool_calls`, in
+    the places where the content names them; those that were no JSON keep their text. A tool's message has its
+    call's name, its `status` as `is_error`, its `artifact` as metadata. Usage and finish reason are the reply's,
+    other keys metadata. Blocks that only a provider knows are opaque, what cannot be read is kept as InvalidBlock.
+    Raises MessageError for what is no dump.
+    """
+    state = plain_values(_opened(found))
+    messages = cast("list[Any]", state) if isinstance(state, list) else _inside(mapping_of(state))
+    log = _Log()
+    return [log.message(_unfolded(one), one, f"messages[{at}]") for at, one in enumerate(messages)]
+
+
+def _opened(found: object) -> Any:
+    """Message objects with all their fields: the type is a default."""
+    if isinstance(found, list | tuple):
+        return [_opened(item) for item in cast("list[Any]", found)]
+    if isinstance(found, dict):
+        return {key: _opened(item) for key, item in cast("dict[Any, Any]", found).items()}
+    dump = getattr(found, "model_dump", None)
+    return dump() if callable(dump) else found
+
+
+def _inside(held: dict[str, Any]) -> list[Any]:
+    """The messages of one object: a state, a prompt value, or one message."""
+    for inner in (
+        held,
+        mapping_of(held.get("kwargs")),
+        mapping_of(held.get("values")),
+        mapping_of(held.get("data")),
+    ):
+        if isinstance(inner.get("messages"), list):
+            return cast("list[Any]", inner["messages"])
+    if _unfolded(held):
+        return [held]
+    raise MessageError("messages", "there is no list of messages", "Give LangChain's messages.")
+
+
+def _unfolded(found: Any) -> dict[str, Any]:
+    """A message in one dict with `type`; an empty one for what is none."""
+    if isinstance(found, str):
+        return {"type": "human", "content": found}
+    if isinstance(found, list):
+        pair = cast("list[Any]", found)
+        return {"type": pair[0], "content": pair[1]} if len(pair) == 2 and isinstance(pair[0], str) else {}
+    held = mapping_of(found)
+    if held.get("lc") and isinstance(held.get("kwargs"), dict):
+        named = text_of(next(reversed(items_of(held.get("id"))), ""))
+        return {"type": named, **held["kwargs"]}
+    if isinstance(held.get("data"), dict) and "content" in held["data"]:
+        return {**held["data"], "type": held.get("type") or held["data"].get("type")}
+    if "content" in held and ("type" in held or "role" in held):
+        return held
+    return {}
+
+
+def _kind(message: dict[str, Any]) -> str:
+    """`AIMessageChunk`, `AIMessage` and `ai` are one; a chat message has a role of its own."""
+    named = text_of(message.get("type")) or text_of(message.get("role"))
+    kind = named.removesuffix("Chunk").removesuffix("Message").lower()
+    return text_of(message.get("role")) if kind == "chat" else kind
+
+
+class _Log:
+    """One conversation as it is read."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}
+        """The tools' names, by the ids of their calls."""
+
+    def message(self, message: dict[str, Any], found: Any, place: str) -> Msg:
+        """One message: none is left out, and none becomes two."""
+        kind = _kind(message)
+        if not message or kind == "remove":
+            reason = "an order to take a message away" if message else "it is no message"
+            return Msg("user", (InvalidBlock(found, reason, place),), "user")
+        id, metadata = text_of(message.get("id")) or None, _metadata(message)
+        if kind in ("tool", "function"):
+            return Msg("system", (self._result(message, place),), "system", id=id, metadata=metadata)
+        role = _ROLES.get(kind, "user")
+        name = text_of(message.get("name")) or (role if kind in _ROLES else kind) or role
+        content = message.get("content")
+        if isinstance(content, str) and role != "assistant":
+            return Msg(name, content, role, id=id, metadata=metadata)
+        blocks = tuple(self._blocks(message, place))
+        if isinstance(content, str) and len(blocks) == 1 and isinstance(blocks[0], TextBlock):
+            return Msg(name, blocks[0].text, role, id=id, metadata=metadata)
+        return Msg(name, blocks, role, id=id, metadata=metadata)
+
+    def _blocks(self, message: dict[str, Any], place: str) -> Iterator[Block]:
+        provider = text_of(mapping_of(message.get("response_metadata")).get("model_provider"))
+        extra = mapping_of(message.get("additional_kwargs"))
+        calls = _calls(message, f"{place}.tool_calls", mapping_of(extra.get(_SIGNATURES)))
+        self.names |= {call.id: call.name for call in calls.values()}
+        thinking = extra.get("reasoning_content")
+        if isinstance(thinking, str) and thinking:  # DeepSeek's, Qwen's, Ollama's
+            issuer = ISSUERS.get(provider)
+            yield ThinkingBlock(thinking, OpaqueState(issuer) if issuer else None)
+        content = message.get("content")
+        items = [content] if isinstance(content, str) and content else items_of(content)
+        for at, item in enumerate(items):
+            call = _named_call(mapping_of(item), calls)
+            if call is not None:
+                self.names[call.id] = call.name
+                yield call
+            else:
+                yield read_block(item, provider, f"{place}.content[{at}]")
+        yield from calls.values()
+
+    def _result(self, message: dict[str, Any], place: str) -> ToolResultBlock:
+        id, name = text_of(message.get("tool_call_id")), text_of(message.get("name"))
+        if not id:  # a function's message has none: it answers the call of its name
+            id = next((one for one, known in reversed(self.names.items()) if known == name), "")
+        id = id or f"call_{short_hash(place, 24)}"
+        content = message.get("content")
+        read = read_block({"type": "tool_result", "tool_use_id": id, "content": content}, "", f"{place}.content")
+        output: Any = read.output if isinstance(read, ToolResultBlock) else ""
+        error = message.get("status") == "error"
+        return ToolResultBlock(id, name or self.names.get(id, ""), output, error)
+
+
+def _metadata(message: dict[str, Any]) -> dict[str, Any] | None:
+    """What else a message says: further keys, and what its reply said of itself, in our words."""
+    rest = {key: item for key, item in message.items() if key not in _FIELDS and item not in (None, {}, [], False)}
+    extra = {key: item for key, item in mapping_of(message.get("additional_kwargs")).items() if key not in _READ}
+    if extra:
+        rest["additional_kwargs"] = extra
+    reply = _reply(message)
+    return ({**rest, "reply": reply} if reply else rest) or None
+
+
+_READ = frozenset({"tool_calls", "function_call", "reasoning_content", _SIGNATURES})
+
+
+def _reply(message: dict[str, Any]) -> dict[str, Any]:
+    said = mapping_of(message.get("response_metadata"))
+    usage = mapping_of(message.get("usage_metadata"))
+    native = next((text_of(said[key]) for key in _REASON_KEYS if text_of(said.get(key))), "")
+    reply: dict[str, Any] = {}
+    if native:
+        reply = {
+            "finish_reason": str(_REASONS.get(native.lower(), FinishReason.OTHER)),
+            "native_finish_reason": native,
+        }
+    if text_of(said.get("model_name") or said.get("model")):
+        reply["model"] = text_of(said.get("model_name") or said.get("model"))
+    if usage:
+        read, written = mapping_of(usage.get("input_token_details")), mapping_of(usage.get("output_token_details"))
+        reply["usage"] = Usage(
+            token_count(usage.get("input_tokens")),
+            token_count(usage.get("output_tokens")),
+            token_count(read.get("cache_read")),
+            token_count(read.get("cache_creation")),
+            token_count(written.get("reasoning")),
+        ).to_dict()
+    return reply
+
+
+_REASON_KEYS = ("finish_reason", "stop_reason", "done_reason")
+_REASONS = {
+    "stop": FinishReason.STOP,
+    "end_turn": FinishReason.STOP,
+    "stop_sequence": FinishReason.STOP,
+    "length": FinishReason.LENGTH,
+    "max_tokens": FinishReason.LENGTH,
+    "tool_calls": FinishReason.TOOL_USE,
+    "tool_use": FinishReason.TOOL_USE,
+    "function_call": FinishReason.TOOL_USE,
+    "content_filter": FinishReason.CONTENT_FILTER,
+    "safety": FinishReason.CONTENT_FILTER,
+    "refusal": FinishReason.REFUSAL,
+    "pause_turn": FinishReason.PAUSE,
+}
+"""The words of the providers' own documents, which langchain passes on."""
+
+
+# -- calls ----------------------------------------------------------------------------------------------------
+
+
+def _calls(message: dict[str, Any], place: str, signatures: dict[str, Any]) -> dict[str, ToolUseBlock]:
+    """The calls of a message by id, those included that only the provider's raw form names."""
+    listed = [*items_of(message.get("tool_calls")), *items_of(message.get("invalid_tool_calls"))]
+    if not listed:
+        extra = mapping_of(message.get("additional_kwargs"))
+        legacy = [{"function": extra["function_call"]}] if extra.get("function_call") else []
+        listed = [*items_of(extra.get("tool_calls")), *legacy]
+    calls: dict[str, ToolUseBlock] = {}
+    for at, found in enumerate(map(mapping_of, listed)):
+        call = _call(found, f"{place}[{at}]", signatures)
+        calls.setdefault(call.id, call)
+    return calls
+
+
+_ARGUMENTS = ("args", "input", "arguments")
+
+
+def _call(found: dict[str, Any], place: str, signatures: dict[str, Any]) -> ToolUseBlock:
+    """A call in any spelling: langchain's, Anthropic's, OpenAI's two."""
+    inner = mapping_of(found.get("function")) or found
+    name = text_of(inner.get("name"))
+    id = text_of(found.get("call_id") or found.get("id")) or f"call_{short_hash(f'{place}{name}', 24)}"
+    given: object = next((inner[key] for key in _ARGUMENTS if inner.get(key) is not None), None)
+    signature = text_of(signatures.get(id)) or None
+    state = OpaqueState("gemini", thought_signature=signature) if signature else None
+    error = {"error": found["error"]} if found.get("error") else None
+    if isinstance(given, str):
+        return ToolUseBlock(id, name, parse_arguments(given) or {}, given, state, metadata=error)
+    return ToolUseBlock(id, name, mapping_of(given), state=state, metadata=error)
+
+
+def _named_call(item: dict[str, Any], calls: dict[str, ToolUseBlock]) -> ToolUseBlock | None:
+    """The call that an item of the content names, taken out of the others; one that they lack is read here."""
+    if item.get("type") not in _CALLS:
+        return None
+    for key in ("call_id", "id"):
+        call = calls.pop(text_of(item.get(key)), None)
+        if call is not None:
+            return call
+    return _call(item, "content", {})

@@ -1,0 +1,172 @@
+"""What a native request asks for besides its messages: tools, the choice among them, the form of the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from agentkit.errors import MessageError, OptionError
+from agentkit.formatting import Asked
+from agentkit.native import items_of, mapping_of, plain_values, text_of
+from agentkit.tools import OutputSchema, Tool, ToolChoice, as_output_schema, map_schema
+
+__all__ = ["load_tools", "tools_left_out"]
+
+_HOLDERS = ("extra_body", "parameters", "config", "generationConfig", "generation_config")
+"""Where requests keep what they ask for: the SDKs' further body, DashScope's body, Gemini's call and body."""
+
+_OWN = frozenset({"function", "custom"})
+"""Types of the tools that the caller runs; a tool of another type runs at the provider."""
+
+
+def load_tools(request: object) -> Asked:
+    """The tools, tool_choice and response_format of a native request of any wire, for `format` and `plan`.
+
+    A list of messages asks for nothing. What cannot be said for another provider is left out: tools that run at
+    the provider (`tools_left_out` names them), a form of answer without a schema or whose root is no object.
+    Raises MessageError for a tool whose name or schema nobody could follow.
+    """
+    held = _held(request)
+    tools = [_tool(found, place) for found, place, kind in _declared(held) if kind in _OWN]
+    asked: Asked = {}
+    if tools:
+        asked["tools"] = tools
+        choice = _choice(held)
+        if choice is not None and (choice.name is None or choice.name in {tool.name for tool in tools}):
+            asked["tool_choice"] = choice
+    output = _output(held)
+    if output is not None:
+        asked["response_format"] = output
+    return asked
+
+
+def tools_left_out(request: object) -> list[tuple[str, str]]:
+    """The place and type of each tool that `load_tools` leaves out, because it runs at the provider."""
+    return [(place, kind) for _, place, kind in _declared(_held(request)) if kind not in _OWN]
+
+
+def _held(request: object) -> dict[str, Any]:
+    """The request with what its holders hold beside its own keys."""
+    found = mapping_of(plain_values(request))
+    held = dict(found)
+    for name in _HOLDERS:
+        held |= {key: item for key, item in mapping_of(found.get(name)).items() if key not in held}
+    return held
+
+
+# -- tools ----------------------------------------------------------------------------------------------------
+
+
+def _declared(held: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """Each tool with its place and its type; Gemini declares several in one."""
+    for at, found in enumerate(items_of(held.get("tools"))):
+        tool, place = mapping_of(found), f"tools[{at}]"
+        declarations = items_of(tool.get("functionDeclarations") or tool.get("function_declarations"))
+        for number, one in enumerate(declarations):
+            yield _from_gemini(mapping_of(one)), f"{place}.functionDeclarations[{number}]", "function"
+        if not declarations:
+            yield tool, place, _type_of(tool)
+    for at, found in enumerate(items_of(held.get("functions"))):  # OpenAI's, before there were tools
+        yield mapping_of(found), f"functions[{at}]", "function"
+
+
+def _type_of(tool: Mapping[str, Any]) -> str:
+    """A tool without a type is a function if it has a name, else the one that its key says (Gemini)."""
+    if tool.get("type") == "custom" and not tool.keys() & {"input_schema", "inputSchema"}:
+        return "custom text"  # OpenAI's: its input is no object (SDK: CustomTool)
+    named = text_of(tool.get("type"))
+    return named or ("function" if "name" in tool or "function" in tool else next(iter(tool), "unknown"))
+
+
+def _tool(found: Mapping[str, Any], place: str) -> Tool:
+    return Tool.from_dict(found, place)
+
+
+def _from_gemini(found: dict[str, Any]) -> dict[str, Any]:
+    """A declaration with a JSON schema (google-genai: FunctionDeclaration, Schema)."""
+    schema = found.get("parametersJsonSchema") or found.get("parameters_json_schema")
+    if schema is None and isinstance(found.get("parameters"), dict):
+        schema = map_schema(found["parameters"], _as_json_schema)
+    return {**{key: found.get(key) for key in ("name", "description")}, "parameters": schema}
+
+
+_SPELLED = {"any_of": "anyOf", "min_items": "minItems", "max_items": "maxItems", "min_length": "minLength"} | {
+    "max_length": "maxLength", "property_ordering": "propertyOrdering",
+}  # fmt: skip
+
+
+def _as_json_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """One level of Gemini's `Schema` (OpenAPI 3.0): types in capitals, `nullable` beside them."""
+    made = {_SPELLED.get(key, key): item for key, item in schema.items() if key not in ("nullable", "type")}
+    kind = text_of(schema.get("type")).lower()
+    if kind and kind != "type_unspecified":
+        made["type"] = [kind, "null"] if schema.get("nullable") is True else kind
+    return made
+
+
+# -- the choice -----------------------------------------------------------------------------------------------
+
+_MODES = {
+    "auto": "auto",
+    "none": "none",
+    "required": "required",
+    "any": "required",
+    "validated": "auto",  # Gemini: free to answer in words, but calls obey their schemas
+}
+
+
+def _choice(held: Mapping[str, Any]) -> ToolChoice | None:
+    config = mapping_of(held.get("toolConfig") or held.get("tool_config"))
+    calling = mapping_of(config.get("functionCallingConfig") or config.get("function_calling_config"))
+    if calling:
+        allowed = items_of(calling.get("allowedFunctionNames") or calling.get("allowed_function_names"))
+        one = allowed[0] if len(allowed) == 1 and text_of(calling.get("mode")).upper() == "ANY" else None
+        return _named(one) or _mode(calling.get("mode"))
+    found = held.get("tool_choice", held.get("function_call"))
+    if not isinstance(found, dict):
+        return _mode(found)
+    choice = cast("dict[str, Any]", found)
+    inner = mapping_of(choice.get("function")) or choice
+    return _named(inner.get("name")) or _mode(choice.get("mode") or choice.get("type"))
+
+
+def _mode(found: object) -> ToolChoice | None:
+    mode = _MODES.get(text_of(found).lower())
+    return ToolChoice(cast("Any", mode)) if mode else None
+
+
+def _named(found: object) -> ToolChoice | None:
+    return ToolChoice("tool", text_of(found)) if text_of(found) else None
+
+
+# -- the form of the answer -----------------------------------------------------------------------------------
+
+_FORMS = ("response_format", "output_format", "format")
+_SCHEMAS = ("responseJsonSchema", "response_json_schema", "responseSchema", "response_schema")
+
+
+def _output(held: Mapping[str, Any]) -> OutputSchema | None:
+    found = _form(held)
+    if not found:
+        return None
+    try:
+        return as_output_schema(found)
+    except (OptionError, MessageError):
+        return None
+
+
+def _form(held: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A schema, by itself or under a name: OpenAI's two, Anthropic's, Ollama's and DashScope's, Gemini's."""
+    for name in _SCHEMAS:
+        schema = mapping_of(held.get(name))
+        if schema:
+            return (
+                schema if "json" in name.lower() else cast("dict[str, Any]", map_schema(schema, _as_json_schema))
+            )
+    inner = (mapping_of(held.get(name)).get("format") for name in ("text", "output_config"))
+    for found in map(mapping_of, (*(held.get(name) for name in _FORMS), *inner)):
+        if found.get("type") == "json_schema":
+            return found
+        if found and found.get("type") not in ("text", "json_object"):
+            return found  # Ollama: the schema itself
+    return None

@@ -1,0 +1,85 @@
+"""Three agents debate under a moderator. There is one history; each agent has its own view of it.
+
+    python examples/debate.py                                      against a server on this machine, with no key
+    python examples/debate.py openai-responses:gpt-6 …             against providers: the agents take them in turn
+
+`MultiAgentHistory(viewer=…)` shows an agent its own turns as its own, and all others by name; nobody can speak in
+another's name. The moderator's notes are for the moderator: `visible` keeps them from the rest.
+"""
+
+import sys
+from collections.abc import Sequence
+
+import anyio
+
+from agentkit import Budget, ChatModel, Msg, MultiAgentHistory
+from agentkit.testing import LoopbackServer, demo_reply
+
+QUESTION = "Should the town build a new library?"
+SPEAKERS = {
+    "Ada": "You are for it: people need a place to meet.",
+    "Ben": "You are against it: the town has no money.",
+    "Cleo": "You look for a third way.",
+}
+MODERATOR = "Moira"
+
+
+def view(name: str) -> MultiAgentHistory:
+    """What one agent sees: everything but the notes of others."""
+    return MultiAgentHistory(
+        viewer=name, visible=lambda msg: not (msg.metadata or {}).get("note") or msg.name == name
+    )
+
+
+async def speak(name: str, role: str, model: ChatModel, history: Sequence[Msg]) -> Msg:
+    """One agent's turn."""
+    return await model.generate(
+        [Msg("system", f"You are {name}. {role} Two sentences at most.", "system"), *history]
+    )
+
+
+async def debate(models: dict[str, ChatModel], rounds: int = 2) -> list[Msg]:
+    """The debate, the moderator's verdict last."""
+    history = [Msg(MODERATOR, QUESTION, "user")]
+    for number in range(rounds):
+        for name, role in SPEAKERS.items():
+            history.append(await speak(name, role, models[name], history))
+        note = Msg(MODERATOR, f"Round {number + 1}: all three have spoken.", "assistant", metadata={"note": True})
+        history.append(note)
+    verdict = await speak(MODERATOR, "Sum up, and name the best argument.", models[MODERATOR], history)
+    return [*history, verdict]
+
+
+async def main(names: Sequence[str], options: dict[str, object] | None = None) -> None:
+    """Hold the debate and print it."""
+    people = [*SPEAKERS, MODERATOR]
+    models = {
+        name: ChatModel(
+            names[at % len(names)],
+            history=view(name),
+            budget=Budget(50_000),
+            client_options=options,
+            max_tokens=400,
+        )
+        for at, name in enumerate(people)
+    }
+    try:
+        for msg in await debate(models):
+            print(
+                f"{msg.name}: {msg.text}"
+                if not (msg.metadata or {}).get("note")
+                else f"({msg.name} notes: {msg.text})"
+            )
+    finally:
+        for model in models.values():
+            await model.aclose()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        anyio.run(main, sys.argv[1:])
+    else:
+        with LoopbackServer(
+            lambda body: Msg("x", f"I have heard {len(demo_reply(body).text)} characters.", "assistant")
+        ) as server:
+            anyio.run(main, ["anthropic:any"], server.client_options("anthropic"))

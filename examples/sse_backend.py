@@ -1,0 +1,125 @@
+"""A back end that streams replies over server-sent events, for as many conversations as there are users.
+
+    python examples/sse_backend.py                                 shows itself: 50 conversations at once, no key
+    python examples/sse_backend.py anthropic:claude-opus-5         serves on http://127.0.0.1:8000
+
+    curl -N http://127.0.0.1:8000/conversations/1 -d '{"text": "Hello."}'
+
+One model, and one connection pool, serve everybody; formatting holds up nobody. A user who goes away in the
+middle of a reply leaves a conversation that can go on: what came is kept, and says that it was cut short.
+Needs starlette and uvicorn.
+"""
+
+import json
+import socket
+import sys
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+import httpx2
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from agentkit import AgentkitError, Budget, ChatModel, Msg
+from agentkit.testing import LoopbackServer
+
+
+@dataclass
+class Conversation:
+    """What was said, and whose turn it is: one reply at a time."""
+
+    msgs: list[Msg] = field(default_factory=lambda: [Msg("system", "Be brief.", "system")])
+    turn: anyio.Lock = field(default_factory=anyio.Lock)
+
+
+def application(model: ChatModel) -> Starlette:
+    """The application: `POST /conversations/{id}` with `{"text": …}`."""
+    conversations: defaultdict[str, Conversation] = defaultdict(Conversation)
+
+    async def say(request: Request) -> Response:
+        try:
+            text = (await request.json())["text"]
+            msg = Msg("user", text, "user")
+        except (ValueError, KeyError, TypeError) as error:
+            return JSONResponse({"error": f"expected {{'text': …}}: {error}"}, 400)
+        conversation = conversations[request.path_params["id"]]
+        return StreamingResponse(reply(model, conversation, msg), media_type="text/event-stream")
+
+    return Starlette(routes=[Route("/conversations/{id}", say, methods=["POST"])])
+
+
+async def reply(model: ChatModel, conversation: Conversation, msg: Msg) -> AsyncIterator[str]:
+    """One reply as server-sent events: `text` as it comes, then `done`, or `error`."""
+    async with conversation.turn:
+        conversation.msgs.append(msg)
+        try:
+            async with model.stream(conversation.msgs) as stream:
+                try:
+                    async for event in stream:
+                        if event.type == "text-delta":
+                            yield sse("text", {"text": event.text})
+                finally:
+                    await stream.aclose()
+                    if stream.message.content:  # all of it, or what came before the user or the provider went away
+                        conversation.msgs.append(stream.message)
+            usage = stream.message.usage
+            yield sse("done", {"usage": usage.to_dict() if usage else None})
+        except AgentkitError as error:
+            yield sse("error", {"class": type(error).__name__, "retryable": getattr(error, "retryable", False)})
+
+
+def sse(event: str, data: dict[str, object]) -> str:
+    """One event as it goes over the wire."""
+    return f"event: {event}\ndata: {json.dumps(data)}\n\n"
+
+
+@asynccontextmanager
+async def serving(model: ChatModel) -> AsyncGenerator[str]:
+    """The application on a free port of this machine; gives its address."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(application(model), log_level="error"))
+    async with anyio.create_task_group() as group:
+        group.start_soon(server.serve, [listening])
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        server.should_exit = True
+
+
+async def show(count: int = 50) -> None:
+    """Serve, and hold many conversations at once."""
+    with LoopbackServer(agent=True) as provider:
+        options = provider.client_options("openai")
+        async with (
+            ChatModel("openai:any", budget=Budget(20_000), client_options=options) as model,
+            serving(model) as url,
+            httpx2.AsyncClient(base_url=url, timeout=60) as client,
+            anyio.create_task_group() as users,
+        ):
+            for number in range(count):
+                users.start_soon(talk, client, number)
+
+
+async def talk(client: httpx2.AsyncClient, number: int) -> None:
+    """One user: two questions, one after the other."""
+    for question in ("Hello.", "Are you there?"):
+        said = ""
+        async with client.stream(
+            "POST", f"/conversations/{number}", json={"text": f"{number}: {question}"}
+        ) as answer:
+            async for line in answer.aiter_lines():
+                if line.startswith("data: "):
+                    said += json.loads(line[6:]).get("text", "")
+        if number % 25 == 0:
+            print(f"user {number}: {question} / {said}")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        uvicorn.run(application(ChatModel(sys.argv[1], budget=Budget(100_000))))
+    else:
+        anyio.run(show)

@@ -1,0 +1,163 @@
+"""Anthropic's SDK as a way to send."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, ClassVar, Self
+
+from agentkit import (
+    AuthError,
+    EndpointBase,
+    Failure,
+    MissingExtraError,
+    Outgoing,
+    failure_in,
+    merged,
+    retry_after,
+)
+
+__all__ = ["AnthropicEndpoint"]
+
+DEFAULT_MAX_TOKENS = 16_000
+"""`max_tokens` is required; all current models take this much, and it needs no stream (models overview)."""
+
+_LONGEST_WHOLE = 21_333
+"""The tokens of a reply that take ten minutes by the SDK's reckoning: beyond, it wants a stream."""
+
+_EXTRAS = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
+_ELSEWHERE = frozenset({*_EXTRAS, "extra_body", "betas"})
+
+
+class AnthropicEndpoint(EndpointBase):
+    """`AsyncAnthropic`, or any other async client of the anthropic SDK's: Bedrock's, Vertex's, Foundry's, AWS's.
+
+    The finished body goes through the client's `post`, so that each client finds its own URL and signs it.
+    `max_tokens` is 16,000 unless said. A reply that may take longer than ten minutes (`max_tokens` above 21,333,
+    the SDK's own rule) comes as a stream even if it is wanted whole. `betas`, `extra_headers`, `extra_query`,
+    `extra_body` and `timeout` are what they are to the SDK's own methods.
+    """
+
+    extra: ClassVar[str] = "anthropic"
+
+    @classmethod
+    def open(cls, **options: Any) -> Self:
+        """`AsyncAnthropic(**options)`."""
+        try:
+            import anthropic
+        except ImportError:
+            raise MissingExtraError("anthropic", cls.extra, "Calling Anthropic") from None
+        try:
+            return cls(anthropic.AsyncAnthropic(**options))
+        except anthropic.AnthropicError as error:
+            raise AuthError("anthropic", str(error)) from error
+
+    def body(
+        self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
+    ) -> Outgoing:
+        """The request with its model and the limit of the reply."""
+        sent = {name: item for name, item in options.items() if name not in _ELSEWHERE}
+        body = merged({"model": model, "max_tokens": None, **request}, sent)
+        body["max_tokens"] = DEFAULT_MAX_TOKENS if body["max_tokens"] is None else body["max_tokens"]
+        body |= options.get("extra_body") or {}
+        if stream:
+            body["stream"] = True
+        return Outgoing("/v1/messages", body, stream, _beside(options))
+
+    def wants_stream(self, outgoing: Outgoing) -> bool:
+        """Whether the reply may take longer than a connection is kept waiting (SDK: long requests)."""
+        import anthropic
+
+        if "timeout" in outgoing.options or self.client.timeout != anthropic.DEFAULT_TIMEOUT:
+            return False  # its user has seen to it
+        limit = outgoing.body.get("max_tokens")
+        return isinstance(limit, int) and limit > _LONGEST_WHOLE
+
+    async def send(self, outgoing: Outgoing) -> bytes:
+        """The reply's bytes."""
+        response = await self._post(outgoing)
+        return bytes(await response.aread())
+
+    @asynccontextmanager
+    async def stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[Any]]:
+        """The bytes of the event stream; Bedrock's own framing is taken off by the SDK."""
+        response = await self._post(outgoing)
+        try:
+            if "vnd.amazon.eventstream" in response.headers.get("content-type", ""):
+                yield aiter(self._unframed(response))
+            else:
+                yield response.aiter_bytes()
+        finally:
+            await response.aclose()
+
+    def _unframed(self, response: Any) -> Any:
+        """The events of Bedrock's binary stream, as dicts."""
+        import anthropic
+
+        return anthropic.AsyncStream(cast_to=object, response=response, client=self.client)
+
+    async def _post(self, outgoing: Outgoing) -> Any:
+        import anthropic
+        import httpx2
+
+        return await self.client.post(
+            outgoing.path,
+            cast_to=httpx2.Response,  # as it is, unparsed
+            body=outgoing.body,
+            options=dict(outgoing.options),
+            stream=outgoing.stream,
+            stream_cls=anthropic.AsyncStream[object] if outgoing.stream else None,
+        )
+
+    def failure(self, error: BaseException) -> Failure | None:
+        """The SDK's error, or one of its HTTP client's in mid-stream."""
+        import anthropic
+
+        if isinstance(error, anthropic.APIConnectionError):
+            return Failure(_told(error), network=True)
+        if isinstance(error, anthropic.APIStatusError):
+            return _status(error)
+        if isinstance(error, anthropic.APIError):
+            return failure_in(error.body) or Failure(error.message)
+        if isinstance(error, anthropic.AnthropicError) or _lacks_key(error):
+            return Failure(str(error), code="authentication_error" if _lacks_key(error) else None)
+        if type(error).__module__.partition(".")[0] in {"httpx2", "httpcore2"}:
+            return Failure(_told(error), network=True)
+        return None
+
+    async def aclose(self) -> None:
+        """Close the SDK's client."""
+        await self.client.close()
+
+
+def _beside(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What goes beside the body: headers, a query, a timeout."""
+    kept = {_EXTRAS[name]: item for name, item in options.items() if name in _EXTRAS}
+    if options.get("betas"):
+        kept["headers"] = {"anthropic-beta": ",".join(options["betas"]), **(kept.get("headers") or {})}
+    return kept
+
+
+def _status(error: Any) -> Failure:
+    told = failure_in(error.body) or Failure("")
+    status = error.status_code
+    return Failure(
+        told.said or str(error.response.text).strip()[:500] or error.message,
+        None if status == 200 else status,  # an event within Bedrock's stream
+        error.error_code or error.type or told.code,
+        error.request_id or told.request_id,
+        retry_after(error.response.headers),
+    )
+
+
+def _lacks_key(error: BaseException) -> bool:
+    """The SDK finds out at the first call that it has no credentials (SDK: `_validate_headers`)."""
+    return isinstance(error, Exception) and "authentication method" in str(error)
+
+
+def _told(error: BaseException) -> str:
+    """A transport's error with what it comes from: the SDK's own says 'Connection error.' alone."""
+    cause = error.__cause__
+    said = str(error).strip() or type(error).__name__
+    more = cause is not None and str(cause) not in ("", said)
+    return f"{said.rstrip('.')} ({type(cause).__name__}: {cause})" if more else said

@@ -1,0 +1,264 @@
+"""DashScope as a way to send: its native wire through its SDK, its compatible mode through OpenAI's."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, Self, TypeAlias
+
+from agentkit import (
+    AuthError,
+    EndpointBase,
+    Failure,
+    MissingExtraError,
+    OptionError,
+    Outgoing,
+    failure_in,
+    merged,
+    plain,
+    retry_after,
+)
+from agentkit_openai import OpenAIChatEndpoint
+
+__all__ = ["DashScopeCompatibleEndpoint", "DashScopeEndpoint"]
+
+_Path: TypeAlias = Literal["text", "multimodal"]
+
+_PATHS: dict[_Path, str] = {
+    "text": "/services/aigc/text-generation/generation",
+    "multimodal": "/services/aigc/multimodal-generation/generation",
+}
+_OTHER: dict[str, _Path] = {_PATHS["text"]: "multimodal", _PATHS["multimodal"]: "text"}
+
+_WRONG_PATH = re.compile(r"url error", re.IGNORECASE)
+"""'url error, please check url！': the model is bound to the other path (model-studio)."""
+
+_END = re.compile(rb"\r?\n\r?\n")  # of an event
+
+_STREAM_ONLY = re.compile(r"only support stream mode|must be set to false for non-streaming calls", re.IGNORECASE)
+
+
+class DashScopeEndpoint(EndpointBase):
+    """`dashscope.AsyncClient` (the SDK's `v2`), whose transport the finished JSON goes through.
+
+    Neither the SDK's classic classes, which return errors instead of raising them and upload local files that a
+    text names, nor the new ones' walk over messages. The transport tries again as it does for the SDK's own calls;
+    it sleeps by asyncio, so on trio nothing is tried again. A stream it opens once, on asyncio too.
+
+    A model is bound to one of two paths. A request in strings goes to the text path; if that is the wrong one, the
+    other is tried, and remembered for the model. A model that only streams is streamed, and remembered too.
+    All parameters go into `parameters`.
+    """
+
+    extra: ClassVar[str] = "dashscope"
+
+    def __init__(self, client: Any) -> None:
+        super().__init__(client)
+        self._once: Any = None
+        self._path_of: dict[str, _Path] = {}
+        self._streamers: set[str] = set()
+
+    @classmethod
+    def open(cls, **options: Any) -> Self:
+        """`dashscope.AsyncClient(**options)`; the key is in DASHSCOPE_API_KEY if it is not given."""
+        try:
+            import dashscope
+        except ImportError:
+            raise MissingExtraError("dashscope", cls.extra, "Calling DashScope") from None
+        client = dashscope.AsyncClient(**options)
+        if not client.config.api_key:
+            raise AuthError("dashscope", "no key: give client_options={'api_key': …} or set DASHSCOPE_API_KEY")
+        return cls(client)
+
+    def body(
+        self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
+    ) -> Outgoing:
+        """The messages under `input`, all else under `parameters`; a stream in increments."""
+        parameters = merged({name: item for name, item in request.items() if name != "messages"}, options)
+        if "messages" in parameters:
+            raise OptionError("parameters.messages", "the request has it already", "Leave it to the conversation.")
+        if stream:
+            parameters = {"incremental_output": True, **parameters}
+        messages = request["messages"]
+        body = {"model": model, "input": {"messages": messages}, "parameters": parameters}
+        return Outgoing(_PATHS[self._path_of.get(model) or _path_for(messages)], body, stream)
+
+    def wants_stream(self, outgoing: Outgoing) -> bool:
+        """Whether the model has said that it only streams."""
+        return outgoing.body["model"] in self._streamers
+
+    async def send(self, outgoing: Outgoing) -> Any:
+        """The reply, as JSON values."""
+        try:
+            return await self._sent(outgoing)
+        except Exception as error:
+            other = self._other_path(outgoing, self.failure(error))
+            if other is None:
+                raise
+        return await self._sent(other)
+
+    async def _sent(self, outgoing: Outgoing) -> Any:
+        from dashscope.v2.errors import check_response
+
+        response = await self._transport.request("POST", outgoing.path, json=outgoing.body)
+        check_response(response)
+        return response.content
+
+    @asynccontextmanager
+    async def stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[bytes]]:
+        """The bytes of the event stream. That the path is wrong may be told within it."""
+        response, first, pieces = await self._opened(outgoing)
+        failure = self.failure_in(_event(first))
+        other = failure and self._other_path(outgoing, failure)
+        if other:
+            async for _ in pieces:  # nothing stands behind an error
+                pass
+            await response.aclose()
+            response, first, pieces = await self._opened(other)
+        try:
+            yield _behind(first, pieces)
+        finally:
+            await response.aclose()
+
+    async def _opened(self, outgoing: Outgoing) -> tuple[Any, bytes, AsyncIterator[bytes]]:
+        """An answer, the bytes of its first event, and those behind."""
+        import httpx
+
+        try:
+            response = await self._open_stream(outgoing)
+        except Exception as error:
+            other = self._other_path(outgoing, self.failure(error))
+            if other is None:
+                raise
+            response = await self._open_stream(other)
+        pieces: AsyncIterator[bytes] = response.aiter_bytes()
+        first = b""
+        try:
+            async for piece in pieces:
+                first += piece
+                if _END.search(first):
+                    break
+        except httpx.TransportError as error:
+            pieces = _broken(error)
+        except BaseException:
+            await response.aclose()
+            raise
+        return response, first, pieces
+
+    async def _open_stream(self, outgoing: Outgoing) -> Any:
+        headers = {"X-DashScope-SSE": "enable", "accept": "text/event-stream"}
+        return await self.client.transport.open_stream("POST", outgoing.path, json=outgoing.body, headers=headers)
+
+    @property
+    def _transport(self) -> Any:
+        """The SDK's transport. Between two tries it sleeps by asyncio: elsewhere there is one try."""
+        if _on_asyncio():
+            return self.client.transport
+        if self._once is None:
+            self._once = self.client.with_options(max_retries=0)
+        return self._once.transport
+
+    def _other_path(self, outgoing: Outgoing, failure: Failure | None) -> Outgoing | None:
+        """The same call on the other path, if the failure says that this was the wrong one; once a model."""
+        model = str(outgoing.body["model"])
+        said = failure.said if failure else ""
+        if _STREAM_ONLY.search(said):
+            self._streamers.add(model)
+        if not _WRONG_PATH.search(said) or model in self._path_of:
+            return None
+        self._path_of[model] = _OTHER[outgoing.path]
+        return replace(outgoing, path=_PATHS[_OTHER[outgoing.path]])
+
+    def failure(self, error: BaseException) -> Failure | None:
+        """The SDK's error, or its HTTP client's in mid-stream."""
+        import httpx
+        from dashscope.v2 import errors
+
+        if isinstance(error, errors.APIConnectionError):
+            return Failure(error.message, network=True)
+        if isinstance(error, errors.DashScopeError):
+            told = failure_in(error.body, error.status_code)
+            return Failure(
+                told.said if told else error.message,
+                error.status_code,
+                (told and told.code) or error.code,
+                error.request_id or (told and told.request_id) or None,
+                retry_after(error.headers),
+            )
+        if isinstance(error, httpx.TransportError | httpx.StreamError):
+            return Failure(str(error) or type(error).__name__, network=True)
+        return None
+
+    async def aclose(self) -> None:
+        """Close the SDK's client."""
+        await self.client.aclose()
+
+
+class DashScopeCompatibleEndpoint(OpenAIChatEndpoint):
+    """`AsyncOpenAI` with DashScope's address (Beijing's, unless `base_url` says another region's), the key in
+    DASHSCOPE_API_KEY. A model that only streams is streamed, and remembered.
+    """
+
+    provider: ClassVar[str] = "dashscope-compatible"
+    key: ClassVar[str | None] = "DASHSCOPE_API_KEY"
+    address: ClassVar[str | None] = "https://dashscope.aliyuncs.com/compatible-mode/v1"
+
+    def __init__(self, client: Any) -> None:
+        super().__init__(client)
+        self._streamers: set[str] = set()
+
+    def limit(self, max_tokens: int) -> dict[str, Any]:
+        """`max_tokens`."""
+        return {"max_tokens": max_tokens}
+
+    def wants_stream(self, outgoing: Outgoing) -> bool:
+        """Whether the model has said that it only streams."""
+        return outgoing.body["model"] in self._streamers
+
+    async def send(self, outgoing: Outgoing) -> bytes:
+        """The reply's bytes; a model that refuses to give it whole is remembered."""
+        try:
+            return await super().send(outgoing)
+        except Exception as error:
+            failure = self.failure(error)
+            if failure and _STREAM_ONLY.search(failure.said):
+                self._streamers.add(outgoing.body["model"])
+            raise
+
+
+def _path_for(messages: Sequence[Mapping[str, Any]]) -> _Path:
+    """The path that a request was made for: the multimodal one takes lists of parts, the other strings."""
+    return "multimodal" if any(isinstance(message.get("content"), list) for message in messages) else "text"
+
+
+async def _behind(first: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    if first:
+        yield first
+    async for piece in pieces:
+        yield piece
+
+
+async def _broken(error: Exception) -> AsyncIterator[bytes]:
+    """A connection that broke."""
+    raise error
+    yield b""
+
+
+def _event(first: bytes) -> object:
+    """The first event of a stream; None for what cannot be read."""
+    match = re.search(rb"^data:\s?(.*?)\r?$", first, re.MULTILINE)
+    try:
+        return plain(match[1] if match else first)
+    except ValueError:
+        return None
+
+
+def _on_asyncio() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -1,0 +1,181 @@
+"""Messages of DashScope's own wire, or a whole request, as messages (model-studio, API reference)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from agentkit import (
+    AudioBlock,
+    Block,
+    ImageBlock,
+    InvalidBlock,
+    MessageError,
+    Msg,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    VideoBlock,
+    items_of,
+    mapping_of,
+    plain_values,
+    short_hash,
+    source_of,
+    text_of,
+)
+from agentkit_dashscope.native import guarded
+
+__all__ = ["load_native"]
+
+_KNOWN: Final = frozenset({"role", "content", "reasoning_content", "tool_calls", "tool_call_id", "name"})
+_KINDS: Final[dict[str, type[ImageBlock | AudioBlock | VideoBlock]]] = {
+    "image": ImageBlock,
+    "audio": AudioBlock,
+    "video": VideoBlock,
+}
+
+
+def load_native(found: object) -> list[Msg]:
+    """A conversation from its messages, or from a request: the arguments of a call, or the body that is sent.
+
+    Objects of either SDK may stand anywhere in it. The line break that keeps a user's text from being taken for a
+    file is taken off. The frames of a film are pictures, each with its number as metadata; so are further keys of
+    a part and of a message. Cache markers are left off; what cannot be read is kept as InvalidBlock. Raises
+    MessageError for what is no conversation of DashScope's.
+    """
+    request: Any = plain_values(_opened(found))
+    if isinstance(request, list):
+        request = {"messages": cast("list[Any]", request)}
+    held = mapping_of(mapping_of(request).get("input")) or mapping_of(request)
+    messages = [held] if "role" in held and "messages" not in held else held.get("messages")
+    if not isinstance(messages, list):
+        raise MessageError("messages", "there is no list of messages", "Give the messages, or a request.")
+    return [_message(one, f"messages[{at}]") for at, one in enumerate(cast("list[Any]", messages))]
+
+
+def _opened(found: object) -> Any:
+    """Objects of `dashscope.v2` as dicts of what was set in them, and of the `type` that tells a part's kind."""
+    known: Any = getattr(found, "model_fields_set", None)
+    if isinstance(known, set):
+        names = [name for name in cast("Any", type(found)).model_fields if name == "type" or name in known]
+        fields = {str(name): _opened(getattr(found, name)) for name in names}
+        return {**fields, **mapping_of(getattr(found, "model_extra", None))}
+    if isinstance(found, list | tuple):
+        return [_opened(item) for item in cast("list[Any]", found)]
+    if isinstance(found, Mapping):
+        return {key: _opened(item) for key, item in cast("Mapping[Any, Any]", found).items()}
+    return found
+
+
+def _message(found: Any, place: str) -> Msg:
+    """One message: none is left out, and none becomes two."""
+    if not isinstance(found, dict):
+        return Msg("user", (InvalidBlock(found, "it is no message", place),), "user")
+    message = cast("dict[str, Any]", found)
+    rest = {key: item for key, item in message.items() if key not in _KNOWN} or None
+    role = text_of(message.get("role")).lower()
+    if role == "tool":
+        return Msg("system", (_result(message, place),), "system", metadata=rest)
+    said = _content(message.get("content"), f"{place}.content", guard=role == "user")
+    calls = enumerate(items_of(message.get("tool_calls")))
+    made = [_call(mapping_of(call), call, f"{place}.tool_calls[{at}]") for at, call in calls]
+    blocks = (*_thoughts(message), *said, *made)
+    content: Any = blocks[0].text if len(blocks) == 1 and isinstance(blocks[0], TextBlock) else blocks
+    known = role if role in ("system", "user", "assistant") else "user"
+    return Msg(text_of(message.get("name")) or role or "user", content, cast("Any", known), metadata=rest)
+
+
+def _result(message: dict[str, Any], place: str) -> ToolResultBlock:
+    """A result. The name of its tool may be left out: pairing finds it."""
+    id, name = text_of(message.get("tool_call_id")), text_of(message.get("name"))
+    blocks = _content(message.get("content"), f"{place}.content", guard=False)
+    if any(not isinstance(block, TextBlock) for block in blocks) or len(blocks) > 1:
+        return ToolResultBlock(id, name, cast("Any", tuple(blocks)))
+    text, is_error = _without_error(blocks[0].text if blocks and isinstance(blocks[0], TextBlock) else "")
+    return ToolResultBlock(id, name, text, is_error)
+
+
+def _thoughts(message: dict[str, Any]) -> list[Block]:
+    thinking = message.get("reasoning_content")
+    return [ThinkingBlock(thinking, OpaqueState("dashscope"))] if isinstance(thinking, str) else []
+
+
+def _content(content: object, place: str, *, guard: bool) -> list[Block]:
+    """A string, or parts of one key each."""
+    if isinstance(content, str):
+        return [TextBlock(content)] if content else []
+    if content is None:
+        return []
+    if not isinstance(content, list):
+        return [InvalidBlock(content, "it is neither text nor a list of parts", place)]
+    parts = enumerate(cast("list[Any]", content))
+    return [block for at, part in parts for block in _part(part, f"{place}[{at}]", guard)]
+
+
+def _part(found: Any, place: str, guard: bool) -> list[Block]:
+    """A part: its kind is its key, or (`dashscope.v2`) its `type`."""
+    part = {"text": found} if isinstance(found, str) else mapping_of(found)
+    kind = next((kind for kind in ("text", *_KINDS) if kind in (*part, part.get("type"))), None)
+    if kind is None:
+        return [InvalidBlock(found, "it is no part that is known", place)]
+    extra = {key: item for key, item in part.items() if key not in {*_SAID, kind}} or None
+    said = part.get(kind)
+    if kind == "text":
+        if not isinstance(said, str):
+            return [InvalidBlock(found, "there is no text in it", place)]
+        return [TextBlock(_unguarded(said) if guard else said, metadata=extra)]
+    frames = items_of(said) or items_of(part.get("frames"))
+    if frames:
+        return [_frame(url, number, extra, f"{place}.{kind}[{number}]") for number, url in enumerate(frames)]
+    return [_medium(kind, said if said is not None else _url(part), extra, place)]
+
+
+_SAID: Final = frozenset({"type", "cache_control", "url", "data", "format", "frames"})
+
+
+def _url(part: dict[str, Any]) -> object:
+    """`dashscope.v2`: the URL, or a sound's data and format (`AudioPart`)."""
+    if part.get("url") is not None or part.get("data") is None:
+        return part.get("url")
+    return f"data:audio/{text_of(part.get('format')) or 'wav'};base64,{text_of(part['data'])}"
+
+
+def _medium(kind: str, url: object, extra: dict[str, Any] | None, place: str) -> Block:
+    source = source_of(url)
+    if source is None:
+        return InvalidBlock(plain_values(url), f"it is no URL of {kind}", place)
+    return _KINDS[kind](source, metadata=extra)
+
+
+def _frame(url: object, number: int, extra: dict[str, Any] | None, place: str) -> Block:
+    return _medium("image", url, {"frame": number, **(extra or {})}, place)
+
+
+def _unguarded(text: str) -> str:
+    """The text without the line break that `guarded` put before it."""
+    bare = text[1:]
+    return bare if text.startswith("\n") and bare.strip() and guarded(bare) == text else text
+
+
+def _call(call: dict[str, Any], found: Any, place: str) -> Block:
+    function = mapping_of(call.get("function"))
+    if not function:
+        return InvalidBlock(found, "it is no call of a function", place)
+    name, given = text_of(function.get("name")), function.get("arguments")
+    id = text_of(call.get("id")) or f"call_{short_hash(f'{place}{name}', 24)}"
+    if not isinstance(given, str):
+        return ToolUseBlock(id, name, mapping_of(given))
+    stored = {"type": "tool_use", "id": id, "name": name, "input": given}
+    return Msg.from_dict({"name": "", "role": "assistant", "content": [stored]}).blocks[0]
+
+
+_MARKED: Final = re.compile(r"\[error\](?: (.*))?", re.DOTALL)
+
+
+def _without_error(text: str) -> tuple[str, bool]:
+    """A result's text without the mark that our formatter sets before an error's, and whether it was there."""
+    found = _MARKED.fullmatch(text) if text == text.rstrip() else None
+    return (found[1] or "", True) if found else (text, False)

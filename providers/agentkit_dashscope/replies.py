@@ -1,0 +1,394 @@
+"""Replies of DashScope's own wire, whole and streamed, from both of its paths."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from itertools import count, takewhile
+from typing import Any, ClassVar, Final, Unpack, cast
+
+from agentkit import (
+    AudioBlock,
+    Base64Source,
+    FinishReason,
+    ImageBlock,
+    MediaBlock,
+    MessageError,
+    ReadOptions,
+    StreamParserBase,
+    URLSource,
+    Usage,
+    VideoBlock,
+    items_of,
+    mapping_of,
+    plain_values,
+    text_of,
+    token_count,
+)
+from agentkit_dashscope.increments import Increments
+
+__all__ = ["DashScopeStreamParser"]
+
+_REASONS: Final = {
+    "stop": FinishReason.STOP,
+    "length": FinishReason.LENGTH,
+    "tool_calls": FinishReason.TOOL_USE,
+}
+"""model-studio, `finish_reason`; the string "null" as long as the reply goes on."""
+
+_FILTERED: Final = "DataInspectionFailed"
+"""model-studio, error codes: what was asked, or answered, may be inappropriate; in the middle of a stream too."""
+
+_KINDS: Final[dict[str, type[ImageBlock | AudioBlock | VideoBlock]]] = {
+    "image": ImageBlock,
+    "audio": AudioBlock,
+    "video": VideoBlock,
+}
+
+_THINKING: Final = (0,)
+_SAID: Final = 1
+_TEXT: Final = (_SAID, 0)
+_CALLS: Final = 2
+_SOUND: Final = (3,)
+
+_Key = tuple[int, ...]
+
+
+class DashScopeStreamParser(StreamParserBase):
+    """Reads `GenerationResponse`s, `MultiModalConversationResponse`s, those of `dashscope.v2`, dicts, raw events.
+
+    Whether events have increments or the whole text so far is what the request says in `incremental_output`, and
+    else what they show. Errors come as values, with HTTP 200 too: in a stream they are an ErrorEvent.
+    `input_tokens` has the tokens of media in it, `output_tokens` those of the reasoning (model-studio). Only the
+    first of several choices is read. What a search found is the `citations` of the text.
+    """
+
+    provider: ClassVar[str] = "dashscope"
+    issuer: ClassVar[str] = "dashscope"
+    raw_arguments: ClassVar[bool] = True
+
+    def __init__(self, **options: Unpack[ReadOptions]) -> None:
+        super().__init__(**options)
+        self._increments: Increments[_Key] = Increments(_cumulative(self.request))
+        self._settled = False  # whether it is known which of the two
+        self._place = 0  # of the part that the last event ended with
+        self._in_text = True
+        self._media: set[str] = set()
+        self._extras: list[Any] = []
+        self._calls: dict[int, _Key] = {}
+        self._usage: object = None
+        self._found: list[Any] = []
+        self._logprobs: list[Any] = []
+        self._sound: dict[str, Any] = {}
+        self._sound_data: list[str] = []
+
+    def read_whole(self, reply: dict[str, Any]) -> None:
+        """A whole reply, which looks like the one event of a stream."""
+        failed = _failure(reply)
+        if failed:
+            message, code = failed
+            reason = f"DashScope says: {code}: {message}" if code else f"DashScope says: {message}"
+            raise MessageError("reply", reason, "Mend the request, or send it again.")
+        choice = _first_choice(_output(reply))
+        if choice is None:
+            raise MessageError("reply", "it has no output", "Give a reply of DashScope's own wire.")
+        self._increments.cumulative = False
+        self.read_event(reply)
+        if choice.get("finish_reason") is None:
+            self._end(None)
+
+    def read_event(self, event: dict[str, Any]) -> None:
+        """One event."""
+        if self.reply.id is None:
+            self.reply.begin(event.get("request_id"), event.get("model"))
+        if event.get("usage"):
+            self._usage = event["usage"]
+        if event.get("code") or event.get("error") or event.get("status_code", 200) != 200:
+            failed = _failure(event)
+            if failed:
+                self._fail(*failed)
+                return
+        output = _output(event)
+        choice = _first_choice(output)
+        if choice is None:
+            return
+        native = choice.get("finish_reason")
+        going_on = native is None or native == "null"
+        self._read_choice(choice, going_on)
+        if len(output) > 1:
+            self._read_beside(output)
+        if not going_on and isinstance(native, str):
+            self._end(native)
+
+    def _read_beside(self, output: dict[str, Any]) -> None:
+        """What stands beside the choices."""
+        if output.get("search_info"):
+            self._found = items_of(mapping_of(output["search_info"]).get("search_results")) or self._found
+        if output.get("audio"):
+            self._read_sound(mapping_of(output["audio"]))
+
+    def close(self) -> None:
+        """What came last counts: the tokens, the citations, a sound that came in pieces."""
+        self._settle()
+        if self.reply.finish_reason is None:
+            self._add_sound()
+        key = _TEXT
+        if self._extras:
+            self.reply.notes["content_extras"] = plain_values(self._extras)
+        if self._found and self.reply.holds(key):
+            self.reply.note(key, citations=plain_values(self._found))
+        elif self._found:
+            self.reply.notes["search_results"] = plain_values(self._found)
+        if self._logprobs:
+            self.reply.note(key, logprobs=plain_values(self._logprobs))
+
+    # -- parts of an event ---------------------------------------------------------------------------------------
+
+    def _read_choice(self, choice: dict[str, Any], going_on: bool) -> None:
+        message = mapping_of(choice.get("message")) or mapping_of(choice.get("delta"))
+        thinking: object = message.get("reasoning_content")
+        content: object = message.get("content")
+        calls: object = message.get("tool_calls")
+        if thinking and isinstance(thinking, str):
+            self._grow(_THINKING, thinking)
+        if content:
+            if isinstance(content, str):
+                self._grow(_TEXT, content)
+            else:
+                self._read_parts(items_of(content))
+        if calls:
+            self._read_calls(items_of(calls))
+        if choice.get("logprobs"):
+            self._read_logprobs(items_of(mapping_of(choice["logprobs"]).get("content")))
+        if not self._settled:
+            if not (going_on or thinking or calls or _says(content)):
+                self._increments.end()
+            self._mend()
+
+    def _grow(self, key: _Key, piece: str) -> None:
+        if self._increments.cumulative is not False:
+            piece = self._increments.new(key, piece)
+        if piece:
+            if key is _THINKING:
+                self.reply.think(key, piece)
+            else:
+                self.reply.text(key, piece)
+
+    def _read_parts(self, parts: list[Any]) -> None:
+        """The parts of a turn: texts in a row are one, media stand between.
+
+        An event with an increment goes on where the last one stopped, one with the whole so far begins anew.
+        """
+        found = [mapping_of(part) for part in parts]
+        if self._begins_anew(found):
+            self._place, self._in_text, self._extras = 0, True, []
+        texts: list[str] = []
+        for part in found:
+            text = part.get("text")
+            if text and isinstance(text, str):
+                if not self._in_text:
+                    self._place, self._in_text = self._place + 1, True
+                texts.append(text)
+            if len(part) > 1 or not text:
+                self._flush(texts)
+                self._read_media(part)
+        self._flush(texts)
+
+    def _begins_anew(self, parts: list[dict[str, Any]]) -> bool:
+        if self._increments.cumulative is not None:
+            return self._increments.cumulative
+        leading = takewhile(lambda part: not part.keys() & _KINDS.keys(), parts)
+        first = "".join(text for part in leading if isinstance(text := part.get("text"), str))
+        return bool(first) and self._increments.extends(_TEXT, first)
+
+    def _flush(self, texts: list[str]) -> None:
+        if texts:
+            self._grow((_SAID, self._place), "".join(texts))
+            texts.clear()
+
+    def _read_media(self, part: dict[str, Any]) -> None:
+        extras = {key: item for key, item in part.items() if key not in _NO_EXTRAS}
+        if extras:
+            self._extras.append(extras)
+        for kind in _KINDS:
+            block = _medium(kind, part.get(kind)) if part.get(kind) else None
+            if block is not None:
+                self._place, self._in_text = self._place + 1, False
+                self._add((_SAID, self._place), block)
+
+    def _add(self, key: _Key, block: MediaBlock) -> None:
+        """A medium; an event with the whole so far brings it again."""
+        source = block.source.url if isinstance(block.source, URLSource) else block.source.data
+        again = source in self._media and self._increments.cumulative is not False
+        if not again and not self.reply.holds(key):
+            self._media.add(source)
+            self.reply.add(key, block)
+
+    def _read_calls(self, calls: list[Any]) -> None:
+        seen: set[_Key] = set()
+        for at, call in enumerate(calls):
+            found = mapping_of(call)
+            function = mapping_of(found.get("function"))
+            id, index = found.get("id"), found.get("index")
+            key = self._calls.get(index) if not id and not at and type(index) is int else None
+            key = key or self._call_key(found, at, seen)
+            seen.add(key)
+            self._read_arguments(key, id, function.get("name"), function.get("arguments"))
+
+    def _read_arguments(self, key: _Key, id: object, name: object, arguments: object) -> None:
+        if isinstance(arguments, dict):
+            self.reply.call(key, id, name)
+            self.reply.set_input(key, cast("dict[str, Any]", arguments))
+        else:
+            piece = arguments if isinstance(arguments, str) else ""
+            if piece and self._increments.cumulative is not False:
+                piece = self._increments.new(key, piece)
+            self.reply.call(key, id, name, piece)
+
+    def _call_key(self, found: dict[str, Any], at: int, seen: set[_Key]) -> _Key:
+        """The place of a call: its index, or its place in the list; another id under the same is another call."""
+        index = found.get("index")
+        place = index if isinstance(index, int) and 0 <= index < _MANY else at
+        key = self._calls.get(place, (_CALLS, place, 0))
+        known, id = self.reply.id_of(key), text_of(found.get("id"))
+        if (known and id and id != known) or (key in seen and not id):
+            candidates = ((_CALLS, place, number) for number in count())
+            key = next(
+                one for one in candidates if not self.reply.holds(one) or (id and self.reply.id_of(one) == id)
+            )
+        self._calls[place] = key
+        return key
+
+    def _read_logprobs(self, found: list[Any]) -> None:
+        if self._increments.cumulative:
+            self._logprobs = found
+        else:
+            self._logprobs += found
+
+    def _read_sound(self, found: dict[str, Any]) -> None:
+        data = found.get("data")
+        if data and isinstance(data, str):
+            self._sound_data.append(data)
+        self._sound |= {name: item for name, item in found.items() if item and name != "data"}
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def _mend(self) -> None:
+        self._settled = self._increments.cumulative is not None
+        for key, whole in self._increments.mended().items():
+            if key[0] == _CALLS:
+                self.reply.set_input(key, text_of(whole))
+            else:
+                self.reply.set_text(key, text_of(whole))
+
+    def _end(self, native: str | None) -> None:
+        self._settle()
+        self._add_sound()
+        reason = FinishReason.STOP if native is None else _REASONS.get(native, FinishReason.OTHER)
+        self.reply.end(reason, text_of(native) or None)
+
+    def _settle(self) -> None:
+        """The tokens of the last event that had any."""
+        if self._usage is not None:
+            usage = _usage(mapping_of(self._usage))
+            if usage is not None:
+                self.reply.use(usage)
+            self._usage = None
+
+    def _fail(self, message: str, code: str | None) -> None:
+        self._settle()
+        self.reply.fail(message, code)
+        if code == _FILTERED:
+            self.reply.end(FinishReason.CONTENT_FILTER, code)
+
+    def _add_sound(self) -> None:
+        """The sound of a reply: at a URL in the end, else what came in pieces."""
+        if self._sound or self._sound_data:
+            block = _medium("audio", self._sound.get("url")) or _joined(self._sound_data)
+            if block is not None:
+                self._add(_SOUND, block)
+            self._sound, self._sound_data = {}, []
+
+
+_NO_EXTRAS: Final = frozenset({*_KINDS, "text", "type"})
+
+_MANY = 10_000
+"""More calls than a reply has: an index beyond is none."""
+
+
+def _cumulative(request: Mapping[str, Any] | None) -> bool | None:
+    """What the request asked for: the SDK's argument, or the body's parameter."""
+    if request is None:
+        return None
+    found = request.get("incremental_output")
+    if found is None:
+        found = mapping_of(request.get("parameters")).get("incremental_output")
+    return not found if isinstance(found, bool) else None
+
+
+def _output(event: dict[str, Any]) -> dict[str, Any]:
+    """Where the choices are: `dashscope.v2` has them on the reply itself."""
+    output = event.get("output")
+    return cast("dict[str, Any]", output) if isinstance(output, dict) else event
+
+
+def _first_choice(output: dict[str, Any]) -> dict[str, Any] | None:
+    """The first choice; with `result_format="text"` the output is one itself. None in an event without any."""
+    choices = output.get("choices")
+    if isinstance(choices, list) and choices:
+        for choice in cast("list[Any]", choices):
+            if isinstance(choice, dict) and not cast("dict[str, Any]", choice).get("index"):
+                return cast("dict[str, Any]", choice)
+        return None
+    text = output.get("text")
+    if isinstance(text, str):
+        return {"finish_reason": output.get("finish_reason"), "message": {"content": text}}
+    return {"finish_reason": output.get("finish_reason")} if output.get("audio") else None
+
+
+def _says(content: object) -> bool:
+    """Whether content has anything in it: on the multimodal path nothing may be `[{"text": ""}]`."""
+    return any(any(mapping_of(part).values()) for part in items_of(content)) or bool(text_of(content))
+
+
+def _failure(event: dict[str, Any]) -> tuple[str, str | None] | None:
+    """The text and the code of an error; None if all is well. The SDK's objects have `code` "" then."""
+    inner = mapping_of(event.get("error"))  # as the compatible mode has it
+    code, status = text_of(event.get("code")) or text_of(inner.get("code")), event.get("status_code")
+    failed = isinstance(status, int) and not isinstance(status, bool) and status != 200
+    if not code and not inner and not failed:
+        return None
+    message = text_of(event.get("message")) or text_of(inner.get("message")) or "an error without a message"
+    return message, code or (str(token_count(status)) if failed else None)
+
+
+def _usage(found: dict[str, Any]) -> Usage | None:
+    if not found:
+        return None
+    prompt = mapping_of(found.get("prompt_tokens_details")) or mapping_of(found.get("input_tokens_details"))
+    reply = mapping_of(found.get("output_tokens_details")) or mapping_of(found.get("completion_tokens_details"))
+    return Usage(
+        token_count(found.get("input_tokens")),
+        token_count(found.get("output_tokens")),
+        cache_read_tokens=token_count(prompt.get("cached_tokens")),
+        cache_write_tokens=token_count(prompt.get("cache_creation_input_tokens")),
+        reasoning_tokens=token_count(reply.get("reasoning_tokens")),
+    )
+
+
+def _medium(kind: str, found: object) -> MediaBlock | None:
+    url = text_of(found)
+    if not url.strip():
+        return None
+    return _KINDS[kind](URLSource(url))
+
+
+def _joined(pieces: list[str]) -> AudioBlock | None:
+    """Sound that came in pieces of base64 text: a WAVE file, or bare samples."""
+    try:
+        data = b"".join(base64.b64decode(piece) for piece in pieces)
+    except (binascii.Error, ValueError):
+        return None
+    media_type = "audio/wav" if data.startswith(b"RIFF") else "audio/pcm"
+    return AudioBlock(Base64Source(media_type, base64.b64encode(data).decode("ascii"))) if data else None

@@ -1,0 +1,132 @@
+"""Ollama's SDK as a way to send."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+from agentkit import (
+    EndpointBase,
+    Failure,
+    MissingExtraError,
+    OptionError,
+    Outgoing,
+    failure_in,
+    merged,
+    plain,
+    retry_after,
+)
+
+__all__ = ["OllamaEndpoint"]
+
+_BESIDE = frozenset({"options", "keep_alive", "think", "format", "truncate", "shift", "logprobs", "top_logprobs"})
+"""The fields of /api/chat beside the conversation (ollama: api/types.go, ChatRequest)."""
+
+
+class OllamaEndpoint(EndpointBase):
+    """`ollama.AsyncClient`: `POST /api/chat`.
+
+    The SDK's own `chat` leaves out call ids, empty texts and what it does not know of a tool's schema, in requests
+    and in replies. So the finished JSON goes through the HTTP client that the SDK has set up, with its address,
+    headers and key, and comes back as bytes; errors are the SDK's. It tries nothing again by itself.
+
+    A parameter that is no field of the wire's (`temperature`, `num_ctx` …) goes into `options`; `max_tokens` is
+    `num_predict`.
+    """
+
+    extra: ClassVar[str] = "ollama"
+
+    @classmethod
+    def open(cls, **options: Any) -> Self:
+        """`AsyncClient(**options)`; `base_url` is its `host`, and `api_key` a bearer's."""
+        try:
+            import ollama
+        except ImportError:
+            raise MissingExtraError("ollama", cls.extra, "Calling Ollama") from None
+        found = dict(options)
+        if (key := found.pop("api_key", None)) is not None:
+            found["headers"] = {**(found.get("headers") or {}), "authorization": f"Bearer {key}"}
+        if (url := found.pop("base_url", None)) is not None:
+            found["host"] = url
+        return cls(ollama.AsyncClient(**found))
+
+    def body(
+        self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
+    ) -> Outgoing:
+        """The request with its model; what is no field of the wire's is an option of the model's."""
+        fields = {name: item for name, item in options.items() if name in _BESIDE}
+        inner = {name: item for name, item in options.items() if name not in _BESIDE}
+        if clash := sorted(inner.keys() & {*request, "model", "stream", "tools"}):
+            raise OptionError(
+                f"parameters.{clash[0]}", "the request has it already", "Leave it to the conversation."
+            )
+        if inner:
+            fields["options"] = {**inner, **(fields.get("options") or {})}
+        return Outgoing("/api/chat", {**merged({"model": model, **request}, fields), "stream": stream}, stream)
+
+    def limit(self, max_tokens: int) -> dict[str, Any]:
+        """`options.num_predict`."""
+        return {"num_predict": max_tokens}
+
+    async def send(self, outgoing: Outgoing) -> bytes:
+        """The reply's bytes."""
+        async with self._answer(outgoing) as response:
+            return bytes(await response.aread())
+
+    @asynccontextmanager
+    async def stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[bytes]]:
+        """The bytes of the reply, one JSON object a line."""
+        async with self._answer(outgoing) as response:
+            yield response.aiter_bytes()
+
+    @asynccontextmanager
+    async def _answer(self, outgoing: Outgoing) -> AsyncGenerator[Any]:
+        """The answer of the server, with the SDK's errors (ollama-python: `_request_raw`)."""
+        import httpx
+        from ollama import ResponseError
+
+        http: httpx.AsyncClient = self.client._client
+        request = http.build_request("POST", outgoing.path, json=outgoing.body)
+        try:
+            response = await http.send(request, stream=True)
+        except httpx.ConnectError as error:
+            raise ConnectionError(f"Failed to connect to Ollama at {http.base_url}: {error}") from error
+        try:
+            try:
+                response.raise_for_status()
+            except httpx.HTTPStatusError as error:
+                await response.aread()
+                raise ResponseError(response.text, response.status_code) from error
+            yield response
+        finally:
+            await response.aclose()
+
+    def failure(self, error: BaseException) -> Failure | None:
+        """The SDK's error, or its HTTP client's, which the SDK passes on."""
+        import httpx
+        from ollama import RequestError, ResponseError
+
+        if isinstance(error, ResponseError):
+            status = error.status_code if error.status_code > 0 else None
+            failure = failure_in(_body(error.error), status) or Failure(error.error, status)
+            answer = getattr(error.__cause__, "response", None)
+            return replace(failure, retry_after=retry_after(answer.headers)) if answer is not None else failure
+        if isinstance(error, RequestError):
+            return Failure(error.error, 400)
+        if isinstance(error, ConnectionError | httpx.TransportError | httpx.StreamError):
+            return Failure(str(error) or type(error).__name__, network=True)
+        return None
+
+    async def aclose(self) -> None:
+        """Close the SDK's client."""
+        await self.client.close()
+
+
+def _body(text: str) -> object:
+    """The object that an error's text is; the SDK has unpacked it if it could."""
+    try:
+        return plain(text)
+    except ValueError:
+        return {"error": text} if text.strip() else None

@@ -1,0 +1,129 @@
+"""Logs of Chat Completions, and of all servers that speak that wire, as messages."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from agentkit import (
+    Block,
+    MessageError,
+    Msg,
+    OpaqueBlock,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    items_of,
+    mapping_of,
+    short_hash,
+    text_of,
+)
+from agentkit_openai.chat_replies import OpenAIChatStreamParser
+from agentkit_openai.custom_calls import CUSTOM_CALL, custom_input
+from agentkit_openai.log_parts import as_content, invalid, items_in, read_arguments, read_content, read_output
+from agentkit_openai.sounds import Sound
+
+__all__ = ["load_chat"]
+
+
+def load_chat(found: object, parser: type[OpenAIChatStreamParser] = OpenAIChatStreamParser) -> list[Msg]:
+    """The messages of a log of Chat Completions: its list of messages, a whole request, SDK objects inside.
+
+    `parser` says whose log it is: its reader of replies. Each message keeps its place; what cannot be read is an
+    InvalidBlock, what only the server knows an OpaqueBlock. Results get the names of their calls. Raises
+    MessageError for what is no such log.
+    """
+    entries = items_in(found, "messages", ("role",))
+    log = _Log(parser)
+    return [log.read(entry, f"messages[{at}]") for at, entry in enumerate(entries)]
+
+
+class _Log:
+    """One log, and the calls of it so far."""
+
+    def __init__(self, parser: type[OpenAIChatStreamParser]) -> None:
+        self.wire = parser.provider
+        self.issuer = parser.issuer
+        self.reasoning_fields = parser.reasoning_fields
+        self.names: dict[str, str] = {}  # of calls, by id
+        self.legacy: dict[str, str] = {}  # ids of calls that came without one, by name
+
+    def read(self, entry: object, place: str) -> Msg:
+        """One message (SDK: ChatCompletionMessageParam)."""
+        if not isinstance(entry, dict):
+            return self._unread(entry, "it is no message", place)
+        held = cast("dict[str, Any]", entry)
+        role = held.get("role")
+        name = text_of(held.get("name"))
+        if role in ("tool", "function"):
+            return Msg("tool", [self._result(held, place)], "system")
+        if role == "assistant":
+            return Msg(name or "assistant", as_content(self._assistant(held, place)), "assistant")
+        if role in ("system", "developer", "user"):
+            said = as_content(read_content(held.get("content"), self.wire, f"{place}.content"))
+            return Msg(name or str(role), said, "user" if role == "user" else "system")
+        return self._unread(entry, "its role is none that the wire has", place)
+
+    def _unread(self, entry: object, reason: str, place: str) -> Msg:
+        return Msg("unknown", [invalid(entry, reason, place)], "user")
+
+    def _result(self, held: dict[str, Any], place: str) -> ToolResultBlock:
+        name = text_of(held.get("name"))
+        id = text_of(held.get("tool_call_id"))
+        if held["role"] == "function" and not id:
+            id = self.legacy.get(name, "")
+        output = read_output(held.get("content"), self.wire, f"{place}.content")
+        return ToolResultBlock(id, name or self.names.get(id, ""), output)
+
+    def _assistant(self, held: dict[str, Any], place: str) -> list[Block]:
+        """Reasoning, text, refusal, sound, then calls, as a reply has them."""
+        thoughts = (text_of(held.get(field)) for field in self.reasoning_fields)
+        thought = next(filter(None, thoughts), "")
+        blocks: list[Block] = [ThinkingBlock(thought, OpaqueState(self.issuer))] if thought else []
+        blocks += read_content(held.get("content"), self.wire, f"{place}.content")
+        if refusal := text_of(held.get("refusal")):
+            blocks.append(TextBlock(refusal, metadata={"refusal": True}))
+        if audio := mapping_of(held.get("audio")):
+            blocks.append(self._sound(audio))
+        for at, entry in enumerate(items_of(held.get("tool_calls"))):
+            blocks.append(self._call(entry, f"{place}.tool_calls[{at}]"))
+        if any((legacy := mapping_of(held.get("function_call"))).values()):
+            blocks.append(self._legacy_call(legacy, place))
+        return blocks
+
+    def _sound(self, audio: dict[str, Any]) -> Block:
+        """A reply's sound; of one that a request names by its id alone, nothing but the server has."""
+        sound = Sound()
+        sound.take(audio)
+        said = TextBlock(sound.transcript) if sound.transcript else None
+        return sound.block(None) or said or OpaqueBlock(self.wire, {"audio": audio})
+
+    def _call(self, entry: object, place: str) -> Block:
+        held = mapping_of(entry)
+        custom = mapping_of(held.get("custom")) if not held.get("function") else {}
+        said = custom or mapping_of(held.get("function"))
+        if not said:
+            return invalid(entry, "it is no call", place)
+        id, name = text_of(held.get("id")), text_of(said.get("name"))
+        self.names[id] = name
+        if custom:
+            state = OpaqueState(self.issuer, fields=CUSTOM_CALL)
+            return ToolUseBlock(id, name, custom_input(text_of(said.get("input"))), state=state)
+        return _function_call(id, name, said.get("arguments"), place)
+
+    def _legacy_call(self, said: dict[str, Any], place: str) -> Block:
+        """A call of before there were ids: one that its result, which names the function, is given too."""
+        name = text_of(said.get("name"))
+        id = f"call_{short_hash(repr((place, name, said.get('arguments'))), 24)}"
+        self.legacy[name] = id
+        self.names[id] = name
+        return _function_call(id, name, said.get("arguments"), place)
+
+
+def _function_call(id: str, name: str, arguments: object, place: str) -> Block:
+    given, raw = read_arguments(arguments)
+    try:
+        return ToolUseBlock(id, name, given, raw)
+    except MessageError as error:
+        return invalid(arguments, str(error), place)

@@ -1,0 +1,26 @@
+"""Calls of custom tools, whose input is free text: `ToolUseBlock` with that text as its one argument."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentkit import ToolUseBlock
+
+__all__ = ["CUSTOM_CALL", "custom_input", "custom_text"]
+
+CUSTOM_CALL: dict[str, Any] = {"type": "custom"}
+"""What the state of such a call has in its `fields`: another target takes it for a call of a function."""
+
+
+def custom_input(text: str) -> dict[str, Any]:
+    """The text as arguments."""
+    return {"input": text}
+
+
+def custom_text(block: ToolUseBlock) -> str | None:
+    """The text of a call of a custom tool; None for a call of a function."""
+    fields = block.state.fields if block.state else None
+    text = block.input.get("input")
+    if fields and fields.get("type") == "custom" and len(block.input) == 1 and isinstance(text, str):
+        return text
+    return None

@@ -1,0 +1,173 @@
+"""Content parts of requests of the OpenAI family, read back as blocks."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from pydantic_core import from_json
+
+from agentkit import (
+    AudioBlock,
+    Base64Source,
+    Block,
+    DocumentBlock,
+    ImageBlock,
+    InvalidBlock,
+    MessageError,
+    OpaqueBlock,
+    Source,
+    TextBlock,
+    VideoBlock,
+    mapping_of,
+    plain,
+    plain_values,
+    text_of,
+)
+from agentkit_openai.data_urls import source_of
+
+__all__ = ["as_content", "invalid", "items_in", "read_arguments", "read_content", "read_output"]
+
+
+def items_in(found: object, name: str, marks: tuple[str, ...]) -> list[Any]:
+    """The entries of a log, in JSON values.
+
+    A log is a list, a request that has one under `name`, a single entry, or any of them as JSON text. Raises
+    MessageError for what is none: something else, or a list in which no entry has one of the `marks`.
+    """
+    whole = cast("Any", found) if isinstance(found, list | tuple) else plain(found)
+    request = cast("dict[str, Any]", whole) if isinstance(whole, dict) else {}
+    if name in request:
+        whole = request[name]
+    elif any(mark in request for mark in marks):
+        whole = [request]
+    if not isinstance(whole, list | tuple):
+        advice = f"Give the list of {name}, or the whole request; parse_response reads a reply."
+        raise MessageError("log", f"there is no list of {name} in it", advice)
+    entries = [plain_values(entry) for entry in cast("list[Any]", whole)]
+    if entries and not any(isinstance(entry, dict) and any(mark in entry for mark in marks) for entry in entries):
+        raise MessageError("log", f"nothing in the list is of {name}", f"Give the list of {name}.")
+    return entries
+
+
+def as_content(blocks: list[Block]) -> str | list[Block]:
+    """Blocks as the content of a message: a text alone is a string."""
+    if not blocks:
+        return ""
+    only = blocks[0]
+    plain_text = len(blocks) == 1 and isinstance(only, TextBlock) and not (only.state or only.metadata)
+    return only.text if plain_text and isinstance(only, TextBlock) else blocks
+
+
+def read_arguments(found: object) -> tuple[dict[str, Any], str | None]:
+    """The arguments of a call, and their text where it is text; text that is no JSON object stays beside `{}`."""
+    if isinstance(found, dict):
+        return cast("dict[str, Any]", found), None
+    text = text_of(found)
+    try:
+        parsed: object = from_json(text, allow_inf_nan=False) if text else {}
+    except ValueError:
+        parsed = None
+    return (cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}), text or None
+
+
+def read_output(content: object, wire: str, place: str) -> str | list[Any]:
+    """The output of a tool: text, or texts and media."""
+    blocks = read_content(content, wire, place)
+    if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
+        return blocks[0].text
+    return [_in_result(block, place) for block in blocks] if blocks else ""
+
+
+def _in_result(block: Block, place: str) -> Block:
+    return invalid(block.data, "a part that only its provider knows", place) if block.type == "opaque" else block
+
+
+def read_content(content: object, wire: str, place: str) -> list[Block]:
+    """The blocks of a message's content: a string, a list of parts, or nothing."""
+    if isinstance(content, str):
+        return [TextBlock(text_of(content))] if content else []
+    if content is None:
+        return []
+    if not isinstance(content, list):
+        return [invalid(content, "it is neither text nor a list of parts", place)]
+    parts = cast("list[Any]", content)
+    return [_read_part(part, wire, f"{place}[{at}]") for at, part in enumerate(parts)]
+
+
+def _read_part(part: object, wire: str, place: str) -> Block:
+    """One part: text, refusal or media; a part that only the wire knows as OpaqueBlock."""
+    if isinstance(part, str):
+        return TextBlock(text_of(part))
+    if not isinstance(part, dict):
+        return invalid(part, "it is no content part", place)
+    held = cast("dict[str, Any]", part)
+    kind = held.get("type")
+    try:
+        block = _part(kind, held)
+    except MessageError as error:
+        return invalid(held, str(error), place)
+    return block or OpaqueBlock(wire, plain_values(held))
+
+
+def invalid(found: object, reason: str, place: str) -> InvalidBlock:
+    """What could not be read, with its place."""
+    return InvalidBlock(plain_values(found), reason, place)
+
+
+def _part(kind: object, part: dict[str, Any]) -> Block | None:
+    """One part (SDK: ChatCompletionContentPartParam, ResponseInputContentParam; vLLM: media by URL)."""
+    if kind in ("text", "input_text", "output_text", "summary_text"):
+        return _text(part)
+    if kind == "refusal":
+        return TextBlock(text_of(part.get("refusal")), metadata={"refusal": True})
+    if kind in ("image_url", "input_image"):
+        source = _url(part.get("image_url"))
+        return ImageBlock(source) if source else None
+    if kind == "video_url":
+        source = _url(part.get("video_url"))
+        return VideoBlock(source) if source else None
+    if kind == "audio_url":
+        source = _url(part.get("audio_url"))
+        return AudioBlock(source) if source else None
+    if kind == "input_audio":
+        return _sound(mapping_of(part.get("input_audio")))
+    if kind in ("file", "input_file"):
+        return _file(mapping_of(part.get("file")) or part)
+    return None
+
+
+def _text(part: dict[str, Any]) -> TextBlock:
+    text = part.get("text")
+    if not isinstance(text, str):
+        raise MessageError("text", "there is no text in it", "Mend the part.")
+    cited = part.get("annotations")
+    return TextBlock(text_of(text), metadata={"citations": plain_values(cited)} if cited else None)
+
+
+def _url(found: object) -> Source | None:
+    """`image_url` is an object in Chat Completions, and a string in Responses."""
+    return source_of(mapping_of(found).get("url") or found)
+
+
+_SOUNDS = {"wav": "audio/wav", "mp3": "audio/mpeg"}
+
+
+def _sound(audio: dict[str, Any]) -> AudioBlock | None:
+    """Base64 text, or (DashScope) a URL or a data URL, which may leave its type out."""
+    data, format = text_of(audio.get("data")), text_of(audio.get("format")) or "wav"
+    media_type = _SOUNDS.get(format, f"audio/{format}")
+    if data.startswith("data:;base64,"):
+        return AudioBlock(Base64Source(media_type, data.partition(",")[2]))
+    if data.startswith("data:") or "://" in data[:20]:
+        source = source_of(data)
+        return AudioBlock(source) if source else None
+    return AudioBlock(Base64Source(media_type, data)) if data else None
+
+
+def _file(file: dict[str, Any]) -> DocumentBlock | None:
+    title = text_of(file.get("filename")) or None
+    data, url = text_of(file.get("file_data")), text_of(file.get("file_url"))
+    if data and not data.startswith("data:"):
+        return DocumentBlock(Base64Source("application/pdf", data), title=title)
+    source = source_of(data or url)
+    return DocumentBlock(source, title=title) if source else None

@@ -1,0 +1,137 @@
+"""Logs of OpenAI Responses as messages."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast
+
+from agentkit import (
+    Block,
+    MessageError,
+    Msg,
+    OpaqueBlock,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    plain,
+    text_of,
+)
+from agentkit_openai.custom_calls import CUSTOM_CALL, custom_input
+from agentkit_openai.log_parts import as_content, invalid, items_in, read_arguments, read_content, read_output
+from agentkit_openai.reasoning import reasoning_state, reasoning_text
+from agentkit_openai.responses import CALL_FIELDS, RESPONSES
+from agentkit_openai.responses_replies import picture_of
+
+__all__ = ["load_responses"]
+
+_WIRE = str(RESPONSES.wire)
+_ISSUER = str(RESPONSES.issuer)
+
+
+def load_responses(found: object) -> list[Msg]:
+    """The messages of a log of Responses: its list of items, a whole request, the `output` of replies inside.
+
+    `instructions` come first, as the system prompt. What a reply says in a row (reasoning, messages, calls, what
+    the service did by itself) is one message. Results get the names of their calls. Raises MessageError for
+    what is no such log.
+    """
+    log = _Log()
+    whole = cast("Any", found) if isinstance(found, list | tuple) else plain(found)
+    if isinstance(whole, dict):
+        request = cast("dict[str, Any]", whole)
+        if isinstance(request.get("instructions"), str):
+            log.add("system", text_of(request["instructions"]), "system")
+        if isinstance(request.get("input"), str):
+            log.add("user", text_of(request["input"]), "user")
+            return log.msgs
+        if "input" not in request and isinstance(request.get("output"), list):
+            whole = request["output"]
+    entries = items_in(cast("object", whole), "input", ("role", "type"))
+    for at, entry in enumerate(entries):
+        log.read(entry, f"input[{at}]")
+    log.flush()
+    return log.msgs
+
+
+class _Log:
+    """One log: what was read, what the assistant is saying, and the calls so far."""
+
+    def __init__(self) -> None:
+        self.msgs: list[Msg] = []
+        self._saying: list[Block] = []
+        self._names: dict[str, str] = {}
+
+    def add(self, name: str, content: str | list[Block], role: Literal["user", "system"]) -> None:
+        """One message more, behind what the assistant was saying."""
+        self.flush()
+        self.msgs.append(Msg(name, content, role))
+
+    def flush(self) -> None:
+        """The assistant has said what it had to say."""
+        said, self._saying = self._saying, []
+        if said:
+            self.msgs.append(Msg("assistant", as_content(said), "assistant"))
+
+    def read(self, entry: object, place: str) -> None:
+        """One item (SDK: ResponseInputItemParam)."""
+        if not isinstance(entry, dict):
+            self.add("unknown", [invalid(entry, "it is no item", place)], "user")
+            return
+        item = cast("dict[str, Any]", entry)
+        kind = item.get("type") or ("message" if "role" in item else None)
+        if kind == "message":
+            self._message(item, place)
+        elif kind in ("function_call_output", "custom_tool_call_output"):
+            self.add("tool", [self._result(item, place)], "system")
+        elif isinstance(kind, str):
+            self._saying.append(self._said(kind, item, place))
+        else:
+            self.add("unknown", [invalid(item, "an item without a type", place)], "user")
+
+    def _message(self, item: dict[str, Any], place: str) -> None:
+        role = item.get("role")
+        blocks = read_content(item.get("content"), _WIRE, f"{place}.content")
+        if role == "assistant":
+            self._saying.extend(_phased(blocks, text_of(item.get("phase"))))
+        elif role in ("user", "system", "developer"):
+            self.add(str(role), as_content(blocks), "user" if role == "user" else "system")
+        else:
+            self.add("unknown", [invalid(item, "its role is none that the wire has", place)], "user")
+
+    def _said(self, kind: str, item: dict[str, Any], place: str) -> Block:
+        """What the assistant said, and what the service did; items of yours that only the wire knows among it."""
+        if kind == "reasoning":
+            return ThinkingBlock(reasoning_text(item), OpaqueState(_ISSUER, **reasoning_state(item)))
+        if kind in ("function_call", "custom_tool_call"):
+            try:
+                return self._call(kind, item)
+            except MessageError as error:
+                return invalid(item, str(error), place)
+        return picture_of(item) or OpaqueBlock(_WIRE, item)
+
+    def _call(self, kind: str, item: dict[str, Any]) -> ToolUseBlock:
+        id, name = text_of(item.get("call_id")), text_of(item.get("name"))
+        self._names[id] = name
+        fields = {key: item[key] for key in CALL_FIELDS if item.get(key)}
+        if kind == "custom_tool_call":
+            state = OpaqueState(_ISSUER, fields={**CUSTOM_CALL, **fields})
+            return ToolUseBlock(id, name, custom_input(text_of(item.get("input"))), state=state)
+        given, raw = read_arguments(item.get("arguments"))
+        return ToolUseBlock(id, name, given, raw, OpaqueState(_ISSUER, fields=fields) if fields else None)
+
+    def _result(self, item: dict[str, Any], place: str) -> ToolResultBlock:
+        id = text_of(item.get("call_id"))
+        name = text_of(item.get("name")) or self._names.get(id, "")
+        return ToolResultBlock(id, name, read_output(item.get("output"), _WIRE, f"{place}.output"))
+
+
+def _phased(blocks: list[Block], phase: str) -> list[Block]:
+    """The texts of one message, with the phase that it goes back with."""
+    if not phase:
+        return blocks
+    state = OpaqueState(_ISSUER, fields={"phase": phase})
+    return [
+        TextBlock(block.text, state=state, metadata=block.metadata) if isinstance(block, TextBlock) else block
+        for block in blocks
+    ]

@@ -1,0 +1,95 @@
+"""From a history to a reply, over an SDK's client whose transport answers from memory, beside SDKs and peers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from agentkit import Msg
+from tests.benchmarks.callers import Caller, agentkit_model, callers, sdks
+from tests.benchmarks.histories import PlainMsg, as_msgs, mixed
+from tests.benchmarks.in_memory import clients, whole
+from tests.benchmarks.measure import Case, Sampled, interleave, show
+from tests.benchmarks.peers import run_async
+from tests.benchmarks.plots import bars
+from tests.benchmarks.report import Aim, Report, Table
+
+__all__ = ["run"]
+
+_COLD, _WARM = "agentkit, messages never seen before", "agentkit, messages seen before"
+_MEASURE = ("OpenAI Chat", "OpenAI Responses")  # wires whose SDK walks the request, as all peers let it
+_GOAL = 30.0
+
+
+def run(quick: bool = False) -> Report:
+    """Every table."""
+    sizes = [4, 8] if quick else [10, 100, 1_000]
+    problems: list[str] = []
+    others = [*sdks(problems), *callers(problems)]
+    wires = list(dict.fromkeys(one.wire for one in others))
+    tables: list[Table] = []
+    aims: list[Aim] = []
+    shown: dict[str, float] = {}
+    for wire in wires:
+        held = [one for one in others if one.wire == wire]
+        found = [_measured(wire, mixed(n), held, 1 if quick else 9) for n in sizes]
+        tables.append(_table(wire, sizes, found))
+        if wire in _MEASURE:
+            aims.append(_aim(wire, sizes[-1], found[-1]))
+        shown |= {f"{_plotted(who)}, {wire}": one.median for who, one in found[-1].items() if who != _WARM}
+    plot = bars(f"From {sizes[-1]:,} messages to a reply, CPU time", shown, show, log=True)
+    return Report(tables, tables, aims, {"calling.svg": plot}, problems)
+
+
+def _plotted(who: str) -> str:
+    return "agentkit" if who == _COLD else who
+
+
+def _measured(wire: str, plain: Sequence[PlainMsg], others: Sequence[Caller], rounds: int) -> dict[str, Sampled]:
+    """A sample of several calls where one is near the clock's own cost."""
+    answer = whole(wire)
+    client = clients[wire](answer)
+    model = agentkit_model(wire, client)
+    seen = as_msgs(plain)
+    cases = {
+        _COLD: Case(partial(as_msgs, plain), partial(_generated, wire, client)),
+        _WARM: Case(lambda: list(seen), lambda msgs: run_async(model.generate(msgs))),
+    }
+    for one in others:
+        made = one.caller(answer)
+        cases[_name(one)] = Case(partial(one.prepare, plain), partial(_called, one, made))
+    return interleave(cases, rounds, 1 if rounds == 1 else max(1, 200 // len(plain)), collector=True)
+
+
+def _name(caller: Caller) -> str:
+    return f"{caller.name}, a finished request" if caller.name.endswith("SDK") else caller.name
+
+
+def _called(caller: Caller, made: Any, history: Any) -> object:
+    return run_async(caller.call(made, history))
+
+
+def _generated(wire: str, client: Any, msgs: list[Msg]) -> object:
+    """A model of its own: a formatter that has seen nothing yet."""
+    return run_async(agentkit_model(wire, client).generate(msgs))
+
+
+def _table(wire: str, sizes: Sequence[int], found: Sequence[dict[str, Sampled]]) -> Table:
+    rows: list[list[object]] = []
+    for who in found[0]:
+        over = [each[who].over(each[_COLD]) for each in found]
+        rows.append([f"{wire}: {who}", *(show(each[who].median) for each in found), *over])
+    head = ["", *(f"{n:,} messages" for n in sizes), *(f"× agentkit, {n:,}" for n in sizes)]
+    return Table(f"History to reply, {wire}", head, rows)
+
+
+def _aim(wire: str, size: int, found: dict[str, Sampled]) -> Aim:
+    """The nearest of all others; the SDK itself, with a request that somebody has finished, is one of them."""
+    over = min(one.over(found[_COLD]) for who, one in found.items() if who not in (_COLD, _WARM))
+    return Aim(
+        f"History of {size:,} new messages to a reply, {wire}, nearest peer or typed call of the SDK",
+        "≤ 1/30",
+        f"1/{over:.0f}",
+        over >= _GOAL,
+    )

@@ -1,0 +1,130 @@
+"""Official SDK clients over a transport that answers from memory, and replies as the bytes of each wire."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeAlias
+
+from agentkit import Msg, ToolUseBlock, Usage
+from agentkit.testing.replies import Call, Reply, Said
+from agentkit.testing.routes import find_route
+from agentkit.testing.wires import encoded
+
+__all__ = ["PATHS", "Answer", "Streamed", "clients", "streamed", "whole"]
+
+PATHS = {
+    "OpenAI Chat": ("openai", "/v1/chat/completions"),
+    "OpenAI Responses": ("openai-responses", "/v1/responses"),
+    "Anthropic": ("anthropic", "/v1/messages"),
+    "Gemini": ("gemini", "/v1beta/models/gemini-3:streamGenerateContent"),
+    "Ollama": ("ollama", "/api/chat"),
+    "DashScope": ("dashscope", "/api/v1/services/aigc/text-generation/generation"),
+}
+"""Wires by the name they are shown under: the provider, and where its service answers."""
+
+_PIECE = 6  # characters a delta: about what a token is
+_WORDS = "the report on rain in spring was moved to a shelf since nobody had asked for it "
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """A reply of so many deltas, as native events and as the bytes of each."""
+
+    events: Sequence[dict[str, Any]]
+    frames: Sequence[bytes]
+
+    @property
+    def answer(self) -> Answer:
+        """As a transport gives it: one event a chunk."""
+        return Answer(self.frames, "text/event-stream")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a transport answers every request with: the chunks of a body."""
+
+    chunks: Sequence[bytes]
+    media_type: str = "application/json"
+
+
+Http: TypeAlias = Callable[[Any, Answer], Any]
+
+
+def _text(length: int) -> str:
+    return (_WORDS * (length // len(_WORDS) + 1))[:length]
+
+
+def _said(kind: str, number: int) -> Msg:
+    """A text, or the arguments of one call, in so many pieces."""
+    if kind == "text":
+        return Msg("assistant", _text(number * _PIECE), "assistant")
+    frame = len('{"content":""}')
+    call = ToolUseBlock("call_1", "write_file", {"content": _text(number * _PIECE - frame)})
+    return Msg("assistant", [call], "assistant")
+
+
+def streamed(wire: str, kind: str, number: int) -> Streamed:
+    """A reply as the wire streams it; `kind` is `text` or `tools`."""
+    provider, path = PATHS[wire]
+    target = find_route(path)
+    assert target is not None
+    body: dict[str, Any] = {"stream_options": {"include_usage": True}, "parameters": {"incremental_output": True}}
+    call = Call(provider, "model-1", body, streamed=True)
+    said = Said.of(_said(kind, number), Reply("", usage=Usage(1_000, number), piece=_PIECE), {})
+    events = [*target.wire.events(said, call)]
+    return Streamed(events, [*target.wire.frames(events), *filter(None, [target.wire.ending])])
+
+
+def whole(wire: str) -> Answer:
+    """A short reply, whole."""
+    provider, path = PATHS[wire]
+    target = find_route(path)
+    assert target is not None
+    said = Said.of(Msg("assistant", _text(200), "assistant"), Reply("", usage=Usage(1_000, 50)), {})
+    return Answer([encoded(target.wire.whole(said, Call(provider, "model-1", {}, streamed=False)))])
+
+
+def _http(sdk: Any, answer: Answer) -> Any:
+    """An async client of the HTTP library that an SDK is built on, which answers from memory."""
+    http: Any = import_module(sdk.DefaultAsyncHttpxClient.__mro__[1].__module__.partition(".")[0])
+    return _client(http, answer)
+
+
+def _client(http: Any, answer: Answer) -> Any:
+    async def chunks(_: object) -> AsyncIterator[bytes]:
+        for chunk in answer.chunks:
+            yield chunk
+
+    body = type("Body", (http.AsyncByteStream,), {"__aiter__": chunks})
+
+    def answered(_: object) -> Any:
+        return http.Response(200, headers={"content-type": answer.media_type}, stream=body())
+
+    return http.AsyncClient(transport=http.MockTransport(answered))
+
+
+def _openai(answer: Answer) -> Any:
+    sdk: Any = import_module("openai")
+    return sdk.AsyncOpenAI(api_key="none", max_retries=0, http_client=_http(sdk, answer))
+
+
+def _anthropic(answer: Answer) -> Any:
+    sdk: Any = import_module("anthropic")
+    return sdk.AsyncAnthropic(api_key="none", max_retries=0, http_client=_http(sdk, answer))
+
+
+def _gemini(answer: Answer) -> Any:
+    sdk, types = import_module("google.genai"), import_module("google.genai.types")
+    http = _client(import_module("httpx2"), answer)
+    return sdk.Client(api_key="none", http_options=types.HttpOptions(httpx_async_client=http))
+
+
+clients: dict[str, Callable[[Answer], Any]] = {
+    "OpenAI Chat": _openai,
+    "OpenAI Responses": _openai,
+    "Anthropic": _anthropic,
+    "Gemini": _gemini,
+}
+"""The official SDK's async client of each wire, over a transport that gives one answer to everything."""

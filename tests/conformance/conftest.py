@@ -1,0 +1,37 @@
+"""Without its packages this folder is not collected; `.ci/run` installs them, and sees that it is."""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conformance.llama_cpp import LlamaServer
+
+NEEDED = {"test_llama_cpp.py": "xllamacpp", "test_gemini_protobuf.py": "google.ai.generativelanguage"}
+
+
+def _installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+collect_ignore = [test for test, package in NEEDED.items() if not _installed(package)]
+
+
+@pytest.fixture(scope="session")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[LlamaServer]":
+    """llama.cpp's server, with a model that was written a moment ago."""
+    from tests.conformance.llama_cpp import serving
+
+    yield from serving(Path(tmp_path_factory.mktemp("llama")))
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """One loop is enough: the SDKs and the server are what is looked at."""
+    return "asyncio"

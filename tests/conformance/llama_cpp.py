@@ -1,0 +1,58 @@
+"""llama.cpp's own HTTP server in this process, and what its model answers."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from tests.conformance.tiny_model import SAYS, write_model, write_projector
+
+__all__ = ["AFTER", "ANSWER", "LlamaServer", "SAID", "THOUGHT", "serving"]
+
+SAID: Final = "".join(SAYS["<|say|>"])
+THOUGHT: Final = "".join(SAYS["<think>"])
+AFTER: Final = "".join(SAYS["</think>"])
+ANSWER: Final = "".join(SAYS["<|answer|>"])
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaServer:
+    """A running server: its address, and what it says to a body that is posted."""
+
+    url: str
+
+    def post(self, path: str, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+        """The status and the JSON of an answer."""
+        data = json.dumps(body).encode()
+        request = Request(self.url + path, data, {"content-type": "application/json"})
+        try:
+            with urlopen(request) as answer:
+                return answer.status, json.load(answer)
+        except HTTPError as error:
+            with error:
+                return error.code, json.load(error)
+
+    def prompt(self, body: Mapping[str, Any]) -> str:
+        """What the model sees of a request of Chat Completions."""
+        status, found = self.post("/apply-template", body)
+        assert status == 200, found
+        return str(found["prompt"])
+
+
+def serving(folder: Path) -> Iterator[LlamaServer]:
+    """The server, with a model and a projector written into an empty folder."""
+    xllamacpp: Any = import_module("xllamacpp")
+    model, projector = folder / "model.gguf", folder / "projector.gguf"
+    write_model(model)
+    write_projector(projector)
+    params = xllamacpp.CommonParams()
+    params.model.path, params.mmproj.path = str(model), str(projector)
+    params.n_ctx, params.n_parallel, params.port = 16384, 1, 0
+    params.warmup, params.verbosity = False, -1
+    server = xllamacpp.Server(params)
+    yield LlamaServer(server.listening_address)
+    del server

@@ -1,0 +1,377 @@
+"""Our requests at llama.cpp's own server, through the official SDKs: it takes them, and sees what was meant.
+
+The server is not a judge of everything: it takes results without a call and keys that it does not know. What it
+does look at are roles, kinds of parts, images (which it decodes), argument text, tools, and open calls.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import anthropic
+import httpx2
+import openai
+import pytest
+
+from agentkit import (
+    Budget,
+    ContextLengthError,
+    Failure,
+    FinishReason,
+    FormatterBase,
+    ImageBlock,
+    Msg,
+    MultiAgentHistory,
+    StreamParserBase,
+    TextBlock,
+    load_messages,
+    load_provider,
+)
+from tests.conformance.llama_cpp import AFTER, ANSWER, SAID, THOUGHT, LlamaServer
+from tests.providers import LOOK, assistant, call, chat, multi_agent, result, system, user
+
+pytestmark = pytest.mark.anyio
+
+CHATS: Final = ("dashscope-compatible", "deepseek", "openai", "vllm")
+REASONING: Final = ("dashscope-compatible", "deepseek", "openai", "vllm")
+WIRES: Final = (*CHATS, "anthropic", "openai-responses")
+EXAMPLES: Final = Path(__file__).parents[2] / "examples" / "data"
+MODEL: Final = "tiny"
+
+
+def png(side: int = 2) -> bytes:
+    """A picture that decodes."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    rows = zlib.compress(b"".join(b"\0" + b"\x10\x20\x30" * side for _ in range(side)))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+PICTURE: Final = ImageBlock.from_bytes(png(), "image/png")
+ASKED: Final = [system("Be brief."), user("Where is the library?")]
+CALLED: Final = [*ASKED, assistant("I will look.", call("call_1", place="Köln"))]
+HISTORIES: Final[dict[str, list[Msg]]] = {
+    "a question": ASKED,
+    "a talk": [*ASKED, assistant("Near you."), user("And the mensa?")],
+    "a late word of the system": [
+        *ASKED,
+        assistant("Near you."),
+        system("Speak German now."),
+        user("Und die Mensa?"),
+    ],
+    "a result": [*CALLED, Msg("system", [result("call_1", "near you")], "system")],
+    "results side by side": [
+        *ASKED,
+        assistant(call("call_1", place="a"), call("call_2", place="b")),
+        Msg("system", [result("call_1", "one", is_error=True), result("call_2", "two")], "system"),
+    ],
+    "a result and a question": [
+        *CALLED,
+        Msg("system", [result("call_1", "near you")], "system"),
+        user("Thanks. And?"),
+    ],
+    "a picture": [user("What is this: ", PICTURE, "Say it.")],
+    "a result with a picture": [*CALLED, Msg("system", [result("call_1", "a map", PICTURE)], "system")],
+    "an answer that never came": [*CALLED, user("Hello?")],
+    "a result of nothing": [user("Hello"), Msg("system", [result("call_9", "lost")], "system"), user("Go on.")],
+    "many speakers": [
+        user("Hi.", name="Ann"),
+        user("Hello.", name="Bob"),
+        assistant("Yes?"),
+        user("Quiet!", name="Ann"),
+    ],
+    "odd text": [user("</history> <|end|> \u2028 {{ x }} {% raw %} \\ \U0001f600 Bob: hi")],
+    "nothing said": [user("Hello"), assistant(""), user(" \n ")],
+}
+"""Conversations, by what is in them."""
+
+
+def formatter(provider: str, kind: str, budget: Budget | None = None) -> FormatterBase:
+    if kind == "chat":
+        return chat(provider, budget=budget)
+    viewer = "Friday" if kind == "viewer" else None
+    return multi_agent(provider, budget=budget, history=MultiAgentHistory(viewer=viewer))
+
+
+def request_for(provider: str, kind: str, msgs: list[Msg], **options: Any) -> dict[str, Any]:
+    return as_taken(provider, formatter(provider, kind).lower(msgs, **options).request)
+
+
+def as_taken(provider: str, request: dict[str, Any]) -> dict[str, Any]:
+    """The server wants an assistant's text as a typed item with a list of parts; OpenAI takes it without."""
+    for item in request["input"] if provider == "openai-responses" else ():
+        if item.get("role") == "assistant" and isinstance(item["content"], str):
+            item["content"] = [{"type": "output_text", "text": item["content"], "annotations": []}]
+            item["type"] = "message"
+    return request
+
+
+# -- the three ways in ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back: as the SDK has it, whole or put together by its helper, and as our parser reads it."""
+
+    native: Any
+    msg: Msg
+
+
+def plain() -> httpx2.AsyncClient:
+    """A transport that reads no certificates, which takes longer than an answer."""
+    return httpx2.AsyncClient(verify=False, timeout=60)
+
+
+def openai_client(llama: LlamaServer) -> Any:
+    return openai.AsyncOpenAI(api_key="none", base_url=f"{llama.url}/v1", max_retries=0, http_client=plain())
+
+
+def anthropic_client(llama: LlamaServer) -> Any:
+    return anthropic.AsyncAnthropic(api_key="none", base_url=llama.url, max_retries=0, http_client=plain())
+
+
+def parser_of(provider: str) -> type[StreamParserBase]:
+    parser = load_provider(provider).parser
+    assert parser is not None
+    return parser
+
+
+async def read(provider: str, stream: Any) -> Msg:
+    """Our message of the raw bytes of a stream."""
+    parser = parser_of(provider)()
+    async for piece in stream.iter_bytes():
+        parser.feed(piece)
+    return parser.finish()
+
+
+async def ask_chat(llama: LlamaServer, provider: str, request: dict[str, Any], streamed: bool) -> Answer:
+    async with openai_client(llama) as client:
+        chat = client.chat.completions
+        if not streamed:
+            native = await chat.create(model=MODEL, **request)
+            return Answer(native, parser_of(provider).parse_response(native))
+        async with chat.stream(model=MODEL, **request) as stream:
+            native = await stream.get_final_completion()
+        async with chat.with_streaming_response.create(model=MODEL, stream=True, **request) as raw:
+            return Answer(native, await read(provider, raw))
+
+
+async def ask_responses(llama: LlamaServer, provider: str, request: dict[str, Any], streamed: bool) -> Answer:
+    async with openai_client(llama) as client:
+        if not streamed:
+            native = await client.responses.create(model=MODEL, **request)
+            return Answer(native, parser_of(provider).parse_response(native))
+        events = [event async for event in await client.responses.create(model=MODEL, stream=True, **request)]
+        async with client.responses.with_streaming_response.create(model=MODEL, stream=True, **request) as raw:
+            return Answer(events[-1].response, await read(provider, raw))
+
+
+async def ask_messages(llama: LlamaServer, provider: str, request: dict[str, Any], streamed: bool) -> Answer:
+    async with anthropic_client(llama) as client:
+        messages, body = client.messages, {"model": MODEL, "max_tokens": 256, **request}
+        if not streamed:
+            native = await messages.create(**body)
+            return Answer(native, parser_of(provider).parse_response(native))
+        async with messages.stream(**body) as stream:
+            native = await stream.get_final_message()
+        async with messages.with_streaming_response.create(stream=True, **body) as raw:
+            return Answer(native, await read(provider, raw))
+
+
+ASK: Final = {**dict.fromkeys(CHATS, ask_chat), "openai-responses": ask_responses, "anthropic": ask_messages}
+
+Said = tuple[str, str, list[tuple[str, dict[str, Any]]]]
+"""Thinking, text and calls of an answer."""
+
+
+async def ask(llama: LlamaServer, provider: str, request: dict[str, Any], *, streamed: bool = False) -> Said:
+    """What the model said, which the SDK's types and our parser must agree on."""
+    answer = await ASK[provider](llama, provider, request, streamed)
+    ours = answer.msg.thinking, answer.msg.text, [(use.name, use.input) for use in answer.msg.tool_uses]
+    assert ours == said_by(provider, answer.native)
+    assert answer.msg.finish_reason == (FinishReason.TOOL_USE if ours[2] else FinishReason.STOP)
+    assert answer.msg.usage is None or answer.msg.usage.output_tokens > 0
+    return ours
+
+
+def said_by(provider: str, reply: Any) -> Said:
+    """Thinking, text and calls of a native reply."""
+    if provider in CHATS:
+        message = reply.choices[0].message
+        calls = [(one.function.name, json.loads(one.function.arguments)) for one in message.tool_calls or ()]
+        thinking = getattr(message, "reasoning_content", None) or ""
+        return thinking if provider in REASONING else "", message.content or "", calls
+    if provider == "anthropic":
+        thinking = "".join(block.thinking for block in reply.content if block.type == "thinking")
+        text = "".join(block.text for block in reply.content if block.type == "text")
+        return thinking, text, [(block.name, block.input) for block in reply.content if block.type == "tool_use"]
+    thinking = "".join(part.text for item in reply.output if item.type == "reasoning" for part in item.content)
+    text = "".join(part.text for item in reply.output if item.type == "message" for part in item.content)
+    found = [(item.name, json.loads(item.arguments)) for item in reply.output if item.type == "function_call"]
+    return thinking, text, found
+
+
+STREAMED: Final = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+
+
+@STREAMED
+@pytest.mark.parametrize("provider", WIRES)
+async def test_a_plain_answer(llama: LlamaServer, provider: str, streamed: bool) -> None:
+    said = await ask(llama, provider, request_for(provider, "chat", ASKED), streamed=streamed)
+    assert said == ("", SAID, [])
+
+
+@STREAMED
+@pytest.mark.parametrize("provider", WIRES)
+async def test_reasoning_and_then_an_answer(llama: LlamaServer, provider: str, streamed: bool) -> None:
+    said = await ask(llama, provider, request_for(provider, "chat", [user("Think well.")]), streamed=streamed)
+    assert said == (THOUGHT, AFTER, [])
+
+
+@STREAMED
+@pytest.mark.parametrize("provider", WIRES)
+async def test_one_call_of_the_tool_in_the_schema_that_we_sent(
+    llama: LlamaServer, provider: str, streamed: bool
+) -> None:
+    said = await ask(llama, provider, request_for(provider, "chat", ASKED, tools=[LOOK]), streamed=streamed)
+    assert said == ("", "", [("look", {"place": "hi"})])
+
+
+SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"title": {"type": "string"}, "count": {"type": "integer"}},
+    "required": ["title", "count"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize("provider", ["openai", "vllm"])
+async def test_an_answer_in_the_schema_that_we_sent(llama: LlamaServer, provider: str) -> None:
+    _, text, _ = await ask(llama, provider, request_for(provider, "chat", ASKED, response_format=SCHEMA))
+    assert json.loads(text) == {"title": "hi", "count": 7}
+
+
+KINDS: Final = [
+    *((provider, "chat") for provider in WIRES),
+    *(
+        (provider, kind)
+        for provider in ("anthropic", "openai-responses", "vllm")
+        for kind in ("multi-agent", "viewer")
+    ),
+]
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+@pytest.mark.parametrize(("provider", "kind"), KINDS)
+async def test_every_conversation_is_taken(llama: LlamaServer, provider: str, name: str, kind: str) -> None:
+    request = request_for(provider, kind, HISTORIES[name], tools=[LOOK])
+    _, text, calls = await ask(llama, provider, request)
+    assert (text, calls) in ((ANSWER, []), ("", [("look", {"place": "hi"})]))
+
+
+@pytest.mark.parametrize("kind", ["chat", "multi-agent"])
+@pytest.mark.parametrize("provider", WIRES)
+@pytest.mark.parametrize("limit", [1_000_000, 500], ids=["whole", "cut"])
+async def test_an_example_is_taken(llama: LlamaServer, limit: int, provider: str, kind: str) -> None:
+    msgs = load_messages((EXAMPLES / "library.json").read_text("utf-8"))
+    request = as_taken(provider, await formatter(provider, kind, Budget(limit)).format(msgs))
+    _, text, calls = await ask(llama, provider, request)
+    assert text or calls
+
+
+@pytest.mark.parametrize("provider", WIRES)
+async def test_a_prompt_that_is_too_long_is_known_as_such(llama: LlamaServer, provider: str) -> None:
+    request = request_for(provider, "chat", [user("word " * 4_000)])
+    with pytest.raises((openai.BadRequestError, anthropic.BadRequestError)) as caught:
+        await ask(llama, provider, request)
+    assert isinstance(Failure(str(caught.value), status=400).error(provider), ContextLengthError)
+
+
+# -- what the model sees ----------------------------------------------------------------------------------------
+
+
+def seen(llama: LlamaServer, name: str, kind: str = "chat", provider: str = "vllm", **options: Any) -> str:
+    return llama.prompt(request_for(provider, kind, HISTORIES[name], **options))
+
+
+def test_the_model_sees_turns_calls_and_results_in_their_order(llama: LlamaServer) -> None:
+    assert seen(llama, "a result") == (
+        "[system]\nBe brief.<|end|>\n[user]\nWhere is the library?<|end|>\n"
+        '[assistant]\nI will look.<tool_call>{"name": "look", "arguments": {"place": "Köln"}}</tool_call><|end|>\n'
+        "[tool]\nnear you<|end|>\n[assistant]\n<|answer|>"
+    )
+
+
+def test_the_model_sees_a_picture_where_it_was_said(llama: LlamaServer) -> None:
+    prompt = seen(llama, "a picture")
+    assert prompt.startswith("[user]\nWhat is this: ")
+    before, _, after = prompt.partition("<__media")
+    assert before.endswith("What is this: ")
+    assert "Say it." in after
+
+
+def test_the_model_sees_every_speaker_by_name(llama: LlamaServer) -> None:
+    prompt = seen(llama, "many speakers", "multi-agent")
+    assert (
+        prompt.index("Ann: Hi.")
+        < prompt.index("Bob: Hello.")
+        < prompt.index("Friday: Yes?")
+        < prompt.index("Ann: Quiet!")
+    )
+
+
+def test_the_model_sees_the_tools(llama: LlamaServer) -> None:
+    prompt = seen(llama, "a question", tools=[LOOK])
+    assert '"name": "look"' in prompt
+    assert prompt.endswith("<|call|>")
+
+
+@pytest.mark.parametrize("provider", CHATS)
+@pytest.mark.parametrize("name", HISTORIES)
+def test_nothing_that_was_said_is_lost_on_the_way_to_the_model(
+    llama: LlamaServer, name: str, provider: str
+) -> None:
+    prompt = seen(llama, name, "multi-agent", provider)
+    texts = [block.text for msg in HISTORIES[name] for block in msg.blocks if isinstance(block, TextBlock)]
+    missing = [text for text in texts if text.strip() and text.strip() not in prompt]
+    assert missing in ([], [text for text in texts if "</history>" in text])  # which is escaped, on purpose
+
+
+# -- what it refuses --------------------------------------------------------------------------------------------
+
+
+def _broken(change: Callable[[dict[str, Any]], None], name: str = "a result") -> dict[str, Any]:
+    request = request_for("openai", "chat", HISTORIES[name])
+    change(request)
+    return request
+
+
+def _bad_role(request: dict[str, Any]) -> None:
+    request["messages"][1]["content"] = [{"type": "input_text", "text": "x"}]
+
+
+def _bad_arguments(request: dict[str, Any]) -> None:
+    request["messages"][2]["tool_calls"][0]["function"]["arguments"] = "{"
+
+
+def _bad_picture(request: dict[str, Any]) -> None:
+    bad = f"data:image/png;base64,{b64encode(b'no picture').decode()}"
+    request["messages"][1]["content"] = [{"type": "image_url", "image_url": {"url": bad}}]
+
+
+@pytest.mark.parametrize("change", [_bad_role, _bad_arguments, _bad_picture])
+def test_the_server_does_refuse_what_is_wrong(
+    llama: LlamaServer, change: Callable[[dict[str, Any]], None]
+) -> None:
+    status, _ = llama.post("/v1/chat/completions", _broken(change))
+    assert status >= 400

@@ -1,0 +1,182 @@
+"""A model of two megabytes for llama.cpp, whose next token depends on the current one alone.
+
+Embeddings are one-hot, attention and feed-forward add nothing, and the output matrix is a table of transitions:
+the same prompt has the same answer at any temperature. A byte is a token, and so is each word that the model says
+by itself. Under a grammar the table says which of the allowed tokens is taken: a call comes out as the shortest
+JSON that the tool's schema takes. (GGUF: ggml's docs/gguf.md; keys and tensors are those of the architectures
+`llama` and `clip`.)
+"""
+
+from collections.abc import Iterator
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+numpy: Any = import_module("numpy")
+gguf: Any = import_module("gguf")
+
+MARKERS: Final = ("<|begin|>", "<|end|>", "<|say|>", "<|think|>", "<|call|>", "<|answer|>")
+TAGS: Final = ("<think>", "</think>", "<tool_call>", "</tool_call>")
+SAYS: Final = {
+    "<|say|>": ["The", " library", " is", " near", " you"],
+    "<think>": ["Let", " me", " think"],
+    "</think>": ["So", " here", " it", " goes"],
+    "<|answer|>": ["Its", " answer", " stands"],
+}
+"""What the model says behind a marker or a tag."""
+ENDS: Final = {"<think>": "</think>"}
+STEPS: Final = (("<|think|>", "<think>"), ("<|call|>", "<tool_call>"), ("</tool_call>", "<|end|>"))
+
+LIKED: Final = {"}": 40.0, "]": 38.0, ",": 30.0, '"': 20.0, "{": 12.0, "[": 11.0, "7": 10.0, "t": 5.0}
+"""How much a character is liked where a grammar leaves a choice: what ends a value comes first."""
+BLANKS: Final = " \t\n\r"
+WIDTH: Final = 320
+
+
+def _byte_names() -> list[str]:
+    """The characters that stand for the bytes in a vocabulary of GPT-2's kind."""
+    plain = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    others = iter(range(256, 512))
+    return [chr(byte) if byte in plain else chr(next(others)) for byte in range(256)]
+
+
+class _Vocabulary:
+    """Bytes, markers, tags, and a token of its own for each word of a saying."""
+
+    def __init__(self) -> None:
+        self.names = _byte_names()
+        self.kinds: list[int] = [int(gguf.TokenType.NORMAL)] * 256
+        self.ids: dict[str, int] = {}
+        for name in MARKERS:
+            self._add(name, name, gguf.TokenType.CONTROL)
+        for name in TAGS:
+            self._add(name, name, gguf.TokenType.USER_DEFINED)
+        self.chains = [*self._chains()]
+        while len(self.names) < WIDTH:
+            self._add(f"<unused{len(self.names)}>", f"<unused{len(self.names)}>", gguf.TokenType.UNUSED)
+
+    def _add(self, key: str, name: str, kind: Any) -> int:
+        self.ids[key] = len(self.names)
+        self.names.append(name)
+        self.kinds.append(int(kind))
+        return self.ids[key]
+
+    def _chains(self) -> Iterator[tuple[int, int]]:
+        """Which token follows which: the words of a saying behind its marker."""
+        for marker, words in SAYS.items():
+            bytes_named = ["".join(self.names[byte] for byte in word.encode()) for word in words]
+            chain = [self._add(marker + name, self._unlike(name), gguf.TokenType.NORMAL) for name in bytes_named]
+            yield from pairwise([self.ids[marker], *chain, self.ids[ENDS.get(marker, "<|end|>")]])
+        yield from ((self.ids[one], self.ids[other]) for one, other in STEPS)
+
+    def _unlike(self, name: str) -> str:
+        assert name not in self.names, f"{name} is said twice: the file would hold one token twice"
+        return name
+
+
+def _transitions(vocabulary: _Vocabulary) -> Any:
+    """How much each token (a row) is liked behind each other (a column)."""
+    table = numpy.full((WIDTH, WIDTH), -20.0, numpy.float32)
+    for character, liking in LIKED.items():
+        table[ord(character), :] = liking
+    for character in BLANKS:
+        table[ord(character), :] = -60.0
+    table[vocabulary.ids["<|end|>"], :] = 8.0
+    table[vocabulary.ids["</tool_call>"], ord("}")] = 35.0  # rather than a comma and another call
+    for before, after, liking in (('"', "h", 60.0), ("h", "i", 60.0), ("i", '"', 70.0)):  # a string is "hi"
+        table[ord(after), ord(before)] = liking
+    for one, other in vocabulary.chains:
+        table[other, one] = 100.0
+    return table / numpy.sqrt(WIDTH).astype(numpy.float32)  # the norm makes a one-hot row this long
+
+
+def write_model(path: Path) -> None:
+    """Write the language model, with the chat template that stands beside this module."""
+    vocabulary = _Vocabulary()
+    file = gguf.GGUFWriter(str(path), "llama")
+    file.add_context_length(16384)
+    file.add_embedding_length(WIDTH)
+    file.add_block_count(1)
+    file.add_feed_forward_length(64)
+    file.add_head_count(WIDTH // 64)
+    file.add_head_count_kv(1)
+    file.add_layer_norm_rms_eps(1e-6)
+    file.add_rope_dimension_count(64)
+    file.add_vocab_size(WIDTH)
+    file.add_tokenizer_model("gpt2")
+    file.add_tokenizer_pre("gpt-2")
+    file.add_token_list(vocabulary.names)
+    file.add_token_types(vocabulary.kinds)
+    file.add_token_merges(["\u0100 \u0100"])  # the loader wants one; no text holds it
+    file.add_bos_token_id(vocabulary.ids["<|begin|>"])
+    file.add_eos_token_id(vocabulary.ids["<|end|>"])
+    file.add_add_bos_token(False)
+    file.add_chat_template(Path(__file__).with_name("template.jinja").read_text("utf-8"))
+    _add(file, "token_embd", numpy.eye(WIDTH, dtype=numpy.float32))
+    _add(file, "output", _transitions(vocabulary).astype(numpy.float32))
+    for name in ("output_norm", "blk.0.attn_norm", "blk.0.ffn_norm"):
+        _add(file, name, _ones(WIDTH))
+    shapes = {
+        "attn_q": (WIDTH, WIDTH),
+        "attn_k": (64, WIDTH),
+        "attn_v": (64, WIDTH),
+        "attn_output": (WIDTH, WIDTH),
+    }
+    shapes |= {"ffn_gate": (64, WIDTH), "ffn_up": (64, WIDTH), "ffn_down": (WIDTH, 64)}
+    for name, shape in shapes.items():
+        _add(file, f"blk.0.{name}", _zeros(*shape))
+    _close(file)
+
+
+PATCH: Final = 14
+PIXELS: Final = 4 * PATCH
+EYE: Final = 32
+
+
+def write_projector(path: Path) -> None:
+    """Write the projector that turns a picture into one token of nothing: what counts is that it is decoded."""
+    file = gguf.GGUFWriter(str(path), "clip")
+    file.add_clip_has_vision_encoder(True)
+    file.add_clip_projector_type("gemma3")
+    file.add_vision_image_size(PIXELS)
+    file.add_vision_patch_size(PATCH)
+    file.add_vision_embedding_length(EYE)
+    file.add_vision_feed_forward_length(EYE)
+    file.add_vision_projection_dim(WIDTH)
+    file.add_vision_block_count(1)
+    file.add_vision_head_count(1)
+    file.add_vision_attention_layernorm_eps(1e-6)
+    file.add_vision_image_mean([0.5, 0.5, 0.5])
+    file.add_vision_image_std([0.5, 0.5, 0.5])
+    file.add_vision_use_gelu(True)
+    _add(file, "v.patch_embd", _zeros(EYE, 3, PATCH, PATCH), _zeros(EYE))
+    _add(file, "v.position_embd", _zeros((PIXELS // PATCH) ** 2, EYE))
+    for name in ("v.post_ln", "v.blk.0.ln1", "v.blk.0.ln2"):
+        _add(file, name, _ones(EYE), _zeros(EYE))
+    for name in ("attn_q", "attn_k", "attn_v", "attn_out", "ffn_up", "ffn_down"):
+        _add(file, f"v.blk.0.{name}", _zeros(EYE, EYE), _zeros(EYE))
+    _add(file, "mm.input_projection", _zeros(EYE, WIDTH))
+    _add(file, "mm.soft_emb_norm", _ones(EYE))
+    _close(file)
+
+
+def _zeros(*shape: int) -> Any:
+    return numpy.zeros(shape, numpy.float32)
+
+
+def _ones(*shape: int) -> Any:
+    return numpy.ones(shape, numpy.float32)
+
+
+def _add(file: Any, name: str, weight: Any, bias: Any = None) -> None:
+    file.add_tensor(f"{name}.weight", weight)
+    if bias is not None:
+        file.add_tensor(f"{name}.bias", bias)
+
+
+def _close(file: Any) -> None:
+    file.write_header_to_file()
+    file.write_kv_data_to_file()
+    file.write_tensors_to_file()
+    file.close()

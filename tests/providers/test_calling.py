@@ -1,0 +1,728 @@
+"""Calling every provider through its real SDK client against a server on this machine, on asyncio and trio.
+
+All nine run on both loops. DashScope's SDK sleeps by asyncio between two tries: on trio it gets one.
+"""
+
+import json
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, cast
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from agentkit import (
+    AuthError,
+    BadRequestError,
+    ChatModel,
+    ContextLengthError,
+    FinishReason,
+    MissingExtraError,
+    ModelError,
+    Msg,
+    NetworkError,
+    OverloadedError,
+    RateLimitError,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+from agentkit.testing import LoopbackError, LoopbackServer, Reply
+from tests.providers import LOOK, PROVIDERS, chat, user
+from tests.providers.calling import MODELS, model_of, options
+from tests.wire.loopback import expected_body
+
+pytestmark = pytest.mark.anyio
+
+HELLO: Final = [user("Is anybody there?")]
+BURST: Final = "So many words. " * 40
+
+
+async def _events(model: ChatModel, msgs: list[Msg], **asked: Any) -> tuple[list[str], Msg]:
+    async with model.stream(msgs, **asked) as stream:
+        kinds = [str(event.type) async for event in stream]
+    return kinds, stream.message
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_reply_comes_whole(provider: str) -> None:
+    with LoopbackServer(["Yes, here I am."]) as server:
+        async with model_of(provider, server) as model:
+            reply = await model.generate(HELLO)
+    assert (reply.name, reply.role, reply.text) == ("assistant", "assistant", "Yes, here I am.")
+    assert reply.finish_reason is FinishReason.STOP
+    assert reply.usage
+    assert reply.usage.output_tokens > 0
+    assert not server.requests[0].streamed
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_streamed_reply_is_the_whole_one(provider: str) -> None:
+    said = Msg(
+        "Friday", [TextBlock("Let me look."), ToolUseBlock("call_1", "look", {"place": "sea"})], "assistant"
+    )
+    with LoopbackServer([said, said]) as server:
+        async with model_of(provider, server) as model:
+            whole = await model.generate(HELLO, tools=[LOOK])
+            kinds, streamed = await _events(model, HELLO, tools=[LOOK])
+    assert server.requests[1].streamed
+    assert streamed.content == whole.content
+    assert streamed.finish_reason is whole.finish_reason is FinishReason.TOOL_USE
+    assert kinds[0] == "message-start"
+    assert {"text-delta", "tool-use-end", "message-end"} <= set(kinds)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_what_arrives_is_the_request_that_was_planned(provider: str, stream: bool) -> None:
+    msgs = [
+        Msg("system", "You are Friday.", "system"),
+        user("Look at the sea."),
+        Msg("Friday", [TextBlock("I look."), ToolUseBlock("call_1", "look", {"place": "sea"})], "assistant"),
+        Msg("system", [ToolResultBlock("call_1", "look", "It is calm.")], "system"),
+    ]
+    with LoopbackServer("Calm.") as server:
+        async with model_of(provider, server) as model:
+            plan = await model.plan(msgs, tools=[LOOK], tool_choice="auto")
+            if stream:
+                await _events(model, cast("Any", plan))
+            else:
+                await model.generate(plan)
+    body = _bare(server.requests[0].body)
+    assert body == _bare(plan.request if provider == "ollama" else expected_body(provider, plan.request))
+
+
+def _bare(body: dict[str, Any]) -> dict[str, Any]:
+    """A body without what the call adds to the request."""
+    found = {
+        name: item
+        for name, item in body.items()
+        if name not in ("model", "stream", "stream_options", "max_tokens")
+    }
+    if "parameters" in found:
+        found["parameters"] = _bare({**found["parameters"]})
+        found["parameters"].pop("incremental_output", None)
+    config = found.pop("generationConfig", None)
+    return {**found, "generationConfig": config} if config else found
+
+
+ERRORS: Final[dict[int, type[ModelError]]] = {
+    400: BadRequestError,
+    401: AuthError,
+    403: AuthError,
+    404: BadRequestError,
+    429: RateLimitError,
+    500: OverloadedError,
+    503: OverloadedError,
+}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_an_error_is_one_of_the_tree_and_the_sdks_own_is_its_cause(provider: str) -> None:
+    with LoopbackServer() as server:
+        async with model_of(provider, server) as model:
+            for status, kind in ERRORS.items():
+                error = LoopbackError(status, "This is what the provider says.", retry_after=3)
+                server.play(error, error)
+                with pytest.raises(ModelError) as whole:
+                    await model.generate(HELLO)
+                with pytest.raises(ModelError) as streamed:
+                    await _events(model, HELLO)
+                for caught in (whole.value, streamed.value):
+                    assert type(caught) is kind
+                    assert (caught.provider, caught.status) == (provider, status)
+                    assert caught.said == "This is what the provider says."
+                    assert caught.retry_after == 3
+                    assert type(caught.__cause__).__module__.partition(".")[0] in _SDKS[provider]
+
+
+_SDKS: Final = {
+    "anthropic": {"anthropic"},
+    "dashscope": {"dashscope"},
+    "dashscope-compatible": {"openai"},
+    "deepseek": {"openai"},
+    "gemini": {"google"},
+    "ollama": {"ollama"},
+    "openai": {"openai"},
+    "openai-responses": {"openai"},
+    "vllm": {"openai"},
+}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_an_error_within_a_stream_comes_behind_what_was_said(provider: str) -> None:
+    reply = Reply(BURST, error=LoopbackError(503, "The server is overloaded."), error_after=8)
+    with LoopbackServer([reply]) as server:
+        async with model_of(provider, server) as model, model.stream(HELLO) as stream:
+            kinds: list[str] = []
+            with pytest.raises(OverloadedError, match="overloaded"):
+                kinds.extend([event.type async for event in stream])
+    assert stream.message.text
+    assert BURST.startswith(stream.message.text)
+    assert stream.message.finish_reason is FinishReason.ERROR
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_connection_that_breaks_keeps_what_came(provider: str) -> None:
+    with LoopbackServer([Reply(BURST, cut_after=8)]) as server:
+        async with model_of(provider, server) as model, model.stream(HELLO) as stream:
+            with pytest.raises(NetworkError):
+                await stream.finish()
+    assert stream.message.text
+    assert stream.message.finish_reason is FinishReason.INTERRUPTED
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_server_that_is_not_there_is_an_error_of_the_network(provider: str) -> None:
+    with LoopbackServer() as server:
+        given = options(provider, server)
+    async with ChatModel(provider, "some-model", client_options=given) as model:
+        with pytest.raises(NetworkError) as caught:
+            await model.generate(HELLO)
+    assert caught.value.retryable
+    assert caught.value.__cause__ is not None
+
+
+@pytest.mark.parametrize("provider", sorted(set(PROVIDERS) - {"gemini", "ollama"}))
+async def test_the_sdk_tries_again_by_itself(provider: str, anyio_backend: str) -> None:
+    busy = LoopbackError(503, "Busy.", retry_after=0.01)
+    with LoopbackServer([busy, "At last."]) as server:
+        async with model_of(provider, server, retries=1) as model:
+            if provider == "dashscope" and anyio_backend == "trio":
+                with pytest.raises(OverloadedError):
+                    await model.generate(HELLO)
+                return
+            assert (await model.generate(HELLO)).text == "At last."
+    assert len(server.requests) == 2
+
+
+async def test_gemini_tries_again_when_it_is_told_to() -> None:
+    with LoopbackServer([LoopbackError(503, "Busy."), "At last."]) as server:
+        retry = {"attempts": 2, "initial_delay": 0.01, "max_delay": 0.01}
+        given = {
+            "api_key": "k",
+            "http_options": {"base_url": server.url("gemini"), "retry_options": retry},
+        }
+        async with model_of("gemini", server, client_options=given) as model:
+            assert (await model.generate(HELLO)).text == "At last."
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_leaving_a_stream_early_closes_the_connection(provider: str) -> None:
+    with LoopbackServer([Reply(BURST, delay=0.02), "And now?"]) as server:
+        async with model_of(provider, server) as model:
+            async with model.stream(HELLO) as stream:
+                async for event in stream:
+                    if event.type == "text-delta":
+                        break
+            assert server.requests[0].wait().disconnected
+            assert stream.message.finish_reason is FinishReason.INTERRUPTED
+            assert (await model.generate([*HELLO, stream.message, user("Go on.")])).text == "And now?"
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_cancellation_passes_and_closes_the_connection(provider: str) -> None:
+    begun = anyio.Event()
+    caught: list[BaseException] = []
+    kept: list[Any] = []
+
+    async def listen() -> None:
+        try:
+            async with model.stream(HELLO) as stream:
+                kept.append(stream)
+                async for event in stream:
+                    if event.type == "text-delta":
+                        begun.set()
+        except BaseException as error:
+            caught.append(error)
+            raise
+
+    with LoopbackServer([Reply(BURST, delay=0.02)]) as server:
+        async with model_of(provider, server) as model:
+            async with anyio.create_task_group() as group:
+                group.start_soon(listen)
+                await begun.wait()
+                group.cancel_scope.cancel()
+            assert [type(error) for error in caught] == [anyio.get_cancelled_exc_class()]
+            assert server.requests[0].wait().disconnected
+    assert kept[0].message.finish_reason is FinishReason.INTERRUPTED
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_whole_reply_is_cancelled_like_anything_else(provider: str) -> None:
+    arrived = threading.Event()
+
+    def late(body: object) -> Reply:
+        arrived.set()
+        return Reply("Too late.", delay=1)
+
+    with LoopbackServer(late) as server:
+        async with model_of(provider, server) as model:
+            async with anyio.create_task_group() as group:
+                group.start_soon(model.generate, HELLO)
+                await anyio.to_thread.run_sync(arrived.wait)
+                group.cancel_scope.cancel()
+            assert server.requests[0].wait().disconnected
+
+
+CUT: Final = Msg(
+    "Friday",
+    [
+        ThinkingBlock("Where is it?"),
+        TextBlock("Let me look."),
+        ToolUseBlock("call_1", "look", {"place": "the far side of the sea", "why": "because " * 30}),
+    ],
+    "assistant",
+)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_stream_that_broke_off_leaves_a_message_that_every_provider_takes(provider: str) -> None:
+    said = CUT if provider != "openai" else Msg("Friday", CUT.blocks[1:], "assistant")
+    with LoopbackServer() as server:
+        async with model_of(provider, server) as model:
+            for cut in (0, 1, 2, 3, 6, 10, 20):
+                server.play(Reply(said, cut_after=cut, piece=4), "Go on.")
+                async with model.stream(HELLO, tools=[LOOK]) as stream:
+                    with suppress(NetworkError):
+                        await stream.finish()
+                history = [*HELLO, stream.message, user("Go on.")]
+                assert (await model.generate(history, tools=[LOOK])).text == "Go on."
+                for other in PROVIDERS:
+                    assert chat(other).lower(history, tools=[LOOK]).request
+                assert Msg.from_dict(stream.message.to_dict()) == stream.message
+
+
+def _connections(server: LoopbackServer) -> list[object]:
+    """The connections that a server accepts from now on."""
+    http = cast("Any", server)._server
+    accept, found = http.get_request, cast("list[object]", [])
+
+    def counted() -> Any:
+        request, address = accept()
+        found.append(address)
+        return request, address
+
+    http.get_request = counted
+    return found
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_one_connection_serves_one_call_after_the_other(provider: str) -> None:
+    with LoopbackServer("Again.") as server:
+        connections = _connections(server)
+        async with model_of(provider, server) as model:
+            await model.generate(HELLO)
+            await _events(model, HELLO)
+            await model.generate(HELLO)
+    assert len(server.requests) == 3
+    assert len(connections) == 1
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_many_calls_at_once_are_told_apart(provider: str) -> None:
+    replies: dict[int, str] = {}
+
+    async def ask(number: int) -> None:
+        replies[number] = (await model.generate([user(f"Say the number {number}.")])).text
+
+    def echo(body: dict[str, Any]) -> str:
+        said = json.dumps(body)
+        return next(f"{number}" for number in range(11, 31) if f"number {number}." in said)
+
+    with LoopbackServer(cast("Any", echo)) as server:
+        async with model_of(provider, server) as model, anyio.create_task_group() as group:
+            for number in range(11, 31):
+                group.start_soon(ask, number)
+    assert replies == {number: str(number) for number in range(11, 31)}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_max_tokens_has_each_providers_name(provider: str) -> None:
+    with LoopbackServer("Short.") as server:
+        async with model_of(provider, server, max_tokens=7) as model:
+            await model.generate(HELLO)
+            await model.generate(HELLO, max_tokens=9)
+    found = [_limit(request.body) for request in server.requests]
+    assert found == [7, 9]
+
+
+def _limit(body: dict[str, Any]) -> Any:
+    places: tuple[dict[str, Any], ...] = (
+        body,
+        body.get("options") or {},
+        body.get("parameters") or {},
+        body.get("generationConfig") or {},
+    )
+    names = ("max_completion_tokens", "max_output_tokens", "max_tokens", "maxOutputTokens", "num_predict")
+    return next(place[name] for place in places for name in names if name in place)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_native_parameters_go_where_the_provider_has_them(provider: str) -> None:
+    with LoopbackServer("Warm.") as server:
+        async with model_of(provider, server, parameters={"temperature": 0.5, "top_p": 0.9}) as model:
+            await model.generate(HELLO, temperature=0.25)
+    body = server.requests[0].body
+    place = body.get("options") or body.get("parameters") or body.get("generationConfig") or body
+    assert place["temperature"] == 0.25
+    assert place.get("top_p", place.get("topP")) == 0.9
+
+
+# -- clients of the caller's ------------------------------------------------------------------------------------
+
+
+def _openai(server: LoopbackServer) -> Any:
+    import openai
+
+    return openai.AsyncOpenAI(api_key="k", base_url=server.url("openai"), max_retries=0)
+
+
+def _azure(server: LoopbackServer) -> Any:
+    import openai
+
+    return openai.AsyncAzureOpenAI(
+        api_key="azure-key", azure_endpoint=server.url("azure"), api_version="2026-10-01", max_retries=0
+    )
+
+
+def _anthropic(server: LoopbackServer) -> Any:
+    import anthropic
+
+    return anthropic.AsyncAnthropic(api_key="k", base_url=server.url("anthropic"), max_retries=0)
+
+
+def _bedrock(server: LoopbackServer) -> Any:
+    from anthropic.lib.bedrock import AsyncAnthropicBedrock
+
+    return AsyncAnthropicBedrock(
+        api_key="k", aws_region="eu-west-1", base_url=server.url("bedrock"), max_retries=0
+    )
+
+
+def _vertex(server: LoopbackServer) -> Any:
+    from anthropic.lib.vertex import AsyncAnthropicVertex
+
+    return AsyncAnthropicVertex(
+        region="europe-west1",
+        project_id="project",
+        access_token="token",
+        base_url=server.url("anthropic-vertex"),
+        max_retries=0,
+    )
+
+
+def _gemini(server: LoopbackServer) -> Any:
+    import httpx2
+    from google import genai
+    from google.genai import types
+
+    transport = httpx2.AsyncHTTPTransport()
+    http_options = types.HttpOptions(base_url=server.url("gemini"), async_client_args={"transport": transport})
+    return genai.Client(api_key="k", http_options=http_options)
+
+
+def _ollama(server: LoopbackServer) -> Any:
+    import ollama
+
+    return ollama.AsyncClient(host=server.url("ollama"))
+
+
+def _dashscope(server: LoopbackServer) -> Any:
+    import dashscope
+
+    module = cast("Any", dashscope)
+    return module.AsyncClient(api_key="k", base_url=server.url("dashscope"), max_retries=0)
+
+
+CLIENTS: Final[dict[str, tuple[str, Callable[[LoopbackServer], Any], str]]] = {
+    "openai": ("openai", _openai, "/v1/chat/completions"),
+    "responses": ("openai-responses", _openai, "/v1/responses"),
+    "azure": ("openai", _azure, "/openai/deployments/gpt-6-luna/chat/completions?api-version=2026-10-01"),
+    "anthropic": ("anthropic", _anthropic, "/v1/messages"),
+    "vertex": ("anthropic", _vertex, "/v1/projects/project/locations/europe-west1/publishers/anthropic/models/"),
+    "gemini": ("gemini", _gemini, "/v1/models/gemini-3-pro:"),
+    "ollama": ("ollama", _ollama, "/api/chat"),
+    "dashscope": ("dashscope", _dashscope, "/api/v1/services/aigc/text-generation/generation"),
+}
+
+
+async def _close(client: Any) -> None:
+    if hasattr(client, "aio"):
+        await client.aio.aclose()
+        client.close()
+    elif hasattr(client, "aclose"):
+        await client.aclose()
+    else:
+        await client.close()
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+async def test_a_client_of_ones_own_calls_its_own_address_and_stays_open(name: str) -> None:
+    provider, make, path = CLIENTS[name]
+    with LoopbackServer("Hello.") as server:
+        client = make(server)
+        try:
+            async with ChatModel(provider, MODELS.get(provider, "some-model"), client=client) as model:
+                assert (await model.generate(HELLO)).text == "Hello."
+            again = ChatModel(provider, MODELS.get(provider, "some-model"), client=client)
+            kinds, message = await _events(again, HELLO)
+            await again.aclose()
+            assert (await again.generate(HELLO)).text == "Hello."
+        finally:
+            await _close(client)
+    assert message.text == "Hello."
+    assert "message-end" in kinds
+    assert all(request.path.startswith(path) for request in server.requests)
+
+
+async def test_azures_client_sends_its_own_key() -> None:
+    with LoopbackServer("Hello.") as server:
+        client = _azure(server)
+        await ChatModel("openai", "gpt-6-luna", client=client).generate(HELLO)
+        await client.close()
+    assert server.requests[0].headers["api-key"] == "azure-key"
+
+
+async def test_bedrocks_client_puts_the_model_in_the_path() -> None:
+    with LoopbackServer("Hello.") as server:
+        client = _bedrock(server)
+        reply = await ChatModel("anthropic", "anthropic.claude-opus-5", client=client).generate(HELLO)
+        await client.close()
+    assert reply.text == "Hello."
+    assert server.requests[0].path == "/model/anthropic.claude-opus-5/invoke"
+    assert "model" not in server.requests[0].body
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+async def test_leaving_the_stream_of_ones_own_client_closes_the_connection(name: str) -> None:
+    provider, make, _ = CLIENTS[name]
+    with LoopbackServer(Reply(BURST, delay=0.02)) as server:
+        client = make(server)
+        async with ChatModel(provider, MODELS.get(provider, "some-model"), client=client).stream(HELLO) as stream:
+            async for event in stream:
+                if event.type == "text-delta":
+                    break
+        assert server.requests[0].wait().disconnected
+        await _close(client)
+
+
+# -- what is each provider's own --------------------------------------------------------------------------------
+
+
+async def test_a_long_reply_of_anthropics_is_streamed_though_it_is_wanted_whole() -> None:
+    with LoopbackServer("Long.") as server:
+        async with model_of("anthropic", server, max_tokens=64_000) as model:
+            assert (await model.generate(HELLO)).text == "Long."
+            assert (await model.generate(HELLO, timeout=3_600)).text == "Long."
+    assert [request.streamed for request in server.requests] == [True, False]
+
+
+async def test_anthropics_limit_is_16000_tokens_unless_said() -> None:
+    with LoopbackServer("Hello.") as server:
+        async with model_of("anthropic", server) as model:
+            await model.generate(HELLO, betas=["one", "two"], extra_body={"speed": "fast"})
+    request = server.requests[0]
+    assert request.body["max_tokens"] == 16_000
+    assert request.body["speed"] == "fast"
+    assert request.headers["anthropic-beta"] == "one,two"
+
+
+async def test_what_ollamas_sdk_would_lose_arrives() -> None:
+    schema = {"type": "object", "properties": {"at": {"type": "object", "properties": {"x": {"type": "number"}}}}}
+    msgs = [
+        *HELLO,
+        Msg("Friday", [ToolUseBlock("call_1", "look", {"place": ""})], "assistant"),
+        Msg("system", [ToolResultBlock("call_1", "look", "")], "system"),
+    ]
+    with LoopbackServer("Hello.") as server:
+        async with model_of("ollama", server) as model:
+            await model.generate(msgs, tools=[{"name": "look", "parameters": schema}], truncate=False)
+    body = server.requests[0].body
+    assert body["truncate"] is False
+    assert body["tools"][0]["function"]["parameters"] == schema
+    assert body["messages"][1]["content"] == ""
+    assert body["messages"][1]["tool_calls"][0]["id"] == "call_1"
+    assert body["messages"][2] == {"role": "tool", "content": "", "tool_name": "look", "tool_call_id": "call_1"}
+
+
+TEXT_PATH: Final = "/api/v1/services/aigc/text-generation/generation"
+MULTIMODAL_PATH: Final = "/api/v1/services/aigc/multimodal-generation/generation"
+WRONG_PATH: Final = LoopbackError(400, "url error, please check url！", code="InvalidParameter")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_dashscopes_other_path_is_tried_and_remembered(stream: bool) -> None:
+    replies: list[Any] = [WRONG_PATH, "Hello.", "Hello again."]
+    with LoopbackServer(replies) as server:
+        async with model_of("dashscope", server, model="qwen-max-of-next-year") as model:
+            for _ in range(2):
+                if stream:
+                    await _events(model, HELLO)
+                else:
+                    await model.generate(HELLO)
+    first = server.requests[0].path
+    other = {TEXT_PATH: MULTIMODAL_PATH, MULTIMODAL_PATH: TEXT_PATH}[first]
+    assert [request.path for request in server.requests] == [first, other, other]
+
+
+async def test_dashscopes_wrong_path_may_be_told_within_a_stream() -> None:
+    replies: list[Any] = [Reply("never said", error=WRONG_PATH, error_after=0), "Hello."]
+    with LoopbackServer(replies) as server:
+        async with model_of("dashscope", server) as model:
+            _, message = await _events(model, HELLO)
+    assert message.text == "Hello."
+    assert [request.path for request in server.requests] == [TEXT_PATH, MULTIMODAL_PATH]
+
+
+@pytest.mark.parametrize("provider", ["dashscope", "dashscope-compatible"])
+async def test_a_model_of_dashscopes_that_only_streams_is_streamed(provider: str) -> None:
+    said = "This model only support stream mode, please enable the stream parameter to access the model."
+    with LoopbackServer([LoopbackError(400, said), "Hello.", "Hello again."]) as server:
+        async with model_of(provider, server) as model:
+            assert (await model.generate(HELLO)).text == "Hello."
+            assert (await model.generate(HELLO)).text == "Hello again."
+    assert [request.streamed for request in server.requests] == [False, True, True]
+
+
+async def test_dashscope_uploads_no_file_that_a_text_names(tmp_path: Any) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("secret")
+    with LoopbackServer("Hello.") as server:
+        async with model_of("dashscope", server, model="qwen3.5-plus") as model:
+            await model.generate([user(str(secret)), user(f"file://{secret}")])
+    assert len(server.requests) == 1
+    assert str(secret) in server.requests[0].raw.decode()
+
+
+NO_TOOLS: Final = (
+    "Function tools with reasoning_effort are not supported for gpt-5.6-sol in /v1/chat/completions. "
+    "To use function tools, use /v1/responses or set reasoning_effort to 'none'."
+)
+
+
+async def test_a_model_that_takes_tools_through_responses_alone_says_so() -> None:
+    with LoopbackServer([LoopbackError(400, NO_TOOLS)]) as server:
+        async with model_of("openai", server) as model:
+            with pytest.raises(BadRequestError, match="openai-responses:"):
+                await model.generate(HELLO, tools=[LOOK])
+
+
+async def test_geminis_own_object_may_hold_its_parameters() -> None:
+    from google.genai import types
+
+    config = types.GenerateContentConfig(temperature=0.5, thinking_config=types.ThinkingConfig(thinking_budget=7))
+    with LoopbackServer("Hello.") as server:
+        async with model_of("gemini", server) as model:
+            await model.generate(HELLO, config=config, safety_settings=[{"category": "A", "threshold": "B"}])
+    body = server.requests[0].body
+    assert body["generationConfig"]["temperature"] == 0.5
+    assert body["generationConfig"]["thinkingConfig"]["thinkingBudget"] == 7
+    assert body["safetySettings"] == [{"category": "A", "threshold": "B"}]
+
+
+async def test_geminis_bare_errors_within_a_stream_are_errors() -> None:
+    bare = (
+        b'[{\n  "error": {\n    "code": 503,\n    "message": "overloaded",\n    "status": "UNAVAILABLE"\n  }\n}]\n'
+    )
+    start = {"candidates": [{"content": {"role": "model", "parts": [{"text": "So"}]}, "index": 0}]}
+    with LoopbackServer([Reply([start, bare])]) as server:
+        async with model_of("gemini", server) as model, model.stream(HELLO) as stream:
+            with pytest.raises(OverloadedError):
+                await stream.finish()
+    assert stream.message.text == "So"
+
+
+@pytest.mark.parametrize(
+    ("provider", "variable"),
+    [
+        ("anthropic", "ANTHROPIC_API_KEY"),
+        ("dashscope", "DASHSCOPE_API_KEY"),
+        ("dashscope-compatible", "DASHSCOPE_API_KEY"),
+        ("deepseek", "DEEPSEEK_API_KEY"),
+        ("gemini", "GEMINI_API_KEY"),
+        ("openai", "OPENAI_API_KEY"),
+    ],
+)
+async def test_the_key_is_the_environments_or_its_absence_an_error(
+    provider: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("GOOGLE_API_KEY", "ANTHROPIC_AUTH_TOKEN", "HOME", variable):
+        monkeypatch.delenv(name, raising=False)
+    with LoopbackServer("Hello.") as server:
+        given = {"base_url": server.url(provider)}
+        async with model_of(provider, server, client_options=given) as model:
+            with pytest.raises(AuthError):
+                await model.generate(HELLO)
+        monkeypatch.setenv(variable, "from-the-environment")
+        async with model_of(provider, server, client_options=given) as model:
+            await model.generate(HELLO)
+    assert "from-the-environment" in str(server.requests[0].headers)
+
+
+async def test_a_server_of_vllms_needs_no_key() -> None:
+    with LoopbackServer("Hello.") as server:
+        async with model_of("vllm", server, client_options={"base_url": server.url("vllm")}) as model:
+            assert (await model.generate(HELLO)).text == "Hello."
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_an_answer_that_is_none_is_an_error_of_the_model(provider: str) -> None:
+    with LoopbackServer([b"<html>Welcome to the hotel</html>"]) as server:
+        async with model_of(provider, server) as model:
+            with pytest.raises(ModelError):
+                await model.generate(HELLO)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_stream_that_is_none_is_an_error_of_the_model(provider: str) -> None:
+    with LoopbackServer([Reply([b"<html>Welcome</html>"]), Reply([b"data: 3\n\n"])]) as server:
+        async with model_of(provider, server) as model:
+            for _ in range(2):
+                with pytest.raises(ModelError):
+                    await _events(model, HELLO)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_without_its_sdk_a_provider_says_what_to_install(
+    provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in _SDKS[provider]:
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match="pip install"):
+        await ChatModel(provider, "some-model", client_options={"api_key": "k"}).generate(HELLO)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_prompt_that_is_too_long_is_known(provider: str) -> None:
+    said = "This model's maximum context length is 100 tokens. However, your messages resulted in 200 tokens."
+    with LoopbackServer([LoopbackError(400, said)]) as server:
+        async with model_of(provider, server) as model:
+            with pytest.raises(ContextLengthError):
+                await model.generate(HELLO)
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai-responses", "gemini", "deepseek"])
+async def test_a_loop_with_thinking_sends_it_back_as_long_as_its_prefix_stands(provider: str) -> None:
+    thought = Msg("Friday", [ThinkingBlock("Hm."), ToolUseBlock("call_1", "look", {"place": "sea"})], "assistant")
+    name = "claude-opus-5-1" if provider == "anthropic" else MODELS[provider]  # the first that binds its thinking
+    with LoopbackServer([thought, "It is calm."]) as server:
+        async with model_of(provider, server, model=name) as model:
+            reply = await model.generate(HELLO, tools=[LOOK])
+            results = Msg("system", [ToolResultBlock(reply.tool_uses[0].id, "look", "Calm.")], "system")
+            history = [*HELLO, reply, results]
+            final = await model.generate(history, tools=[LOOK])
+            other = await model.plan([user("Something else."), *history[1:]], tools=[LOOK])
+    assert final.text == "It is calm."
+    if provider != "anthropic":
+        return
+    thinking = next(block for block in reply.blocks if isinstance(block, ThinkingBlock))
+    assert thinking.state
+    assert thinking.state.prefix
+    assert thinking.state.signature
+    assert thinking.state.signature in server.requests[1].raw.decode()
+    assert thinking.state.signature not in json.dumps(other.request)

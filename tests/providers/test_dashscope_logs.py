@@ -1,0 +1,138 @@
+"""Logs of DashScope's own wire, as messages: what our formatter writes comes back as it was."""
+
+import json
+from contextlib import suppress
+from typing import Any, Final
+
+import pytest
+from dashscope.api_entities.dashscope_response import Message
+from dashscope.v2.types.messages import normalize_messages
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentkit import (
+    AudioBlock,
+    ImageBlock,
+    InvalidBlock,
+    MessageError,
+    Msg,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    URLSource,
+    VideoBlock,
+)
+from agentkit_dashscope import DashScopeChatFormatter, load_native
+from tests.conversations import histories
+from tests.providers import PNG_URL, WAV, assistant, call, picture, result, system, user
+from tests.providers.mangling import mangled
+
+CALL: Final = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": '{"place": "here"}'}}
+LOG: Final[list[Any]] = [
+    {"role": "system", "content": [{"text": "You are Friday."}]},
+    {"role": "user", "content": [{"image": PNG_URL, "min_pixels": 9}, {"text": "\nWhat is this?"}], "name": "Bob"},
+    {"role": "assistant", "content": "", "reasoning_content": "Hm.", "tool_calls": [CALL]},
+    {"role": "tool", "content": "A cat.", "tool_call_id": "call_1", "name": "look"},
+    {
+        "role": "assistant",
+        "content": [{"text": "A cat.", "cache_control": {"type": "ephemeral"}}],
+        "partial": True,
+    },
+]
+
+
+def test_a_log_is_exactly_these_messages() -> None:
+    seen = ImageBlock(picture().source, metadata={"min_pixels": 9})
+    assert load_native(LOG) == [
+        system("You are Friday."),
+        Msg("Bob", (seen, TextBlock("What is this?")), "user"),
+        Msg(
+            "assistant",
+            (
+                ThinkingBlock("Hm.", OpaqueState("dashscope")),
+                ToolUseBlock("call_1", "look", {"place": "here"}, '{"place": "here"}'),
+            ),
+            "assistant",
+        ),
+        Msg("system", (ToolResultBlock("call_1", "look", "A cat."),), "system"),
+        Msg("assistant", "A cat.", "assistant", metadata={"partial": True}),
+    ]
+
+
+def test_a_call_a_body_and_objects_of_both_sdks_are_read_as_the_messages() -> None:
+    expected = load_native(LOG)
+    assert load_native({"model": "qwen-plus", "messages": LOG, "result_format": "message"}) == expected
+    assert load_native({"model": "qwen-plus", "input": {"messages": LOG}, "parameters": {}}) == expected
+    assert load_native([Message(**one) for one in LOG]) == expected
+    assert load_native(normalize_messages(LOG)) == expected
+
+
+def test_media_are_told_by_key_or_by_type() -> None:
+    parts = [
+        {"image": "https://example.com/a.png"},
+        {"audio": "https://example.com/a.wav"},
+        {"video": "oss://bucket/a.mp4", "fps": 2},
+        {"type": "audio", "data": WAV, "format": "wav"},
+        {"video": ["https://example.com/1.png", "https://example.com/2.png"], "fps": 1},
+    ]
+    said = load_native([{"role": "user", "content": parts}])[0]
+    assert said.blocks[:3] == (
+        ImageBlock(URLSource("https://example.com/a.png")),
+        AudioBlock(URLSource("https://example.com/a.wav")),
+        VideoBlock(URLSource("oss://bucket/a.mp4"), metadata={"fps": 2}),
+    )
+    assert isinstance(said.blocks[3], AudioBlock)
+    assert [block.metadata for block in said.blocks[4:]] == [{"frame": 0, "fps": 1}, {"frame": 1, "fps": 1}]
+    assert all(isinstance(block, ImageBlock) for block in said.blocks[4:])
+
+
+def test_the_log_is_left_as_it_was() -> None:
+    before = json.dumps(LOG)
+    load_native(LOG)
+    assert json.dumps(LOG) == before
+
+
+def test_an_error_of_a_tool_is_one_again() -> None:
+    msgs = [user("Go."), assistant(call("c1")), system(result("c1", "No.", is_error=True))]
+    loaded = load_native(DashScopeChatFormatter().lower(msgs).request)
+    assert loaded[0].text == "Go."
+    assert loaded[2].tool_results[0] == ToolResultBlock("c1", "look", "No.", True)
+
+
+def test_what_cannot_be_read_is_kept_with_its_place() -> None:
+    log = [
+        3,
+        {"role": "user", "content": 3},
+        {"role": "user", "content": [{"hologram": 1}, {"image": ""}, {"text": 3}]},
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "x"}]},
+    ]
+    invalid = [block for msg in load_native(log) for block in msg.blocks if isinstance(block, InvalidBlock)]
+    assert [block.place for block in invalid] == [
+        "messages[0]", "messages[1].content", "messages[2].content[0]", "messages[2].content[1]",
+        "messages[2].content[2]", "messages[3].tool_calls[0]",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("found", [{}, {"messages": 3}, 3, None, "x", {"input": {"prompt": "x"}}])
+def test_what_is_no_log_is_refused_by_name(found: Any) -> None:
+    with pytest.raises(MessageError) as caught:
+        load_native(found)
+    assert caught.value.place == "messages"
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(histories(5), st.sampled_from(("text", "multimodal")))
+def test_what_the_formatter_writes_comes_back_as_it_was(msgs: list[Msg], path: Any) -> None:
+    formatter = DashScopeChatFormatter(path=path)
+    request = formatter.lower(msgs).request
+    assert formatter.lower(load_native(request)).request == request
+
+
+@settings(max_examples=150, deadline=None)
+@given(mangled([{"messages": LOG}]))
+def test_a_mangled_log_is_read_or_refused(found: Any) -> None:
+    with suppress(MessageError):
+        msgs = load_native(found)
+        assert all(Msg.from_dict(msg.to_dict()) == msg for msg in msgs)

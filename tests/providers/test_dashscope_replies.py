@@ -1,0 +1,362 @@
+"""Replies of DashScope's own wire: whole and streamed, in increments and cumulative, from both paths and SDKs."""
+
+import base64
+import copy
+import json
+from contextlib import suppress
+from typing import Any, Final
+
+import pytest
+from dashscope.api_entities.dashscope_response import (
+    DashScopeAPIResponse,
+    GenerationResponse,
+    MultiModalConversationResponse,
+)
+from dashscope.v2.types.completions import parse_chunk, parse_completion
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentkit import (
+    AudioBlock,
+    Base64Source,
+    ErrorEvent,
+    FinishReason,
+    ImageBlock,
+    MessageEnd,
+    MessageError,
+    Msg,
+    OpaqueState,
+    StreamEvent,
+    TextBlock,
+    TextDelta,
+    ThinkingBlock,
+    ToolUseBlock,
+    ToolUseDelta,
+    URLSource,
+    Usage,
+)
+from agentkit_dashscope import DashScopeStreamParser, parse_response
+from tests.providers import WAV
+from tests.providers.mangling import cut, mangled
+
+USAGE: Final = {
+    "input_tokens": 20,
+    "output_tokens": 30,
+    "total_tokens": 50,
+    "prompt_tokens_details": {"cached_tokens": 8},
+    "output_tokens_details": {"reasoning_tokens": 12},
+}
+THOUGHT: Final = "They ask for 天气. So I look."
+SAID: Final = "Let me look 🙂. Let me look."
+CALLS: Final = (("call_1", "look", '{"place": "杭州", "days": 2}'), ("call_2", "look", "{}"))
+
+
+def _call(at: int, id: str, name: str, arguments: str) -> dict[str, Any]:
+    return {"index": at, "id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def _event(
+    content: Any = "", reason: str = "null", calls: list[Any] | None = None, thinking: str | None = None
+) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": content}
+    if thinking is not None:
+        message["reasoning_content"] = thinking
+    if calls is not None:
+        message["tool_calls"] = calls
+    output = {"choices": [{"message": message, "finish_reason": reason}]}
+    return {"output": output, "usage": USAGE, "request_id": "req-1"}
+
+
+REPLY: Final = _event(SAID, "tool_calls", [_call(at, *call) for at, call in enumerate(CALLS)], THOUGHT)
+MULTIMODAL: Final = _event(
+    [{"text": SAID}], "tool_calls", [_call(at, *call) for at, call in enumerate(CALLS)], THOUGHT
+)
+
+
+def _increments(cuts: list[int], listed: bool = False) -> list[dict[str, Any]]:
+    """The events of the reply in increments: later deltas of a call have the id "" and no name."""
+
+    def said(piece: str) -> Any:
+        return ([{"text": piece}] if piece else []) if listed else piece
+
+    events: list[dict[str, Any]] = [_event(said(""), thinking=piece) for piece in cut(THOUGHT, cuts)]
+    events += [_event(said(piece), thinking="") for piece in cut(SAID, cuts)]
+    for at, (id, name, arguments) in enumerate(CALLS):
+        events.append(_event(said(""), calls=[_call(at, id, name, "")]))
+        for piece in cut(arguments, cuts):
+            delta = {"index": at, "id": "", "type": "function", "function": {"arguments": piece}}
+            events.append(_event(said(""), calls=[delta]))
+    return [*events, _event(said(""), "tool_calls")]
+
+
+def _cumulative(cuts: list[int], listed: bool = False) -> list[dict[str, Any]]:
+    """The events of the reply, each with all so far."""
+    thinking, said = "", ""
+    events: list[dict[str, Any]] = []
+    calls: list[Any] = []
+
+    def event(reason: str = "null") -> None:
+        content: Any = ([{"text": said}] if said else []) if listed else said
+        events.append(_event(content, reason, copy.deepcopy(calls) or None, thinking))
+
+    for piece in cut(THOUGHT, cuts):
+        thinking += piece
+        event()
+    for piece in cut(SAID, cuts):
+        said += piece
+        event()
+    for at, (id, name, arguments) in enumerate(CALLS):
+        calls.append(_call(at, id, name, ""))
+        for piece in cut(arguments, cuts):
+            calls[-1]["function"]["arguments"] += piece
+            event()
+    event("tool_calls")
+    return events
+
+
+def _sse(events: list[dict[str, Any]]) -> bytes:
+    """The bytes that DashScope sends: no blank behind `data:`, and lines of its own."""
+    lines = [
+        f"id:{at}\nevent:result\n:HTTP_STATUS/200\ndata:{json.dumps(event, ensure_ascii=False)}\n\n"
+        for at, event in enumerate(events, 1)
+    ]
+    return "".join(lines).encode()
+
+
+def _streamed(*chunks: object, **options: Any) -> tuple[Msg, list[StreamEvent]]:
+    parser = DashScopeStreamParser(**options)
+    events = [event for chunk in chunks for event in parser.feed(chunk)]
+    msg = parser.finish()
+    return msg, events + parser.drain()
+
+
+cuts_of_texts = st.lists(st.integers(0, 60), max_size=8)
+
+
+def test_a_whole_reply_is_exactly_this() -> None:
+    msg = parse_response(REPLY)
+    assert msg.blocks == (
+        ThinkingBlock(THOUGHT, OpaqueState("dashscope")),
+        TextBlock(SAID),
+        ToolUseBlock("call_1", "look", {"place": "杭州", "days": 2}, CALLS[0][2]),
+        ToolUseBlock("call_2", "look", {}, "{}"),
+    )
+    usage = Usage(20, 30, cache_read_tokens=8, reasoning_tokens=12)
+    assert (msg.usage, msg.finish_reason) == (usage, FinishReason.TOOL_USE)
+    assert msg.metadata == {
+        "reply": {
+            "provider": "dashscope",
+            "finish_reason": "tool_use",
+            "native_finish_reason": "tool_calls",
+            "id": "req-1",
+            "usage": usage.to_dict(),
+        }
+    }
+    assert parse_response(MULTIMODAL) == msg
+    assert parse_response(json.dumps(REPLY)) == msg
+
+
+def test_the_text_form_is_a_reply_as_well() -> None:
+    whole = {"output": {"text": "Hello", "finish_reason": "stop", "choices": None}, "request_id": "r"}
+    msg = parse_response(whole)
+    assert (msg.text, msg.finish_reason) == ("Hello", FinishReason.STOP)
+    events = [{"output": {"text": text, "finish_reason": "null"}, "request_id": "r"} for text in ("He", "Hello")]
+    assert _streamed(*events, whole)[0] == msg
+
+
+@pytest.mark.parametrize("kind", [GenerationResponse, MultiModalConversationResponse])
+def test_objects_of_the_classic_sdk_are_read_as_dicts(kind: Any) -> None:
+    def answer(event: dict[str, Any]) -> Any:
+        body = copy.deepcopy(event)
+        return kind.from_api_response(
+            DashScopeAPIResponse(200, body["request_id"], "", "", body["output"], body["usage"], {})
+        )
+
+    found = answer(REPLY)
+    with pytest.raises(AttributeError):
+        _ = found.output.choices[0].nothing
+    assert parse_response(found) == parse_response(REPLY)
+    events = _increments([3, 5])
+    assert _streamed(*map(answer, events))[0] == parse_response(REPLY)
+
+
+def test_objects_of_the_new_client_are_read_as_dicts() -> None:
+    assert parse_response(parse_completion(REPLY)) == parse_response(REPLY)
+    chunks = [parse_chunk(event) for event in _increments([3, 5], listed=True)]
+    assert _streamed(*chunks)[0] == parse_response(REPLY)
+
+
+@settings(max_examples=80, deadline=None)
+@given(cuts_of_texts, st.booleans(), st.lists(st.integers(0, 9_000), max_size=6), st.booleans())
+def test_any_chunking_in_increments_gives_the_message_of_the_whole(
+    cuts: list[int], listed: bool, byte_cuts: list[int], told: bool
+) -> None:
+    request = {"incremental_output": True} if told else None
+    events = _increments(cuts, listed)
+    whole = parse_response(REPLY, request=request)
+    assert _streamed(*events, request=request)[0] == whole
+    assert _streamed(*cut(_sse(events), byte_cuts), request=request)[0] == whole
+
+
+@settings(max_examples=80, deadline=None)
+@given(cuts_of_texts, st.booleans(), st.booleans())
+def test_any_chunking_with_the_whole_so_far_gives_the_message_of_the_whole(
+    cuts: list[int], listed: bool, told: bool
+) -> None:
+    request = {"parameters": {"incremental_output": False}} if told else None
+    assert _streamed(*_cumulative(cuts, listed), request=request)[0] == parse_response(REPLY)
+
+
+def test_deltas_of_a_cumulative_stream_are_what_is_new() -> None:
+    _, events = _streamed(*_cumulative([4, 9]))
+    assert [event.text for event in events if isinstance(event, TextDelta)] == cut(SAID, [4, 9])
+    arguments = [event.text for event in events if isinstance(event, ToolUseDelta) and event.index == 2]
+    assert arguments == cut(CALLS[0][2], [4, 9])
+
+
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        (["ha", "ha", ""], "haha"),
+        (["ha", "ha", "ha", "ho", ""], "hahahaho"),
+        (["1", "10", "5", ""], "1105"),
+        (["a", "ab", "abc", "abcd"], "abcd"),
+        (["Hello"], "Hello"),
+        (["Hello", "Hello"], "Hello"),
+    ],
+)
+def test_increments_that_look_like_the_whole_are_told_by_what_follows(pieces: list[str], expected: str) -> None:
+    events = [_event(piece, "stop" if at == len(pieces) - 1 else "null") for at, piece in enumerate(pieces)]
+    assert _streamed(*events)[0].text == expected
+
+
+def test_what_the_request_asked_for_settles_it() -> None:
+    events = [_event("ha"), _event("ha", "stop")]
+    assert _streamed(*events, request={"incremental_output": True})[0].text == "haha"
+    assert _streamed(*events, request={"incremental_output": False})[0].text == "ha"
+
+
+def test_a_null_in_quotes_is_no_reason() -> None:
+    parser = DashScopeStreamParser()
+    parser.feed(_event("x"))
+    assert parser.finish_reason is None
+    assert parser.feed(_event("", "length"))[-1] == MessageEnd(FinishReason.LENGTH, "length")
+
+
+def test_events_without_choices_or_with_others_are_passed_over() -> None:
+    second = {"index": 1, "message": {"content": "another"}, "finish_reason": "stop"}
+    odd: list[Any] = [
+        {"output": {"choices": []}},
+        {"output": {"choices": [second]}},
+        {"output": None},
+        {"request_id": "x"},
+    ]
+    assert _streamed(*odd, _event("x", "stop"))[0].text == "x"
+
+
+def test_a_reply_of_the_compatible_mode_is_told_by_its_shape() -> None:
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Hello"}}
+    msg = parse_response({"id": "chatcmpl-1", "object": "chat.completion", "model": "m", "choices": [choice]})
+    assert (msg.text, (msg.metadata or {})["reply"]["provider"]) == ("Hello", "dashscope-compatible")
+
+
+def test_an_error_within_http_200_is_an_event() -> None:
+    error = {"code": "InternalError.Algo", "message": "It broke.", "request_id": "req-1"}
+    msg, events = _streamed(_event("Half"), b"event:error\ndata:" + json.dumps(error).encode() + b"\n\n")
+    assert ErrorEvent("It broke.", "InternalError.Algo") in events
+    assert (msg.text, msg.finish_reason) == ("Half", FinishReason.ERROR)
+    assert (msg.metadata or {})["reply"]["error"] == {"message": "It broke.", "code": "InternalError.Algo"}
+
+
+def test_a_filter_in_the_middle_of_a_stream_is_a_reason_of_its_own() -> None:
+    msg, _ = _streamed(_event("Half"), {"code": "DataInspectionFailed", "message": "Output data may be …"})
+    assert (msg.text, msg.finish_reason) == ("Half", FinishReason.CONTENT_FILTER)
+
+
+def test_an_error_instead_of_a_reply_is_quoted() -> None:
+    returned = GenerationResponse.from_api_response(
+        DashScopeAPIResponse(400, "r", "InvalidParameter", "Range of input length should be [1, 6000]")
+    )
+    with pytest.raises(MessageError, match=r"InvalidParameter: Range of input length should be \[1, 6000\]"):
+        parse_response(returned)
+
+
+@pytest.mark.parametrize("body", [{}, {"output": {}}, {"output": {"choices": []}}, "[]", "x", 3, {"choices": 3}])
+def test_what_is_no_reply_is_refused_by_name(body: Any) -> None:
+    with pytest.raises(MessageError) as caught:
+        parse_response(body)
+    assert caught.value.place == "reply"
+
+
+def test_a_stream_that_breaks_off_keeps_the_arguments_that_came() -> None:
+    events = [_event(calls=[_call(0, "call_1", "look", "")]), _event(calls=[_call(0, "", "", '{"place": "h')])]
+    msg, _ = _streamed(*events)
+    assert msg.finish_reason is FinishReason.INTERRUPTED
+    assert msg.tool_uses[0].raw_input == '{"place": "h'
+    assert msg.tool_uses[0].metadata == {"incomplete": True}
+    assert msg.usage is not None
+
+
+def test_calls_without_an_index_stand_by_their_place() -> None:
+    calls = [{"id": id, "function": {"name": "look", "arguments": "{}"}} for id in ("a", "b")]
+    assert [call.id for call in parse_response(_event("", "tool_calls", calls)).tool_uses] == ["a", "b"]
+
+
+def test_several_calls_on_one_index_are_told_apart_by_their_ids() -> None:
+    events = [_event(calls=[_call(0, id, "look", f'{{"at": "{id}"}}')]) for id in ("a", "b", "c")]
+    msg, _ = _streamed(*events, _event("", "tool_calls"))
+    assert [(call.id, call.input) for call in msg.tool_uses] == [(id, {"at": id}) for id in ("a", "b", "c")]
+    whole = [_call(0, id, "look", f'{{"at": "{id}"}}') for id in ("a", "b", "c")]
+    assert parse_response(_event("", "tool_calls", whole)) == msg
+
+
+def test_pictures_that_a_model_makes_stand_where_they_came() -> None:
+    parts = [{"text": "Here "}, {"text": "it is: "}, {"image": "https://example.com/a.png"}, {"text": "Nice?"}]
+    whole = parse_response(_event(parts, "stop"))
+    picture = ImageBlock(URLSource("https://example.com/a.png"))
+    assert whole.blocks == (TextBlock("Here it is: "), picture, TextBlock("Nice?"))
+    in_pieces = [_event([part]) for part in parts]
+    assert _streamed(*in_pieces, _event([], "stop"))[0] == whole
+    so_far = [_event(parts[:count]) for count in range(1, 5)]
+    assert _streamed(*so_far, _event(parts, "stop"))[0] == whole
+
+
+def test_what_else_a_part_says_is_kept() -> None:
+    words = {"words_info": [{"text": "A", "location": [1, 2]}]}
+    msg = parse_response(_event([{"text": "A", "ocr_result": words}], "stop"))
+    assert msg.text == "A"
+    assert (msg.metadata or {})["reply"]["content_extras"] == [{"ocr_result": words}]
+
+
+def test_speech_is_at_its_url_or_put_together() -> None:
+    at_url = {"output": {"audio": {"url": "https://example.com/a.wav", "data": ""}, "finish_reason": "stop"}}
+    assert parse_response(at_url).blocks == (AudioBlock(URLSource("https://example.com/a.wav")),)
+    data = base64.b64decode(WAV)
+    pieces = [base64.b64encode(piece).decode() for piece in (data[:5], data[5:])]
+    events = [{"output": {"audio": {"data": piece}, "finish_reason": "null"}} for piece in pieces]
+    msg, _ = _streamed(*events, {"output": {"audio": {"data": ""}, "finish_reason": "stop"}})
+    assert msg.blocks == (AudioBlock(Base64Source("audio/wav", WAV)),)
+
+
+def test_what_a_search_found_are_citations_of_the_text() -> None:
+    found = [{"index": 1, "title": "T", "url": "https://example.com", "site_name": "S"}]
+    events = [_event("Sun"), _event("ny.", "stop")]
+    for event in events:
+        event["output"]["search_info"] = {"search_results": found}
+    msg, _ = _streamed(*events)
+    assert msg.blocks == (TextBlock("Sunny.", metadata={"citations": found}),)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(mangled([*_increments([3, 9]), *_cumulative([5], listed=True)]), max_size=6))
+def test_mangled_events_never_raise(events: list[Any]) -> None:
+    msg, _ = _streamed(*events)
+    assert Msg.from_dict(msg.to_dict()) == msg
+
+
+@settings(max_examples=150, deadline=None)
+@given(mangled([REPLY, MULTIMODAL]))
+def test_a_mangled_reply_is_read_or_refused(reply: Any) -> None:
+    with suppress(MessageError):
+        msg = parse_response(reply)
+        assert Msg.from_dict(msg.to_dict()) == msg

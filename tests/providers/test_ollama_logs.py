@@ -1,0 +1,156 @@
+"""Logs of Ollama's own, as messages: what our formatter writes comes back as it was."""
+
+import json
+from contextlib import suppress
+from typing import Any, Final
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from ollama import Message
+
+from agentkit import (
+    AudioBlock,
+    ImageBlock,
+    InvalidBlock,
+    MessageError,
+    Msg,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+from agentkit_ollama import OllamaChatFormatter, load_native
+from tests.conversations import histories
+from tests.providers import OTHER_PNG, PNG, WAV, assistant, call, picture, result, system, user
+from tests.providers.mangling import mangled
+
+CALL: Final = {"id": "call_1", "function": {"name": "look", "arguments": {"place": "here"}}}
+LOG: Final[list[Any]] = [
+    {"role": "system", "content": "You are Friday."},
+    {"role": "user", "content": "What is this?", "images": [PNG]},
+    {"role": "assistant", "content": "I look.", "thinking": "Hm.", "tool_calls": [CALL]},
+    {"role": "tool", "content": "A cat.", "tool_name": "look", "tool_call_id": "call_1"},
+    {"role": "assistant", "content": "A cat."},
+]
+
+
+def test_a_log_is_exactly_these_messages() -> None:
+    assert load_native(LOG) == [
+        system("You are Friday."),
+        Msg("user", (picture(), TextBlock("What is this?")), "user"),
+        Msg(
+            "assistant",
+            (
+                ThinkingBlock("Hm.", OpaqueState("ollama")),
+                TextBlock("I look."),
+                ToolUseBlock("call_1", "look", {"place": "here"}),
+            ),
+            "assistant",
+        ),
+        Msg("system", (ToolResultBlock("call_1", "look", "A cat."),), "system"),
+        assistant("A cat.", name="assistant"),
+    ]
+
+
+def test_a_request_and_objects_of_the_sdk_are_read_as_the_messages() -> None:
+    assert load_native({"model": "qwen3", "messages": LOG, "stream": False}) == load_native(LOG)
+    plain = [one for one in LOG if one["role"] != "tool" and "tool_calls" not in one]
+    dicts: list[Any] = [{**one, "images": [{"value": PNG}]} if "images" in one else one for one in plain]
+    objects = [Message(**one) for one in dicts]
+    assert load_native(objects) == load_native(plain)
+    assert load_native(LOG[1]) == load_native([LOG[1]])
+
+
+def test_the_path_of_a_file_in_a_log_is_not_opened(tmp_path: Any) -> None:
+    path = str(tmp_path / "secret.png")
+    (tmp_path / "secret.png").write_bytes(b"\x89PNG\r\n\x1a\n secret")
+    for one in (Message(role="user", content="x", images=[{"value": path}]), {"role": "user", "images": [path]}):  # type: ignore[list-item]
+        assert isinstance(load_native([one])[0].blocks[0], InvalidBlock)
+
+
+def test_the_log_is_left_as_it_was() -> None:
+    before = json.dumps(LOG)
+    load_native(LOG)
+    assert json.dumps(LOG) == before
+
+
+def test_marks_say_where_pictures_and_sounds_stood() -> None:
+    content = "See:\n[image 1]\nand hear:\n\n[audio 2]\n[image 3]"
+    said = load_native([{"role": "user", "content": content, "images": [PNG, WAV, OTHER_PNG]}])[0]
+    kinds = [block.text if isinstance(block, TextBlock) else block.type for block in said.blocks]
+    assert kinds == ["See:", "image", "and hear:\n", "audio", "image"]
+    assert isinstance(said.blocks[3], AudioBlock)
+    assert isinstance(said.blocks[4], ImageBlock)
+
+
+def test_results_without_ids_go_with_their_calls_by_name_and_order() -> None:
+    def calls(*names: str) -> dict[str, Any]:
+        return {
+            "role": "assistant",
+            "tool_calls": [{"function": {"name": name, "arguments": {}}} for name in names],
+        }
+
+    def answer(name: str) -> dict[str, Any]:
+        return {"role": "tool", "content": name, **({"tool_name": name} if name else {})}
+
+    msgs = load_native([calls("a", "b", "a"), answer("b"), answer("a"), answer("a"), calls("a"), answer("")])
+    first, second, third = (block.id for block in msgs[0].tool_uses)
+    assert [msg.tool_results[0].id for msg in msgs[1:4]] == [second, first, third]
+    assert msgs[5].tool_results[0].id == msgs[4].tool_uses[0].id
+    assert msgs[5].tool_results[0].name == "a"
+    assert len({first, second, third, msgs[4].tool_uses[0].id}) == 4
+
+
+def test_arguments_may_be_text_and_broken() -> None:
+    made = [{"function": {"name": "f", "arguments": text}} for text in ('{"a": 1}', '{"a"')]
+    whole, broken = load_native([{"role": "assistant", "tool_calls": made}])[0].tool_uses
+    assert (whole.input, whole.raw_input) == ({"a": 1}, '{"a": 1}')
+    assert broken.raw_is_broken
+
+
+def test_an_error_of_a_tool_is_one_again() -> None:
+    msgs = [user("Go."), assistant(call("c1")), system(result("c1", "No.", is_error=True))]
+    request = OllamaChatFormatter().lower(msgs).request
+    assert load_native(request)[2].tool_results[0] == ToolResultBlock("c1", "look", "No.", True)
+
+
+def test_what_cannot_be_read_is_kept_with_its_place() -> None:
+    log = [
+        "hello",
+        {"role": "user", "content": [{"text": "x"}], "images": ["%%%"]},
+        {"role": "critic", "content": "x"},
+    ]
+    msgs = load_native([*log, {"role": "assistant", "tool_calls": [3]}])
+    invalid = [block for msg in msgs for block in msg.blocks if isinstance(block, InvalidBlock)]
+    assert [block.place for block in invalid] == [
+        "messages[0]", "messages[1].content", "messages[1].images[0]", "messages[3].tool_calls[0]"
+    ]  # fmt: skip
+    assert (msgs[2].name, msgs[2].role) == ("critic", "user")
+
+
+def test_what_else_a_message_says_is_metadata() -> None:
+    assert load_native([{"role": "user", "content": "x", "at": 3}])[0].metadata == {"at": 3}
+
+
+@pytest.mark.parametrize("found", [{}, {"messages": 3}, 3, None, "x", {"contents": []}])
+def test_what_is_no_log_is_refused_by_name(found: Any) -> None:
+    with pytest.raises(MessageError) as caught:
+        load_native(found)
+    assert caught.value.place == "messages"
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(histories(5))
+def test_what_the_formatter_writes_comes_back_as_it_was(msgs: list[Msg]) -> None:
+    request = OllamaChatFormatter().lower(msgs).request
+    loaded = load_native(request)
+    assert OllamaChatFormatter().lower(loaded).request == request
+
+
+@settings(max_examples=150, deadline=None)
+@given(mangled([{"messages": LOG}]))
+def test_a_mangled_log_is_read_or_refused(found: Any) -> None:
+    with suppress(MessageError):
+        msgs = load_native(found)
+        assert all(Msg.from_dict(msg.to_dict()) == msg for msg in msgs)

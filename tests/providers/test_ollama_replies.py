@@ -1,0 +1,244 @@
+"""Replies of Ollama: whole and in lines, as objects, dicts and bytes."""
+
+import json
+from contextlib import suppress
+from typing import Any, Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ollama import ChatResponse, Message
+
+from agentkit import (
+    AudioBlock,
+    ErrorEvent,
+    FinishReason,
+    ImageBlock,
+    MessageEnd,
+    MessageError,
+    MessageStart,
+    Msg,
+    OpaqueState,
+    StreamEvent,
+    TextBlock,
+    TextDelta,
+    ThinkingBlock,
+    ToolUseBlock,
+    ToolUseEnd,
+    Usage,
+)
+from agentkit_ollama import OllamaStreamParser, parse_response
+from tests.providers import PNG, WAV
+from tests.providers.mangling import cut, mangled
+
+CALL: Final = {"id": "call_a1b2c3d4", "function": {"index": 0, "name": "look", "arguments": {"place": "here"}}}
+REPLY: Final[dict[str, Any]] = {
+    "model": "qwen3",
+    "created_at": "2026-11-20T10:00:00Z",
+    "message": {
+        "role": "assistant",
+        "content": "I look at the 猫 🙂.",
+        "thinking": "They want me to look.",
+        "tool_calls": [CALL, {"function": {"name": "look", "arguments": {"place": "there"}}}],
+    },
+    "done": True,
+    "done_reason": "stop",
+    "total_duration": 9,
+    "eval_duration": 5,
+    "prompt_eval_count": 12,
+    "eval_count": 34,
+}
+
+
+def _line(done: bool = False, **message: Any) -> dict[str, Any]:
+    rest = {key: REPLY[key] for key in REPLY if key != "message"} if done else {"model": "qwen3", "done": False}
+    return {**rest, "message": {"role": "assistant", **message}}
+
+
+def _lines(reply: dict[str, Any], *cuts: int) -> list[dict[str, Any]]:
+    """The lines that a server would have sent for a reply, its texts cut into pieces."""
+    message = reply["message"]
+    lines = [_line(content="", thinking=piece) for piece in cut(message.get("thinking", ""), cuts)]
+    lines += [_line(content=piece) for piece in cut(message.get("content", ""), cuts)]
+    lines += [_line(content="", tool_calls=[call]) for call in message.get("tool_calls", [])]
+    return [*lines, {**reply, "message": {"role": "assistant", "content": ""}}]
+
+
+def _ndjson(lines: list[dict[str, Any]]) -> bytes:
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+def _streamed(*chunks: object) -> tuple[Msg, list[StreamEvent]]:
+    parser = OllamaStreamParser()
+    events = [event for chunk in chunks for event in parser.feed(chunk)]
+    msg = parser.finish()
+    return msg, events + parser.drain()
+
+
+def test_a_whole_reply_is_exactly_this() -> None:
+    msg = parse_response(REPLY)
+    thought, said, first, second = msg.blocks
+    assert thought == ThinkingBlock("They want me to look.", OpaqueState("ollama", model="qwen3"))
+    assert said == TextBlock("I look at the 猫 🙂.")
+    assert first == ToolUseBlock("call_a1b2c3d4", "look", {"place": "here"})
+    assert isinstance(second, ToolUseBlock)
+    assert (second.name, second.input, second.raw_input) == ("look", {"place": "there"}, None)
+    assert second.id.startswith("call_")
+    assert (msg.role, msg.usage, msg.finish_reason) == ("assistant", Usage(12, 34), FinishReason.TOOL_USE)
+    assert msg.metadata == {
+        "reply": {
+            "provider": "ollama",
+            "finish_reason": "tool_use",
+            "native_finish_reason": "stop",
+            "model": "qwen3",
+            "usage": Usage(12, 34).to_dict(),
+            "durations": {"total_duration": 9, "eval_duration": 5},
+        }
+    }
+
+
+def test_the_sdks_object_is_read_as_its_dict_but_for_the_ids_that_it_lost() -> None:
+    without = json.loads(json.dumps(REPLY))
+    del without["message"]["tool_calls"][0]["id"]
+    del without["message"]["tool_calls"][0]["function"]["index"]
+    assert parse_response(ChatResponse.model_validate(REPLY)) == parse_response(without)
+    assert parse_response(json.dumps(REPLY)) == parse_response(REPLY)
+    lines = [ChatResponse.model_validate(line) for line in _lines(without, 3)]
+    assert _streamed(*lines)[0] == parse_response(without)
+
+
+def test_the_path_of_a_file_in_a_reply_is_not_opened(tmp_path: Any) -> None:
+    (tmp_path / "secret.png").write_bytes(b"\x89PNG\r\n\x1a\n secret")
+    message = Message(role="assistant", content="See.", images=[{"value": str(tmp_path / "secret.png")}])  # type: ignore[list-item]
+    msg = parse_response(ChatResponse(model="m", message=message, done=True))
+    assert msg.blocks == (TextBlock("See."),)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.integers(0, 400), max_size=8), st.lists(st.integers(0, 4_000), max_size=8))
+def test_any_chunking_gives_the_message_of_the_whole(cuts: list[int], byte_cuts: list[int]) -> None:
+    whole = parse_response(REPLY)
+    lines = _lines(REPLY, *cuts)
+    assert _streamed(*lines)[0] == whole
+    raw = _ndjson(lines)
+    assert _streamed(*cut(raw, byte_cuts))[0] == whole
+    assert _streamed(raw.removesuffix(b"\n"))[0] == whole
+
+
+def test_events_come_as_the_lines_do() -> None:
+    _, events = _streamed(*_lines(REPLY, 6))
+    kinds = [event.type for event in events]
+    assert events[0] == MessageStart(None, "qwen3")
+    assert kinds.count("tool-use-start") == kinds.count("tool-use-end") == 2
+    assert kinds[-2:] == ["usage", "message-end"] or kinds[-1] == "message-end"
+    assert events[-1] == MessageEnd(FinishReason.TOOL_USE, "stop")
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "I look at the 猫 🙂."
+
+
+def test_several_calls_come_in_one_line_or_in_several() -> None:
+    calls: list[dict[str, Any]] = [{"function": {"name": name, "arguments": {}}} for name in ("a", "b", "c")]
+    one, _ = _streamed(_line(tool_calls=calls), _line(done=True, content=""))
+    several, _ = _streamed(_line(tool_calls=calls[:1]), _line(tool_calls=calls[1:]), _line(done=True, content=""))
+    assert one == several
+    assert [call.name for call in one.tool_uses] == ["a", "b", "c"]
+    assert len({call.id for call in one.tool_uses}) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [('{"place": "here"}', {"place": "here"}), ("", {}), (None, {}), ([1], {}), ({}, {})],
+)
+def test_arguments_are_an_object_or_its_text(arguments: Any, expected: Any) -> None:
+    msg, events = _streamed(_line(tool_calls=[{"function": {"name": "look", "arguments": arguments}}]))
+    assert msg.tool_uses[0].input == expected
+    assert [event.block for event in events if isinstance(event, ToolUseEnd)] == [*msg.tool_uses]
+
+
+def test_argument_text_that_is_cut_off_is_kept() -> None:
+    msg, _ = _streamed(_line(tool_calls=[{"function": {"name": "look", "arguments": '{"pla'}}]))
+    assert (msg.tool_uses[0].input, msg.tool_uses[0].raw_input) == ({}, '{"pla')
+    assert msg.tool_uses[0].metadata == {"incomplete": True}
+
+
+@pytest.mark.parametrize(
+    ("native", "expected"),
+    [("stop", "stop"), ("length", "length"), ("load", "other"), ("something new", "other"), (None, "stop")],
+)
+def test_the_reason_is_one_of_ours_beside_the_servers_word(native: str | None, expected: str) -> None:
+    done = {"model": "m", "message": {"role": "assistant", "content": "x"}, "done": True}
+    msg = parse_response({**done, "done_reason": native} if native else done)
+    assert msg.finish_reason == expected
+    assert (msg.metadata or {})["reply"].get("native_finish_reason") == native
+
+
+def test_a_reply_without_counters_has_no_usage() -> None:
+    assert parse_response({"message": {"role": "assistant", "content": "x"}, "done": True}).usage is None
+
+
+def test_an_error_in_the_stream_keeps_what_came() -> None:
+    msg, events = _streamed(_line(content="Half an"), b'{"error": "an error was encountered"}\n')
+    assert msg.text == "Half an"
+    assert msg.finish_reason is FinishReason.ERROR
+    assert ErrorEvent("an error was encountered") in events
+    assert (msg.metadata or {})["reply"]["error"] == {"message": "an error was encountered"}
+
+
+def test_a_stream_that_breaks_off_says_so() -> None:
+    msg, events = _streamed(*_lines(REPLY, 5)[:3])
+    assert msg.finish_reason is FinishReason.INTERRUPTED
+    assert events[-1] == MessageEnd(FinishReason.INTERRUPTED)
+
+
+@pytest.mark.parametrize("body", [{"error": "model 'x' not found"}, '{"error": "model \'x\' not found"}'])
+def test_an_error_instead_of_a_reply_is_quoted(body: Any) -> None:
+    with pytest.raises(MessageError, match="model 'x' not found"):
+        parse_response(body)
+
+
+@pytest.mark.parametrize("body", [{}, {"response": "x"}, {"message": "x"}, "[]", "nothing", 3, None, []])
+def test_what_is_no_reply_is_refused_by_name(body: Any) -> None:
+    with pytest.raises(MessageError) as caught:
+        parse_response(body)
+    assert caught.value.place == "reply"
+
+
+def test_pictures_and_sounds_of_a_reply_are_told_by_their_bytes() -> None:
+    msg = parse_response(_line(done=True, content="See.", images=[PNG, WAV, "%%%", "QUJD", 3]))
+    text, picture, sound = msg.blocks
+    assert text == TextBlock("See.")
+    assert isinstance(picture, ImageBlock)
+    assert isinstance(sound, AudioBlock)
+    assert (picture.source.media_type, sound.source.media_type) == ("image/png", "audio/wav")
+
+
+def test_log_probabilities_stand_with_their_text() -> None:
+    one, two = {"token": "a", "logprob": -0.1}, {"token": "b", "logprob": float("-inf")}
+    lines = [
+        {**_line(content="a"), "logprobs": [one]},
+        {**_line(content="b"), "logprobs": [two]},
+        _line(done=True, content=""),
+    ]
+    whole = parse_response({**_line(done=True, content="ab"), "logprobs": [one, two]})
+    assert _streamed(*lines)[0] == whole
+    assert whole.blocks[0].metadata == {"logprobs": [one, {"token": "b", "logprob": None}]}
+
+
+def test_the_speaker_and_the_tools_have_the_names_of_the_conversation() -> None:
+    msg = parse_response(REPLY, name="Friday", tool_names={"look": "look.at"})
+    assert msg.name == "Friday"
+    assert {call.name for call in msg.tool_uses} == {"look.at"}
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(mangled(_lines(REPLY, 7)), max_size=6))
+def test_mangled_lines_never_raise(events: list[Any]) -> None:
+    msg, _ = _streamed(*events)
+    assert Msg.from_dict(msg.to_dict()) == msg
+
+
+@settings(max_examples=100, deadline=None)
+@given(mangled([REPLY]))
+def test_a_mangled_reply_is_read_or_refused(reply: Any) -> None:
+    with suppress(MessageError):
+        msg = parse_response(reply)
+        assert Msg.from_dict(msg.to_dict()) == msg

@@ -1,0 +1,673 @@
+"""OpenAI Chat Completions and the vendors that speak it: what a reply says, whole and in pieces."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+
+from agentkit import (
+    AudioBlock,
+    Base64Source,
+    ErrorEvent,
+    FinishReason,
+    ImageBlock,
+    MessageEnd,
+    MessageError,
+    Msg,
+    OpaqueState,
+    StreamParserBase,
+    TextBlock,
+    TextDelta,
+    ThinkingBlock,
+    ToolUseBlock,
+    ToolUseDelta,
+    ToolUseEnd,
+    Usage,
+    UsageEvent,
+)
+from agentkit_dashscope import DashScopeCompatibleChatStreamParser
+from agentkit_deepseek import DeepSeekChatStreamParser
+from agentkit_deepseek import parse_response as parse_deepseek
+from agentkit_openai import OpenAIChatStreamParser, parse_response
+from agentkit_vllm import VLLMChatStreamParser
+from agentkit_vllm import parse_response as parse_vllm
+from tests.providers.openai_streams import chopped, cuts, mangled, read, sdk_events, sse
+
+Json = dict[str, Any]
+
+
+def _whole(message: Json, finish: str | None = "stop", **rest: Any) -> Json:
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}
+    return {"id": "c1", "object": "chat.completion", "model": "gpt-x", "choices": [choice], **rest}
+
+
+def _chunk(delta: Json, finish: str | None = None, **rest: Any) -> Json:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return {"id": "c1", "object": "chat.completion.chunk", "model": "gpt-x", "choices": [choice], **rest}
+
+
+def _piece(index: int | None = None, arguments: Any = None, **said: Any) -> Json:
+    """One entry of a delta's `tool_calls`."""
+    function = {key: said[key] for key in ("name",) if key in said}
+    if arguments is not None:
+        function["arguments"] = arguments
+    entry: Json = {"type": "function", "function": function}
+    if "id" in said:
+        entry["id"] = said["id"]
+    return entry if index is None else {"index": index, **entry}
+
+
+def _call(id: str, name: str, arguments: str) -> Json:
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def _streamed(*chunks: object, parser: StreamParserBase | None = None) -> Msg:
+    return read(parser or OpenAIChatStreamParser(), chunks)[0]
+
+
+def _calls(*entries: list[Json]) -> list[tuple[str, str, Json]]:
+    """The calls that come of deltas with these lists of entries."""
+    chunks = [_chunk({"tool_calls": found}) for found in entries]
+    msg = _streamed(*chunks, _chunk({}, "tool_calls"))
+    return [(call.id, call.name, call.input) for call in msg.tool_uses]
+
+
+ONE: Final = ("a", "look", {"x": 1})
+TWO: Final = ("b", "find", {"y": 2})
+
+# -- whole replies ---------------------------------------------------------------------------------------------
+
+
+def test_a_reply_is_a_message_of_the_assistants() -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
+    assert parse_response(_whole({"content": "Hello."}, usage=usage), name="Friday") == Msg(
+        "Friday",
+        [TextBlock("Hello.")],
+        "assistant",
+        metadata={
+            "reply": {
+                "provider": "openai",
+                "finish_reason": "stop",
+                "native_finish_reason": "stop",
+                "id": "c1",
+                "model": "gpt-x",
+                "usage": Usage(10, 2).to_dict(),
+            }
+        },
+    )
+
+
+def test_calls_keep_their_argument_text_and_end_the_reply_in_tool_use_whatever_the_server_says() -> None:
+    msg = parse_response(_whole({"content": None, "tool_calls": [_call("a", "look", '{ "x": 1 }')]}, "stop"))
+    assert msg.tool_uses == (ToolUseBlock("a", "look", {"x": 1}, '{ "x": 1 }'),)
+    assert msg.finish_reason is FinishReason.TOOL_USE
+
+
+def test_the_sdks_object_its_dict_and_json_text_are_read_alike() -> None:
+    found = _whole({"content": "Hi.", "tool_calls": [_call("a", "look", "{}")]}, "tool_calls")
+    sdk = ChatCompletion.model_validate({**found, "created": 1})
+    assert parse_response(sdk) == parse_response(found) == parse_response(json.dumps(found))
+
+
+def test_a_names_spelling_on_the_wire_is_undone() -> None:
+    found = _whole({"tool_calls": [_call("a", "web_search_1", "{}")]}, "tool_calls")
+    assert parse_response(found, tool_names={"web_search_1": "web.search"}).tool_uses[0].name == "web.search"
+
+
+def test_a_refusal_is_a_text_that_says_so() -> None:
+    msg = parse_response(_whole({"content": None, "refusal": "No."}))
+    assert msg.content == (TextBlock("No.", metadata={"refusal": True}),)
+    assert msg.finish_reason is FinishReason.REFUSAL
+
+
+def test_annotations_are_the_texts_citations() -> None:
+    cited = {"type": "url_citation", "url_citation": {"url": "https://x.org", "title": "X", "start_index": 0}}
+    msg = parse_response(_whole({"content": "As X says.", "annotations": [cited]}))
+    assert msg.content == (TextBlock("As X says.", metadata={"citations": [cited]}),)
+
+
+def test_a_spoken_reply_is_a_sound_with_its_transcript() -> None:
+    audio: Json = {"id": "au1", "data": "UklGRgAAAABXQVZF", "transcript": "Hello.", "expires_at": 1_800_000_000}
+    msg = parse_response(_whole({"content": None, "audio": audio}))
+    said = {"transcript": "Hello.", "id": "au1", "expires_at": 1_800_000_000}
+    assert msg.content == (AudioBlock(Base64Source("audio/wav", audio["data"]), metadata=said),)
+
+
+def test_a_sounds_type_is_the_one_that_was_asked_for() -> None:
+    request = {"audio": {"voice": "alloy", "format": "pcm16"}}
+    msg = parse_response(_whole({"audio": {"id": "au1", "data": "AAAA"}}), request=request)
+    assert msg.media == (AudioBlock(Base64Source("audio/pcm", "AAAA"), metadata={"id": "au1"}),)
+
+
+def test_a_custom_tools_text_is_its_one_argument() -> None:
+    custom = {"id": "a", "type": "custom", "custom": {"name": "sh", "input": "ls -l"}}
+    block = parse_response(_whole({"tool_calls": [custom]}, "tool_calls")).tool_uses[0]
+    assert (block.name, block.input, block.raw_input) == ("sh", {"input": "ls -l"}, None)
+    assert block.state == OpaqueState("openai", model="gpt-x", fields={"type": "custom"})
+
+
+def test_a_legacy_function_call_is_a_call_with_an_id_of_our_making() -> None:
+    msg = parse_response(_whole({"function_call": {"name": "look", "arguments": '{"x":1}'}}, "function_call"))
+    assert msg.tool_uses[0].name == "look"
+    assert msg.tool_uses[0].id.startswith("call_")
+
+
+def test_content_in_parts_is_read_too() -> None:
+    parts = [
+        {"type": "text", "text": "See: "},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+        {"type": "refusal", "refusal": "No more."},
+        "bare",
+        7,
+    ]
+    assert parse_response(_whole({"content": parts})).content == (
+        TextBlock("See: bare"),
+        TextBlock("No more.", metadata={"refusal": True}),
+        ImageBlock(Base64Source("image/png", "AAAA")),
+    )
+
+
+def test_of_several_choices_the_first_is_read() -> None:
+    found = _whole({"content": "first"})
+    found["choices"].append({"index": 1, "message": {"content": "second"}, "finish_reason": "stop"})
+    assert parse_response(found).text == "first"
+    other = {**_chunk({"content": "second"}), "choices": [{"index": 1, "delta": {"content": "second"}}]}
+    assert _streamed(_chunk({"content": "first"}), other, _chunk({}, "stop")).text == "first"
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("stop", FinishReason.STOP),
+        ("length", FinishReason.LENGTH),
+        ("content_filter", FinishReason.CONTENT_FILTER),
+        ("insufficient_system_resource", FinishReason.ERROR),
+        ("abort", FinishReason.INTERRUPTED),
+        ("tool_calls", FinishReason.OTHER),  # and there are none
+        ("sunset", FinishReason.OTHER),
+        (None, FinishReason.OTHER),
+    ],
+)
+def test_every_word_for_the_end_has_ours_and_is_kept(word: str | None, reason: FinishReason) -> None:
+    msg = parse_response(_whole({"content": "Hi."}, word))
+    assert msg.finish_reason is reason
+    assert (msg.metadata or {})["reply"].get("native_finish_reason") == word
+
+
+def test_arguments_that_the_limit_cut_are_kept_as_text_and_marked() -> None:
+    block = parse_response(_whole({"tool_calls": [_call("a", "look", '{"x": "lib')]}, "length")).tool_uses[0]
+    assert (block.input, block.raw_input, block.metadata) == ({}, '{"x": "lib', {"incomplete": True})
+    empty = parse_response(_whole({"tool_calls": [_call("a", "look", "")]}, "length")).tool_uses[0]
+    assert empty.metadata == {"incomplete": True}
+
+
+@pytest.mark.parametrize("arguments", ["", " ", "{}", "null", '""', None, {}, []])
+def test_no_arguments_are_an_empty_object(arguments: Any) -> None:
+    block = parse_response(_whole({"tool_calls": [_call("a", "look", arguments)]}, "tool_calls")).tool_uses[0]
+    assert (block.input, block.metadata) == ({}, None)
+
+
+def test_arguments_that_are_an_object_already_are_taken_as_they_are() -> None:
+    entry = _piece(0, {"x": [1, {}]}, id="a", name="look")
+    assert _calls([entry]) == [("a", "look", {"x": [1, {}]})]
+    assert parse_response(_whole({"tool_calls": [entry]})).tool_uses[0].input == {"x": [1, {}]}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": "out of order", "type": "server_error", "code": 500}},
+        {"object": "error", "message": "out of order", "code": 400},
+        {"error": "out of order"},
+    ],
+)
+def test_an_error_body_is_refused_in_the_providers_words(body: Json) -> None:
+    with pytest.raises(MessageError, match="out of order"):
+        parse_response(body)
+
+
+@pytest.mark.parametrize("found", [{}, {"id": "c1"}, [], "[]", "no json", 7, None])
+def test_what_is_no_reply_is_refused(found: object) -> None:
+    with pytest.raises(MessageError):
+        parse_response(found)
+
+
+@pytest.mark.parametrize("choices", [[], [None], [{}], [{"message": None}], [{"message": {"content": None}}]])
+def test_a_reply_that_says_nothing_is_an_empty_message(choices: Any) -> None:
+    assert parse_response({"id": None, "model": None, "choices": choices, "usage": None}).content == ()
+
+
+# -- usage -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "usage"),
+    [
+        (
+            {
+                "prompt_tokens": 100,
+                "completion_tokens": 50,
+                "prompt_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 30},
+                "completion_tokens_details": {"reasoning_tokens": 40},
+            },
+            Usage(100, 50, 60, 30, 40),
+        ),
+        (
+            {
+                "prompt_tokens": 100,
+                "completion_tokens": 50,
+                "prompt_cache_hit_tokens": 64,
+                "prompt_cache_miss_tokens": 36,
+            },
+            Usage(100, 50, 64),
+        ),
+        (
+            {
+                "prompt_tokens": 100,
+                "completion_tokens": 5,
+                "prompt_tokens_details": {"cached_tokens": 0, "cache_creation_input_tokens": 90},
+            },
+            Usage(100, 5, 0, 90),
+        ),
+        (
+            {"prompt_tokens": 7, "completion_tokens": None, "prompt_tokens_details": None, "total_tokens": "many"},
+            Usage(7),
+        ),
+        ({"prompt_tokens": -1, "completion_tokens": 1e30}, None),
+        ({}, None),
+        (None, None),
+        ("x", None),
+    ],
+    ids=["OpenAI", "DeepSeek", "DashScope", "vLLM", "absurd", "empty", "null", "text"],
+)
+def test_usage_means_the_same_whoever_reports_it(found: Any, usage: Usage | None) -> None:
+    assert parse_response(_whole({"content": "Hi."}, usage=found)).usage == usage
+
+
+USAGE: Final = {"prompt_tokens": 9, "completion_tokens": 2}
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [_chunk({"content": "Hi."}), _chunk({}, "stop"), {**_chunk({}), "choices": [], "usage": USAGE}],
+        [_chunk({"content": "Hi."}), _chunk({}, "stop", usage=USAGE)],
+        [
+            _chunk({"content": "Hi."}, usage={"prompt_tokens": 9, "completion_tokens": 1}),
+            _chunk({}, "stop", usage=USAGE),
+            {"choices": [], "usage": {"prompt_tokens": 0, "completion_tokens": 0}},
+        ],
+    ],
+    ids=["in a chunk of its own", "in the last chunk", "in every chunk"],
+)
+def test_usage_is_found_wherever_it_comes(chunks: list[Json]) -> None:
+    msg, events = read(OpenAIChatStreamParser(), chunks)
+    assert msg.usage == Usage(9, 2)
+    assert [event.usage for event in events if isinstance(event, UsageEvent)][-1] == Usage(9, 2)
+
+
+# -- streams, quirk by quirk -----------------------------------------------------------------------------------
+
+
+def test_a_stream_tells_what_happens_as_it_happens() -> None:
+    chunks = [
+        _chunk({"role": "assistant", "content": ""}),
+        _chunk({"content": "I "}),
+        _chunk({"content": "look."}),
+        _chunk({"tool_calls": [_piece(0, "", id="a", name="look")]}),
+        _chunk({"tool_calls": [_piece(0, '{"pla')]}),
+        _chunk({"tool_calls": [_piece(0, 'ce":"here"}')]}),
+        _chunk({}, "tool_calls"),
+    ]
+    parser = OpenAIChatStreamParser()
+    events = [event for chunk in chunks for event in parser.feed(chunk)]
+    assert [event.type for event in events] == [
+        *("message-start", "text-start", "text-delta", "text-delta", "tool-use-start", "tool-use-delta"),
+        *("tool-use-delta", "text-end", "tool-use-end", "message-end"),
+    ]
+    deltas = [event for event in events if isinstance(event, ToolUseDelta)]
+    assert [event.input for event in deltas] == [{}, {"place": "here"}]
+    assert events[-1] == MessageEnd(FinishReason.TOOL_USE, "tool_calls")
+    assert parser.finish().text == "I look."
+
+
+def test_a_call_without_an_index_belongs_to_the_latest() -> None:
+    entries = [[_piece(None, '{"x"', id="a", name="look")], [_piece(None, ":1}")]]
+    assert _calls(*entries, [_piece(None, '{"y":2}', id="b", name="find")]) == [ONE, TWO]
+
+
+@pytest.mark.parametrize("numbers", [(0, 1), (1, 2), (3, 9), (0, 0), (None, None)])
+def test_calls_are_told_apart_whatever_their_indexes(numbers: tuple[int | None, int | None]) -> None:
+    one, two = numbers
+    assert _calls(
+        [_piece(one, "", id="a", name="look")],
+        [_piece(one, '{"x"')],
+        [_piece(one, ":1}")],
+        [_piece(two, '{"y"', id="b", name="find")],
+        [_piece(two, ":2}")],
+    ) == [ONE, TWO]
+
+
+def test_calls_stand_in_the_order_of_their_indexes() -> None:
+    assert _calls([_piece(5, '{"y":2}', id="b", name="find")], [_piece(2, '{"x":1}', id="a", name="look")]) == [
+        ONE,
+        TWO,
+    ]
+
+
+@pytest.mark.parametrize("later", ["a", "", None])
+def test_an_id_that_is_repeated_or_emptied_says_nothing(later: str | None) -> None:
+    assert _calls([_piece(0, '{"x"', id="a", name="look")], [_piece(0, ":1}", id=later, name="")]) == [ONE]
+
+
+def test_a_name_that_is_repeated_is_not_doubled() -> None:
+    assert _calls([_piece(0, '{"x"', id="a", name="look")], [_piece(0, ":1}", id="a", name="look")]) == [ONE]
+
+
+def test_a_name_and_an_id_may_come_apart_and_late() -> None:
+    assert _calls([_piece(0, name="look")], [_piece(0, id="a")], [_piece(0, '{"x":1}')]) == [ONE]
+    assert _calls([_piece(0, '{"x":1}')], [_piece(0, id="a")], [_piece(0, name="look")]) == [ONE]
+    assert _calls([_piece(None, name="look")], [_piece(None, '{"x":1}', id="a")]) == [ONE]
+
+
+def test_pieces_of_calls_at_index_0_find_their_way_by_id() -> None:
+    assert _calls(
+        [_piece(0, '{"x"', id="a", name="look")],
+        [_piece(0, '{"y"', id="b", name="find")],
+        [_piece(0, ":1}", id="a")],
+        [_piece(0, ":2}", id="b")],
+    ) == [ONE, TWO]
+
+
+@pytest.mark.parametrize("index", [0, None])
+def test_whole_calls_in_one_delta_are_told_apart_even_without_ids(index: int | None) -> None:
+    found = _calls([_piece(index, '{"x":1}', name="look"), _piece(index, '{"x":1}', name="look")])
+    assert [(name, given) for _, name, given in found] == [("look", {"x": 1})] * 2
+    assert len({id for id, _, _ in found}) == 2
+
+
+def test_objects_that_were_sent_as_one_text_are_calls_of_their_own() -> None:
+    found = _calls([_piece(0, '{"x":1}', id="a", name="look")], [_piece(0, '{"x":2}')])
+    assert [given for _, _, given in found] == [{"x": 1}, {"x": 2}]
+
+
+def test_entries_of_nothing_but_nulls_are_no_calls() -> None:
+    nothing = [None, 7, {}, {"index": 0, "id": None, "function": None}, {"function": {"name": None}}]
+    assert _calls(nothing) == []  # type: ignore[arg-type]
+    assert parse_response(_whole({"content": "Hi.", "tool_calls": nothing})).tool_uses == ()
+    empty = {"function_call": {"name": "", "arguments": ""}}
+    assert _streamed(_chunk({"content": "Hi.", **empty}), _chunk({}, "stop")).tool_uses == ()
+
+
+def test_a_call_without_any_id_has_the_same_made_up_one_however_it_came() -> None:
+    whole = parse_response(_whole({"tool_calls": [_call("", "look", '{"x":1}')]}, "tool_calls"))
+    for index in (0, 1, 7, None):
+        pieces = (_piece(index, '{"x"', name="look"), _piece(index, ":1}"))
+        chunks = [_chunk({"tool_calls": [piece]}) for piece in pieces]
+        assert _streamed(*chunks, _chunk({}, "tool_calls")) == whole
+
+
+def test_a_stream_of_a_custom_call_ends_with_its_text() -> None:
+    entry = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "sh", "input": ""}}
+    pieces = [{"index": 0, "custom": {"input": piece}} for piece in ("ls ", "-l")]
+    chunks = [_chunk({"tool_calls": [one]}) for one in (entry, *pieces)]
+    whole = {"id": "a", "type": "custom", "custom": {"name": "sh", "input": "ls -l"}}
+    assert _streamed(*chunks, _chunk({}, "tool_calls")) == parse_response(
+        _whole({"tool_calls": [whole]}, "tool_calls")
+    )
+
+
+def test_refusals_come_in_pieces() -> None:
+    msg = _streamed(_chunk({"refusal": "I "}), _chunk({"refusal": "won't."}), _chunk({}, "stop"))
+    assert msg == parse_response(_whole({"refusal": "I won't."}))
+
+
+def test_a_sound_comes_in_pieces_and_is_one_block_at_the_end() -> None:
+    whole = {"id": "au1", "data": "UklGRgAAAABXQVZF", "transcript": "Hello.", "expires_at": 9}
+    pieces: list[Json] = [
+        {"id": "au1", "transcript": "Hel"},
+        {"data": "UklGRgAA"},
+        {"data": "AABXQVZF", "transcript": "lo."},
+    ]
+    chunks = [_chunk({"audio": piece}) for piece in pieces]
+    expected = parse_response(_whole({"audio": whole}))
+    assert _streamed(*chunks, _chunk({"audio": {"expires_at": 9}}, "stop")) == expected
+    assert _streamed(*chunks, _chunk({}, "stop"), _chunk({"audio": {"expires_at": 9}})) == expected
+
+
+def test_a_sound_that_is_complete_ends_a_reply_without_another_end() -> None:
+    msg = _streamed(_chunk({"audio": {"data": "AAAA"}}), _chunk({"audio": {"expires_at": 9}}))
+    assert msg.finish_reason is FinishReason.STOP
+    assert len(msg.media) == 1
+
+
+def test_pieces_of_a_sound_that_were_encoded_one_by_one_are_joined_as_bytes() -> None:
+    msg = _streamed(_chunk({"audio": {"data": "SUQz"}}), _chunk({"audio": {"data": "AA=="}}),
+                    _chunk({"audio": {"data": "AQ=="}}), _chunk({}, "stop"))  # fmt: skip
+    assert msg.media[0].source == Base64Source("audio/mpeg", "SUQzAAE=")
+
+
+def test_a_transcript_without_its_sound_is_a_text() -> None:
+    msg = _streamed(_chunk({"audio": {"id": "au1", "transcript": "Hello."}}))
+    assert msg.text == "Hello."
+
+
+def test_citations_come_with_any_delta() -> None:
+    cited = [{"type": "url_citation", "n": 1}, {"type": "url_citation", "n": 2}]
+    chunks = [_chunk({"annotations": cited[:1]}), _chunk({"content": "Hi."}), _chunk({"annotations": cited[1:]})]
+    expected = parse_response(_whole({"content": "Hi.", "annotations": cited}))
+    assert _streamed(*chunks, _chunk({}, "stop")) == expected
+    assert _streamed(*chunks[:2], _chunk({}, "stop"), chunks[2]) == expected
+
+
+def test_chunks_without_choices_are_passed_over() -> None:
+    first: Json = {"id": "", "model": "", "choices": [], "prompt_filter_results": [{}]}
+    assert _streamed(first, _chunk({"content": "Hi."}), _chunk({}, "stop")).text == "Hi."
+
+
+@pytest.mark.parametrize("word", [None, "", "null"])
+def test_a_reply_goes_on_while_the_word_for_its_end_is_none(word: str | None) -> None:
+    msg = _streamed(_chunk({"content": "a"}, word), _chunk({"content": "b"}, word), _chunk({}, "stop"))
+    assert (msg.text, msg.finish_reason) == ("ab", FinishReason.STOP)
+
+
+def test_log_probabilities_and_padding_are_passed_over() -> None:
+    chunk = _chunk({"content": "Hi.", "obfuscation": "x9"})
+    chunk["choices"][0]["logprobs"] = {"content": [{"token": "Hi."}]}
+    assert _streamed(chunk, _chunk({}, "stop")).content == (TextBlock("Hi."),)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"error": {"message": "overloaded", "code": "server_error"}},
+        {"object": "error", "message": "overloaded", "code": "server_error"},
+        {"choices": [{"index": 0, "error": {"message": "overloaded", "code": "server_error"},
+                      "finish_reason": "error", "delta": {}}]},
+        {"choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "error"}],
+         "error": {"message": "overloaded", "code": "server_error"}},
+    ],
+)  # fmt: skip
+def test_an_error_in_the_stream_keeps_what_came_and_says_so(error: Json) -> None:
+    msg, events = read(OpenAIChatStreamParser(), [_chunk({"content": "Half a"}), error])
+    assert ErrorEvent("overloaded", "server_error") in events
+    assert (msg.text, msg.finish_reason) == ("Half a", FinishReason.ERROR)
+    assert (msg.metadata or {})["reply"]["error"] == {"message": "overloaded", "code": "server_error"}
+
+
+def test_a_stream_that_breaks_off_keeps_what_came_and_marks_the_call_that_was_cut() -> None:
+    msg = _streamed(
+        _chunk({"content": "I look"}), _chunk({"tool_calls": [_piece(0, '{"pla', id="a", name="look")]})
+    )
+    assert msg.finish_reason is FinishReason.INTERRUPTED
+    assert msg.content == (
+        TextBlock("I look"),
+        ToolUseBlock("a", "look", {}, '{"pla', metadata={"incomplete": True}),
+    )
+
+
+# -- the vendors -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parser", "field", "issuer"),
+    [
+        (DeepSeekChatStreamParser, "reasoning_content", "deepseek"),
+        (VLLMChatStreamParser, "reasoning", "vllm"),
+        (VLLMChatStreamParser, "reasoning_content", "vllm"),
+        (DashScopeCompatibleChatStreamParser, "reasoning_content", "dashscope"),
+        (OpenAIChatStreamParser, "reasoning_content", "openai"),
+    ],
+)
+def test_reasoning_is_thinking_of_its_issuer(parser: type[StreamParserBase], field: str, issuer: str) -> None:
+    expected = (ThinkingBlock("Hm. So.", OpaqueState(issuer, model="gpt-x")), TextBlock("Yes."))
+    assert parser.parse_response(_whole({"content": "Yes.", field: "Hm. So."})).content == expected
+    chunks = [
+        _chunk({"role": "assistant", "content": None, field: ""}),
+        _chunk({"content": None, field: "Hm. "}),
+        _chunk({"content": "", field: "So."}),
+        _chunk({"content": "Yes.", field: None}, "stop"),
+    ]
+    assert _streamed(*chunks, parser=parser()).content == expected
+
+
+def test_reasoning_under_two_names_is_taken_once() -> None:
+    both = {"reasoning": "Hm.", "reasoning_content": "Hm."}
+    expected = parse_vllm(_whole({"content": "Yes.", **both}))
+    assert expected.thinking == "Hm."
+    assert _streamed(_chunk(both), _chunk({"content": "Yes."}, "stop"), parser=VLLMChatStreamParser()) == expected
+
+
+def test_reasoning_keeps_no_prefix_since_nothing_proves_it() -> None:
+    msg = parse_deepseek(_whole({"content": "Yes.", "reasoning_content": "Hm."}), request={"messages": []})
+    assert msg.blocks[0] == ThinkingBlock("Hm.", OpaqueState("deepseek", model="gpt-x"))
+
+
+def test_a_recorded_stream_of_dashscope_is_read() -> None:
+    # Alibaba's compatible mode: the id once, then empty; the type each time; usage in a chunk of its own.
+    entries = [
+        {"index": 0, "id": "call_1", "type": "function", "function": {"name": "look", "arguments": ""}},
+        {"index": 0, "id": "", "type": "function", "function": {"arguments": '{"x"'}},
+        {"index": 0, "id": "", "type": "function", "function": {"arguments": ":1}"}},
+    ]
+    chunks: list[Json] = [
+        _chunk({"role": "assistant", "content": None, "reasoning_content": "Hm."}),
+        *(_chunk({"content": None, "tool_calls": [entry]}) for entry in entries),
+        _chunk({}, "tool_calls"),
+        {"choices": [], "usage": USAGE},
+    ]
+    msg = _streamed(*chunks, parser=DashScopeCompatibleChatStreamParser())
+    assert [(call.id, call.name, call.input) for call in msg.tool_uses] == [("call_1", "look", {"x": 1})]
+    assert msg.usage == Usage(9, 2)
+
+
+# -- any chunking ----------------------------------------------------------------------------------------------
+
+_WORDS: SearchStrategy[str] = st.text(st.sampled_from('aB {}"\\\n\r é漢🙂\u2028:'), max_size=12)
+_ARGUMENTS = st.sampled_from(('{"x":1}', "{}", '{"q": "漢 é", "n": [1, {"k": null}]}', "", '{"cut": "he', "{"))
+
+
+@st.composite
+def replies(draw: DrawFn) -> tuple[Json, list[Json]]:
+    """A whole reply, and the same in chunks, with the habits of some server."""
+    calls = [
+        _call(f"call_{at}", draw(st.sampled_from(("look", "find"))), draw(_ARGUMENTS))
+        for at in range(draw(st.integers(0, 3)))
+    ]
+    message: Json = {
+        "content": draw(st.one_of(st.none(), _WORDS)),
+        "refusal": draw(st.one_of(st.none(), st.none(), _WORDS)),
+        "reasoning_content": draw(st.one_of(st.none(), _WORDS)),
+        "annotations": draw(st.sampled_from(([], [{"type": "url_citation"}]))),
+        "tool_calls": calls or draw(st.sampled_from((None, []))),
+    }
+    finish = draw(st.sampled_from(("stop", "length", "tool_calls", "content_filter", "odd")))
+    usage = draw(st.sampled_from((None, USAGE)))
+    return _whole(message, finish, usage=usage), _chunked(draw, message, finish, usage)
+
+
+def _pieces(draw: DrawFn, text: str) -> list[str]:
+    at = sorted(draw(st.lists(st.integers(0, len(text)), max_size=4)))
+    return [text[start:stop] for start, stop in zip([0, *at], [*at, len(text)], strict=True)]
+
+
+def _chunked(draw: DrawFn, message: Json, finish: str, usage: Json | None) -> list[Json]:
+    chunks = [_chunk({"role": "assistant", "content": ""})]
+    for field in ("reasoning_content", "content", "refusal"):
+        chunks += [_chunk({field: piece}) for piece in _pieces(draw, message[field] or "")]
+    if message["annotations"]:
+        chunks.append(_chunk({"annotations": message["annotations"]}))
+    numbering = draw(st.sampled_from(("from 0", "from 1", "gaps", "all 0", "none")))
+    for at, call in enumerate(message["tool_calls"] or []):
+        index = {"from 0": at, "from 1": at + 1, "gaps": 3 * at + 2, "all 0": 0, "none": None}[numbering]
+        chunks += [_chunk({"tool_calls": [entry]}) for entry in _entries(draw, index, call)]
+    together = draw(st.booleans())
+    chunks.append(_chunk({}, finish, usage=usage if together else None))
+    return chunks if together else [*chunks, {"id": "c1", "choices": [], "usage": usage}]
+
+
+def _entries(draw: DrawFn, index: int | None, call: Json) -> list[Json]:
+    name, arguments = call["function"]["name"], call["function"]["arguments"]
+    pieces = _pieces(draw, arguments)
+    repeats = draw(st.sampled_from(({}, {"id": call["id"]}, {"id": ""}, {"id": call["id"], "name": name})))
+    if index is not None and "id" in repeats:
+        repeats = {**repeats, "id": call["id"]} if repeats["id"] else repeats
+    first = _piece(index, pieces[0], id=call["id"], name=name)
+    return [first, *(_piece(index, piece, **repeats) for piece in pieces[1:])]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(replies(), cuts, st.sampled_from(("\n", "\r\n", "\r")))
+def test_any_chunking_gives_the_message_that_the_whole_gives(
+    reply: tuple[Json, list[Json]], at: list[int], break_: str
+) -> None:
+    whole, chunks = reply
+    expected = parse_response(whole)
+    assert _streamed(*chunks) == expected
+    assert _streamed(*(ChatCompletionChunk.construct(**chunk) for chunk in chunks)) == expected
+    assert read(OpenAIChatStreamParser(), chopped(sse(chunks, break_), at))[0] == expected
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(replies())
+def test_what_the_sdks_client_makes_of_the_raw_stream_gives_the_same(reply: tuple[Json, list[Json]]) -> None:
+    whole, chunks = reply
+    assert read(OpenAIChatStreamParser(), sdk_events("chat", sse(chunks)))[0] == parse_response(whole)
+    assert parse_response(ChatCompletion.construct(**whole)) == parse_response(whole)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(replies())
+def test_the_events_say_what_the_message_says(reply: tuple[Json, list[Json]]) -> None:
+    msg, events = read(OpenAIChatStreamParser(), reply[1])
+    deltas = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert deltas == "".join(block.text for block in msg.blocks if isinstance(block, TextBlock))
+    assert [event.block for event in events if isinstance(event, ToolUseEnd)] == [*msg.tool_uses]
+    assert sum(isinstance(event, MessageEnd) for event in events) == 1
+    assert events[0].type == "message-start"
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(mangled(replies().map(lambda reply: reply[1])), cuts)
+def test_mangled_events_never_raise(chunks: list[Json], at: list[int]) -> None:
+    for parser in (OpenAIChatStreamParser(), VLLMChatStreamParser()):
+        msg, _ = read(parser, chunks)
+        assert Msg.from_dict(msg.to_dict()) == msg
+    read(OpenAIChatStreamParser(), chopped(sse(chunks), at))
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(mangled(replies().map(lambda reply: [reply[0]])))
+def test_a_mangled_reply_is_a_message_or_none_at_all(found: list[Json]) -> None:
+    for reply in found:
+        try:
+            msg = parse_response(reply)
+        except MessageError:
+            continue
+        assert Msg.from_dict(msg.to_dict()) == msg

@@ -1,0 +1,647 @@
+"""OpenAI Responses: what a reply says, whole and in events, and how it goes back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+from openai.types.responses import Response
+
+from agentkit import (
+    Base64Source,
+    ErrorEvent,
+    FinishReason,
+    ImageBlock,
+    MessageEnd,
+    MessageError,
+    Msg,
+    OpaqueBlock,
+    OpaqueEvent,
+    OpaqueState,
+    TextBlock,
+    TextDelta,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    ToolUseDelta,
+    ToolUseEnd,
+    Usage,
+    load_provider,
+    prefix_digest,
+)
+from agentkit_openai import OpenAIResponsesFormatter, OpenAIResponsesStreamParser, parse_response
+from tests.providers import problems, user
+from tests.providers.openai_streams import chopped, cuts, mangled, read, sdk_events, sse
+
+Json = dict[str, Any]
+
+
+def _whole(*output: Json, status: str | None = "completed", **rest: Any) -> Json:
+    return {"id": "resp_1", "object": "response", "model": "gpt-x", "status": status, "output": [*output], **rest}
+
+
+def _said(*texts: str, id: str = "msg_1", **rest: Any) -> Json:
+    content: list[Json] = [
+        {"type": "output_text", "text": text, "annotations": [], "logprobs": []} for text in texts
+    ]
+    return {
+        "type": "message",
+        "id": id,
+        "role": "assistant",
+        "status": "completed",
+        "content": content,
+        **rest,
+    }
+
+
+def _thought(*summary: str, id: str = "rs_1", **rest: Any) -> Json:
+    parts = [{"type": "summary_text", "text": text} for text in summary]
+    return {"type": "reasoning", "id": id, "summary": parts, "encrypted_content": "gAAA==", **rest}
+
+
+def _call(call_id: str = "call_1", arguments: str = "{}", is_async: bool | None = None, **rest: Any) -> Json:
+    call = {"type": "function_call", "id": f"fc_{call_id}", "call_id": call_id, "name": "look"}
+    late = {} if is_async is None else {"async": is_async}
+    return {**call, "arguments": arguments, "status": "completed", **late, **rest}
+
+
+SEARCH: Final[Json] = {
+    "type": "web_search_call",
+    "id": "ws_1",
+    "status": "completed",
+    "action": {"type": "search", "query": "cats"},
+}
+
+
+def _blocks(*output: Json) -> tuple[Any, ...]:
+    return parse_response(_whole(*output)).blocks
+
+
+def _state(**fields: Any) -> OpaqueState:
+    return OpaqueState("openai", model="gpt-x", **fields)
+
+
+def _streamed(*events: object) -> Msg:
+    return read(OpenAIResponsesStreamParser(), events)[0]
+
+
+# -- whole replies ---------------------------------------------------------------------------------------------
+
+
+def test_a_reply_is_a_message_of_the_assistants_with_its_blocks_in_the_order_of_the_output() -> None:
+    usage = {
+        "input_tokens": 100,
+        "output_tokens": 50,
+        "input_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 30},
+        "output_tokens_details": {"reasoning_tokens": 40},
+        "total_tokens": 150,
+    }
+    msg = parse_response(_whole(_thought("Hm."), SEARCH, _said("I look."), _call(), usage=usage), name="Friday")
+    assert msg == Msg(
+        "Friday",
+        [
+            ThinkingBlock("Hm.", _state(encrypted_content="gAAA==", item_id="rs_1")),
+            OpaqueBlock("openai-responses", SEARCH),
+            TextBlock("I look."),
+            ToolUseBlock("call_1", "look", {}, "{}"),
+        ],
+        "assistant",
+        metadata={
+            "reply": {
+                "provider": "openai-responses",
+                "finish_reason": "tool_use",
+                "native_finish_reason": "completed",
+                "id": "resp_1",
+                "model": "gpt-x",
+                "usage": Usage(100, 50, 60, 30, 40).to_dict(),
+            }
+        },
+    )
+
+
+def test_a_call_goes_by_its_call_id_and_by_its_items_id_only_where_there_is_no_other() -> None:
+    assert _blocks(_call("call_9"))[0].id == "call_9"
+    assert _blocks({**_call(), "call_id": None})[0].id == "fc_call_1"
+
+
+def test_thinking_keeps_the_digest_of_the_request_that_it_came_in_answer_to() -> None:
+    request = {"input": [{"role": "user", "content": "Go."}]}
+    block = parse_response(_whole(_thought(), _said("Done.")), request=request).blocks[0]
+    assert block == ThinkingBlock(
+        "", _state(encrypted_content="gAAA==", item_id="rs_1", prefix=prefix_digest(request))
+    )
+    unproven = parse_response(_whole(_thought(encrypted_content=None), _said("Done.")), request=request).blocks[0]
+    assert unproven == ThinkingBlock("", _state(item_id="rs_1"))
+
+
+def test_a_phase_is_kept_with_each_text_of_its_message() -> None:
+    state = _state(fields={"phase": "commentary"})
+    assert _blocks(_said("One.", "Two.", phase="commentary")) == (
+        TextBlock("One.", state=state),
+        TextBlock("Two.", state=state),
+    )
+
+
+def test_a_calls_namespace_caller_and_async_are_kept() -> None:
+    caller = {"type": "program", "caller_id": "p1"}
+    block = _blocks(_call(namespace="eyes", caller=caller, is_async=True))[0]
+    assert block.state == _state(fields={"namespace": "eyes", "caller": caller, "async": True})
+
+
+def test_a_custom_tools_text_is_its_one_argument() -> None:
+    item = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_1", "name": "sh", "input": "ls -l"}
+    assert _blocks(item) == (
+        ToolUseBlock("call_1", "sh", {"input": "ls -l"}, state=_state(fields={"type": "custom"})),
+    )
+
+
+def test_a_refusal_is_a_text_that_says_so() -> None:
+    message = {**_said(), "content": [{"type": "refusal", "refusal": "No."}]}
+    msg = parse_response(_whole(message))
+    assert msg.content == (TextBlock("No.", metadata={"refusal": True}),)
+    assert msg.finish_reason is FinishReason.REFUSAL
+
+
+def test_annotations_are_the_texts_citations() -> None:
+    cited = {"type": "url_citation", "url": "https://x.org", "title": "X", "start_index": 0, "end_index": 2}
+    message = _said("As X says.")
+    message["content"][0]["annotations"] = [cited]
+    assert _blocks(message) == (TextBlock("As X says.", metadata={"citations": [cited]}),)
+
+
+def test_a_picture_that_was_made_is_a_picture_and_one_that_failed_stays_what_it_is() -> None:
+    item = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "output_format": "webp"}
+    assert _blocks({**item, "result": "AAAA", "revised_prompt": "A cat."}) == (
+        ImageBlock(Base64Source("image/webp", "AAAA"), metadata={"id": "ig_1", "revised_prompt": "A cat."}),
+    )
+    failed = {**item, "status": "failed", "result": None}
+    assert _blocks(failed) == (OpaqueBlock("openai-responses", failed),)
+
+
+def test_reasoning_that_is_shown_as_it_is_is_read_where_there_is_no_summary() -> None:
+    item = {
+        "type": "reasoning",
+        "id": "rs_1",
+        "summary": [],
+        "content": [{"type": "reasoning_text", "text": "Hm."}],
+    }
+    assert _blocks(item)[0].thinking == "Hm."
+    assert _blocks({**item, "summary": [{"type": "summary_text", "text": "Short."}]})[0].thinking == "Short."
+
+
+@pytest.mark.parametrize(
+    ("status", "rest", "reason", "native"),
+    [
+        ("completed", {}, FinishReason.STOP, "completed"),
+        (
+            "incomplete",
+            {"incomplete_details": {"reason": "max_output_tokens"}},
+            FinishReason.LENGTH,
+            "max_output_tokens",
+        ),
+        (
+            "incomplete",
+            {"incomplete_details": {"reason": "content_filter"}},
+            FinishReason.CONTENT_FILTER,
+            "content_filter",
+        ),
+        ("incomplete", {"incomplete_details": {"reason": "steered"}}, FinishReason.OTHER, "steered"),
+        ("incomplete", {"incomplete_details": None}, FinishReason.OTHER, "incomplete"),
+        ("cancelled", {}, FinishReason.INTERRUPTED, "cancelled"),
+        ("in_progress", {}, FinishReason.INTERRUPTED, "in_progress"),
+        ("failed", {"error": {"code": "server_error", "message": "out of order"}}, FinishReason.ERROR, "failed"),
+        (None, {"usage": None, "text": None}, FinishReason.STOP, None),
+    ],
+)
+def test_every_status_has_our_word_for_it(
+    status: str | None, rest: Json, reason: FinishReason, native: str | None
+) -> None:
+    msg = parse_response(_whole(_said("Hi."), status=status, **rest))
+    assert msg.finish_reason is reason
+    assert (msg.metadata or {})["reply"].get("native_finish_reason") == native
+
+
+def test_a_failed_reply_keeps_the_providers_words() -> None:
+    msg = parse_response(_whole(status="failed", error={"code": "server_error", "message": "out of order"}))
+    assert (msg.metadata or {})["reply"]["error"] == {"message": "out of order", "code": "server_error"}
+
+
+def test_arguments_that_the_limit_cut_are_kept_as_text_and_marked() -> None:
+    details = {"reason": "max_output_tokens"}
+    item = _call(arguments='{"pla', status="incomplete")
+    block = parse_response(_whole(item, status="incomplete", incomplete_details=details)).tool_uses[0]
+    assert block == ToolUseBlock("call_1", "look", {}, '{"pla', metadata={"incomplete": True})
+
+
+def test_reasoning_that_the_service_left_out_of_the_prompt_is_told() -> None:
+    removed = [{"id": "rs_0", "type": "reasoning", "action": "removed", "reason": "prefix_mismatch"}]
+    msg = parse_response(_whole(_said("Hi."), input_transformations=removed))
+    assert (msg.metadata or {})["reply"]["input_transformations"] == removed
+
+
+def test_the_sdks_object_its_dict_and_json_text_are_read_alike() -> None:
+    found = _whole(_thought("a", "b"), SEARCH, _said("Hi.", phase="final_answer"), _call(is_async=True))
+    rest: Json = {"created_at": 1, "tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
+    sdk = Response.model_validate({**found, **rest})
+    assert parse_response(sdk) == parse_response(found) == parse_response(json.dumps(found))
+
+
+@pytest.mark.parametrize("found", [{"error": {"message": "out of order"}}, {"output": 7}, {"object": "list"}])
+def test_what_is_no_reply_is_refused(found: Json) -> None:
+    with pytest.raises(MessageError):
+        OpenAIResponsesStreamParser.parse_response(found)
+
+
+@pytest.mark.parametrize("output", [[], [None], [7], [{}], [{"type": None}], [{"type": "message"}]])
+def test_an_output_that_says_nothing_is_an_empty_message(output: Any) -> None:
+    assert parse_response({**_whole(), "output": output}).content == ()
+
+
+# -- streams, quirk by quirk -----------------------------------------------------------------------------------
+
+
+def _event(kind: str, **rest: Any) -> Json:
+    return {"type": f"response.{kind}", "sequence_number": 1, **rest}
+
+
+def _created() -> Json:
+    return _event("created", response={**_whole(status="in_progress")})
+
+
+def _completed(*output: Json, **rest: Any) -> Json:
+    return _event("completed", response=_whole(*output, **rest))
+
+
+def test_a_stream_tells_what_happens_as_it_happens() -> None:
+    call = _call(arguments='{"place":"here"}')
+    parser = OpenAIResponsesStreamParser()
+    events = [
+        event
+        for chunk in [
+            _created(),
+            _event("output_item.added", output_index=0, item=_thought()),
+            _event("reasoning_summary_text.delta", output_index=0, item_id="rs_1", summary_index=0, delta="Hm."),
+            _event("output_item.done", output_index=0, item=_thought("Hm.")),
+            _event("output_item.added", output_index=1, item=SEARCH),
+            _event("output_item.done", output_index=1, item=SEARCH),
+            _event("output_item.added", output_index=2, item=_said()),
+            _event("output_text.delta", output_index=2, content_index=0, delta="I look."),
+            _event("output_item.done", output_index=2, item=_said("I look.")),
+            _event("output_item.added", output_index=3, item={**call, "arguments": ""}),
+            _event("function_call_arguments.delta", output_index=3, delta='{"place":"he'),
+            _event("function_call_arguments.delta", output_index=3, delta='re"}'),
+            _event("output_item.done", output_index=3, item=call),
+            _completed(_thought("Hm."), SEARCH, _said("I look."), call),
+        ]
+        for event in parser.feed(chunk)
+    ]
+    assert [event.type for event in events] == [
+        *("message-start", "thinking-start", "thinking-delta", "thinking-end", "opaque"),
+        *("text-start", "text-delta", "text-end"),
+        *("tool-use-start", "tool-use-delta", "tool-use-delta", "tool-use-end", "message-end"),
+    ]
+    assert [event.input for event in events if isinstance(event, ToolUseDelta)] == [
+        {"place": "he"},
+        {"place": "here"},
+    ]
+    assert events[-1] == MessageEnd(FinishReason.TOOL_USE, "completed")
+    assert parser.finish() == parse_response(_whole(_thought("Hm."), SEARCH, _said("I look."), call))
+
+
+def test_the_proof_of_reasoning_is_the_one_of_the_item_that_is_done() -> None:
+    early = {**_thought(), "encrypted_content": "half"}
+    msg = _streamed(
+        _event("output_item.added", output_index=0, item=early),
+        _event("output_item.done", output_index=0, item=_thought()),
+        _event("output_item.done", output_index=1, item=_said("Hi.")),
+        _completed(),
+    )
+    assert msg.blocks[0] == ThinkingBlock("", _state(encrypted_content="gAAA==", item_id="rs_1"))
+
+
+def test_an_item_that_is_done_is_the_truth_over_its_pieces() -> None:
+    msg = _streamed(
+        _created(),
+        _event("output_text.delta", output_index=0, content_index=0, delta="Hxllo"),
+        _event("output_item.done", output_index=0, item=_said("Hello.")),
+        _event("function_call_arguments.delta", output_index=1, delta='{"x":'),
+        _event("output_item.done", output_index=1, item=_call(arguments='{"x":1}')),
+        _completed(),
+    )
+    assert msg == parse_response(_whole(_said("Hello."), _call(arguments='{"x":1}')))
+
+
+def test_items_without_an_index_go_by_their_ids() -> None:
+    one, two = _call("call_1", '{"x":1}'), _call("call_2", '{"x":2}')
+    msg = _streamed(
+        _created(),
+        _event("output_item.added", item={**one, "arguments": ""}),
+        _event("output_item.added", item={**two, "arguments": ""}),
+        _event("function_call_arguments.delta", item_id=one["id"], delta='{"x"'),
+        _event("function_call_arguments.delta", item_id=two["id"], delta='{"x":2}'),
+        _event("function_call_arguments.delta", item_id=one["id"], delta=":1}"),
+        _event("output_item.done", item=one),
+        _event("output_item.done", item=two),
+        _completed(one, two),
+    )
+    assert msg == parse_response(_whole(one, two))
+
+
+def test_items_with_neither_an_index_nor_an_id_go_by_their_order() -> None:
+    one, two = ({**_call(name, "{}"), "id": None} for name in ("call_1", "call_2"))
+    events = [
+        event
+        for item in (one, two)
+        for event in (
+            _event("output_item.added", item={**item, "arguments": ""}),
+            _event("function_call_arguments.delta", delta="{}"),
+            _event("output_item.done", item=item),
+        )
+    ]
+    assert _streamed(_created(), *events, _completed()) == parse_response(_whole(one, two))
+
+
+def test_ids_that_change_from_event_to_event_do_no_harm_where_there_is_an_index() -> None:
+    msg = _streamed(
+        _created(),
+        _event("output_item.added", output_index=0, item=_said(id="a")),
+        _event("output_text.delta", output_index=0, item_id="b", content_index=0, delta="Hi."),
+        _event("output_item.done", output_index=0, item=_said("Hi.", id="c")),
+        _completed(_said("Hi.", id="d")),
+    )
+    assert msg == parse_response(_whole(_said("Hi.")))
+
+
+def test_items_that_all_have_the_index_0_are_told_apart() -> None:
+    items = (_said("Hi."), _call("call_1"), _call("call_2"))
+    events = [
+        event
+        for item in items
+        for event in (
+            _event("output_item.added", output_index=0, item={**item, "content": [], "arguments": ""}),
+            _event("output_item.done", output_index=0, item=item),
+        )
+    ]
+    assert _streamed(_created(), *events, _completed()) == parse_response(_whole(*items))
+
+
+def test_what_no_event_told_of_is_read_from_the_end() -> None:
+    items = (_thought("Hm."), SEARCH, _said("Hi."), _call())
+    expected = parse_response(_whole(*items))
+    assert _streamed(_created(), _completed(*items)) == expected
+    assert _streamed(_event("output_item.done", output_index=2, item=items[2]), _completed(*items)) == expected
+
+
+def test_an_item_that_is_done_twice_is_there_once() -> None:
+    done = _event("output_item.done", output_index=0, item=SEARCH)
+    _, events = read(OpenAIResponsesStreamParser(), [_created(), done, done, _completed(SEARCH)])
+    assert sum(isinstance(event, OpaqueEvent) for event in events) == 1
+
+
+def test_citations_of_a_text_that_was_cut_off_are_kept() -> None:
+    cited = {"type": "url_citation", "url": "https://x.org"}
+    msg = _streamed(
+        _event("output_text.delta", output_index=0, content_index=0, delta="As X"),
+        _event("output_text.annotation.added", output_index=0, content_index=0, annotation=cited),
+    )
+    assert msg.content == (TextBlock("As X", metadata={"citations": [cited]}),)
+    assert msg.finish_reason is FinishReason.INTERRUPTED
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"type": "error", "code": "server_error", "message": "out of order", "param": None},
+        {"type": "error", "error": {"code": "server_error", "message": "out of order"}},
+        {"error": {"code": "server_error", "message": "out of order"}},
+        _event("failed", response={"error": {"code": "server_error", "message": "out of order"}}),
+    ],
+)
+def test_an_error_in_the_stream_keeps_what_came_and_says_so(error: Json) -> None:
+    delta = _event("output_text.delta", output_index=0, content_index=0, delta="Half a")
+    msg, events = read(OpenAIResponsesStreamParser(), [_created(), delta, error])
+    assert ErrorEvent("out of order", "server_error") in events
+    assert (msg.text, msg.finish_reason) == ("Half a", FinishReason.ERROR)
+
+
+def test_a_stream_that_breaks_off_keeps_what_came_and_marks_the_call_that_was_cut() -> None:
+    msg = _streamed(
+        _created(),
+        _event("output_text.delta", output_index=0, content_index=0, delta="I look"),
+        _event("output_item.added", output_index=1, item={**_call(), "arguments": ""}),
+        _event("function_call_arguments.delta", output_index=1, delta='{"pla'),
+    )
+    assert msg.finish_reason is FinishReason.INTERRUPTED
+    assert msg.content == (
+        TextBlock("I look"),
+        ToolUseBlock("call_1", "look", {}, '{"pla', metadata={"incomplete": True}),
+    )
+
+
+# -- there and back --------------------------------------------------------------------------------------------
+
+WITHOUT_IDS: Final = ("id", "status", "annotations", "logprobs")
+
+
+def _sent(reply: Msg, *rest: Msg) -> list[Json]:
+    request = OpenAIResponsesFormatter().lower([user("Go."), reply, *rest]).request
+    assert problems("openai-responses", request) == []
+    return list(request["input"])[1:]
+
+
+def test_a_reply_goes_back_item_for_item() -> None:
+    caller = {"type": "program", "caller_id": "p1"}
+    items = [
+        _thought("**Plan**", "Look."),
+        SEARCH,
+        _said("I look.", phase="commentary"),
+        _thought(id="rs_2"),
+        _call("call_1", '{ "x": 1 }', namespace="eyes", caller=caller),
+        {"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_2", "name": "sh", "input": "ls"},
+    ]
+    results = [Msg("tool", [ToolResultBlock(id, output="A.")], "system") for id in ("call_1", "call_2")]
+    call = {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": '{ "x": 1 }'}
+    assert _sent(parse_response(_whole(*items)), *results) == [
+        items[0],
+        SEARCH,
+        {"role": "assistant", "content": "I look.", "phase": "commentary"},
+        items[3],
+        {**call, "namespace": "eyes", "caller": caller},
+        {"type": "custom_tool_call", "call_id": "call_2", "name": "sh", "input": "ls"},
+        {"type": "function_call_output", "call_id": "call_1", "output": "A."},
+        {"type": "custom_tool_call_output", "call_id": "call_2", "output": "A."},
+    ]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        _thought(),
+        _thought("One."),
+        _thought("One.", "Two."),
+        _thought("One.\n\nTwo."),
+        _thought("", "One."),
+        _thought(content=[{"type": "reasoning_text", "text": "Hm."}]),
+        _thought("Short.", content=[{"type": "reasoning_text", "text": "Long."}]),
+    ],
+)
+def test_reasoning_goes_back_part_for_part(item: Json) -> None:
+    assert _sent(parse_response(_whole(item, _said("Hi."))))[0] == item
+
+
+def test_reasoning_of_a_reply_stays_fresh_behind_what_the_service_did_by_itself() -> None:
+    formatter = OpenAIResponsesFormatter("gpt-6.2")
+    first = [user("Go.")]
+    request = formatter.lower(first).request
+    items = [_thought(id="rs_1"), SEARCH, _thought(id="rs_2", encrypted_content="gBBB=="), _said("Hi.")]
+    reply = parse_response(_whole(*items), request=request)
+    sent = formatter.lower([*first, reply, user("On.")]).request["input"]
+    assert [item["id"] for item in sent if item.get("type") == "reasoning"] == ["rs_1", "rs_2"]
+    changed = formatter.lower([user("Go!"), reply, user("On.")]).request["input"]
+    assert [item for item in changed if item.get("type") == "reasoning"] == []
+
+
+def test_the_provider_reads_what_it_writes() -> None:
+    provider = load_provider("openai-responses")
+    assert provider.parser is OpenAIResponsesStreamParser
+    assert provider.load_native is not None
+
+
+# -- any chunking ----------------------------------------------------------------------------------------------
+
+_words = st.text(st.sampled_from('aB {}"\\\n\r é漢🙂\u2028:'), max_size=12)
+_arguments = st.sampled_from(('{"x":1}', "{}", '{"q": "漢 é"}', "", '{"cut": "he'))
+
+
+@st.composite
+def _items(draw: DrawFn) -> list[Json]:
+    made: list[Json] = []
+    for at in range(draw(st.integers(0, 5))):
+        kind = draw(st.sampled_from(("message", "reasoning", "call", "custom", "search", "refusal")))
+        if kind == "message":
+            phase = draw(st.sampled_from(({}, {"phase": "commentary"})))
+            made.append(_said(*draw(st.lists(_words, max_size=2)), id=f"msg_{at}", **phase))
+        elif kind == "refusal":
+            made.append({**_said(id=f"msg_{at}"), "content": [{"type": "refusal", "refusal": draw(_words)}]})
+        elif kind == "reasoning":
+            made.append(_thought(*draw(st.lists(_words, max_size=2)), id=f"rs_{at}"))
+        elif kind == "call":
+            made.append(_call(f"call_{at}", draw(_arguments)))
+        elif kind == "custom":
+            call = {"type": "custom_tool_call", "id": f"ctc_{at}", "call_id": f"call_{at}", "name": "sh"}
+            made.append({**call, "input": draw(_words)})
+        else:
+            made.append({**SEARCH, "id": f"ws_{at}"})
+    return made
+
+
+def _pieces(draw: DrawFn, text: str) -> list[str]:
+    at = sorted(draw(st.lists(st.integers(0, len(text)), max_size=3)))
+    return [text[start:stop] for start, stop in zip([0, *at], [*at, len(text)], strict=True)]
+
+
+def _events_of(draw: DrawFn, item: Json, where: Json) -> list[Json]:
+    """The events of one item; `where` is its `output_index` and its `item_id`, as far as the server says."""
+    events: list[Json] = []
+    if item["type"] == "message":
+        for number, part in enumerate(item["content"]):
+            kind = "refusal" if part["type"] == "refusal" else "output_text"
+            said = part["refusal" if kind == "refusal" else "text"]
+            events += [
+                _event(f"{kind}.delta", content_index=number, delta=one, **where) for one in _pieces(draw, said)
+            ]
+    elif item["type"] == "reasoning":
+        for number, part in enumerate(item["summary"]):
+            events += [
+                _event("reasoning_summary_text.delta", summary_index=number, delta=one, **where)
+                for one in _pieces(draw, part["text"])
+            ]
+    elif item["type"] in ("function_call", "custom_tool_call"):
+        custom = item["type"] == "custom_tool_call"
+        kind = "custom_tool_call_input" if custom else "function_call_arguments"
+        said = item["input" if custom else "arguments"]
+        events += [_event(f"{kind}.delta", delta=one, **where) for one in _pieces(draw, said)]
+        events.append(_event(f"{kind}.done", **{"input" if custom else "arguments": said}, **where))
+    return events
+
+
+HABITS: Final = ("plain", "gaps", "no index", "no events", "no end", "rotating ids", "no deltas")
+
+
+@st.composite
+def replies(draw: DrawFn) -> tuple[Json, list[Json]]:
+    """A whole reply, and the same in events, with the habits of some gateway."""
+    items = draw(_items())
+    status = draw(st.sampled_from(("completed", "incomplete")))
+    details = {"reason": "max_output_tokens"} if status == "incomplete" else None
+    usage = draw(st.sampled_from((None, {"input_tokens": 9, "output_tokens": 2})))
+    whole = _whole(*items, status=status, incomplete_details=details, usage=usage)
+    habit = draw(
+        st.sampled_from(("plain", "gaps", "no index", "no events", "no end", "rotating ids", "no deltas"))
+    )
+    events = [_created()]
+    for at, item in enumerate(items):
+        index = {} if habit == "no index" else {"output_index": 2 * at + 1 if habit == "gaps" else at}
+        where = {**index, "item_id": f"x{draw(st.integers(0, 9))}" if habit == "rotating ids" else item["id"]}
+        empty: Json = {**item, "content": [], "summary": [], "arguments": "", "input": ""}
+        if habit != "no events":
+            events.append(_event("output_item.added", **index, item=empty))
+        if habit not in ("no events", "no deltas"):
+            events += _events_of(draw, item, where)
+        if habit != "no events":
+            events.append(_event("output_item.done", **index, item=item))
+    end: Json = {**whole, "output": []} if habit == "no end" else whole
+    return whole, [*events, _event(status, response=end)]
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(replies(), cuts)
+def test_any_chunking_gives_the_message_that_the_whole_gives(
+    reply: tuple[Json, list[Json]], at: list[int]
+) -> None:
+    whole, events = reply
+    expected = parse_response(whole)
+    assert _streamed(*events) == expected
+    assert read(OpenAIResponsesStreamParser(), chopped(sse(events), at))[0] == expected
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(replies())
+def test_what_the_sdks_client_makes_of_the_raw_stream_gives_the_same(reply: tuple[Json, list[Json]]) -> None:
+    whole, events = reply
+    assert read(OpenAIResponsesStreamParser(), sdk_events("responses", sse(events)))[0] == parse_response(whole)
+    assert parse_response(Response.construct(**whole)) == parse_response(whole)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(replies())
+def test_the_events_say_what_the_message_says(reply: tuple[Json, list[Json]]) -> None:
+    msg, events = read(OpenAIResponsesStreamParser(), reply[1])
+    deltas = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert deltas == "".join(block.text for block in msg.blocks if isinstance(block, TextBlock))
+    assert [event.block for event in events if isinstance(event, ToolUseEnd)] == [*msg.tool_uses]
+    assert sum(isinstance(event, MessageEnd) for event in events) == 1
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(mangled(replies().map(lambda reply: reply[1])), cuts)
+def test_mangled_events_never_raise(events: list[Json], at: list[int]) -> None:
+    msg, _ = read(OpenAIResponsesStreamParser(), events)
+    assert Msg.from_dict(msg.to_dict()) == msg
+    OpenAIResponsesFormatter().lower([user("Go."), msg])
+    read(OpenAIResponsesStreamParser(), chopped(sse(events), at))
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(mangled(replies().map(lambda reply: [reply[0]])))
+def test_a_mangled_reply_is_a_message_or_none_at_all(found: list[Json]) -> None:
+    for reply in found:
+        try:
+            msg = parse_response(reply)
+        except MessageError:
+            continue
+        assert Msg.from_dict(msg.to_dict()) == msg

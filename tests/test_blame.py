@@ -1,0 +1,91 @@
+"""Which block a refusal is about: a best guess."""
+
+from typing import Any
+
+import pytest
+
+from agentkit import ImageBlock, Msg, TextBlock, ToolResultBlock, ToolUseBlock, URLSource, guess_place
+from tests.providers import PNG, chat, picture
+
+MSGS = [
+    Msg("system", "You are Friday, a patient assistant.", "system"),
+    Msg("Bob", "Look at this, please.", "user"),
+    Msg(
+        "Bob",
+        [TextBlock("It is the sea."), picture(PNG), ImageBlock(URLSource("https://x.example/y.png"))],
+        "user",
+    ),
+    Msg("Friday", [TextBlock("I look it up."), ToolUseBlock("call_abc", "look", {"place": "sea"})], "assistant"),
+    Msg("system", [ToolResultBlock("call_abc", "look", "It is calm.")], "system"),
+    Msg("Bob", "Thank you.", "user"),
+]
+
+
+def _place(provider: str, said: str) -> str:
+    plan = chat(provider).lower(MSGS)
+    return guess_place(said, plan.request, MSGS, call_ids=plan.call_ids)
+
+
+@pytest.mark.parametrize(
+    ("provider", "said", "place"),
+    [
+        ("anthropic", "messages.0.content.1: text content blocks must be non-empty", "msgs[2].content[0]"),
+        ("anthropic", "messages.0.content.2.image.source.base64: invalid base64 data", "msgs[2].content[1]"),
+        (
+            "anthropic",
+            "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: call_abc",
+            "msgs[3].content[1]",
+        ),
+        (
+            "anthropic",
+            "messages.2.content.0: unexpected `tool_use_id` found in `tool_result`",
+            "msgs[4].content[0]",
+        ),
+        ("openai", "Invalid type for 'messages[1].content': expected a string", "msgs[1].content[0]"),
+        ("openai", "Invalid 'messages[2].content[1].image_url': bad", "msgs[2].content[1]"),
+        ("openai", "Invalid parameter: messages with role 'tool' … 'messages.[4].role'", "msgs[4].content[0]"),
+        ("openai", "tool_call_ids did not have response messages: call_abc", "msgs[4].content[0]"),
+        ("openai-responses", "Invalid 'input[4].call_id': string too long", "msgs[3].content[1]"),
+        ("openai-responses", "No tool output found for function call call_abc.", "msgs[4].content[0]"),
+        ("gemini", "Invalid value at 'contents[1].parts[0].text'", "msgs[2].content[0]"),
+        ("dashscope", "The tool_calls are wrong: message[5].role", "msgs[5].content[0]"),
+        ("ollama", "messages[1].content: bad", "msgs[1].content[0]"),
+    ],
+)
+def test_a_path_or_an_id_leads_to_the_block(provider: str, said: str, place: str) -> None:
+    assert _place(provider, said) == place
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["Something is wrong.", "messages.99.content.1: too far", "tools.0.name: bad", "messages", "input[x]", ""],
+)
+def test_without_a_lead_there_is_no_guess(said: str) -> None:
+    assert _place("openai", said) == ""
+
+
+def test_an_id_that_the_wire_has_otherwise_leads_to_the_callers_own() -> None:
+    long = "call/" + "x" * 60
+    msgs = [
+        Msg("Bob", "Look.", "user"),
+        Msg("Friday", [ToolUseBlock(long, "look", {"place": "sea"})], "assistant"),
+        Msg("system", [ToolResultBlock(long, "look", "Calm.")], "system"),
+    ]
+    plan = chat("openai").lower(msgs)
+    sent = plan.request["messages"][1]["tool_calls"][0]["id"]
+    assert sent != long
+    said = f"No answer to the call {sent}."
+    assert guess_place(said, plan.request, msgs, call_ids=plan.call_ids) == "msgs[2].content[0]"
+
+
+def test_of_equal_texts_the_one_at_that_place_is_meant() -> None:
+    msgs = [
+        Msg("Bob" if at % 2 == 0 else "Friday", "ok", "user" if at % 2 == 0 else "assistant") for at in range(7)
+    ]
+    plan = chat("openai").lower(msgs)
+    assert guess_place("messages[2].content: bad", plan.request, msgs) == "msgs[2].content[0]"
+
+
+@pytest.mark.parametrize("request_", [{}, {"messages": None}, {"messages": "x"}, {"messages": [None, 3, "hello"]}])
+def test_a_request_of_any_shape_raises_nothing(request_: dict[str, Any]) -> None:
+    assert guess_place("messages[1].content[0] and messages.2", request_, MSGS) == ""

@@ -1,0 +1,475 @@
+"""ChatModel: what it is made of, what it refuses, when it plans anew, what its streams are."""
+
+import sys
+from typing import Any, ClassVar, Final
+
+import anyio
+import pytest
+
+from agentkit import (
+    Budget,
+    BudgetError,
+    CharacterTokenCounter,
+    ChatHistory,
+    ChatModel,
+    ContextLengthError,
+    FinishReason,
+    InputError,
+    ModelError,
+    Msg,
+    MultiAgentHistory,
+    OptionError,
+    Provider,
+    ProviderError,
+    RateLimitError,
+    TextBlock,
+    Tool,
+    ToolResultBlock,
+    ToolUseBlock,
+    Usage,
+    UsageAnchoredCounter,
+    load_provider,
+)
+from agentkit.testing import LoopbackError, LoopbackServer, Reply, ScriptedModel
+from tests.providers import LOOK, user
+from tests.providers.calling import model_of
+
+pytestmark = pytest.mark.anyio
+
+HELLO: Final = [user("Is anybody there?")]
+TOO_LONG: Final = "prompt is too long: 2000 tokens > 1000 maximum"
+
+
+def _long(count: int = 60) -> list[Msg]:
+    return [
+        Msg("Bob" if at % 2 == 0 else "Friday", f"{at}: " + "words " * 20, "user" if at % 2 == 0 else "assistant")
+        for at in range(count)
+    ] + [user("So?")]
+
+
+# -- how one is made --------------------------------------------------------------------------------------------
+
+
+async def test_a_model_is_named_in_one_string_or_in_two() -> None:
+    one = ChatModel("ollama:llama3.3:70b")
+    two = ChatModel("ollama", "llama3.3:70b")
+    three = ChatModel(load_provider("ollama"), "llama3.3:70b")
+    for model in (one, two, three):
+        assert (model.provider.name, model.model) == ("ollama", "llama3.3:70b")
+        assert model.formatter.model == "llama3.3:70b"
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "place"),
+    [
+        (("openai",), {}, "model"),
+        (("openai:",), {}, "model"),
+        (("openai:gpt-6", "gpt-6"), {}, "model"),
+        (("openai:gpt-6",), {"max_tokens": -1}, "max_tokens"),
+        (("openai:gpt-6",), {"max_tokens": True}, "max_tokens"),
+        (("openai:gpt-6",), {"client": object(), "client_options": {"api_key": "k"}}, "client_options"),
+        (("openai:gpt-6",), {"client_options": "k"}, "client_options"),
+        (("openai:gpt-6",), {"parameters": []}, "parameters"),
+        (("openai:gpt-6",), {"replan": 1}, "replan"),
+        ((3,), {}, "provider"),
+    ],
+)
+async def test_what_makes_no_model_is_refused_at_the_door(given: Any, options: Any, place: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        ChatModel(*given, **options)
+    assert caught.value.place == place
+
+
+async def test_an_unknown_provider_or_option_is_refused() -> None:
+    with pytest.raises(ProviderError, match="openai"):
+        ChatModel("opnai:gpt-6")
+    with pytest.raises(TypeError, match="on_los"):
+        ChatModel("openai:gpt-6", on_los="raise")
+
+
+async def test_a_provider_that_cannot_be_called_says_so() -> None:
+    known = load_provider("openai")
+    model = ChatModel(Provider("half", known.chat, known.multi_agent), "m")
+    assert (await model.plan(HELLO)).request
+    with pytest.raises(ProviderError, match="no endpoint"):
+        await model.generate(HELLO)
+    with pytest.raises(ProviderError, match="no endpoint"):
+        ChatModel(Provider("half", known.chat, known.multi_agent), "m", client=object())
+    mute = ChatModel(
+        Provider("half", known.chat, known.multi_agent, endpoint=known.endpoint), "m", client=object()
+    )
+    with pytest.raises(ProviderError, match="no reader"):
+        async with mute.stream(HELLO):
+            pass
+
+
+async def test_formatter_options_reach_the_formatter() -> None:
+    history, budget = MultiAgentHistory(viewer="Friday"), Budget(1_000)
+    model = ChatModel("openai:gpt-6", history=history, budget=budget, on_loss="drop", cache_breakpoints="auto")
+    formatter: Any = model.formatter
+    assert (formatter.history, formatter.budget, formatter.on_loss) == (history, budget, "drop")
+    assert formatter.cache_breakpoints == "auto"
+    assert isinstance(ChatModel("openai:gpt-6").formatter.history, ChatHistory)
+
+
+async def test_the_plan_can_be_looked_at_and_sent_as_it_is() -> None:
+    with LoopbackServer("Yes.") as server:
+        async with model_of("openai", server) as model:
+            plan = await model.plan(HELLO, tools=[LOOK], tool_choice="auto")
+            assert server.requests == []
+            assert (await model.generate(plan)).text == "Yes."
+            async with model.stream(plan) as stream:
+                assert (await stream.finish()).text == "Yes."
+                assert stream.plan is plan
+            with pytest.raises(OptionError, match="tools"):
+                await model.generate(plan, tools=[LOOK])
+    assert [request.body["tools"] for request in server.requests] == [plan.request["tools"]] * 2
+
+
+async def test_a_request_can_be_counted() -> None:
+    model = ChatModel("openai:gpt-6")
+    alone, with_tools = await model.count(HELLO), await model.count(HELLO, tools=[LOOK])
+    assert 0 < alone < with_tools
+    plan = await model.plan(HELLO)
+    assert alone == await CharacterTokenCounter().count(plan.request)
+    budgeted = ChatModel("openai:gpt-6", budget=Budget(1_000))
+    assert await budgeted.count(HELLO) == (await budgeted.plan(HELLO)).tokens
+
+
+async def test_parameters_may_not_take_the_conversations_place() -> None:
+    with LoopbackServer() as server:
+        async with model_of("openai", server) as model:
+            with pytest.raises(OptionError, match="messages"):
+                await model.generate(HELLO, messages=[])
+    assert server.requests == []
+
+
+async def test_bad_messages_are_refused_before_anything_is_opened() -> None:
+    model = ChatModel("openai:gpt-6")
+    with pytest.raises(InputError):
+        await model.generate([])
+    with pytest.raises(InputError):
+        async with model.stream("hello"):  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+            pass
+
+
+async def test_a_client_is_opened_once_and_closed_by_its_model() -> None:
+    with LoopbackServer("Yes.") as server:
+        model = model_of("openai", server)
+        await model.aclose()  # nothing was opened
+        async with anyio.create_task_group() as group:
+            for _ in range(5):
+                group.start_soon(model.generate, HELLO)
+        client: Any = vars(model)["_endpoint"].client
+        await model.aclose()
+        assert client.is_closed()
+        assert (await model.generate(HELLO)).text == "Yes."
+        assert vars(model)["_endpoint"].client is not client
+        await model.aclose()
+
+
+async def test_nothing_of_an_sdk_is_imported_before_the_first_call() -> None:
+    script = """
+import anyio, sys
+from agentkit import ChatModel, Msg, available_providers
+async def main():
+    for name in available_providers():
+        await ChatModel(name, "some-model").plan([Msg("Bob", "hi", "user")])
+anyio.run(main)
+print(*{name.partition(".")[0] for name in sys.modules})
+"""
+    run = await anyio.run_process([sys.executable, "-W", "error", "-c", script])
+    loaded = set(run.stdout.decode().split())
+    assert not loaded & {"openai", "anthropic", "google", "ollama", "dashscope", "httpx", "httpx2", "aiohttp"}
+
+
+# -- who speaks -------------------------------------------------------------------------------------------------
+
+
+async def test_the_viewer_speaks_and_loses_its_echo() -> None:
+    friday = MultiAgentHistory(viewer="Friday")
+    model = ScriptedModel(["Friday: It is calm.", "Alice: It is calm."], history=friday)
+    msgs = [user("How is the sea?"), Msg("Alice", "Ask Friday.", "user")]
+    reply = await model.generate(msgs)
+    assert (reply.name, reply.text) == ("Friday", "It is calm.")
+    async with model.stream(msgs) as stream:
+        await stream.finish()
+    assert stream.message.text == "Alice: It is calm."
+
+
+async def test_without_a_viewer_nothing_is_an_echo() -> None:
+    model = ScriptedModel(["assistant: hello"])
+    assert (await model.generate(HELLO)).text == "assistant: hello"
+
+
+async def test_tool_names_come_back_in_the_callers_spelling() -> None:
+    tool = Tool("look up/now", "Look.", {"type": "object", "properties": {}})
+    with LoopbackServer([_calls_first_tool]) as server:
+        async with model_of("openai", server) as model:
+            reply = await model.generate(HELLO, tools=[tool])
+    assert server.requests[0].body["tools"][0]["function"]["name"] != tool.name
+    assert reply.tool_uses[0].name == tool.name
+
+
+def _calls_first_tool(body: Any) -> Msg:
+    return Msg("Friday", [ToolUseBlock("1", body["tools"][0]["function"]["name"], {})], "assistant")
+
+
+# -- a shorter plan ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_prompt_that_is_too_long_is_cut_and_sent_once_more(streamed: bool) -> None:
+    with LoopbackServer([LoopbackError(400, TOO_LONG), "Shorter."]) as server:
+        async with model_of("openai", server, budget=Budget(100_000)) as model:
+            if streamed:
+                async with model.stream(_long()) as stream:
+                    reply = await stream.finish()
+                assert stream.plan.cut
+            else:
+                reply = await model.generate(_long())
+    assert reply.text == "Shorter."
+    first, second = (request.body["messages"] for request in server.requests)
+    assert len(second) < 0.6 * len(first)
+    assert second[-1] == first[-1]
+
+
+async def test_the_second_plan_has_the_share_that_the_provider_names() -> None:
+    error = ContextLengthError("openai", TOO_LONG)
+    model = ScriptedModel([error, "Shorter."], budget=Budget(100_000))
+    tokens = await model.count(_long())
+    await model.generate(_long())
+    counter = CharacterTokenCounter()
+    second = await counter.count(model.requests[1])
+    assert 0.25 * tokens < second <= 0.5 * tokens
+
+
+async def test_without_numbers_a_quarter_is_cut() -> None:
+    model = ScriptedModel([ContextLengthError("openai", "Too long."), "Shorter."], budget=Budget(100_000))
+    tokens = await model.count(_long())
+    await model.generate(_long())
+    second = await CharacterTokenCounter().count(model.requests[1])
+    assert 0.4 * tokens < second <= 0.75 * tokens
+
+
+async def test_a_plan_is_made_anew_once_and_never_twice() -> None:
+    errors = [ContextLengthError("openai", "Too long."), ContextLengthError("openai", "Still too long.")]
+    model = ScriptedModel([*errors, "never"], budget=Budget(100_000))
+    with pytest.raises(ContextLengthError, match="Still"):
+        await model.generate(_long())
+    assert len(model.calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "calls"),
+    [
+        ({}, 1),
+        ({"replan": True}, 2),
+        ({"budget": Budget(100_000)}, 2),
+        ({"budget": Budget(100_000), "replan": False}, 1),
+    ],
+)
+async def test_a_plan_is_made_anew_where_it_is_wanted(options: dict[str, Any], calls: int) -> None:
+    model = ScriptedModel([ContextLengthError("openai", "Too long."), "Shorter."], **options)
+    try:
+        await model.generate(_long())
+    except ContextLengthError:
+        assert calls == 1
+    assert len(model.calls) == calls
+
+
+async def test_a_plan_of_the_callers_is_never_made_anew() -> None:
+    model = ScriptedModel([ContextLengthError("openai", "Too long."), "never"], budget=Budget(100_000))
+    plan = await model.plan(_long())
+    with pytest.raises(ContextLengthError):
+        await model.generate(plan)
+
+
+async def test_where_nothing_shorter_is_legal_the_providers_error_stands() -> None:
+    error = ContextLengthError("openai", "prompt is too long: 2000000 tokens > 1 maximum")
+    model = ScriptedModel([error], budget=Budget(100_000))
+    with pytest.raises(ContextLengthError, match="2000000"):
+        await model.generate(_long())
+    with pytest.raises(BudgetError):
+        await ScriptedModel(["never"], budget=Budget(5)).generate(_long())
+
+
+async def test_the_reserve_of_a_budget_is_kept() -> None:
+    model = ScriptedModel(
+        [ContextLengthError("openai", "Too long."), "Fine."], budget=Budget(9_000, reserve=5_000)
+    )
+    assert (await model.generate(_long())).text == "Fine."
+
+
+async def test_an_overflow_within_a_stream_is_answered_before_anything_is_shown() -> None:
+    overflow = Reply("x", error=LoopbackError(400, TOO_LONG, code="context_length_exceeded"), error_after=0)
+    with LoopbackServer([overflow, "Shorter."]) as server:
+        model = model_of("openai-responses", server, budget=Budget(100_000))
+        async with model, model.stream(_long()) as stream:
+            kinds = [event.type async for event in stream]
+    assert stream.message.text == "Shorter."
+    assert kinds.count("message-start") == 1
+    assert "error" not in kinds
+
+
+async def test_an_overflow_behind_a_text_is_an_error() -> None:
+    overflow = Reply("Some words. " * 20, error=LoopbackError(400, TOO_LONG), error_after=9)
+    with LoopbackServer([overflow]) as server:
+        model = model_of("openai", server, budget=Budget(100_000))
+        async with model, model.stream(_long()) as stream:
+            with pytest.raises(ContextLengthError):
+                await stream.finish()
+    assert stream.message.text.startswith("Some")
+
+
+# -- streams ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_stream_is_read_within_its_context_alone() -> None:
+    model = ScriptedModel(["Hello.", "Hello."])
+    stream = model.stream(HELLO)
+    with pytest.raises(InputError, match="async with"):
+        async for _ in stream:
+            pass
+    with pytest.raises(InputError, match="async with"):
+        _ = stream.plan
+    async with stream:
+        with pytest.raises(InputError, match="not over"):
+            _ = stream.message
+        assert (await stream.finish()).text == "Hello."
+        assert (await stream.finish()).text == "Hello."
+        assert [event async for event in stream] == []
+    with pytest.raises(InputError, match="opened before"):
+        async with stream:
+            pass
+
+
+async def test_a_stream_that_nobody_reads_is_interrupted() -> None:
+    model = ScriptedModel(["Hello."])
+    async with model.stream(HELLO) as stream:
+        pass
+    assert stream.message.finish_reason is FinishReason.INTERRUPTED
+    assert stream.message.blocks == ()
+    with pytest.raises(StopAsyncIteration):
+        await anext(stream)
+
+
+async def test_an_error_is_raised_once_and_the_stream_is_over() -> None:
+    with LoopbackServer([Reply("Hello " * 30, cut_after=4)]) as server:
+        async with model_of("openai", server) as model, model.stream(HELLO) as stream:
+            with pytest.raises(ModelError):
+                await stream.finish()
+            assert [event async for event in stream] == []
+
+
+async def test_a_refused_call_is_raised_when_the_stream_is_opened() -> None:
+    with LoopbackServer([LoopbackError(429, "Slow down.")]) as server:
+        async with model_of("openai", server) as model:
+            with pytest.raises(RateLimitError):
+                async with model.stream(HELLO):
+                    raise AssertionError("it was not opened")
+
+
+async def test_an_error_in_the_body_of_the_loop_is_the_callers_own() -> None:
+    async def stop_early() -> None:
+        async with model.stream(HELLO) as stream:
+            async for _ in stream:
+                raise ZeroDivisionError
+
+    with LoopbackServer([Reply("Hello " * 30, delay=0.01)]) as server:
+        async with model_of("openai", server) as model:
+            with pytest.raises(ZeroDivisionError):
+                await stop_early()
+        assert server.requests[0].wait().disconnected
+
+
+# -- scripted models --------------------------------------------------------------------------------------------
+
+
+async def test_a_script_is_played_in_order_and_says_when_it_ends() -> None:
+    model = ScriptedModel(["One.", Msg("Friday", [TextBlock("Two.")], "assistant")], provider="anthropic")
+    assert (await model.generate(HELLO, temperature=0.5)).text == "One."
+    two = await model.generate(HELLO)
+    assert (two.name, two.text, two.finish_reason) == ("Friday", "Two.", FinishReason.STOP)
+    with pytest.raises(OptionError, match="ended before call 3"):
+        await model.generate(HELLO)
+    model.play("Three.")
+    assert (await model.generate(HELLO)).text == "Three."
+    assert model.calls[0].parameters == {"temperature": 0.5}
+    assert model.requests[0]["messages"][0]["content"][0]["text"] == "Is anybody there?"
+
+
+async def test_a_script_raises_its_errors_as_they_are() -> None:
+    slow = RateLimitError("openai", "Slow down.", retry_after=3)
+    model = ScriptedModel([slow, ZeroDivisionError("what?")])
+    with pytest.raises(RateLimitError) as caught:
+        await model.generate(HELLO)
+    assert caught.value is slow
+    with pytest.raises(ZeroDivisionError):
+        async with model.stream(HELLO):
+            pass
+
+
+async def test_a_script_streams_what_it_gives_whole() -> None:
+    said = Msg("Friday", [TextBlock("I look."), ToolUseBlock("1", "look", {"place": "the sea"})], "assistant")
+    model = ScriptedModel([said, said])
+    whole = await model.generate(HELLO)
+    async with model.stream(HELLO) as stream:
+        kinds = [event.type async for event in stream]
+    assert stream.message == whole
+    assert whole.content == said.content
+    assert whole.finish_reason is FinishReason.TOOL_USE
+    assert {"text-start", "text-delta", "tool-use-start", "tool-use-delta", "tool-use-end"} <= set(kinds)
+
+
+@pytest.mark.parametrize("replies", ["Hello.", Msg("Friday", "Hello.", "assistant"), [3]])
+async def test_a_script_is_a_list_of_replies(replies: Any) -> None:
+    with pytest.raises(OptionError, match="replies"):
+        ScriptedModel(replies)
+
+
+class Agent:
+    """The smallest loop there is, as a user would write it."""
+
+    tools: ClassVar[list[Any]] = []
+
+    def __init__(self, model: ChatModel) -> None:
+        self.model = model
+
+    async def run(self, history: list[Msg]) -> Msg:
+        def look(place: str) -> str:
+            """Look at a place."""
+            return f"{place} is calm"
+
+        tool = Tool.from_function(look)
+        while True:
+            reply = await self.model.generate(history, tools=[tool])
+            history.append(reply)
+            if reply.finish_reason is not FinishReason.TOOL_USE:
+                return reply
+            results = [await tool.run(call) for call in reply.tool_uses]
+            history.append(Msg("system", results, "system"))
+
+
+async def test_a_loop_of_tools_runs_over_a_script() -> None:
+    call = Msg("Friday", [ToolUseBlock("1", "look", {"place": "the sea"})], "assistant")
+    model = ScriptedModel([call, "Calm."])
+    history = list(HELLO)
+    assert (await Agent(model).run(history)).text == "Calm."
+    assert isinstance(history[2].blocks[0], ToolResultBlock)
+    assert history[2].blocks[0].output == "the sea is calm"
+
+
+async def test_a_counter_that_wants_it_is_told_the_usage_of_each_reply() -> None:
+    counter = UsageAnchoredCounter()
+    reply = Reply(Msg("x", "Hi.", "assistant"), usage=Usage(777, 3))
+    with LoopbackServer([reply, reply]) as server:
+        options = server.client_options("openai")
+        async with ChatModel("openai:any", budget=Budget(5_000, counter), client_options=options) as model:
+            await model.generate(HELLO)
+            assert await model.count(HELLO) == 777
+            more = [*HELLO, Msg("Bob", "And the museum?", "user")]
+            assert 777 < await model.count(more) < 800
+            async with model.stream(more) as stream:
+                await stream.finish()
+            assert await model.count(more) == 777

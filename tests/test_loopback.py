@@ -1,0 +1,349 @@
+"""The loopback server: what it can be told to answer, what it records, and what it does with its own faults."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+import anyio
+import httpx2
+import pytest
+
+from agentkit import ImageBlock, Msg, OptionError, TextBlock, ToolUseBlock
+from agentkit.testing import LoopbackError, LoopbackServer, Reply, demo_reply
+from agentkit.testing.routes import BASES
+from tests.providers import LOOK, PROVIDERS, chat, user
+
+pytestmark = pytest.mark.anyio
+
+CHAT: Final[dict[str, Any]] = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
+
+
+async def post(server: LoopbackServer, body: object, path: str = "/v1/chat/completions") -> httpx2.Response:
+    async with httpx2.AsyncClient() as client:
+        return await client.post(server.url() + path, json=body)
+
+
+async def answered(status: int, server: LoopbackServer) -> None:
+    assert (await post(server, CHAT)).status_code == status
+
+
+def content(response: httpx2.Response) -> Any:
+    return response.json()["choices"][0]["message"]["content"]
+
+
+# -- what it is told --------------------------------------------------------------------------------------------
+
+
+async def test_replies_are_played_in_their_order_and_then_there_is_none() -> None:
+    with LoopbackServer(["one", Msg("Friday", "two", "assistant")]) as server:
+        assert [content(await post(server, CHAT)) for _ in range(2)] == ["one", "two"]
+        beyond = await post(server, CHAT)
+        server.play("three")
+        assert content(await post(server, CHAT)) == "three"
+    assert beyond.status_code == 400
+    assert "no reply is left" in beyond.text
+
+
+async def test_one_reply_is_played_for_every_call() -> None:
+    with LoopbackServer("again") as server:
+        assert [content(await post(server, CHAT)) for _ in range(3)] == ["again"] * 3
+
+
+async def test_a_function_of_the_request_says_what_to_answer() -> None:
+    def answer(body: dict[str, Any]) -> str:
+        return f"to {body['model']}"
+
+    with LoopbackServer(answer) as server:
+        assert content(await post(server, CHAT)) == "to m"
+
+
+async def test_native_replies_go_out_as_they_are() -> None:
+    events: list[Mapping[str, Any] | bytes] = [{"choices": []}, b": keep-alive\n\n"]
+    with LoopbackServer([{"odd": 1}, b"not json", Reply(events), Reply(b"data: x\n\n")]) as server:
+        assert (await post(server, CHAT)).json() == {"odd": 1}
+        assert (await post(server, CHAT)).text == "not json"
+        streamed = await post(server, CHAT | {"stream": True})
+        raw = await post(server, CHAT | {"stream": True})
+    assert streamed.text == 'data: {"choices":[]}\n\n: keep-alive\n\ndata: [DONE]\n\n'
+    assert raw.text == "data: x\n\n"
+
+
+async def test_the_same_reply_is_the_same_bytes() -> None:
+    with LoopbackServer("Hello.") as server:
+        bodies = {(await post(server, CHAT)).content for _ in range(2)}
+        streams = {(await post(server, CHAT | {"stream": True})).content for _ in range(2)}
+    assert len(bodies) == len(streams) == 1
+
+
+async def test_text_comes_in_pieces_of_the_size_that_is_given() -> None:
+    with LoopbackServer(Reply("abcdefg", piece=3)) as server:
+        stream = (await post(server, CHAT | {"stream": True})).text
+    deltas = [
+        json.loads(line[6:])["choices"][0]["delta"] for line in stream.split("\n") if line.startswith("data: {")
+    ]
+    assert [delta["content"] for delta in deltas if delta.get("content")] == ["abc", "def", "g"]
+
+
+async def test_headers_and_retry_after_are_sent() -> None:
+    slow = LoopbackError(429, "Slow down.", retry_after=2)
+    with LoopbackServer([Reply("Hello.", headers={"x-ratelimit-remaining-tokens": "7"}), slow]) as server:
+        answer, refused = await post(server, CHAT), await post(server, CHAT)
+    assert answer.headers["x-ratelimit-remaining-tokens"] == "7"
+    assert answer.headers["x-request-id"].startswith("req_")
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "2")
+
+
+async def test_a_whole_reply_can_be_cut_too() -> None:
+    cut = Reply("Hello there.", cut_after_bytes=20)
+    with LoopbackServer(cut) as server, pytest.raises(httpx2.RemoteProtocolError):
+        await post(server, CHAT)
+
+
+async def test_no_answer_comes_where_nothing_listens_any_more() -> None:
+    with LoopbackServer("Hello.") as server:
+        pass
+    with pytest.raises(httpx2.ConnectError):
+        await post(server, CHAT)
+
+
+# -- what it records --------------------------------------------------------------------------------------------
+
+
+async def test_a_request_is_recorded_with_all_that_came() -> None:
+    with LoopbackServer() as server:
+        await post(server, CHAT | {"stream": True})
+    (request,) = server.requests
+    assert (request.provider, request.path, request.model) == ("openai", "/v1/chat/completions", "m")
+    assert request.body == CHAT | {"stream": True} == json.loads(request.raw)
+    assert request.streamed
+    assert request.headers["content-type"] == "application/json"
+    assert request.wait().refused is None
+    assert not request.disconnected
+
+
+async def test_many_are_served_side_by_side() -> None:
+    with LoopbackServer(lambda body: body["messages"][0]["content"]) as server:
+        said: list[str] = []
+
+        async def ask(number: int) -> None:
+            said.append(content(await post(server, {"messages": [{"role": "user", "content": str(number)}]})))
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(40):
+                tasks.start_soon(ask, number)
+    assert sorted(map(int, said)) == list(range(40))
+
+
+async def test_a_wait_for_the_end_of_an_exchange_ends_too() -> None:
+    with LoopbackServer(Reply("word " * 50, delay=0.02)) as server:
+        async with (
+            httpx2.AsyncClient() as client,
+            client.stream("POST", server.url("openai") + "/chat/completions", json=CHAT | {"stream": True}),
+        ):
+            with pytest.raises(TimeoutError, match="still being answered"):
+                server.requests[0].wait(0.01)
+        assert server.requests[0].wait().disconnected
+
+
+# -- where it is ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_every_provider_has_its_base_url(provider: str) -> None:
+    with LoopbackServer() as server:
+        assert server.url(provider) == f"http://127.0.0.1:{server.port}{BASES[provider]}"
+
+
+def test_an_unknown_provider_is_refused_by_name() -> None:
+    with LoopbackServer() as server, pytest.raises(OptionError, match="'parrot'"):
+        server.url("parrot")
+
+
+async def test_a_path_of_no_service_is_not_found() -> None:
+    with LoopbackServer() as server:
+        assert (await post(server, CHAT, "/v1/embeddings")).status_code == 404
+        async with httpx2.AsyncClient() as client:
+            assert (await client.get(server.url())).status_code == 404
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("path", "provider"),
+    [
+        ("/v1/projects/p/locations/global/publishers/google/models/m:generateContent", "gemini"),
+        ("/v1beta1/publishers/google/models/m:generateContent", "gemini"),
+        ("/v1/projects/p/locations/l/publishers/anthropic/models/claude%40x:rawPredict", "anthropic-vertex"),
+        ("/model/claude/invoke", "bedrock"),
+        ("/openai/v1/responses", "openai-responses"),
+    ],
+)
+async def test_the_clouds_own_paths_are_served(path: str, provider: str) -> None:
+    message = [{"role": "user", "content": "Hello"}]
+    body = {"contents": [{"role": "user", "parts": [{"text": "Hello"}]}], "messages": message, "input": "Hello"}
+    with LoopbackServer() as server:
+        answer = await post(server, body | {"anthropic_version": "vertex-2023-10-16"}, path)
+    assert answer.status_code == 200
+    assert server.requests[0].provider == provider
+
+
+# -- what it refuses --------------------------------------------------------------------------------------------
+
+CALL: Final = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+BROKEN: Final[list[tuple[str, dict[str, Any], str]]] = [
+    (
+        "/v1/chat/completions",
+        {"messages": [{"role": "assistant", "tool_calls": [CALL]}]},
+        "must be followed by tool",
+    ),
+    ("/v1/chat/completions", {"messages": [{"role": "tool", "tool_call_id": "c"}]}, "preceeding message"),
+    ("/v1/chat/completions", {"messages": []}, "empty array"),
+    ("/v1/responses", {"input": [{"type": "function_call", "call_id": "c"}]}, "No tool output found"),
+    ("/v1/responses", {"input": [{"type": "function_call_output", "call_id": "c"}]}, "No tool call found"),
+    ("/v1/messages", {"messages": [{"role": "user", "content": "hi"}]}, "max_tokens: Field required"),
+    (
+        "/v1/messages",
+        {"max_tokens": 1, "messages": [{"role": "assistant", "content": [{"type": "tool_use", "id": "c"}]}]},
+        "`tool_use` ids were found without `tool_result`",
+    ),
+    (
+        "/v1/messages",
+        {
+            "max_tokens": 1,
+            "messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c"}]}],
+        },
+        "unexpected `tool_use_id`",
+    ),
+    (
+        "/v1beta/models/m:generateContent",
+        {"contents": [{"role": "user", "parts": [{"functionResponse": {"name": "look"}}]}]},
+        "immediately after a function call turn",
+    ),
+    (
+        "/api/v1/services/aigc/text-generation/generation",
+        {"input": {"messages": [{"role": "tool", "tool_call_id": "c"}]}},
+        "<400> InternalError.Algo.InvalidParameter",
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "said"), BROKEN)
+async def test_broken_pairs_are_refused_in_the_providers_words(path: str, body: dict[str, Any], said: str) -> None:
+    with LoopbackServer() as server:
+        answer = await post(server, body, path)
+    assert answer.status_code == 400
+    assert said in answer.text
+    assert server.requests[0].refused
+
+
+async def test_it_takes_anything_when_it_is_told_not_to_look() -> None:
+    with LoopbackServer(validate=False) as server:
+        assert (await post(server, {"messages": []})).status_code == 200
+
+
+async def test_a_body_that_is_no_json_is_refused() -> None:
+    with LoopbackServer() as server:
+        async with httpx2.AsyncClient() as client:
+            answer = await client.post(server.url("openai") + "/chat/completions", content=b"{")
+    assert answer.status_code == 400
+
+
+# -- its own faults ---------------------------------------------------------------------------------------------
+
+
+async def test_a_reply_that_the_wire_cannot_say_is_raised_at_the_end() -> None:
+    picture = Msg("Friday", [ImageBlock.from_bytes(b"x", "image/png")], "assistant")
+    with (
+        pytest.raises(OptionError, match="a reply of Chat Completions cannot hold image"),
+        LoopbackServer(picture) as server,
+    ):
+        await answered(400, server)
+
+
+async def test_a_whole_native_reply_is_no_stream_and_events_are_no_whole_reply() -> None:
+    async def both(server: LoopbackServer) -> None:
+        assert "whole reply" in (await post(server, CHAT | {"stream": True})).text
+        assert "events" in (await post(server, CHAT)).text
+
+    server = LoopbackServer([{"odd": 1}, Reply([{"odd": 1}])])
+    with pytest.raises(OptionError), server:
+        await both(server)
+    assert len(server.faults) == 2
+
+
+async def test_a_function_that_raises_is_raised_at_the_end() -> None:
+    with pytest.raises(KeyError, match="missing"), LoopbackServer(lambda body: body["missing"]) as server:
+        await answered(400, server)
+
+
+async def test_an_error_of_the_test_itself_comes_first() -> None:
+    async def fails(server: LoopbackServer) -> None:
+        await answered(400, server)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), LoopbackServer(lambda body: body["missing"]) as server:
+        await fails(server)
+
+
+# -- the model of one rule --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_the_demo_calls_the_first_tool_once_and_quotes_its_result(provider: str) -> None:
+    msgs = [user("Is it raining in Oslo?")]
+    call = demo_reply(body_of(provider, msgs))
+    (use,) = call.tool_uses
+    assert (use.name, use.input) == ("look", {"place": "Is it raining in Oslo?"})
+    result = Msg(
+        "system", [{"type": "tool_result", "id": use.id, "name": "look", "output": "It pours."}], "system"
+    )
+    assert demo_reply(body_of(provider, [*msgs, call, result])).text == "The tool says: It pours."
+    assert demo_reply(body_of(provider, msgs, tools=False)).text == "You said: Is it raining in Oslo?"
+
+
+def body_of(provider: str, msgs: list[Msg], tools: bool = True) -> dict[str, Any]:
+    """A request as it is on the wire, as far as the rule looks."""
+    request = chat(provider).lower(msgs, tools=[LOOK] if tools else None).request
+    if provider == "dashscope":
+        return {"input": {"messages": request.pop("messages")}, "parameters": request}
+    return {**request, **request.get("config", {})}
+
+
+def test_the_demo_fills_in_what_a_schema_wants() -> None:
+    parameters = {
+        "type": "object",
+        "properties": {
+            "unit": {"enum": ["C", "F"]},
+            "days": {"type": "integer"},
+            "where": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+            "left_out": {"type": "string"},
+        },
+        "required": ["unit", "days", "where"],
+    }
+    body = {**CHAT, "tools": [{"type": "function", "function": {"name": "weather", "parameters": parameters}}]}
+    (use,) = demo_reply(body).tool_uses
+    assert use.input == {"unit": "C", "days": 1, "where": {"city": "Hello"}}
+    assert demo_reply({**body, "tool_choice": "none"}).tool_uses == ()
+
+
+async def test_the_server_answers_by_the_rule_when_it_is_an_agent() -> None:
+    with LoopbackServer(agent=True) as server:
+        assert content(await post(server, CHAT)) == "You said: Hello"
+        said = Msg("Friday", [TextBlock("a"), ToolUseBlock("c", "look", {})], "assistant")
+        server.play(said)
+        assert content(await post(server, CHAT)) == "a"
+
+
+def test_the_module_serves_the_rule_on_a_port() -> None:
+    command = [sys.executable, "-m", "agentkit.testing", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as served:
+        try:
+            assert served.stdout is not None
+            lines = dict(served.stdout.readline().split() for _ in BASES)
+            answer = httpx2.post(lines["openai"] + "/chat/completions", json=CHAT)
+        finally:
+            served.terminate()
+    assert content(answer) == "You said: Hello"

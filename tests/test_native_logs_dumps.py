@@ -1,0 +1,455 @@
+"""Dumps of AgentScope 1.0 and 2.0 and of langchain-core 1.7, as these write them."""
+
+import json
+from contextlib import suppress
+from typing import Any, Final, cast
+
+import pytest
+from hypothesis import given, settings
+
+from agentkit import (
+    AudioBlock,
+    Base64Source,
+    Block,
+    DocumentBlock,
+    FinishReason,
+    ImageBlock,
+    InvalidBlock,
+    MessageError,
+    Msg,
+    OpaqueBlock,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    URLSource,
+    Usage,
+    VideoBlock,
+    load_native,
+)
+from tests.providers import PNG, PNG_URL, WAV
+from tests.providers.mangling import mangled
+
+# -- AgentScope -----------------------------------------------------------------------------------------------
+
+
+def _as1(name: str, role: str, content: Any, **more: Any) -> dict[str, Any]:
+    stamp: dict[str, Any] = {"metadata": {}, "timestamp": "2026-11-20 10:00:00.000", "id": f"id-{name}"}
+    return {"name": name, "role": role, "content": content, **stamp, **more}
+
+
+AS1: Final[list[Any]] = [
+    _as1("system", "system", "You are Friday."),
+    _as1(
+        "Bob",
+        "user",
+        [{"type": "text", "text": "Look."}, {"type": "image", "source": {"type": "url", "url": PNG_URL}}],
+    ),
+    _as1(
+        "Friday",
+        "assistant",
+        [
+            {"type": "thinking", "thinking": "Hm.", "signature": "sig"},
+            {"type": "tool_use", "id": "c1", "name": "look", "input": {"at": 1}, "raw_input": '{"at": 1}'},
+        ],
+        invocation_id="inv-1",
+    ),
+    _as1(
+        "system",
+        "system",
+        [{"type": "tool_result", "id": "c1", "name": "look", "output": [{"type": "text", "text": "A cat."}]}],
+    ),
+]
+
+
+class TestAgentScope1:
+    def test_messages_are_exactly_these(self) -> None:
+        system, bob, friday, answer = load_native("agentscope", AS1)
+        assert (system.name, system.text, system.role) == ("system", "You are Friday.", "system")
+        assert bob.blocks == (TextBlock("Look."), ImageBlock(URLSource(PNG_URL)))
+        assert friday.blocks == (
+            ThinkingBlock("Hm.", OpaqueState("anthropic", signature="sig")),
+            ToolUseBlock("c1", "look", {"at": 1}, '{"at": 1}'),
+        )
+        assert (friday.id, friday.timestamp) == ("id-Friday", "2026-11-20 10:00:00.000")
+        assert friday.metadata == {"invocation_id": "inv-1"}
+        assert answer.blocks == (ToolResultBlock("c1", "look", (TextBlock("A cat."),)),)
+
+    @pytest.mark.parametrize(
+        "state",
+        cast(
+            "list[Any]",
+            [
+                {"content": AS1},
+                {"content": [[one, []] for one in AS1]},
+                {"memory": {"content": [[one, []] for one in AS1]}, "name": "Friday"},
+                {"agent": {"memory": {"content": AS1}}},
+                {"messages": AS1},
+            ],
+        ),
+    )
+    def test_states_hold_them(self, state: Any) -> None:
+        assert load_native("agentscope", state) == load_native("agentscope", AS1)
+
+    def test_one_message_may_stand_by_itself(self) -> None:
+        assert load_native("agentscope", AS1[1]) == load_native("agentscope", AS1)[1:2]
+
+    def test_objects_are_read_as_their_dicts(self) -> None:
+        class Object:
+            def __init__(self, found: Any) -> None:
+                self.found = found
+
+            def to_dict(self) -> Any:
+                return self.found
+
+        assert load_native("agentscope", [Object(one) for one in AS1]) == load_native("agentscope", AS1)
+
+    def test_a_compressed_summary_comes_first_and_marks_are_metadata(self) -> None:
+        state = {"_compressed_summary": "They met.", "content": [[AS1[1], ["hint"]]]}
+        summary, bob = load_native("agentscope", state)
+        assert (summary.name, summary.role, summary.text) == ("user", "user", "They met.")
+        assert summary.metadata == {"compressed_summary": True}
+        assert (bob.metadata or {})["marks"] == ["hint"]
+
+    def test_a_bad_block_harms_no_other(self) -> None:
+        content = [{"type": "text", "text": "x"}, {"type": "hologram"}, 3, {"text": "no type"}]
+        blocks = load_native("agentscope", [_as1("Bob", "user", content)])[0].blocks
+        assert blocks[0] == TextBlock("x")
+        places = [block.place for block in blocks[1:] if isinstance(block, InvalidBlock)]
+        assert places == [f"messages[0].content[{at}]" for at in (1, 2, 3)]
+
+
+def _as2(type: str, **fields: Any) -> dict[str, Any]:
+    return {"type": type, "id": f"b-{type}", "created_at": "t0", "finished_at": None, **fields}
+
+
+AS2: Final[dict[str, Any]] = {
+    "name": "Friday",
+    "role": "assistant",
+    "id": "m1",
+    "metadata": {},
+    "created_at": "2026-11-20T10:00:00",
+    "usage": {"input_tokens": 9, "output_tokens": 4, "cache_input_tokens": 3, "cache_creation_input_tokens": 0},
+    "finished_at": None,
+    "finished_reason": None,
+    "content": [
+        _as2("thinking", thinking="", redacted_thinking_data="sealed"),
+        _as2("text", text="I look."),
+        {**_as2("tool_call", name="look", input='{"at": 1}', state="finished", suggested_rules=[]), "id": "c1"},
+        {
+            **_as2("tool_result", name="look", state="error", metadata={}),
+            "id": "c1",
+            "output": [
+                _as2("text", text="A cat."),
+                _as2("data", source={"type": "base64", "media_type": "image/png", "data": PNG}, name=None),
+            ],
+        },
+        _as2("hint", hint="Alice waits.", source="alice"),
+        _as2(
+            "data",
+            source={"type": "url", "url": "https://x.example/a.pdf", "media_type": "application/pdf"},
+            name="a.pdf",
+        ),
+        _as2("text", text="Done."),
+    ],
+}
+
+
+class TestAgentScope2:
+    def test_one_message_is_parted_into_its_turns(self) -> None:
+        called, answered, hint, said = load_native("agentscope", {"summary": "", "context": [AS2]})
+        assert [block.type for block in called.blocks] == ["thinking", "text", "tool_use"]
+        assert (called.id, called.timestamp) == ("m1", "2026-11-20T10:00:00")
+        assert called.usage == Usage(9, 4, cache_read_tokens=3)
+        thought, _, call = called.blocks
+        assert isinstance(thought, ThinkingBlock)
+        assert thought.state == OpaqueState("anthropic", redacted_data="sealed")
+        assert isinstance(call, ToolUseBlock)
+        assert (call.id, call.input, call.raw_input) == ("c1", {"at": 1}, '{"at": 1}')
+        (result,) = answered.tool_results
+        assert (answered.role, result.id, result.is_error, result.text) == ("system", "c1", True, "A cat.")
+        assert isinstance(result.items[1], ImageBlock)
+        assert (hint.name, hint.role, hint.text) == ("alice", "user", "Alice waits.")
+        document, done = said.blocks
+        assert isinstance(document, DocumentBlock)
+        assert (document.title, isinstance(done, TextBlock), said.id) == ("a.pdf", True, None)
+
+    @pytest.mark.parametrize(
+        ("media_type", "kind"),
+        [
+            ("image/png", ImageBlock),
+            ("audio/wav", AudioBlock),
+            ("video/mp4", VideoBlock),
+            ("text/csv", DocumentBlock),
+        ],
+    )
+    def test_data_is_a_medium_by_its_media_type(self, media_type: str, kind: type[Block]) -> None:
+        source = {"type": "base64", "media_type": media_type, "data": PNG}
+        one = {**AS2, "role": "user", "content": [_as2("data", source=source)]}
+        assert isinstance(load_native("agentscope", [one])[0].blocks[0], kind)
+
+    def test_a_summary_may_be_blocks(self) -> None:
+        state = {"summary": [_as2("text", text="They met.")], "context": []}
+        assert [msg.text for msg in load_native("agentscope", state)] == ["They met."]
+
+    def test_a_call_that_was_cut_off_keeps_its_text(self) -> None:
+        one = {**AS2, "content": [{**_as2("tool_call", name="look", input='{"at'), "id": "c1"}]}
+        assert load_native("agentscope", [one])[0].tool_uses[0].raw_is_broken
+
+
+@settings(max_examples=100, deadline=None)
+@given(mangled([{"content": AS1}, {"context": [AS2]}]))
+def test_a_mangled_dump_of_agentscope_is_read_or_refused(found: Any) -> None:
+    with suppress(MessageError):
+        msgs = load_native("agentscope", found)
+        assert all(Msg.from_dict(msg.to_dict()) == msg for msg in msgs)
+
+
+# -- LangChain ------------------------------------------------------------------------------------------------
+
+AI: Final[dict[str, Any]] = {
+    "content": [
+        {"type": "thinking", "thinking": "Hm.", "signature": "sig", "index": 0},
+        {"type": "text", "text": "I look."},
+        {"type": "tool_use", "id": "c1", "name": "look", "input": {"at": 1}},
+    ],
+    "type": "ai",
+    "tool_calls": [
+        {"name": "look", "args": {"at": 1}, "id": "c1", "type": "tool_call"},
+        {"name": "hear", "args": {}, "id": "c2", "type": "tool_call"},
+    ],
+    "invalid_tool_calls": [
+        {"type": "invalid_tool_call", "id": "c3", "name": "look", "args": '{"at', "error": "cut"}
+    ],
+    "usage_metadata": {
+        "input_tokens": 9,
+        "output_tokens": 4,
+        "total_tokens": 13,
+        "input_token_details": {"cache_read": 3},
+        "output_token_details": {"reasoning": 2},
+    },
+    "response_metadata": {"stop_reason": "tool_use", "model_name": "claude", "model_provider": "anthropic"},
+    "additional_kwargs": {},
+    "id": "run-1",
+}
+LANGCHAIN: Final[list[dict[str, Any]]] = [
+    {"content": "You are Friday.", "type": "system"},
+    {
+        "content": [
+            {"type": "text", "text": "Look."},
+            {"type": "image_url", "image_url": {"url": PNG_URL, "detail": "low"}},
+        ],
+        "type": "human",
+        "name": "Bob",
+    },
+    AI,
+    {"content": "A cat.", "type": "tool", "tool_call_id": "c1", "artifact": {"x": 1}, "status": "error"},
+    {"content": [{"type": "text", "text": "x"}], "type": "tool", "tool_call_id": "c2", "name": "hear"},
+    {"content": "A cat.", "type": "ai", "name": None, "tool_calls": []},
+    {"content": "No.", "type": "chat", "role": "critic"},
+]
+_CLASSES: Final = {
+    "system": "SystemMessage",
+    "human": "HumanMessage",
+    "ai": "AIMessage",
+    "tool": "ToolMessage",
+    "chat": "ChatMessage",
+}
+
+
+def _constructor(message: dict[str, Any]) -> dict[str, Any]:
+    id = ["langchain", "schema", "messages", _CLASSES[message["type"]]]
+    return {"lc": 1, "type": "constructor", "id": id, "kwargs": message}
+
+
+class TestLangChain:
+    def test_messages_are_exactly_these(self) -> None:
+        system, bob, called, first, second, said, critic = load_native("langchain", LANGCHAIN)
+        assert (system.name, system.role, system.text) == ("system", "system", "You are Friday.")
+        picture = ImageBlock(Base64Source("image/png", PNG), metadata={"detail": "low"})
+        assert (bob.name, bob.blocks) == ("Bob", (TextBlock("Look."), picture))
+        assert called.blocks == (
+            ThinkingBlock("Hm.", OpaqueState("anthropic", signature="sig")),
+            TextBlock("I look."),
+            ToolUseBlock("c1", "look", {"at": 1}),
+            ToolUseBlock("c2", "hear", {}),
+            ToolUseBlock("c3", "look", {}, '{"at', metadata={"error": "cut"}),
+        )
+        assert (called.id, called.finish_reason) == ("run-1", FinishReason.TOOL_USE)
+        assert called.usage == Usage(9, 4, cache_read_tokens=3, reasoning_tokens=2)
+        assert first.blocks == (ToolResultBlock("c1", "look", "A cat.", True),)
+        assert first.metadata == {"artifact": {"x": 1}}
+        assert second.blocks == (ToolResultBlock("c2", "hear", (TextBlock("x"),)),)
+        assert (said.name, said.text, said.role) == ("assistant", "A cat.", "assistant")
+        assert (critic.name, critic.role) == ("critic", "user")
+
+    def test_dumpd_and_messages_to_dict_say_the_same(self) -> None:
+        expected = load_native("langchain", LANGCHAIN)
+        constructors = [_constructor(one) for one in LANGCHAIN]
+        assert load_native("langchain", constructors) == expected
+        assert load_native("langchain", json.loads(json.dumps(constructors))) == expected
+        assert load_native("langchain", [{"type": one["type"], "data": one} for one in LANGCHAIN]) == expected
+        assert load_native("langchain", {"messages": constructors}) == expected
+        prompt = {"lc": 1, "type": "constructor", "id": ["ChatPromptValue"], "kwargs": {"messages": constructors}}
+        assert load_native("langchain", prompt) == expected
+
+    def test_short_forms_and_chunks_are_messages_too(self) -> None:
+        msgs = load_native(
+            "langchain",
+            ["Hi", ["ai", "Ho"], {"role": "user", "content": "Ha"}, {"type": "AIMessageChunk", "content": "He"}],
+        )
+        assert [(msg.role, msg.text) for msg in msgs] == [
+            ("user", "Hi"), ("assistant", "Ho"), ("user", "Ha"), ("assistant", "He")
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("block", "expected"),
+        [
+            (
+                {"type": "image", "base64": PNG, "mime_type": "image/png"},
+                ImageBlock(Base64Source("image/png", PNG)),
+            ),
+            ({"type": "image", "url": "https://x.example/a"}, ImageBlock(URLSource("https://x.example/a"))),
+            (
+                {"type": "image", "source_type": "base64", "data": PNG, "mime_type": "image/png"},
+                ImageBlock(Base64Source("image/png", PNG)),
+            ),
+            (
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}},
+                ImageBlock(Base64Source("image/png", PNG)),
+            ),
+            (
+                {"type": "image_url", "image_url": "https://x.example/a"},
+                ImageBlock(URLSource("https://x.example/a")),
+            ),
+            (
+                {"type": "audio", "base64": WAV, "mime_type": "audio/wav"},
+                AudioBlock(Base64Source("audio/wav", WAV)),
+            ),
+            (
+                {"type": "input_audio", "input_audio": {"data": WAV, "format": "wav"}},
+                AudioBlock(Base64Source("audio/wav", WAV)),
+            ),
+            ({"type": "media", "mime_type": "video/mp4", "data": PNG}, VideoBlock(Base64Source("video/mp4", PNG))),
+            (
+                {"type": "file", "base64": PNG, "mime_type": "application/pdf", "extras": {"filename": "a.pdf"}},
+                DocumentBlock(
+                    Base64Source("application/pdf", PNG), title="a.pdf", metadata={"extras": {"filename": "a.pdf"}}
+                ),
+            ),
+            (
+                {"type": "file", "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PNG}"}},
+                DocumentBlock(Base64Source("application/pdf", PNG), title="a.pdf"),
+            ),
+            (
+                {"type": "text-plain", "text": "Hi", "title": "T"},
+                DocumentBlock(Base64Source("text/plain", "SGk="), title="T"),
+            ),
+            (
+                {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "Hi"}},
+                DocumentBlock(Base64Source("text/plain", "SGk=")),
+            ),
+            (
+                {"type": "redacted_thinking", "data": "x"},
+                ThinkingBlock("", OpaqueState("anthropic", redacted_data="x")),
+            ),
+            ({"type": "reasoning", "reasoning": "Hm."}, ThinkingBlock("Hm.")),
+            (
+                {
+                    "type": "reasoning",
+                    "id": "rs_1",
+                    "summary": [{"type": "summary_text", "text": "Hm."}],
+                    "encrypted_content": "e",
+                },
+                ThinkingBlock("Hm.", OpaqueState("openai", encrypted_content="e", item_id="rs_1")),
+            ),
+            (
+                {"type": "reasoning_content", "reasoning_content": {"text": "Hm.", "signature": "s"}},
+                ThinkingBlock("Hm.", OpaqueState("anthropic", signature="s")),
+            ),
+            ({"type": "refusal", "refusal": "No."}, TextBlock("No.", metadata={"refusal": True})),
+            (
+                {"type": "text", "text": "x", "annotations": [{"url": "u"}]},
+                TextBlock("x", metadata={"citations": [{"url": "u"}]}),
+            ),
+            (
+                {"type": "web_search_call", "id": "ws"},
+                OpaqueBlock("langchain", {"type": "web_search_call", "id": "ws"}),
+            ),
+            ({"type": "non_standard", "value": {"type": "text", "text": "x"}}, TextBlock("x")),
+            ("bare", TextBlock("bare")),
+            ({"type": "tool_result", "tool_use_id": "c", "content": "x"}, ToolResultBlock("c", "", "x")),
+            ({"type": "tool_call", "id": "c", "name": "f", "args": {"a": 1}}, ToolUseBlock("c", "f", {"a": 1})),
+            (
+                {"type": "function_call", "id": "fc", "call_id": "c", "name": "f", "arguments": "{}"},
+                ToolUseBlock("c", "f", {}, "{}"),
+            ),
+        ],
+    )
+    def test_a_content_block_is_this(self, block: Any, expected: Block) -> None:
+        assert load_native("langchain", [{"type": "ai", "content": [block]}])[0].blocks == (expected,)
+
+    @pytest.mark.parametrize(
+        "block",
+        [
+            3,
+            {},
+            {"type": "text"},
+            {"type": "image"},
+            {"type": "image", "file_id": "f"},
+            {"type": "file", "file": {"file_id": "f"}},
+        ],
+    )
+    def test_a_block_that_cannot_be_read_is_kept_with_its_place(self, block: Any) -> None:
+        found = load_native("langchain", [{"type": "human", "content": [block]}])[0].blocks[0]
+        assert isinstance(found, InvalidBlock)
+        assert found.place == "messages[0].content[0]"
+
+    def test_what_a_provider_adds_is_read(self) -> None:
+        deepseek = {
+            "type": "ai",
+            "content": "x",
+            "additional_kwargs": {"reasoning_content": "Hm."},
+            "response_metadata": {"model_provider": "deepseek"},
+        }
+        assert load_native("langchain", [deepseek])[0].blocks[0] == ThinkingBlock("Hm.", OpaqueState("deepseek"))
+        signed: dict[str, Any] = {
+            "type": "ai",
+            "content": "",
+            "tool_calls": [{"name": "f", "args": {}, "id": "c1"}],
+            "additional_kwargs": {"__gemini_function_call_thought_signatures__": {"c1": "c2ln"}},
+        }
+        call = load_native("langchain", [signed])[0].tool_uses[0]
+        assert call.state == OpaqueState("gemini", thought_signature="c2ln")
+
+    def test_old_dumps_have_their_calls_in_the_providers_form(self) -> None:
+        raw = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
+        old = {"type": "ai", "content": "", "additional_kwargs": {"tool_calls": [raw]}}
+        assert load_native("langchain", [old])[0].tool_uses == (
+            ToolUseBlock("c1", "look", {"at": 1}, '{"at": 1}'),
+        )
+        older = {
+            "type": "ai",
+            "content": "",
+            "additional_kwargs": {"function_call": {"name": "look", "arguments": "{}"}},
+        }
+        called, answered = load_native("langchain", [older, {"type": "function", "name": "look", "content": "x"}])
+        assert called.tool_uses[0].id == answered.tool_results[0].id
+
+    def test_what_is_no_message_is_kept_with_its_place(self) -> None:
+        blocks = [
+            msg.blocks[0] for msg in load_native("langchain", [3, {"type": "remove", "id": "x", "content": ""}])
+        ]
+        assert [block.place for block in blocks if isinstance(block, InvalidBlock)] == [
+            "messages[0]",
+            "messages[1]",
+        ]
+
+
+@settings(max_examples=150, deadline=None)
+@given(mangled([{"messages": LANGCHAIN}, {"messages": [_constructor(one) for one in LANGCHAIN]}]))
+def test_a_mangled_dump_of_langchain_is_read_or_refused(found: Any) -> None:
+    with suppress(MessageError):
+        msgs = load_native("langchain", found)
+        assert all(Msg.from_dict(msg.to_dict()) == msg for msg in msgs)

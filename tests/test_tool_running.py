@@ -1,0 +1,296 @@
+"""Running tools: arguments are checked, results are blocks, nothing but a cancellation is raised."""
+
+import threading
+from collections.abc import AsyncIterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+from functools import partial
+from typing import Annotated, Any
+
+import anyio
+import pytest
+from pydantic import BaseModel, Field
+
+from agentkit import Base64Source, ImageBlock, Msg, OptionError, TextBlock, Tool, ToolResultBlock, ToolUseBlock
+
+pytestmark = pytest.mark.anyio
+
+
+def _call(tool: Tool, **arguments: Any) -> ToolUseBlock:
+    return ToolUseBlock("call_1", tool.name, arguments)
+
+
+async def _run(function: Any, **arguments: Any) -> ToolResultBlock:
+    tool = Tool.from_function(function)
+    result = await tool.run(_call(tool, **arguments))
+    assert (result.id, result.name) == ("call_1", tool.name)
+    return result
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+class Point(BaseModel):
+    x: int
+    y: int = 0
+
+
+async def test_arguments_come_as_the_functions_types_say() -> None:
+    seen: list[Any] = []
+
+    def paint(at: Point, colour: Colour, when: date, times: Annotated[int, Field(ge=1)] = 1) -> str:
+        seen.extend([at, colour, when, times])
+        return "done"
+
+    result = await _run(paint, at={"x": "3"}, colour="red", when="2026-11-21")
+    assert result.output == "done"
+    assert not result.is_error
+    assert seen == [Point(x=3), Colour.RED, date(2026, 11, 21), 1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"at": {"y": 1}}, "at.x: Field required"),
+        ({"at": {"x": 1}, "times": 0}, "times: Input should be greater than or equal to 1"),
+        ({"at": {"x": 1}, "colour": "red"}, "colour: Unexpected keyword argument"),
+        ({}, "at: Missing required argument"),
+    ],
+)
+async def test_arguments_that_do_not_fit_are_told_to_the_model(arguments: dict[str, Any], told: str) -> None:
+    def paint(at: Point, times: Annotated[int, Field(ge=1)] = 1) -> str:
+        raise AssertionError("it must not run")
+
+    result = await _run(paint, **arguments)
+    assert result.is_error
+    assert told in result.text
+    assert "http" not in result.text
+
+
+async def test_a_plain_function_runs_in_a_thread_with_the_tasks_context() -> None:
+    user = ContextVar("user", default="nobody")
+    user.set("Bob")
+    threads: list[threading.Thread] = []
+
+    def whoami() -> str:
+        threads.append(threading.current_thread())
+        return user.get()
+
+    assert (await _run(whoami)).output == "Bob"
+    assert threads != [threading.current_thread()]
+
+
+async def test_an_async_function_is_awaited_on_the_loop() -> None:
+    threads: list[threading.Thread] = []
+
+    async def wait(seconds: float) -> str:
+        threads.append(threading.current_thread())
+        await anyio.sleep(seconds)
+        return "waited"
+
+    assert (await _run(wait, seconds=0)).output == "waited"
+    assert threads == [threading.current_thread()]
+
+
+class Adder:
+    """An object that is called."""
+
+    async def __call__(self, a: int, b: int) -> int:
+        return a + b
+
+    def plain(self, a: int) -> int:
+        return a
+
+
+async def test_anything_that_is_called_is_a_function() -> None:
+    tool = Tool("add", function=Adder())
+    assert (await tool.run(_call(tool, a=1, b=2))).output == "3"
+    assert (await _run(Adder().plain, a=1)).output == "1"
+
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    half = Tool("half", function=partial(add, 1))
+    assert (await half.run(_call(half, b=2))).output == "3"
+
+    later = Tool("later", function=lambda: Adder()(1, 2))
+    assert (await later.run(_call(later))).output == "3"
+
+
+@dataclass
+class Weather:
+    place: str
+    degrees: float
+
+
+PICTURE = ImageBlock(Base64Source("image/png", "iVBORw0KGgo="))
+
+
+@pytest.mark.parametrize(
+    ("found", "output"),
+    [
+        ("as it is", "as it is"),
+        ("a lone \ud83d half", "a lone ? half"),
+        (None, "null"),
+        (3, "3"),
+        ({"a": [1, 2.5, None]}, '{"a":[1,2.5,null]}'),
+        (Weather("sea", 12.5), '{"place":"sea","degrees":12.5}'),
+        (Point(x=1), '{"x":1,"y":0}'),
+        ([Point(x=1)], '[{"x":1,"y":0}]'),
+        (date(2026, 11, 21), '"2026-11-21"'),
+        ([], "[]"),
+        ([TextBlock("a"), 3], '[{"text":"a","state":null,"metadata":null,"type":"text"},3]'),
+        (TextBlock("a"), (TextBlock("a"),)),
+        ([TextBlock("a"), PICTURE], (TextBlock("a"), PICTURE)),
+        (PICTURE, (PICTURE,)),
+    ],
+)
+async def test_a_result_is_text_blocks_or_json(found: Any, output: Any) -> None:
+    def give() -> Any:
+        return found
+
+    result = await _run(give)
+    assert not result.is_error
+    if isinstance(output, str) and output.startswith('[{"text"'):
+        assert result.output.startswith('[{"')  # type: ignore[union-attr]
+    else:
+        assert result.output == output
+
+
+async def test_a_result_that_is_a_block_already_gets_the_calls_name() -> None:
+    def give() -> ToolResultBlock:
+        return ToolResultBlock("other", "other", "no luck", is_error=True)
+
+    assert await _run(give) == ToolResultBlock("call_1", "give", "no luck", is_error=True)
+
+
+async def test_a_result_that_is_no_json_is_an_error() -> None:
+    def give() -> object:
+        return object()
+
+    result = await _run(give)
+    assert result.is_error
+    assert "object" in result.text
+
+
+class OddError(Exception):
+    """One of the user's."""
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OddError("the sea is closed"), "OddError: the sea is closed"),
+        (KeyError("sea"), "KeyError: 'sea'"),
+        (TimeoutError(), "TimeoutError"),
+        (StopIteration("over"), "StopIteration"),
+        (AssertionError("no"), "AssertionError: no"),
+    ],
+)
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_an_error_is_a_result(error: Exception, told: str, is_async: bool) -> None:
+    def fail() -> str:
+        raise error
+
+    async def fail_later() -> str:
+        raise error
+
+    result = await _run(fail_later if is_async else fail)
+    assert result.is_error
+    assert told in result.text
+
+
+def _some(place: str) -> str:
+    return place
+
+
+@pytest.mark.parametrize(
+    ("block", "told"),
+    [
+        (ToolUseBlock("call_1", "search", {"q": "sea"}), "'search'"),
+        (ToolUseBlock("call_1", "look", {}, '{"place": "the far si'), "cut off"),
+        (ToolUseBlock("call_1", "look", {}, metadata={"incomplete": True}), "cut off"),
+        (ToolUseBlock("call_1", "look", {"place": "sea"}, '["sea"]'), "cut off"),
+    ],
+)
+async def test_a_call_that_cannot_be_run_is_a_result_too(block: ToolUseBlock, told: str) -> None:
+    result = await Tool("look", function=_some).run(block)
+    assert (result.id, result.name, result.is_error) == ("call_1", block.name, True)
+    assert told in result.text
+
+
+async def test_an_error_of_validation_within_the_function_is_the_functions_own() -> None:
+    def read(text: str) -> int:
+        return Point.model_validate_json(text).x
+
+    result = await _run(read, text="{}")
+    assert result.is_error
+    assert result.text.startswith("ValidationError: 1 validation error for Point")
+
+
+async def test_a_tool_without_a_function_says_so() -> None:
+    tool = Tool("look")
+    result = await tool.run(_call(tool))
+    assert result.is_error
+    assert "no function" in result.text
+
+
+async def test_what_is_no_call_is_refused() -> None:
+    with pytest.raises(OptionError, match="block"):
+        await Tool("look", function=_some).run(Msg("Bob", "hi", "user"))  # type: ignore[arg-type]  # pyright: ignore
+
+
+@pytest.fixture
+async def stuck() -> AsyncIterator[threading.Event]:
+    """An event that a thread waits for; set in the end."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+async def test_a_cancellation_passes_through(stuck: threading.Event) -> None:
+    async def forever() -> str:
+        await anyio.sleep_forever()
+        return "never"
+
+    def blocked() -> str:
+        stuck.wait()
+        return "too late"
+
+    for function in (forever, blocked):
+        with anyio.move_on_after(0.05) as scope:
+            await _run(function)
+        assert scope.cancelled_caught
+
+
+async def test_the_input_stays_the_calls_own() -> None:
+    def change(places: list[str]) -> str:
+        places.append("more")
+        return "changed"
+
+    tool = Tool.from_function(change)
+    block = _call(tool, places=["sea"])
+    await tool.run(block)
+    assert block.input == {"places": ["sea"]}
+
+
+async def test_many_calls_run_side_by_side() -> None:
+    waiting = threading.Barrier(3, timeout=10)
+
+    def meet(number: int) -> int:
+        waiting.wait()
+        return number
+
+    tool = Tool.from_function(meet)
+    results: dict[int, str] = {}
+
+    async def run(number: int) -> None:
+        results[number] = (await tool.run(_call(tool, number=number))).text
+
+    async with anyio.create_task_group() as group:
+        for number in range(3):
+            group.start_soon(run, number)
+    assert results == {0: "0", 1: "1", 2: "2"}
