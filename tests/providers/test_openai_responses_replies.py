@@ -396,6 +396,19 @@ def test_what_no_event_told_of_is_read_from_the_end() -> None:
     assert _streamed(_event("output_item.done", output_index=2, item=items[2]), _completed(*items)) == expected
 
 
+def test_a_gateway_that_sends_no_finished_items_is_read_by_its_pieces() -> None:
+    msg = _streamed(
+        _created(),
+        _event("output_text.delta", output_index=0, content_index=0, delta="He"),
+        _event("output_text.done", output_index=0, content_index=0, text="Hello."),
+        _event("output_text.done", output_index=0, content_index=1, text="More."),
+        _event("output_item.added", output_index=1, item={**_call(), "arguments": ""}),
+        _event("function_call_arguments.done", output_index=1, arguments='{"x":1}'),
+        _completed(),
+    )
+    assert msg == parse_response(_whole(_said("Hello.", "More."), _call(arguments='{"x":1}')))
+
+
 def test_an_item_that_is_done_twice_is_there_once() -> None:
     done = _event("output_item.done", output_index=0, item=SEARCH)
     _, events = read(OpenAIResponsesStreamParser(), [_created(), done, done, _completed(SEARCH)])
