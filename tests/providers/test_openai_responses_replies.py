@@ -25,6 +25,7 @@ from agentkit import (
     TextBlock,
     TextDelta,
     ThinkingBlock,
+    ThinkingDelta,
     ToolResultBlock,
     ToolUseBlock,
     ToolUseDelta,
@@ -425,6 +426,16 @@ def test_citations_of_a_text_that_was_cut_off_are_kept() -> None:
     assert msg.finish_reason is FinishReason.INTERRUPTED
 
 
+def test_parts_of_a_summary_are_told_apart_as_they_come() -> None:
+    msg = _streamed(
+        _event("reasoning_summary_text.delta", output_index=0, summary_index=0, delta="Pl"),
+        _event("reasoning_summary_text.delta", output_index=0, summary_index=0, delta="an."),
+        _event("reasoning_summary_text.delta", output_index=0, summary_index=1, delta="Look."),
+        _event("reasoning_text.delta", output_index=0, content_index=0, delta="At length."),
+    )
+    assert msg.thinking == "Plan.\n\nLook."
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -663,6 +674,8 @@ def test_the_events_say_what_the_message_says(reply: tuple[Json, list[Json]]) ->
     msg, events = read(OpenAIResponsesStreamParser(), reply[1])
     deltas = "".join(event.text for event in events if isinstance(event, TextDelta))
     assert deltas == "".join(block.text for block in msg.blocks if isinstance(block, TextBlock))
+    thoughts = "".join(event.text for event in events if isinstance(event, ThinkingDelta))
+    assert thoughts == "".join(block.thinking for block in msg.blocks if isinstance(block, ThinkingBlock))
     assert [event.block for event in events if isinstance(event, ToolUseEnd)] == [*msg.tool_uses]
     assert sum(isinstance(event, MessageEnd) for event in events) == 1
 
