@@ -56,7 +56,7 @@ class OpenAIChatStreamParser(StreamParserBase):
 
     def read_event(self, event: dict[str, Any]) -> None:
         """A chunk (SDK: ChatCompletionChunk)."""
-        if not self.reply.model:
+        if self.reply.model is None or self.reply.id is None:
             self.reply.begin(event.get("id"), event.get("model"))
         choices = event.get("choices")
         if choices and isinstance(choices, list):
@@ -119,7 +119,7 @@ class OpenAIChatStreamParser(StreamParserBase):
             elif name == "tool_calls":
                 self._read_calls(items_of(found), whole)
             elif name == "refusal":
-                self._refuse(text_of(found))
+                self._refuse(found if isinstance(found, str) else "")
             elif name == "annotations":
                 self._citations.extend(plain_values(items_of(found)))
             elif name == "audio":
