@@ -321,9 +321,13 @@ class _Call:
         said = f"{failure.said} {failure.param or ''}"
         return guess_place(said, plan.request, plan.ledger.msgs, call_ids=plan.call_ids)
 
+    @property
+    def may_replan(self) -> bool:
+        return self.model.replan and not self.replanned and self.wanted is not None
+
     async def replan(self, error: ContextLengthError) -> bool:
         """Make the plan shorter, if the model may; whether it was."""
-        if self.replanned or self.wanted is None or not self.model.replan:
+        if not self.may_replan or self.wanted is None:
             return False
         self.replanned = True
         plan = await self.model._shorter(self.plan, self.wanted, error)  # pyright: ignore[reportPrivateUsage]

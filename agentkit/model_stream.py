@@ -43,6 +43,11 @@ class Opened(Protocol):
         """The message as the conversation keeps it."""
         ...
 
+    @property
+    def may_replan(self) -> bool:
+        """Whether a prompt that is too long will be made shorter."""
+        ...
+
     async def replan(self, error: ContextLengthError) -> bool:
         """Make `plan` a shorter one, if it may be; whether it was."""
         ...
@@ -140,6 +145,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         """Begin the call, and once more if it is too long and can be made shorter."""
         assert self._call is not None
         self._events.clear()
+        self._began, self._shows = False, not self._call.may_replan
         self._parser = self._call.parser()
         try:
             self._context = await self._call.chunks()
@@ -182,7 +188,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
     def _take(self, events: list[StreamEvent]) -> None:
         self._events.extend(events)
         self._began = self._began or bool(events)
-        # Nothing is shown before there is something to see: till then the call can be made anew.
+        # Where the call may be made anew, nothing is shown before there is something to see.
         if not self._shows and not all(isinstance(event, MessageStart | UsageEvent) for event in events):
             self._shows = self._parser is not None and self._parser.reply.error is None
 

@@ -238,9 +238,7 @@ def _path_for(messages: Sequence[Mapping[str, Any]]) -> _Path:
 
 
 def _fitted(messages: Sequence[dict[str, Any]], path: _Path) -> list[dict[str, Any]]:
-    """Messages that were made for the other path in the form of this one: texts as strings, or as parts. Media stay
-    as they are.
-    """
+    """Messages that were made for the other path in the form of this one: texts as strings, or as parts."""
     if _path_for(messages) == path:
         return list(messages)
     change = _as_text if path == "text" else _as_parts
