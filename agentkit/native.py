@@ -13,7 +13,7 @@ from pydantic_core import from_json
 
 from agentkit.errors import MessageError
 
-__all__ = ["EventBytes", "items_of", "mapping_of", "plain", "plain_values", "text_of"]
+__all__ = ["EventBytes", "items_of", "mapping_of", "parsed", "plain", "plain_values", "text_of"]
 
 
 def plain(found: object) -> Any:
@@ -25,7 +25,7 @@ def plain(found: object) -> Any:
     if type(found) is dict:
         return cast("dict[str, Any]", found)
     if isinstance(found, str | bytes | bytearray):
-        return _parsed(found)
+        return parsed(found)
     if isinstance(found, Mapping):
         return {str(key): item for key, item in cast("Mapping[Any, Any]", found).items()}
     dump = getattr(found, "model_dump", None)
@@ -38,9 +38,10 @@ def plain(found: object) -> Any:
     raise MessageError("reply", reason, "Give the SDK's object, its dict, or the JSON text.")
 
 
-def _parsed(text: str | bytes | bytearray) -> Any:
+def parsed(text: str | bytes | bytearray) -> Any:
+    """JSON text as its value. Raises MessageError for what is none."""
     try:
-        return from_json(text)
+        return from_json(text, cache_strings="keys")  # texts do not come twice
     except (ValueError, TypeError):  # a text with a lone surrogate is no text to it
         pass
     try:

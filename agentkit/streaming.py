@@ -10,10 +10,12 @@ from agentkit.assembly import Assembly
 from agentkit.errors import MessageError, OptionError, check_text
 from agentkit.events import StreamEvent
 from agentkit.messages import Msg
-from agentkit.native import EventBytes, plain
+from agentkit.native import EventBytes, parsed, plain
 from agentkit.usage import FinishReason, Usage
 
 __all__ = ["ReadOptions", "StreamParserBase"]
+
+_BYTES = (bytes, bytearray, memoryview)
 
 
 class ReadOptions(TypedDict, total=False):
@@ -103,8 +105,8 @@ class StreamParserBase(ABC):
             raise MessageError("chunk", "the reply was finished", "Make a parser for each reply.")
         if isinstance(chunk, str):
             chunk = chunk.encode("utf-8", "surrogatepass")
-        if isinstance(chunk, bytes | bytearray | memoryview):
-            for data in self._bytes.feed(bytes(cast("bytes", chunk))):
+        if isinstance(chunk, _BYTES):
+            for data in self._bytes.feed(bytes(chunk)):
                 self._read_data(data)
         else:
             self._read(plain(chunk))
@@ -134,15 +136,13 @@ class StreamParserBase(ABC):
         return self.reply.finish_reason
 
     def _read_data(self, data: bytes) -> None:
-        if data.strip() == b"[DONE]":
-            return
         try:
-            event = plain(data)
+            event = parsed(data)
         except MessageError:
             event = None
         if isinstance(event, dict):
             self.read_event(cast("dict[str, Any]", event))
-        else:
+        elif data.strip() != b"[DONE]":
             self.reply.fail(f"an event that is no JSON object: {data[:200].decode('utf-8', 'replace')}")
 
     def _read(self, event: object) -> None:

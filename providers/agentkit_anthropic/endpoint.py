@@ -100,10 +100,12 @@ class AnthropicEndpoint(EndpointBase):
         import anthropic
         import httpx2
 
+        # Bedrock's and Vertex's take the model out of the body, and middleware may want to see it.
+        looks_inside = type(self.client) is not anthropic.AsyncAnthropic or bool(getattr(self.client, "middleware", ()))
         return await self.client.post(
             outgoing.path,
             cast_to=httpx2.Response,  # as it is, unparsed
-            body=outgoing.body,
+            **outgoing.payload(open=looks_inside),
             options=dict(outgoing.options),
             stream=outgoing.stream,
             stream_cls=anthropic.AsyncStream[object] if outgoing.stream else None,

@@ -113,10 +113,11 @@ class OpenAIChatEndpoint(EndpointBase):
         import httpx2
         import openai
 
+        looks_inside = type(self.client) is not openai.AsyncOpenAI  # Azure's takes the deployment from the body
         return await self.client.post(
             outgoing.path,
             cast_to=httpx2.Response,  # as it is, unparsed; an httpx client of old gives its own
-            body=outgoing.body,
+            **outgoing.payload(open=looks_inside),
             options=dict(outgoing.options),
             stream=outgoing.stream,
             stream_cls=openai.AsyncStream[object] if outgoing.stream else None,
