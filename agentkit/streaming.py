@@ -83,6 +83,9 @@ class StreamParserBase(ABC):
     def read_whole(self, reply: dict[str, Any]) -> None:
         """Read a whole native reply, in plain JSON values, into `self.reply`."""
 
+    def read_done(self) -> None:  # noqa: B027 - most wires end by an event of theirs
+        """The stream says that it is complete: `data: [DONE]`."""
+
     def close(self) -> None:  # noqa: B027 - most wires have nothing to do
         """What is to be done when no more will come."""
 
@@ -142,7 +145,9 @@ class StreamParserBase(ABC):
             event = None
         if isinstance(event, dict):
             self.read_event(cast("dict[str, Any]", event))
-        elif data.strip() != b"[DONE]":
+        elif data.strip() == b"[DONE]":
+            self.read_done()
+        else:
             self.reply.fail(f"an event that is no JSON object: {data[:200].decode('utf-8', 'replace')}")
 
     def _read(self, event: object) -> None:

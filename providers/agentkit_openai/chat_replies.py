@@ -13,11 +13,11 @@ from agentkit import (
     items_of,
     mapping_of,
     plain_values,
+    source_of,
     text_of,
 )
 from agentkit_openai.call_places import CallPlaces
 from agentkit_openai.custom_calls import CUSTOM_CALL, custom_input
-from agentkit_openai.data_urls import source_of
 from agentkit_openai.reply_words import error_of, reason_of, usage_of
 from agentkit_openai.sounds import Sound
 
@@ -222,6 +222,11 @@ class OpenAIChatStreamParser(StreamParserBase):
         if reason in (FinishReason.STOP, FinishReason.OTHER) and self.reply.holds(_REFUSAL):
             reason = FinishReason.REFUSAL
         self.reply.end(reason, word or None)
+
+    def read_done(self) -> None:
+        """A server may leave the reason out: the reply is complete all the same, as a whole one would be."""
+        if self.reply.finish_reason is None and not self.reply.error and self._choice is not None:
+            self._end({}, None)
 
     def close(self) -> None:
         """What comes with no event of its own; a sound that is complete ends a reply that has no other end."""

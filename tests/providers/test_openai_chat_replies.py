@@ -682,3 +682,13 @@ def test_a_mangled_reply_is_a_message_or_none_at_all(found: list[Json]) -> None:
         except MessageError:
             continue
         assert Msg.from_dict(msg.to_dict()) == msg
+
+
+def test_a_stream_that_is_done_without_a_reason_is_complete() -> None:
+    delta = {"index": 0, "delta": {"content": "Hi."}, "finish_reason": None}
+    parser = OpenAIChatStreamParser()
+    parser.feed(f"data: {json.dumps({'choices': [delta]})}\n\n")
+    parser.feed("data: [DONE]\n\n")
+    whole = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi."}, "finish_reason": None}]}
+    assert parser.finish() == OpenAIChatStreamParser.parse_response(whole)
+    assert parser.finish_reason is FinishReason.OTHER
