@@ -36,6 +36,7 @@ SAID: Final = Msg(
 THOUGHT: Final = Msg("Friday", [ThinkingBlock("Let me see."), *SAID.blocks], "assistant")
 REFUSED: Final = Msg("Friday", [TextBlock("I will not.", metadata={"refusal": True})], "assistant")
 USAGE: Final = Usage(100, 20, cache_read_tokens=60, cache_write_tokens=8, reasoning_tokens=5)
+CLOUDS: Final[Any] = anthropic  # the clients of the clouds are not in its `__all__`
 HELLO: Final[Any] = [{"role": "user", "content": "Hello"}]
 
 
@@ -360,14 +361,14 @@ async def test_ollama_comes_whole_and_by_lines() -> None:
 
 async def test_anthropics_clients_of_the_clouds_find_their_paths() -> None:
     with LoopbackServer("Hello there.") as server:
-        vertex = anthropic.AsyncAnthropicVertex(
+        vertex = CLOUDS.AsyncAnthropicVertex(
             base_url=server.url("anthropic-vertex"),
             project_id="p",
             region="global",
             access_token="none",
             max_retries=0,
         )
-        bedrock = anthropic.AsyncAnthropicBedrock(
+        bedrock = CLOUDS.AsyncAnthropicBedrock(
             base_url=server.url("bedrock"), api_key="none", aws_region="us-east-1", max_retries=0
         )
         async with vertex, bedrock:
