@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from typing import Any, Literal, TypeAlias, cast
 
 from pydantic import TypeAdapter
@@ -77,13 +78,15 @@ class Tool(metaclass=Checked):
         Describe a parameter with `Annotated[int, Field(description=…)]`. Raises MessageError for a function
         whose parameters cannot be given by keyword or have a type that no JSON schema describes.
         """
-        called = str(name or getattr(function, "__name__", ""))
+        signed = _signed(function)
+        kind = "" if isinstance(function, partial) else type(function).__name__
+        called = str(name or getattr(function, "__name__", kind))
         place = f"tool {called!r}"
         try:
-            for parameter in inspect.signature(function).parameters.values():
+            for parameter in inspect.signature(signed).parameters.values():
                 if parameter.kind in _UNNAMED:
                     raise MessageError(place, f"parameter {parameter} has no keyword", "Give it a name.")
-            adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", function))
+            adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", signed))
             schema = adapter.json_schema()
         except (PydanticUserError, PydanticUndefinedAnnotation, NameError, TypeError, ValueError) as error:
             if isinstance(error, MessageError):
@@ -114,6 +117,15 @@ class Tool(metaclass=Checked):
             )
         except MessageError as error:
             raise MessageError(f"{place}{error.place.removeprefix('Tool')}", error.reason, error.advice) from None
+
+
+def _signed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What a callable's parameters are read from: an object's own method, the function behind a cache."""
+    if hasattr(function, "cache_info") and hasattr(function, "__wrapped__"):
+        return cast("Callable[..., Any]", function.__wrapped__)
+    if inspect.isroutine(function) or isinstance(function, type | partial):
+        return function
+    return cast("Callable[..., Any]", getattr(function, "__call__", function))  # noqa: B004
 
 
 _UNNAMED = {
