@@ -109,7 +109,7 @@ class StreamParserBase(ABC):
         if isinstance(chunk, str):
             chunk = chunk.encode("utf-8", "surrogatepass")
         if isinstance(chunk, _BYTES):
-            for data in self._bytes.feed(bytes(chunk)):
+            for data in self._bytes.feed(bytes(cast("bytes", chunk))):
                 self._read_data(data)
         else:
             self._read(plain(chunk))
@@ -119,7 +119,7 @@ class StreamParserBase(ABC):
         """The message, of all that came. A stream that broke off says so in its finish reason."""
         if self._msg is None:
             for data in self._bytes.finish():
-                self._read_data(data)
+                self._read_data(data, cut=True)
             self.close()
             self._msg = self.reply.message()
         return self._msg
@@ -138,7 +138,8 @@ class StreamParserBase(ABC):
         """Why the reply ended; None as long as it has not."""
         return self.reply.finish_reason
 
-    def _read_data(self, data: bytes) -> None:
+    def _read_data(self, data: bytes, *, cut: bool = False) -> None:
+        """Read the data of one event. What the end of the stream cut in two is no event and no error."""
         try:
             event = parsed(data)
         except MessageError:
@@ -147,7 +148,7 @@ class StreamParserBase(ABC):
             self.read_event(cast("dict[str, Any]", event))
         elif data.strip() == b"[DONE]":
             self.read_done()
-        else:
+        elif not cut:
             self.reply.fail(f"an event that is no JSON object: {data[:200].decode('utf-8', 'replace')}")
 
     def _read(self, event: object) -> None:

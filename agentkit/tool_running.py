@@ -103,7 +103,8 @@ def _checked(function: Callable[..., Any]) -> _Check:
 def _made(function: Callable[..., Any]) -> _Check:
     """The arguments alone: what the function itself raises is no matter of its arguments."""
     inner = function.func if isinstance(function, partial) else function
-    inner = getattr(inner, "__wrapped__", inner) if hasattr(inner, "cache_info") else inner
+    if hasattr(inner, "cache_info"):
+        inner = cast("Callable[..., Any]", getattr(inner, "__wrapped__", inner))
     told = inner if inspect.isroutine(inner) else cast("Any", inner).__call__
 
     def take(*given: Any, **named: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -142,7 +143,7 @@ def _output(found: object) -> str | Sequence[TextBlock | MediaBlock | InvalidBlo
         items = cast("Sequence[object]", found)
         if any(isinstance(item, TextBlock | MediaBlock) for item in items):
             return [_item(item) for item in items]
-    return _json(found)
+    return _json(cast("object", found))
 
 
 def _item(found: object) -> TextBlock | MediaBlock:

@@ -78,15 +78,15 @@ class Tool(metaclass=Checked):
         Describe a parameter with `Annotated[int, Field(description=…)]`. Raises MessageError for a function
         whose parameters cannot be given by keyword or have a type that no JSON schema describes.
         """
-        signed = _signed(function)
-        kind = "" if isinstance(function, partial) else type(function).__name__
-        called = str(name or getattr(function, "__name__", kind))
+        given: Any = function
+        signed: Any = _signed(given)
+        called = str(name or getattr(function, "__name__", "" if type(given) is partial else type(given).__name__))
         place = f"tool {called!r}"
         try:
             for parameter in inspect.signature(signed).parameters.values():
                 if parameter.kind in _UNNAMED:
                     raise MessageError(place, f"parameter {parameter} has no keyword", "Give it a name.")
-            adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", signed))
+            adapter: TypeAdapter[Any] = TypeAdapter(signed)
             schema = adapter.json_schema()
         except (PydanticUserError, PydanticUndefinedAnnotation, NameError, TypeError, ValueError) as error:
             if isinstance(error, MessageError):
@@ -121,11 +121,13 @@ class Tool(metaclass=Checked):
 
 def _signed(function: Callable[..., Any]) -> Callable[..., Any]:
     """What a callable's parameters are read from: an object's own method, the function behind a cache."""
-    if hasattr(function, "cache_info") and hasattr(function, "__wrapped__"):
-        return cast("Callable[..., Any]", function.__wrapped__)
-    if inspect.isroutine(function) or isinstance(function, type | partial):
+    given: Any = function
+    if hasattr(given, "cache_info") and hasattr(given, "__wrapped__"):
+        found: Callable[..., Any] = given.__wrapped__
+        return found
+    if inspect.isroutine(given) or isinstance(given, type | partial):
         return function
-    return cast("Callable[..., Any]", getattr(function, "__call__", function))  # noqa: B004
+    return cast("Callable[..., Any]", getattr(given, "__call__", given))  # noqa: B004
 
 
 _UNNAMED = {
