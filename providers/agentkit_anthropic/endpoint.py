@@ -101,7 +101,8 @@ class AnthropicEndpoint(EndpointBase):
         import httpx2
 
         # Bedrock's and Vertex's take the model out of the body, and middleware may want to see it.
-        looks_inside = type(self.client) is not anthropic.AsyncAnthropic or bool(getattr(self.client, "middleware", ()))
+        kind: type[Any] = type(self.client)
+        looks_inside = kind is not anthropic.AsyncAnthropic or bool(getattr(self.client, "middleware", ()))
         return await self.client.post(
             outgoing.path,
             cast_to=httpx2.Response,  # as it is, unparsed

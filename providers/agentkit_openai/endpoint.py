@@ -111,7 +111,8 @@ class OpenAIChatEndpoint(EndpointBase):
         import httpx2
         import openai
 
-        looks_inside = type(self.client) is not openai.AsyncOpenAI  # Azure's takes the deployment from the body
+        kind: type[Any] = type(self.client)
+        looks_inside = kind is not openai.AsyncOpenAI  # Azure's takes the deployment from the body
         return await self.client.post(
             outgoing.path,
             cast_to=httpx2.Response,  # as it is, unparsed; an httpx client of old gives its own
