@@ -34,8 +34,9 @@ async def _read(wire: str, chunks: Sequence[bytes]) -> tuple[Msg, int]:
             turns += 1
 
     client = clients[wire](Answer(chunks, "text/event-stream"))
+    stream = agentkit_model(wire, client).stream([user("Go on.")])
     async with client, anyio.create_task_group() as group:
-        async with agentkit_model(wire, client).stream([user("Go on.")]) as stream:
+        async with stream:
             await anext(stream)
             group.start_soon(tick)
             turns = 0

@@ -111,8 +111,9 @@ class OpenAIChatEndpoint(EndpointBase):
         import httpx2
         import openai
 
-        kind: type[Any] = type(self.client)
-        looks_inside = kind is not openai.AsyncOpenAI  # Azure's takes the deployment from the body
+        looks_inside = (
+            self.client.__class__ is not openai.AsyncOpenAI
+        )  # Azure's takes the deployment from the body
         return await self.client.post(
             outgoing.path,
             cast_to=httpx2.Response,  # as it is, unparsed; an httpx client of old gives its own

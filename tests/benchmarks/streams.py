@@ -164,8 +164,8 @@ def _each(row: _Row, found: Mapping[int, dict[_Row, Sampled]]) -> list[float]:
 
 
 def _growth(row: _Row, found: Mapping[int, dict[_Row, Sampled]]) -> float:
-    """The exponent, without the smallest size where the start is still felt."""
-    points = [(n, taken[row].median) for n, taken in found.items() if row in taken][-2:]
+    """The exponent, over all sizes."""
+    points = [(n, taken[row].median) for n, taken in found.items() if row in taken]
     return exponent([n for n, _ in points], [seconds for _, seconds in points])
 
 
