@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, Protocol, Self
 
 import anyio
+import anyio.lowlevel
 
 from agentkit.errors import ContextLengthError, InputError, ModelError, NetworkError
 from agentkit.events import MessageStart, StreamEvent, UsageEvent
@@ -20,6 +21,8 @@ from agentkit.usage import FinishReason
 __all__ = ["ModelStream", "Opened"]
 
 _CLOSING = 5.0  # seconds that a peer has to say goodbye
+_PIECE = 32 * 1024
+"""Bytes that are read without a turn for others: well under a millisecond."""
 
 
 class Opened(Protocol):
@@ -80,6 +83,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         self._parser: StreamParserBase | None = None
         self._context: AbstractAsyncContextManager[AsyncIterator[Any]] | None = None
         self._chunks: AsyncIterator[Any] | None = None
+        self._pieces: deque[bytes] = deque()  # of a long chunk, to be read yet
         self._events: deque[StreamEvent] = deque()
         self._began = False  # whether anything came that could be read
         self._shows = False  # whether the caller has begun to see the reply
@@ -145,6 +149,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         """Begin the call, and once more if it is too long and can be made shorter."""
         assert self._call is not None
         self._events.clear()
+        self._pieces.clear()
         self._began, self._shows = False, not self._call.may_replan
         self._parser = self._call.parser()
         try:
@@ -163,7 +168,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         if self._chunks is None or self._parser is None:
             raise InputError("stream", "it is not open", "Use `async with model.stream(…) as stream:`.")
         try:
-            self._take(self._parser.feed(await anext(self._chunks)))
+            self._take(self._parser.feed(await self._next(self._chunks)))
         except StopAsyncIteration:
             await self._end()
             return
@@ -184,6 +189,17 @@ class ModelStream(AsyncIterator[StreamEvent]):
             await self._fail(_failure_of(self._parser))
         elif not began and not message.blocks and message.finish_reason is FinishReason.INTERRUPTED:
             await self._fail(Failure("the stream ended before it began"))
+
+    async def _next(self, chunks: AsyncIterator[Any]) -> Any:
+        """The next chunk; a long one in pieces, since its transport let nobody else have a turn."""
+        if self._pieces:
+            await anyio.lowlevel.checkpoint()
+            return self._pieces.popleft()
+        chunk = await anext(chunks)
+        if type(chunk) is not bytes or len(chunk) <= _PIECE:
+            return chunk
+        self._pieces.extend(chunk[at : at + _PIECE] for at in range(0, len(chunk), _PIECE))
+        return self._pieces.popleft()
 
     def _take(self, events: list[StreamEvent]) -> None:
         self._events.extend(events)

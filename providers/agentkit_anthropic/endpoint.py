@@ -101,7 +101,7 @@ class AnthropicEndpoint(EndpointBase):
         import httpx2
 
         # Bedrock's and Vertex's take the model out of the body, and middleware may want to see it.
-        looks_inside = type(self.client) is not anthropic.AsyncAnthropic or bool(
+        looks_inside = self.client.__class__ is not anthropic.AsyncAnthropic or bool(
             getattr(self.client, "middleware", ())
         )
         return await self.client.post(

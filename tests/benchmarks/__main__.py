@@ -9,7 +9,19 @@ from importlib import import_module
 from tests.benchmarks.report import Report
 from tests.benchmarks.section import write
 
-NAMES = ("loop", "caching", "cutting", "conversion", "streams", "calling", "media", "many", "memory", "imports")
+NAMES = (
+    "loop",
+    "caching",
+    "cutting",
+    "conversion",
+    "streams",
+    "calling",
+    "at_once",
+    "media",
+    "many",
+    "memory",
+    "imports",
+)
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from agentkit import ChatModel, Msg, load_provider
 from tests.benchmarks.histories import PlainMsg, as_msgs, mixed
-from tests.benchmarks.in_memory import PATHS, Answer, clients, whole
+from tests.benchmarks.in_memory import PATHS, Answer, clients, streamed, whole
 from tests.benchmarks.peers import (
     langchain_messages,
     loaded,
@@ -24,7 +24,7 @@ from tests.benchmarks.peers import (
     run_async,
 )
 
-__all__ = ["Caller", "agentkit_model", "callers", "helpers", "sdks"]
+__all__ = ["Caller", "agentkit_model", "callers", "helpers", "sdks", "streams_through"]
 
 _HELPER = "the SDK's accumulating stream"
 
@@ -68,6 +68,22 @@ def helpers(problems: list[str]) -> list[Caller]:
 def callers(problems: list[str]) -> list[Caller]:
     """The peers that load here, as far as they get along with the SDKs beside them."""
     return [one for one in loaded((_langchain, _litellm, _pydantic_ai), problems) if _works(one, problems)]
+
+
+def streams_through(wire: str, problems: list[str]) -> bool:
+    """Whether the SDK here is one that our endpoint streams through: a peer may pin an older one."""
+    client = clients[wire](streamed(wire, "text", 4).answer)
+
+    async def read() -> None:
+        async with agentkit_model(wire, client).stream([Msg("Alice", "Go on.", "user")]) as stream:
+            await stream.finish()
+
+    try:
+        run_async(read())
+    except Exception as error:
+        problems.append(f"ChatModel.stream, {wire} ({type(error).__name__}: {str(error)[:90]})")
+        return False
+    return True
 
 
 def _works(caller: Caller, problems: list[str]) -> bool:
@@ -159,19 +175,17 @@ def _sdk_google() -> list[Caller]:
 
 
 def _sdk_openai_helper() -> list[Caller]:
-    return [
-        replace(
-            one, name=_HELPER, stream=lambda client, request: _inside(client.chat.completions.stream(**request))
-        )
-        for one in _sdk_openai()
-    ]
+    def stream(client: Any, request: Any) -> AsyncIterator[Any]:
+        return _inside(client.chat.completions.stream(**request))
+
+    return [replace(one, name=_HELPER, stream=stream) for one in _sdk_openai()]
 
 
 def _sdk_responses_helper() -> list[Caller]:
-    return [
-        replace(one, name=_HELPER, stream=lambda client, request: _inside(client.responses.stream(**request)))
-        for one in _sdk_responses()
-    ]
+    def stream(client: Any, request: Any) -> AsyncIterator[Any]:
+        return _inside(client.responses.stream(**request))
+
+    return [replace(one, name=_HELPER, stream=stream) for one in _sdk_responses()]
 
 
 def _sdk_anthropic_helper() -> list[Caller]:
@@ -199,7 +213,7 @@ def _langchain() -> list[Caller]:
         made.__dict__["_async_client"] = client  # a cached property
         return made
 
-    def caller(wire: str, wraps: Any) -> Caller:
+    def caller(wire: str, wraps: Callable[[Any], Any]) -> Caller:
         return Caller(
             "LangChain",
             wire,
@@ -230,7 +244,7 @@ def _pydantic_ai() -> list[Caller]:
             async for event in stream:
                 yield event
 
-    def caller(wire: str, wraps: Any) -> Caller:
+    def caller(wire: str, wraps: Callable[[Any], Any]) -> Caller:
         return Caller(
             "pydantic-ai",
             wire,

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeAlias
 
+import anyio.lowlevel
+
 from agentkit import Msg, ToolUseBlock, Usage
 from agentkit.testing.replies import Call, Reply, Said
 from agentkit.testing.routes import find_route
@@ -47,6 +49,7 @@ class Answer:
 
     chunks: Sequence[bytes]
     media_type: str = "application/json"
+    turns: bool = False  # whether others get a turn before each chunk, as with a network
 
 
 Http: TypeAlias = Callable[[Any, Answer], Any]
@@ -95,6 +98,8 @@ def _http(sdk: Any, answer: Answer) -> Any:
 def _client(http: Any, answer: Answer) -> Any:
     async def chunks(_: object) -> AsyncIterator[bytes]:
         for chunk in answer.chunks:
+            if answer.turns:
+                await anyio.lowlevel.checkpoint()
             yield chunk
 
     body = type("Body", (http.AsyncByteStream,), {"__aiter__": chunks})

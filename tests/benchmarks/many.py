@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from statistics import median
 from time import process_time_ns, thread_time_ns
@@ -21,7 +21,7 @@ from tests.benchmarks.measure import show
 from tests.benchmarks.memory import overhead
 from tests.benchmarks.report import Aim, Report, Table
 
-__all__ = ["held_by", "longest_stretch", "run"]
+__all__ = ["held_by", "longest_stretch", "run", "stretched"]
 
 _KINDS: dict[str, Callable[..., FormatterBase]] = {
     "OpenAI": OpenAIChatFormatter,
@@ -103,6 +103,11 @@ def _stretches(n: int, allowed: float, rounds: int) -> tuple[Table, Aim]:
 
 def longest_stretch(formatter: FormatterBase, msgs: Sequence[Msg]) -> float:
     """The most CPU seconds between two turns of a task that ticks while a conversation is formatted."""
+    return anyio.run(stretched, partial(formatter.format, msgs))
+
+
+async def stretched(work: Callable[[], Awaitable[object]]) -> float:
+    """The most CPU seconds between two turns of a task that ticks while work is done."""
     gaps: list[int] = []
 
     async def tick() -> None:
@@ -111,15 +116,12 @@ def longest_stretch(formatter: FormatterBase, msgs: Sequence[Msg]) -> float:
             await anyio.lowlevel.checkpoint()
             gaps.append(thread_time_ns() - began)
 
-    async def both() -> None:
-        async with anyio.create_task_group() as group:
-            group.start_soon(tick)
-            await anyio.lowlevel.checkpoint()
-            await formatter.format(msgs)
-            await anyio.lowlevel.checkpoint()
-            group.cancel_scope.cancel()
-
-    anyio.run(both)
+    async with anyio.create_task_group() as group:
+        group.start_soon(tick)
+        await anyio.lowlevel.checkpoint()
+        await work()
+        await anyio.lowlevel.checkpoint()
+        group.cancel_scope.cancel()
     return max(gaps) / 1e9
 
 

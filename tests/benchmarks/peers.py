@@ -22,6 +22,7 @@ __all__ = [
     "conversions",
     "drive",
     "langchain_messages",
+    "let_finish",
     "loaded",
     "openai_dicts",
     "pydantic_ai_messages",
@@ -304,3 +305,8 @@ _runner = asyncio.Runner()
 def run_async(pending: Any) -> Any:
     """Run a coroutine in one event loop that is kept, without what a runner does about interrupts each time."""
     return _runner.get_loop().run_until_complete(pending)
+
+
+def let_finish() -> None:
+    """Let those who put work off do it, so that it is not billed to who comes next: litellm logs afterwards."""
+    run_async(asyncio.sleep(0.03))

@@ -31,6 +31,15 @@ _WORDS = {
     ),
     "cutting": "**The cut** is arithmetic on running sums of weights; each message is weighed once in its life.",
     "conversion": "**Cold conversion**: messages of a ReAct loop that were never seen before.",
+    "streams": (
+        "**A streamed delta on its way to a typed event**, one event a transport chunk. Our readers alone, from "
+        "raw bytes; `ChatModel.stream` over the SDK's client with a transport in memory, as all the others are."
+    ),
+    "calling": (
+        "**From a history to a reply**, whole, over the SDK's client with a transport in memory: messages to "
+        "request, the SDK's own work, reply to message. The SDK by itself is given a request that is finished."
+    ),
+    "at_once": "**Many at once**, and how long one of them keeps the event loop from the others.",
     "imports": "**Imports**, in fresh interpreters.",
 }
 

@@ -13,11 +13,11 @@ from functools import partial
 from typing import Any
 
 from agentkit import Msg, StreamParserBase, ToolUseDelta, load_provider
-from tests.benchmarks.callers import Caller, agentkit_model, callers, helpers, sdks
+from tests.benchmarks.callers import Caller, agentkit_model, callers, helpers, sdks, streams_through
 from tests.benchmarks.histories import mixed
 from tests.benchmarks.in_memory import PATHS, Streamed, clients, streamed
 from tests.benchmarks.measure import Case, Sampled, exponent, interleave
-from tests.benchmarks.peers import run_async
+from tests.benchmarks.peers import let_finish, run_async
 from tests.benchmarks.plots import bars
 from tests.benchmarks.report import Aim, Report, Table
 
@@ -25,10 +25,16 @@ __all__ = ["run"]
 
 _KINDS = {"text": "text", "tools": "tool arguments"}
 _ALOUD = "OpenAI Chat"  # the wire that is shown in full, and whose SDK's chunks are the measure
-_BYTES, _DICTS, _INPUT, _MODEL = "agentkit, bytes", "agentkit, dicts", "agentkit, bytes, live input", "ChatModel"
+_BYTES, _DICTS, _INPUT, _MODEL = (
+    "agentkit, bytes",
+    "agentkit, dicts",
+    "agentkit, bytes, live input",
+    "agentkit, ChatModel.stream",
+)
 _WHOLE_CALLS = ("Gemini", "Ollama")  # wires whose calls come in one event
 _GOAL = 10.0
-_SLOW = 20_000  # deltas beyond which the peers are left out: they are linear, and take minutes
+_SLOW = 20_000  # deltas beyond which those who take minutes are left out
+_MINUTES = ("LangChain", "litellm", "pydantic-ai", "Google SDK", "the SDK's accumulating stream")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +59,11 @@ def run(quick: bool = False) -> Report:
         "Microseconds a delta of tool arguments, OpenAI Chat", _bars(rows, found), "{:.0f}".format, log=True
     )
     aims = _aims(rows, found)
-    return Report([*tables, short], [short], aims, {"streams.svg": plot}, problems)
+    return Report([*tables, short], [short], aims, {"streams.svg": plot}, list(dict.fromkeys(problems)))
 
 
 def _rounds(number: int) -> int:
-    return 9 if number <= 1_000 else 3
+    return 5 if number <= 1_000 else 3 if number < _SLOW else 1
 
 
 def _measured(rows: Sequence[_Row], number: int, rounds: int) -> dict[_Row, Sampled]:
@@ -66,16 +72,17 @@ def _measured(rows: Sequence[_Row], number: int, rounds: int) -> dict[_Row, Samp
     for wire in PATHS:
         for kind in _KINDS:
             held = [row for row in rows if (row.wire, row.kind) == (wire, kind)]
-            held = [row for row in held if number < _SLOW or not row.who.startswith(_PEERS)]
+            held = [row for row in held if number < _SLOW or not _takes_minutes(row)]
             if held:
                 reply = streamed(wire, kind, number)
                 named = {str(at): row.case(reply) for at, row in enumerate(held)}
-                taken = interleave(named, rounds, collector=True, warm=number < _SLOW)
+                taken = interleave(named, rounds, collector=True, warm=number <= 1_000)
                 found |= {held[int(at)]: sampled for at, sampled in taken.items()}
     return found
 
 
-_PEERS = ("LangChain", "litellm", "pydantic-ai")
+def _takes_minutes(row: _Row) -> bool:
+    return row.who in _MINUTES or (row.wire == "Gemini" and row.who == _MODEL)
 
 
 # -- who reads --------------------------------------------------------------------------------------------------
@@ -99,10 +106,11 @@ def _ours() -> list[_Row]:
 def _theirs(problems: list[str]) -> list[_Row]:
     found: list[_Row] = []
     official = sdks(problems)
+    through = {one.wire for one in official if streams_through(one.wire, problems)}
     for caller in [*official, *helpers(problems), *callers(problems)]:
         kinds = ["text"] if caller.wire in _WHOLE_CALLS else list(_KINDS)
         for kind in kinds:
-            if caller in official:
+            if caller in official and caller.wire in through:
                 found.append(_Row(caller.wire, kind, _MODEL, partial(_through_model, caller.wire)))
             found.append(_Row(caller.wire, kind, caller.name, partial(_through, caller)))
     return found
@@ -120,13 +128,13 @@ def _read(parser: type[StreamParserBase], reply: Streamed, *, raw: bool, live: b
                     _ = event.input
         return reader.finish()
 
-    return Case(lambda: None, read)
+    return Case(let_finish, read)
 
 
 def _through(caller: Caller, reply: Streamed) -> Case:
     """A caller's stream over its client."""
     made, history = caller.caller(reply.answer), caller.prepare(mixed(4))
-    return Case(lambda: None, lambda _: run_async(_exhausted(caller.stream(made, history))))
+    return Case(let_finish, lambda _: run_async(_exhausted(caller.stream(made, history))))
 
 
 def _through_model(wire: str, reply: Streamed) -> Case:
@@ -139,7 +147,7 @@ def _through_model(wire: str, reply: Streamed) -> Case:
             await _exhausted(stream)
         return stream.message
 
-    return Case(lambda: None, lambda _: run_async(read()))
+    return Case(let_finish, lambda _: run_async(read()))
 
 
 async def _exhausted(events: AsyncIterator[Any]) -> None:
@@ -156,8 +164,8 @@ def _each(row: _Row, found: Mapping[int, dict[_Row, Sampled]]) -> list[float]:
 
 
 def _growth(row: _Row, found: Mapping[int, dict[_Row, Sampled]]) -> float:
-    """The exponent, without the smallest size where the start is still felt."""
-    points = [(n, taken[row].median) for n, taken in found.items() if row in taken][-2:]
+    """The exponent, over all sizes."""
+    points = [(n, taken[row].median) for n, taken in found.items() if row in taken]
     return exponent([n for n, _ in points], [seconds for _, seconds in points])
 
 
@@ -187,7 +195,7 @@ def _short(rows: Sequence[_Row], found: Mapping[int, dict[_Row, Sampled]]) -> Ta
     """A line a reader and wire; both kinds at the largest size measured."""
     shown: list[list[object]] = []
     for wire in PATHS:
-        for who in _who([row for row in rows if row.wire == wire]):
+        for who in _who([row for row in rows if row.wire == wire and _is_shown(row)]):
             cells: list[object] = []
             for kind in _KINDS:
                 row = next((one for one in rows if (one.wire, one.kind, one.who) == (wire, kind, who)), None)
@@ -199,10 +207,14 @@ def _short(rows: Sequence[_Row], found: Mapping[int, dict[_Row, Sampled]]) -> Ta
     return Table("A delta to an event, at the most deltas measured", head, shown)
 
 
+def _is_shown(row: _Row) -> bool:
+    """All of one wire; of the others ours and the SDK's."""
+    return row.who != _DICTS and (row.wire == _ALOUD or row.who in (_BYTES, _MODEL) or row.who.endswith("SDK"))
+
+
 def _bars(rows: Sequence[_Row], found: Mapping[int, dict[_Row, Sampled]]) -> dict[str, float]:
     held = [row for row in rows if (row.wire, row.kind) == (_ALOUD, "tools") and row.who != _DICTS]
-    each = {row.who: [one for one in _each(row, found) if not math.isnan(one)][-1] for row in held}
-    return {("agentkit, ChatModel" if who == _MODEL else who): one for who, one in each.items()}
+    return {row.who: [one for one in _each(row, found) if not math.isnan(one)][-1] for row in held}
 
 
 # -- what was to be reached -------------------------------------------------------------------------------------
