@@ -13,6 +13,7 @@ import anyio
 from agentkit.chat_model import ChatModel, Wanted
 from agentkit.errors import AgentkitError, ModelError, OptionError, check_option
 from agentkit.ledger import Plan
+from agentkit.loops import finish
 from agentkit.messages import Msg
 from agentkit.recordings import Recorded, Recording, fingerprint
 from agentkit.storage import dump_message
@@ -20,6 +21,8 @@ from agentkit.tokens import TokenCount
 from agentkit.usage import Usage
 
 __all__ = ["Price", "Trial", "compare"]
+
+_CLOSING = 5.0  # seconds that open connections have to say goodbye
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +139,9 @@ async def compare(
             for label, model in labelled.items():
                 group.start_soon(run, label, model)
     finally:
-        with anyio.CancelScope(shield=True):
-            for label, named in given:
-                if isinstance(named, str):
-                    await labelled[label].aclose()
+        for label, named in given:
+            if isinstance(named, str):
+                await finish(labelled[label].aclose, _CLOSING)
     return [trials[label] for label in labelled]
 
 

@@ -25,7 +25,7 @@ __all__ = ["Failure", "failure_in", "retry_after", "room_in"]
 # more than a sentence, which may quote the request: what stands in quotation marks is never looked at.
 _TOO_LONG_CODE = re.compile(r"context_(length|window|size)|input_too_long|prompt_too_long", re.IGNORECASE)
 _TOO_LONG = re.compile(
-    r"maximum context length is|exceed(s|ed|ing)? (the |this |its )?([\w']+ ){0,2}context[ _](window|length|limit|size)"
+    r"maximum context length is|exceed(s|ed|ing)? ([\w']+ ){0,3}context[ _](window|length|limit|size)"
     r"|Range of input length should be|input is too long|prompt is too long"
     r"|exceeds? the maximum number of tokens|input token count",
     re.IGNORECASE,
@@ -33,10 +33,12 @@ _TOO_LONG = re.compile(
 _NOT_TOO_LONG = re.compile(
     r"_above_max_length|Range of max_tokens|max_(completion_|output_)?tokens\W+is too large", re.IGNORECASE
 )
-_OF_A_PART = re.compile(  # a code that says which part of the request is wrong, and that no word on its size matters
-    r"(?!invalid_(request|parameter|argument|params)(_error)?$)"
-    r"(invalid|unsupported|empty|missing|unknown|string|array|integer|image|file|model)_\w+",
-    re.IGNORECASE,
+_OF_A_PART = re.compile(  # a code that says which part of the request is wrong: its size is no matter
+    re.compile(  # a code that says which part of the request is wrong, and its size is no matter
+        r"(?!invalid_(request|parameter|argument|params)(_error)?$)"
+        r"(invalid|unsupported|empty|missing|unknown|string|array|integer|image|file|model)_\w+",
+        re.IGNORECASE,
+    )
 )
 _NO_QUOTA = re.compile(r"insufficient_quota|spend_limit|billing|Arrearage|AllocationQuota", re.IGNORECASE)
 _NO_QUOTA_SAID = re.compile(r"insufficient_quota|spend limit|exceeded your current quota", re.IGNORECASE)
@@ -127,7 +129,7 @@ class Failure:
 
     @property
     def _is_quota(self) -> bool:
-        """Whether a quota is used up that no waiting fills: a provider that says how long to wait means another."""
+        """Whether a quota is used up that no waiting fills. Who says how long to wait means another."""
         if self.code is not None:
             return _NO_QUOTA.search(self.code) is not None
         return self.retry_after is None and _NO_QUOTA_SAID.search(self._plain) is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 from typing import Any, Protocol, Self
 
 import anyio
@@ -14,6 +15,7 @@ from agentkit.errors import ContextLengthError, InputError, ModelError, NetworkE
 from agentkit.events import MessageStart, StreamEvent, UsageEvent
 from agentkit.failures import Failure
 from agentkit.ledger import Plan
+from agentkit.loops import finish
 from agentkit.messages import Msg
 from agentkit.streaming import StreamParserBase
 from agentkit.usage import FinishReason
@@ -93,8 +95,12 @@ class ModelStream(AsyncIterator[StreamEvent]):
     async def __aenter__(self) -> Self:
         if self._call is not None:
             raise InputError("stream", "it was opened before", "Call model.stream anew for each reply.")
-        self._call = await self._opening()
-        await self._open()
+        try:
+            self._call = await self._opening()
+            await self._open()
+        except BaseException:
+            self._settle()
+            raise
         if self._failed is not None:
             raise self._failed
         return self
@@ -137,11 +143,10 @@ class ModelStream(AsyncIterator[StreamEvent]):
         return self._message
 
     async def aclose(self) -> None:
-        """Close the connection. What came is the message."""
-        await self._close()
-        if self._message is None:
-            self._settle()
+        """Close the connection. What came is the message, at once; a cancellation waits for the connection."""
+        self._settle()
         self._events.clear()
+        await self._close()
 
     # -- inside --------------------------------------------------------------------------------------------------
 
@@ -160,7 +165,6 @@ class ModelStream(AsyncIterator[StreamEvent]):
             await self._fail(error)
         except BaseException:
             self._context = None
-            self._settle()
             raise
 
     async def _read(self) -> None:
@@ -210,7 +214,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
 
     def _settle(self) -> None:
         """What came is all that comes."""
-        if self._parser is None or self._call is None:
+        if self._parser is None or self._call is None or self._message is not None:
             return
         message = self._parser.finish()
         self._take(self._parser.drain())
@@ -243,11 +247,16 @@ class ModelStream(AsyncIterator[StreamEvent]):
         """Close the connection, cancelled or not."""
         context, self._context = self._context, None
         chunks, self._chunks = self._chunks, None
-        if chunks is not None:
-            await _stop(chunks)
         if context is not None:
-            with anyio.move_on_after(_CLOSING, shield=True):
-                await context.__aexit__(None, None, None)
+            await finish(partial(_leave, context, chunks), _CLOSING)
+
+
+async def _leave(
+    context: AbstractAsyncContextManager[AsyncIterator[Any]], chunks: AsyncIterator[Any] | None
+) -> None:
+    if chunks is not None:
+        await _stop(chunks)
+    await context.__aexit__(None, None, None)
 
 
 async def _stop(chunks: AsyncIterator[Any]) -> None:

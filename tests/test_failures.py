@@ -76,8 +76,8 @@ NOT_TOO_LONG = [
     (
         400,
         "400",
-        "'max_tokens' or 'max_completion_tokens' is too large: 20000. This model's maximum context length is 16384 "
-        "tokens and your request has 30 input tokens (20000 > 16384 - 30).",
+        "'max_tokens' or 'max_completion_tokens' is too large: 20000. This model's maximum context length is "
+        "16384 tokens and your request has 30 input tokens (20000 > 16384 - 30).",
     ),
     (400, "invalid_image_url", "Failed to download image from https://x.example/billing/arrearage.png"),
     (400, "invalid_request_error", "messages.0: your input mentions 'permission_error' and authentication_error"),

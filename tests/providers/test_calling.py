@@ -3,11 +3,15 @@
 All nine run on both loops. DashScope's SDK sleeps by asyncio between two tries: on trio it gets one.
 """
 
+import asyncio
+import gc
 import json
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, cast
 
 import anyio
@@ -20,8 +24,10 @@ from agentkit import (
     ChatModel,
     ContextLengthError,
     FinishReason,
+    InputError,
     MissingExtraError,
     ModelError,
+    ModelStream,
     Msg,
     NetworkError,
     OverloadedError,
@@ -250,6 +256,36 @@ async def test_a_cancellation_passes_and_closes_the_connection(provider: str) ->
             assert [type(error) for error in caught] == [anyio.get_cancelled_exc_class()]
             assert server.requests[0].wait().disconnected
     assert kept[0].message.finish_reason is FinishReason.INTERRUPTED
+
+
+@pytest.mark.parametrize("steps", range(4))
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_cancellation_while_a_stream_is_closed_waits_for_that(provider: str, steps: int) -> None:
+    kept: list[ModelStream] = []
+
+    async def listen() -> None:
+        async with model.stream(HELLO) as stream:
+            kept.append(stream)
+            async for event in stream:
+                if event.type == "text-delta":
+                    break
+            _cancel_after(steps, cast("asyncio.Task[None]", asyncio.current_task()))
+
+    with LoopbackServer([Reply(BURST, delay=0.02)]) as server:
+        async with model_of(provider, server) as model:
+            with suppress(asyncio.CancelledError):  # the stream may be closed before it comes
+                await asyncio.create_task(listen())
+            assert kept[0].message.finish_reason is FinishReason.INTERRUPTED
+            assert server.requests[0].wait().disconnected
+
+
+def _cancel_after(steps: int, task: "asyncio.Task[None]") -> None:
+    """Cancel a task when the loop has gone round so often: natively, which no shield of anyio's holds off."""
+    if steps:
+        asyncio.get_running_loop().call_soon(_cancel_after, steps - 1, task)
+    else:
+        task.cancel()
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -691,6 +727,39 @@ async def test_a_stream_that_is_none_is_an_error_of_the_model(provider: str) -> 
             for _ in range(2):
                 with pytest.raises(ModelError):
                     await _events(model, HELLO)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_model_goes_with_its_user_from_one_loop_to_the_next(provider: str, anyio_backend: str) -> None:
+    with LoopbackServer("Hello.") as server:
+        model = model_of(provider, server)
+
+        async def ask(*, last: bool) -> str:
+            reply = await model.generate(HELLO)
+            if last:
+                await model.aclose()
+            return reply.text
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)  # what the first loop left open
+            assert [anyio.run(partial(ask, last=last), backend=anyio_backend) for last in (False, True)] == [
+                "Hello.",
+                "Hello.",
+            ]
+            gc.collect()
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_model_is_no_ones_in_a_second_loop_at_once(provider: str, anyio_backend: str) -> None:
+    def elsewhere() -> None:
+        anyio.run(model.generate, HELLO, backend=anyio_backend)
+
+    with LoopbackServer("Hello.") as server:
+        async with model_of(provider, server) as model:
+            await model.open()
+            with pytest.raises(InputError, match="another event loop"):
+                await anyio.to_thread.run_sync(elsewhere)
+            assert (await model.generate(HELLO)).text == "Hello."
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
