@@ -26,6 +26,8 @@ _CLOSING = 5.0  # seconds that a peer has to say goodbye
 _PIECE = 32 * 1024
 """Bytes that are read without a turn for others: well under a millisecond."""
 
+_TOLD = 200  # bytes of an answer that is none
+
 
 class Opened(Protocol):
     """What a stream needs of the call that it belongs to."""
@@ -87,6 +89,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         self._chunks: AsyncIterator[Any] | None = None
         self._pieces: deque[bytes] = deque()  # of a long chunk, to be read yet
         self._events: deque[StreamEvent] = deque()
+        self._head = b""  # the first bytes, for the error where nothing comes of them
         self._began = False  # whether anything came that could be read
         self._shows = False  # whether the caller has begun to see the reply
         self._failed: ModelError | None = None
@@ -155,6 +158,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         assert self._call is not None
         self._events.clear()
         self._pieces.clear()
+        self._head = b""
         self._began, self._shows = False, not self._call.may_replan
         self._parser = self._call.parser()
         try:
@@ -172,7 +176,10 @@ class ModelStream(AsyncIterator[StreamEvent]):
         if self._chunks is None or self._parser is None:
             raise InputError("stream", "it is not open", "Use `async with model.stream(…) as stream:`.")
         try:
-            self._take(self._parser.feed(await self._next(self._chunks)))
+            chunk = await self._next(self._chunks)
+            if not self._began and not self._head and type(chunk) is bytes:
+                self._head = chunk[:_TOLD]
+            self._take(self._parser.feed(chunk))
         except StopAsyncIteration:
             await self._end()
             return
@@ -192,7 +199,8 @@ class ModelStream(AsyncIterator[StreamEvent]):
         if self._parser.reply.error is not None:
             await self._fail(_failure_of(self._parser))
         elif not began and not message.blocks and message.finish_reason is FinishReason.INTERRUPTED:
-            await self._fail(Failure("the stream ended before it began"))
+            came = f": {self._head.decode('utf-8', 'replace')}" if self._head.strip() else ""
+            await self._fail(Failure(f"the stream ended before it began{came}"))
 
     async def _next(self, chunks: AsyncIterator[Any]) -> Any:
         """The next chunk; a long one in pieces, since its transport let nobody else have a turn."""
@@ -274,4 +282,4 @@ async def _stop(chunks: AsyncIterator[Any]) -> None:
 def _failure_of(parser: StreamParserBase) -> Failure:
     """The error that a stream reported."""
     found = parser.reply.error or {}
-    return Failure(found.get("message", ""), code=found.get("code"), request_id=None)
+    return Failure(found.get("message", ""), code=found.get("code"), request_id=found.get("request_id"))

@@ -19,6 +19,7 @@ from agentkit import (
     mapping_of,
     merged,
     plain,
+    retry_after,
 )
 from agentkit_gemini.rest import rest_body
 
@@ -171,10 +172,10 @@ async def _close(answers: list[Any]) -> None:
 
 async def _with_bare_errors(pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]:
     """The bytes of an event stream; an error that comes as JSON in lines of its own, as the SDK knows them, as one
-    event.
+    event. What begins so is left to the reader.
     """
     bare = b""
-    before = b"\n"  # the last byte of the piece before
+    before = b" "  # the last byte of the piece before
     async for piece in pieces:
         if bare:
             bare += piece
@@ -216,14 +217,14 @@ def _settings(config: object) -> dict[str, Any]:
 def _failure_of(error: Any) -> Failure:
     details = mapping_of(error.details)
     inner = mapping_of(details.get("error")) or details
-    told = failure_in({"error": inner}) or Failure("")
+    told = failure_in(details) or failure_in({"error": inner}) or Failure("")
     headers: Mapping[str, Any] = getattr(error.response, "headers", None) or {}
     return Failure(
         told.said or error.message or str(error),
         error.code if isinstance(error.code, int) else None,
         _reason(inner) or error.status,
         headers.get("x-request-id"),
-        _delay(inner),
+        retry_after(headers) if (delay := _delay(inner)) is None else delay,
     )
 
 

@@ -23,6 +23,7 @@ from agentkit import (
     BadRequestError,
     ChatModel,
     ContextLengthError,
+    EndpointBase,
     FinishReason,
     InputError,
     MissingExtraError,
@@ -39,7 +40,7 @@ from agentkit import (
 )
 from agentkit.testing import LoopbackError, LoopbackServer, Reply
 from tests.providers import LOOK, PROVIDERS, chat, user
-from tests.providers.calling import MODELS, model_of, options
+from tests.providers.calling import MODELS, RawServer, model_of, options
 from tests.wire.loopback import expected_body
 
 pytestmark = pytest.mark.anyio
@@ -727,6 +728,77 @@ async def test_a_stream_that_is_none_is_an_error_of_the_model(provider: str) -> 
             for _ in range(2):
                 with pytest.raises(ModelError):
                     await _events(model, HELLO)
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_an_error_in_one_object_answers_a_stream_too(provider: str, indent: int | None) -> None:
+    said = {"code": "Throttling.RateQuota", "message": "Slow down.", "request_id": "req-1"}
+    text = json.dumps(said, indent=indent).encode()
+    with RawServer(_answer(200, text)) as server:
+        async with _raw(provider, server) as model, model.stream(HELLO) as stream:
+            with pytest.raises(RateLimitError, match="Slow down") as caught:
+                await stream.finish()
+    assert caught.value.request_id == "req-1"
+    assert stream.message.finish_reason is FinishReason.ERROR
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_whole_reply_answers_a_stream_too(provider: str) -> None:
+    with LoopbackServer("Hello.") as server:
+        async with model_of(provider, server) as model:
+            whole = await model.generate(HELLO)
+            text = await _whole(model)
+    for indent in (None, 2):
+        body = json.dumps(json.loads(text), indent=indent).encode()
+        with RawServer(_answer(200, body)) as raw:
+            async with _raw(provider, raw) as model:
+                _, streamed = await _events(model, HELLO)
+        assert (streamed.content, streamed.usage) == (whole.content, whole.usage)
+        assert streamed.finish_reason is FinishReason.STOP
+
+
+def _answer(status: int, body: bytes, *headers: str) -> bytes:
+    head = [f"HTTP/1.1 {status} Answer", f"content-length: {len(body)}", *headers, "", ""]
+    return "\r\n".join(head).encode() + body
+
+
+def _raw(provider: str, server: RawServer) -> ChatModel:
+    return ChatModel(provider, "some-model", client_options=options(provider, server))
+
+
+async def _whole(model: ChatModel) -> Any:
+    """A whole reply as it comes."""
+    endpoint, plan = cast("EndpointBase", vars(model)["_endpoint"]), await model.plan(HELLO)
+    return await endpoint.send(endpoint.body(model.model, plan.request, {}, stream=False))
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_what_is_no_stream_is_told(provider: str) -> None:
+    with LoopbackServer([Reply([b"<html>Please log in.</html>"])]) as server:
+        async with model_of(provider, server) as model:
+            with pytest.raises(ModelError, match="Please log in"):
+                await _events(model, HELLO)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # on trio the SDKs' HTTP clients leave a generator behind
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_an_answer_that_cannot_be_unpacked_is_an_error_of_the_network(provider: str, stream: bool) -> None:
+    with RawServer(_answer(200, b"no gzip", "content-encoding: gzip")) as server:
+        async with _raw(provider, server) as model:
+            with pytest.raises(NetworkError):
+                await (_events(model, HELLO) if stream else model.generate(HELLO))
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_the_seconds_to_wait_may_stand_in_a_header(provider: str) -> None:
+    body = b'{"error": {"message": "Slow down."}}'
+    with RawServer(_answer(429, body, "retry-after: 7")) as server:
+        async with _raw(provider, server) as model:
+            with pytest.raises(RateLimitError, match="Slow down") as caught:
+                await model.generate(HELLO)
+    assert caught.value.retry_after == 7
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
