@@ -11,7 +11,14 @@ from agentkit.blame import guess_place
 from agentkit.budget import Budget
 from agentkit.echoes import strip_echo
 from agentkit.endpoints import EndpointBase, Outgoing
-from agentkit.errors import BadRequestError, ContextLengthError, MessageError, ModelError, ProviderError
+from agentkit.errors import (
+    BadRequestError,
+    ContextLengthError,
+    MessageError,
+    ModelError,
+    NetworkError,
+    ProviderError,
+)
 from agentkit.failures import Failure
 from agentkit.ledger import Plan
 from agentkit.messages import Msg
@@ -19,6 +26,7 @@ from agentkit.model_stream import ModelStream
 from agentkit.native import plain
 from agentkit.registry import Provider, available_providers
 from agentkit.streaming import StreamParserBase
+from agentkit.usage import FinishReason
 from agentkit.usage_anchored import UsageAnchoredCounter
 
 __all__ = ["Call"]
@@ -95,9 +103,12 @@ class Call:
         raise self._error(failure)
 
     async def _gathered(self) -> Msg:
-        """The whole reply, from a stream."""
+        """The whole reply, from a stream. What is cut off is no whole reply."""
         async with ModelStream(self._itself) as stream:
-            return await stream.finish()
+            reply = await stream.finish()
+        if reply.finish_reason is FinishReason.INTERRUPTED:
+            raise NetworkError(self.provider.name, "the stream ended before the reply did")
+        return reply
 
     async def _itself(self) -> Call:
         return self

@@ -16,6 +16,7 @@ from agentkit.budget import Budget
 from agentkit.calls import Call
 from agentkit.endpoints import EndpointBase
 from agentkit.errors import (
+    AgentkitError,
     BudgetError,
     ContextLengthError,
     InputError,
@@ -103,7 +104,11 @@ class ChatModel:
         self._options: dict[str, Any] = {"history": history, **options}
         self._client_options = dict(client_options or {})
         self._owns = client is None
-        self._endpoint: EndpointBase | None = None if client is None else _endpoint_of(self.provider)(client)
+        self._endpoint: EndpointBase | None = None
+        if client is not None:
+            endpoint = _endpoint_of(self.provider)
+            endpoint.check(client)
+            self._endpoint = endpoint(client)
         self._loop: Any = None  # whose client it is, if it is opened here
         self._left: EndpointBase | None = None  # of a loop that has ended
         self._binding = Lock()
@@ -196,6 +201,8 @@ class ChatModel:
         endpoint = await self._opened()
         limit = self.max_tokens if max_tokens is None else max_tokens
         given = {name: item for name, item in {**self.parameters, **parameters}.items() if item is not None}
+        if "stream" in given:
+            raise OptionError("parameters.stream", "how a reply comes is no parameter", "Call generate or stream.")
         if limit is not None:
             given = {**endpoint.limit(limit), **given}
         shorter = None if planned or not self.replan else partial(self._shorter, wanted)
@@ -211,7 +218,7 @@ class ChatModel:
         async with self._opening:
             await self._leave()
             if self._endpoint is None:
-                opening = partial(_endpoint_of(self.provider).open, **self._client_options)
+                opening = partial(_opened, _endpoint_of(self.provider), self._client_options)
                 self._endpoint = await anyio.to_thread.run_sync(opening)
             return self._endpoint
 
@@ -293,6 +300,16 @@ def _check_limit(max_tokens: int | None) -> None:
         not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 0
     ):
         raise OptionError("max_tokens", f"{max_tokens!r} is no number of tokens", "Give a whole number.")
+
+
+def _opened(endpoint: type[EndpointBase], options: Mapping[str, Any]) -> EndpointBase:
+    """An endpoint with a client of its own. What its SDK has against the options is an OptionError."""
+    try:
+        return endpoint.open(**options)
+    except AgentkitError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise OptionError("client_options", str(error), "Give what the SDK's client takes.") from error
 
 
 def _endpoint_of(provider: Provider) -> type[EndpointBase]:

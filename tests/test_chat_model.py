@@ -95,8 +95,9 @@ async def test_a_provider_that_cannot_be_called_says_so() -> None:
         await model.generate(HELLO)
     with pytest.raises(ProviderError, match="no endpoint"):
         ChatModel(Provider("half", known.chat, known.multi_agent), "m", client=object())
+    given = {"api_key": "k"}
     mute = ChatModel(
-        Provider("half", known.chat, known.multi_agent, endpoint=known.endpoint), "m", client=object()
+        Provider("half", known.chat, known.multi_agent, endpoint=known.endpoint), "m", client_options=given
     )
     with pytest.raises(ProviderError, match="no reader"):
         async with mute.stream(HELLO):

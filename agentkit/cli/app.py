@@ -15,7 +15,9 @@ from agentkit.errors import OptionError
 
 __all__ = ["dispatch"]
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
+)
 
 
 @app.callback()

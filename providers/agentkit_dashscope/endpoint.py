@@ -55,6 +55,7 @@ class DashScopeEndpoint(EndpointBase):
     """
 
     extra: ClassVar[str] = "dashscope"
+    needs: ClassVar[tuple[str, ...]] = ("transport",)
 
     def __init__(self, client: Any) -> None:
         super().__init__(client)

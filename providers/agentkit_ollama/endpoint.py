@@ -37,6 +37,7 @@ class OllamaEndpoint(EndpointBase):
     """
 
     extra: ClassVar[str] = "ollama"
+    needs: ClassVar[tuple[str, ...]] = ("_client",)
 
     @classmethod
     def open(cls, **options: Any) -> Self:
