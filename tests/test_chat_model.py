@@ -104,6 +104,41 @@ async def test_a_provider_that_cannot_be_called_says_so() -> None:
             pass
 
 
+def _sync_clients() -> list[tuple[str, Any]]:
+    import anthropic
+    import ollama
+    import openai
+
+    return [
+        ("openai", openai.OpenAI(api_key="k")),
+        ("anthropic", anthropic.Anthropic(api_key="k")),
+        ("ollama", ollama.Client()),
+        ("openai", object()),
+        ("dashscope", object()),
+    ]
+
+
+async def test_a_client_that_is_no_async_one_is_refused_at_the_door() -> None:
+    for provider, client in _sync_clients():
+        with pytest.raises(OptionError, match="async client"):
+            ChatModel(provider, "m", client=client)
+        if hasattr(client, "close"):
+            client.close()
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "ollama", "gemini", "dashscope"])
+async def test_options_that_the_sdk_does_not_take_are_named(provider: str) -> None:
+    options = {"nonsense": 1} if provider == "ollama" else {"nonsense": 1, "api_key": "k"}
+    with pytest.raises(OptionError, match="client_options") as caught:
+        await ChatModel(provider, "m", client_options=options).open()
+    assert caught.value.__cause__
+
+
+async def test_how_a_reply_comes_is_no_parameter() -> None:
+    with pytest.raises(OptionError, match="stream"):
+        await ScriptedModel(["Hello."]).generate(HELLO, stream=True)
+
+
 async def test_formatter_options_reach_the_formatter() -> None:
     history, budget = MultiAgentHistory(viewer="Friday"), Budget(1_000)
     model = ChatModel("openai:gpt-6", history=history, budget=budget, on_loss="drop", cache_breakpoints="auto")

@@ -40,6 +40,13 @@ class OllamaEndpoint(EndpointBase):
     needs: ClassVar[tuple[str, ...]] = ("_client",)
 
     @classmethod
+    def check(cls, client: Any) -> None:
+        """Refuse a client that is not async: both of the SDK's can be entered by `async with`."""
+        super().check(client)
+        if not hasattr(client._client, "aclose"):
+            raise OptionError("client", "ollama's Client is no async client", "Give an AsyncClient.")
+
+    @classmethod
     def open(cls, **options: Any) -> Self:
         """`AsyncClient(**options)`; `base_url` is its `host`, and `api_key` a bearer's."""
         try:

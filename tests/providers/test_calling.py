@@ -31,6 +31,7 @@ from agentkit import (
     ModelStream,
     Msg,
     NetworkError,
+    OptionError,
     OverloadedError,
     RateLimitError,
     TextBlock,
@@ -666,6 +667,46 @@ async def test_geminis_own_object_may_hold_its_parameters() -> None:
     assert body["generationConfig"]["temperature"] == 0.5
     assert body["generationConfig"]["thinkingConfig"]["thinkingBudget"] == 7
     assert body["safetySettings"] == [{"category": "A", "threshold": "B"}]
+
+
+async def test_geminis_parameters_have_either_name_wherever_they_stand() -> None:
+    from google.genai import types
+
+    safety = types.SafetySetting(
+        category=types.HarmCategory.HARM_CATEGORY_HARASSMENT, threshold=types.HarmBlockThreshold.BLOCK_NONE
+    )
+    config = types.GenerateContentConfig(temperature=0.5, safety_settings=[safety])
+    with LoopbackServer("Hello.") as server:
+        async with model_of("gemini", server) as model:
+            await model.generate(HELLO, config=config)
+            await model.generate(HELLO, safety_settings=[safety])
+            system = types.GenerateContentConfig(system_instruction="Be rude.")
+            with pytest.raises(OptionError, match="system_instruction"):
+                await model.generate([Msg("system", "Be kind.", "system"), *HELLO], config=system)
+            with pytest.raises(OptionError, match="max_output_tokens"):
+                await model.generate(HELLO, max_tokens=9, config={"maxOutputTokens": 3})
+    for request in server.requests:
+        assert request.body["safetySettings"][0]["threshold"] == "BLOCK_NONE"
+        assert "safetySettings" not in request.body.get("generationConfig", {})
+
+
+async def test_geminis_key_follows_no_redirect() -> None:
+    with LoopbackServer("Hello.") as elsewhere:
+        to = f"location: {elsewhere.url()}/v1beta/models/some-model:generateContent"
+        with RawServer(_answer(307, b"", to)) as server:
+            async with _raw("gemini", server) as model:
+                with pytest.raises(ModelError):
+                    await model.generate(HELLO)
+    assert elsewhere.requests == []
+
+
+async def test_a_reply_that_is_gathered_and_cut_off_is_no_whole_one() -> None:
+    event = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Half a"}}
+    body = f"event: content_block_delta\ndata: {json.dumps(event)}\n\n".encode()
+    with RawServer(_answer(200, body, "content-type: text/event-stream")) as server:
+        async with _raw("anthropic", server) as model:
+            with pytest.raises(NetworkError, match="before the reply did"):
+                await model.generate(HELLO, max_tokens=64_000)
 
 
 async def test_geminis_bare_errors_within_a_stream_are_errors() -> None:
