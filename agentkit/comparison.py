@@ -150,13 +150,14 @@ async def compare(
 
 def _given(models: Sequence[ChatModel | str] | Mapping[str, ChatModel | str]) -> list[tuple[str, ChatModel | str]]:
     """Each model with its label, as it was given."""
-    named = isinstance(models, Mapping)
-    if isinstance(models, str | ChatModel) or not isinstance(models, Sequence | Mapping):
-        raise OptionError("models", f"a {type(models).__name__} is no list of models", "Pass a list.")
-    for at, model in models.items() if named else enumerate(models):
-        check_option(f"models[{at!r}]", model, ChatModel | str)
-    if named:
+    if isinstance(models, Mapping):
+        for label, model in models.items():
+            check_option(f"models[{label!r}]", model, ChatModel | str)
         return list(models.items())
+    if isinstance(models, str | ChatModel) or not isinstance(models, Sequence):
+        raise OptionError("models", f"a {type(models).__name__} is no list of models", "Pass a list.")
+    for at, model in enumerate(models):
+        check_option(f"models[{at}]", model, ChatModel | str)
     return [
         (model if isinstance(model, str) else f"{model.provider.name}:{model.model}", model) for model in models
     ]

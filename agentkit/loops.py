@@ -38,11 +38,11 @@ async def _in_its_own_task(work: Callable[[], Awaitable[None]], seconds: float) 
             await asyncio.wait([task])
         except asyncio.CancelledError as error:
             cancelled = error
-    error = None if task.cancelled() else task.exception()
+    failed = None if task.cancelled() else task.exception()  # asked for, whatever comes of it
     if cancelled is not None:
         raise cancelled
-    if error is not None:
-        raise error
+    if failed is not None:
+        raise failed
 
 
 def _on_asyncio() -> bool:
