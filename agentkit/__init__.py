@@ -126,8 +126,11 @@ if TYPE_CHECKING:
     from agentkit.native import plain as plain
     from agentkit.native import plain_values as plain_values
     from agentkit.native import text_of as text_of
+    from agentkit.native_logs import load_agentscope as load_agentscope
+    from agentkit.native_logs import load_langchain as load_langchain
     from agentkit.native_logs import load_native as load_native
     from agentkit.native_logs import load_tools as load_tools
+    from agentkit.native_logs import tools_left_out as tools_left_out
     from agentkit.registry import Provider as Provider
     from agentkit.registry import available_providers as available_providers
     from agentkit.registry import load_provider as load_provider
@@ -201,7 +204,7 @@ _ROOMS = {
     "model_facts": "ModelFact",
     "model_stream": "ModelStream",
     "native": "items_of mapping_of plain plain_values text_of",
-    "native_logs": "load_native load_tools",
+    "native_logs": "load_agentscope load_langchain load_native load_tools tools_left_out",
     "registry": "Provider available_providers load_provider",
     "remote_counts": "RemoteTokenCounter",
     "request_parts": "Medium RequestParts",
@@ -348,6 +351,8 @@ __all__ = [
     "frame_tag",
     "guess_place",
     "items_of",
+    "load_agentscope",
+    "load_langchain",
     "load_messages",
     "load_native",
     "load_provider",
@@ -368,6 +373,7 @@ __all__ = [
     "strip_echo",
     "text_of",
     "token_count",
+    "tools_left_out",
 ]
 
 

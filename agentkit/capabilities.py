@@ -192,8 +192,8 @@ class Capabilities:
     late_system     a system message behind the first turn goes `native`, or as a named `line` of the user's
     one_system      whether the system prompt must be a single message
     merge_turns     whether consecutive turns of one side are joined
-    resumes         whether a turn that ends in a provider's own part is gone on with: nothing follows it then,
-                    and what that turn asks may be unanswered
+    resumes         whether a turn that ends in a part that asks (`part_pair`) is gone on with: nothing follows it
+                    then, and what that turn asks may be unanswered
     first_user, last_user, needs_user    whether the first, the last, any turn must be the user's
     blank           which texts are refused: `empty` ones, or `whitespace` too
     speakers        whether messages have a field for the speaker's name

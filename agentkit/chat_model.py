@@ -37,8 +37,11 @@ from agentkit.registry import Provider, available_providers, load_provider
 from agentkit.streaming import StreamParserBase
 from agentkit.tokens import CharacterTokenCounter, TokenCount
 from agentkit.tools import OutputLike, ToolChoiceLike, ToolLike
+from agentkit.usage_anchored import UsageAnchoredCounter
 
 __all__ = ["ChatModel", "Wanted"]
+
+_CLOSING = 5.0  # seconds that open connections have to say goodbye
 
 _SHORTER = 0.75
 """How much of a prompt is kept where the provider does not say how much it can be."""
@@ -60,8 +63,10 @@ class ChatModel:
                     the first call, with `client_options` (`api_key`, `base_url` …), in the running event loop: a
                     model belongs to one loop. `aclose`, or leaving `async with model`, closes that one alone
     history, budget, and any other option of the provider's formatter: see FormatterBase
-    max_tokens      the limit of a reply, under whatever name the provider knows it
-    parameters      further parameters of the provider's, by its own names, for every call; a call may give others
+    max_tokens      the limit of a reply, under the name that the provider has for it (`max_completion_tokens`
+                    for OpenAI's chat: a server of another's may want it as one of the `parameters`)
+    parameters      further parameters of the provider's, by its own names, for every call; a call may give others,
+                    or None to leave one out
     replan          whether a prompt that the provider finds too long is cut and sent once more. By default, if
                     there is a budget
 
@@ -70,7 +75,7 @@ class ChatModel:
     LossError, BudgetError) are raised before anything is sent.
 
     The speaker of the replies is the viewer of the history, else `assistant`; a reply that begins with the
-    viewer's `NAME:` loses it.
+    viewer's `NAME:` loses it. A UsageAnchoredCounter of the budget is anchored to the usage of each reply.
     """
 
     def __init__(
@@ -157,6 +162,12 @@ class ChatModel:
         wanted = Wanted(tools=tools, tool_choice=tool_choice, response_format=response_format)
         return ModelStream(partial(self._call, msgs, wanted, max_tokens, parameters))
 
+    async def open(self) -> Self:
+        """Open the client now, not at the first call: importing an SDK takes a second or more."""
+        if self._endpoint is None:
+            await self._open()
+        return self
+
     async def aclose(self) -> None:
         """Close the client, if it was opened here. The next call would open another."""
         async with self._opening:
@@ -169,7 +180,7 @@ class ChatModel:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        with anyio.CancelScope(shield=True):
+        with anyio.move_on_after(_CLOSING, shield=True):
             await self.aclose()
 
     # -- inside --------------------------------------------------------------------------------------------------
@@ -188,7 +199,7 @@ class ChatModel:
         plan = msgs if isinstance(msgs, Plan) else await self.plan(msgs, **wanted)
         endpoint = self._endpoint or await self._open()
         limit = self.max_tokens if max_tokens is None else max_tokens
-        given = {**self.parameters, **parameters}
+        given = {name: item for name, item in {**self.parameters, **parameters}.items() if item is not None}
         if limit is not None:
             given = {**endpoint.limit(limit), **given}
         return _Call(self, endpoint, plan, given, None if planned else wanted)
@@ -214,7 +225,7 @@ class ChatModel:
         if limit <= 0:
             return None
         smaller = replace(budget, max_tokens=limit + budget.reserve) if budget else Budget(limit)
-        formatter = self.provider.chat(self.model, **{**self._options, "budget": smaller})
+        formatter = self.provider.chat(self.model, budget=smaller, **self._options)
         try:
             return await formatter.plan(tuple(plan.ledger.msgs), **cast("Asked", wanted))
         except BudgetError:
@@ -283,6 +294,14 @@ class _Call:
         return self
 
     def settled(self, msg: Msg) -> Msg:
+        budget, usage = self.model.formatter.budget, msg.usage
+        if (
+            budget is not None
+            and isinstance(budget.counter, UsageAnchoredCounter)
+            and usage
+            and usage.input_tokens
+        ):
+            budget.counter.anchor(self.plan.request, usage.input_tokens)
         viewer = self.model.viewer
         return strip_echo(msg, viewer) if viewer else msg
 
@@ -302,9 +321,13 @@ class _Call:
         said = f"{failure.said} {failure.param or ''}"
         return guess_place(said, plan.request, plan.ledger.msgs, call_ids=plan.call_ids)
 
+    @property
+    def may_replan(self) -> bool:
+        return self.model.replan and not self.replanned and self.wanted is not None
+
     async def replan(self, error: ContextLengthError) -> bool:
         """Make the plan shorter, if the model may; whether it was."""
-        if self.replanned or self.wanted is None or not self.model.replan:
+        if not self.may_replan or self.wanted is None:
             return False
         self.replanned = True
         plan = await self.model._shorter(self.plan, self.wanted, error)  # pyright: ignore[reportPrivateUsage]

@@ -51,7 +51,7 @@ class Trial:
     tokens       the size of the prompt, counted before the call
     reply        what the model said; None if the call failed
     error        why the call failed, or why no request could be made
-    first_token  seconds until the first piece of text, thinking or a call came; None if none did
+    first_token  seconds from the request until the first piece of text, thinking or a call came; None if none did
     total        seconds until the end
     price        what the call cost, if a price was given and the provider reported its tokens
     fingerprint  the call's name in a recording
@@ -211,7 +211,8 @@ class _Comparison:
         return replace(bare, **_outcome(found), price=self._price(label, model, found), replayed=known is not None)
 
     async def _call(self, model: ChatModel, plan: Plan) -> Recorded:
-        """The call itself, timed."""
+        """The call itself, timed; what opening the client takes is not the model's."""
+        await model.open()
         began, first = perf_counter(), None
         try:
             async with model.stream(plan) as stream:

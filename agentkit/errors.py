@@ -193,6 +193,7 @@ class ModelError(AgentkitError):
     retry_after  the seconds after which the provider wants the call again, if it said so
     place        for a request that is refused: our best guess at the block it is about, else ""
     retryable    whether the same call may succeed later (the SDK has done its own retries by then)
+    advice       what to do: the class's, unless more is known
     """
 
     advice = "Read what the provider says."

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from itertools import count, groupby
 from typing import cast
 
-from agentkit.blocks import Block, OpaqueBlock, TextBlock, ToolResultBlock, ToolUseBlock, plain_text
+from agentkit.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock, plain_text
 from agentkit.capabilities import Capabilities
 from agentkit.exchanges import Draft, Origin, block_origins, is_normal, prompt_length
 from agentkit.ledger import Disposition, Ledger, Note
 from agentkit.media_limits import limit_media
 from agentkit.messages import Msg, Role, Trait, derive
-from agentkit.part_pairs import whole_pairs
+from agentkit.part_pairs import ends_asking, whole_pairs
 from agentkit.shelf import Shelf
 from agentkit.tidy import ANY_ID, Changes, OnLoss, Promoted, Tidied, address, tidy, wire_id
 
@@ -328,7 +328,7 @@ class _Legalizing:
         elif msgs and capabilities.first_user and not _is_users(msgs[0]):
             self._fill(0, BEGIN_TURN, "the conversation begins without a user turn")
         ends_open = capabilities.last_user and msgs and not _is_users(msgs[-1], results=True)
-        if ends_open and capabilities.resumes and isinstance(msgs[-1].blocks[-1], OpaqueBlock):
+        if ends_open and capabilities.resumes and ends_asking(msgs[-1], capabilities):
             return
         if ends_open or (capabilities.needs_user and not any(map(_is_users, msgs))):
             self._fill(len(msgs), CONTINUE_TURN, "the conversation ends without a user turn")

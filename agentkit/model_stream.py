@@ -16,6 +16,7 @@ from agentkit.failures import Failure
 from agentkit.ledger import Plan
 from agentkit.messages import Msg
 from agentkit.streaming import StreamParserBase
+from agentkit.usage import FinishReason
 
 __all__ = ["ModelStream", "Opened"]
 
@@ -45,6 +46,11 @@ class Opened(Protocol):
         """The message as the conversation keeps it."""
         ...
 
+    @property
+    def may_replan(self) -> bool:
+        """Whether a prompt that is too long will be made shorter."""
+        ...
+
     async def replan(self, error: ContextLengthError) -> bool:
         """Make `plan` a shorter one, if it may be; whether it was."""
         ...
@@ -62,6 +68,8 @@ class ModelStream(AsyncIterator[StreamEvent]):
     connection open until the garbage collector comes by, which cannot close it on trio and is too late on asyncio.
     Leaving the context closes the connection at once, whatever the reason.
 
+    The deltas are the provider's; only the message has lost the `NAME:` of a viewer that the reply begins with.
+
     An error of the provider's or of the network is raised as ModelError by the next step of the loop, behind all
     that came before it. Afterwards `message` is what came: it can be appended to the conversation however the
     reply ended, its finish reason says how.
@@ -77,6 +85,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         self._chunks: AsyncIterator[Any] | None = None
         self._pieces: deque[bytes] = deque()  # of a long chunk, to be read yet
         self._events: deque[StreamEvent] = deque()
+        self._began = False  # whether anything came that could be read
         self._shows = False  # whether the caller has begun to see the reply
         self._failed: ModelError | None = None
         self._message: Msg | None = None
@@ -141,6 +150,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         assert self._call is not None
         self._events.clear()
         self._pieces.clear()
+        self._began, self._shows = False, not self._call.may_replan
         self._parser = self._call.parser()
         try:
             self._context = await self._call.chunks()
@@ -158,15 +168,13 @@ class ModelStream(AsyncIterator[StreamEvent]):
         if self._chunks is None or self._parser is None:
             raise InputError("stream", "it is not open", "Use `async with model.stream(…) as stream:`.")
         try:
-            chunk = await self._next(self._chunks)
+            self._take(self._parser.feed(await self._next(self._chunks)))
         except StopAsyncIteration:
-            self._settle()
-            await self._close()
+            await self._end()
+            return
         except Exception as error:
             await self._fail(error)
             return
-        else:
-            self._take(self._parser.feed(chunk))
         if self._parser.reply.error is not None:
             await self._fail(_failure_of(self._parser))
 
@@ -181,9 +189,22 @@ class ModelStream(AsyncIterator[StreamEvent]):
         self._pieces.extend(chunk[at : at + _PIECE] for at in range(0, len(chunk), _PIECE))
         return self._pieces.popleft()
 
+    async def _end(self) -> None:
+        """There is no more."""
+        assert self._parser is not None
+        began = self._began
+        self._settle()
+        await self._close()
+        message = self.message
+        if self._parser.reply.error is not None:
+            await self._fail(_failure_of(self._parser))
+        elif not began and not message.blocks and message.finish_reason is FinishReason.INTERRUPTED:
+            await self._fail(Failure("the stream ended before it began"))
+
     def _take(self, events: list[StreamEvent]) -> None:
         self._events.extend(events)
-        # Nothing is shown before there is something to see: till then the call can be made anew.
+        self._began = self._began or bool(events)
+        # Where the call may be made anew, nothing is shown before there is something to see.
         if not self._shows and not all(isinstance(event, MessageStart | UsageEvent) for event in events):
             self._shows = self._parser is not None and self._parser.reply.error is None
 

@@ -6,13 +6,13 @@ a broken stream or a change of wire can take one of them; the reply that answers
 
 from __future__ import annotations
 
-from agentkit.blocks import OpaqueBlock
+from agentkit.blocks import Block, OpaqueBlock
 from agentkit.capabilities import Capabilities
 from agentkit.exchanges import Draft, block_origins
 from agentkit.ledger import BlockPath, Disposition, Ledger, Note
 from agentkit.messages import Msg, Trait, part_of
 
-__all__ = ["whole_pairs"]
+__all__ = ["ends_asking", "whole_pairs"]
 
 
 def whole_pairs(draft: Draft, ledger: Ledger, form: Capabilities) -> Draft:
@@ -50,42 +50,43 @@ def _holds(msg: Msg) -> bool:
 
 def _halves(draft: Draft, form: Capabilities) -> set[BlockPath]:
     """The places, as (message, block), of what asks without an answer or answers what nobody asked."""
-    assert form.part_pair is not None
     asked: dict[str, list[BlockPath]] = {}
     halves: set[BlockPath] = set()
     for number, msg in enumerate(draft.msgs):
         for at, block in enumerate(msg.blocks if _holds(msg) else ()):
-            pair = (
-                form.part_pair(block.data) if isinstance(block, OpaqueBlock) and block.wire == form.wire else None
-            )
-            if pair is None:
-                continue
-            role, name = pair
+            role, name = _role_of(block, form)
             if role == "asks":
                 asked.setdefault(name, []).append((number, at))
-            elif asked.get(name):
+            elif role and asked.get(name):
                 asked[name].pop(0)
-            else:
+            elif role:
                 halves.add((number, at))
-    open_from = _open_from(draft.msgs, form, halves) if form.resumes else len(draft.msgs)
+    open_from = _open_from(draft.msgs, form) if form.resumes else len(draft.msgs)
     return halves | {place for places in asked.values() for place in places if place[0] < open_from}
 
 
-def _open_from(msgs: list[Msg], form: Capabilities, halves: set[BlockPath]) -> int:
+def _open_from(msgs: list[Msg], form: Capabilities) -> int:
     """The message from which on the last turn of the assistant is open: nothing but results stands behind it."""
     at = len(msgs)
     while at and msgs[at - 1].traits & Trait.RESULT and not msgs[at - 1].traits & (Trait.OTHER | Trait.CALL):
         at -= 1
     if not at or not msgs[at - 1].traits & Trait.ASSISTANT:
         return len(msgs)
-    if at == len(msgs) and not _ends_open(msgs[-1], len(msgs) - 1, form, halves):
+    if at == len(msgs) and not ends_asking(msgs[-1], form):
         return at  # a user's turn will be put behind it
     while at and msgs[at - 1].traits & Trait.ASSISTANT:
         at -= 1
     return at
 
 
-def _ends_open(msg: Msg, number: int, form: Capabilities, halves: set[BlockPath]) -> bool:
-    """Whether a message ends in a part of the target's own that will stay."""
+def ends_asking(msg: Msg, form: Capabilities) -> bool:
+    """Whether a message ends in a part of the target's own that asks what nobody has answered."""
     last = msg.blocks[-1] if msg.blocks else None
-    return isinstance(last, OpaqueBlock) and last.wire == form.wire and (number, len(msg.blocks) - 1) not in halves
+    return _role_of(last, form)[0] == "asks"
+
+
+def _role_of(block: Block | None, form: Capabilities) -> tuple[str, str]:
+    """What a part belongs to; nothing for any other block."""
+    if form.part_pair is None or not isinstance(block, OpaqueBlock) or block.wire != form.wire:
+        return "", ""
+    return form.part_pair(block.data) or ("", "")

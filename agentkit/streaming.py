@@ -83,6 +83,9 @@ class StreamParserBase(ABC):
     def read_whole(self, reply: dict[str, Any]) -> None:
         """Read a whole native reply, in plain JSON values, into `self.reply`."""
 
+    def read_done(self) -> None:  # noqa: B027 - most wires end by an event of theirs
+        """The stream says that it is complete: `data: [DONE]`."""
+
     def close(self) -> None:  # noqa: B027 - most wires have nothing to do
         """What is to be done when no more will come."""
 
@@ -106,7 +109,7 @@ class StreamParserBase(ABC):
         if isinstance(chunk, str):
             chunk = chunk.encode("utf-8", "surrogatepass")
         if isinstance(chunk, _BYTES):
-            for data in self._bytes.feed(bytes(chunk)):
+            for data in self._bytes.feed(bytes(cast("bytes", chunk))):
                 self._read_data(data)
         else:
             self._read(plain(chunk))
@@ -116,7 +119,7 @@ class StreamParserBase(ABC):
         """The message, of all that came. A stream that broke off says so in its finish reason."""
         if self._msg is None:
             for data in self._bytes.finish():
-                self._read_data(data)
+                self._read_data(data, cut=True)
             self.close()
             self._msg = self.reply.message()
         return self._msg
@@ -135,14 +138,18 @@ class StreamParserBase(ABC):
         """Why the reply ended; None as long as it has not."""
         return self.reply.finish_reason
 
-    def _read_data(self, data: bytes) -> None:
+    def _read_data(self, data: bytes, *, cut: bool = False) -> None:
+        """Read the data of one event. What the end of the stream cut in two is no event and no error."""
         try:
             event = parsed(data)
         except MessageError:
-            if data.strip() != b"[DONE]":
-                self.reply.fail(f"an event that is no JSON: {data[:200].decode('utf-8', 'replace')}")
-            return
-        self._read(event)
+            event = None
+        if isinstance(event, dict):
+            self.read_event(cast("dict[str, Any]", event))
+        elif data.strip() == b"[DONE]":
+            self.read_done()
+        elif not cut:
+            self.reply.fail(f"an event that is no JSON object: {data[:200].decode('utf-8', 'replace')}")
 
     def _read(self, event: object) -> None:
         if not isinstance(event, dict):

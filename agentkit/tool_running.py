@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial, wraps
 from typing import Any, TypeAlias, cast
@@ -14,6 +14,8 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from agentkit.blocks import InvalidBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.errors import AgentkitError, check_option
+from agentkit.native import plain_values, text_of
+from agentkit.values import Checked
 
 __all__ = ["run_tool"]
 
@@ -35,15 +37,24 @@ async def run_tool(name: str, function: Callable[..., Any] | None, block: ToolUs
         if _is_async(function):
             found = await call()
         else:
-            outcome = await anyio.to_thread.run_sync(_outcome, call, abandon_on_cancel=True)
-            if outcome.error is not None:
-                raise outcome.error
-            found = outcome.found
+            found = await _in_thread(call)
             if inspect.isawaitable(found):
-                found = await cast("Awaitable[Any]", found)
-    except Exception as error:
+                found = await found
+        if inspect.isasyncgen(found):
+            found = [item async for item in found]
+        if isinstance(found, str | TextBlock | MediaBlock | ToolResultBlock):
+            return _result(block, found)
+        return cast("ToolResultBlock", await _in_thread(partial(_result, block, found)))
+    except (Exception, SystemExit) as error:
         return _failed(block, _said(error))
-    return _result(block, found)
+
+
+async def _in_thread(call: Callable[[], Any]) -> Any:
+    """What a function gives, run off the event loop; a thread that is given up ends by itself."""
+    outcome = await anyio.to_thread.run_sync(_outcome, call, abandon_on_cancel=True)
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.found
 
 
 def _refusal(name: str, function: object, block: ToolUseBlock) -> str:
@@ -62,13 +73,14 @@ class _Outcome:
     """What a function gave, or raised, on its way out of a thread: StopIteration and coroutines cannot pass."""
 
     found: Any = None
-    error: Exception | None = None
+    error: Exception | SystemExit | None = None
 
 
 def _outcome(call: Callable[[], Any]) -> _Outcome:
     try:
-        return _Outcome(call())
-    except Exception as error:
+        found = call()
+        return _Outcome([*found] if inspect.isgenerator(found) else found)
+    except (Exception, SystemExit) as error:
         return _Outcome(error=error)
 
 
@@ -91,6 +103,8 @@ def _checked(function: Callable[..., Any]) -> _Check:
 def _made(function: Callable[..., Any]) -> _Check:
     """The arguments alone: what the function itself raises is no matter of its arguments."""
     inner = function.func if isinstance(function, partial) else function
+    if hasattr(inner, "cache_info"):
+        inner = cast("Callable[..., Any]", getattr(inner, "__wrapped__", inner))
     told = inner if inspect.isroutine(inner) else cast("Any", inner).__call__
 
     def take(*given: Any, **named: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -116,33 +130,59 @@ def _result(block: ToolUseBlock, found: object) -> ToolResultBlock:
         return ToolResultBlock(block.id, block.name, _output(found))
     except AgentkitError as error:
         return _failed(block, _said(error))
-    except (PydanticSerializationError, ValueError) as error:
+    except (PydanticSerializationError, ValueError, RecursionError) as error:
         return _failed(block, f"The tool gave a {type(found).__name__}, which is no JSON: {error}")
 
 
 def _output(found: object) -> str | Sequence[TextBlock | MediaBlock | InvalidBlock]:
     if isinstance(found, str):
-        return _text(found)
+        return text_of(found)
     if isinstance(found, TextBlock | MediaBlock):
         return (found,)
     if isinstance(found, list | tuple):
         items = cast("Sequence[object]", found)
-        if items and all(isinstance(item, TextBlock | MediaBlock) for item in items):
-            return cast("Sequence[TextBlock | MediaBlock]", items)
-    return to_json(found).decode()
+        if any(isinstance(item, TextBlock | MediaBlock) for item in items):
+            return [_item(item) for item in items]
+    return _json(cast("object", found))
 
 
-def _text(found: str) -> str:
-    """A text that UTF-8 can carry."""
-    return found if found.isascii() else found.encode("utf-8", "replace").decode()
+def _item(found: object) -> TextBlock | MediaBlock:
+    """One of several results, some of which are blocks."""
+    if isinstance(found, TextBlock | MediaBlock):
+        return found
+    return TextBlock(text_of(found) if isinstance(found, str) else _json(found))
+
+
+def _json(found: object) -> str:
+    if _holds_ours(found):
+        raise ValueError("a message or a block stands within it: give blocks alone, or a list of them")
+    try:
+        return to_json(found, inf_nan_mode="strings").decode()
+    except ValueError as error:
+        if "surrogates" not in str(error):
+            raise
+        return to_json(plain_values(found), inf_nan_mode="strings").decode()
+
+
+def _holds_ours(found: object) -> bool:
+    """Whether a message or a block of ours stands anywhere in a result: nobody wants them as JSON."""
+    if isinstance(found, Mapping):
+        return any(map(_holds_ours, cast("Mapping[Any, object]", found).values()))
+    if isinstance(found, list | tuple | set | frozenset):
+        return any(map(_holds_ours, cast("Iterable[object]", found)))
+    return type(type(found)) is Checked
 
 
 def _failed(block: ToolUseBlock, said: str) -> ToolResultBlock:
-    return ToolResultBlock(block.id, block.name, _text(said), is_error=True)
+    return ToolResultBlock(block.id, block.name, text_of(said), is_error=True)
 
 
 def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    try:
+        said = str(error)
+    except Exception:  # an error whose own sentence fails
+        said = ""
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def _invalid(name: str, error: ValidationError) -> str:

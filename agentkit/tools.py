@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from typing import Any, Literal, TypeAlias, cast
 
 from pydantic import TypeAdapter
@@ -77,13 +78,15 @@ class Tool(metaclass=Checked):
         Describe a parameter with `Annotated[int, Field(description=…)]`. Raises MessageError for a function
         whose parameters cannot be given by keyword or have a type that no JSON schema describes.
         """
-        called = str(name or getattr(function, "__name__", ""))
+        given: Any = function
+        signed: Any = _signed(given)
+        called = str(name or getattr(function, "__name__", "" if type(given) is partial else type(given).__name__))
         place = f"tool {called!r}"
         try:
-            for parameter in inspect.signature(function).parameters.values():
+            for parameter in inspect.signature(signed).parameters.values():
                 if parameter.kind in _UNNAMED:
                     raise MessageError(place, f"parameter {parameter} has no keyword", "Give it a name.")
-            adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", function))
+            adapter: TypeAdapter[Any] = TypeAdapter(signed)
             schema = adapter.json_schema()
         except (PydanticUserError, PydanticUndefinedAnnotation, NameError, TypeError, ValueError) as error:
             if isinstance(error, MessageError):
@@ -114,6 +117,17 @@ class Tool(metaclass=Checked):
             )
         except MessageError as error:
             raise MessageError(f"{place}{error.place.removeprefix('Tool')}", error.reason, error.advice) from None
+
+
+def _signed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What a callable's parameters are read from: an object's own method, the function behind a cache."""
+    given: Any = function
+    if hasattr(given, "cache_info") and hasattr(given, "__wrapped__"):
+        found: Callable[..., Any] = given.__wrapped__
+        return found
+    if inspect.isroutine(given) or isinstance(given, type | partial):
+        return function
+    return cast("Callable[..., Any]", getattr(given, "__call__", given))  # noqa: B004
 
 
 _UNNAMED = {

@@ -293,9 +293,8 @@ def _thoughts(draw: DrawFn) -> Block:
     return ThinkingBlock(draw(texts), draw(states))
 
 
-_opaque: SearchStrategy[Block] = st.sampled_from(
+_lone_part: SearchStrategy[Block] = st.sampled_from(
     (
-        OpaqueBlock("gemini", {"executable_code": {"code": "1", "language": "PYTHON"}}),
         OpaqueBlock(
             "openai-responses",
             {
@@ -308,12 +307,23 @@ _opaque: SearchStrategy[Block] = st.sampled_from(
         OpaqueBlock("somebody else", {"type": "hologram"}),
     )
 )
+_half_part: SearchStrategy[Block] = st.sampled_from(
+    (
+        OpaqueBlock("gemini", {"executable_code": {"code": "1", "language": "PYTHON"}}),
+        OpaqueBlock("gemini", {"code_execution_result": {"outcome": "OUTCOME_OK", "output": "1"}}),
+        OpaqueBlock(
+            "anthropic", {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+        ),
+        OpaqueBlock("anthropic", {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}),
+    )
+)
+"""What may stand alone, and what belongs to another part: an exchange that is open as long as that is missing."""
 
 _blocks: SearchStrategy[Block] = st.one_of(
-    _said(), _said(), _thoughts(), _media, _invalid, _opaque,
+    _said(), _said(), _thoughts(), _media, _invalid, _lone_part, _half_part,
     cast("SearchStrategy[Block]", _calls()), cast("SearchStrategy[Block]", _results()),
 )  # fmt: skip
-_spoken_blocks: SearchStrategy[Block] = st.one_of(_said(), _said(), _thoughts(), _media, _invalid, _opaque)
+_spoken_blocks: SearchStrategy[Block] = st.one_of(_said(), _said(), _thoughts(), _media, _invalid, _lone_part)
 
 # -- conversations ---------------------------------------------------------------------------------------------
 
@@ -333,7 +343,7 @@ def _exchange(draw: DrawFn) -> list[Msg]:
     name = draw(names)
     ids = draw(st.lists(st.sampled_from(_IDS), min_size=1, max_size=3, unique=True))
     calls = [draw(_calls(st.just(found))) for found in ids]
-    said = draw(st.lists(st.one_of(_said(), _thoughts(), _said(), _media, _opaque), max_size=2))
+    said = draw(st.lists(st.one_of(_said(), _thoughts(), _said(), _media, _lone_part), max_size=2))
     results = [draw(_results(st.just(found))) for found in draw(st.permutations(ids))]
     pinned, role = draw(_rare), draw(roles)
     call = Msg(name, (*said, *calls), "assistant", pinned=pinned)

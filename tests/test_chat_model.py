@@ -1,5 +1,6 @@
 """ChatModel: what it is made of, what it refuses, when it plans anew, what its streams are."""
 
+import sys
 from typing import Any, ClassVar, Final
 
 import anyio
@@ -25,6 +26,8 @@ from agentkit import (
     Tool,
     ToolResultBlock,
     ToolUseBlock,
+    Usage,
+    UsageAnchoredCounter,
     load_provider,
 )
 from agentkit.testing import LoopbackError, LoopbackServer, Reply, ScriptedModel
@@ -163,6 +166,21 @@ async def test_a_client_is_opened_once_and_closed_by_its_model() -> None:
         assert (await model.generate(HELLO)).text == "Yes."
         assert vars(model)["_endpoint"].client is not client
         await model.aclose()
+
+
+async def test_nothing_of_an_sdk_is_imported_before_the_first_call() -> None:
+    script = """
+import anyio, sys
+from agentkit import ChatModel, Msg, available_providers
+async def main():
+    for name in available_providers():
+        await ChatModel(name, "some-model").plan([Msg("Bob", "hi", "user")])
+anyio.run(main)
+print(*{name.partition(".")[0] for name in sys.modules})
+"""
+    run = await anyio.run_process([sys.executable, "-W", "error", "-c", script])
+    loaded = set(run.stdout.decode().split())
+    assert not loaded & {"openai", "anthropic", "google", "ollama", "dashscope", "httpx", "httpx2", "aiohttp"}
 
 
 # -- who speaks -------------------------------------------------------------------------------------------------
@@ -440,3 +458,18 @@ async def test_a_loop_of_tools_runs_over_a_script() -> None:
     assert (await Agent(model).run(history)).text == "Calm."
     assert isinstance(history[2].blocks[0], ToolResultBlock)
     assert history[2].blocks[0].output == "the sea is calm"
+
+
+async def test_a_counter_that_wants_it_is_told_the_usage_of_each_reply() -> None:
+    counter = UsageAnchoredCounter()
+    reply = Reply(Msg("x", "Hi.", "assistant"), usage=Usage(777, 3))
+    with LoopbackServer([reply, reply]) as server:
+        options = server.client_options("openai")
+        async with ChatModel("openai:any", budget=Budget(5_000, counter), client_options=options) as model:
+            await model.generate(HELLO)
+            assert await model.count(HELLO) == 777
+            more = [*HELLO, Msg("Bob", "And the museum?", "user")]
+            assert 777 < await model.count(more) < 800
+            async with model.stream(more) as stream:
+                await stream.finish()
+            assert await model.count(more) == 777

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -163,3 +166,74 @@ def test_a_price_tells_what_was_cached_apart_if_it_can() -> None:
     usage = Usage(1_000_000, 100_000, cache_read_tokens=500_000, cache_write_tokens=100_000)
     assert Price(2.0, 10.0).of(usage) == pytest.approx(3.0)
     assert Price(2.0, 10.0, cache_read=0.2, cache_write=2.5).of(usage) == pytest.approx(0.8 + 0.1 + 0.25 + 1.0)
+
+
+# -- the command -----------------------------------------------------------------------------------------------
+
+CONVERSATION = json.dumps([{"name": "Bob", "role": "user", "content": "Where is the library?"}])
+
+
+def command(*arguments: str, server: LoopbackServer | None = None) -> subprocess.CompletedProcess[str]:
+    """The installed command, with what its SDKs find in the environment."""
+    found = {"OPENAI_API_KEY": "x", "ANTHROPIC_API_KEY": "x"}
+    if server is not None:
+        found |= {"OPENAI_BASE_URL": server.url("openai"), "ANTHROPIC_BASE_URL": server.url("anthropic")}
+    return subprocess.run(
+        [Path(sys.executable).parent / "agentkit", "compare", *arguments],
+        input=CONVERSATION,
+        env={**os.environ, **found},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_command_prints_a_table_writes_json_and_replays_it_offline(tmp_path: Path) -> None:
+    runs, out = tmp_path / "runs.jsonl", tmp_path / "out.json"
+    models = ("--model", "openai:one", "--model", "anthropic:two", "--price", "one=2/10", "--json", str(out))
+    said = Reply(Msg("x", "Round the corner.", "assistant"), usage=Usage(1_000, 100))
+    with LoopbackServer(said) as server:
+        done = command(*models, "--record", str(runs), server=server)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "openai:one" in done.stdout
+    assert "Round the corner." in done.stdout
+    found = json.loads(out.read_text())
+    assert [trial["label"] for trial in found] == ["openai:one", "anthropic:two"]
+    assert [trial["price"] for trial in found] == [pytest.approx(0.003), None]
+    assert found[0]["reply"]["content"] == [{"type": "text", "text": "Round the corner."}]
+    assert found[0]["usage"]["input_tokens"] == 1_000
+    assert found[1]["request"]["messages"]
+    again = command(*models, "--replay", str(runs))
+    assert again.returncode == 0
+    assert again.stdout == done.stdout
+    replayed = json.loads(out.read_text())
+    assert all(trial.pop("replayed") for trial in replayed)
+    assert replayed == [{key: item for key, item in trial.items() if key != "replayed"} for trial in found]
+
+
+def test_the_command_gives_json_alone_on_standard_output_and_1_where_a_call_failed(tmp_path: Path) -> None:
+    with LoopbackServer(LoopbackError(400, "no such model", code="model_not_found")) as server:
+        done = command("--model", "openai:one", "--json", "-", server=server)
+    assert done.returncode == 1
+    (trial,) = json.loads(done.stdout)
+    assert trial["error"]["class"] == "BadRequestError"
+    assert "no such model" in trial["error"]["sentence"]
+    assert "openai:one" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--model", "nimbus:x"], "nimbus"),
+        (["--model", "openai"], "model"),
+        (["--model", "openai:x", "--price", "x=cheap"], "--price"),
+        (["--model", "openai:x", "--replay", "no/such/file"], "no/such/file"),
+        (["--model", "openai:x", "--max-tokens", "-1"], "max_tokens"),
+        ([], "--model"),
+    ],
+)
+def test_the_command_refuses_bad_options_in_one_line(arguments: list[str], told: str) -> None:
+    done = command(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1

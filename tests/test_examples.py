@@ -18,6 +18,7 @@ from agentkit import (
     ThinkingBlock,
     available_providers,
     load_messages,
+    load_native,
     load_provider,
 )
 from agentkit.testing import LoopbackServer, Reply
@@ -25,6 +26,7 @@ from agentkit.testing import LoopbackServer, Reply
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 CONVERSATIONS = sorted((EXAMPLES / "data").glob("*.json"))
+LOGS = sorted((EXAMPLES / "data" / "logs").glob("*.json"))
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
@@ -42,6 +44,13 @@ def test_a_conversation_formats(file: Path, name: str) -> None:
     msgs = load_messages(file.read_bytes())
     for formatter in (load_provider(name).chat(), load_provider(name).multi_agent()):
         assert json.dumps(formatter.lower(msgs).request, allow_nan=False)
+
+
+@pytest.mark.parametrize("file", LOGS, ids=lambda path: path.name)
+@pytest.mark.parametrize("name", available_providers())
+def test_a_log_is_carried_to_every_wire(file: Path, name: str) -> None:
+    plan = load_provider(name).chat().lower(load_native(file.stem, json.loads(file.read_bytes())))
+    assert "12 degrees" in json.dumps(plan.request, allow_nan=False)
 
 
 def example(name: str) -> Any:

@@ -26,12 +26,12 @@ PROVIDERS: Final = ROOT / "providers"
 
 ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("errors",),
-    ("values", "usage"),
+    ("values", "usage", "native"),
     ("blocks",),
     ("messages", "tool_running"),
     ("storage", "tools", "text_counts", "text_estimate", "encodings", "ledger"),
     ("sniffing", "charsets", "addresses"),
-    ("native", "partial", "failures", "blame"),
+    ("partial", "failures", "blame"),
     ("events", "endpoints", "data_urls"),
     ("request_parts",),
     ("tokens", "image_tokens"),

@@ -36,6 +36,7 @@ SAID: Final = Msg(
 THOUGHT: Final = Msg("Friday", [ThinkingBlock("Let me see."), *SAID.blocks], "assistant")
 REFUSED: Final = Msg("Friday", [TextBlock("I will not.", metadata={"refusal": True})], "assistant")
 USAGE: Final = Usage(100, 20, cache_read_tokens=60, cache_write_tokens=8, reasoning_tokens=5)
+CLOUDS: Final[Any] = anthropic  # the clients of the clouds are not in its `__all__`
 HELLO: Final[Any] = [{"role": "user", "content": "Hello"}]
 
 
@@ -353,6 +354,45 @@ async def test_ollama_comes_whole_and_by_lines() -> None:
     assert lines[-1].done_reason == whole.done_reason == "stop"
     assert lines[-1].eval_count == whole.eval_count
     assert [line.done for line in lines] == [False] * (len(lines) - 1) + [True]
+
+
+# -- the clouds -------------------------------------------------------------------------------------------------
+
+
+async def test_anthropics_clients_of_the_clouds_find_their_paths() -> None:
+    with LoopbackServer("Hello there.") as server:
+        vertex = CLOUDS.AsyncAnthropicVertex(
+            base_url=server.url("anthropic-vertex"),
+            project_id="p",
+            region="global",
+            access_token="none",
+            max_retries=0,
+        )
+        bedrock = CLOUDS.AsyncAnthropicBedrock(
+            base_url=server.url("bedrock"), api_key="none", aws_region="us-east-1", max_retries=0
+        )
+        async with vertex, bedrock:
+            whole = await vertex.messages.create(model="claude@1", max_tokens=9, messages=HELLO)
+            async with vertex.messages.stream(model="claude@1", max_tokens=9, messages=HELLO) as stream:
+                streamed = await stream.get_final_message()
+            other = await bedrock.messages.create(model="claude@1", max_tokens=9, messages=HELLO)
+    assert whole.content[0].type == "text"
+    assert dumped(whole)["content"] == dumped(streamed)["content"] == dumped(other)["content"]
+    assert [request.provider for request in server.requests] == ["anthropic-vertex", "anthropic-vertex", "bedrock"]
+    assert {request.model for request in server.requests} == {"claude@1"}
+
+
+async def test_googles_client_of_its_cloud_finds_its_paths() -> None:
+    with LoopbackServer("Hello there.") as server:
+        args = {"transport": httpx2.AsyncHTTPTransport()}
+        options = types.HttpOptions(base_url=server.url("gemini"), async_client_args=args)
+        client = genai.Client(vertexai=True, api_key="none", http_options=options)
+        whole = await _gemini_whole(client)
+        chunks = [chunk async for chunk in _gemini_stream(client)]
+        await client.aio.aclose()
+        client.close()
+    assert whole.text == "".join(chunk.text or "" for chunk in chunks) == "Hello there."
+    assert "/publishers/google/models/m:" in server.requests[0].path
 
 
 # -- errors -----------------------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from agentkit import (
     load_native,
     load_provider,
     load_tools,
+    tools_left_out,
 )
-from agentkit.native_logs import tools_left_out
 from tests.providers import LOOK, PROVIDERS, chat, user
 
 SCHEMA: Final[dict[str, Any]] = {
@@ -185,7 +185,7 @@ class TestTools:
         assert load_tools(said) == {}
 
     def test_tools_that_run_at_the_provider_are_left_out_and_named(self) -> None:
-        request = {
+        request: dict[str, Any] = {
             "tools": [
                 {"type": "web_search_20250305", "name": "web_search"},
                 {"name": "look", "input_schema": PARAMETERS},
@@ -206,5 +206,6 @@ class TestTools:
         assert caught.value.place.startswith("tools[0]")
 
     def test_what_is_no_request_asks_for_nothing(self) -> None:
-        for odd in (None, 3, "x", [], {"tools": 3}, {"tools": {}}, {"config": []}):
-            assert load_tools(odd) == {}
+        odd: list[Any] = [None, 3, "x", [], {"tools": 3}, {"tools": {}}, {"config": []}]
+        for one in odd:
+            assert load_tools(one) == {}

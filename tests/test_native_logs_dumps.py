@@ -2,7 +2,7 @@
 
 import json
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 from hypothesis import given, settings
@@ -35,7 +35,7 @@ from tests.providers.mangling import mangled
 
 
 def _as1(name: str, role: str, content: Any, **more: Any) -> dict[str, Any]:
-    stamp = {"metadata": {}, "timestamp": "2026-11-20 10:00:00.000", "id": f"id-{name}"}
+    stamp: dict[str, Any] = {"metadata": {}, "timestamp": "2026-11-20 10:00:00.000", "id": f"id-{name}"}
     return {"name": name, "role": role, "content": content, **stamp, **more}
 
 
@@ -78,13 +78,16 @@ class TestAgentScope1:
 
     @pytest.mark.parametrize(
         "state",
-        [
-            {"content": AS1},
-            {"content": [[one, []] for one in AS1]},
-            {"memory": {"content": [[one, []] for one in AS1]}, "name": "Friday"},
-            {"agent": {"memory": {"content": AS1}}},
-            {"messages": AS1},
-        ],
+        cast(
+            "list[Any]",
+            [
+                {"content": AS1},
+                {"content": [[one, []] for one in AS1]},
+                {"memory": {"content": [[one, []] for one in AS1]}, "name": "Friday"},
+                {"agent": {"memory": {"content": AS1}}},
+                {"messages": AS1},
+            ],
+        ),
     )
     def test_states_hold_them(self, state: Any) -> None:
         assert load_native("agentscope", state) == load_native("agentscope", AS1)
@@ -411,7 +414,7 @@ class TestLangChain:
             "response_metadata": {"model_provider": "deepseek"},
         }
         assert load_native("langchain", [deepseek])[0].blocks[0] == ThinkingBlock("Hm.", OpaqueState("deepseek"))
-        signed = {
+        signed: dict[str, Any] = {
             "type": "ai",
             "content": "",
             "tool_calls": [{"name": "f", "args": {}, "id": "c1"}],

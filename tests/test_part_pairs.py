@@ -29,7 +29,8 @@ def reply(*parts: str, wire: str = "echo") -> Msg:
 
 
 def sent(*msgs: Msg, **form: Any) -> list[str]:
-    plan = lower([says("Bob", "Hi."), *msgs], **{"wire": "echo", "part_pair": pair, **form})
+    given: dict[str, Any] = {"wire": "echo", "part_pair": pair, **form}
+    plan = lower([says("Bob", "Hi."), *msgs], **given)
     return said(plan)[1:]
 
 
@@ -64,17 +65,18 @@ def test_of_two_that_ask_under_one_name_one_answer_answers_the_first() -> None:
 
 
 def test_a_target_that_goes_on_with_an_open_turn_gets_it_as_it_is() -> None:
-    form = {"resumes": True, "last_user": True}
+    form: dict[str, Any] = {"resumes": True, "last_user": True}
     assert sent(reply("wait", "ask 1"), **form) == ["assistant Friday: wait | <opaque>"]
     assert sent(reply("wait", "ask 1")) == ["assistant Friday: wait"]
-    assert sent(reply("ask 1"), reply("note 1"), **form) == [
+    assert sent(reply("ask 1"), reply("note 1", "ask 2"), **form) == [
         "assistant Friday: <opaque>",
-        "assistant Friday: <opaque>",
+        "assistant Friday: <opaque> | <opaque>",
     ]
+    assert len(sent(reply("ask 1", "note 1"), **form)) == 2
 
 
 def test_an_open_turn_that_something_stands_behind_is_open_no_more() -> None:
-    form = {"resumes": True, "last_user": True}
+    form: dict[str, Any] = {"resumes": True, "last_user": True}
     assert sent(reply("ask 1", "done"), **form)[0] == "assistant Friday: done"
     assert sent(reply("wait", "ask 1"), says("Bob", "Go on."), **form)[0] == "assistant Friday: wait"
     assert sent(reply("ask 1", "done", "answer 2"), **form)[0] == "assistant Friday: done"

@@ -278,3 +278,10 @@ def test_a_part_that_only_its_wire_knows_is_kept_in_its_place() -> None:
     parser, found = read({"add": [(0,), searched]}, {"text": [(1,), "Found."]})
     assert found[1].type == "opaque"
     assert parser.finish().blocks == (searched, TextBlock("Found."))
+
+
+def test_an_event_that_the_end_of_the_stream_cuts_in_two_is_an_interruption_and_no_error() -> None:
+    parser = _Lists()
+    parser.feed(b'data: {"text": [[0], "Hel"]}\n\ndata: {"text": [[0], "l')
+    assert parser.finish().text == "Hel"
+    assert parser.finish_reason is FinishReason.INTERRUPTED

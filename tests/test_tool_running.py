@@ -1,7 +1,9 @@
 """Running tools: arguments are checked, results are blocks, nothing but a cancellation is raised."""
 
+import functools
+import json
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import date
@@ -133,7 +135,7 @@ PICTURE = ImageBlock(Base64Source("image/png", "iVBORw0KGgo="))
     ("found", "output"),
     [
         ("as it is", "as it is"),
-        ("a lone \ud83d half", "a lone ? half"),
+        ("a lone \ud83d half", "a lone \N{REPLACEMENT CHARACTER} half"),
         (None, "null"),
         (3, "3"),
         ({"a": [1, 2.5, None]}, '{"a":[1,2.5,null]}'),
@@ -142,7 +144,7 @@ PICTURE = ImageBlock(Base64Source("image/png", "iVBORw0KGgo="))
         ([Point(x=1)], '[{"x":1,"y":0}]'),
         (date(2026, 11, 21), '"2026-11-21"'),
         ([], "[]"),
-        ([TextBlock("a"), 3], '[{"text":"a","state":null,"metadata":null,"type":"text"},3]'),
+        ([TextBlock("a"), 3, "b"], (TextBlock("a"), TextBlock("3"), TextBlock("b"))),
         (TextBlock("a"), (TextBlock("a"),)),
         ([TextBlock("a"), PICTURE], (TextBlock("a"), PICTURE)),
         (PICTURE, (PICTURE,)),
@@ -294,3 +296,89 @@ async def test_many_calls_run_side_by_side() -> None:
         for number in range(3):
             group.start_soon(run, number)
     assert results == {0: "0", 1: "1", 2: "2"}
+
+
+# -- odd functions and odd results ------------------------------------------------------------------------------
+
+
+async def test_a_generator_runs_off_the_loop_and_its_items_are_the_result() -> None:
+    def count(stop: int) -> Iterator[str]:
+        for number in range(stop):
+            yield f"{number} {threading.current_thread() is threading.main_thread()}"
+
+    async def count_slowly(stop: int) -> AsyncIterator[int]:
+        for number in range(stop):
+            yield number
+
+    assert (await _run(count, stop=2)).output == '["0 False","1 False"]'
+    assert (await _run(count_slowly, stop=2)).output == "[0,1]"
+
+
+async def test_texts_among_blocks_are_texts_and_a_block_within_json_is_refused() -> None:
+    picture = ImageBlock.from_bytes(b"\x89PNG", "image/png")
+
+    def mixed() -> list[Any]:
+        return ["Look:", picture, {"size": 3}]
+
+    def hidden() -> dict[str, Any]:
+        return {"picture": picture}
+
+    def message() -> Msg:
+        return Msg("a", "b", "user")
+
+    assert (await _run(mixed)).output == (TextBlock("Look:"), picture, TextBlock('{"size":3}'))
+    for function in (hidden, message):
+        result = await _run(function)
+        assert result.is_error
+        assert "give blocks alone" in result.text
+        assert "iVBOR" not in result.text
+
+
+async def test_what_json_cannot_say_goes_out_as_the_nearest_that_it_can() -> None:
+    def odd() -> list[Any]:
+        return [float("nan"), float("inf")]
+
+    def half() -> dict[str, str]:
+        return {"half": "\ud800"}
+
+    assert json.loads((await _run(odd)).text) == ["NaN", "Infinity"]
+    assert json.loads((await _run(half)).text) == {"half": "\N{REPLACEMENT CHARACTER}"}
+
+
+async def test_an_error_without_a_sentence_and_an_exit_are_results() -> None:
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    def mute() -> None:
+        raise MuteError
+
+    def leave() -> None:
+        raise SystemExit(3)
+
+    async def leave_slowly() -> None:
+        raise SystemExit(3)
+
+    assert (await _run(mute)).text == "MuteError"
+    for function in (leave, leave_slowly):
+        result = await _run(function)
+        assert (result.is_error, result.text) == (True, "SystemExit: 3")
+
+
+async def test_an_object_and_a_cached_function_are_tools_too() -> None:
+    class Adder:
+        """Add one."""
+
+        def __call__(self, number: int) -> int:
+            return number + 1
+
+    @functools.lru_cache
+    def cached(number: int) -> int:
+        return number + 1
+
+    for function, name in ((Adder(), "Adder"), (cached, "cached")):
+        tool = Tool.from_function(function)
+        assert tool.name == name
+        assert tool.parameters["required"] == ["number"]
+        result = await tool.run(ToolUseBlock("c", name, {"number": "41"}))
+        assert (result.is_error, result.text) == (False, "42")

@@ -144,6 +144,57 @@ def convert_command(
     raise typer.Exit(convert(_source(file), ConvertOptions(source=source, format=options)))
 
 
+@app.command("compare")
+def compare_command(
+    model: Annotated[
+        list[str], typer.Option(help="PROVIDER:MODEL; repeat it for each model.", show_default=False)
+    ],
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A JSON file; '-' or nothing for standard input.", show_default=False),
+    ] = None,
+    multi_agent: Annotated[bool, typer.Option("--multi-agent", help="Many speakers, in a history frame.")] = False,
+    viewer: Annotated[
+        str | None, typer.Option(help="The agent the requests are made for.", show_default=False)
+    ] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="The limit of each reply.", show_default=False)] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="A JSON-lines file that every call is added to.", show_default=False)
+    ] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(help="Such a file: calls are answered from it, and nothing is sent.", show_default=False),
+    ] = None,
+    price: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="MODEL=INPUT/OUTPUT[/CACHE_READ[/CACHE_WRITE]] per million tokens; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Annotated[
+        Path | None,
+        typer.Option(help="Where to write all of it as JSON; '-' for standard output.", show_default=False),
+    ] = None,
+) -> None:
+    """Send one conversation to many models at once, and print requests' sizes, replies, prices and times side by
+    side. Keys and addresses are in the environment, as each provider's SDK has it.
+    """
+    from agentkit.cli.comparing import CompareOptions, compare_once
+
+    options = CompareOptions(
+        models=model,
+        viewer=viewer,
+        multi_agent=multi_agent or viewer is not None,
+        max_tokens=max_tokens,
+        record=record,
+        replay=replay,
+        prices=price or [],
+        json=json,
+    )
+    raise typer.Exit(compare_once(_source(file), options))
+
+
 def _source(file: Path | None) -> Path | None:
     """The file; None for standard input."""
     return None if file is None or str(file) == "-" else file

@@ -36,11 +36,21 @@ def parsed(text: bytes) -> Any:
 
 def write(found: Any, indent: int | None = None) -> None:
     """A value as JSON text on standard output, on one line unless it is indented."""
-    text = json.dumps(found, ensure_ascii=False, allow_nan=False, indent=indent)
+    _put(_as_text(found, indent))
+
+
+def _as_text(found: Any, indent: int | None = None) -> bytes:
+    try:
+        return json.dumps(found, ensure_ascii=False, allow_nan=False, indent=indent).encode() + b"\n"
+    except (ValueError, RecursionError) as error:
+        raise MessageError("output", f"it cannot be written as JSON ({error})", "Mend the input.") from None
+
+
+def _put(text: bytes) -> None:
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the shell
         raise OptionError("standard output", "it is closed", "Send it somewhere.")
     try:
-        sys.stdout.buffer.write(text.encode() + b"\n")
+        sys.stdout.buffer.write(text)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         raise
@@ -62,12 +72,14 @@ async def _each_line(file: Path | None, work: Callable[[bytes], Awaitable[Any]])
         if not line.strip():
             continue
         try:
-            made = await work(line)
+            text = _as_text(await work(line))
         except AgentkitError as error:
             worst = max(worst, 1 if isinstance(error, LossError) else 2)
             place = getattr(error, "place", "")
-            made = {"error": {"class": type(error).__name__, "place": place, "sentence": one_line(error)}}
-        write(made)
+            text = _as_text(
+                {"error": {"class": type(error).__name__, "place": place, "sentence": one_line(error)}}
+            )
+        _put(text)
     return worst
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 
@@ -69,7 +69,7 @@ def _loaded(text: bytes, source: str) -> tuple[list[Msg], Asked]:
     """The messages of a log, and what else it asks for."""
     if source == _OWN:
         msgs, asked = read_conversation(text)
-        return msgs, Asked(**asked)
+        return msgs, cast("Asked", asked)
     found = plain_values(parsed(text))
     if source in _DUMPS:
         return load_native(source, found), {}
@@ -86,7 +86,7 @@ def _stored(asked: Asked) -> dict[str, Any]:
 
 def _plain(found: object) -> Any:
     if isinstance(found, list | tuple):
-        return [_plain(item) for item in found]  # pyright: ignore[reportUnknownVariableType]
+        return [_plain(item) for item in cast("list[object]", found)]
     if isinstance(found, Tool):
         told = {"name": found.name, "description": found.description, "parameters": found.parameters}
         return told if found.strict is None else {**told, "strict": found.strict}

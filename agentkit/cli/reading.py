@@ -77,7 +77,7 @@ def _is_stream(text: bytes) -> bool:
 
 def _from_json(found: object, parser: type[StreamParserBase]) -> Msg:
     if isinstance(found, dict):
-        return parser.parse_response(plain_values(found))
+        return parser.parse_response(plain_values(cast("object", found)))
     if isinstance(found, str):
         return _from_chunks([found], parser)
     if isinstance(found, list):
@@ -92,5 +92,5 @@ def _from_chunks(chunks: list[Any], parser: type[StreamParserBase]) -> Msg:
         if not isinstance(chunk, str | bytes | dict):
             reason = f"expected an event, found {type(chunk).__name__}"
             raise MessageError(f"events[{at}]", reason, "Give objects, or raw text.")
-        reading.feed(plain_values(chunk) if isinstance(chunk, dict) else chunk)
+        reading.feed(plain_values(cast("object", chunk)) if isinstance(chunk, dict) else chunk)
     return reading.finish()

@@ -52,7 +52,7 @@ def _messages(state: object) -> tuple[list[Any], object]:
         return [held], None
     for key in ("content", "context", "messages"):
         if isinstance(held.get(key), list):
-            return held[key], held.get("_compressed_summary") or held.get("summary")
+            return items_of(held[key]), held.get("_compressed_summary") or held.get("summary")
     inner = [mapping_of(item) for item in (held.get("memory"), held.get("state"), held.get("agent"))]
     for one in (*inner, *(mapping_of(item) for item in held.values())):
         if one:
@@ -70,10 +70,9 @@ def _summary(found: object) -> Iterator[Msg]:
 
 def _marked(found: Any) -> tuple[Any, list[Any]]:
     """A message and its marks: memories keep them as a pair."""
-    if isinstance(found, list):
-        pair = cast("list[Any]", found)
-        if len(pair) == 2 and isinstance(pair[0], dict):
-            return cast("Any", pair[0]), items_of(pair[1])
+    pair = items_of(found)
+    if len(pair) == 2 and isinstance(pair[0], dict):
+        return cast("Any", pair[0]), items_of(pair[1])
     return found, []
 
 
@@ -145,7 +144,11 @@ def _block(block: Any) -> Any:
     found = mapping_of(block)
     kind = found.get("type")
     if kind == "tool_call":
-        made = {"type": "tool_use", "input": found.get("input") or {}, "call_state": found.get("state")}
+        made: dict[str, Any] = {
+            "type": "tool_use",
+            "input": found.get("input") or {},
+            "call_state": found.get("state"),
+        }
         return {**{key: item for key, item in found.items() if key != "state"}, **made}
     if kind == "data":
         return _medium(found)

@@ -52,11 +52,9 @@ def load_langchain(found: object) -> list[Msg]:
     Raises MessageError for what is no dump.
     """
     state = plain_values(_opened(found))
-    messages = state if isinstance(state, list) else _inside(mapping_of(state))
+    messages = cast("list[Any]", state) if isinstance(state, list) else _inside(mapping_of(state))
     log = _Log()
-    return [
-        log.message(_unfolded(one), one, f"messages[{at}]") for at, one in enumerate(cast("list[Any]", messages))
-    ]
+    return [log.message(_unfolded(one), one, f"messages[{at}]") for at, one in enumerate(messages)]
 
 
 def _opened(found: object) -> Any:
@@ -131,8 +129,9 @@ class _Log:
         if isinstance(content, str) and role != "assistant":
             return Msg(name, content, role, id=id, metadata=metadata)
         blocks = tuple(self._blocks(message, place))
-        plain = blocks[0].text if len(blocks) == 1 and isinstance(content, str) and _is_plain(blocks[0]) else None
-        return Msg(name, blocks if plain is None else plain, role, id=id, metadata=metadata)
+        if isinstance(content, str) and len(blocks) == 1 and isinstance(blocks[0], TextBlock):
+            return Msg(name, blocks[0].text, role, id=id, metadata=metadata)
+        return Msg(name, blocks, role, id=id, metadata=metadata)
 
     def _blocks(self, message: dict[str, Any], place: str) -> Iterator[Block]:
         provider = text_of(mapping_of(message.get("response_metadata")).get("model_provider"))
@@ -164,10 +163,6 @@ class _Log:
         output: Any = read.output if isinstance(read, ToolResultBlock) else ""
         error = message.get("status") == "error"
         return ToolResultBlock(id, name or self.names.get(id, ""), output, error)
-
-
-def _is_plain(block: Block) -> bool:
-    return isinstance(block, TextBlock)
 
 
 def _metadata(message: dict[str, Any]) -> dict[str, Any] | None:
@@ -242,12 +237,15 @@ def _calls(message: dict[str, Any], place: str, signatures: dict[str, Any]) -> d
     return calls
 
 
+_ARGUMENTS = ("args", "input", "arguments")
+
+
 def _call(found: dict[str, Any], place: str, signatures: dict[str, Any]) -> ToolUseBlock:
     """A call in any spelling: langchain's, Anthropic's, OpenAI's two."""
     inner = mapping_of(found.get("function")) or found
     name = text_of(inner.get("name"))
     id = text_of(found.get("call_id") or found.get("id")) or f"call_{short_hash(f'{place}{name}', 24)}"
-    given = next((inner[key] for key in ("args", "input", "arguments") if inner.get(key) is not None), {})
+    given: object = next((inner[key] for key in _ARGUMENTS if inner.get(key) is not None), None)
     signature = text_of(signatures.get(id)) or None
     state = OpaqueState("gemini", thought_signature=signature) if signature else None
     error = {"error": found["error"]} if found.get("error") else None

@@ -95,13 +95,15 @@ def _refusal(block: Found, provider: str, place: str) -> TextBlock:
 
 def _thinking(block: Found, provider: str, place: str) -> ThinkingBlock:
     """Anthropic's block, or Google's, which langchain calls the same."""
-    issuer, signature = ISSUERS.get(provider, "anthropic"), text_of(block.get("signature")) or None
-    proof = {"thought_signature" if issuer == "gemini" else "signature": signature}
-    return ThinkingBlock(
-        text_of(block.get("thinking")),
-        OpaqueState(issuer, **proof),
-        metadata=_rest(block, "thinking", "signature"),
-    )
+    state = _signed(ISSUERS.get(provider, "anthropic"), text_of(block.get("signature")))
+    return ThinkingBlock(text_of(block.get("thinking")), state, metadata=_rest(block, "thinking", "signature"))
+
+
+def _signed(issuer: str, signature: str) -> OpaqueState:
+    """The state of a proof, under its issuer's name for it."""
+    if issuer == "gemini":
+        return OpaqueState(issuer, thought_signature=signature or None)
+    return OpaqueState(issuer, signature=signature or None)
 
 
 def _redacted(block: Found, provider: str, place: str) -> ThinkingBlock:
@@ -112,17 +114,16 @@ def _reasoning(block: Found, provider: str, place: str) -> ThinkingBlock:
     """Langchain's standard block, or OpenAI's item, which has the same type."""
     if "summary" in block or "encrypted_content" in block:
         said = [text_of(mapping_of(part).get("text")) for part in items_of(block.get("summary"))]
-        state = OpaqueState(
+        item = OpaqueState(
             "openai",
             encrypted_content=text_of(block.get("encrypted_content")) or None,
             item_id=text_of(block.get("id")) or None,
         )
-        return ThinkingBlock("\n\n".join(said), state)
+        return ThinkingBlock("\n\n".join(said), item)
     extras = mapping_of(block.get("extras"))
-    signature = text_of(extras.get("signature")) or None
+    signature = text_of(extras.get("signature"))
     issuer = ISSUERS.get(provider, "anthropic" if signature else "")
-    proof = {"thought_signature" if issuer == "gemini" else "signature": signature}
-    state = OpaqueState(issuer, **proof) if issuer else None
+    state = _signed(issuer, signature) if issuer else None
     return ThinkingBlock(text_of(block.get("reasoning")), state, metadata=_rest(block, "reasoning", "extras"))
 
 

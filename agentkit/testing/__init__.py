@@ -8,6 +8,7 @@
     Recorded                                             a request: provider, path, headers, body, model, streamed,
                                                          refused, disconnected, wait()
     ScriptedModel(replies, provider=)                    a ChatModel that plays replies: .calls, .play(…)
+    check_provider(provider, samples=, model=)           what must hold of any provider; raises ConformanceError
     demo_reply(body)                                     a model of one rule, for agents
 
 A reply is a `Msg` or its text, a native dict or bytes, a `Reply`, a `LoopbackError`, or a function of the decoded
@@ -16,12 +17,14 @@ request that gives one of them. `python -m agentkit.testing` serves the rule of 
 The room knows wires by name, as it must; the rest of the core does not import it.
 """
 
+from agentkit.testing.checks import ConformanceError, check_provider
 from agentkit.testing.demo import demo_reply
 from agentkit.testing.loopback import LoopbackServer, Recorded
 from agentkit.testing.replies import LoopbackError, Playable, Reply
 from agentkit.testing.scripted import Scripted, ScriptedCall, ScriptedModel
 
 __all__ = [
+    "ConformanceError",
     "LoopbackError",
     "LoopbackServer",
     "Playable",
@@ -30,5 +33,6 @@ __all__ = [
     "Scripted",
     "ScriptedCall",
     "ScriptedModel",
+    "check_provider",
     "demo_reply",
 ]

@@ -81,6 +81,8 @@ class LoopbackServer:
     validate  answer 400 in the provider's words where calls and results do not pair
     port      0 for any free one
 
+    `requests` are the calls that came, in their order; `strays` the paths that are no service's.
+
     A call beyond the list is answered with an error. What went wrong in the server itself (a reply that the wire
     has no words for, a function that raises) is answered as an error too, kept in `faults`, and raised when the
     context ends.
@@ -108,6 +110,7 @@ class LoopbackServer:
             target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
         )
         self.requests: list[Recorded] = []
+        self.strays: list[str] = []
         self.faults: list[BaseException] = self._server.faults
 
     @property
@@ -240,6 +243,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing on standard error."""
 
     def do_GET(self) -> None:
+        self.owner.strays.append(self.path)
         self._whole(404, {}, encoded({"error": {"message": f"no service at {self.path}"}}), None)
 
     def do_POST(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeAlias, cast
@@ -141,7 +141,7 @@ class _ScriptEndpoint(EndpointBase):
         return self._stream(outgoing)
 
     @asynccontextmanager
-    async def _stream(self, outgoing: Outgoing) -> AsyncIterator[AsyncIterator[Any]]:
+    async def _stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[Any]]:
         yield _played(await self._next(outgoing))
 
     def failure(self, error: BaseException) -> Failure | None:

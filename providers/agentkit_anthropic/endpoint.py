@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar, Self
 
@@ -79,7 +79,7 @@ class AnthropicEndpoint(EndpointBase):
         return bytes(await response.aread())
 
     @asynccontextmanager
-    async def stream(self, outgoing: Outgoing) -> AsyncIterator[AsyncIterator[Any]]:
+    async def stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[Any]]:
         """The bytes of the event stream; Bedrock's own framing is taken off by the SDK."""
         response = await self._post(outgoing)
         try:
@@ -101,9 +101,8 @@ class AnthropicEndpoint(EndpointBase):
         import httpx2
 
         # Bedrock's and Vertex's take the model out of the body, and middleware may want to see it.
-        looks_inside = self.client.__class__ is not anthropic.AsyncAnthropic or bool(
-            getattr(self.client, "middleware", ())
-        )
+        watched = bool(getattr(self.client, "middleware", ()))
+        looks_inside = watched or self.client.__class__ is not anthropic.AsyncAnthropic
         return await self.client.post(
             outgoing.path,
             cast_to=httpx2.Response,  # as it is, unparsed

@@ -172,7 +172,9 @@ def _content(content: str | Iterable[Block]) -> list[dict[str, Any]]:
     for block in content:
         match block.type:
             case "text":
-                add({"type": "text", "text": block.text, **_carried(block)})
+                add({"type": "text", "text": block.text})
+                if block.state is not None:
+                    blocks[-1] |= _carried(block)
             case "tool_use":
                 made = {"type": "tool_use", "id": block.id, "name": block.name, "input": block.copy_input()}
                 add({**made, **_carried(block)} if block.state else made)

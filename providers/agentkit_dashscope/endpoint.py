@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self, TypeAlias
@@ -17,6 +17,7 @@ from agentkit import (
     OptionError,
     Outgoing,
     failure_in,
+    items_of,
     merged,
     plain,
     retry_after,
@@ -49,8 +50,8 @@ class DashScopeEndpoint(EndpointBase):
     it sleeps by asyncio, so on trio nothing is tried again. A stream it opens once, on asyncio too.
 
     A model is bound to one of two paths. A request in strings goes to the text path; if that is the wrong one, the
-    other is tried, and remembered for the model. A model that only streams is streamed, and remembered too.
-    All parameters go into `parameters`.
+    other is tried with the texts in its form, and remembered for the model. A model that only streams is streamed,
+    and remembered too. All parameters go into `parameters`.
     """
 
     extra: ClassVar[str] = "dashscope"
@@ -59,7 +60,7 @@ class DashScopeEndpoint(EndpointBase):
         super().__init__(client)
         self._once: Any = None
         self._path_of: dict[str, _Path] = {}
-        self._streamed: set[str] = set()
+        self._streamers: set[str] = set()
 
     @classmethod
     def open(cls, **options: Any) -> Self:
@@ -83,12 +84,13 @@ class DashScopeEndpoint(EndpointBase):
         if stream:
             parameters = {"incremental_output": True, **parameters}
         messages = request["messages"]
-        body = {"model": model, "input": {"messages": messages}, "parameters": parameters}
-        return Outgoing(_PATHS[self._path_of.get(model) or _path_for(messages)], body, stream)
+        path = self._path_of.get(model) or _path_for(messages)
+        body = {"model": model, "input": {"messages": _fitted(messages, path)}, "parameters": parameters}
+        return Outgoing(_PATHS[path], body, stream)
 
     def wants_stream(self, outgoing: Outgoing) -> bool:
         """Whether the model has said that it only streams."""
-        return outgoing.body["model"] in self._streamed
+        return outgoing.body["model"] in self._streamers
 
     async def send(self, outgoing: Outgoing) -> Any:
         """The reply, as JSON values."""
@@ -108,7 +110,7 @@ class DashScopeEndpoint(EndpointBase):
         return response.content
 
     @asynccontextmanager
-    async def stream(self, outgoing: Outgoing) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[bytes]]:
         """The bytes of the event stream. That the path is wrong may be told within it."""
         response, first, pieces = await self._opened(outgoing)
         failure = self.failure_in(_event(first))
@@ -166,11 +168,12 @@ class DashScopeEndpoint(EndpointBase):
         model = str(outgoing.body["model"])
         said = failure.said if failure else ""
         if _STREAM_ONLY.search(said):
-            self._streamed.add(model)
+            self._streamers.add(model)
         if not _WRONG_PATH.search(said) or model in self._path_of:
             return None
-        self._path_of[model] = _OTHER[outgoing.path]
-        return replace(outgoing, path=_PATHS[_OTHER[outgoing.path]])
+        path = self._path_of[model] = _OTHER[outgoing.path]
+        messages = _fitted(outgoing.body["input"]["messages"], path)
+        return replace(outgoing, path=_PATHS[path], body={**outgoing.body, "input": {"messages": messages}})
 
     def failure(self, error: BaseException) -> Failure | None:
         """The SDK's error, or its HTTP client's in mid-stream."""
@@ -199,21 +202,58 @@ class DashScopeEndpoint(EndpointBase):
 
 class DashScopeCompatibleEndpoint(OpenAIChatEndpoint):
     """`AsyncOpenAI` with DashScope's address (Beijing's, unless `base_url` says another region's), the key in
-    DASHSCOPE_API_KEY.
+    DASHSCOPE_API_KEY. A model that only streams is streamed, and remembered.
     """
 
     provider: ClassVar[str] = "dashscope-compatible"
     key: ClassVar[str | None] = "DASHSCOPE_API_KEY"
     address: ClassVar[str | None] = "https://dashscope.aliyuncs.com/compatible-mode/v1"
 
+    def __init__(self, client: Any) -> None:
+        super().__init__(client)
+        self._streamers: set[str] = set()
+
     def limit(self, max_tokens: int) -> dict[str, Any]:
         """`max_tokens`."""
         return {"max_tokens": max_tokens}
+
+    def wants_stream(self, outgoing: Outgoing) -> bool:
+        """Whether the model has said that it only streams."""
+        return outgoing.body["model"] in self._streamers
+
+    async def send(self, outgoing: Outgoing) -> bytes:
+        """The reply's bytes; a model that refuses to give it whole is remembered."""
+        try:
+            return await super().send(outgoing)
+        except Exception as error:
+            failure = self.failure(error)
+            if failure and _STREAM_ONLY.search(failure.said):
+                self._streamers.add(outgoing.body["model"])
+            raise
 
 
 def _path_for(messages: Sequence[Mapping[str, Any]]) -> _Path:
     """The path that a request was made for: the multimodal one takes lists of parts, the other strings."""
     return "multimodal" if any(isinstance(message.get("content"), list) for message in messages) else "text"
+
+
+def _fitted(messages: Sequence[dict[str, Any]], path: _Path) -> list[dict[str, Any]]:
+    """Messages that were made for the other path in the form of this one: texts as strings, or as parts."""
+    if _path_for(messages) == path:
+        return list(messages)
+    change = _as_text if path == "text" else _as_parts
+    return [{**message, "content": change(message.get("content"))} for message in messages]
+
+
+def _as_text(content: Any) -> Any:
+    """Parts of text as one text."""
+    parts = items_of(content)
+    texts = [part["text"] for part in parts if "text" in part]
+    return "\n".join(texts) if parts and len(texts) == len(parts) else content
+
+
+def _as_parts(content: Any) -> Any:
+    return [{"text": content}] if isinstance(content, str) and content else content
 
 
 async def _behind(first: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -31,7 +31,11 @@ from agentkit_dashscope.native import guarded
 __all__ = ["load_native"]
 
 _KNOWN: Final = frozenset({"role", "content", "reasoning_content", "tool_calls", "tool_call_id", "name"})
-_KINDS: Final = {"image": ImageBlock, "audio": AudioBlock, "video": VideoBlock}
+_KINDS: Final[dict[str, type[ImageBlock | AudioBlock | VideoBlock]]] = {
+    "image": ImageBlock,
+    "audio": AudioBlock,
+    "video": VideoBlock,
+}
 
 
 def load_native(found: object) -> list[Msg]:
@@ -42,9 +46,9 @@ def load_native(found: object) -> list[Msg]:
     a part and of a message. Cache markers are left off; what cannot be read is kept as InvalidBlock. Raises
     MessageError for what is no conversation of DashScope's.
     """
-    request = plain_values(_opened(found))
+    request: Any = plain_values(_opened(found))
     if isinstance(request, list):
-        request = {"messages": request}
+        request = {"messages": cast("list[Any]", request)}
     held = mapping_of(mapping_of(request).get("input")) or mapping_of(request)
     messages = [held] if "role" in held and "messages" not in held else held.get("messages")
     if not isinstance(messages, list):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
 from itertools import count, takewhile
 from typing import Any, ClassVar, Final, Unpack, cast
 
@@ -18,14 +17,13 @@ from agentkit import (
     ReadOptions,
     StreamParserBase,
     URLSource,
-    Usage,
     VideoBlock,
     items_of,
     mapping_of,
     plain_values,
     text_of,
-    token_count,
 )
+from agentkit_dashscope.envelopes import asked_cumulative, failure_of, first_choice, output_of, says, usage_of
 from agentkit_dashscope.increments import Increments
 
 __all__ = ["DashScopeStreamParser"]
@@ -70,7 +68,7 @@ class DashScopeStreamParser(StreamParserBase):
 
     def __init__(self, **options: Unpack[ReadOptions]) -> None:
         super().__init__(**options)
-        self._increments: Increments[_Key] = Increments(_cumulative(self.request))
+        self._increments: Increments[_Key] = Increments(asked_cumulative(self.request))
         self._settled = False  # whether it is known which of the two
         self._place = 0  # of the part that the last event ended with
         self._in_text = True
@@ -85,12 +83,12 @@ class DashScopeStreamParser(StreamParserBase):
 
     def read_whole(self, reply: dict[str, Any]) -> None:
         """A whole reply, which looks like the one event of a stream."""
-        failed = _failure(reply)
+        failed = failure_of(reply)
         if failed:
             message, code = failed
             reason = f"DashScope says: {code}: {message}" if code else f"DashScope says: {message}"
             raise MessageError("reply", reason, "Mend the request, or send it again.")
-        choice = _first_choice(_output(reply))
+        choice = first_choice(output_of(reply))
         if choice is None:
             raise MessageError("reply", "it has no output", "Give a reply of DashScope's own wire.")
         self._increments.cumulative = False
@@ -105,12 +103,12 @@ class DashScopeStreamParser(StreamParserBase):
         if event.get("usage"):
             self._usage = event["usage"]
         if event.get("code") or event.get("error") or event.get("status_code", 200) != 200:
-            failed = _failure(event)
+            failed = failure_of(event)
             if failed:
                 self._fail(*failed)
                 return
-        output = _output(event)
-        choice = _first_choice(output)
+        output = output_of(event)
+        choice = first_choice(output)
         if choice is None:
             return
         native = choice.get("finish_reason")
@@ -162,7 +160,7 @@ class DashScopeStreamParser(StreamParserBase):
         if choice.get("logprobs"):
             self._read_logprobs(items_of(mapping_of(choice["logprobs"]).get("content")))
         if not self._settled:
-            if not (going_on or thinking or calls or _says(content)):
+            if not (going_on or thinking or calls or says(content)):
                 self._increments.end()
             self._mend()
 
@@ -291,7 +289,7 @@ class DashScopeStreamParser(StreamParserBase):
     def _settle(self) -> None:
         """The tokens of the last event that had any."""
         if self._usage is not None:
-            usage = _usage(mapping_of(self._usage))
+            usage = usage_of(mapping_of(self._usage))
             if usage is not None:
                 self.reply.use(usage)
             self._usage = None
@@ -315,66 +313,6 @@ _NO_EXTRAS: Final = frozenset({*_KINDS, "text", "type"})
 
 _MANY = 10_000
 """More calls than a reply has: an index beyond is none."""
-
-
-def _cumulative(request: Mapping[str, Any] | None) -> bool | None:
-    """What the request asked for: the SDK's argument, or the body's parameter."""
-    if request is None:
-        return None
-    found = request.get("incremental_output")
-    if found is None:
-        found = mapping_of(request.get("parameters")).get("incremental_output")
-    return not found if isinstance(found, bool) else None
-
-
-def _output(event: dict[str, Any]) -> dict[str, Any]:
-    """Where the choices are: `dashscope.v2` has them on the reply itself."""
-    output = event.get("output")
-    return cast("dict[str, Any]", output) if isinstance(output, dict) else event
-
-
-def _first_choice(output: dict[str, Any]) -> dict[str, Any] | None:
-    """The first choice; with `result_format="text"` the output is one itself. None in an event without any."""
-    choices = output.get("choices")
-    if isinstance(choices, list) and choices:
-        for choice in cast("list[Any]", choices):
-            if isinstance(choice, dict) and not cast("dict[str, Any]", choice).get("index"):
-                return cast("dict[str, Any]", choice)
-        return None
-    text = output.get("text")
-    if isinstance(text, str):
-        return {"finish_reason": output.get("finish_reason"), "message": {"content": text}}
-    return {"finish_reason": output.get("finish_reason")} if output.get("audio") else None
-
-
-def _says(content: object) -> bool:
-    """Whether content has anything in it: on the multimodal path nothing may be `[{"text": ""}]`."""
-    return any(any(mapping_of(part).values()) for part in items_of(content)) or bool(text_of(content))
-
-
-def _failure(event: dict[str, Any]) -> tuple[str, str | None] | None:
-    """The text and the code of an error; None if all is well. The SDK's objects have `code` "" then."""
-    inner = mapping_of(event.get("error"))  # as the compatible mode has it
-    code, status = text_of(event.get("code")) or text_of(inner.get("code")), event.get("status_code")
-    failed = isinstance(status, int) and not isinstance(status, bool) and status != 200
-    if not code and not inner and not failed:
-        return None
-    message = text_of(event.get("message")) or text_of(inner.get("message")) or "an error without a message"
-    return message, code or (str(token_count(status)) if failed else None)
-
-
-def _usage(found: dict[str, Any]) -> Usage | None:
-    if not found:
-        return None
-    prompt = mapping_of(found.get("prompt_tokens_details")) or mapping_of(found.get("input_tokens_details"))
-    reply = mapping_of(found.get("output_tokens_details")) or mapping_of(found.get("completion_tokens_details"))
-    return Usage(
-        token_count(found.get("input_tokens")),
-        token_count(found.get("output_tokens")),
-        cache_read_tokens=token_count(prompt.get("cached_tokens")),
-        cache_write_tokens=token_count(prompt.get("cache_creation_input_tokens")),
-        reasoning_tokens=token_count(reply.get("reasoning_tokens")),
-    )
 
 
 def _medium(kind: str, found: object) -> MediaBlock | None:

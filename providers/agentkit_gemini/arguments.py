@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 from agentkit import text_of
 from agentkit_gemini.parts import shallow
@@ -82,9 +82,9 @@ def _home(found: dict[str, Any], steps: list[str | int]) -> Any:
         if inner is None:
             inner = [] if isinstance(following, int) else {}
             _put(home, step, inner)
-        if type(inner) is not (list if isinstance(following, int) else dict):
+        if not isinstance(inner, list if isinstance(following, int) else dict):
             return None
-        home = inner
+        home = cast("Any", inner)
     return home
 
 

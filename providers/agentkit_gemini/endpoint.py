@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, ClassVar, Self, cast
@@ -62,7 +62,7 @@ class GeminiEndpoint(EndpointBase):
         except ImportError:
             raise MissingExtraError("google-genai", cls.extra, "Calling Gemini") from None
         found = dict(options)
-        http_options = types.HttpOptions.model_validate(found.pop("http_options", None) or {})
+        http_options = types.HttpOptions.model_validate(found.pop("http_options", None) or {}).model_copy()
         if (url := found.pop("base_url", None)) is not None:
             http_options.base_url = url
         http = None
@@ -96,7 +96,7 @@ class GeminiEndpoint(EndpointBase):
         return str(answer.sdk_http_response.body or "{}")
 
     @asynccontextmanager
-    async def stream(self, outgoing: Outgoing) -> AsyncIterator[AsyncIterator[Any]]:
+    async def stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[Any]]:
         """The bytes of the event stream; from a client of the caller's, the SDK's events."""
         answers: list[Any] = []
         token = _ANSWERS.set(answers if self._http is not None else None)
@@ -217,7 +217,7 @@ def _failure_of(error: Any) -> Failure:
     details = mapping_of(error.details)
     inner = mapping_of(details.get("error")) or details
     told = failure_in({"error": inner}) or Failure("")
-    headers = getattr(error.response, "headers", None) or {}
+    headers: Mapping[str, Any] = getattr(error.response, "headers", None) or {}
     return Failure(
         told.said or error.message or str(error),
         error.code if isinstance(error.code, int) else None,

@@ -85,7 +85,7 @@ def _content(item: object, place: str) -> dict[str, Any]:
     if isinstance(item, str):
         return {"bare": "user", "parts": [{"text": item}]}
     if not isinstance(item, dict) or not item:
-        raise MessageError(place, f"a {type(item).__name__} is no content", "Give contents, or a request.")
+        raise MessageError(place, "it is no content", "Give contents, or a request.")
     found = shallow(cast("dict[str, Any]", item))
     if "parts" in found or "role" in found:
         return {"role": found.get("role"), "parts": items_of(found.get("parts"))}

@@ -35,7 +35,8 @@ def rest_body(request: Mapping[str, Any]) -> dict[str, Any]:
     if config.get("tool_config"):
         inner = _settings(config["tool_config"])
         body["toolConfig"] = {
-            key: _settings(item) if isinstance(item, Mapping) else item for key, item in inner.items()
+            key: _settings(cast("dict[str, Any]", item)) if isinstance(item, dict) else item
+            for key, item in inner.items()
         }
     body |= {_camel(name): _value(config[name]) for name in _BESIDE if config.get(name) is not None}
     own = {name: item for name, item in config.items() if name not in _BESIDE | _SDK_ONLY | _PLACED}
@@ -56,7 +57,7 @@ def _settings(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def _value(found: Any) -> Any:
     """A JSON value; an object of the SDK's as one."""
-    return found if isinstance(found, str | int | float | bool | dict | list | None) else plain(found)
+    return plain(found) if hasattr(found, "model_dump") else found
 
 
 def _content(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -76,13 +76,13 @@ class OllamaEndpoint(EndpointBase):
             return bytes(await response.aread())
 
     @asynccontextmanager
-    async def stream(self, outgoing: Outgoing) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[bytes]]:
         """The bytes of the reply, one JSON object a line."""
         async with self._answer(outgoing) as response:
             yield response.aiter_bytes()
 
     @asynccontextmanager
-    async def _answer(self, outgoing: Outgoing) -> AsyncIterator[Any]:
+    async def _answer(self, outgoing: Outgoing) -> AsyncGenerator[Any]:
         """The answer of the server, with the SDK's errors (ollama-python: `_request_raw`)."""
         import httpx
         from ollama import ResponseError

@@ -38,9 +38,9 @@ def load_native(found: object) -> list[Msg]:
     else before the text. Keys of a message that the wire does not know are metadata; what cannot be read is kept
     as InvalidBlock. Raises MessageError for what is no conversation of Ollama's.
     """
-    request = plain_values(unwrapped(found))
+    request: Any = plain_values(unwrapped(found))
     if isinstance(request, list):
-        request = {"messages": request}
+        request = {"messages": cast("list[Any]", request)}
     held = mapping_of(request)
     messages = [held] if "role" in held and "messages" not in held else held.get("messages")
     if not isinstance(messages, list):

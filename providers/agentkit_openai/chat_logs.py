@@ -63,7 +63,7 @@ class _Log:
         if role in ("system", "developer", "user"):
             said = as_content(read_content(held.get("content"), self.wire, f"{place}.content"))
             return Msg(name or str(role), said, "user" if role == "user" else "system")
-        return self._unread(entry, "its role is none that the wire has", place)
+        return self._unread(held, "its role is none that the wire has", place)
 
     def _unread(self, entry: object, reason: str, place: str) -> Msg:
         return Msg("unknown", [invalid(entry, reason, place)], "user")

@@ -13,11 +13,11 @@ from agentkit import (
     items_of,
     mapping_of,
     plain_values,
+    source_of,
     text_of,
 )
 from agentkit_openai.call_places import CallPlaces
 from agentkit_openai.custom_calls import CUSTOM_CALL, custom_input
-from agentkit_openai.data_urls import source_of
 from agentkit_openai.reply_words import error_of, reason_of, usage_of
 from agentkit_openai.sounds import Sound
 
@@ -56,7 +56,7 @@ class OpenAIChatStreamParser(StreamParserBase):
 
     def read_event(self, event: dict[str, Any]) -> None:
         """A chunk (SDK: ChatCompletionChunk)."""
-        if not self.reply.model:
+        if self.reply.model is None or self.reply.id is None:
             self.reply.begin(event.get("id"), event.get("model"))
         choices = event.get("choices")
         if choices and isinstance(choices, list):
@@ -94,7 +94,8 @@ class OpenAIChatStreamParser(StreamParserBase):
                 raise MessageError("reply", f"the provider reports an error: {error[0]}", "Send it again.")
             raise MessageError("reply", "it has no choices", "Give a reply of Chat Completions.")
         self.reply.begin(reply.get("id"), reply.get("model"))
-        choice: dict[str, Any] = next((one for one in cast("list[Any]", choices) if isinstance(one, dict)), {})
+        read = [one for one in map(mapping_of, cast("list[Any]", choices)) if one]
+        choice = read[0] if read else mapping_of(None)
         self._read_message(mapping_of(choice.get("message")), whole=True)
         native = choice.get("finish_reason")
         if error := error_of(reply):
@@ -118,7 +119,7 @@ class OpenAIChatStreamParser(StreamParserBase):
             elif name == "tool_calls":
                 self._read_calls(items_of(found), whole)
             elif name == "refusal":
-                self._refuse(text_of(found))
+                self._refuse(found if isinstance(found, str) else "")
             elif name == "annotations":
                 self._citations.extend(plain_values(items_of(found)))
             elif name == "audio":
@@ -167,11 +168,11 @@ class OpenAIChatStreamParser(StreamParserBase):
             if not isinstance(entry, dict):
                 continue
             held = cast("dict[str, Any]", entry)
-            function = held.get("function")
+            function: Any = held.get("function")
             if not whole and type(function) is dict and self._goes_on(held, cast("dict[str, Any]", function)):
                 continue
             custom = not function and held.get("custom")
-            self._read_entry(held, mapping_of(custom or function), bool(custom), taken, whole)
+            self._read_entry(held, mapping_of(cast("object", custom or function)), bool(custom), taken, whole)
 
     def _goes_on(self, entry: dict[str, Any], function: dict[str, Any]) -> bool:
         """Read what most entries are: more argument text of a call that has begun, and nothing else."""
@@ -221,6 +222,11 @@ class OpenAIChatStreamParser(StreamParserBase):
         if reason in (FinishReason.STOP, FinishReason.OTHER) and self.reply.holds(_REFUSAL):
             reason = FinishReason.REFUSAL
         self.reply.end(reason, word or None)
+
+    def read_done(self) -> None:
+        """A server may leave the reason out: the reply is complete all the same, as a whole one would be."""
+        if self.reply.finish_reason is None and not self.reply.error and self._choice is not None:
+            self._end({}, None)
 
     def close(self) -> None:
         """What comes with no event of its own; a sound that is complete ends a reply that has no other end."""

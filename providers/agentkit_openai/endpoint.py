@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar, Self
 
@@ -15,6 +15,7 @@ from agentkit import (
     MissingExtraError,
     Outgoing,
     failure_in,
+    mapping_of,
     merged,
     retry_after,
 )
@@ -24,7 +25,8 @@ __all__ = ["OpenAIChatEndpoint", "OpenAIResponsesEndpoint"]
 _EXTRAS = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
 """What the SDK's own methods take besides the body, and what their `post` calls it (SDK: make_request_options)."""
 
-_NO_TOOLS = re.compile(r"function tools with reasoning_effort are not supported", re.IGNORECASE)
+_NO_TOOLS = re.compile(r"function tools with reasoning_effort|use /v1/responses", re.IGNORECASE)
+"""'Function tools with reasoning_effort are not supported for … in /v1/chat/completions', GPT-5.4 and later."""
 _RESPONSES = (
     "Call the model through the Responses API: ChatModel('openai-responses:…'). Some models take tools here with "
     "reasoning_effort='none'."
@@ -99,7 +101,7 @@ class OpenAIChatEndpoint(EndpointBase):
         return bytes(await response.aread())
 
     @asynccontextmanager
-    async def stream(self, outgoing: Outgoing) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[bytes]]:
         """The bytes of the event stream."""
         response = await self._post(outgoing)
         try:
@@ -111,9 +113,8 @@ class OpenAIChatEndpoint(EndpointBase):
         import httpx2
         import openai
 
-        looks_inside = (
-            self.client.__class__ is not openai.AsyncOpenAI
-        )  # Azure's takes the deployment from the body
+        # Azure's takes the deployment from the body.
+        looks_inside = self.client.__class__ is not openai.AsyncOpenAI
         return await self.client.post(
             outgoing.path,
             cast_to=httpx2.Response,  # as it is, unparsed; an httpx client of old gives its own
@@ -138,7 +139,7 @@ class OpenAIChatEndpoint(EndpointBase):
         return Failure(_told(error), network=True) if _is_transport(error) else None
 
     def _status(self, error: Any) -> Failure:
-        body = error.body if isinstance(error.body, dict) else {}
+        body = mapping_of(error.body)
         told = failure_in({"error": body} if "error" not in body else body) or Failure("")
         return Failure(
             told.said or _text_of(error) or error.message,
@@ -147,7 +148,7 @@ class OpenAIChatEndpoint(EndpointBase):
             error.request_id or told.request_id,
             retry_after(error.response.headers),
             param=told.param,
-            advice=_RESPONSES if _NO_TOOLS.search(told.said) or told.param == "reasoning_effort" else None,
+            advice=_RESPONSES if _NO_TOOLS.search(told.said) else None,
         )
 
     async def aclose(self) -> None:

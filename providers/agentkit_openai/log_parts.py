@@ -21,9 +21,9 @@ from agentkit import (
     mapping_of,
     plain,
     plain_values,
+    source_of,
     text_of,
 )
-from agentkit_openai.data_urls import source_of
 
 __all__ = ["as_content", "invalid", "items_in", "read_arguments", "read_content", "read_output"]
 

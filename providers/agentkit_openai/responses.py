@@ -36,6 +36,7 @@ from agentkit import (
 from agentkit_openai.caching import BREAKPOINTS, mark_latest
 from agentkit_openai.chat import FILE_LIMITS, IMAGE_LIMITS, MEDIA_TOTAL, file_name, named_schema, wire_url
 from agentkit_openai.custom_calls import custom_text
+from agentkit_openai.item_pairs import part_pair
 from agentkit_openai.reasoning import reasoning_item
 
 __all__ = ["OpenAIResponsesFormatter", "OpenAIResponsesMultiAgentFormatter"]
@@ -61,6 +62,7 @@ RESPONSES = Capabilities(
     target="OpenAI Responses",
     issuer="openai",
     wire="openai-responses",
+    part_pair=part_pair,
     thinking="signed",
     binds_thinking=True,  # gpt-6.2 removes reasoning behind an edited prefix without a word (guides/reasoning)
     proof=frozenset({"encrypted_content"}),  # an id alone is a 404 under store=false (guides/reasoning)

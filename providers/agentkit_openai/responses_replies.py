@@ -61,6 +61,8 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             "response.refusal.delta": self._refusal_delta,
             "response.custom_tool_call_input.delta": self._input_delta,
             "response.output_text.annotation.added": self._annotation,
+            "response.output_text.done": self._text_done,
+            "response.function_call_arguments.done": self._arguments_done,
             "response.created": self._begun,
             "response.queued": self._begun,
             "response.in_progress": self._begun,
@@ -245,6 +247,13 @@ class OpenAIResponsesStreamParser(StreamParserBase):
     def _refusal_delta(self, event: dict[str, Any]) -> None:
         self._say(self._part(event), _piece(event), refused=True)
 
+    def _text_done(self, event: dict[str, Any]) -> None:
+        key, text = self._part(event), text_of(event.get("text"))
+        if not self.reply.holds(key):
+            self._say(key, text)
+        elif text:
+            self.reply.set_text(key, text)
+
     def _part(self, event: dict[str, Any]) -> tuple[int, ...]:
         number = event.get("content_index")
         return (*self._places.find(event), _SAID, number if type(number) is int else 0)
@@ -289,6 +298,14 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         self.reply.call((*self._places.find(event), _CALL, 0), piece=_piece(event))
 
     _input_delta = _arguments_delta
+
+    def _arguments_done(self, event: dict[str, Any]) -> None:
+        key, text = (*self._places.find(event), _CALL, 0), text_of(event.get("arguments"))
+        begun = self.reply.arguments_of(key)
+        if text and begun:
+            self.reply.set_input(key, text)
+        elif text:
+            self.reply.call(key, piece=text)
 
     def close(self) -> None:
         """Citations of texts that were never done."""

@@ -1,4 +1,4 @@
-"""Without the packages that it needs, this folder is not collected; `.ci/run` installs them and sees that it is."""
+"""Without its packages this folder is not collected; `.ci/run` installs them, and sees that it is."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec

@@ -53,6 +53,7 @@ def serving(folder: Path) -> Iterator[LlamaServer]:
     params.model.path, params.mmproj.path = str(model), str(projector)
     params.n_ctx, params.n_parallel, params.port = 16384, 1, 0
     params.warmup, params.verbosity = False, -1
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1  # more of them spin while they wait
     server = xllamacpp.Server(params)
     yield LlamaServer(server.listening_address)
     del server

@@ -10,9 +10,10 @@ import json
 import struct
 import zlib
 from base64 import b64encode
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import anthropic
 import httpx2
@@ -23,12 +24,15 @@ from agentkit import (
     Budget,
     ContextLengthError,
     Failure,
+    FinishReason,
     FormatterBase,
     ImageBlock,
     Msg,
     MultiAgentHistory,
+    StreamParserBase,
     TextBlock,
     load_messages,
+    load_provider,
 )
 from tests.conformance.llama_cpp import AFTER, ANSWER, SAID, THOUGHT, LlamaServer
 from tests.providers import LOOK, assistant, call, chat, multi_agent, result, system, user
@@ -36,6 +40,7 @@ from tests.providers import LOOK, assistant, call, chat, multi_agent, result, sy
 pytestmark = pytest.mark.anyio
 
 CHATS: Final = ("dashscope-compatible", "deepseek", "openai", "vllm")
+REASONING: Final = ("dashscope-compatible", "deepseek", "openai", "vllm")
 WIRES: Final = (*CHATS, "anthropic", "openai-responses")
 EXAMPLES: Final = Path(__file__).parents[2] / "examples" / "data"
 MODEL: Final = "tiny"
@@ -103,7 +108,7 @@ def request_for(provider: str, kind: str, msgs: list[Msg], **options: Any) -> di
 
 
 def as_taken(provider: str, request: dict[str, Any]) -> dict[str, Any]:
-    """The server wants an assistant's text as an item with its type and a list of parts; OpenAI takes it without."""
+    """The server wants an assistant's text as a typed item with a list of parts; OpenAI takes it without."""
     for item in request["input"] if provider == "openai-responses" else ():
         if item.get("role") == "assistant" and isinstance(item["content"], str):
             item["content"] = [{"type": "output_text", "text": item["content"], "annotations": []}]
@@ -113,8 +118,13 @@ def as_taken(provider: str, request: dict[str, Any]) -> dict[str, Any]:
 
 # -- the three ways in ------------------------------------------------------------------------------------------
 
-Native = Any
-"""A whole reply, as the SDK gives it, or the reply that its helper put together from a stream."""
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back: as the SDK has it, whole or put together by its helper, and as our parser reads it."""
+
+    native: Any
+    msg: Msg
 
 
 def plain() -> httpx2.AsyncClient:
@@ -122,49 +132,85 @@ def plain() -> httpx2.AsyncClient:
     return httpx2.AsyncClient(verify=False, timeout=60)
 
 
-async def ask_chat(llama: LlamaServer, request: dict[str, Any], streamed: bool) -> Native:
-    async with openai.AsyncOpenAI(
-        api_key="none", base_url=f"{llama.url}/v1", max_retries=0, http_client=plain()
-    ) as client:
-        if not streamed:
-            return await client.chat.completions.create(model=MODEL, **request)
-        async with cast("Any", client.chat.completions).stream(model=MODEL, **request) as stream:
-            return await stream.get_final_completion()
+def openai_client(llama: LlamaServer) -> Any:
+    return openai.AsyncOpenAI(api_key="none", base_url=f"{llama.url}/v1", max_retries=0, http_client=plain())
 
 
-async def ask_responses(llama: LlamaServer, request: dict[str, Any], streamed: bool) -> Native:
-    async with openai.AsyncOpenAI(
-        api_key="none", base_url=f"{llama.url}/v1", max_retries=0, http_client=plain()
-    ) as client:
+def anthropic_client(llama: LlamaServer) -> Any:
+    return anthropic.AsyncAnthropic(api_key="none", base_url=llama.url, max_retries=0, http_client=plain())
+
+
+def parser_of(provider: str) -> type[StreamParserBase]:
+    parser = load_provider(provider).parser
+    assert parser is not None
+    return parser
+
+
+async def read(provider: str, stream: Any) -> Msg:
+    """Our message of the raw bytes of a stream."""
+    parser = parser_of(provider)()
+    async for piece in stream.iter_bytes():
+        parser.feed(piece)
+    return parser.finish()
+
+
+async def ask_chat(llama: LlamaServer, provider: str, request: dict[str, Any], streamed: bool) -> Answer:
+    async with openai_client(llama) as client:
+        chat = client.chat.completions
         if not streamed:
-            return await client.responses.create(model=MODEL, **request)
+            native = await chat.create(model=MODEL, **request)
+            return Answer(native, parser_of(provider).parse_response(native))
+        async with chat.stream(model=MODEL, **request) as stream:
+            native = await stream.get_final_completion()
+        async with chat.with_streaming_response.create(model=MODEL, stream=True, **request) as raw:
+            return Answer(native, await read(provider, raw))
+
+
+async def ask_responses(llama: LlamaServer, provider: str, request: dict[str, Any], streamed: bool) -> Answer:
+    async with openai_client(llama) as client:
+        if not streamed:
+            native = await client.responses.create(model=MODEL, **request)
+            return Answer(native, parser_of(provider).parse_response(native))
         events = [event async for event in await client.responses.create(model=MODEL, stream=True, **request)]
-        return cast("Any", events[-1]).response
+        async with client.responses.with_streaming_response.create(model=MODEL, stream=True, **request) as raw:
+            return Answer(events[-1].response, await read(provider, raw))
 
 
-async def ask_messages(llama: LlamaServer, request: dict[str, Any], streamed: bool) -> Native:
-    async with anthropic.AsyncAnthropic(
-        api_key="none", base_url=llama.url, max_retries=0, http_client=plain()
-    ) as client:
+async def ask_messages(llama: LlamaServer, provider: str, request: dict[str, Any], streamed: bool) -> Answer:
+    async with anthropic_client(llama) as client:
+        messages, body = client.messages, {"model": MODEL, "max_tokens": 256, **request}
         if not streamed:
-            return await client.messages.create(model=MODEL, max_tokens=256, **request)
-        async with client.messages.stream(model=MODEL, max_tokens=256, **request) as stream:
-            return await stream.get_final_message()
+            native = await messages.create(**body)
+            return Answer(native, parser_of(provider).parse_response(native))
+        async with messages.stream(**body) as stream:
+            native = await stream.get_final_message()
+        async with messages.with_streaming_response.create(stream=True, **body) as raw:
+            return Answer(native, await read(provider, raw))
 
 
-ASK: Final[dict[str, Callable[[LlamaServer, dict[str, Any], bool], Awaitable[Native]]]] = {
-    **dict.fromkeys(CHATS, ask_chat),
-    "openai-responses": ask_responses,
-    "anthropic": ask_messages,
-}
+ASK: Final = {**dict.fromkeys(CHATS, ask_chat), "openai-responses": ask_responses, "anthropic": ask_messages}
+
+Said = tuple[str, str, list[tuple[str, dict[str, Any]]]]
+"""Thinking, text and calls of an answer."""
 
 
-def said_by(provider: str, reply: Native) -> tuple[str, str, list[tuple[str, dict[str, Any]]]]:
+async def ask(llama: LlamaServer, provider: str, request: dict[str, Any], *, streamed: bool = False) -> Said:
+    """What the model said, which the SDK's types and our parser must agree on."""
+    answer = await ASK[provider](llama, provider, request, streamed)
+    ours = answer.msg.thinking, answer.msg.text, [(use.name, use.input) for use in answer.msg.tool_uses]
+    assert ours == said_by(provider, answer.native)
+    assert answer.msg.finish_reason == (FinishReason.TOOL_USE if ours[2] else FinishReason.STOP)
+    assert answer.msg.usage is None or answer.msg.usage.output_tokens > 0
+    return ours
+
+
+def said_by(provider: str, reply: Any) -> Said:
     """Thinking, text and calls of a native reply."""
     if provider in CHATS:
         message = reply.choices[0].message
         calls = [(one.function.name, json.loads(one.function.arguments)) for one in message.tool_calls or ()]
-        return getattr(message, "reasoning_content", None) or "", message.content or "", calls
+        thinking = getattr(message, "reasoning_content", None) or ""
+        return thinking if provider in REASONING else "", message.content or "", calls
     if provider == "anthropic":
         thinking = "".join(block.thinking for block in reply.content if block.type == "thinking")
         text = "".join(block.text for block in reply.content if block.type == "text")
@@ -181,15 +227,15 @@ STREAMED: Final = pytest.mark.parametrize("streamed", [False, True], ids=["whole
 @STREAMED
 @pytest.mark.parametrize("provider", WIRES)
 async def test_a_plain_answer(llama: LlamaServer, provider: str, streamed: bool) -> None:
-    reply = await ASK[provider](llama, request_for(provider, "chat", ASKED), streamed)
-    assert said_by(provider, reply) == ("", SAID, [])
+    said = await ask(llama, provider, request_for(provider, "chat", ASKED), streamed=streamed)
+    assert said == ("", SAID, [])
 
 
 @STREAMED
 @pytest.mark.parametrize("provider", WIRES)
 async def test_reasoning_and_then_an_answer(llama: LlamaServer, provider: str, streamed: bool) -> None:
-    reply = await ASK[provider](llama, request_for(provider, "chat", [user("Think well.")]), streamed)
-    assert said_by(provider, reply) == (THOUGHT, AFTER, [])
+    said = await ask(llama, provider, request_for(provider, "chat", [user("Think well.")]), streamed=streamed)
+    assert said == (THOUGHT, AFTER, [])
 
 
 @STREAMED
@@ -197,8 +243,8 @@ async def test_reasoning_and_then_an_answer(llama: LlamaServer, provider: str, s
 async def test_one_call_of_the_tool_in_the_schema_that_we_sent(
     llama: LlamaServer, provider: str, streamed: bool
 ) -> None:
-    reply = await ASK[provider](llama, request_for(provider, "chat", ASKED, tools=[LOOK]), streamed)
-    assert said_by(provider, reply) == ("", "", [("look", {"place": "hi"})])
+    said = await ask(llama, provider, request_for(provider, "chat", ASKED, tools=[LOOK]), streamed=streamed)
+    assert said == ("", "", [("look", {"place": "hi"})])
 
 
 SCHEMA: Final[dict[str, Any]] = {
@@ -211,8 +257,7 @@ SCHEMA: Final[dict[str, Any]] = {
 
 @pytest.mark.parametrize("provider", ["openai", "vllm"])
 async def test_an_answer_in_the_schema_that_we_sent(llama: LlamaServer, provider: str) -> None:
-    reply = await ASK[provider](llama, request_for(provider, "chat", ASKED, response_format=SCHEMA), False)
-    _, text, _ = said_by(provider, reply)
+    _, text, _ = await ask(llama, provider, request_for(provider, "chat", ASKED, response_format=SCHEMA))
     assert json.loads(text) == {"title": "hi", "count": 7}
 
 
@@ -230,7 +275,7 @@ KINDS: Final = [
 @pytest.mark.parametrize(("provider", "kind"), KINDS)
 async def test_every_conversation_is_taken(llama: LlamaServer, provider: str, name: str, kind: str) -> None:
     request = request_for(provider, kind, HISTORIES[name], tools=[LOOK])
-    _, text, calls = said_by(provider, await ASK[provider](llama, request, False))
+    _, text, calls = await ask(llama, provider, request)
     assert (text, calls) in ((ANSWER, []), ("", [("look", {"place": "hi"})]))
 
 
@@ -240,7 +285,7 @@ async def test_every_conversation_is_taken(llama: LlamaServer, provider: str, na
 async def test_an_example_is_taken(llama: LlamaServer, limit: int, provider: str, kind: str) -> None:
     msgs = load_messages((EXAMPLES / "library.json").read_text("utf-8"))
     request = as_taken(provider, await formatter(provider, kind, Budget(limit)).format(msgs))
-    _, text, calls = said_by(provider, await ASK[provider](llama, request, False))
+    _, text, calls = await ask(llama, provider, request)
     assert text or calls
 
 
@@ -248,7 +293,7 @@ async def test_an_example_is_taken(llama: LlamaServer, limit: int, provider: str
 async def test_a_prompt_that_is_too_long_is_known_as_such(llama: LlamaServer, provider: str) -> None:
     request = request_for(provider, "chat", [user("word " * 4_000)])
     with pytest.raises((openai.BadRequestError, anthropic.BadRequestError)) as caught:
-        await ASK[provider](llama, request, False)
+        await ask(llama, provider, request)
     assert isinstance(Failure(str(caught.value), status=400).error(provider), ContextLengthError)
 
 

@@ -2,9 +2,9 @@
 
 Embeddings are one-hot, attention and feed-forward add nothing, and the output matrix is a table of transitions:
 the same prompt has the same answer at any temperature. A byte is a token, and so is each word that the model says
-by itself. Under a grammar the table says which of the tokens that are allowed is taken: a call comes out as the
-shortest JSON that the tool's schema takes. (GGUF: the format's specification in ggml; the keys and tensors are those
-of the `llama` and `clip` architectures.)
+by itself. Under a grammar the table says which of the allowed tokens is taken: a call comes out as the shortest
+JSON that the tool's schema takes. (GGUF: ggml's docs/gguf.md; keys and tensors are those of the architectures
+`llama` and `clip`.)
 """
 
 from collections.abc import Iterator
@@ -63,7 +63,7 @@ class _Vocabulary:
         return self.ids[key]
 
     def _chains(self) -> Iterator[tuple[int, int]]:
-        """Which token follows which; a word that is said in two places is two tokens of one text."""
+        """Which token follows which: the words of a saying behind its marker."""
         for marker, words in SAYS.items():
             bytes_named = ["".join(self.names[byte] for byte in word.encode()) for word in words]
             chain = [self._add(marker + name, self._unlike(name), gguf.TokenType.NORMAL) for name in bytes_named]
@@ -86,8 +86,8 @@ def _transitions(vocabulary: _Vocabulary) -> Any:
     table[vocabulary.ids["</tool_call>"], ord("}")] = 35.0  # rather than a comma and another call
     for before, after, liking in (('"', "h", 60.0), ("h", "i", 60.0), ("i", '"', 70.0)):  # a string is "hi"
         table[ord(after), ord(before)] = liking
-    for before, after in vocabulary.chains:
-        table[after, before] = 100.0
+    for one, other in vocabulary.chains:
+        table[other, one] = 100.0
     return table / numpy.sqrt(WIDTH).astype(numpy.float32)  # the norm makes a one-hot row this long
 
 

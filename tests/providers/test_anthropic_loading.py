@@ -165,14 +165,20 @@ def test_a_system_message_in_between_is_one() -> None:
 
 
 def test_a_calls_caller_goes_back_with_it() -> None:
-    call = {"type": "tool_use", "id": "toolu_1", "name": "click", "input": {}, "toolset_name": "browser"}
+    call: dict[str, Any] = {
+        "type": "tool_use",
+        "id": "toolu_1",
+        "name": "click",
+        "input": {},
+        "toolset_name": "browser",
+    }
     log = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": [call]}]
     request = AnthropicChatFormatter().lower(load_native(log)).request
     assert request["messages"][1]["content"] == [call]
 
 
 def test_a_bad_block_is_kept_with_its_place_and_harms_no_other() -> None:
-    bad = [
+    bad: list[Any] = [
         {"type": "image", "source": {"type": "file", "file_id": "file_1"}},
         {"type": "image", "source": {"type": "base64", "media_type": "nonsense", "data": "AAAA"}},
         {"type": "text"},

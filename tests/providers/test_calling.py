@@ -4,6 +4,7 @@ All nine run on both loops. DashScope's SDK sleeps by asyncio between two tries:
 """
 
 import json
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,7 +13,6 @@ from typing import Any, Final, cast
 import anyio
 import anyio.to_thread
 import pytest
-import sniffio
 
 from agentkit import (
     AuthError,
@@ -20,6 +20,7 @@ from agentkit import (
     ChatModel,
     ContextLengthError,
     FinishReason,
+    MissingExtraError,
     ModelError,
     Msg,
     NetworkError,
@@ -187,11 +188,11 @@ async def test_a_server_that_is_not_there_is_an_error_of_the_network(provider: s
 
 
 @pytest.mark.parametrize("provider", sorted(set(PROVIDERS) - {"gemini", "ollama"}))
-async def test_the_sdk_tries_again_by_itself(provider: str) -> None:
+async def test_the_sdk_tries_again_by_itself(provider: str, anyio_backend: str) -> None:
     busy = LoopbackError(503, "Busy.", retry_after=0.01)
     with LoopbackServer([busy, "At last."]) as server:
         async with model_of(provider, server, retries=1) as model:
-            if provider == "dashscope" and sniffio.current_async_library() == "trio":
+            if provider == "dashscope" and anyio_backend == "trio":
                 with pytest.raises(OverloadedError):
                     await model.generate(HELLO)
                 return
@@ -351,7 +352,7 @@ async def test_max_tokens_has_each_providers_name(provider: str) -> None:
 
 
 def _limit(body: dict[str, Any]) -> Any:
-    places = (
+    places: tuple[dict[str, Any], ...] = (
         body,
         body.get("options") or {},
         body.get("parameters") or {},
@@ -364,11 +365,13 @@ def _limit(body: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_native_parameters_go_where_the_provider_has_them(provider: str) -> None:
     with LoopbackServer("Warm.") as server:
-        async with model_of(provider, server, parameters={"temperature": 0.5, "top_p": 0.9}) as model:
-            await model.generate(HELLO, temperature=0.25)
+        parameters = {"temperature": 0.5, "top_p": 0.9, "seed": 3}
+        async with model_of(provider, server, parameters=parameters) as model:
+            await model.generate(HELLO, temperature=0.25, seed=None)
     body = server.requests[0].body
     place = body.get("options") or body.get("parameters") or body.get("generationConfig") or body
     assert place["temperature"] == 0.25
+    assert "seed" not in place
     assert place.get("top_p", place.get("topP")) == 0.9
 
 
@@ -396,17 +399,17 @@ def _anthropic(server: LoopbackServer) -> Any:
 
 
 def _bedrock(server: LoopbackServer) -> Any:
-    import anthropic
+    from anthropic.lib.bedrock import AsyncAnthropicBedrock
 
-    return anthropic.AsyncAnthropicBedrock(
+    return AsyncAnthropicBedrock(
         api_key="k", aws_region="eu-west-1", base_url=server.url("bedrock"), max_retries=0
     )
 
 
 def _vertex(server: LoopbackServer) -> Any:
-    import anthropic
+    from anthropic.lib.vertex import AsyncAnthropicVertex
 
-    return anthropic.AsyncAnthropicVertex(
+    return AsyncAnthropicVertex(
         region="europe-west1",
         project_id="project",
         access_token="token",
@@ -497,7 +500,7 @@ async def test_bedrocks_client_puts_the_model_in_the_path() -> None:
     assert "model" not in server.requests[0].body
 
 
-@pytest.mark.parametrize("name", sorted(set(CLIENTS) - {"gemini"}))
+@pytest.mark.parametrize("name", CLIENTS)
 async def test_leaving_the_stream_of_ones_own_client_closes_the_connection(name: str) -> None:
     provider, make, _ = CLIENTS[name]
     with LoopbackServer(Reply(BURST, delay=0.02)) as server:
@@ -555,10 +558,11 @@ WRONG_PATH: Final = LoopbackError(400, "url error, please check url！", code="I
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_dashscopes_other_path_is_tried_and_remembered(stream: bool) -> None:
+@pytest.mark.parametrize("name", ["qwen-plus", "qwen-of-next-year"])
+async def test_dashscopes_other_path_is_tried_and_remembered(stream: bool, name: str) -> None:
     replies: list[Any] = [WRONG_PATH, "Hello.", "Hello again."]
     with LoopbackServer(replies) as server:
-        async with model_of("dashscope", server, model="qwen-max-of-next-year") as model:
+        async with model_of("dashscope", server, model=name) as model:
             for _ in range(2):
                 if stream:
                     await _events(model, HELLO)
@@ -567,6 +571,9 @@ async def test_dashscopes_other_path_is_tried_and_remembered(stream: bool) -> No
     first = server.requests[0].path
     other = {TEXT_PATH: MULTIMODAL_PATH, MULTIMODAL_PATH: TEXT_PATH}[first]
     assert [request.path for request in server.requests] == [first, other, other]
+    contents = [request.body["input"]["messages"][0]["content"] for request in server.requests]
+    kinds = {TEXT_PATH: str, MULTIMODAL_PATH: list}
+    assert [type(content) for content in contents] == [kinds[path] for path in (first, other, other)]
 
 
 async def test_dashscopes_wrong_path_may_be_told_within_a_stream() -> None:
@@ -578,10 +585,11 @@ async def test_dashscopes_wrong_path_may_be_told_within_a_stream() -> None:
     assert [request.path for request in server.requests] == [TEXT_PATH, MULTIMODAL_PATH]
 
 
-async def test_a_model_of_dashscopes_that_only_streams_is_streamed() -> None:
+@pytest.mark.parametrize("provider", ["dashscope", "dashscope-compatible"])
+async def test_a_model_of_dashscopes_that_only_streams_is_streamed(provider: str) -> None:
     said = "This model only support stream mode, please enable the stream parameter to access the model."
     with LoopbackServer([LoopbackError(400, said), "Hello.", "Hello again."]) as server:
-        async with model_of("dashscope", server) as model:
+        async with model_of(provider, server) as model:
             assert (await model.generate(HELLO)).text == "Hello."
             assert (await model.generate(HELLO)).text == "Hello again."
     assert [request.streamed for request in server.requests] == [False, True, True]
@@ -674,6 +682,25 @@ async def test_an_answer_that_is_none_is_an_error_of_the_model(provider: str) ->
         async with model_of(provider, server) as model:
             with pytest.raises(ModelError):
                 await model.generate(HELLO)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_stream_that_is_none_is_an_error_of_the_model(provider: str) -> None:
+    with LoopbackServer([Reply([b"<html>Welcome</html>"]), Reply([b"data: 3\n\n"])]) as server:
+        async with model_of(provider, server) as model:
+            for _ in range(2):
+                with pytest.raises(ModelError):
+                    await _events(model, HELLO)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_without_its_sdk_a_provider_says_what_to_install(
+    provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in _SDKS[provider]:
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match="pip install"):
+        await ChatModel(provider, "some-model", client_options={"api_key": "k"}).generate(HELLO)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

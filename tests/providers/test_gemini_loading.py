@@ -162,7 +162,7 @@ def test_a_system_instruction_may_be_text_parts_or_a_content(system: Any) -> Non
 
 
 def test_texts_and_parts_by_themselves_are_the_users() -> None:
-    call = {"function_call": {"name": "look", "args": {}}}
+    call: dict[str, Any] = {"function_call": {"name": "look", "args": {}}}
     loaded = load_native({"contents": ["Hi.", {"text": "Look."}, call]})
     assert [(msg.role, len(msg.blocks)) for msg in loaded] == [("user", 2), ("assistant", 1)]
 
@@ -181,7 +181,10 @@ def test_a_log_is_written_again_in_our_spelling() -> None:
 def test_a_stand_in_for_a_signature_is_no_state(word: str) -> None:
     spellings: list[Any] = [word, base64.b64encode(word.encode()).decode(), word.encode()]
     for spelling in spellings:
-        call = {"function_call": {"id": "a", "name": "look", "args": {}}, "thought_signature": spelling}
+        call: dict[str, Any] = {
+            "function_call": {"id": "a", "name": "look", "args": {}},
+            "thought_signature": spelling,
+        }
         (msg,) = load_native([{"role": "model", "parts": [call]}])
         assert msg.tool_uses[0].state is None
 
@@ -212,7 +215,13 @@ def test_a_response_of_other_keys_is_its_json() -> None:
 
 
 def test_a_bad_part_is_kept_with_its_place_and_harms_no_other() -> None:
-    bad = [{"hologram": 1}, {"inlineData": {"mimeType": "image/png", "data": "%%%"}}, {"fileData": {}}, {}, 7]
+    bad: list[Any] = [
+        {"hologram": 1},
+        {"inlineData": {"mimeType": "image/png", "data": "%%%"}},
+        {"fileData": {}},
+        {},
+        7,
+    ]
     (msg,) = load_native([{"role": "user", "parts": [*bad, {"text": "Hi."}]}])
     places = [block.place for block in msg.blocks if isinstance(block, InvalidBlock)]
     assert places == [f"contents[0].parts[{at}]" for at in range(5)]

@@ -56,7 +56,8 @@ def test_a_log_is_exactly_these_messages() -> None:
 def test_a_request_and_objects_of_the_sdk_are_read_as_the_messages() -> None:
     assert load_native({"model": "qwen3", "messages": LOG, "stream": False}) == load_native(LOG)
     plain = [one for one in LOG if one["role"] != "tool" and "tool_calls" not in one]
-    objects = [Message(**{**one, "images": [{"value": PNG}]} if "images" in one else one) for one in plain]
+    dicts: list[Any] = [{**one, "images": [{"value": PNG}]} if "images" in one else one for one in plain]
+    objects = [Message(**one) for one in dicts]
     assert load_native(objects) == load_native(plain)
     assert load_native(LOG[1]) == load_native([LOG[1]])
 

@@ -471,6 +471,17 @@ def test_chunks_without_choices_are_passed_over() -> None:
     assert _streamed(first, _chunk({"content": "Hi."}), _chunk({}, "stop")).text == "Hi."
 
 
+def test_a_reply_may_say_who_it_is_bit_by_bit() -> None:
+    msg = _streamed({**_chunk({"content": "Hi."}), "id": None}, _chunk({}, "stop"))
+    assert msg == parse_response(_whole({"content": "Hi."}))
+
+
+def test_a_character_that_was_cut_in_two_is_whole_again() -> None:
+    raw = sse([_chunk({"content": "\ud83d"}), _chunk({"content": "\ude00"}), _chunk({"refusal": "\ud83d"}),
+               _chunk({"refusal": "\ude00"}), _chunk({}, "stop")])  # fmt: skip
+    assert [block.text for block in _streamed(raw).blocks if isinstance(block, TextBlock)] == ["😀", "😀"]
+
+
 @pytest.mark.parametrize("word", [None, "", "null"])
 def test_a_reply_goes_on_while_the_word_for_its_end_is_none(word: str | None) -> None:
     msg = _streamed(_chunk({"content": "a"}, word), _chunk({"content": "b"}, word), _chunk({}, "stop"))
@@ -671,3 +682,13 @@ def test_a_mangled_reply_is_a_message_or_none_at_all(found: list[Json]) -> None:
         except MessageError:
             continue
         assert Msg.from_dict(msg.to_dict()) == msg
+
+
+def test_a_stream_that_is_done_without_a_reason_is_complete() -> None:
+    delta = {"index": 0, "delta": {"content": "Hi."}, "finish_reason": None}
+    parser = OpenAIChatStreamParser()
+    parser.feed(f"data: {json.dumps({'choices': [delta]})}\n\n")
+    parser.feed("data: [DONE]\n\n")
+    whole = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi."}, "finish_reason": None}]}
+    assert parser.finish() == OpenAIChatStreamParser.parse_response(whole)
+    assert parser.finish_reason is FinishReason.OTHER

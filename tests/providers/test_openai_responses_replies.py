@@ -25,6 +25,7 @@ from agentkit import (
     TextBlock,
     TextDelta,
     ThinkingBlock,
+    ThinkingDelta,
     ToolResultBlock,
     ToolUseBlock,
     ToolUseDelta,
@@ -396,6 +397,19 @@ def test_what_no_event_told_of_is_read_from_the_end() -> None:
     assert _streamed(_event("output_item.done", output_index=2, item=items[2]), _completed(*items)) == expected
 
 
+def test_a_gateway_that_sends_no_finished_items_is_read_by_its_pieces() -> None:
+    msg = _streamed(
+        _created(),
+        _event("output_text.delta", output_index=0, content_index=0, delta="He"),
+        _event("output_text.done", output_index=0, content_index=0, text="Hello."),
+        _event("output_text.done", output_index=0, content_index=1, text="More."),
+        _event("output_item.added", output_index=1, item={**_call(), "arguments": ""}),
+        _event("function_call_arguments.done", output_index=1, arguments='{"x":1}'),
+        _completed(),
+    )
+    assert msg == parse_response(_whole(_said("Hello.", "More."), _call(arguments='{"x":1}')))
+
+
 def test_an_item_that_is_done_twice_is_there_once() -> None:
     done = _event("output_item.done", output_index=0, item=SEARCH)
     _, events = read(OpenAIResponsesStreamParser(), [_created(), done, done, _completed(SEARCH)])
@@ -410,6 +424,16 @@ def test_citations_of_a_text_that_was_cut_off_are_kept() -> None:
     )
     assert msg.content == (TextBlock("As X", metadata={"citations": [cited]}),)
     assert msg.finish_reason is FinishReason.INTERRUPTED
+
+
+def test_parts_of_a_summary_are_told_apart_as_they_come() -> None:
+    msg = _streamed(
+        _event("reasoning_summary_text.delta", output_index=0, summary_index=0, delta="Pl"),
+        _event("reasoning_summary_text.delta", output_index=0, summary_index=0, delta="an."),
+        _event("reasoning_summary_text.delta", output_index=0, summary_index=1, delta="Look."),
+        _event("reasoning_text.delta", output_index=0, content_index=0, delta="At length."),
+    )
+    assert msg.thinking == "Plan.\n\nLook."
 
 
 @pytest.mark.parametrize(
@@ -503,6 +527,33 @@ def test_reasoning_of_a_reply_stays_fresh_behind_what_the_service_did_by_itself(
     assert [item["id"] for item in sent if item.get("type") == "reasoning"] == ["rs_1", "rs_2"]
     changed = formatter.lower([user("Go!"), reply, user("On.")]).request["input"]
     assert [item for item in changed if item.get("type") == "reasoning"] == []
+
+
+SHELL: Final[Json] = {"type": "shell_call", "id": "sh_1", "call_id": "call_s", "action": {"commands": ["ls"]}}
+SHELL_OUTPUT: Final[Json] = {"type": "shell_call_output", "call_id": "call_s", "output": []}
+ASKED: Final[Json] = {
+    "type": "mcp_approval_request",
+    "id": "ar_1",
+    "arguments": "{}",
+    "name": "f",
+    "server_label": "s",
+}
+ALLOWED: Final[Json] = {"type": "mcp_approval_response", "approval_request_id": "ar_1", "approve": True}
+
+
+@pytest.mark.parametrize(("asks", "answers"), [(SHELL, SHELL_OUTPUT), (ASKED, ALLOWED)])
+def test_what_the_model_asks_of_your_machine_goes_back_with_its_answer_or_not_at_all(
+    asks: Json, answers: Json
+) -> None:
+    reply = parse_response(_whole(_thought(), asks))
+    answer = Msg("assistant", [OpaqueBlock("openai-responses", answers)], "assistant")
+    formatter = OpenAIResponsesFormatter()
+    assert formatter.lower([user("Go."), reply, answer]).request["input"][1:] == [_thought(), asks, answers]
+    for half in (reply, answer):
+        assert formatter.lower([user("Go."), half, user("On.")]).request["input"] == [
+            {"role": "user", "content": "Go."},
+            {"role": "user", "content": "On."},
+        ]
 
 
 def test_the_provider_reads_what_it_writes() -> None:
@@ -623,6 +674,8 @@ def test_the_events_say_what_the_message_says(reply: tuple[Json, list[Json]]) ->
     msg, events = read(OpenAIResponsesStreamParser(), reply[1])
     deltas = "".join(event.text for event in events if isinstance(event, TextDelta))
     assert deltas == "".join(block.text for block in msg.blocks if isinstance(block, TextBlock))
+    thoughts = "".join(event.text for event in events if isinstance(event, ThinkingDelta))
+    assert thoughts == "".join(block.thinking for block in msg.blocks if isinstance(block, ThinkingBlock))
     assert [event.block for event in events if isinstance(event, ToolUseEnd)] == [*msg.tool_uses]
     assert sum(isinstance(event, MessageEnd) for event in events) == 1
 

@@ -1,19 +1,18 @@
 """A loopback server that records what the real SDKs send, and what they make of a request on the way.
 
 `send` hands a request to the SDK's own async client; `expected_body` says which body must arrive.
-Nothing leaves 127.0.0.1: the server answers every call with the least reply its SDK can read.
+Nothing leaves 127.0.0.1: the server says "ok" to every call.
 """
 
 import copy
-import json
-import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, Literal, TypeAlias, cast
 
-__all__ = ["WIRE_TABLE", "Captured", "Path", "Rewrite", "expected_body", "send", "serving"]
+from agentkit.testing import LoopbackServer
+
+__all__ = ["WIRE_TABLE", "Captured", "Path", "Rewrite", "expected_body", "send"]
 
 Path: TypeAlias = Literal["text", "multimodal"]
 """Which of DashScope's two native endpoints is called; the others ignore it."""
@@ -41,100 +40,13 @@ class Captured:
 
 # --- the server ------------------------------------------------------------------------------------
 
-_CHAT_REPLY: Final = {
-    "id": "chatcmpl-1",
-    "object": "chat.completion",
-    "created": 0,
-    "model": MODEL,
-    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "ok"}}],
-}
-_RESPONSES_REPLY: Final[dict[str, Any]] = {
-    "id": "resp_1",
-    "object": "response",
-    "created_at": 0,
-    "model": MODEL,
-    "status": "completed",
-    "output": [],
-    "parallel_tool_calls": True,
-    "tool_choice": "auto",
-    "tools": [],
-}
-_MESSAGES_REPLY: Final = {
-    "id": "msg_1",
-    "type": "message",
-    "role": "assistant",
-    "model": MODEL,
-    "content": [{"type": "text", "text": "ok"}],
-    "stop_reason": "end_turn",
-    "stop_sequence": None,
-    "usage": {"input_tokens": 1, "output_tokens": 1},
-}
-_GEMINI_REPLY: Final = {
-    "candidates": [{"content": {"role": "model", "parts": [{"text": "ok"}]}, "finishReason": "STOP", "index": 0}],
-}
-_OLLAMA_REPLY: Final = {"model": MODEL, "message": {"role": "assistant", "content": "ok"}, "done": True}
-_DASHSCOPE_REPLY: Final = {
-    "request_id": "1",
-    "output": {"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": "ok"}}]},
-    "usage": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2},
-}
 
-CANNED: Final[dict[str, dict[str, Any]]] = {
-    "/v1/chat/completions": _CHAT_REPLY,
-    "/v1/responses": _RESPONSES_REPLY,
-    "/v1/messages": _MESSAGES_REPLY,
-    f"/v1beta/models/{MODEL}:generateContent": _GEMINI_REPLY,
-    "/api/chat": _OLLAMA_REPLY,
-    "/api/v1/services/aigc/text-generation/generation": _DASHSCOPE_REPLY,
-    "/api/v1/services/aigc/multimodal-generation/generation": _DASHSCOPE_REPLY,
-}
-"""The least reply that each wire's SDK reads without complaint, by path."""
-
-
-def _handler(captured: Captured) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("content-length", "0")))
-            reply = None if captured.path else CANNED.get(self.path)
-            if reply is None:
-                captured.other_paths.append(self.path)
-                self._answer(404, {"error": {"message": f"unexpected path {self.path}"}})
-                return
-            captured.path = self.path
-            captured.raw = json.loads(body)
-            self._answer(200, reply)
-
-        def do_GET(self) -> None:
-            captured.other_paths.append(self.path)
-            self._answer(404, {"error": {"message": f"unexpected path {self.path}"}})
-
-        def _answer(self, status: int, reply: Mapping[str, object]) -> None:
-            data = json.dumps(reply).encode()
-            self.send_response(status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(data)))
-            self.send_header("connection", "close")
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing on standard error."""
-
-    return Handler
-
-
-@contextmanager
-def serving(captured: Captured) -> Generator[str, None, None]:
-    """A server on a free port of 127.0.0.1 that records into `captured`; yields its base URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(captured))
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def _captured(server: LoopbackServer) -> Captured:
+    """What the server saw of one call."""
+    paths = [request.path for request in server.requests]
+    if not paths:
+        return Captured(other_paths=server.strays)
+    return Captured(paths[0], server.requests[0].body, [*paths[1:], *server.strays])
 
 
 # --- the clients -----------------------------------------------------------------------------------
@@ -231,14 +143,13 @@ async def send(provider: str, request: Mapping[str, object], *, path: Path = "mu
 
     Runs on asyncio (DashScope's SDK knows nothing else). `path` chooses DashScope's endpoint.
     """
-    captured = Captured()
-    with serving(captured) as url:
+    with LoopbackServer("ok", validate=False) as server:
         try:
-            await _SENDERS[provider](url, dict(request), path)
+            await _SENDERS[provider](server.url(), dict(request), path)
         except Exception:
-            if not captured.other_paths:  # else the SDK tripped over our refusal, which is what we report
+            if not server.strays:  # else the SDK tripped over our refusal, which is what we report
                 raise
-    return captured
+    return _captured(server)
 
 
 # --- what the SDKs make of a request ---------------------------------------------------------------

@@ -719,9 +719,10 @@ def anthropic_first_user(request: JSON) -> Problems:
 
 
 def anthropic_ends_with_user(request: JSON) -> Problems:
-    """'The conversation must end with a user message.' (or a system message after it)."""
+    """'The conversation must end with a user message.' (or a system message after it, or an open server tool)."""
     for path, message in _messages(request)[-1:]:
-        if message.get("role") == "assistant":
+        parts = [part for _, part in _parts((path, message))]
+        if message.get("role") == "assistant" and (not parts or parts[-1].get("type") != "server_tool_use"):
             yield f"{path}: the last message has role 'assistant'"
 
 
@@ -768,6 +769,27 @@ def anthropic_pairing(request: JSON) -> Problems:
         caller, waiting = placed[0], [str(block.get("id")) for _, block in _blocks(placed, "tool_use")]
         if len(set(waiting)) < len(waiting):
             yield f"{caller}: `tool_use` ids must be unique"
+
+
+def anthropic_server_pairs(request: JSON) -> Problems:
+    """A server tool's result has its use before it; a use without one stands in the last turn of the assistant,
+    with nothing but tool results behind (handle-tool-calls).
+    """
+    waiting: dict[str, str] = {}
+    for placed in _messages(request):
+        parts = _parts(placed)
+        said = isinstance(placed[1].get("content"), str) or any(p.get("type") != "tool_result" for _, p in parts)
+        if placed[1].get("role") == "user" and said:
+            for name, path in waiting.items():
+                yield f"{path}: server_tool_use {name!r} without its result"
+            waiting = {}
+        for path, block in parts:
+            if block.get("type") == "server_tool_use":
+                waiting[str(block.get("id"))] = path
+            elif "tool_use_id" in block and block.get("type") != "tool_result":
+                if block["tool_use_id"] not in waiting:
+                    yield f"{path}: no server_tool_use {block['tool_use_id']!r} before it"
+                waiting.pop(block["tool_use_id"], None)
 
 
 def anthropic_results_first(request: JSON) -> Problems:
@@ -1201,6 +1223,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         Rule(anthropic_alternation, _ANTHROPIC),
         Rule(anthropic_blank_text, _ANTHROPIC),
         Rule(anthropic_pairing, _ANTHROPIC_TOOLS),
+        Rule(anthropic_server_pairs, _ANTHROPIC_TOOLS),
         Rule(anthropic_results_first, _ANTHROPIC_TOOLS),
         Rule(anthropic_ids, _ANTHROPIC_TOOLS),
         Rule(anthropic_call_names, _ANTHROPIC_TOOLS),

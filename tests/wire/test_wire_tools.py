@@ -481,6 +481,18 @@ BROKEN_ORDERS: Final[list[Breakage]] = [
         {"type": "text", "text": "x"},
         "messages[2].content[1]: a tool_result after",
     ),
+    (
+        "anthropic",
+        "messages[4].content",
+        [{"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}],
+        "messages[4].content[0]: server_tool_use 'srvtoolu_1' without",
+    ),
+    (
+        "anthropic",
+        "messages[4].content",
+        [{"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}],
+        "messages[4].content[0]: no server_tool_use 'srvtoolu_1'",
+    ),
     ("anthropic", "messages[1].content[2].id", "call|1", "messages[1].content[2].id: 'call|1'"),
     ("anthropic", "messages[2].content[0].is_error", True, "messages[2].content[0]: is_error with content"),
     ("anthropic", "messages[2].content[0].content", [], "messages[2].content[0]: 'content' is an empty list"),

@@ -55,7 +55,8 @@ class ParrotMultiAgentFormatter(ParrotChatFormatter):
 
 def _squawk(msg: Msg) -> dict[str, Any]:
     if msg.tool_results:
-        return {"who": "keeper", "results": {found.id: found.text for found in msg.tool_results}}
+        results = {"who": "keeper", "results": {found.id: found.text for found in msg.tool_results}}
+        return {**results, "text": msg.text} if msg.text else results
     squawk: dict[str, Any] = {"who": "bird" if msg.role == "assistant" else "keeper", "text": msg.text}
     return {**squawk, "calls": {use.id: use.arguments for use in msg.tool_uses}} if msg.tool_uses else squawk
 

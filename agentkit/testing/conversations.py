@@ -1,0 +1,90 @@
+"""The conversations that a provider is checked with. Each text holds a mark of its own, to be found again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from agentkit.blocks import ImageBlock, OpaqueState, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from agentkit.messages import Msg
+
+__all__ = ["CONVERSATIONS"]
+
+_PNG: Final = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
+    "0000000d49444154789c636064f8ff1f0003020180e4b1a2bd0000000049454e44ae426082"
+)
+_PICTURE: Final = ImageBlock.from_bytes(_PNG, "image/png")
+
+
+def _call(id: str, mark: str, name: str = "look") -> ToolUseBlock:
+    return ToolUseBlock(id, name, {"place": mark})
+
+
+def _results(*results: ToolResultBlock) -> Msg:
+    return Msg("system", results, "system")
+
+
+_SYSTEM: Final = Msg("system", "markSystem be brief", "system")
+_ASKED: Final = Msg("Ann", "markAsked where is it?", "user")
+
+CONVERSATIONS: Final[Mapping[str, list[Msg]]] = {
+    "a talk": [
+        _SYSTEM,
+        _ASKED,
+        Msg("Friday", "markAnswer near you", "assistant"),
+        Msg("Ann", "markThanks", "user"),
+    ],
+    "many speakers": [
+        _SYSTEM,
+        _ASKED,
+        Msg("Bob", "markBob\nsays: this", "user"),
+        Msg("Eve: Ann", "markEve", "user"),
+        Msg("Friday", "markFriday", "assistant"),
+        Msg("Bob", "markLast", "user"),
+    ],
+    "calls side by side": [
+        _ASKED,
+        Msg("Friday", [TextBlock("markLooking"), _call("c1", "callOne"), _call("c2", "callTwo")], "assistant"),
+        _results(ToolResultBlock("c1", "look", "resultOne"), ToolResultBlock("c2", "look", "resultTwo")),
+        Msg("Friday", "markFound", "assistant"),
+        Msg("Ann", "markNext", "user"),
+    ],
+    "broken pairs": [
+        _ASKED,
+        _results(ToolResultBlock("c9", "look", "resultOfNothing")),
+        Msg("Friday", [_call("c1", "callOne")], "assistant"),
+        Msg("Ann", "markImpatient", "user"),
+        _results(ToolResultBlock("c1", "look", "resultOne")),
+        Msg("Friday", [_call("c2", "callTwo")], "assistant"),
+        Msg("Ann", "markLast", "user"),
+    ],
+    "ids and names of elsewhere": [
+        _ASKED,
+        Msg("Friday", [_call(f"functions.look:0 {'x' * 80}", "callOne", "look.at / it")], "assistant"),
+        _results(ToolResultBlock(f"functions.look:0 {'x' * 80}", "look.at / it", "resultOne")),
+        Msg("Ann", "markLast", "user"),
+    ],
+    "media": [
+        Msg("Ann", [TextBlock("markBefore"), _PICTURE, TextBlock("markAfter")], "user"),
+        Msg("Friday", [_call("c1", "callOne")], "assistant"),
+        _results(ToolResultBlock("c1", "look", [TextBlock("resultOne"), _PICTURE])),
+        Msg("Ann", "markLast", "user"),
+    ],
+    "thoughts of another model": [
+        _ASKED,
+        Msg(
+            "Friday",
+            [ThinkingBlock("hm", OpaqueState("elsewhere", signature="xyz")), TextBlock("markSaid")],
+            "assistant",
+        ),
+        Msg("Ann", "markLast", "user"),
+    ],
+    "nothing said": [_ASKED, Msg("Friday", "", "assistant"), Msg("Ann", " \n", "user")],
+    "an agent's word at both ends": [
+        Msg("Friday", "markFirst", "assistant"),
+        _ASKED,
+        Msg("Friday", "markLast", "assistant"),
+    ],
+}
+"""Conversations by what is special in them: texts hold `mark…`, arguments `call…`, results `result…`."""

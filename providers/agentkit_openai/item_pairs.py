@@ -1,0 +1,35 @@
+"""Items of Responses that belong together: what the model asks of your machine, and what you answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+__all__ = ["part_pair"]
+
+_ASKS = {
+    # By type: the key of the id under which it asks (SDK: ResponseInputItemParam).
+    "computer_call": "call_id",
+    "local_shell_call": "call_id",
+    "shell_call": "call_id",
+    "apply_patch_call": "call_id",
+    "tool_search_call": "call_id",  # null where the service searches by itself
+    "mcp_approval_request": "id",
+}
+_ANSWERS = {
+    "computer_call_output": "call_id",
+    "local_shell_call_output": "id",  # "the unique ID of the local shell tool call"
+    "shell_call_output": "call_id",
+    "apply_patch_call_output": "call_id",
+    "tool_search_output": "call_id",
+    "mcp_approval_response": "approval_request_id",
+}
+
+
+def part_pair(data: Mapping[str, Any]) -> tuple[Literal["asks", "answers"], str] | None:
+    """What an item belongs to: one half without the other is refused, as with calls of functions."""
+    kind = str(data.get("type"))
+    asked, answered = data.get(_ASKS.get(kind, "")), data.get(_ANSWERS.get(kind, ""))
+    if isinstance(asked, str):
+        return "asks", asked
+    return ("answers", answered) if isinstance(answered, str) else None

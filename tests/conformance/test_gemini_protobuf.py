@@ -1,0 +1,98 @@
+"""Our Gemini requests at the strictest public parser of them: the service's own protobuf messages.
+
+`json_format.ParseDict` refuses unknown keys, wrong types, and two kinds of data in one part. It knows no rule of
+order. A request is parsed as the SDK sends it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Final, cast
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentkit import Msg, Tool
+from agentkit.testing.conversations import CONVERSATIONS
+from tests.conversations import histories
+from tests.providers import LOOK, chat, multi_agent, user
+from tests.wire.loopback import expected_body
+
+json_format: Any = import_module("google.protobuf.json_format")
+service: Any = import_module("google.ai.generativelanguage_v1beta")
+
+MODELS: Final = (None, "gemini-2.5-pro", "gemini-3-pro")
+SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "title": {"type": "string"},
+        "kind": {"enum": ["a", "b"]},
+        "any": {"anyOf": [{"type": "null"}]},
+    },
+    "required": ["title"],
+    "additionalProperties": False,
+}
+
+
+def parsed(body: dict[str, Any]) -> Any:
+    """The request as the service's message. Raises ParseError for what is not of its schema."""
+    message: Any = service.GenerateContentRequest.pb(service.GenerateContentRequest())
+    return json_format.ParseDict({"model": "models/m", **without_newer(body)}, message)
+
+
+def without_newer(found: Any) -> Any:
+    """A body without what the SDK's types know and these messages do not yet: files by URI in a tool's result."""
+    if isinstance(found, list):
+        return [without_newer(item) for item in cast("list[Any]", found)]
+    if not isinstance(found, dict):
+        return found
+    known = cast("dict[str, Any]", found)
+    if isinstance(known.get("response"), dict) and "parts" in known:
+        known = known | {"parts": [part for part in known["parts"] if "file_data" not in part]}
+    return {key: without_newer(item) for key, item in known.items()}
+
+
+def sent(model: str | None, msgs: list[Msg], *, multi: bool = False, **asked: Any) -> dict[str, Any]:
+    formatter = (multi_agent if multi else chat)("gemini", model)
+    return expected_body("gemini", formatter.lower(msgs, **asked).request)
+
+
+@pytest.mark.parametrize("multi", [False, True], ids=["chat", "multi-agent"])
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_the_services_schema_takes_every_conversation(name: str, model: str | None, multi: bool) -> None:
+    body = sent(model, CONVERSATIONS[name], multi=multi, tools=[LOOK])
+    assert len(parsed(body).contents) == len(body["contents"])
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_services_schema_takes_tools_a_choice_and_an_output_schema(model: str | None) -> None:
+    tool = Tool("odd", "Odd.", SCHEMA)
+    assert parsed(sent(model, [user("Hi.")], tools=[LOOK, tool], tool_choice="look")).tools
+    assert parsed(sent(model, [user("Hi.")], response_format=SCHEMA)).generation_config.response_mime_type
+
+
+@settings(
+    max_examples=40,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(msgs=histories(6), model=st.sampled_from(MODELS), multi=st.booleans())
+def test_the_services_schema_takes_any_conversation(msgs: list[Msg], model: str | None, multi: bool) -> None:
+    body = sent(model, msgs, multi=multi, tools=[LOOK])
+    assert len(parsed(body).contents) == len(body["contents"])
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"text": "a", "inlineData": {"mimeType": "image/png", "data": "AAAA"}},
+        {"txt": "a"},
+        {"functionCall": {"name": "look", "args": "text"}},
+    ],
+)
+def test_the_schema_does_refuse_what_is_wrong(part: dict[str, Any]) -> None:
+    with pytest.raises(json_format.ParseError):
+        parsed({"contents": [{"role": "user", "parts": [part]}]})

@@ -1,0 +1,131 @@
+"""A log of every wire to every other: the request obeys the wire, and the ledger names what is lost."""
+
+import asyncio
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from agentkit import (
+    Asked,
+    Block,
+    ImageBlock,
+    Msg,
+    Plan,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    load_messages,
+    load_native,
+    load_tools,
+)
+from tests.native_logs import LOGS, SAID
+from tests.providers import PNG, PROVIDERS, chat, multi_agent, problems
+
+
+def _loaded(source: str) -> tuple[list[Msg], Asked]:
+    return load_native(source, LOGS[source]), load_tools(LOGS[source])
+
+
+def _plan(source: str, target: str, multi: bool) -> tuple[list[Msg], Plan]:
+    msgs, asked = _loaded(source)
+    formatter = (multi_agent if multi else chat)(target)
+    return msgs, asyncio.run(formatter.plan(msgs, **asked))
+
+
+def _content_of(block: Block) -> str:
+    """What a request must have of a block that was not lost, as it stands in JSON text."""
+    match block:
+        case TextBlock():
+            return json.dumps(block.text)[1:-1]
+        case ThinkingBlock():
+            return json.dumps(block.thinking)[1:-1]
+        case ToolUseBlock():
+            return block.name
+        case ToolResultBlock():
+            return json.dumps(block.text)[1:-1]
+        case ImageBlock():
+            return PNG
+        case _:
+            raise AssertionError(block)
+
+
+@pytest.mark.parametrize("source", LOGS)
+def test_each_wire_says_the_same_conversation(source: str) -> None:
+    msgs, asked = _loaded(source)
+    said = [msg.text or msg.tool_results[0].text for msg in msgs]
+    assert said == [*SAID, "Thanks."]
+    assert [msg.role for msg in msgs if not msg.tool_results] == [
+        "system",
+        "user",
+        "assistant",
+        "assistant",
+        "user",
+    ]
+    (call,) = (call for msg in msgs for call in msg.tool_uses)
+    (result,) = (result for msg in msgs for result in msg.tool_results)
+    assert (call.name, call.input, result.id) == ("look", {"place": "here"}, call.id)
+    assert [type(block) for block in msgs[1].media] == [ImageBlock]
+    assert bool(msgs[2].thinking) is (source != "openai")
+    assert [getattr(tool, "name", None) for tool in asked.get("tools") or []] == (
+        ["look"] if source in PROVIDERS else []
+    )
+
+
+@pytest.mark.parametrize("source", LOGS)
+def test_a_log_is_left_as_it_was(source: str) -> None:
+    before = copy.deepcopy(LOGS[source])
+    _loaded(source)
+    assert before == LOGS[source]
+
+
+@pytest.mark.parametrize("source", PROVIDERS)
+def test_there_and_back_is_the_same_request(source: str) -> None:
+    msgs, asked = _loaded(source)
+    request = chat(source).lower(msgs, **asked).request
+    again = chat(source).lower(load_native(source, request), **load_tools(request)).request
+    assert again == request
+
+
+@pytest.mark.parametrize("multi", [False, True])
+@pytest.mark.parametrize("target", PROVIDERS)
+@pytest.mark.parametrize("source", LOGS)
+def test_the_request_obeys_the_wire_and_the_ledger_names_what_is_lost(
+    source: str, target: str, multi: bool
+) -> None:
+    msgs, plan = _plan(source, target, multi)
+    assert problems(target, plan.request) == []
+    body = json.dumps(plan.request)
+    fates = {entry.place: entry for entry in plan.ledger.entries}
+    for at, msg in enumerate(msgs):
+        for number, block in enumerate(msg.blocks):
+            fate = fates[f"msgs[{at}].content[{number}]"]
+            if fate.disposition.word in ("dropped", "described"):
+                assert fate.reason
+            else:
+                assert _content_of(block) in body
+
+
+@pytest.mark.parametrize("target", PROVIDERS)
+@pytest.mark.parametrize("source", PROVIDERS)
+def test_thinking_goes_back_to_its_issuer_alone(source: str, target: str) -> None:
+    msgs, plan = _plan(source, target, multi=False)
+    thinking = [
+        f"msgs[{at}].content[{n}]"
+        for at, m in enumerate(msgs)
+        for n, b in enumerate(m.blocks)
+        if b.type == "thinking"
+    ]
+    foreign = source.partition("-")[0] != target.partition("-")[0]
+    for entry in plan.ledger.entries:
+        if entry.place in thinking and foreign:
+            assert entry.disposition.word == "dropped"
+
+
+@pytest.mark.parametrize("source", LOGS)
+def test_what_was_loaded_can_be_stored(source: str) -> None:
+    msgs, _ = _loaded(source)
+    stored: Any = [msg.to_dict() for msg in msgs]
+    assert load_messages(json.loads(json.dumps(stored))) == msgs
