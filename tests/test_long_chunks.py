@@ -16,11 +16,11 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.parametrize("wire", ["OpenAI Chat", "OpenAI Responses", "Anthropic"])
 async def test_others_have_a_turn_while_a_long_chunk_is_read(wire: str) -> None:
-    reply = streamed(wire, "text", 2_000)
+    reply = streamed(wire, "text", 4_000)
     one = await _read(wire, [b"".join(reply.frames)])
     turns = one[1]
     assert one[0] == (await _read(wire, reply.frames))[0]
-    assert turns >= sum(map(len, reply.frames)) // 40_000
+    assert turns >= sum(map(len, reply.frames)) // 80_000
 
 
 async def _read(wire: str, chunks: Sequence[bytes]) -> tuple[Msg, int]:

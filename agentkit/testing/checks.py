@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeAlias, cast
 
 from agentkit.errors import AgentkitError, LossError
@@ -181,7 +182,8 @@ _CHECKS: Final[tuple[Check, ...]] = (_purity, _pairing, _conservation, _order)
 def _native_faults(provider: Provider, model: str | None) -> Iterator[str]:
     if provider.load_native is None:
         return
-    for name, msgs in CONVERSATIONS.items():
+    for name, said in CONVERSATIONS.items():
+        msgs = [replace(msg, name=re.sub(r"\W+", "", msg.name)) for msg in said]  # as every field takes them
         request = provider.chat(model).lower(msgs).request
         text = _text(request)
         loaded = provider.load_native(request)

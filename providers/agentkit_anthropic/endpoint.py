@@ -102,9 +102,8 @@ class AnthropicEndpoint(EndpointBase):
         import httpx2
 
         # Bedrock's and Vertex's take the model out of the body, and middleware may want to see it.
-        looks_inside = self.client.__class__ is not anthropic.AsyncAnthropic or bool(
-            getattr(self.client, "middleware", ())
-        )
+        watched = bool(getattr(self.client, "middleware", ()))
+        looks_inside = watched or self.client.__class__ is not anthropic.AsyncAnthropic
         return await self.client.post(
             outgoing.path,
             cast_to=httpx2.Response,  # as it is, unparsed

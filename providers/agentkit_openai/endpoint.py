@@ -114,9 +114,8 @@ class OpenAIChatEndpoint(EndpointBase):
         import httpx2
         import openai
 
-        looks_inside = (
-            self.client.__class__ is not openai.AsyncOpenAI
-        )  # Azure's takes the deployment from the body
+        # Azure's takes the deployment from the body.
+        looks_inside = self.client.__class__ is not openai.AsyncOpenAI
         return await self.client.post(
             outgoing.path,
             cast_to=httpx2.Response,  # as it is, unparsed; an httpx client of old gives its own
