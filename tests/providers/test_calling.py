@@ -551,6 +551,27 @@ async def test_leaving_the_stream_of_ones_own_client_closes_the_connection(name:
         await _close(client)
 
 
+@pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")  # the SDK's own session
+@pytest.mark.parametrize("cancelled", [False, True])
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_leaving_the_stream_of_geminis_client_on_aiohttp_closes_the_connection(cancelled: bool) -> None:
+    from google import genai
+    from google.genai import types
+
+    with LoopbackServer(Reply(BURST * 4, delay=0.02)) as server:
+        client = genai.Client(api_key="k", http_options=types.HttpOptions(base_url=server.url("gemini")))
+        with anyio.CancelScope() as scope:
+            async with ChatModel("gemini", "gemini-3-pro", client=client).stream(HELLO) as stream:
+                async for event in stream:
+                    if event.type == "text-delta" and cancelled:
+                        scope.cancel()
+                    elif event.type == "text-delta":
+                        break
+        assert server.requests[0].wait(1).disconnected
+        assert stream.message.finish_reason is FinishReason.INTERRUPTED
+        await _close(client)
+
+
 # -- what is each provider's own --------------------------------------------------------------------------------
 
 
