@@ -75,6 +75,7 @@ class DashScopeStreamParser(StreamParserBase):
         self._media: set[str] = set()
         self._extras: list[Any] = []
         self._calls: dict[int, _Key] = {}
+        self._told: set[_Key] = set()  # the calls whose arguments came as an object
         self._usage: object = None
         self._found: list[Any] = []
         self._logprobs: list[Any] = []
@@ -238,6 +239,8 @@ class DashScopeStreamParser(StreamParserBase):
         if isinstance(arguments, dict):
             self.reply.call(key, id, name)
             self.reply.set_input(key, cast("dict[str, Any]", arguments))
+            if arguments:
+                self._told.add(key)
         else:
             piece = arguments if isinstance(arguments, str) else ""
             if piece and self._increments.cumulative is not False:
@@ -284,7 +287,14 @@ class DashScopeStreamParser(StreamParserBase):
         self._settle()
         self._add_sound()
         reason = FinishReason.STOP if native is None else _REASONS.get(native, FinishReason.OTHER)
+        if reason is FinishReason.LENGTH and self._calls:
+            self._mark_cut(max(self._calls.values()))
         self.reply.end(reason, text_of(native) or None)
+
+    def _mark_cut(self, key: _Key) -> None:
+        """The last call of a reply that was too long may lack its arguments, where their text does not show it."""
+        if key not in self._told and not self.reply.arguments_of(key).strip():
+            self.reply.note(key, incomplete=True)
 
     def _settle(self) -> None:
         """The tokens of the last event that had any."""

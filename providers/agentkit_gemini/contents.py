@@ -31,6 +31,7 @@ from agentkit import (
     media_types,
 )
 from agentkit_gemini.parts import part_pair
+from agentkit_gemini.responses import response_fields
 
 __all__ = ["GeminiChatFormatter", "GeminiMultiAgentFormatter"]
 
@@ -176,12 +177,11 @@ def _media(block: MediaBlock) -> dict[str, Any]:
 
 
 def _response(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
-    """A function response under its call's name: an object with `output`, or `error` (SDK: FunctionResponse)."""
-    made: dict[str, Any] = {
-        "id": block.id,
-        "name": names.get(block.id, block.name),
-        "response": {"error" if block.is_error else "output": block.listing},
-    }
+    """A function response under its call's name: the object that it came as, else one with `output`, or `error`
+    (SDK: FunctionResponse).
+    """
+    told = response_fields(block) or {"response": {"error" if block.is_error else "output": block.listing}}
+    made: dict[str, Any] = {"id": block.id, "name": names.get(block.id, block.name), **told}
     media = [_media(item) for item in block.items if isinstance(item, MediaBlock)]
     return {"function_response": {**made, "parts": media} if media else made}
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any, cast
 
-from pydantic_core import to_json
-
 from agentkit import (
     Block,
     InvalidBlock,
@@ -36,6 +34,7 @@ from agentkit_gemini.parts import (
     signature_of,
     standard,
 )
+from agentkit_gemini.responses import told_response
 
 __all__ = ["load_native"]
 
@@ -174,14 +173,11 @@ class _Log:
         call = self._call_of(id, name)
         if call in self.waiting:
             self.waiting.remove(call)
-        response = mapping_of(found.get("response"))
-        failed = response.keys() == {"error"}
-        told = response[next(iter(response))] if failed or response.keys() == {"output"} else response
-        output = told if isinstance(told, str) else to_json(told).decode()
+        told, failed = told_response(found)
         media = [_item(part) for part in items_of(found.get("parts"))]
-        if not media:
-            return ToolResultBlock(call[0], call[1], output, failed)
-        return ToolResultBlock(call[0], call[1], [*([TextBlock(output)] if output else []), *media], failed)
+        said = [told] if told.text else []
+        output = told.text if not media and told.state is None else (*said, *media)
+        return ToolResultBlock(call[0], call[1], output, failed)
 
     def _call_of(self, id: str, name: str) -> tuple[str, str]:
         """The call that a response answers: by its id, else the first of its name that waits, else the first."""

@@ -297,6 +297,21 @@ def test_a_stream_that_breaks_off_keeps_the_arguments_that_came() -> None:
     assert msg.usage is not None
 
 
+@pytest.mark.parametrize("arguments", ["", {}])
+def test_a_last_call_without_arguments_that_the_limit_cut_is_incomplete(arguments: Any) -> None:
+    calls = [_call(0, *CALLS[0]), _call(1, "call_2", "remove", arguments)]
+    event = _event(reason="length", calls=calls)
+    found, _ = _streamed(event)
+    assert found == parse_response(event)
+    assert [block.metadata for block in found.tool_uses] == [None, {"incomplete": True}]
+
+
+@pytest.mark.parametrize("arguments", ["{}", {"a": 1}])
+def test_arguments_that_came_whole_before_the_limit_are_complete(arguments: Any) -> None:
+    found = parse_response(_event(reason="length", calls=[_call(0, "call_1", "look", arguments)]))
+    assert found.tool_uses[0].metadata is None
+
+
 def test_calls_without_an_index_stand_by_their_place() -> None:
     calls = [{"id": id, "function": {"name": "look", "arguments": "{}"}} for id in ("a", "b")]
     assert [call.id for call in parse_response(_event("", "tool_calls", calls)).tool_uses] == ["a", "b"]
