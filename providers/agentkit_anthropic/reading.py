@@ -128,7 +128,7 @@ class AnthropicStreamParser(StreamParserBase):
             self._read_end(event)
         elif kind == "message_stop":
             self._end({})
-        elif kind == "error":
+        elif kind == "error" or (kind is None and "error" in event):  # some gateways leave the type off
             error = mapping_of(event.get("error"))
             self.reply.fail(text_of(error.get("message")), text_of(error.get("type")) or None)
 

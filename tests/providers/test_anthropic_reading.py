@@ -391,6 +391,14 @@ def test_an_error_in_the_stream_keeps_what_came() -> None:
 # -- what broke off --------------------------------------------------------------------------------------------
 
 
+def test_an_error_whose_type_a_gateway_left_off_is_one() -> None:
+    parser = AnthropicStreamParser()
+    error = {"error": {"type": "overloaded_error", "message": "Overloaded"}}
+    events = parser.feed(b"event: error\ndata: " + json.dumps(error).encode() + b"\n\n")
+    assert ErrorEvent("Overloaded", "overloaded_error") in events
+    assert parser.finish().finish_reason is FinishReason.ERROR
+
+
 def broken_off(block: dict[str, Any], deltas: int, places: tuple[float, ...] = (0.5,)) -> Msg:
     """A reply of one block that broke off after some deltas."""
     events = events_of({**WHOLE, "content": [block]}, list(places))
