@@ -20,6 +20,7 @@ from agentkit import (
     Msg,
     MultiAgentHistory,
     NameRule,
+    OpaqueBlock,
     Request,
     Source,
     Task,
@@ -157,10 +158,11 @@ def _strip_prefill(messages: list[dict[str, Any]]) -> None:
 
 
 def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
-    texts = [block.text for msg in msgs for block in msg.blocks if isinstance(block, TextBlock)]
-    if not texts:
+    blocks = [block for msg in msgs for block in msg.blocks if isinstance(block, TextBlock | OpaqueBlock)]
+    if not blocks:
         return {}
-    return {"system": texts[0] if len(texts) == 1 else [{"type": "text", "text": text} for text in texts]}
+    only = blocks[0]
+    return {"system": only.text if len(blocks) == 1 and isinstance(only, TextBlock) else _content(blocks)}
 
 
 def _content(content: str | Iterable[Block]) -> list[dict[str, Any]]:
