@@ -22,6 +22,7 @@ from agentkit import (
     Msg,
     MultiAgentHistory,
     NameRule,
+    OpaqueBlock,
     Request,
     Source,
     Task,
@@ -159,10 +160,11 @@ def _strip_prefill(messages: list[dict[str, Any]]) -> None:
 
 
 def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
-    texts = [block.text for msg in msgs for block in msg.blocks if isinstance(block, TextBlock)]
-    if not texts:
+    blocks = [block for msg in msgs for block in msg.blocks if isinstance(block, TextBlock | OpaqueBlock)]
+    if not blocks:
         return {}
-    return {"system": texts[0] if len(texts) == 1 else [{"type": "text", "text": text} for text in texts]}
+    only = blocks[0]
+    return {"system": only.text if len(blocks) == 1 and isinstance(only, TextBlock) else _content(blocks)}
 
 
 _Place = Literal["assistant", "user", "plain"]

@@ -26,6 +26,7 @@ COMPATIBLE = replace(
     CHAT,
     target="DashScope compatible mode",
     issuer="dashscope",
+    wire="dashscope-compatible",
     thinking="text",
     image=replace(MULTIMODAL.image or MediaRule(), schemes=_WEB),
     audio=MediaRule(types=frozenset(_SOUNDS), schemes=_WEB, limits=LIMITS),

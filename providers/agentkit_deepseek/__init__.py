@@ -33,6 +33,7 @@ DEEPSEEK = replace(
     CHAT,
     target="DeepSeek",
     issuer="deepseek",
+    wire="deepseek",
     thinking="text",
     image=None,  # text-only models take strings alone (api-docs.deepseek.com)
     document=None,

@@ -19,6 +19,7 @@ from agentkit import (
     Msg,
     MultiAgentHistory,
     NameRule,
+    OpaqueBlock,
     OpaqueState,
     Request,
     Task,
@@ -129,8 +130,8 @@ class GeminiMultiAgentFormatter(GeminiChatFormatter):
 
 
 def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
-    texts = [{"text": block.text} for msg in msgs for block in msg.blocks if isinstance(block, TextBlock)]
-    return {"system_instruction": {"parts": texts}} if texts else {}
+    said = [_part(block) for msg in msgs for block in msg.blocks if isinstance(block, TextBlock | OpaqueBlock)]
+    return {"system_instruction": {"parts": said}} if said else {}
 
 
 def _part(block: Block) -> dict[str, Any]:
@@ -182,7 +183,7 @@ def _response(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
     """
     told = response_fields(block) or {"response": {"error" if block.is_error else "output": block.listing}}
     made: dict[str, Any] = {"id": block.id, "name": names.get(block.id, block.name), **told}
-    media = [_media(item) for item in block.items if isinstance(item, MediaBlock)]
+    media = [_part(item) for item in block.items if isinstance(item, MediaBlock | OpaqueBlock)]
     return {"function_response": {**made, "parts": media} if media else made}
 
 

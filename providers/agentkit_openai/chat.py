@@ -24,6 +24,7 @@ from agentkit import (
     Request,
     Source,
     Task,
+    TextBlock,
     Tool,
     ToolChoice,
     ToolResultBlock,
@@ -40,6 +41,7 @@ from agentkit_openai.custom_calls import custom_text
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
 
 _WEB = frozenset({"http", "https"})
+_OWN = Trait.OPAQUE  # what an assistant's message may carry beside its content
 
 # guides/images-vision: 1,500 pictures and 512 MB a request; the newest models refuse one of more than 30,000
 # patches of 32 x 32 pixels, and the spec an image_url of more than 20,971,520 characters.
@@ -51,6 +53,7 @@ MEDIA_TOTAL = 500_000_000
 CHAT = Capabilities(
     target="OpenAI Chat Completions",
     issuer="openai",
+    wire="openai",
     thinking="never",  # it neither returns reasoning nor takes it back (API reference)
     image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
     # guides/file-inputs: PDF only, no URL form
@@ -118,8 +121,8 @@ class OpenAIChatFormatter(FormatterBase):
             if traits & result:
                 for block in msg.content:
                     if isinstance(block, ToolResultBlock):
-                        add({"role": "tool", "tool_call_id": block.id, "content": _result_text(block)})
-            elif traits & call or (msg.role == "assistant" and self.reasoning_field):
+                        add({"role": "tool", "tool_call_id": block.id, "content": self._output(block)})
+            elif traits & call or (msg.role == "assistant" and (self.reasoning_field or traits & _OWN)):
                 add(self._assistant(msg, form))
             else:
                 add(self._spoken(msg, form))
@@ -144,7 +147,9 @@ class OpenAIChatFormatter(FormatterBase):
         return item
 
     def _assistant(self, msg: Msg, form: Capabilities) -> dict[str, Any]:
-        """The assistant's turn: texts, calls, and reasoning where the vendor has a field for it."""
+        """The assistant's turn: texts, calls, reasoning where the vendor has a field for it, and what stands beside
+        its content as it came (`audio`: a sound by its id; SDK: ChatCompletionAssistantMessageParam).
+        """
         always = self.reasoning_always and form.thinking != "never"
         if isinstance(msg.content, str):
             spoken = self._spoken(msg, form)
@@ -152,15 +157,20 @@ class OpenAIChatFormatter(FormatterBase):
         said: list[Block] = []
         calls: list[dict[str, Any]] = []
         thoughts: list[str] = []
+        fields: dict[str, Any] = {}
         for block in msg.content:
             if block.type == "tool_use":
                 calls.append(_call(block))
             elif block.type == "thinking":
                 thoughts.append(block.thinking)
+            elif block.type == "opaque" and "type" not in block.data:
+                fields |= copied(block.data)
             else:
                 said.append(block)
-        content = self._content(said, form) if said else self.empty_content if calls else ""
-        item: dict[str, Any] = {"role": "assistant", "content": content}
+        item: dict[str, Any] = {"role": "assistant"}
+        if said or not fields:
+            item["content"] = self._content(said, form) if said else self.empty_content if calls else ""
+        item |= fields
         if form.speakers and msg.name and msg.name != "assistant":
             item["name"] = fit_speaker(msg.name, form.speaker_refused)
         if self.reasoning_field and (any(thoughts) or always):
@@ -173,12 +183,18 @@ class OpenAIChatFormatter(FormatterBase):
         """One text as a string; several as the target wants them; media as parts."""
         if len(blocks) == 1 and blocks[0].type == "text":
             return blocks[0].text
-        parts = [self.part(block) for block in blocks if block.type != "thinking"]
-        if len(parts) == 1 and parts[0]["type"] == "text":
-            return str(parts[0]["text"])
-        if form.parts != "apart" and all(part["type"] == "text" for part in parts):
-            return "\n".join(part["text"] for part in parts)
-        return parts
+        said = [block for block in blocks if block.type != "thinking"]
+        texts = [block.text for block in said if block.type == "text"]
+        if len(texts) == len(said) and (len(said) == 1 or form.parts != "apart"):
+            return "\n".join(texts)
+        return [self.part(block) for block in said]
+
+    def _output(self, block: ToolResultBlock) -> str | list[dict[str, Any]]:
+        """A result: text, since media were promoted or described, or a list if it has parts of the wire's own."""
+        if isinstance(block.output, str) or not any(item.type == "opaque" for item in block.output):
+            return _result_text(block)
+        mark = [{"type": "text", "text": "[error]"}] if block.is_error else []
+        return [*mark, *(self.part(item) for item in block.output)]
 
     def part(self, block: Block) -> dict[str, Any]:
         """One content part. The media kinds that reach it are those that the capabilities let through."""
@@ -187,7 +203,9 @@ class OpenAIChatFormatter(FormatterBase):
                 return {"type": "text", "text": block.text}
             case "image" | "audio" | "video" | "document":
                 return self.media_part(block)
-            case "tool_use" | "tool_result" | "thinking" | "opaque" | "invalid":
+            case "opaque":
+                return {**copied(block.data)}
+            case "tool_use" | "tool_result" | "thinking" | "invalid":
                 raise TypeError(f"a {block.type} block is no content part")
             case _:
                 assert_never(block)
@@ -196,7 +214,10 @@ class OpenAIChatFormatter(FormatterBase):
         """One media part (SDK: ChatCompletionContentPartParam)."""
         match block.type:
             case "image":
-                return {"type": "image_url", "image_url": {"url": wire_url(block.source)}}
+                return {
+                    "type": "image_url",
+                    "image_url": {"url": wire_url(block.source), **came_with(block, "detail")},
+                }
             case "audio":
                 data, media_type = embedded(block.source)
                 audio = {"data": data, "format": AUDIO_FORMATS[media_type]}
@@ -231,6 +252,12 @@ class OpenAIMultiAgentFormatter(OpenAIChatFormatter):
 def wire_url(source: Source) -> str:
     """A URL that the server fetches, or a data URL."""
     return source.data_url if isinstance(source, Base64Source) else source.url
+
+
+def came_with(block: TextBlock | ToolUseBlock | MediaBlock, *names: str) -> dict[str, Any]:
+    """The keys that a block came with, and goes back with."""
+    fields = block.state.fields if block.state else None
+    return {name: copied(fields[name]) for name in names if name in fields} if fields else {}
 
 
 def embedded(source: Source) -> tuple[str, str]:
@@ -269,7 +296,7 @@ def _call(block: ToolUseBlock) -> dict[str, Any]:
 
 
 def _result_text(block: ToolResultBlock) -> str:
-    """A result as text: media were promoted or described, and the wire has no flag for an error."""
+    """A result as text: the wire has no flag for an error."""
     if isinstance(block.output, str) and not block.is_error:
         return block.output
     return f"[error] {block.listing}".rstrip() if block.is_error else block.listing

@@ -36,6 +36,7 @@ VLLM = replace(
     CHAT,
     target="vLLM",
     issuer="vllm",
+    wire="vllm",
     thinking="text",
     image=replace(_ANY, types=media_types("image", "png jpeg webp gif bmp tiff")),  # what the server's PIL opens
     audio=_ANY,
