@@ -220,7 +220,7 @@ def _text(block: TextBlock, place: _Place) -> dict[str, Any]:
     if place == "assistant":
         return made | carried("text", _fields(block))
     found = mapping_of(_fields(block).get("search_result"))
-    return copied(found) if place == "user" and found and search_text(found) == block.text else made
+    return {**copied(found)} if place == "user" and found and search_text(found) == block.text else made
 
 
 def _thinking(block: ThinkingBlock) -> dict[str, Any]:
@@ -265,7 +265,7 @@ def _document(block: DocumentBlock) -> dict[str, Any]:
 def _document_source(source: Source, parts: dict[str, Any]) -> dict[str, Any]:
     """PDF as it is; text of any kind as plain text, or in the parts that it came in."""
     if isinstance(source, Base64Source) and parts and content_text(parts) == source.text:
-        return copied(parts)
+        return {**copied(parts)}
     if isinstance(source, Base64Source) and source.media_type != "application/pdf":
         return {"type": "text", "media_type": "text/plain", "data": source.text}
     return _source(source)

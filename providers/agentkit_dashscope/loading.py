@@ -45,8 +45,8 @@ def load_native(found: object) -> list[Msg]:
 
     Objects of either SDK may stand anywhere in it. The line break that keeps a user's text from being taken for a
     file is taken off. Further keys of a part (`fps`, `min_pixels`) and the `partial` of a message are opaque
-    state, which goes back with it; a film of frames and a part that is not known are OpaqueBlocks; further keys of a
-    message are its metadata. Cache markers are left off; what cannot be read is kept as InvalidBlock. Raises
+    state, which goes back with it; a film of frames and a part that is not known are OpaqueBlocks; further keys
+    of a message are its metadata. Cache markers are left off; what cannot be read is kept as InvalidBlock. Raises
     MessageError for what is no conversation of DashScope's.
     """
     request: Any = plain_values(_opened(found))

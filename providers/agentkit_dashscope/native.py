@@ -34,6 +34,7 @@ from agentkit import (
     check_breakpoints,
     copied,
     frame_tag,
+    mapping_of,
     media_types,
 )
 from agentkit_dashscope.caching import mark
@@ -207,7 +208,7 @@ def _is_begun(msg: Msg) -> bool:
     """Whether the model is to go on with the text of this last message (model-studio, partial mode)."""
     last = msg.blocks[-1] if msg.blocks and msg.role == "assistant" else None
     fields = last.state.fields if isinstance(last, TextBlock) and last.state else None
-    return bool(fields) and fields.get("partial") is True
+    return mapping_of(fields).get("partial") is True
 
 
 def guarded(text: str) -> str:

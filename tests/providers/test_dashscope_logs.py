@@ -76,7 +76,7 @@ def test_a_call_a_body_and_objects_of_both_sdks_are_read_as_the_messages() -> No
 
 
 def test_media_are_told_by_key_or_by_type() -> None:
-    parts = [
+    parts: list[dict[str, Any]] = [
         {"image": "https://example.com/a.png"},
         {"audio": "https://example.com/a.wav"},
         {"video": "oss://bucket/a.mp4", "fps": 2},

@@ -325,6 +325,18 @@ def test_several_calls_on_one_index_are_told_apart_by_their_ids() -> None:
     assert parse_response(_event("", "tool_calls", whole)) == msg
 
 
+@pytest.mark.parametrize("more", [{"index": 0}, {}, {"index": 0, "id": ""}, {"index": 0, "id": "call_1"}])
+@pytest.mark.parametrize("arguments", ['{"a":1}', "{}"])
+def test_another_name_behind_whole_arguments_is_another_call(more: dict[str, Any], arguments: str) -> None:
+    names = ("read", "delete") if more.get("id") else ("read", "delete", "read")
+    calls = [{**more, "function": {"name": name, "arguments": arguments}} for name in names]
+    found, _ = _streamed(*(_event(calls=[one]) for one in calls), _event(reason="tool_calls"))
+    assert [(block.name, block.input) for block in found.tool_uses] == [
+        (name, json.loads(arguments)) for name in names
+    ]
+    assert len({block.id for block in found.tool_uses}) == len(names)
+
+
 def test_pictures_that_a_model_makes_stand_where_they_came() -> None:
     parts = [{"text": "Here "}, {"text": "it is: "}, {"image": "https://example.com/a.png"}, {"text": "Nice?"}]
     whole = parse_response(_event(parts, "stop"))
