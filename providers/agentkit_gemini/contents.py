@@ -158,7 +158,7 @@ def _signature(state: OpaqueState | None) -> dict[str, Any]:
     """The signature of a part, and what else it came with."""
     if state is None:
         return {}
-    fields: dict[str, Any] = copied(state.fields) if state.fields else {}
+    fields = {key: copied(item) for key, item in (state.fields or {}).items() if key != "display_name"}
     return {**fields, "thought_signature": state.thought_signature} if state.thought_signature else fields
 
 
@@ -170,11 +170,12 @@ def _stand_in(parts: list[dict[str, Any]], stand_in: str | None) -> None:
 
 
 def _media(block: MediaBlock) -> dict[str, Any]:
-    source = block.source
+    source, fields = block.source, block.state.fields if block.state else None
+    name = {"display_name": fields["display_name"]} if fields and "display_name" in fields else {}
     if isinstance(source, Base64Source):
-        return {"inline_data": {"mime_type": source.media_type, "data": source.data}}
+        return {"inline_data": {"mime_type": source.media_type, "data": source.data, **name}}
     known = source.guessed_type
-    return {"file_data": {"file_uri": source.url, **({"mime_type": known} if known else {})}}
+    return {"file_data": {"file_uri": source.url, **({"mime_type": known} if known else {}), **name}}
 
 
 def _response(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:

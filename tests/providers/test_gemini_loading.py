@@ -251,6 +251,35 @@ def test_what_stands_beside_the_object_of_a_response_comes_back_with_it() -> Non
     assert GeminiChatFormatter().lower(load_native(contents)).request["contents"] == contents
 
 
+_NAMED: Final = {"inline_data": {"mime_type": "image/png", "data": PNG, "display_name": "cat.png"}}
+
+
+def test_pictures_in_a_response_stay_in_it_with_their_names_where_the_model_takes_them() -> None:
+    pdf = {"inline_data": {"mime_type": "application/pdf", "data": PDF}}
+    contents = _answered({"picture": {"$ref": "cat.png"}}, parts=[_NAMED, pdf])
+    plan = GeminiChatFormatter("gemini-3-pro", on_loss="raise").lower(load_native(contents))
+    assert plan.request["contents"] == contents
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        _NAMED,
+        {
+            "file_data": {"file_uri": "https://example.com/a.mp4", "mime_type": "video/mp4"},
+            "video_metadata": {"fps": 2, "start_offset": "1s"},
+        },
+        {**_NAMED, "media_resolution": {"level": "MEDIA_RESOLUTION_HIGH"}},
+        {"text": "Hi.", "part_metadata": {"aB": 1}},
+    ],
+)
+def test_what_a_part_of_the_users_came_with_goes_back_with_it(part: dict[str, Any]) -> None:
+    contents = [{"role": "user", "parts": [part, {"text": "q"}]}]
+    msgs = load_native(contents)
+    assert GeminiChatFormatter(on_loss="raise").lower(msgs).request["contents"] == contents
+    assert "media_resolution" not in json.dumps(load_provider("openai").chat().lower(msgs).request)
+
+
 def test_an_object_goes_back_only_as_long_as_the_text_says_the_same() -> None:
     *head, last = load_native(_answered({"temperature": 12}))
     (found,) = last.tool_results
