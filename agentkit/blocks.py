@@ -124,7 +124,8 @@ class OpaqueState(metaclass=Checked):
     `vllm`, `ollama`, `dashscope`. `signature` and `redacted_data` are Anthropic's, `encrypted_content` and
     `item_id` those of OpenAI's reasoning items, `thought_signature` (standard base64) Gemini's. `fields` are
     further keys that the block came with and goes back with: `phase` on OpenAI's messages, `caller` on Anthropic's
-    calls, and in anybody's turn `detail` on a picture, `fps` on a film. `prefix` is the `prefix_digest` of the request that it came in answer to.
+    calls, and in anybody's turn `detail` on a picture, `fps` on a film. `prefix` is the `prefix_digest` of the
+    request that it came in answer to.
     """
 
     issuer: Text
@@ -448,7 +449,10 @@ ResultItem: TypeAlias = Annotated[
 
 @value
 class ToolResultBlock(_Block):
-    """What a tool answered: text, or a sequence of text, media and parts that only a wire knows. `name` may be left to its call's."""
+    """What a tool answered: text, or a sequence of text, media and parts that only a wire knows.
+
+    `name` may be left to its call's.
+    """
 
     id: Text
     name: Text = ""

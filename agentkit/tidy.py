@@ -317,7 +317,7 @@ class _Tidying:
         return fit
 
     def _without_foreign_state(self, block: _Stateful, path: BlockPath) -> _Stateful:
-        """The block, its opaque state taken off unless it is this target's own, and proves nothing but a model's."""
+        """The block, its opaque state taken off unless it is this target's own, in a turn that may carry it."""
         state = block.state
         if state is None:
             return block

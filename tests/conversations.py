@@ -285,7 +285,7 @@ _OWN_PARTS: dict[str, tuple[dict[str, Any], ...]] = {
     ),
     "gemini": ({"file_data": {"file_uri": "https://example.com/PART"}, "video_metadata": {"fps": 2}},),
     "dashscope": ({"image": "oss://bucket/PART.png", "min_pixels": 3_136},),
-    "deepseek": ({"type": "image_url", "image_url": {"url": "https://example.com/PART.png"}, "n": 1},),
+    "deepseek": ({"type": "file", "file": {"file_id": "file-PART"}},),
     "vllm": ({"type": "image_url", "image_url": {"url": "https://example.com/PART.png"}, "uuid": "1"},),
     "dashscope-compatible": (
         {"type": "video", "video": ["https://example.com/PART.png", *["https://example.com/2.png"] * 3]},

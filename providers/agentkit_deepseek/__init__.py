@@ -68,6 +68,7 @@ class DeepSeekChatFormatter(OpenAIChatFormatter):
     )
     reasoning_field = "reasoning_content"
     reasoning_always = True
+    custom_calls = False
 
 
 class DeepSeekMultiAgentFormatter(DeepSeekChatFormatter):

@@ -46,6 +46,7 @@ from agentkit_openai.chat import (
 from agentkit_openai.custom_calls import custom_text
 from agentkit_openai.item_pairs import part_pair
 from agentkit_openai.reasoning import reasoning_item
+from agentkit_openai.refusals import is_refusal, refusal_part
 
 __all__ = ["OpenAIResponsesFormatter", "OpenAIResponsesMultiAgentFormatter"]
 
@@ -162,7 +163,8 @@ def _assistant_items(msg: Msg, custom: set[str]) -> Iterator[dict[str, Any]]:
         elif isinstance(block, ToolUseBlock):
             yield _call(block, custom)
         elif isinstance(block, TextBlock):
-            yield {"role": "assistant", "content": block.text, **came_with(block, "phase")}
+            said = [refusal_part(block)] if is_refusal(block) else block.text
+            yield {"role": "assistant", "content": said, **came_with(block, "phase")}
         elif isinstance(block, OpaqueBlock):
             yield copied(block.data)
 
