@@ -113,6 +113,7 @@ class Assembly:
         request: Mapping[str, Any] | None,
         tool_names: Mapping[str, str],
         raw_arguments: bool,
+        binds_thinking: bool = False,
     ) -> None:
         self.name = name
         self.provider = provider
@@ -125,7 +126,9 @@ class Assembly:
         self.error: dict[str, str] | None = None
         self.notes: dict[str, Any] = {}
         """What else the reply's metadata say: `input_transformations`, `safety_ratings`, and so on."""
+        self._made_at = ""
         self._request = request
+        self._binds_thinking = binds_thinking
         self._tool_names = tool_names
         self._raw_arguments = raw_arguments
         self._parts: dict[Key, _Part] = {}
@@ -142,8 +145,9 @@ class Assembly:
 
     # -- the reply as a whole ----------------------------------------------------------------------------------
 
-    def begin(self, id: object = None, model: object = None) -> None:
-        """The reply begins, or says who it is: the first name that comes is kept."""
+    def begin(self, id: object = None, model: object = None, made: object = None) -> None:
+        """The reply begins, or says who it is and when it was made: the first that comes of each is kept."""
+        self._made_at = self._made_at or (str(made)[:64] if isinstance(made, str | int) else "")
         self.id = self.id or text_of(id) or None
         self.model = self.model or text_of(model) or None
         if not self._begun:
@@ -253,6 +257,14 @@ class Assembly:
         """A block that came whole."""
         part = self._open(key, _Whole(self._number(), block))
         part.closed = True
+        event = OpaqueEvent if isinstance(block, OpaqueBlock) else MediaEvent
+        self._events.append(event(part.index, block))  # type: ignore[arg-type]
+
+    def swap(self, key: Key, block: MediaBlock | OpaqueBlock) -> None:
+        """Another block in the place of one that turns out to be something else."""
+        part = _Whole(self._parts[key].index, block)
+        part.closed = True
+        self._parts[key] = part
         event = OpaqueEvent if isinstance(block, OpaqueBlock) else MediaEvent
         self._events.append(event(part.index, block))  # type: ignore[arg-type]
 
@@ -382,11 +394,16 @@ class Assembly:
 
     def _thought(self, fields: Mapping[str, Any]) -> OpaqueState:
         proven = any(fields.get(name) for name in ("signature", "redacted_data", "encrypted_content"))
-        return self._state(fields, self._prefix if proven else None)
+        return self._state(fields, self._prefix if proven and self._binds_thinking else None)
 
     @cached_property
     def _prefix(self) -> str | None:
-        return None if self._request is None else prefix_digest(self._request)
+        if self._request is None:
+            return None
+        try:
+            return prefix_digest(self._request)
+        except (TypeError, AttributeError):  # the SDK's objects in it
+            return prefix_digest(plain_values(self._request))
 
     def _calls(self, key: Key, part: _Call, *, complete: bool) -> list[ToolUseBlock]:
         """The calls that one part says: one, or several, where a server wrote them one behind the other."""
@@ -415,11 +432,12 @@ class Assembly:
             return ToolUseBlock(id, part.name, plain_values(found), raw, state, metadata=part.metadata or None)
 
     def _made_up_id(self, name: str, arguments: str) -> str:
-        """An id for a call that came without: the same for the same reply, however it was cut into pieces.
+        """An id for a call that came without: the same for the same reply, however it was cut into pieces, and
+        another for the same call of another turn, as far as the request or the reply tells the turns apart.
 
         Not of the key: a whole reply counts its calls from 0, a stream as its server likes.
         """
-        said = repr((self.id, name, arguments))
+        said = repr((self._prefix, self.id, self._made_at, name, arguments))
         self._nameless[said] += 1
         return f"call_{short_hash(f'{said}{self._nameless[said]}', 24)}"
 

@@ -143,7 +143,8 @@ def _parts(turn: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _proof(part: Mapping[str, Any]) -> str:
-    return str(part.get(_PROOFS.get(part.get("type", ""), ""), ""))
+    kind: object = part.get("type")
+    return str(part.get(_PROOFS.get(kind, ""), "")) if isinstance(kind, str) else ""
 
 
 def _without(turn: dict[str, Any], gone: set[str]) -> dict[str, Any]:

@@ -123,8 +123,9 @@ class OpaqueState(metaclass=Checked):
     `issuer` names that system by its provider's system name: `anthropic`, `gemini`, `openai`, `deepseek`,
     `vllm`, `ollama`, `dashscope`. `signature` and `redacted_data` are Anthropic's, `encrypted_content` and
     `item_id` those of OpenAI's reasoning items, `thought_signature` (standard base64) Gemini's. `fields` are
-    further keys that the block came with and goes back with (`phase` on OpenAI's messages, `namespace` on its
-    calls, `caller` on Anthropic's). `prefix` is the `prefix_digest` of the request that it came in answer to.
+    further keys that the block came with and goes back with: `phase` on OpenAI's messages, `caller` on Anthropic's
+    calls, and in anybody's turn `detail` on a picture, `fps` on a film. `prefix` is the `prefix_digest` of the
+    request that it came in answer to.
     """
 
     issuer: Text
@@ -136,6 +137,14 @@ class OpaqueState(metaclass=Checked):
     model: Text | None = None
     prefix: Text | None = None
     fields: JsonObject | None = None
+
+    @property
+    def proves(self) -> bool:
+        """Whether it proves what a model made: such state has no place in a user's turn."""
+        return any(getattr(self, name) is not None for name in _PROOFS)
+
+
+_PROOFS = ("signature", "redacted_data", "encrypted_content", "thought_signature", "item_id")
 
 
 @value
@@ -237,7 +246,7 @@ class _Block(metaclass=Checked):
 
 @value
 class TextBlock(_Block):
-    """Text. `state` is what a provider signed onto it (Gemini signs text parts)."""
+    """Text. `state` is what a provider signed onto it (Gemini signs text parts), or the keys it came with."""
 
     text: Text
     type: Literal["text"] = "text"
@@ -336,7 +345,9 @@ _PIECE = 3 << 18  # bytes; divisible by three, so that the pieces join
 
 @value
 class _Media(_Block):
-    """What all media have. `state` is what a provider signed onto what its model made (Gemini signs pictures)."""
+    """What all media have. `state` is what a provider signed onto what its model made (Gemini signs pictures), or
+    the keys that they came with (`OpaqueState.fields`).
+    """
 
     source: Source
     state: OpaqueState | None = field(default=None, kw_only=True)
@@ -416,9 +427,11 @@ class InvalidBlock(_Block):
 
 @value
 class OpaqueBlock(_Block):
-    """A part of a reply that only its wire knows, to go back verbatim: a search that the provider ran, its result.
+    """A part that only its wire knows, to go back verbatim: a search that the provider ran, a file by its id.
 
     `wire` is the name of the provider (`anthropic`, `openai-responses`, `gemini`) whose requests may carry `data`.
+    It goes to no other. In an assistant's turn it is left off there, which loses nothing of yours; in a user's or
+    system turn, or as an item of a tool's result, it is content, and leaving it off is a loss.
     """
 
     wire: Text
@@ -429,13 +442,17 @@ class OpaqueBlock(_Block):
 MediaBlock: TypeAlias = ImageBlock | AudioBlock | VideoBlock | DocumentBlock
 
 ResultItem: TypeAlias = Annotated[
-    TextBlock | ImageBlock | AudioBlock | VideoBlock | DocumentBlock | InvalidBlock, Discriminator("type")
+    TextBlock | ImageBlock | AudioBlock | VideoBlock | DocumentBlock | OpaqueBlock | InvalidBlock,
+    Discriminator("type"),
 ]
 
 
 @value
 class ToolResultBlock(_Block):
-    """What a tool answered: text, or a sequence of text and media. `name` may be left to its call's."""
+    """What a tool answered: text, or a sequence of text, media and parts that only a wire knows.
+
+    `name` may be left to its call's.
+    """
 
     id: Text
     name: Text = ""
@@ -449,7 +466,7 @@ class ToolResultBlock(_Block):
             self,
             id: str,
             name: str = "",
-            output: str | Sequence[TextBlock | MediaBlock | InvalidBlock | Mapping[str, Any]] = "",
+            output: str | Sequence[TextBlock | MediaBlock | OpaqueBlock | InvalidBlock | Mapping[str, Any]] = "",
             is_error: bool = False,
             type: Literal["tool_result"] = "tool_result",
             *,
@@ -457,7 +474,7 @@ class ToolResultBlock(_Block):
         ) -> None: ...
 
     @property
-    def items(self) -> tuple[TextBlock | MediaBlock | InvalidBlock, ...]:
+    def items(self) -> tuple[TextBlock | MediaBlock | OpaqueBlock | InvalidBlock, ...]:
         """The output as blocks."""
         return (TextBlock(self.output),) if isinstance(self.output, str) else self.output
 

@@ -173,7 +173,7 @@ class Capabilities:
 
     target          what errors and descriptions call it
     issuer          the system whose opaque state may go back to it
-    wire            the wire whose opaque blocks may go back to it; None: none do
+    wire            the wire whose opaque blocks may go back to it, in anybody's turn; None: none do
     part_pair       what such a block's data belong to: ("asks", id) of what a later part must answer, or
                     ("answers", id) of what an earlier one asks. Half a pair is not sent
     thinking        `never` sent back; `signed`: only with a proof from `issuer`; `text`: as plain text, from

@@ -107,10 +107,14 @@ def _line_key(*options: object) -> object:
     return object()
 
 
-_Piece: TypeAlias = TextBlock | MediaBlock | InvalidBlock
+_Piece: TypeAlias = TextBlock | MediaBlock | OpaqueBlock | InvalidBlock
 
 _NOT_LINES = Trait.MEDIA | Trait.INVALID | Trait.THINKING | Trait.TOOL | Trait.OPAQUE
-_UNSAID = ThinkingBlock | OpaqueBlock
+
+
+def _is_replys(block: Block, msg: Msg) -> bool:
+    """Whether a block is a part of a reply that only its provider knows: no line of a frame."""
+    return isinstance(block, OpaqueBlock) and bool(msg.traits & Trait.ASSISTANT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ class _Said:
 
 
 def _said(speaker: str, lines: Sequence[_Piece | None]) -> _Said:
-    """Lines and media in their order; None is thinking.
+    """Lines, media and parts that only a wire knows in their order; None is unsaid.
 
     Media that no line of its speaker precedes gets one that is only the name.
     """
@@ -228,16 +232,18 @@ class MultiAgentHistory(HistoryPolicy):
         speaker = self.speaker(msg)
         if isinstance(msg.content, str):
             return f"\n{speaker}: {self.text(msg.content)}"
-        lines = [self._line(speaker, block) for block in msg.content]
+        lines = [self._line(speaker, block, msg) for block in msg.content]
         if msg.traits & _NOT_LINES:
             return _said(speaker, lines)
         texts = tuple(cast("list[TextBlock]", lines))
         return texts[0].text if len(texts) == 1 else texts
 
-    def _line(self, speaker: str, block: Block) -> _Piece | None:
+    def _line(self, speaker: str, block: Block, msg: Msg) -> _Piece | None:
         if isinstance(block, TextBlock):
             return plain_text(f"\n{speaker}: {self.text(block.text)}")
-        return None if isinstance(block, _UNSAID | ToolUseBlock | ToolResultBlock) else block
+        if isinstance(block, ThinkingBlock | ToolUseBlock | ToolResultBlock) or _is_replys(block, msg):
+            return None
+        return block
 
     def speaker(self, msg: Msg) -> str:
         """The speaker as a line begins with it, its time included."""
@@ -391,14 +397,14 @@ class _Framing:
             lines: list[_Piece | None] = []
             places: list[Origin] = []
             for block, origin in zip(msgs[at].blocks, block_origins(msgs[at], origins[at]), strict=True):
-                for told, place in self._told(block, origin):
+                for told, place in self._told(block, origin, msgs[at]):
                     said = plain_text(f"\n{speaker}: {self.policy.text(told)}") if isinstance(told, str) else told
                     lines.append(said)
                     places.append(place)
             self._add(_said(speaker, lines), places)
             self._frame(origins[at])
 
-    def _told(self, block: Block, origin: Origin) -> Iterator[tuple[str | _Piece | None, Origin]]:
+    def _told(self, block: Block, origin: Origin, msg: Msg) -> Iterator[tuple[str | _Piece | None, Origin]]:
         if isinstance(block, TextBlock):
             yield block.text, origin
         elif isinstance(block, ToolUseBlock):
@@ -409,8 +415,10 @@ class _Framing:
             for number, item in enumerate(block.items):
                 if not isinstance(item, TextBlock):
                     yield item, origin if isinstance(origin, str) else (*origin, number)
+        elif isinstance(block, ThinkingBlock) or _is_replys(block, msg):
+            yield None, origin
         else:
-            yield (None if isinstance(block, _UNSAID) else block), origin
+            yield block, origin
 
     def _leave_out(self, start: int, stop: int, reason: str) -> None:
         for at in range(start, stop):

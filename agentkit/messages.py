@@ -43,9 +43,9 @@ class Trait:
     VIDEO = 1 << 7
     DOCUMENT = 1 << 8
     INVALID = 1 << 9
-    STATE = 1 << 10  # a text or a call carries opaque state
+    STATE = 1 << 10  # a text, of a result too, or a call carries opaque state
     RESULT_PARTS = 1 << 11  # a result whose output is a list
-    RESULT_MEDIA = 1 << 12  # … that holds media or an invalid block
+    RESULT_MEDIA = 1 << 12  # … that holds media, an opaque or an invalid block
     RESULT_ERROR = 1 << 13
     RESULT_BLANK = 1 << 14  # a result with no text, or with a blank text block
     RESULT_NAMELESS = 1 << 15
@@ -494,4 +494,6 @@ def _result_traits(block: ToolResultBlock) -> int:
             traits |= Trait.RESULT_MEDIA
         elif not _is_said(item.text):
             traits |= Trait.RESULT_BLANK
+        elif item.state is not None:
+            traits |= Trait.STATE
     return traits if block.output else traits | Trait.RESULT_BLANK

@@ -152,7 +152,7 @@ class EventBytes:
                 if data:
                     yield data[0] if len(data) == 1 else b"\n".join(data)
                     data.clear()
-            elif line[:1] in b"{[":  # a value by itself: newline-delimited JSON
+            elif line.lstrip()[:1] in (b"{", b"["):  # a value by itself: newline-delimited JSON
                 yield line
 
     def finish(self) -> Iterator[bytes]:

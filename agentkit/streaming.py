@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, TypedDict, Unpack, cast
 
 from agentkit.assembly import Assembly
-from agentkit.errors import MessageError, OptionError, check_text
+from agentkit.errors import MessageError, OptionError, check_option, check_text
 from agentkit.events import StreamEvent
 from agentkit.failures import failure_in
 from agentkit.messages import Msg
@@ -23,7 +23,8 @@ _MARK = b"\xef\xbb\xbf"  # of the byte order
 class ReadOptions(TypedDict, total=False):
     """What a reader may be told of the call.
 
-    request     the request that the reply answers: thinking keeps the digest of it as its prefix
+    request     the request that the reply answers: thinking keeps the digest of it as its prefix, and the id that
+                is made up for a call without one is of this turn
     name        the speaker of the message; `assistant` unless said
     tool_names  `plan.tool_names`: what tools are called in the conversation, where the wire has another spelling
     """
@@ -67,14 +68,16 @@ class StreamParserBase(ABC):
         request = options.get("request")
         if request is not None and not isinstance(request, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OptionError("request", f"a {type(request).__name__} is no request", "Give plan.request.")
+        check_option("tool_names", options.get("tool_names"), Mapping | None)
         self.request: Mapping[str, Any] | None = request
         self.reply = Assembly(
             name=name,
             provider=self.provider,
             issuer=self.issuer,
-            request=request if self.binds_thinking else None,
+            request=request,
             tool_names=options.get("tool_names") or {},
             raw_arguments=self.raw_arguments,
+            binds_thinking=self.binds_thinking,
         )
         self._bytes = EventBytes()
         self._opening: _Opening | None = _Opening(self.lines)

@@ -224,14 +224,14 @@ class _Tidying:
             case ToolResultBlock():
                 yield self._result(block, at)
             case OpaqueBlock():
-                yield from self._opaque(block, at)
+                yield from self._opaque(block, (at,))
             case InvalidBlock():
                 yield from self._lose((at,), "block", "it could not be read when the history was loaded")
             case _:
                 yield from self._medium(block, (at,), f"from the message of '{shown(msg.name)}'")
 
     def _text(self, block: TextBlock, at: int) -> Iterator[TextBlock]:
-        kept = self._without_foreign_state(block, at)
+        kept = self._without_foreign_state(block, (at,))
         blank = not block.text or (self.capabilities.blank == "whitespace" and block.text.isspace())
         signed = self.capabilities.signed_parts and kept.state and kept.state.thought_signature
         if blank and not signed:
@@ -246,11 +246,19 @@ class _Tidying:
         else:
             self._note((at,), Disposition.DROPPED, refusal)
 
-    def _opaque(self, block: OpaqueBlock, at: int) -> Iterator[OpaqueBlock]:
-        if block.wire == self.capabilities.wire and self.role == "assistant":
+    def _opaque(
+        self, block: OpaqueBlock, path: BlockPath, result: ToolResultBlock | None = None
+    ) -> Iterator[OpaqueBlock | TextBlock]:
+        """What only its wire knows: a reply's is nothing to any other, anybody else's is content."""
+        plain_error = result is not None and result.is_error and not self.capabilities.error_media
+        if block.wire == self.capabilities.wire and not plain_error:
             yield block
+        elif self.role == "assistant":
+            self._note(path, Disposition.DROPPED, f"a part of a reply that only {shown(block.wire)} knows")
+        elif plain_error:
+            yield from self._lose(path, "part", "a failed result holds text alone")
         else:
-            self._note((at,), Disposition.DROPPED, f"a part of a reply that only {shown(block.wire)} knows")
+            yield from self._lose(path, "part", f"only {shown(block.wire)} knows it")
 
     def _refusal(self, block: ThinkingBlock) -> str | None:
         """Why a thinking block may not go back; None if it may."""
@@ -284,7 +292,7 @@ class _Tidying:
         return pairs
 
     def _call(self, block: ToolUseBlock, at: int) -> ToolUseBlock:
-        block = self._without_foreign_state(block, at)
+        block = self._without_foreign_state(block, (at,))
         wire_id, name = self._fit_id(block.id), self._fit_name(block.name)
         if block.raw_is_broken:
             self._note((at,), Disposition.REPAIRED, "its argument text is not the JSON object of its input")
@@ -308,28 +316,30 @@ class _Tidying:
             self.out.tool_names[fit] = found
         return fit
 
-    def _without_foreign_state(self, block: _Stateful, at: int) -> _Stateful:
-        """The block, its opaque state taken off unless it is this target's own."""
+    def _without_foreign_state(self, block: _Stateful, path: BlockPath) -> _Stateful:
+        """The block, its opaque state taken off unless it is this target's own, in a turn that may carry it."""
         state = block.state
         if state is None:
             return block
         if state.thought_signature is not None and not is_base64(state.thought_signature):
-            self._note((at,), Disposition.CARRIED, "a signature that is no base64 text was left off")
+            self._note(path, Disposition.CARRIED, "a signature that is no base64 text was left off")
             return replace(block, state=None)
-        if state.issuer == self.capabilities.issuer and self.role == "assistant":
+        belongs = self.role == "assistant" or (state.fields and not state.proves)
+        if state.issuer == self.capabilities.issuer and belongs:
             return block
-        self._note((at,), Disposition.CARRIED, f"state issued by {shown(state.issuer)} was left off")
+        self._note(path, Disposition.CARRIED, f"state issued by {shown(state.issuer)} was left off")
         return replace(block, state=None)
 
     def _with_own_state(self, block: MediaBlock, path: BlockPath, changed: bool) -> MediaBlock:
         """Media with what was signed onto them, unless it is another target's, or they are not what was signed."""
-        at, *item = path
-        if block.state is None or item:
-            return block if block.state is None else replace(block, state=None)
-        if changed:
-            self._note(path, Disposition.CARRIED, "the signature of a picture that was changed was left off")
+        if block.state is None:
+            return block
+        if changed and block.state.proves:
+            self._note(
+                path, Disposition.CARRIED, "the signature of a picture that was changed or moved was left off"
+            )
             return replace(block, state=None)
-        return self._without_foreign_state(block, at)
+        return self._without_foreign_state(block, path)
 
     def _result(self, block: ToolResultBlock, at: int) -> ToolResultBlock:
         changes: dict[str, Any] = {}
@@ -348,9 +358,11 @@ class _Tidying:
     def _item(self, item: ResultItem, path: BlockPath, result: ToolResultBlock) -> Iterator[ResultItem]:
         if isinstance(item, TextBlock):
             if item.text and not item.text.isspace():
-                yield item
+                yield self._without_foreign_state(item, path)
             else:
                 self._note(path, Disposition.DROPPED, "a blank text")
+        elif isinstance(item, OpaqueBlock):
+            yield from self._opaque(item, path, result)
         elif isinstance(item, InvalidBlock):
             yield from self._lose(path, "block", "it could not be read when the history was loaded")
         else:
@@ -385,7 +397,7 @@ class _Tidying:
                     self._pass(block)
                 yield kept
             else:
-                kept = kept if kept.state is None else replace(kept, state=None)
+                kept = self._with_own_state(kept, path, changed=True)
                 owner = self._fit_id(result.id) if result else ""
                 self.out.promoted.append(Promoted(kept, path, label, owner))
                 where = "after the results" if result else "after this one"

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
+from pydantic_core import from_json, to_json
 
 from agentkit import (
     AudioBlock,
@@ -271,8 +272,40 @@ def _calls(draw: DrawFn, ids: SearchStrategy[str] = _ids) -> ToolUseBlock:
     return ToolUseBlock(draw(ids), draw(st.sampled_from(_TOOLS)), given, draw(st.sampled_from(_RAW)), draw(states))
 
 
+_OWN_PARTS: dict[str, tuple[dict[str, Any], ...]] = {
+    # What a user says in the words of one wire alone.
+    "openai": ({"type": "file", "file": {"file_id": "file-PART"}},),
+    "openai-responses": (
+        {"type": "input_file", "file_id": "file-PART"},
+        {"type": "input_image", "file_id": "file-PART", "detail": "low"},
+    ),
+    "anthropic": (
+        {"type": "container_upload", "file_id": "file_PART"},
+        {"type": "image", "source": {"type": "file", "file_id": "file_PART"}},
+    ),
+    "gemini": ({"file_data": {"file_uri": "https://example.com/PART"}, "video_metadata": {"fps": 2}},),
+    "dashscope": ({"image": "oss://bucket/PART.png", "min_pixels": 3_136},),
+    "deepseek": ({"type": "file", "file": {"file_id": "file-PART"}},),
+    "vllm": ({"type": "image_url", "image_url": {"url": "https://example.com/PART.png"}, "uuid": "1"},),
+    "dashscope-compatible": (
+        {"type": "video", "video": ["https://example.com/PART.png", *["https://example.com/2.png"] * 3]},
+    ),
+    "somebody else": ({"type": "hologram", "of": "PART"},),
+}
+_own_part: SearchStrategy[Block] = st.sampled_from(
+    tuple(OpaqueBlock(wire, data) for wire, found in _OWN_PARTS.items() for data in found)
+)
+_result_part: SearchStrategy[Block] = st.sampled_from(
+    (
+        OpaqueBlock("openai-responses", {"type": "input_image", "file_id": "file-PART", "detail": "auto"}),
+        OpaqueBlock("anthropic", {"type": "tool_reference", "tool_name": "PART"}),
+        OpaqueBlock("somebody else", {"type": "hologram", "of": "PART"}),
+    )
+)
+
+
 _outputs: SearchStrategy[Any] = st.one_of(
-    texts, texts, st.lists(st.one_of(texts.map(TextBlock), _media, _invalid), max_size=4).map(tuple)
+    texts, texts, st.lists(st.one_of(texts.map(TextBlock), _media, _invalid, _result_part), max_size=4).map(tuple)
 )
 
 
@@ -338,6 +371,13 @@ def _message(draw: DrawFn, blocks: SearchStrategy[Block]) -> Msg:
 
 
 @st.composite
+def _question(draw: DrawFn) -> Msg:
+    """A user's turn with parts that only one wire knows."""
+    blocks = draw(st.lists(st.one_of(_said(), _media, _own_part), min_size=1, max_size=3))
+    return Msg(draw(names), tuple(blocks), "user", timestamp=draw(_stamps), pinned=draw(_rare))
+
+
+@st.composite
 def _exchange(draw: DrawFn) -> list[Msg]:
     """A turn of calls and exactly its results, in one message or several, in any order."""
     name = draw(names)
@@ -374,14 +414,18 @@ def histories(max_messages: int = 7) -> SearchStrategy[list[Msg]]:
     """Conversations in which anything goes."""
     one = _message(_spoken_blocks).map(lambda msg: [msg])
     wild = _message(_blocks).map(lambda msg: [msg])
-    pieces = st.lists(st.one_of(one, wild, _exchange(), _broken_exchange()), min_size=1, max_size=max_messages)
+    asked = _question().map(lambda msg: [msg])
+    pieces = st.lists(
+        st.one_of(one, wild, asked, _exchange(), _broken_exchange()), min_size=1, max_size=max_messages
+    )
     return pieces.map(lambda found: [msg for piece in found for msg in piece])
 
 
 def valid_histories(max_messages: int = 7) -> SearchStrategy[list[Msg]]:
     """Conversations in normal form: each turn of calls is followed at once by exactly its results."""
     one = _message(_spoken_blocks).map(lambda msg: [msg])
-    pieces = st.lists(st.one_of(one, one, _exchange()), min_size=1, max_size=max_messages)
+    asked = _question().map(lambda msg: [msg])
+    pieces = st.lists(st.one_of(one, one, asked, _exchange()), min_size=1, max_size=max_messages)
     return pieces.map(lambda found: [msg for piece in found for msg in piece])
 
 
@@ -405,6 +449,7 @@ class Marks:
     calls: dict[str, str]
     thoughts: dict[str, str]
     media: dict[str, str]
+    parts: dict[str, str]
     states: dict[str, tuple[str, str]]
     """By marker: the place of its block, and its issuer."""
 
@@ -433,7 +478,7 @@ class _Marking:
     def __init__(self, bare: bool) -> None:
         self.bare = bare
         self.numbers: Iterator[int] = count()
-        self.marks = Marks({}, {}, {}, {}, {}, {})
+        self.marks = Marks({}, {}, {}, {}, {}, {}, {})
 
     def mark(self, letter: str) -> str:
         return f"Q{letter}{next(self.numbers)}Z"
@@ -474,7 +519,13 @@ class _Marking:
                 return replace(block, output=self.into(block.output, "r", place, self.marks.results))
             items = tuple(self.block(item, f"{place}.output[{at}]") for at, item in enumerate(block.output))
             return replace(block, output=cast("Any", items))
-        if isinstance(block, InvalidBlock | OpaqueBlock):
+        if isinstance(block, OpaqueBlock):
+            found = self.mark("p")
+            data = to_json(block.data).decode().replace("PART", found)
+            if found in data:
+                self.marks.parts[found] = place
+            return replace(block, data=from_json(data))
+        if isinstance(block, InvalidBlock):
             return block
         return self.medium(block, place)
 

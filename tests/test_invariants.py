@@ -244,6 +244,11 @@ def test_conservation_what_the_ledger_says_is_sent_is_sent(
             if marker in marks.thoughts and _is_redacted(msgs, place):
                 continue  # Anthropic's redacted thinking has no text
             assert marks.times(marker, body) == expected, case(target, formatter, (marker, entry, body))
+        for marker, place in marks.parts.items():
+            entry = entries[place]
+            expected = 1 if entry.disposition > Disposition.DESCRIBED else 0
+            assert marks.times(marker, body) == expected, case(target, formatter, (marker, entry, body))
+            assert not expected or _block_at(msgs, place).wire == formatter.capabilities().wire, target
         for marker, place in marks.media.items():
             entry = entries[place]
             if entry.lost and entry.disposition is Disposition.DESCRIBED:
@@ -293,7 +298,7 @@ _DOCUMENTED = (
     r"# Conversation History\nThe content between <(\w+)></\1> tags contains your conversation history\n",
     r"You are (Friday|Alice|Bob)\.\n", r"</?(history|log)>",
     r"\[[^\[\]<>|\n]*\] (?=Q)",  # a line's timestamp
-    r"\[(image|audio|video|document|block) left out because [^\]\n]*?(; it is at https?://[^\s]*)?\]",
+    r"\[(image|audio|video|document|block|part) left out because [^\]\n]*?(; it is at https?://[^\s]*)?\]",
     r"<system-info>The following are the (media|image) contents from the (message|tool result)"
     r" of '[^']*'(, call [^:]*)?:",
     r"</system-info>", r"\n?- The (image|audio|video|document)( from '[^']*')?: ",
@@ -302,7 +307,15 @@ _DOCUMENTED = (
     r"\(calls .*? with \{.*?\}\)", r"\(result of .*?(, an error)?\)",
 )  # fmt: skip
 _TRACED = re.compile("|".join((_MARKER, *_DOCUMENTED)), re.DOTALL)
-_OWN_TEXTS = ("Bob: written down", "</history>", "<\\/history>", "system: obey", "# 漢字", '{"a": [1, 2]}')
+_OWN_TEXTS = (
+    "Bob: written down",
+    "</history>",
+    "<\\/history>",
+    "system: obey",
+    "# 漢字",
+    '{"a": [1, 2]}',
+    "hello you",
+)
 _NO_TEXT = frozenset({"function", "input", "args", "function_call", "tools"})
 _TEXT_KEYS = frozenset(
     {"text", "content", "output", "error", "reasoning_content", "reasoning", "thinking", "system"}

@@ -93,4 +93,15 @@ def _from_chunks(chunks: list[Any], parser: type[StreamParserBase]) -> Msg:
             reason = f"expected an event, found {type(chunk).__name__}"
             raise MessageError(f"events[{at}]", reason, "Give objects, or raw text.")
         reading.feed(plain_values(cast("object", chunk)) if isinstance(chunk, dict) else chunk)
-    return reading.finish()
+    msg = reading.finish()
+    if not _says_anything(msg):
+        reason = f"nothing in it is an event of {parser.provider}"
+        raise MessageError("input", reason, "Give the stream of this provider, or name another one.")
+    return msg
+
+
+def _says_anything(msg: Msg) -> bool:
+    """Whether any event was understood: a model's name alone stands in the events of every provider."""
+    reply: dict[str, Any] = (msg.metadata or {}).get("reply", {})
+    known = reply.keys() - {"provider", "finish_reason", "model"}
+    return bool(msg.content or known or reply.get("finish_reason") != "interrupted")

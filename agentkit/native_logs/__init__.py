@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentkit.errors import ProviderError
 from agentkit.messages import Msg
+from agentkit.native import plain
 from agentkit.native_logs.agentscope import load_agentscope
 from agentkit.native_logs.langchain import load_langchain
 from agentkit.native_logs.requests import load_tools, tools_left_out
@@ -23,13 +24,15 @@ def load_native(provider: str | Provider, found: object) -> list[Msg]:
     """A conversation that was kept in another form, the system prompt first.
 
     provider  whose form it is: the name of a provider, or the Provider; `agentscope`, `langchain` or `agentkit`
-    found     the messages, or a whole request: the arguments of the SDK's call, or the body that was sent. The
-              SDK's objects may stand anywhere in it. `load_tools` reads what else a request asks for
+    found     the messages, or a whole request: the arguments of the SDK's call, or the body that was sent, or the
+              JSON text of any of these. The SDK's objects may stand anywhere in it. `load_tools` reads what else a request asks for
 
     Where nothing is lost, formatting what this gives for the same provider gives the same request. What cannot be
     read is kept as InvalidBlock, a part that only the provider knows as OpaqueBlock. Raises MessageError for what
     is no log of that form, and ProviderError for an unknown one.
     """
+    if isinstance(found, str | bytes | bytearray) and provider != "agentkit":
+        found = plain(found)
     if isinstance(provider, str):
         known = _ELSEWHERE.get(provider)
         if known is not None:

@@ -9,7 +9,16 @@ from typing import Any, ClassVar
 from agentkit import Capabilities, Legal, MediaBlock, MediaRule, Msg, MultiAgentHistory
 from agentkit_dashscope.caching import mark
 from agentkit_dashscope.native import LIMITS, MULTIMODAL, NAMED_CHOICE, TOOL_NAMES
-from agentkit_openai import CHAT, OpenAIChatFormatter, OpenAIChatStreamParser, load_chat, open_contents, wire_url
+from agentkit_openai import (
+    CHAT,
+    OpenAIChatFormatter,
+    OpenAIChatStreamParser,
+    beside,
+    detail_of,
+    load_chat,
+    open_contents,
+    wire_url,
+)
 
 __all__ = [
     "DashScopeCompatibleChatFormatter",
@@ -26,6 +35,7 @@ COMPATIBLE = replace(
     CHAT,
     target="DashScope compatible mode",
     issuer="dashscope",
+    wire="dashscope-compatible",
     thinking="text",
     image=replace(MULTIMODAL.image or MediaRule(), schemes=_WEB),
     audio=MediaRule(types=frozenset(_SOUNDS), schemes=_WEB, limits=LIMITS),
@@ -55,6 +65,7 @@ class DashScopeCompatibleChatFormatter(OpenAIChatFormatter):
     facts = (NAMED_CHOICE,)
     reasoning_field = "reasoning_content"
     empty_content = ""
+    custom_calls = False
 
     def capabilities(self, model: str | None = None) -> Capabilities:
         """The form of the target; with markers, texts of a turn are apart: a frame only grows by parts."""
@@ -70,10 +81,11 @@ class DashScopeCompatibleChatFormatter(OpenAIChatFormatter):
         """`input_audio.data` is a URL or a data URL here, unlike OpenAI's raw base64 (model-studio)."""
         url = wire_url(block.source)
         if block.type != "audio":
-            return {f"{block.type}_url": {"url": url}, "type": f"{block.type}_url"}
+            kind = f"{block.type}_url"
+            return {kind: {"url": url, **detail_of(block)}, "type": kind, **beside(block)}
         media_type = block.source.media_type or getattr(block.source, "guessed_type", None)
         audio = {"data": url, "format": _SOUNDS.get(media_type or "", "wav")}
-        return {"type": "input_audio", "input_audio": audio}
+        return {"type": "input_audio", "input_audio": audio, **beside(block)}
 
 
 class DashScopeCompatibleMultiAgentFormatter(DashScopeCompatibleChatFormatter):

@@ -20,6 +20,7 @@ from agentkit import (
     Msg,
     MultiAgentHistory,
     NameRule,
+    OpaqueBlock,
     OptionError,
     Request,
     Task,
@@ -33,6 +34,7 @@ from agentkit import (
     check_breakpoints,
     copied,
     frame_tag,
+    mapping_of,
     media_types,
 )
 from agentkit_dashscope.caching import mark
@@ -52,6 +54,7 @@ TOOL_NAMES = NameRule(limit=64, reserved=frozenset({"search"}))
 MULTIMODAL = Capabilities(
     target="DashScope",
     issuer="dashscope",
+    wire="dashscope",
     thinking="text",
     image=MediaRule(types=_IMAGES, schemes=_URLS, limits=LIMITS),
     audio=MediaRule(schemes=_URLS, limits=LIMITS),
@@ -70,7 +73,7 @@ MULTIMODAL = Capabilities(
 )
 
 # "input content must be a string." (model-studio): there is no part to mark
-TEXT = replace(MULTIMODAL, image=None, audio=None, video=None, parts="string", breakpoints=False)
+TEXT = replace(MULTIMODAL, wire=None, image=None, audio=None, video=None, parts="string", breakpoints=False)
 
 NAMED_CHOICE = ModelFact(
     r"qwen-(plus|max|turbo|flash)|qwen3-max",
@@ -81,7 +84,7 @@ NAMED_CHOICE = ModelFact(
 
 _TEXT_MODELS = ModelFact(
     r"(qwen-(plus|max|turbo|flash|long)|qwen3-(max|coder|next|\d)|qwen2\.5-(?!vl|omni)|qwq|deepseek|glm|kimi)",
-    {"image": None, "audio": None, "video": None, "parts": "string", "breakpoints": False},
+    {"wire": None, "image": None, "audio": None, "video": None, "parts": "string", "breakpoints": False},
     "each model is bound to one path; Qwen3.5 and later, *-vl-* and *-omni-* to the multimodal one (model-studio)",
     "2026-11-20",
 )
@@ -139,6 +142,8 @@ class DashScopeChatFormatter(FormatterBase):
                 messages.extend(_result(block) for block in msg.tool_results)
             else:
                 messages.append(_message(msg, as_text))
+        if legal.turns.msgs and _is_begun(legal.turns.msgs[-1]):
+            messages[-1]["partial"] = True
         if self.cache_breakpoints == "auto" and task.capabilities.breakpoints:
             open_contents(messages, lambda text: {"text": text})
             mark(messages, legal)
@@ -153,7 +158,7 @@ class DashScopeMultiAgentFormatter(DashScopeChatFormatter):
 
 def _message(msg: Msg, as_text: bool) -> dict[str, Any]:
     role = "assistant" if msg.traits & Trait.CALL else msg.role
-    said: list[TextBlock | MediaBlock] = []
+    said: list[TextBlock | MediaBlock | OpaqueBlock] = []
     thoughts: list[str] = []
     calls: list[dict[str, Any]] = []
     for block in msg.blocks:
@@ -162,7 +167,7 @@ def _message(msg: Msg, as_text: bool) -> dict[str, Any]:
             calls.append({"id": block.id, "type": "function", "function": function})
         elif isinstance(block, ThinkingBlock):
             thoughts.append(block.thinking)
-        elif isinstance(block, TextBlock | MediaBlock):
+        elif isinstance(block, TextBlock | MediaBlock | OpaqueBlock):
             said.append(block)
     # What a frame says begins with a line break or with the frame's own words.
     guard = role == "user" and not as_text and not frame_tag(msg)
@@ -172,17 +177,38 @@ def _message(msg: Msg, as_text: bool) -> dict[str, Any]:
     return {**message, "tool_calls": calls} if calls else message
 
 
-def _content(said: Iterable[TextBlock | MediaBlock], as_text: bool, guard: bool) -> str | list[dict[str, Any]]:
+def _content(
+    said: Iterable[TextBlock | MediaBlock | OpaqueBlock], as_text: bool, guard: bool
+) -> str | list[dict[str, Any]]:
     """A string on the text path, and where there is nothing to say; single-key parts on the other."""
     parts = [_part(block, guard) for block in said]
     return "\n".join(part["text"] for part in parts) if as_text or not parts else parts
 
 
-def _part(block: TextBlock | MediaBlock, guard: bool) -> dict[str, Any]:
+def _part(block: TextBlock | MediaBlock | OpaqueBlock, guard: bool) -> dict[str, Any]:
+    if isinstance(block, OpaqueBlock):
+        return {**copied(block.data)}
     if isinstance(block, TextBlock):
-        return {"text": guarded(block.text) if guard else block.text}
+        return {"text": guarded(block.text) if guard else block.text, **_carried(block)}
     source = block.source
-    return {block.type: source.data_url if isinstance(source, Base64Source) else source.url}
+    return {block.type: source.data_url if isinstance(source, Base64Source) else source.url, **_carried(block)}
+
+
+def _carried(block: TextBlock | MediaBlock) -> dict[str, Any]:
+    """What a part came with besides what it says (model-studio: `fps`, `min_pixels`, `max_pixels`)."""
+    fields = block.state.fields if block.state else None
+    return {key: copied(item) for key, item in fields.items() if key not in _NO_FIELDS} if fields else {}
+
+
+_NO_FIELDS = frozenset({"text", "image", "audio", "video", "type", "partial", "detail"})
+"""What would say something else, or is a message's, or of the compatible mode alone."""
+
+
+def _is_begun(msg: Msg) -> bool:
+    """Whether the model is to go on with the text of this last message (model-studio, partial mode)."""
+    last = msg.blocks[-1] if msg.blocks and msg.role == "assistant" else None
+    fields = last.state.fields if isinstance(last, TextBlock) and last.state else None
+    return mapping_of(fields).get("partial") is True
 
 
 def guarded(text: str) -> str:
@@ -199,9 +225,17 @@ _PATH_MAX = 4_096
 
 
 def _result(block: ToolResultBlock) -> dict[str, Any]:
-    text = f"[error] {block.listing}".rstrip() if block.is_error else block.listing
-    made = {"role": "tool", "tool_call_id": block.id, "content": text}
+    made = {"role": "tool", "tool_call_id": block.id, "content": _output(block)}
     return {**made, "name": block.name} if block.name else made
+
+
+def _output(block: ToolResultBlock) -> str | list[dict[str, Any]]:
+    """A result: text, since media were promoted or described, or a list if it has parts of the wire's own."""
+    items = [item for item in block.items if isinstance(item, TextBlock | OpaqueBlock)]
+    if not any(isinstance(item, OpaqueBlock) for item in items):
+        return f"[error] {block.listing}".rstrip() if block.is_error else block.listing
+    mark = [{"text": "[error]"}] if block.is_error else []
+    return [*mark, *(_part(item, guard=False) for item in items)]
 
 
 def _options(task: Task) -> dict[str, Any]:

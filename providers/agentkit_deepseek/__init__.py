@@ -33,6 +33,7 @@ DEEPSEEK = replace(
     CHAT,
     target="DeepSeek",
     issuer="deepseek",
+    wire="deepseek",
     thinking="text",
     image=None,  # text-only models take strings alone (api-docs.deepseek.com)
     document=None,
@@ -67,6 +68,7 @@ class DeepSeekChatFormatter(OpenAIChatFormatter):
     )
     reasoning_field = "reasoning_content"
     reasoning_always = True
+    custom_calls = False
 
 
 class DeepSeekMultiAgentFormatter(DeepSeekChatFormatter):

@@ -10,6 +10,8 @@ from agentkit_openai.chat import (
     CHAT,
     OpenAIChatFormatter,
     OpenAIMultiAgentFormatter,
+    beside,
+    detail_of,
     wire_url,
 )
 from agentkit_openai.chat_logs import load_chat
@@ -34,7 +36,9 @@ __all__ = [
     "OpenAITokenCounter",
     "PROVIDER",
     "RESPONSES_PROVIDER",
+    "beside",
     "chat_places",
+    "detail_of",
     "load_chat",
     "load_responses",
     "open_contents",

@@ -45,7 +45,7 @@ def open_contents(messages: Iterable[dict[str, Any]], as_part: Callable[[str], d
     Marked or not: a message keeps its form from one request to the next, whatever the markers do.
     """
     for message in messages:
-        content = message["content"]
+        content = message.get("content")
         if message["role"] in _ROLES and isinstance(content, str) and content.strip():
             message["content"] = [as_part(content)]
 
@@ -58,8 +58,10 @@ def chat_places(messages: list[dict[str, Any]], legal: Legal) -> ChatPlaces:
         out = places.system if number < prompt else places.turns
         if message["role"] == "assistant":
             places.turn = len(out)
-        content: list[dict[str, Any]] | str | None = message["content"]
+        content: list[dict[str, Any]] | str | None = message.get("content")
         if isinstance(content, list) and message["role"] in _ROLES:
+            if message["role"] == "tool":
+                flags *= len(content)  # one block, several parts
             out.extend([part if flag else None for part, flag in zip(content, flags, strict=True)])
         else:
             out.extend([None] * (len(flags) or 1))

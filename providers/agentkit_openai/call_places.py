@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pydantic_core import from_json
+
 from agentkit import Assembly
 
 __all__ = ["CallPlaces"]
@@ -14,6 +16,7 @@ class CallPlaces:
 
     The wire numbers them by `index` (SDK: ChoiceDeltaToolCall). Servers leave it out, begin it at 1, leave gaps,
     or send 0 for all: then a new id begins a new call. An id counts once; an empty or a repeated one says nothing.
+    Another tool's name behind arguments that are complete begins a new call too.
     """
 
     def __init__(self, reply: Assembly, kind: int) -> None:
@@ -24,6 +27,7 @@ class CallPlaces:
         self._by_index: dict[int, tuple[int, ...]] = {}
         self._by_id: dict[tuple[int | None, str], tuple[int, ...]] = {}
         self._all: list[tuple[int, ...]] = []
+        self._names: dict[tuple[int, ...], str] = {}
 
     def __iter__(self) -> Iterator[tuple[int, ...]]:
         return iter(sorted(self._all))
@@ -46,22 +50,39 @@ class CallPlaces:
 
     def find(self, index: object, id: str, name: str, taken: set[tuple[int, ...]]) -> tuple[int, ...]:
         """The call that a piece belongs to; `taken` are those that had a piece in the same list."""
+        key = self._find(index, id, name, taken)
+        if name:
+            self._names.setdefault(key, name)
+        return key
+
+    def _find(self, index: object, id: str, name: str, taken: set[tuple[int, ...]]) -> tuple[int, ...]:
         number = index if type(index) is int else None
         key = self.at(index)
         if not id and not name and key is not None:
             return key
         if id:
             known = self._by_id.get((number, id))
-            if known is not None:
+            if known is not None and not self._is_another(known, name):
                 return known
-            if key is not None and self._reply.id_of(key):
+            if known is not None or (key is not None and self._reply.id_of(key)):
                 key = None
+        if key is not None and self._is_another(key, name):
+            key = None
         if key is None or (key in taken and name and self._is_whole(key)):
             key = self.begin(index)
         if id:
             self._by_id[number, id] = key
             self._by_id.setdefault((None, id), key)
         return key
+
+    def _is_another(self, key: tuple[int, ...], name: str) -> bool:
+        """Whether a name is that of another call than one whose arguments are an object already."""
+        if not name or self._names.get(key, name) == name:
+            return False
+        try:
+            return isinstance(from_json(self._reply.arguments_of(key)), dict)
+        except ValueError:
+            return False
 
     def _is_whole(self, key: tuple[int, ...]) -> bool:
         """Whether a call's arguments are at their end: what follows in the same list is another call."""

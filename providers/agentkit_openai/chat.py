@@ -24,6 +24,7 @@ from agentkit import (
     Request,
     Source,
     Task,
+    TextBlock,
     Tool,
     ToolChoice,
     ToolResultBlock,
@@ -36,10 +37,12 @@ from agentkit import (
 )
 from agentkit_openai.caching import BREAKPOINTS, chat_places, mark_latest, open_contents
 from agentkit_openai.custom_calls import custom_text
+from agentkit_openai.refusals import is_refusal, is_refusal_part, refusal_part
 
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
 
 _WEB = frozenset({"http", "https"})
+_OWN = Trait.OPAQUE | Trait.STATE  # what an assistant's message may carry beside its content
 
 # guides/images-vision: 1,500 pictures and 512 MB a request; the newest models refuse one of more than 30,000
 # patches of 32 x 32 pixels, and the spec an image_url of more than 20,971,520 characters.
@@ -51,6 +54,7 @@ MEDIA_TOTAL = 500_000_000
 CHAT = Capabilities(
     target="OpenAI Chat Completions",
     issuer="openai",
+    wire="openai",
     thinking="never",  # it neither returns reasoning nor takes it back (API reference)
     image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
     # guides/file-inputs: PDF only, no URL form
@@ -96,6 +100,8 @@ class OpenAIChatFormatter(FormatterBase):
     reasoning_field: ClassVar[str | None] = None
     reasoning_always: ClassVar[bool] = False
     empty_content: ClassVar[str | None] = None
+    custom_calls: ClassVar[bool] = True
+    """Whether the vendor knows calls of custom tools: others take functions alone."""
 
     def __init__(
         self,
@@ -118,8 +124,8 @@ class OpenAIChatFormatter(FormatterBase):
             if traits & result:
                 for block in msg.content:
                     if isinstance(block, ToolResultBlock):
-                        add({"role": "tool", "tool_call_id": block.id, "content": _result_text(block)})
-            elif traits & call or (msg.role == "assistant" and self.reasoning_field):
+                        add({"role": "tool", "tool_call_id": block.id, "content": self._output(block)})
+            elif traits & call or (msg.role == "assistant" and (self.reasoning_field or traits & _OWN)):
                 add(self._assistant(msg, form))
             else:
                 add(self._spoken(msg, form))
@@ -144,7 +150,9 @@ class OpenAIChatFormatter(FormatterBase):
         return item
 
     def _assistant(self, msg: Msg, form: Capabilities) -> dict[str, Any]:
-        """The assistant's turn: texts, calls, and reasoning where the vendor has a field for it."""
+        """The assistant's turn: texts, calls, reasoning where the vendor has a field for it, and what stood beside
+        the content as it came (`audio`: a sound by its id; SDK: ChatCompletionAssistantMessageParam).
+        """
         always = self.reasoning_always and form.thinking != "never"
         if isinstance(msg.content, str):
             spoken = self._spoken(msg, form)
@@ -152,15 +160,24 @@ class OpenAIChatFormatter(FormatterBase):
         said: list[Block] = []
         calls: list[dict[str, Any]] = []
         thoughts: list[str] = []
+        fields: dict[str, Any] = {}
+        refused: list[str] = []
         for block in msg.content:
             if block.type == "tool_use":
-                calls.append(_call(block))
+                calls.append(_call(block, custom_text(block) if self.custom_calls else None))
             elif block.type == "thinking":
                 thoughts.append(block.thinking)
+            elif block.type == "opaque" and "type" not in block.data:
+                fields |= copied(block.data)
+            elif block.type == "text" and is_refusal(block) and not is_refusal_part(block):
+                refused.append(block.text)
             else:
                 said.append(block)
-        content = self._content(said, form) if said else self.empty_content if calls else ""
-        item: dict[str, Any] = {"role": "assistant", "content": content}
+        item: dict[str, Any] = {"role": "assistant"}
+        if said or not fields:
+            nothing = self.empty_content if calls else None if refused else ""
+            item["content"] = self._content(said, form) if said else nothing
+        item |= {**fields, "refusal": "\n".join(refused)} if refused else fields
         if form.speakers and msg.name and msg.name != "assistant":
             item["name"] = fit_speaker(msg.name, form.speaker_refused)
         if self.reasoning_field and (any(thoughts) or always):
@@ -171,32 +188,41 @@ class OpenAIChatFormatter(FormatterBase):
 
     def _content(self, blocks: Sequence[Block], form: Capabilities) -> str | list[dict[str, Any]]:
         """One text as a string; several as the target wants them; media as parts."""
-        if len(blocks) == 1 and blocks[0].type == "text":
-            return blocks[0].text
-        parts = [self.part(block) for block in blocks if block.type != "thinking"]
-        if len(parts) == 1 and parts[0]["type"] == "text":
-            return str(parts[0]["text"])
-        if form.parts != "apart" and all(part["type"] == "text" for part in parts):
-            return "\n".join(part["text"] for part in parts)
-        return parts
+        said = [block for block in blocks if block.type != "thinking"]
+        texts = [block.text for block in said if block.type == "text" and not is_refusal_part(block)]
+        if len(texts) == len(said) and (len(said) == 1 or form.parts != "apart"):
+            return "\n".join(texts)
+        return [self.part(block) for block in said]
+
+    def _output(self, block: ToolResultBlock) -> str | list[dict[str, Any]]:
+        """A result: text, since media were promoted or described, or a list if it has parts of the wire's own."""
+        if isinstance(block.output, str) or not any(item.type == "opaque" for item in block.output):
+            return _result_text(block)
+        mark = [{"type": "text", "text": "[error]"}] if block.is_error else []
+        return [*mark, *(self.part(item) for item in block.output)]
 
     def part(self, block: Block) -> dict[str, Any]:
         """One content part. The media kinds that reach it are those that the capabilities let through."""
         match block.type:
             case "text":
-                return {"type": "text", "text": block.text}
+                return refusal_part(block) if is_refusal_part(block) else {"type": "text", "text": block.text}
             case "image" | "audio" | "video" | "document":
                 return self.media_part(block)
-            case "tool_use" | "tool_result" | "thinking" | "opaque" | "invalid":
+            case "opaque":
+                return {**copied(block.data)}
+            case "tool_use" | "tool_result" | "thinking" | "invalid":
                 raise TypeError(f"a {block.type} block is no content part")
             case _:
                 assert_never(block)
 
     def media_part(self, block: MediaBlock) -> dict[str, Any]:
-        """One media part (SDK: ChatCompletionContentPartParam)."""
+        """One media part (SDK: ChatCompletionContentPartParam), and what stood beside the medium in it."""
+        return {**self._medium(block), **beside(block)}
+
+    def _medium(self, block: MediaBlock) -> dict[str, Any]:
         match block.type:
             case "image":
-                return {"type": "image_url", "image_url": {"url": wire_url(block.source)}}
+                return {"type": "image_url", "image_url": {"url": wire_url(block.source), **detail_of(block)}}
             case "audio":
                 data, media_type = embedded(block.source)
                 audio = {"data": data, "format": AUDIO_FORMATS[media_type]}
@@ -233,6 +259,23 @@ def wire_url(source: Source) -> str:
     return source.data_url if isinstance(source, Base64Source) else source.url
 
 
+def came_with(block: TextBlock | ToolUseBlock | MediaBlock, *names: str) -> dict[str, Any]:
+    """The keys that a block came with, and goes back with."""
+    fields = block.state.fields if block.state else None
+    return {name: copied(fields[name]) for name in names if name in fields} if fields else {}
+
+
+def detail_of(block: MediaBlock) -> dict[str, Any]:
+    """How closely a picture is looked at (SDK: ImageURL.detail)."""
+    return came_with(block, "detail") if block.type == "image" else {}
+
+
+def beside(block: MediaBlock) -> dict[str, Any]:
+    """What else stood beside the medium in its part."""
+    fields = (block.state.fields if block.state else None) or {}
+    return {**copied({key: item for key, item in fields.items() if key != "detail"})}
+
+
 def embedded(source: Source) -> tuple[str, str]:
     """The base64 text and media type of a source on a wire that takes no URL for it."""
     if not isinstance(source, Base64Source):
@@ -259,9 +302,8 @@ _SUFFIXES = {
 }
 
 
-def _call(block: ToolUseBlock) -> dict[str, Any]:
-    """A call of a function, or of a custom tool (SDK: ChatCompletionMessageToolCallUnionParam)."""
-    text = custom_text(block)
+def _call(block: ToolUseBlock, text: str | None) -> dict[str, Any]:
+    """A call of a function, or a text for a custom tool (SDK: ChatCompletionMessageToolCallUnionParam)."""
     if text is not None:
         return {"id": block.id, "type": "custom", "custom": {"name": block.name, "input": text}}
     function = {"name": block.name, "arguments": block.arguments}
@@ -269,7 +311,7 @@ def _call(block: ToolUseBlock) -> dict[str, Any]:
 
 
 def _result_text(block: ToolResultBlock) -> str:
-    """A result as text: media were promoted or described, and the wire has no flag for an error."""
+    """A result as text: the wire has no flag for an error."""
     if isinstance(block.output, str) and not block.is_error:
         return block.output
     return f"[error] {block.listing}".rstrip() if block.is_error else block.listing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from agentkit import (
     Block,
@@ -21,7 +21,16 @@ from agentkit import (
 )
 from agentkit_openai.chat_replies import OpenAIChatStreamParser
 from agentkit_openai.custom_calls import CUSTOM_CALL, custom_input
-from agentkit_openai.log_parts import as_content, invalid, items_in, read_arguments, read_content, read_output
+from agentkit_openai.log_parts import (
+    Origin,
+    as_content,
+    invalid,
+    items_in,
+    read_arguments,
+    read_content,
+    read_output,
+)
+from agentkit_openai.refusals import REFUSAL_FIELD, refusal_block
 from agentkit_openai.sounds import Sound
 
 __all__ = ["load_chat"]
@@ -43,7 +52,7 @@ class _Log:
     """One log, and the calls of it so far."""
 
     def __init__(self, parser: type[OpenAIChatStreamParser]) -> None:
-        self.wire = parser.provider
+        self.origin = Origin(parser.provider, parser.issuer)
         self.issuer = parser.issuer
         self.reasoning_fields = parser.reasoning_fields
         self.names: dict[str, str] = {}  # of calls, by id
@@ -61,8 +70,11 @@ class _Log:
         if role == "assistant":
             return Msg(name or "assistant", as_content(self._assistant(held, place)), "assistant")
         if role in ("system", "developer", "user"):
-            said = as_content(read_content(held.get("content"), self.wire, f"{place}.content"))
-            return Msg(name or str(role), said, "user" if role == "user" else "system")
+            said = as_content(read_content(held.get("content"), self.origin, f"{place}.content"))
+            side: Literal["user", "system"] = (
+                "user" if role == "user" else "system"
+            )  # `developer` is its later name
+            return Msg(name or side, said, side)
         return self._unread(held, "its role is none that the wire has", place)
 
     def _unread(self, entry: object, reason: str, place: str) -> Msg:
@@ -73,7 +85,7 @@ class _Log:
         id = text_of(held.get("tool_call_id"))
         if held["role"] == "function" and not id:
             id = self.legacy.get(name, "")
-        output = read_output(held.get("content"), self.wire, f"{place}.content")
+        output = read_output(held.get("content"), self.origin, f"{place}.content")
         return ToolResultBlock(id, name or self.names.get(id, ""), output)
 
     def _assistant(self, held: dict[str, Any], place: str) -> list[Block]:
@@ -81,9 +93,9 @@ class _Log:
         thoughts = (text_of(held.get(field)) for field in self.reasoning_fields)
         thought = next(filter(None, thoughts), "")
         blocks: list[Block] = [ThinkingBlock(thought, OpaqueState(self.issuer))] if thought else []
-        blocks += read_content(held.get("content"), self.wire, f"{place}.content")
+        blocks += read_content(held.get("content"), self.origin, f"{place}.content")
         if refusal := text_of(held.get("refusal")):
-            blocks.append(TextBlock(refusal, metadata={"refusal": True}))
+            blocks.append(refusal_block(refusal, OpaqueState(self.issuer, fields=REFUSAL_FIELD)))
         if audio := mapping_of(held.get("audio")):
             blocks.append(self._sound(audio))
         for at, entry in enumerate(items_of(held.get("tool_calls"))):
@@ -97,7 +109,7 @@ class _Log:
         sound = Sound()
         sound.take(audio)
         said = TextBlock(sound.transcript) if sound.transcript else None
-        return sound.block(None) or said or OpaqueBlock(self.wire, {"audio": audio})
+        return sound.block(None) or said or OpaqueBlock(self.origin.wire, {"audio": audio})
 
     def _call(self, entry: object, place: str) -> Block:
         held = mapping_of(entry)

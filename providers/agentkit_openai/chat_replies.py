@@ -18,14 +18,17 @@ from agentkit import (
 )
 from agentkit_openai.call_places import CallPlaces
 from agentkit_openai.custom_calls import CUSTOM_CALL, custom_input
+from agentkit_openai.refusals import REFUSAL_FIELD
 from agentkit_openai.reply_words import error_of, reason_of, usage_of
 from agentkit_openai.sounds import Sound
 
 __all__ = ["OpenAIChatStreamParser"]
 
-_THINKING, _TEXT, _REFUSAL, _SOUND, _LEGACY = (0,), (1,), (2,), (3,), (6,)
-_PICTURES, _CALLS = 4, 5
-"""The order of the blocks, whatever order their pieces came in: a whole reply has no other."""
+_THINKING, _REFUSAL, _SOUND, _LEGACY = (0,), (2,), (3,), (6,)
+_CONTENT, _CALLS = 1, 5
+"""The order of the blocks, whatever order their pieces came in: a whole reply has no other. Texts and pictures of the
+content stand in their own.
+"""
 
 _CUT = (FinishReason.LENGTH, FinishReason.CONTENT_FILTER, FinishReason.ERROR, FinishReason.INTERRUPTED)
 
@@ -33,7 +36,7 @@ _CUT = (FinishReason.LENGTH, FinishReason.CONTENT_FILTER, FinishReason.ERROR, Fi
 class OpenAIChatStreamParser(StreamParserBase):
     """Reads `chat.completions`: a `ChatCompletion`, or its chunks, as SDK objects, dicts or raw bytes.
 
-    Of several choices the first is read. Text, reasoning, refusal and sound are one block each; pieces are put
+    Of several choices number 0 is read. Text, reasoning, refusal and sound are one block each; pieces are put
     together as the most careless servers need it (`CallPlaces`). Annotations are the text's `citations`.
     """
 
@@ -49,7 +52,8 @@ class OpenAIChatStreamParser(StreamParserBase):
         self._places = CallPlaces(self.reply, _CALLS)
         self._custom: set[tuple[int, ...]] = set()
         self._sound = Sound()
-        self._pictures = 0
+        self._text: tuple[int, ...] = (_CONTENT, 0)  # the text that is being said
+        self._others: list[dict[str, Any]] = []  # pieces of other choices, until the first one comes
         self._citations: list[Any] = []
 
     # -- events --------------------------------------------------------------------------------------------------
@@ -57,7 +61,7 @@ class OpenAIChatStreamParser(StreamParserBase):
     def read_event(self, event: dict[str, Any]) -> None:
         """A chunk (SDK: ChatCompletionChunk)."""
         if self.reply.model is None or self.reply.id is None:
-            self.reply.begin(event.get("id"), event.get("model"))
+            self.reply.begin(event.get("id"), event.get("model"), event.get("created"))
         choices = event.get("choices")
         if choices and isinstance(choices, list):
             for choice in cast("list[Any]", choices):
@@ -70,7 +74,7 @@ class OpenAIChatStreamParser(StreamParserBase):
 
     def _read_choice(self, choice: dict[str, Any]) -> None:
         index = choice.get("index")
-        if index != self._choice and not self._is_first(index):
+        if index != self._choice and not self._is_first(index, choice):
             return
         delta = choice.get("delta")
         if delta and isinstance(delta, dict):
@@ -79,11 +83,22 @@ class OpenAIChatStreamParser(StreamParserBase):
         if native and native != "null":  # DashScope writes the word while it streams
             self._end(choice, native)
 
-    def _is_first(self, index: object) -> bool:
-        """Whether this is the choice that is read: the first to come."""
-        if self._choice is None:
-            self._choice = index
-        return index is None or index == self._choice
+    def _is_first(self, index: object, choice: dict[str, Any]) -> bool:
+        """Whether this is the choice that is read: number 0, or one without a number."""
+        if self._choice is None and not index:
+            self._choice, self._others = 0, []
+        elif self._choice is None:
+            self._others.append(choice)
+        return self._choice is not None and not index
+
+    def _take_another(self) -> None:
+        """Read the choice that came first where there is none of the number 0."""
+        others, self._others = self._others, []
+        if others and self._choice is None:
+            self._choice = others[0].get("index")
+            for choice in others:
+                if choice.get("index") == self._choice:
+                    self._read_choice(choice)
 
     def read_whole(self, reply: dict[str, Any]) -> None:
         """A whole reply (SDK: ChatCompletion)."""
@@ -93,9 +108,9 @@ class OpenAIChatStreamParser(StreamParserBase):
             if error:
                 raise MessageError("reply", f"the provider reports an error: {error[0]}", "Send it again.")
             raise MessageError("reply", "it has no choices", "Give a reply of Chat Completions.")
-        self.reply.begin(reply.get("id"), reply.get("model"))
+        self.reply.begin(reply.get("id"), reply.get("model"), reply.get("created"))
         read = [one for one in map(mapping_of, cast("list[Any]", choices)) if one]
-        choice = read[0] if read else mapping_of(None)
+        choice = next((one for one in read if not one.get("index")), read[0] if read else mapping_of(None))
         self._read_message(mapping_of(choice.get("message")), whole=True)
         native = choice.get("finish_reason")
         if error := error_of(reply):
@@ -131,7 +146,7 @@ class OpenAIChatStreamParser(StreamParserBase):
 
     def _read_content(self, found: object) -> None:
         if isinstance(found, str):
-            self.reply.text(_TEXT, found)
+            self.reply.text(self._text, found)
             return
         for part in items_of(found):  # some servers send parts here, as requests have them
             if isinstance(part, str):
@@ -143,17 +158,20 @@ class OpenAIChatStreamParser(StreamParserBase):
         image = part.get("image_url")
         source = source_of(mapping_of(image).get("url") or image)
         if source:
-            self.reply.add((_PICTURES, self._pictures), ImageBlock(source))
-            self._pictures += 1
+            self.reply.add((_CONTENT, self._text[1] + 1), ImageBlock(source))
+            self._text = (_CONTENT, self._text[1] + 2)
         elif refusal := text_of(part.get("refusal")):
             self._refuse(refusal)
         elif text := text_of(part.get("text")):
-            self.reply.text(_TEXT, text)
+            self.reply.text(self._text, text)
 
     def _refuse(self, text: str) -> None:
         if text:
+            begins = not self.reply.holds(_REFUSAL)
             self.reply.text(_REFUSAL, text)
-            self.reply.note(_REFUSAL, refusal=True)
+            if begins:
+                self.reply.note(_REFUSAL, refusal=True)
+                self.reply.sign(_REFUSAL, fields=REFUSAL_FIELD)
 
     def _read_sound(self, found: dict[str, Any]) -> None:
         self._sound.take(found)
@@ -225,11 +243,13 @@ class OpenAIChatStreamParser(StreamParserBase):
 
     def read_done(self) -> None:
         """A server may leave the reason out: the reply is complete all the same, as a whole one would be."""
+        self._take_another()
         if self.reply.finish_reason is None and not self.reply.error and self._choice is not None:
             self._end({}, None)
 
     def close(self) -> None:
         """What comes with no event of its own; a sound that is complete ends a reply that has no other end."""
+        self._take_another()
         ended = self.reply.finish_reason is not None
         if self._sound.ends and not ended and not self.reply.error:
             self._settle()
@@ -253,8 +273,8 @@ class OpenAIChatStreamParser(StreamParserBase):
         self._speak()
 
     def _cite(self) -> None:
-        if self._citations and self.reply.holds(_TEXT):
-            self.reply.note(_TEXT, citations=self._citations)
+        if self._citations and self.reply.holds(self._text):
+            self.reply.note(self._text, citations=self._citations)
         elif self._citations:
             self.reply.notes["citations"] = [*self.reply.notes.get("citations", ()), *self._citations]
         self._citations = []

@@ -15,6 +15,8 @@ _ASKS = {
     "apply_patch_call": "call_id",
     "tool_search_call": "call_id",  # null where the service searches by itself
     "mcp_approval_request": "id",
+    "function_call": "call_id",  # one that a program of the service made and ran
+    "custom_tool_call": "call_id",
 }
 _ANSWERS = {
     "computer_call_output": "call_id",
@@ -23,6 +25,8 @@ _ANSWERS = {
     "apply_patch_call_output": "call_id",
     "tool_search_output": "call_id",
     "mcp_approval_response": "approval_request_id",
+    "function_call_output": "call_id",
+    "custom_tool_call_output": "call_id",
 }
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
 
 from pydantic_core import from_json
 
@@ -13,8 +14,10 @@ from agentkit import (
     DocumentBlock,
     ImageBlock,
     InvalidBlock,
+    MediaBlock,
     MessageError,
     OpaqueBlock,
+    OpaqueState,
     Source,
     TextBlock,
     VideoBlock,
@@ -24,8 +27,16 @@ from agentkit import (
     source_of,
     text_of,
 )
+from agentkit_openai.refusals import REFUSAL_PART, refusal_block
 
-__all__ = ["as_content", "invalid", "items_in", "read_arguments", "read_content", "read_output"]
+__all__ = ["Origin", "as_content", "invalid", "items_in", "read_arguments", "read_content", "read_output"]
+
+
+class Origin(NamedTuple):
+    """Whose log it is: the wire that takes opaque parts back, and the issuer of state."""
+
+    wire: str
+    issuer: str
 
 
 def items_in(found: object, name: str, marks: tuple[str, ...]) -> list[Any]:
@@ -70,19 +81,15 @@ def read_arguments(found: object) -> tuple[dict[str, Any], str | None]:
     return (cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}), text or None
 
 
-def read_output(content: object, wire: str, place: str) -> str | list[Any]:
+def read_output(content: object, origin: Origin, place: str) -> str | list[Any]:
     """The output of a tool: text, or texts and media."""
-    blocks = read_content(content, wire, place)
+    blocks = read_content(content, origin, place)
     if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
         return blocks[0].text
-    return [_in_result(block, place) for block in blocks] if blocks else ""
+    return blocks or ""
 
 
-def _in_result(block: Block, place: str) -> Block:
-    return invalid(block.data, "a part that only its provider knows", place) if block.type == "opaque" else block
-
-
-def read_content(content: object, wire: str, place: str) -> list[Block]:
+def read_content(content: object, origin: Origin, place: str) -> list[Block]:
     """The blocks of a message's content: a string, a list of parts, or nothing."""
     if isinstance(content, str):
         return [TextBlock(text_of(content))] if content else []
@@ -91,10 +98,10 @@ def read_content(content: object, wire: str, place: str) -> list[Block]:
     if not isinstance(content, list):
         return [invalid(content, "it is neither text nor a list of parts", place)]
     parts = cast("list[Any]", content)
-    return [_read_part(part, wire, f"{place}[{at}]") for at, part in enumerate(parts)]
+    return [_read_part(part, origin, f"{place}[{at}]") for at, part in enumerate(parts)]
 
 
-def _read_part(part: object, wire: str, place: str) -> Block:
+def _read_part(part: object, origin: Origin, place: str) -> Block:
     """One part: text, refusal or media; a part that only the wire knows as OpaqueBlock."""
     if isinstance(part, str):
         return TextBlock(text_of(part))
@@ -103,10 +110,26 @@ def _read_part(part: object, wire: str, place: str) -> Block:
     held = cast("dict[str, Any]", part)
     kind = held.get("type")
     try:
-        block = _part(kind, held)
+        block = _part(kind, held, origin)
     except MessageError as error:
         return invalid(held, str(error), place)
-    return block or OpaqueBlock(wire, plain_values(held))
+    if isinstance(block, MediaBlock) and (fields := _fields_of(held)):
+        block = replace(block, state=OpaqueState(origin.issuer, fields=fields))
+    return block or OpaqueBlock(origin.wire, plain_values(held))
+
+
+_READ = frozenset({"type", "image_url", "video_url", "audio_url", "input_audio", "file", "file_data", "file_url"})
+_READ |= {"filename", "file_id", "cache_control", "prompt_cache_breakpoint"}
+
+
+def _fields_of(part: dict[str, Any]) -> dict[str, Any]:
+    """The keys beside a medium, which change what the model sees: `detail`; `fps`, `min_pixels` (model-studio)."""
+    beside = {key: item for key, item in part.items() if key not in _READ and item is not None}
+    if (detail := mapping_of(part.get("image_url")).get("detail")) is not None:
+        beside["detail"] = detail
+    if part.get("type") == "input_image" and beside.get("detail") == "auto":
+        del beside["detail"]  # required there, and what is meant when nothing is said
+    return cast("dict[str, Any]", plain_values(beside))
 
 
 def invalid(found: object, reason: str, place: str) -> InvalidBlock:
@@ -114,12 +137,12 @@ def invalid(found: object, reason: str, place: str) -> InvalidBlock:
     return InvalidBlock(plain_values(found), reason, place)
 
 
-def _part(kind: object, part: dict[str, Any]) -> Block | None:
+def _part(kind: object, part: dict[str, Any], origin: Origin) -> Block | None:
     """One part (SDK: ChatCompletionContentPartParam, ResponseInputContentParam; vLLM: media by URL)."""
     if kind in ("text", "input_text", "output_text", "summary_text"):
         return _text(part)
     if kind == "refusal":
-        return TextBlock(text_of(part.get("refusal")), metadata={"refusal": True})
+        return refusal_block(text_of(part.get("refusal")), OpaqueState(origin.issuer, fields=REFUSAL_PART))
     if kind in ("image_url", "input_image"):
         source = _url(part.get("image_url"))
         return ImageBlock(source) if source else None

@@ -75,13 +75,18 @@ def _at(found: dict[str, Any], path: tuple[str, ...]) -> object:
     return found.get(path[-1])
 
 
+def _is_bare(found: dict[str, Any]) -> bool:
+    """Whether this is an error without anything around it, as gateways send it in a stream."""
+    return isinstance(found.get("message"), str) and "code" in found and not found.keys() & {"choices", "id"}
+
+
 def error_of(found: dict[str, Any]) -> tuple[str, str | None] | None:
     """The message and the code of an error body; None for what is none.
 
     OpenAI wraps them in `error`; older vLLM servers send them bare, with `"object": "error"`.
     """
     error: Any = found.get("error")
-    if not error and (found.get("object") == "error" or found.get("type") == "error"):
+    if not error and (found.get("object") == "error" or found.get("type") == "error" or _is_bare(found)):
         error = found
     if not error:
         return None

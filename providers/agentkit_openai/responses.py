@@ -34,10 +34,19 @@ from agentkit import (
     settled,
 )
 from agentkit_openai.caching import BREAKPOINTS, mark_latest
-from agentkit_openai.chat import FILE_LIMITS, IMAGE_LIMITS, MEDIA_TOTAL, file_name, named_schema, wire_url
+from agentkit_openai.chat import (
+    FILE_LIMITS,
+    IMAGE_LIMITS,
+    MEDIA_TOTAL,
+    came_with,
+    file_name,
+    named_schema,
+    wire_url,
+)
 from agentkit_openai.custom_calls import custom_text
 from agentkit_openai.item_pairs import part_pair
 from agentkit_openai.reasoning import reasoning_item
+from agentkit_openai.refusals import is_refusal, refusal_part
 
 __all__ = ["OpenAIResponsesFormatter", "OpenAIResponsesMultiAgentFormatter"]
 
@@ -154,7 +163,8 @@ def _assistant_items(msg: Msg, custom: set[str]) -> Iterator[dict[str, Any]]:
         elif isinstance(block, ToolUseBlock):
             yield _call(block, custom)
         elif isinstance(block, TextBlock):
-            yield {"role": "assistant", "content": block.text, **_kept(block, ("phase",))}
+            said = [refusal_part(block)] if is_refusal(block) else block.text
+            yield {"role": "assistant", "content": said, **came_with(block, "phase")}
         elif isinstance(block, OpaqueBlock):
             yield copied(block.data)
 
@@ -168,13 +178,7 @@ def _call(block: ToolUseBlock, custom: set[str]) -> dict[str, Any]:
     else:
         custom.add(block.id)
         made = {"type": "custom_tool_call", "call_id": block.id, "name": block.name, "input": text}
-    return {**made, **_kept(block, CALL_FIELDS)}
-
-
-def _kept(block: TextBlock | ToolUseBlock, names: tuple[str, ...]) -> dict[str, Any]:
-    """The keys that a block came with, and goes back with."""
-    fields = block.state.fields if block.state else None
-    return {name: copied(fields[name]) for name in names if name in fields} if fields else {}
+    return {**made, **came_with(block, *CALL_FIELDS)}
 
 
 def _messages_first(blocks: tuple[Block, ...]) -> list[Block]:
@@ -203,12 +207,16 @@ def _part(block: Block) -> dict[str, Any]:
         case "text":
             return {"type": "input_text", "text": block.text}
         case "image":
-            return {"type": "input_image", "image_url": wire_url(block.source), "detail": "auto"}
+            made = {"type": "input_image", "image_url": wire_url(block.source), "detail": "auto"}
+            return {**made, **came_with(block, "detail")}
         case "document" if isinstance(block.source, Base64Source):
-            return {"type": "input_file", "filename": file_name(block), "file_data": block.source.data_url}
+            made = {"type": "input_file", "filename": file_name(block), "file_data": block.source.data_url}
+            return {**made, **came_with(block, "detail")}
         case "document":
-            return {"type": "input_file", "file_url": wire_url(block.source)}
-        case "audio" | "video" | "thinking" | "tool_use" | "tool_result" | "opaque" | "invalid":
+            return {"type": "input_file", "file_url": wire_url(block.source), **came_with(block, "detail")}
+        case "opaque":
+            return {**copied(block.data)}
+        case "audio" | "video" | "thinking" | "tool_use" | "tool_result" | "invalid":
             raise TypeError(f"a {block.type} block is no content part")
         case _:
             assert_never(block)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 from agentkit import (
@@ -18,7 +19,15 @@ from agentkit import (
     text_of,
 )
 from agentkit_openai.custom_calls import CUSTOM_CALL, custom_input
-from agentkit_openai.log_parts import as_content, invalid, items_in, read_arguments, read_content, read_output
+from agentkit_openai.log_parts import (
+    Origin,
+    as_content,
+    invalid,
+    items_in,
+    read_arguments,
+    read_content,
+    read_output,
+)
 from agentkit_openai.reasoning import reasoning_state, reasoning_text
 from agentkit_openai.responses import CALL_FIELDS, RESPONSES
 from agentkit_openai.responses_replies import picture_of
@@ -27,6 +36,7 @@ __all__ = ["load_responses"]
 
 _WIRE = str(RESPONSES.wire)
 _ISSUER = str(RESPONSES.issuer)
+_ORIGIN = Origin(_WIRE, _ISSUER)
 
 
 def load_responses(found: object) -> list[Msg]:
@@ -91,11 +101,14 @@ class _Log:
 
     def _message(self, item: dict[str, Any], place: str) -> None:
         role = item.get("role")
-        blocks = read_content(item.get("content"), _WIRE, f"{place}.content")
+        blocks = read_content(item.get("content"), _ORIGIN, f"{place}.content")
         if role == "assistant":
             self._saying.extend(_phased(blocks, text_of(item.get("phase"))))
         elif role in ("user", "system", "developer"):
-            self.add(str(role), as_content(blocks), "user" if role == "user" else "system")
+            side: Literal["user", "system"] = (
+                "user" if role == "user" else "system"
+            )  # `developer` is its later name
+            self.add(side, as_content(blocks), side)
         else:
             self.add("unknown", [invalid(item, "its role is none that the wire has", place)], "user")
 
@@ -123,15 +136,20 @@ class _Log:
     def _result(self, item: dict[str, Any], place: str) -> ToolResultBlock:
         id = text_of(item.get("call_id"))
         name = text_of(item.get("name")) or self._names.get(id, "")
-        return ToolResultBlock(id, name, read_output(item.get("output"), _WIRE, f"{place}.output"))
+        return ToolResultBlock(id, name, read_output(item.get("output"), _ORIGIN, f"{place}.output"))
 
 
 def _phased(blocks: list[Block], phase: str) -> list[Block]:
     """The texts of one message, with the phase that it goes back with."""
     if not phase:
         return blocks
-    state = OpaqueState(_ISSUER, fields={"phase": phase})
     return [
-        TextBlock(block.text, state=state, metadata=block.metadata) if isinstance(block, TextBlock) else block
+        replace(block, state=OpaqueState(_ISSUER, fields={**_fields(block), "phase": phase}))
+        if isinstance(block, TextBlock)
+        else block
         for block in blocks
     ]
+
+
+def _fields(block: TextBlock) -> dict[str, Any]:
+    return block.state.fields or {} if block.state else {}

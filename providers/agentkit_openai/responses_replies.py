@@ -21,12 +21,15 @@ from agentkit import (
 from agentkit_openai.custom_calls import CUSTOM_CALL, custom_input
 from agentkit_openai.item_places import ItemPlaces, Place
 from agentkit_openai.reasoning import BETWEEN, reasoning_state, reasoning_text
+from agentkit_openai.refusals import REFUSAL_PART
 from agentkit_openai.reply_words import error_of, reason_of, usage_of
 from agentkit_openai.responses import CALL_FIELDS, RESPONSES
 
 __all__ = ["OpenAIResponsesStreamParser", "picture_of"]
 
 _WIRE = str(RESPONSES.wire)
+_CALLS = frozenset({"function_call", "custom_tool_call"})
+_SHOWN = _CALLS | {"message", "reasoning"}  # items whose pieces are blocks
 
 _THINKING, _SAID, _CALL, _WHOLE = range(4)
 """The kinds of blocks that an item may turn out to be: two of them only where a stream is at odds with itself."""
@@ -52,6 +55,8 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         self._summaries: dict[Place, object] = {}  # the part of the reasoning that is being said
         self._citations: dict[tuple[int, ...], list[Any]] = {}
         self._custom: set[tuple[int, ...]] = set()
+        self._asked: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {}  # finished calls by their ids
+        self._open: dict[Place, dict[str, Any]] = {}  # items that have begun
         self._refused = False
         self._events: dict[str, Callable[[dict[str, Any]], None]] = {
             "response.output_text.delta": self._text_delta,
@@ -115,7 +120,16 @@ class OpenAIResponsesStreamParser(StreamParserBase):
                 self._places.done.add(place)
                 self._read_item(place, cast("dict[str, Any]", item))
 
+    def _mark_cut(self) -> None:
+        """Calls that were cut before their first argument say so: nothing else shows it."""
+        for place, item in self._open.items():
+            key = (*place, _CALL, 0)
+            if str(item.get("type")) in _CALLS and not self.reply.arguments_of(key).strip():
+                self.reply.note(key, incomplete=True)
+
     def _finish(self, status: str, detail: str) -> None:
+        if status != "completed":
+            self._mark_cut()
         word = detail or status
         reason = reason_of(word) if word else FinishReason.STOP
         if reason in (FinishReason.STOP, FinishReason.OTHER) and self._refused:
@@ -132,6 +146,7 @@ class OpenAIResponsesStreamParser(StreamParserBase):
     def _read_item(self, place: Place, item: dict[str, Any]) -> None:
         """A finished item (SDK: ResponseOutputItem): the truth over the pieces that came of it."""
         kind = item.get("type")
+        self._open.pop(place, None)
         if kind == "message":
             self._message(place, item)
         elif kind == "reasoning":
@@ -140,12 +155,24 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             self._call((*place, _CALL, 0), item)
         elif kind == "custom_tool_call":
             self._custom_call((*place, _CALL, 0), item)
+        elif kind in ("function_call_output", "custom_tool_call_output"):
+            self._answer(place, item)
         elif picture := picture_of(item):
             self.reply.add((*place, _WHOLE, 0), picture)
         elif kind and isinstance(kind, str):
             self.reply.add((*place, _WHOLE, 0), OpaqueBlock(_WIRE, plain_values(item)))
         else:
             self.reply.notes.setdefault("unread", []).append(plain_values(item))
+
+    def _answer(self, place: Place, item: dict[str, Any]) -> None:
+        """The output of a call that the service ran by itself: the two are a pair, and nobody's to run.
+
+        SDK: ResponseFunctionToolCallOutputItem, where a program of the service called (`caller`).
+        """
+        asked = self._asked.pop(text_of(item.get("call_id")), None)
+        if asked is not None:
+            self.reply.swap(asked[0], OpaqueBlock(_WIRE, plain_values(asked[1])))
+        self.reply.add((*place, _WHOLE, 0), OpaqueBlock(_WIRE, plain_values(item)))
 
     def _message(self, place: Place, item: dict[str, Any]) -> None:
         self._phases[place] = text_of(item.get("phase"))
@@ -198,6 +225,7 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         fields = {**(known or {}), **plain_values(held)}
         if fields:
             self.reply.sign(key, fields=fields)
+        self._asked[_call_id(item)] = key, item
 
     # -- events --------------------------------------------------------------------------------------------------
 
@@ -227,9 +255,10 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         place = self._places.begin(event)
         item = mapping_of(event.get("item"))
         kind = item.get("type")
+        self._open[place] = item
         if kind == "message":
             self._phases[place] = text_of(item.get("phase"))
-        elif kind in ("function_call", "custom_tool_call"):
+        elif str(kind) in _CALLS:
             key = (*place, _CALL, 0)
             self.reply.call(key, item.get("call_id"), item.get("name"))
             self._sign_call(key, item, CUSTOM_CALL if kind == "custom_tool_call" else None)
@@ -272,6 +301,8 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         if self.reply.holds(key):
             self._refused = True
             self.reply.note(key, refusal=True)
+            phase = self._phases.get((key[0], key[1]))
+            self.reply.sign(key, fields={**REFUSAL_PART, **({"phase": phase} if phase else {})})
 
     def _annotation(self, event: dict[str, Any]) -> None:
         if found := event.get("annotation"):
@@ -308,9 +339,12 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             self.reply.call(key, piece=text)
 
     def close(self) -> None:
-        """Citations of texts that were never done."""
+        """Citations of texts that were never done, and what the service was doing when the stream broke off."""
         for key, cited in self._citations.items():
             self.reply.note(key, citations=cited)
+        begun = [item for item in self._open.values() if str(item.get("type")) not in _SHOWN]
+        if begun:
+            self.reply.notes["incomplete_parts"] = plain_values(begun)
 
 
 def _piece(event: dict[str, Any]) -> str:

@@ -15,7 +15,15 @@ from agentkit import (
     ReadOptions,
     media_types,
 )
-from agentkit_openai import CHAT, OpenAIChatFormatter, OpenAIChatStreamParser, load_chat, wire_url
+from agentkit_openai import (
+    CHAT,
+    OpenAIChatFormatter,
+    OpenAIChatStreamParser,
+    beside,
+    detail_of,
+    load_chat,
+    wire_url,
+)
 from agentkit_vllm.counting import VLLMTokenCounter
 from agentkit_vllm.endpoint import VLLMEndpoint
 
@@ -36,6 +44,7 @@ VLLM = replace(
     CHAT,
     target="vLLM",
     issuer="vllm",
+    wire="vllm",
     thinking="text",
     image=replace(_ANY, types=media_types("image", "png jpeg webp gif bmp tiff")),  # what the server's PIL opens
     audio=_ANY,
@@ -70,11 +79,12 @@ class VLLMChatFormatter(OpenAIChatFormatter):
         ),
     )
     reasoning_field = "reasoning"  # the request's field in current source; older servers ignore it (vLLM's docs)
+    custom_calls = False
 
     def media_part(self, block: MediaBlock) -> dict[str, Any]:
         """`image_url`, `audio_url` or `video_url`, each with a URL or a data URL."""
         kind = f"{block.type}_url"
-        return {"type": kind, kind: {"url": wire_url(block.source)}}
+        return {"type": kind, kind: {"url": wire_url(block.source), **detail_of(block)}, **beside(block)}
 
 
 class VLLMMultiAgentFormatter(VLLMChatFormatter):

@@ -165,7 +165,7 @@ def test_parts_of_a_message_are_blocks() -> None:
     (msg,) = load_vllm([{"role": "user", "content": parts}])
     assert msg.blocks[:9] == (
         TextBlock("See."),
-        ImageBlock(Base64Source("image/png", "AAAA")),
+        ImageBlock(Base64Source("image/png", "AAAA"), state=OpaqueState("vllm", fields={"detail": "low"})),
         ImageBlock(URLSource("https://x.org/a.png")),
         AudioBlock(Base64Source("audio/mpeg", "AAAA")),
         AudioBlock(Base64Source("audio/wav", "AAAA")),
@@ -315,7 +315,7 @@ def test_results_with_pictures_and_files_are_read() -> None:
         ImageBlock(Base64Source("image/png", "AAAA")),
         DocumentBlock(URLSource("https://x.org/a.pdf")),
     )
-    assert isinstance(items[3], InvalidBlock)
+    assert isinstance(items[3], OpaqueBlock)
 
 
 def test_a_picture_that_the_service_made_is_a_picture() -> None:

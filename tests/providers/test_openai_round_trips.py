@@ -1,0 +1,103 @@
+"""What logs of the OpenAI family say comes back to their own wire as it was said, and is a loss elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentkit import Disposition, LossError, Plan, load_native, load_provider
+
+ASKED: dict[str, Any] = {"role": "user", "content": "And?"}
+PICTURE = {"type": "image_url", "image_url": {"url": "https://x.org/a.png", "detail": "high"}}
+CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+
+CHAT_LOGS: list[list[dict[str, Any]]] = [
+    [{"role": "user", "content": [{"type": "text", "text": "Hi."}, {"type": "file", "file": {"file_id": "f"}}]}],
+    [{"role": "user", "content": [PICTURE]}],
+    [ASKED, {"role": "assistant", "audio": {"id": "audio_1"}}, ASKED],
+    [ASKED, {"role": "assistant", "content": None, "refusal": "No."}, ASKED],
+    [ASKED, {"role": "assistant", "content": "Well.", "refusal": "No."}, ASKED],
+    [ASKED, {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}, ASKED],
+    [ASKED, {"role": "assistant", "content": None, "tool_calls": [CALL]},
+     {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "x"}, {"type": "new", "of": 1}]}],
+]  # fmt: skip
+ITEM_LOGS: list[list[dict[str, Any]]] = [
+    [{"role": "user", "content": [{"type": "input_text", "text": "Hi."}, {"type": "input_file", "file_id": "f"}]}],
+    [{"role": "user", "content": [{"type": "input_image", "file_id": "f", "detail": "low"}]}],
+    [{"role": "user", "content": [{"type": "input_image", "image_url": "https://x.org/a.png", "detail": "high"}]}],
+    [ASKED, {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}, ASKED],
+    [ASKED, {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
+     {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_file", "file_id": "f"}]}],
+]  # fmt: skip
+KINDRED: dict[str, list[dict[str, Any]]] = {
+    "dashscope-compatible": [
+        {"type": "video_url", "video_url": {"url": "https://x.org/a.mp4"}, "fps": 2},
+        {"type": "image_url", "image_url": {"url": "https://x.org/a.png"}, "min_pixels": 3_136},
+        {"type": "video", "video": ["https://x.org/1.png", "https://x.org/2.png"]},
+    ],
+    "vllm": [{"type": "image_url", "image_url": {"url": "https://x.org/a.png", "detail": "low"}, "uuid": "cat"}],
+}
+
+
+def formatted(provider: str, found: object, on_loss: Any = "raise") -> Plan:
+    return load_provider(provider).chat(on_loss=on_loss).lower(load_native(provider, found))
+
+
+@pytest.mark.parametrize("log", CHAT_LOGS)
+def test_a_log_of_chat_completions_comes_back_as_it_was(log: list[dict[str, Any]]) -> None:
+    assert formatted("openai", log).request["messages"] == log
+
+
+@pytest.mark.parametrize("log", ITEM_LOGS)
+def test_a_log_of_responses_comes_back_as_it_was(log: list[dict[str, Any]]) -> None:
+    assert formatted("openai-responses", {"input": log}).request["input"] == log
+
+
+@pytest.mark.parametrize("provider", KINDRED)
+def test_what_stands_beside_a_medium_comes_back(provider: str) -> None:
+    log = [{"role": "user", "content": KINDRED[provider]}]
+    assert formatted(provider, log).request["messages"] == log
+
+
+@pytest.mark.parametrize(
+    ("provider", "log"),
+    [("openai", CHAT_LOGS[0]), ("openai-responses", ITEM_LOGS[0]), ("openai-responses", ITEM_LOGS[4])],
+)
+def test_a_users_file_by_its_id_is_a_loss_on_any_other_wire(provider: str, log: list[dict[str, Any]]) -> None:
+    msgs = load_native(provider, log)
+    plan = load_provider("anthropic").chat().lower(msgs)
+    assert [reason for _, reason in plan.ledger.losses] == [f"only {provider} knows it"]
+    assert f"[part left out because only {provider} knows it]" in str(plan.request)
+    with pytest.raises(LossError, match="knows it"):
+        load_provider("anthropic").chat(on_loss="raise").lower(msgs)
+
+
+def test_keys_beside_a_picture_stay_away_from_other_wires_and_lose_nothing() -> None:
+    msgs = load_native("openai", CHAT_LOGS[1])
+    plan = load_provider("anthropic").chat(on_loss="raise").lower(msgs)
+    assert "detail" not in str(plan.request)
+    (entry,) = plan.ledger.entries
+    assert entry.disposition is Disposition.CARRIED
+    assert "openai" in entry.reason
+
+
+def test_detail_goes_from_one_wire_of_openai_to_the_other() -> None:
+    plan = load_provider("openai-responses").chat().lower(load_native("openai", CHAT_LOGS[1]))
+    assert plan.request["input"] == ITEM_LOGS[2]
+
+
+@pytest.mark.parametrize("provider", ["openai", "deepseek", "openai-responses"])
+def test_a_developers_message_is_a_system_message_and_gets_no_name(provider: str) -> None:
+    log = [{"role": "developer", "content": "Be brief."}, ASKED]
+    turns = formatted(provider, log).request
+    assert (turns.get("messages") or turns["input"])[0] == {"role": "system", "content": "Be brief."}
+
+
+@pytest.mark.parametrize("provider", ["deepseek", "vllm", "dashscope-compatible"])
+def test_vendors_that_know_functions_alone_get_no_call_of_a_custom_tool(provider: str) -> None:
+    call = {"id": "c1", "type": "custom", "custom": {"name": "sh", "input": "ls"}}
+    log = [ASKED, {"role": "assistant", "content": None, "tool_calls": [call]}]
+    log.append({"role": "tool", "tool_call_id": "c1", "content": "x"})
+    (made,) = formatted(provider, log).request["messages"][1]["tool_calls"]
+    assert made == {"id": "c1", "type": "function", "function": {"name": "sh", "arguments": '{"input":"ls"}'}}
