@@ -88,7 +88,7 @@ def _block_like(fragment: Any, behind: list[Any], msgs: Sequence[Msg], ids: Mapp
     """The block that says what a part of the request says. Of several that say the same, it is the one with as
     many behind it as the request has: a cut takes from the front.
     """
-    wanted = {text for text in _leaves(fragment) if text.strip()}
+    wanted = {text.strip() for text in _leaves(fragment)} - {""}  # a wire may join texts by line breaks
     wanted |= {ids[text] for text in wanted if text in ids}
     is_result = _is_result(fragment)
     scored = [(_score(block, wanted, is_result), path, block) for path, block in _paths(msgs)] if wanted else []
@@ -96,8 +96,8 @@ def _block_like(fragment: Any, behind: list[Any], msgs: Sequence[Msg], ids: Mapp
     if not best:
         return None
     places = [(path, block) for score, path, block in scored if score == best]
-    texts = {block.text for _, block in places if isinstance(block, TextBlock)}
-    later = sum(1 for turn in behind if texts.intersection(_leaves(turn))) if len(places) > 1 else 0
+    texts = {block.text.strip() for _, block in places if isinstance(block, TextBlock)}
+    later = sum(1 for turn in behind if texts & set(map(str.strip, _leaves(turn)))) if len(places) > 1 else 0
     return places[max(0, len(places) - 1 - later)][0]
 
 
@@ -108,7 +108,7 @@ def _score(block: Any, wanted: set[str], is_result: bool) -> int:
         if block.id in wanted:
             return 5 if own else 4
         if isinstance(block, ToolResultBlock):
-            return 2 if is_result and block.listing in wanted else 0
+            return 2 if is_result and block.listing.strip() in wanted else 0
         return 1 if not is_result and block.name in wanted else 0
     if isinstance(block, MediaBlock):
         source = block.source
@@ -117,9 +117,9 @@ def _score(block: Any, wanted: set[str], is_result: bool) -> int:
     if isinstance(block, ThinkingBlock):
         state = block.state
         proofs = (state.signature, state.redacted_data, state.encrypted_content) if state else ()
-        return 3 if block.thinking in wanted or wanted.intersection(filter(None, proofs)) else 0
+        return 3 if block.thinking.strip() in wanted or wanted.intersection(filter(None, proofs)) else 0
     if isinstance(block, TextBlock):
-        if block.text in wanted:
+        if block.text.strip() in wanted:
             return 3
         return 2 if len(block.text) > _SHORT and any(block.text in text for text in wanted) else 0
     return 0

@@ -107,11 +107,14 @@ class Failure:
         """Its class. The code counts before the status, and the text where both say too little."""
         if self.network:
             return NetworkError
-        if self.status in (*_UNSAID, 400, 413, 422, 500) and self._is_too_long:
+        status = self.status
+        if status in _UNSAID and re.fullmatch(r"[45]\d\d", self.code or ""):
+            status = int(self.code or 0)  # a status is the code of some
+        if status in (*_UNSAID, 400, 413, 422, 500) and self._is_too_long:
             return ContextLengthError
-        if self.status in _UNSAID:
+        if status in _UNSAID:
             return _kind_by_words(self.code or self._plain)
-        return _kind_by_status(self.status or 0, self.code or "", self._plain)
+        return _kind_by_status(status or 0, self.code or "", self._plain)
 
     @property
     def _plain(self) -> str:

@@ -167,11 +167,13 @@ class StreamParserBase(ABC):
             body = cast("list[Any]", body)[0]
         if not isinstance(body, dict):
             self._feed_bytes(text)
-        elif failure := failure_in(body):
+            return
+        whole = cast("dict[str, Any]", body)
+        if failure := failure_in(whole):
             self.reply.fail(failure.said, failure.code, failure.request_id)
         else:
             try:
-                self.read_whole(cast("dict[str, Any]", body))
+                self.read_whole(whole)
             except MessageError as error:
                 self.reply.fail(error.reason)
 

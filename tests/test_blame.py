@@ -89,3 +89,14 @@ def test_of_equal_texts_the_one_at_that_place_is_meant() -> None:
 @pytest.mark.parametrize("request_", [{}, {"messages": None}, {"messages": "x"}, {"messages": [None, 3, "hello"]}])
 def test_a_request_of_any_shape_raises_nothing(request_: dict[str, Any]) -> None:
     assert guess_place("messages[1].content[0] and messages.2", request_, MSGS) == ""
+
+
+def test_a_text_that_the_wire_begins_with_a_line_break_is_found() -> None:
+    msgs = [
+        Msg("Bob", [TextBlock("look"), picture(PNG)], "user"),
+        Msg("Friday", "yes", "assistant"),
+        Msg("Bob", "yes", "user"),
+    ]
+    plan = chat("dashscope").lower(msgs)
+    assert guess_place("messages[1]: bad", plan.request, msgs) == "msgs[1].content[0]"
+    assert guess_place("messages[2]: bad", plan.request, msgs) == "msgs[2].content[0]"

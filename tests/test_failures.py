@@ -101,6 +101,8 @@ OTHERS: list[tuple[type[ModelError], int | None, str | None, str]] = [
     (OverloadedError, None, "overloaded_error", "Overloaded"),
     (OverloadedError, None, "server_error", "The server had an error."),
     (OverloadedError, None, "api_error", "Internal server error"),
+    (OverloadedError, None, "503", "The server is overloaded."),
+    (RateLimitError, None, "429", "Slow down."),
     (OverloadedError, 503, "UNAVAILABLE", "The model is overloaded."),
     (OverloadedError, 504, "DEADLINE_EXCEEDED", "Deadline expired."),
     (OverloadedError, 500, "InternalError", "An internal error has occured."),

@@ -18,6 +18,7 @@ from agentkit import (
     Outgoing,
     failure_in,
     items_of,
+    mapping_of,
     merged,
     plain,
     retry_after,
@@ -37,6 +38,9 @@ _OTHER: dict[str, _Path] = {_PATHS["text"]: "multimodal", _PATHS["multimodal"]: 
 _WRONG_PATH = re.compile(r"url error", re.IGNORECASE)
 """'url error, please check url！': the model is bound to the other path (model-studio)."""
 
+_EXTRAS = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
+"""What goes beside the body, and what the SDK's transport calls it."""
+
 _END = re.compile(rb"\r?\n\r?\n")  # of an event
 
 _STREAM_ONLY = re.compile(r"only support stream mode|must be set to false for non-streaming calls", re.IGNORECASE)
@@ -51,7 +55,7 @@ class DashScopeEndpoint(EndpointBase):
 
     A model is bound to one of two paths. A request in strings goes to the text path; if that is the wrong one, the
     other is tried with the texts in its form, and remembered for the model. A model that only streams is streamed,
-    and remembered too. All parameters go into `parameters`.
+    and remembered too. All parameters go into `parameters`, but `extra_headers`, `extra_query` and `timeout`.
     """
 
     extra: ClassVar[str] = "dashscope"
@@ -79,15 +83,21 @@ class DashScopeEndpoint(EndpointBase):
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
     ) -> Outgoing:
         """The messages under `input`, all else under `parameters`; a stream in increments."""
-        parameters = merged({name: item for name, item in request.items() if name != "messages"}, options)
-        if "messages" in parameters:
-            raise OptionError("parameters.messages", "the request has it already", "Leave it to the conversation.")
+        given = {name: item for name, item in options.items() if name not in _EXTRAS}
+        parameters = merged({name: item for name, item in request.items() if name != "messages"}, given)
+        if clash := sorted(parameters.keys() & {"messages", "model", "input"}):
+            reason, advice = "the request has it already", "Leave it to the conversation."
+            raise OptionError(f"parameters.{clash[0]}", reason, advice)
         if stream:
             parameters = {"incremental_output": True, **parameters}
         messages = request["messages"]
         path = self._path_of.get(model) or _path_for(messages)
         body = {"model": model, "input": {"messages": _fitted(messages, path)}, "parameters": parameters}
-        return Outgoing(_PATHS[path], body, stream)
+        kept = {_EXTRAS[name]: item for name, item in options.items() if name in _EXTRAS}
+        if any(map(_is_stored, messages)):
+            # It looks up a file of its own store if a header asks for that (model-studio: temporary URLs).
+            kept["headers"] = {"X-DashScope-OssResourceResolve": "enable", **(kept.get("headers") or {})}
+        return Outgoing(_PATHS[path], body, stream, kept)
 
     def wants_stream(self, outgoing: Outgoing) -> bool:
         """Whether the model has said that it only streams."""
@@ -106,7 +116,7 @@ class DashScopeEndpoint(EndpointBase):
     async def _sent(self, outgoing: Outgoing) -> Any:
         from dashscope.v2.errors import check_response
 
-        response = await self._transport.request("POST", outgoing.path, json=outgoing.body)
+        response = await self._transport.request("POST", outgoing.path, json=outgoing.body, **outgoing.options)
         check_response(response)
         return response.content
 
@@ -152,8 +162,10 @@ class DashScopeEndpoint(EndpointBase):
         return response, first, pieces
 
     async def _open_stream(self, outgoing: Outgoing) -> Any:
-        headers = {"X-DashScope-SSE": "enable", "accept": "text/event-stream"}
-        return await self.client.transport.open_stream("POST", outgoing.path, json=outgoing.body, headers=headers)
+        streamed = {"X-DashScope-SSE": "enable", "accept": "text/event-stream"}
+        headers: dict[str, str] = {**streamed, **(outgoing.options.get("headers") or {})}
+        options: dict[str, Any] = {**outgoing.options, "headers": headers}
+        return await self.client.transport.open_stream("POST", outgoing.path, json=outgoing.body, **options)
 
     @property
     def _transport(self) -> Any:
@@ -231,6 +243,13 @@ class DashScopeCompatibleEndpoint(OpenAIChatEndpoint):
             if failure and _STREAM_ONLY.search(failure.said):
                 self._streamers.add(outgoing.body["model"])
             raise
+
+
+def _is_stored(message: Mapping[str, Any]) -> bool:
+    """Whether a part of a message is a file in DashScope's own store, or has some (a video's frames)."""
+    found = [item for part in items_of(message.get("content")) for item in mapping_of(part).values()]
+    found += [frame for item in found for frame in items_of(item)]
+    return any(isinstance(item, str) and item.startswith("oss://") for item in found)
 
 
 def _path_for(messages: Sequence[Mapping[str, Any]]) -> _Path:

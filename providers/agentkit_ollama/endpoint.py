@@ -24,6 +24,9 @@ __all__ = ["OllamaEndpoint"]
 _BESIDE = frozenset({"options", "keep_alive", "think", "format", "truncate", "shift", "logprobs", "top_logprobs"})
 """The fields of /api/chat beside the conversation (ollama: api/types.go, ChatRequest)."""
 
+_EXTRAS = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
+"""What goes beside the body, and what the HTTP client calls it."""
+
 
 class OllamaEndpoint(EndpointBase):
     """`ollama.AsyncClient`: `POST /api/chat`.
@@ -33,7 +36,7 @@ class OllamaEndpoint(EndpointBase):
     headers and key, and comes back as bytes; errors are the SDK's. It tries nothing again by itself.
 
     A parameter that is no field of the wire's (`temperature`, `num_ctx` …) goes into `options`; `max_tokens` is
-    `num_predict`.
+    `num_predict`. `extra_headers`, `extra_query` and `timeout` go beside the body.
     """
 
     extra: ClassVar[str] = "ollama"
@@ -65,14 +68,17 @@ class OllamaEndpoint(EndpointBase):
     ) -> Outgoing:
         """The request with its model; what is no field of the wire's is an option of the model's."""
         fields = {name: item for name, item in options.items() if name in _BESIDE}
-        inner = {name: item for name, item in options.items() if name not in _BESIDE}
+        inner = {name: item for name, item in options.items() if name not in _BESIDE and name not in _EXTRAS}
         if clash := sorted(inner.keys() & {*request, "model", "stream", "tools"}):
             raise OptionError(
                 f"parameters.{clash[0]}", "the request has it already", "Leave it to the conversation."
             )
         if inner:
             fields["options"] = {**inner, **(fields.get("options") or {})}
-        return Outgoing("/api/chat", {**merged({"model": model, **request}, fields), "stream": stream}, stream)
+        kept = {_EXTRAS[name]: item for name, item in options.items() if name in _EXTRAS}
+        return Outgoing(
+            "/api/chat", {**merged({"model": model, **request}, fields), "stream": stream}, stream, kept
+        )
 
     def limit(self, max_tokens: int) -> dict[str, Any]:
         """`options.num_predict`."""
@@ -96,7 +102,7 @@ class OllamaEndpoint(EndpointBase):
         from ollama import ResponseError
 
         http: httpx.AsyncClient = self.client._client
-        request = http.build_request("POST", outgoing.path, json=outgoing.body)
+        request = http.build_request("POST", outgoing.path, json=outgoing.body, **outgoing.options)
         try:
             response = await http.send(request, stream=True)
         except httpx.ConnectError as error:

@@ -25,6 +25,7 @@ from agentkit import (
     ContextLengthError,
     EndpointBase,
     FinishReason,
+    ImageBlock,
     InputError,
     MissingExtraError,
     ModelError,
@@ -38,6 +39,7 @@ from agentkit import (
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
+    URLSource,
 )
 from agentkit.testing import LoopbackError, LoopbackServer, Reply
 from tests.providers import LOOK, PROVIDERS, chat, user
@@ -560,8 +562,9 @@ async def test_leaving_the_stream_of_geminis_client_on_aiohttp_closes_the_connec
 
     with LoopbackServer(Reply(BURST * 4, delay=0.02)) as server:
         client = genai.Client(api_key="k", http_options=types.HttpOptions(base_url=server.url("gemini")))
+        stream = ChatModel("gemini", "gemini-3-pro", client=client).stream(HELLO)
         with anyio.CancelScope() as scope:
-            async with ChatModel("gemini", "gemini-3-pro", client=client).stream(HELLO) as stream:
+            async with stream:
                 async for event in stream:
                     if event.type == "text-delta" and cancelled:
                         scope.cancel()
@@ -591,6 +594,30 @@ async def test_anthropics_limit_is_16000_tokens_unless_said() -> None:
     assert request.body["max_tokens"] == 16_000
     assert request.body["speed"] == "fast"
     assert request.headers["anthropic-beta"] == "one,two"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("provider", sorted(set(PROVIDERS) - {"gemini"}))
+async def test_headers_and_a_timeout_go_beside_the_body(provider: str, stream: bool) -> None:
+    with LoopbackServer("Hello.") as server:
+        async with model_of(
+            provider, server, parameters={"extra_headers": {"x-trace": "7"}, "timeout": 30}
+        ) as model:
+            await (_events(model, HELLO) if stream else model.generate(HELLO))
+    request = server.requests[0]
+    assert request.headers["x-trace"] == "7"
+    assert request.streamed is stream
+    assert "timeout" not in request.raw.decode()
+
+
+async def test_dashscope_is_asked_to_look_up_a_file_of_its_store() -> None:
+    msgs = [Msg("Bob", [TextBlock("What is it?"), ImageBlock(URLSource("oss://bucket/x.png"))], "user")]
+    with LoopbackServer("A cat.") as server:
+        async with model_of("dashscope", server, model="qwen3-vl-plus") as model:
+            await model.generate(msgs)
+            await model.generate(HELLO)
+    found = [request.headers.get("x-dashscope-ossresourceresolve") for request in server.requests]
+    assert found == ["enable", None]
 
 
 async def test_what_ollamas_sdk_would_lose_arrives() -> None:
