@@ -27,7 +27,7 @@ from agentkit import (
     plain_values,
     text_of,
 )
-from agentkit_anthropic.parts import carried
+from agentkit_anthropic.parts import carried, content_text, search_text, unmarked
 
 __all__ = ["load_native"]
 
@@ -56,6 +56,7 @@ class _Log:
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}  # of the tools, by call
+        self.role = "system"  # whose message is read
 
     def system(self, content: object, place: str) -> Msg | None:
         """A system prompt, or a system message in between; None for an empty one."""
@@ -67,6 +68,7 @@ class _Log:
     def message(self, message: dict[str, Any], place: str) -> Iterator[Msg]:
         """One message: its results, and what else it says, each in a message of its own."""
         role, content = message.get("role"), message.get("content")
+        self.role = text_of(role)
         if role not in ("user", "assistant", "system"):
             raise MessageError(f"{place}.role", f"it is {role!r}", "A role is user, assistant or system.")
         if role == "system":
@@ -94,12 +96,12 @@ class _Log:
             return self._result(block, place)
         if kind == "tool_use":
             self.names[text_of(block.get("id"))] = text_of(block.get("name"))
-        reader = _READERS.get(kind)
-        if reader is not None:
-            return reader(block)
         if not kind:
             raise MessageError("type", "it is missing", "Give a content block.")
-        return OpaqueBlock("anthropic", {key: item for key, item in block.items() if key != "cache_control"})
+        reader = (_USER_READERS if self.role == "user" else _READERS).get(kind)
+        if reader is None or _is_theirs(block):
+            return OpaqueBlock("anthropic", unmarked(block))
+        return reader(block)
 
     def _result(self, block: dict[str, Any], place: str) -> ToolResultBlock:
         id, content = text_of(block.get("tool_use_id")), block.get("content")
@@ -112,9 +114,9 @@ class _Log:
         return ToolResultBlock(id, self.names.get(id, ""), output, block.get("is_error") is True)
 
     def _item(self, item: dict[str, Any], place: str, found: Any) -> Block:
-        """What a result holds: text, media, a search result."""
+        """What a result holds: text, media, and what only this wire knows (`tool_reference`, `browser_state`)."""
         read = self._block(item, place, found)
-        if isinstance(read, TextBlock | ImageBlock | DocumentBlock | InvalidBlock):
+        if isinstance(read, TextBlock | ImageBlock | DocumentBlock | OpaqueBlock | InvalidBlock):
             return read
         return InvalidBlock(found, "no block that a result of ours can hold", place)
 
@@ -133,16 +135,29 @@ def _runs(blocks: list[Block]) -> list[tuple[bool, list[Block]]]:
 # -- blocks ---------------------------------------------------------------------------------------------------
 
 
-def _state(kind: str, block: Mapping[str, Any]) -> OpaqueState | None:
-    fields = carried(kind, block)
+def _is_theirs(block: Mapping[str, Any]) -> bool:
+    """Whether a medium is nowhere but at the provider, or holds more than one of ours can."""
+    source = mapping_of(block.get("source"))
+    kind = source.get("type")
+    return kind == "file" or (kind == "content" and content_text(source) is None)
+
+
+def _state(kind: str, block: Mapping[str, Any], **more: Any) -> OpaqueState | None:
+    fields = {**carried(kind, block), **more}
     return OpaqueState("anthropic", fields=fields) if fields else None
 
 
 def _text(block: Mapping[str, Any]) -> TextBlock:
     if not isinstance(block.get("text"), str):
         raise MessageError("text", "it is no text", "Give a text.")
+    return TextBlock(block["text"])
+
+
+def _said(block: Mapping[str, Any]) -> TextBlock:
+    """A model's text, with what it cites."""
     cited = items_of(block.get("citations"))
-    return TextBlock(block["text"], state=_state("text", block), metadata={"citations": cited} if cited else None)
+    metadata = {"citations": cited} if cited else None
+    return TextBlock(_text(block).text, state=_state("text", block), metadata=metadata)
 
 
 def _thinking(block: Mapping[str, Any]) -> ThinkingBlock:
@@ -162,7 +177,7 @@ def _call(block: Mapping[str, Any]) -> ToolUseBlock:
 
 
 def _image(block: Mapping[str, Any]) -> ImageBlock:
-    return ImageBlock(_source(mapping_of(block.get("source"))))
+    return ImageBlock(_source(mapping_of(block.get("source"))), state=_state("image", block))
 
 
 def _source(source: Mapping[str, Any], media_type: str | None = None) -> Source:
@@ -171,25 +186,21 @@ def _source(source: Mapping[str, Any], media_type: str | None = None) -> Source:
         return Base64Source(text_of(source.get("media_type")), text_of(source.get("data")))
     if kind == "url":
         return URLSource(text_of(source.get("url")), media_type)
-    what = "a file id, which no other place knows" if kind == "file" else "no source that is known"
-    raise MessageError("source", f"it is {what}", "Give base64 data, or a URL.")
+    raise MessageError("source", "it is no source that is known", "Give base64 data, or a URL.")
 
 
 def _document(block: Mapping[str, Any]) -> DocumentBlock:
-    """A document; what it is told to be besides (context, citations) is metadata."""
+    """A document, with what it is told to be besides; one of text parts is their text."""
     source = mapping_of(block.get("source"))
-    content = source.get("content")
+    state = _state("document", block)
     if source.get("type") == "text":
         made: Source = _plain_text(text_of(source.get("data")))
     elif source.get("type") == "content":
-        parts = [content] if isinstance(content, str) else [mapping_of(p).get("text") for p in items_of(content)]
-        if not all(isinstance(part, str) for part in parts):
-            raise MessageError("source", "its content holds more than text", "Give text, base64 data, or a URL.")
-        made = _plain_text("\n".join(cast("list[str]", parts)))
+        made = _plain_text(content_text(source) or "")
+        state = _state("document", block, source=unmarked(source))
     else:
         made = _source(source, "application/pdf")  # SDK: URLPDFSourceParam
-    told = {key: block[key] for key in ("context", "citations") if block.get(key)}
-    return DocumentBlock(made, title=text_of(block.get("title")) or None, metadata=told or None)
+    return DocumentBlock(made, title=text_of(block.get("title")) or None, state=state)
 
 
 def _plain_text(text: str) -> Base64Source:
@@ -197,18 +208,16 @@ def _plain_text(text: str) -> Base64Source:
 
 
 def _search_result(block: Mapping[str, Any]) -> TextBlock:
-    """A search result of the caller's as text: its title, its source, what it says."""
-    said = [mapping_of(part).get("text") for part in items_of(block.get("content"))]
-    lines = [block.get("title"), block.get("source"), *said]
-    return TextBlock("\n".join(map(text_of, lines)), metadata={"search_result": dict(block)})
+    """A search result of the caller's as text, which other wires take too."""
+    return TextBlock(search_text(block), state=OpaqueState("anthropic", fields={"search_result": unmarked(block)}))
 
 
 _READERS: dict[str, Callable[[Mapping[str, Any]], Block]] = {
-    "text": _text,
+    "text": _said,
     "thinking": _thinking,
     "redacted_thinking": _redacted,
     "tool_use": _call,
     "image": _image,
     "document": _document,
-    "search_result": _search_result,
 }
+_USER_READERS = {**_READERS, "text": _text, "search_result": _search_result}

@@ -11,9 +11,11 @@ from agentkit import (
     Base64Source,
     Block,
     Capabilities,
+    DocumentBlock,
     FormatterBase,
     FormatterOptions,
     Legal,
+    MediaBlock,
     MediaLimits,
     MediaRule,
     ModelFact,
@@ -34,10 +36,11 @@ from agentkit import (
     check_breakpoints,
     copied,
     map_schema,
+    mapping_of,
     media_types,
 )
 from agentkit_anthropic.caching import mark
-from agentkit_anthropic.parts import carried, part_pair
+from agentkit_anthropic.parts import carried, content_text, part_pair, search_text
 
 __all__ = ["AnthropicChatFormatter", "AnthropicMultiAgentFormatter"]
 
@@ -134,8 +137,7 @@ class AnthropicChatFormatter(FormatterBase):
         """The request: messages, and system, tools, tool_choice and output_config where there are any."""
         assistant = Trait.ASSISTANT
         messages: list[dict[str, Any]] = [
-            {"role": "assistant" if msg.traits & assistant else "user", "content": _content(msg.content)}
-            for msg in legal.turns.msgs
+            _message(msg.content, "assistant" if msg.traits & assistant else "user") for msg in legal.turns.msgs
         ]
         request: Request = {"messages": messages, **_system(legal.system.msgs), **_options(task)}
         _strip_prefill(messages)
@@ -165,7 +167,15 @@ def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
     return {"system": only.text if len(blocks) == 1 and isinstance(only, TextBlock) else _content(blocks)}
 
 
-def _content(content: str | Iterable[Block]) -> list[dict[str, Any]]:
+_Place = Literal["assistant", "user", "plain"]
+"""Where blocks stand: in whose turn, or where texts are texts and nothing else."""
+
+
+def _message(content: str | Iterable[Block], role: Literal["assistant", "user"]) -> dict[str, Any]:
+    return {"role": role, "content": _content(content, role)}
+
+
+def _content(content: str | Iterable[Block], place: _Place = "plain") -> list[dict[str, Any]]:
     """A turn's content blocks (SDK: ContentBlockParam)."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
@@ -174,9 +184,7 @@ def _content(content: str | Iterable[Block]) -> list[dict[str, Any]]:
     for block in content:
         match block.type:
             case "text":
-                add({"type": "text", "text": block.text})
-                if block.state is not None:
-                    blocks[-1] |= _carried(block)
+                add({"type": "text", "text": block.text} if block.state is None else _text(block, place))
             case "tool_use":
                 made = {"type": "tool_use", "id": block.id, "name": block.name, "input": block.copy_input()}
                 add({**made, **_carried(block)} if block.state else made)
@@ -185,10 +193,9 @@ def _content(content: str | Iterable[Block]) -> list[dict[str, Any]]:
             case "thinking":
                 add(_thinking(block))
             case "image":
-                add({"type": "image", "source": _source(block.source)})
+                add({"type": "image", "source": _source(block.source), **_carried(block)})
             case "document":
-                made = {"type": "document", "source": _document_source(block.source)}
-                add({**made, "title": block.title} if block.title else made)
+                add(_document(block))
             case "opaque":
                 add(copied(block.data))
             case "audio" | "video" | "invalid":
@@ -198,9 +205,22 @@ def _content(content: str | Iterable[Block]) -> list[dict[str, Any]]:
     return blocks
 
 
-def _carried(block: TextBlock | ToolUseBlock) -> dict[str, Any]:
+def _fields(block: TextBlock | ToolUseBlock | MediaBlock) -> dict[str, Any]:
+    return block.state.fields or {} if block.state else {}
+
+
+def _carried(block: ToolUseBlock | MediaBlock) -> dict[str, Any]:
     """What a block came with besides what every provider knows."""
     return carried(block.type, block.state.fields) if block.state and block.state.fields else {}
+
+
+def _text(block: TextBlock, place: _Place) -> dict[str, Any]:
+    """A text with what it came with: a model's citations, or the search result that it was made from."""
+    made = {"type": "text", "text": block.text}
+    if place == "assistant":
+        return made | carried("text", _fields(block))
+    found = mapping_of(_fields(block).get("search_result"))
+    return {**copied(found)} if place == "user" and found and search_text(found) == block.text else made
 
 
 def _thinking(block: ThinkingBlock) -> dict[str, Any]:
@@ -216,7 +236,7 @@ def _result(block: ToolResultBlock) -> dict[str, Any]:
     """A tool result; an empty one leaves `content` out, a failed one has to say something."""
     output = block.output
     if not isinstance(output, str):
-        content: Any = _content(output)
+        content: Any = _content(output, "plain" if block.is_error else "user")
     elif output and not block.is_error and not output.isspace():
         return {"type": "tool_result", "tool_use_id": block.id, "content": output}
     else:
@@ -236,8 +256,16 @@ def _source(source: Source) -> dict[str, Any]:
     return {"type": "url", "url": source.url}
 
 
-def _document_source(source: Source) -> dict[str, Any]:
-    """PDF as it is; text of any kind as plain text."""
+def _document(block: DocumentBlock) -> dict[str, Any]:
+    parts = mapping_of(_fields(block).get("source"))
+    made = {"type": "document", "source": _document_source(block.source, parts), **_carried(block)}
+    return {**made, "title": block.title} if block.title else made
+
+
+def _document_source(source: Source, parts: dict[str, Any]) -> dict[str, Any]:
+    """PDF as it is; text of any kind as plain text, or in the parts that it came in."""
+    if isinstance(source, Base64Source) and parts and content_text(parts) == source.text:
+        return {**copied(parts)}
     if isinstance(source, Base64Source) and source.media_type != "application/pdf":
         return {"type": "text", "media_type": "text/plain", "data": source.text}
     return _source(source)

@@ -3,23 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from agentkit import copied
+from agentkit import copied, items_of, mapping_of, text_of
 
-__all__ = ["CARRIED", "carried", "part_pair"]
+__all__ = ["CARRIED", "carried", "content_text", "part_pair", "search_text", "unmarked"]
 
 CARRIED: dict[str, tuple[str, ...]] = {
-    # Keys that a block of a reply has and its request form takes (SDK: TextBlockParam, ToolUseBlockParam).
-    # A citation belongs to the text: without it a later thinking block stands behind another prefix.
+    # Keys that a block has and its request form takes (SDK: TextBlockParam, ToolUseBlockParam, ImageBlockParam,
+    # DocumentBlockParam). A citation belongs to the text: without it a later thinking block stands behind another
+    # prefix. (On a text of the user's the API refuses it.)
     "text": ("citations",),
     "tool_use": ("caller", "toolset_name"),
+    "image": ("transformations",),
+    "document": ("context", "citations"),
 }
 
 
 def carried(kind: str, found: Mapping[str, Any]) -> dict[str, Any]:
     """The further keys that a block came with, to go back with it."""
     return {key: copied(found[key]) for key in CARRIED[kind] if found.get(key)}
+
+
+def search_text(found: Mapping[str, Any]) -> str:
+    """A search result of the caller's as text: its title, its source, its words (SDK: SearchResultBlockParam)."""
+    said = [mapping_of(part).get("text") for part in items_of(found.get("content"))]
+    return "\n".join(map(text_of, [found.get("title"), found.get("source"), *said]))
+
+
+def content_text(source: Mapping[str, Any]) -> str | None:
+    """The text of a document of parts; None if they are more than text (SDK: ContentBlockSourceParam)."""
+    content = source.get("content")
+    if isinstance(content, str):
+        return content
+    parts = [mapping_of(part) for part in items_of(content)]
+    if not parts or any(part.get("type") != "text" or not isinstance(part.get("text"), str) for part in parts):
+        return None
+    return "\n".join(part["text"] for part in parts)
+
+
+def unmarked(found: Any) -> Any:
+    """A block, and the blocks in its content, without cache markers."""
+    if isinstance(found, list):
+        return [unmarked(item) for item in cast("list[Any]", found)]
+    if not isinstance(found, dict):
+        return found
+    pairs = cast("dict[str, Any]", found).items()
+    kept = {key: item for key, item in pairs if key != "cache_control"}
+    return {key: unmarked(item) if key in ("content", "source") else item for key, item in kept.items()}
 
 
 def part_pair(data: Mapping[str, Any]) -> tuple[Literal["asks", "answers"], str] | None:

@@ -38,6 +38,9 @@ _REASONS = {
     "refusal": FinishReason.REFUSAL,
 }
 
+_CUTTING = frozenset({FinishReason.LENGTH, FinishReason.REFUSAL})
+"""The ends that may come in the middle of a call."""
+
 _NOTED = ("stop_sequence", "stop_details", "context_management", "input_transformations", "diagnostics")
 """What else a reply says of itself."""
 
@@ -94,6 +97,7 @@ class AnthropicStreamParser(StreamParserBase):
         self._calls: dict[int, tuple[int, int]] = {}
         self._server: dict[int, _ServerPart] = {}
         self._inputs: dict[int, Any] = {}  # what a call began with
+        self._bare: tuple[int, int] | None = None  # a call without arguments, until it is known what comes next
         self._cited: dict[int, list[Any]] = {}
 
     def read_whole(self, reply: dict[str, Any]) -> None:
@@ -124,7 +128,7 @@ class AnthropicStreamParser(StreamParserBase):
             self._read_end(event)
         elif kind == "message_stop":
             self._end({})
-        elif kind == "error":
+        elif kind == "error" or (kind is None and "error" in event):  # some gateways leave the type off
             error = mapping_of(event.get("error"))
             self.reply.fail(text_of(error.get("message")), text_of(error.get("type")) or None)
 
@@ -167,6 +171,7 @@ class AnthropicStreamParser(StreamParserBase):
 
     def _start(self, index: int, block: dict[str, Any]) -> None:
         self._stop(index)
+        self._close_bare()
         times = self._begun.get(index, 0)
         key = (index, times)  # some servers begin every block at 0
         kind = text_of(block.get("type"))
@@ -199,13 +204,27 @@ class AnthropicStreamParser(StreamParserBase):
             given = self._inputs.pop(index, None)
             if given and not self.reply.arguments_of(key):
                 self.reply.set_input(key, given)
-            self.reply.close(key)
+            if given or self.reply.arguments_of(key).strip() not in ("", "{}"):
+                self.reply.close(key)
+            else:
+                self._bare = key
         elif part := self._server.pop(index, None):
             whole = part.whole()
             if whole is None:
                 self._note_cut(part)
             else:
                 self.reply.add((index, self._begun[index] - 1), OpaqueBlock("anthropic", whole))
+
+    def _close_bare(self, *, cut: bool = False) -> None:
+        """A call without arguments is complete once something follows it, or an end that cuts nothing off.
+
+        Behind `max_tokens` its arguments may be what is missing (handling-stop-reasons: an incomplete tool_use).
+        """
+        if self._bare is not None:
+            if cut:
+                self.reply.note(self._bare, incomplete=True)
+            self.reply.close(self._bare)
+            self._bare = None
 
     def _settle_citations(self, index: int, key: tuple[int, int] | None = None) -> None:
         """Citations are told with their text, and go back with it."""
@@ -237,7 +256,9 @@ class AnthropicStreamParser(StreamParserBase):
         native = text_of(found.get("stop_reason"))
         for index in [*self._texts, *self._thoughts, *self._calls, *self._server]:
             self._stop(index)
-        self.reply.end(_REASONS.get(native, FinishReason.OTHER), native or None)
+        reason = _REASONS.get(native, FinishReason.OTHER)
+        self._close_bare(cut=reason in _CUTTING)
+        self.reply.end(reason, native or None)
 
     def _note(self, found: Mapping[str, Any]) -> None:
         self.reply.notes |= {key: found[key] for key in _NOTED if found.get(key) is not None}

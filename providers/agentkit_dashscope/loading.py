@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from agentkit import (
@@ -13,6 +14,7 @@ from agentkit import (
     InvalidBlock,
     MessageError,
     Msg,
+    OpaqueBlock,
     OpaqueState,
     TextBlock,
     ThinkingBlock,
@@ -42,8 +44,9 @@ def load_native(found: object) -> list[Msg]:
     """A conversation from its messages, or from a request: the arguments of a call, or the body that is sent.
 
     Objects of either SDK may stand anywhere in it. The line break that keeps a user's text from being taken for a
-    file is taken off. The frames of a film are pictures, each with its number as metadata; so are further keys of
-    a part and of a message. Cache markers are left off; what cannot be read is kept as InvalidBlock. Raises
+    file is taken off. Further keys of a part (`fps`, `min_pixels`) and the `partial` of a message are opaque
+    state, which goes back with it; a film of frames and a part that is not known are OpaqueBlocks; further keys
+    of a message are its metadata. Cache markers are left off; what cannot be read is kept as InvalidBlock. Raises
     MessageError for what is no conversation of DashScope's.
     """
     request: Any = plain_values(_opened(found))
@@ -80,10 +83,14 @@ def _message(found: Any, place: str) -> Msg:
     if role == "tool":
         return Msg("system", (_result(message, place),), "system", metadata=rest)
     said = _content(message.get("content"), f"{place}.content", guard=role == "user")
+    if message.get("partial") is True and role == "assistant" and said and isinstance(said[-1], TextBlock):
+        rest = _without(rest or {}, {"partial"}) or None
+        said[-1] = replace(said[-1], state=_state({**_fields(said[-1]), "partial": True}))
     calls = enumerate(items_of(message.get("tool_calls")))
     made = [_call(mapping_of(call), call, f"{place}.tool_calls[{at}]") for at, call in calls]
     blocks = (*_thoughts(message), *said, *made)
-    content: Any = blocks[0].text if len(blocks) == 1 and isinstance(blocks[0], TextBlock) else blocks
+    only = blocks[0] if len(blocks) == 1 else None
+    content: Any = only.text if isinstance(only, TextBlock) and only.state is None else blocks
     known = role if role in ("system", "user", "assistant") else "user"
     return Msg(text_of(message.get("name")) or role or "user", content, cast("Any", known), metadata=rest)
 
@@ -92,9 +99,10 @@ def _result(message: dict[str, Any], place: str) -> ToolResultBlock:
     """A result. The name of its tool may be left out: pairing finds it."""
     id, name = text_of(message.get("tool_call_id")), text_of(message.get("name"))
     blocks = _content(message.get("content"), f"{place}.content", guard=False)
-    if any(not isinstance(block, TextBlock) for block in blocks) or len(blocks) > 1:
+    only = blocks[0] if len(blocks) == 1 else None
+    if blocks and not (isinstance(only, TextBlock) and only.state is None):
         return ToolResultBlock(id, name, cast("Any", tuple(blocks)))
-    text, is_error = _without_error(blocks[0].text if blocks and isinstance(blocks[0], TextBlock) else "")
+    text, is_error = _without_error(only.text if isinstance(only, TextBlock) else "")
     return ToolResultBlock(id, name, text, is_error)
 
 
@@ -112,25 +120,63 @@ def _content(content: object, place: str, *, guard: bool) -> list[Block]:
     if not isinstance(content, list):
         return [InvalidBlock(content, "it is neither text nor a list of parts", place)]
     parts = enumerate(cast("list[Any]", content))
-    return [block for at, part in parts for block in _part(part, f"{place}[{at}]", guard)]
+    return [_part(one, f"{place}[{at}]", guard) for at, part in parts for one in _singles(part)]
 
 
-def _part(found: Any, place: str, guard: bool) -> list[Block]:
-    """A part: its kind is its key, or (`dashscope.v2`) its `type`."""
+def _singles(part: Any) -> list[Any]:
+    """A part; one that says several things as several."""
+    held = mapping_of(part)
+    said = [kind for kind in ("text", *_KINDS) if kind in held]
+    return [{kind: held[kind]} for kind in said] if len(said) > 1 else [part]
+
+
+def _part(found: Any, place: str, guard: bool) -> Block:
+    """A part: its kind is its key, or (`dashscope.v2`) its `type`. What has none goes back as it is."""
     part = {"text": found} if isinstance(found, str) else mapping_of(found)
     kind = next((kind for kind in ("text", *_KINDS) if kind in (*part, part.get("type"))), None)
+    if not part:
+        return InvalidBlock(found, "it is no part", place)
     if kind is None:
-        return [InvalidBlock(found, "it is no part that is known", place)]
-    extra = {key: item for key, item in part.items() if key not in {*_SAID, kind}} or None
+        return OpaqueBlock("dashscope", _without_marker(part))
     said = part.get(kind)
-    if kind == "text":
-        if not isinstance(said, str):
-            return [InvalidBlock(found, "there is no text in it", place)]
-        return [TextBlock(_unguarded(said) if guard else said, metadata=extra)]
-    frames = items_of(said) or items_of(part.get("frames"))
-    if frames:
-        return [_frame(url, number, extra, f"{place}.{kind}[{number}]") for number, url in enumerate(frames)]
-    return [_medium(kind, said if said is not None else _url(part), extra, place)]
+    if kind == "video" and (frames := items_of(said) or items_of(part.get("frames"))):
+        return _film(frames, _without_marker(part), place)
+    state = _state(_without(part, {*_SAID, kind}))
+    if kind != "text":
+        return _medium(kind, said if said is not None else _url(part), state, place)
+    if not isinstance(said, str):
+        return InvalidBlock(found, "there is no text in it", place)
+    return TextBlock(_unguarded(said) if guard else said, state=state)
+
+
+def _film(frames: list[Any], part: dict[str, Any], place: str) -> Block:
+    """A film of frames, which no other wire has (`dashscope.v2`: `VideoPart.frames`).
+
+    A frame that is the path of a file would be uploaded by the SDK's multimodal classes: it is refused.
+    """
+    if not all(isinstance(frame, str) and _OPEN.match(frame) for frame in frames):
+        return InvalidBlock(part, "a frame is no URL that DashScope opens", place)
+    return OpaqueBlock("dashscope", {"video": frames, **_without(part, {*_SAID, "video"})})
+
+
+_OPEN: Final = re.compile(r"(https?|oss)://|data:", re.IGNORECASE)
+
+
+def _without_marker(part: dict[str, Any]) -> dict[str, Any]:
+    return _without(part, {"cache_control"})
+
+
+def _without(part: dict[str, Any], keys: Collection[str]) -> dict[str, Any]:
+    return {key: item for key, item in part.items() if key not in keys}
+
+
+def _state(fields: dict[str, Any]) -> OpaqueState | None:
+    """What a part came with besides its content."""
+    return OpaqueState("dashscope", fields=fields) if fields else None
+
+
+def _fields(block: TextBlock) -> dict[str, Any]:
+    return block.state.fields or {} if block.state else {}
 
 
 _SAID: Final = frozenset({"type", "cache_control", "url", "data", "format", "frames"})
@@ -143,15 +189,11 @@ def _url(part: dict[str, Any]) -> object:
     return f"data:audio/{text_of(part.get('format')) or 'wav'};base64,{text_of(part['data'])}"
 
 
-def _medium(kind: str, url: object, extra: dict[str, Any] | None, place: str) -> Block:
+def _medium(kind: str, url: object, state: OpaqueState | None, place: str) -> Block:
     source = source_of(url)
     if source is None:
         return InvalidBlock(plain_values(url), f"it is no URL of {kind}", place)
-    return _KINDS[kind](source, metadata=extra)
-
-
-def _frame(url: object, number: int, extra: dict[str, Any] | None, place: str) -> Block:
-    return _medium("image", url, {"frame": number, **(extra or {})}, place)
+    return _KINDS[kind](source, state=state)
 
 
 def _unguarded(text: str) -> str:

@@ -34,6 +34,7 @@ from agentkit import (
     check_breakpoints,
     copied,
     frame_tag,
+    mapping_of,
     media_types,
 )
 from agentkit_dashscope.caching import mark
@@ -141,6 +142,8 @@ class DashScopeChatFormatter(FormatterBase):
                 messages.extend(_result(block) for block in msg.tool_results)
             else:
                 messages.append(_message(msg, as_text))
+        if legal.turns.msgs and _is_begun(legal.turns.msgs[-1]):
+            messages[-1]["partial"] = True
         if self.cache_breakpoints == "auto" and task.capabilities.breakpoints:
             open_contents(messages, lambda text: {"text": text})
             mark(messages, legal)
@@ -186,9 +189,26 @@ def _part(block: TextBlock | MediaBlock | OpaqueBlock, guard: bool) -> dict[str,
     if isinstance(block, OpaqueBlock):
         return {**copied(block.data)}
     if isinstance(block, TextBlock):
-        return {"text": guarded(block.text) if guard else block.text}
+        return {"text": guarded(block.text) if guard else block.text, **_carried(block)}
     source = block.source
-    return {block.type: source.data_url if isinstance(source, Base64Source) else source.url}
+    return {block.type: source.data_url if isinstance(source, Base64Source) else source.url, **_carried(block)}
+
+
+def _carried(block: TextBlock | MediaBlock) -> dict[str, Any]:
+    """What a part came with besides what it says (model-studio: `fps`, `min_pixels`, `max_pixels`)."""
+    fields = block.state.fields if block.state else None
+    return {key: copied(item) for key, item in fields.items() if key not in _NO_FIELDS} if fields else {}
+
+
+_NO_FIELDS = frozenset({"text", "image", "audio", "video", "type", "partial", "detail"})
+"""What would say something else, or is a message's, or of the compatible mode alone."""
+
+
+def _is_begun(msg: Msg) -> bool:
+    """Whether the model is to go on with the text of this last message (model-studio, partial mode)."""
+    last = msg.blocks[-1] if msg.blocks and msg.role == "assistant" else None
+    fields = last.state.fields if isinstance(last, TextBlock) and last.state else None
+    return mapping_of(fields).get("partial") is True
 
 
 def guarded(text: str) -> str:

@@ -7,6 +7,8 @@ import binascii
 from itertools import count, takewhile
 from typing import Any, ClassVar, Final, Unpack, cast
 
+from pydantic_core import from_json
+
 from agentkit import (
     AudioBlock,
     Base64Source,
@@ -75,6 +77,9 @@ class DashScopeStreamParser(StreamParserBase):
         self._media: set[str] = set()
         self._extras: list[Any] = []
         self._calls: dict[int, _Key] = {}
+        self._names: dict[_Key, str] = {}
+        self._ids: dict[str, _Key] = {}
+        self._told: set[_Key] = set()  # the calls whose arguments came as an object
         self._usage: object = None
         self._found: list[Any] = []
         self._logprobs: list[Any] = []
@@ -105,7 +110,7 @@ class DashScopeStreamParser(StreamParserBase):
         if event.get("code") or event.get("error") or event.get("status_code", 200) != 200:
             failed = failure_of(event)
             if failed:
-                self._fail(*failed)
+                self._fail(*failed, text_of(event.get("request_id")))
                 return
         output = output_of(event)
         choice = first_choice(output)
@@ -228,35 +233,53 @@ class DashScopeStreamParser(StreamParserBase):
         for at, call in enumerate(calls):
             found = mapping_of(call)
             function = mapping_of(found.get("function"))
-            id, index = found.get("id"), found.get("index")
-            key = self._calls.get(index) if not id and not at and type(index) is int else None
-            key = key or self._call_key(found, at, seen)
+            id, index, name = found.get("id"), found.get("index"), text_of(function.get("name"))
+            key = self._calls.get(index) if not (id or at or name) and type(index) is int else None
+            key = key or self._call_key(found, at, seen, name)
             seen.add(key)
-            self._read_arguments(key, id, function.get("name"), function.get("arguments"))
+            if name:
+                self._names.setdefault(key, name)
+            if isinstance(id, str) and id and self._ids.setdefault(id, key) != key:
+                id = None  # another call's
+            self._read_arguments(key, id, name, function.get("arguments"))
 
     def _read_arguments(self, key: _Key, id: object, name: object, arguments: object) -> None:
         if isinstance(arguments, dict):
             self.reply.call(key, id, name)
             self.reply.set_input(key, cast("dict[str, Any]", arguments))
+            if arguments:
+                self._told.add(key)
         else:
             piece = arguments if isinstance(arguments, str) else ""
             if piece and self._increments.cumulative is not False:
                 piece = self._increments.new(key, piece)
             self.reply.call(key, id, name, piece)
 
-    def _call_key(self, found: dict[str, Any], at: int, seen: set[_Key]) -> _Key:
-        """The place of a call: its index, or its place in the list; another id under the same is another call."""
+    def _call_key(self, found: dict[str, Any], at: int, seen: set[_Key], name: str) -> _Key:
+        """The place of a call: its index, or its place in the list; another id under the same is another call, and
+        so is another name behind whole arguments.
+        """
         index = found.get("index")
         place = index if isinstance(index, int) and 0 <= index < _MANY else at
         key = self._calls.get(place, (_CALLS, place, 0))
         known, id = self.reply.id_of(key), text_of(found.get("id"))
-        if (known and id and id != known) or (key in seen and not id):
+        renamed = name and name != self._names.get(key, name) and self._is_whole(key)
+        if (known and id and id != known) or (key in seen and not id) or renamed:
+            id = "" if renamed and id == known else id
             candidates = ((_CALLS, place, number) for number in count())
             key = next(
                 one for one in candidates if not self.reply.holds(one) or (id and self.reply.id_of(one) == id)
             )
         self._calls[place] = key
         return key
+
+    def _is_whole(self, key: _Key) -> bool:
+        """Whether the arguments of a call so far are an object."""
+        text = self.reply.arguments_of(key)
+        try:
+            return isinstance(from_json(text.encode("utf-8", "replace")), dict) if text else key in self._told
+        except ValueError:
+            return False
 
     def _read_logprobs(self, found: list[Any]) -> None:
         if self._increments.cumulative:
@@ -284,7 +307,14 @@ class DashScopeStreamParser(StreamParserBase):
         self._settle()
         self._add_sound()
         reason = FinishReason.STOP if native is None else _REASONS.get(native, FinishReason.OTHER)
+        if reason is FinishReason.LENGTH and self._calls:
+            self._mark_cut(max(self._calls.values()))
         self.reply.end(reason, text_of(native) or None)
+
+    def _mark_cut(self, key: _Key) -> None:
+        """The last call of a reply that was too long may lack its arguments, where their text does not show it."""
+        if key not in self._told and not self.reply.arguments_of(key).strip():
+            self.reply.note(key, incomplete=True)
 
     def _settle(self) -> None:
         """The tokens of the last event that had any."""
@@ -294,9 +324,9 @@ class DashScopeStreamParser(StreamParserBase):
                 self.reply.use(usage)
             self._usage = None
 
-    def _fail(self, message: str, code: str | None) -> None:
+    def _fail(self, message: str, code: str | None, request_id: str) -> None:
         self._settle()
-        self.reply.fail(message, code)
+        self.reply.fail(message, code, request_id)
         if code == _FILTERED:
             self.reply.end(FinishReason.CONTENT_FILTER, code)
 

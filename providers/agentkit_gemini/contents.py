@@ -32,6 +32,7 @@ from agentkit import (
     media_types,
 )
 from agentkit_gemini.parts import part_pair
+from agentkit_gemini.responses import response_fields
 
 __all__ = ["GeminiChatFormatter", "GeminiMultiAgentFormatter"]
 
@@ -157,7 +158,7 @@ def _signature(state: OpaqueState | None) -> dict[str, Any]:
     """The signature of a part, and what else it came with."""
     if state is None:
         return {}
-    fields: dict[str, Any] = copied(state.fields) if state.fields else {}
+    fields = {key: copied(item) for key, item in (state.fields or {}).items() if key != "display_name"}
     return {**fields, "thought_signature": state.thought_signature} if state.thought_signature else fields
 
 
@@ -169,20 +170,20 @@ def _stand_in(parts: list[dict[str, Any]], stand_in: str | None) -> None:
 
 
 def _media(block: MediaBlock) -> dict[str, Any]:
-    source = block.source
+    source, fields = block.source, block.state.fields if block.state else None
+    name = {"display_name": fields["display_name"]} if fields and "display_name" in fields else {}
     if isinstance(source, Base64Source):
-        return {"inline_data": {"mime_type": source.media_type, "data": source.data}}
+        return {"inline_data": {"mime_type": source.media_type, "data": source.data, **name}}
     known = source.guessed_type
-    return {"file_data": {"file_uri": source.url, **({"mime_type": known} if known else {})}}
+    return {"file_data": {"file_uri": source.url, **({"mime_type": known} if known else {}), **name}}
 
 
 def _response(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
-    """A function response under its call's name: an object with `output`, or `error` (SDK: FunctionResponse)."""
-    made: dict[str, Any] = {
-        "id": block.id,
-        "name": names.get(block.id, block.name),
-        "response": {"error" if block.is_error else "output": block.listing},
-    }
+    """A function response under its call's name: the object that it came as, else one with `output`, or `error`
+    (SDK: FunctionResponse).
+    """
+    told = response_fields(block) or {"response": {"error" if block.is_error else "output": block.listing}}
+    made: dict[str, Any] = {"id": block.id, "name": names.get(block.id, block.name), **told}
     media = [_part(item) for item in block.items if isinstance(item, MediaBlock | OpaqueBlock)]
     return {"function_response": {**made, "parts": media} if media else made}
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, cast
-
-from pydantic_core import to_json
 
 from agentkit import (
     Block,
@@ -29,6 +28,7 @@ from agentkit import (
 from agentkit_gemini.parts import (
     OPAQUE,
     carried,
+    display_name,
     media_block,
     opaque_data,
     pick,
@@ -36,6 +36,7 @@ from agentkit_gemini.parts import (
     signature_of,
     standard,
 )
+from agentkit_gemini.responses import told_response
 
 __all__ = ["load_native"]
 
@@ -143,7 +144,7 @@ class _Log:
         return [block]
 
     def _read(self, part: dict[str, Any], *, model: bool) -> Block | None:
-        state = _state(part) if model else None
+        state = _state(part, model=model)
         if "function_call" in part:
             return self._call(shallow(mapping_of(part["function_call"])), state)
         if "function_response" in part:
@@ -174,14 +175,11 @@ class _Log:
         call = self._call_of(id, name)
         if call in self.waiting:
             self.waiting.remove(call)
-        response = mapping_of(found.get("response"))
-        failed = response.keys() == {"error"}
-        told = response[next(iter(response))] if failed or response.keys() == {"output"} else response
-        output = told if isinstance(told, str) else to_json(told).decode()
+        told, failed = told_response(found)
         media = [_item(part) for part in items_of(found.get("parts"))]
-        if not media:
-            return ToolResultBlock(call[0], call[1], output, failed)
-        return ToolResultBlock(call[0], call[1], [*([TextBlock(output)] if output else []), *media], failed)
+        said = [told] if told.text else []
+        output = told.text if not media and told.state is None else (*said, *media)
+        return ToolResultBlock(call[0], call[1], output, failed)
 
     def _call_of(self, id: str, name: str) -> tuple[str, str]:
         """The call that a response answers: by its id, else the first of its name that waits, else the first."""
@@ -191,9 +189,9 @@ class _Log:
         return next(same, None) or next(iter(self.waiting), (self._made_up_id(), name))
 
 
-def _state(part: dict[str, Any]) -> OpaqueState | None:
-    """What a model's part was signed with; a stand-in is no signature."""
-    signature, fields = signature_of(part), carried(part)
+def _state(part: dict[str, Any], *, model: bool) -> OpaqueState | None:
+    """What a model's part was signed with, and what any came with; a stand-in is no signature."""
+    signature, fields = signature_of(part) if model else None, {**carried(part), **display_name(part)}
     if signature in _STAND_INS:
         signature = None
     return (
@@ -203,20 +201,16 @@ def _state(part: dict[str, Any]) -> OpaqueState | None:
 
 def _item(found: object) -> MediaBlock | InvalidBlock:
     """What a function response holds besides its object."""
+    part = shallow(mapping_of(found))
     try:
-        return media_block(shallow(mapping_of(found)))
+        return _medium(part, _state(part, model=False), model=False)
     except MessageError as error:
         return InvalidBlock(found, f"{error.place}: {error.reason}", "function_response.parts")
 
 
-def _medium(part: dict[str, Any], state: OpaqueState | None, *, model: bool) -> Block:
+def _medium(part: dict[str, Any], state: OpaqueState | None, *, model: bool) -> MediaBlock:
     block = media_block(part)
     if model and part.get("thought") is True:
         fields = {**((state and state.fields) or {}), "thought": True}
         state = OpaqueState("gemini", thought_signature=state.thought_signature if state else None, fields=fields)
-    return type(block)(block.source, state=state, **_title(block)) if state else block
-
-
-def _title(block: Block) -> dict[str, Any]:
-    title = getattr(block, "title", None)
-    return {"title": title} if title else {}
+    return replace(block, state=state) if state else block

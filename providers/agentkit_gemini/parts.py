@@ -29,6 +29,7 @@ from agentkit import (
 __all__ = [
     "OPAQUE",
     "carried",
+    "display_name",
     "media_block",
     "opaque_data",
     "part_pair",
@@ -111,6 +112,13 @@ def _settled(name: str, item: Any) -> Any:
 def carried(part: Mapping[str, Any]) -> dict[str, Any]:
     """What a part in snake_case came with besides its content, to go back with it."""
     return {key: settled(part[key]) if key not in _THEIRS else part[key] for key in _CARRIED if part.get(key)}
+
+
+def display_name(part: Mapping[str, Any]) -> dict[str, str]:
+    """The name that a medium came with (SDK: Blob, FileData), which a function response's object may refer to."""
+    held = shallow(mapping_of(part.get("inline_data") or part.get("file_data")))
+    name = text_of(held.get("display_name"))
+    return {"display_name": name} if name else {}
 
 
 def part_pair(data: Mapping[str, Any]) -> tuple[Literal["asks", "answers"], str] | None:

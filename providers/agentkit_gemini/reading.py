@@ -98,6 +98,8 @@ class GeminiStreamParser(StreamParserBase):
         self._run: bool | None = None  # whether the run of text that goes on is thinking; None: there is none
         self._key = (0,)
         self._usage: dict[str, Any] = {}
+        self._cited: list[Any] = []
+        self._known: set[str] = set()  # of the citations
         self._partial: PartialArguments | None = None  # of the call that goes on, under `_key`
 
     def read_whole(self, reply: dict[str, Any]) -> None:
@@ -172,11 +174,19 @@ class GeminiStreamParser(StreamParserBase):
 
     def _note(self, key: str, found: Any) -> None:
         """What is said of the candidate: the citations of every chunk, and the last of all else."""
-        known = self.reply.notes.get(key)
-        if key == "citation_metadata" and known:
-            more = [*items_of(known.get("citations")), *items_of(mapping_of(found).get("citations"))]
-            found = {"citations": [item for at, item in enumerate(more) if item not in more[:at]]}
-        self.reply.notes[key] = found
+        if key == "citation_metadata":
+            self._cite(mapping_of(found))
+        else:
+            self.reply.notes[key] = found
+
+    def _cite(self, found: dict[str, Any]) -> None:
+        """New citations; some servers repeat the old ones."""
+        for one in items_of(found.get("citations")):
+            said = repr(one)
+            if said not in self._known:
+                self._known.add(said)
+                self._cited.append(one)
+        self.reply.notes["citation_metadata"] = {**found, "citations": self._cited}
 
     # -- parts -------------------------------------------------------------------------------------------------
 

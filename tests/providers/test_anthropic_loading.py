@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from typing import Any, Final, cast
 
 import pytest
@@ -179,7 +180,7 @@ def test_a_calls_caller_goes_back_with_it() -> None:
 
 def test_a_bad_block_is_kept_with_its_place_and_harms_no_other() -> None:
     bad: list[Any] = [
-        {"type": "image", "source": {"type": "file", "file_id": "file_1"}},
+        {"type": "image", "source": {"type": "nowhere"}},
         {"type": "image", "source": {"type": "base64", "media_type": "nonsense", "data": "AAAA"}},
         {"type": "text"},
         {"no": "type"},
@@ -193,32 +194,120 @@ def test_a_bad_block_is_kept_with_its_place_and_harms_no_other() -> None:
     assert cast("InvalidBlock", msg.blocks[0]).data == bad[0]
 
 
-def test_what_a_result_cannot_hold_is_kept_in_its_place() -> None:
-    odd = {"type": "tool_reference", "tool_name": "look"}
-    log = [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": [odd]}]}]
-    (found,) = load_native(log)[0].tool_results
-    assert isinstance(found.output[0], InvalidBlock)
-    assert found.output[0].place == "messages[0].content[0].content[0]"
+_URL: Final = "https://example.com/a"
+RESULT: Final[dict[str, Any]] = {
+    "type": "search_result", "title": "Cats", "source": "https://example.com",
+    "content": [{"type": "text", "text": "They purr."}], "citations": {"enabled": True},
+}  # fmt: skip
+PARTS: Final[dict[str, Any]] = {
+    "type": "document",
+    "source": {"type": "content", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+    "context": "c",
+    "citations": {"enabled": True},
+}
+# platform docs: files, citations, search-results, vision, code-execution-tool
+OF_THE_USERS: Final[tuple[dict[str, Any], ...]] = (
+    {"type": "image", "source": {"type": "file", "file_id": "file_1"}},
+    {"type": "document", "source": {"type": "file", "file_id": "file_2"}, "title": "A", "context": "c"},
+    {"type": "container_upload", "file_id": "file_3"},
+    {"type": "document", "source": {"type": "url", "url": _URL}, "context": "c", "citations": {"enabled": True}},
+    {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": PNG},
+        "transformations": {"oversized_image": "error"},
+    },
+    RESULT,
+    PARTS,
+    {
+        **PARTS,
+        "source": {"type": "content", "content": [{"type": "image", "source": {"type": "url", "url": _URL}}]},
+    },
+    {**PARTS, "source": {"type": "content", "content": "in one"}},
+)
+OF_RESULTS: Final[tuple[dict[str, Any], ...]] = (
+    *(block for block in OF_THE_USERS if block["type"] != "container_upload"),
+    {"type": "tool_reference", "tool_name": "look"},
+    {"type": "browser_state", "tabs": []},
+)
 
 
-def test_a_search_result_of_the_callers_is_read_as_its_text() -> None:
-    block = {
-        "type": "search_result", "title": "Cats", "source": "https://example.com",
-        "content": [{"type": "text", "text": "They purr."}],
-    }  # fmt: skip
-    assert load_native([{"role": "user", "content": [block]}])[0].text == "Cats\nhttps://example.com\nThey purr."
+def _asking(*blocks: dict[str, Any]) -> list[Any]:
+    return [{"role": "user", "content": [*blocks, {"type": "text", "text": "x"}]}]
 
 
-def test_a_document_of_text_parts_is_their_text() -> None:
-    source = {"type": "content", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}
-    block = {"type": "document", "source": source, "context": "c", "citations": {"enabled": True}}
-    (found,) = load_native([{"role": "user", "content": [block]}])[0].media
+def _answering(*blocks: dict[str, Any]) -> list[Any]:
+    answer: dict[str, Any] = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [*blocks]}
+    call: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
+    asked = {"role": "user", "content": [{"type": "text", "text": "x"}]}
+    return [asked, {"role": "assistant", "content": [call]}, {"role": "user", "content": [answer]}]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [*map(_asking, OF_THE_USERS), _asking(*OF_THE_USERS), *map(_answering, OF_RESULTS), _answering(*OF_RESULTS)],
+)
+def test_what_a_user_or_a_tool_gave_comes_back_as_it_was(log: list[Any]) -> None:
+    msgs = load_native(log)
+    plan = AnthropicChatFormatter(on_loss="raise").lower(msgs)
+    assert plan.request["messages"] == log
+    assert not plan.ledger.losses
+    stored = [Msg.from_dict(json.loads(json.dumps(msg.to_dict()))) for msg in msgs]
+    assert AnthropicChatFormatter().lower(stored).request == plan.request
+    marked = json.loads(
+        json.dumps(log).replace('"type": "text"', '"cache_control": {"type": "ephemeral"}, "type": "text"')
+    )
+    assert load_native(marked) == msgs
+
+
+@pytest.mark.parametrize("block", [block for block in OF_THE_USERS if "file_id" in json.dumps(block)])
+def test_a_file_that_is_only_at_the_provider_is_a_loss_elsewhere(block: dict[str, Any]) -> None:
+    plan = load_provider("openai").chat().lower(load_native(_asking(block)))
+    assert len(plan.ledger.losses) == 1
+    assert "only anthropic knows it" in json.dumps(plan.request)
+
+
+def test_a_search_result_of_the_callers_is_its_text_elsewhere() -> None:
+    msgs = load_native(_asking(RESULT))
+    assert msgs[0].text == "Cats\nhttps://example.com\nThey purr.\nx"
+    plan = load_provider("openai").chat(on_loss="raise").lower(msgs)
+    assert "They purr." in json.dumps(plan.request)
+
+
+def test_a_document_of_text_parts_is_their_text_elsewhere() -> None:
+    (found,) = load_native(_asking(PARTS))[0].media
     assert found.source == Base64Source("text/plain", base64.b64encode(b"a\nb").decode())
-    assert found.metadata == {"context": "c", "citations": {"enabled": True}}
     pdf = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PDF}}
     assert load_native([{"role": "user", "content": [pdf]}])[0].media[0] == DocumentBlock(
         Base64Source("application/pdf", PDF)
     )
+
+
+def test_what_a_block_was_made_from_goes_back_only_as_long_as_it_says_the_same() -> None:
+    (msg,) = load_native(_asking(RESULT, PARTS))
+    text, document, last = msg.blocks
+    assert isinstance(text, TextBlock)
+    assert isinstance(document, DocumentBlock)
+    new = Base64Source("text/plain", base64.b64encode(b"new").decode())
+    changed = replace(msg, content=(replace(text, text="new"), replace(document, source=new), last))
+    told = AnthropicChatFormatter().lower([changed]).request["messages"][0]["content"]
+    assert told[0] == {"type": "text", "text": "new"}
+    assert told[1]["source"] == {"type": "text", "media_type": "text/plain", "data": "new"}
+
+
+def test_the_result_of_a_failed_tool_is_text_alone() -> None:
+    log = _answering(RESULT)
+    log[2]["content"][0]["is_error"] = True
+    told = AnthropicChatFormatter().lower(load_native(log)).request["messages"][2]["content"][0]
+    assert [block["type"] for block in told["content"]] == ["text"]
+
+
+def test_the_citations_of_a_text_stand_in_a_models_turn_alone() -> None:
+    cited = {"type": "text", "text": "Cats.", "citations": [CITATION]}
+    told = AnthropicChatFormatter().lower(load_native(_asking(cited))).request["messages"][0]["content"][0]
+    assert told == {"type": "text", "text": "Cats."}
+    state = OpaqueState("anthropic", fields={"citations": [CITATION]})
+    told = AnthropicChatFormatter().lower([Msg("Bob", [TextBlock("Cats.", state=state)], "user")]).request
+    assert told["messages"][0]["content"] == [{"type": "text", "text": "Cats."}]
 
 
 @pytest.mark.parametrize(

@@ -382,12 +382,21 @@ def test_an_error_in_the_stream_keeps_what_came() -> None:
     events = [event for event in events_of(WHOLE, []) if event["type"] not in ("message_delta", "message_stop")]
     found, told = streamed([*events, error])
     assert found.finish_reason is FinishReason.ERROR
-    assert found.blocks == parse_response(WHOLE).blocks
+    assert found.blocks[:-1] == parse_response(WHOLE).blocks[:-1]
+    assert found.blocks[-1].metadata == {"incomplete": True}  # its arguments may be what did not come
     assert reply_of(found)["error"] == {"message": "Overloaded", "code": "overloaded_error"}
     assert ErrorEvent("Overloaded", "overloaded_error") in told
 
 
 # -- what broke off --------------------------------------------------------------------------------------------
+
+
+def test_an_error_whose_type_a_gateway_left_off_is_one() -> None:
+    parser = AnthropicStreamParser()
+    error = {"error": {"type": "overloaded_error", "message": "Overloaded"}}
+    events = parser.feed(b"event: error\ndata: " + json.dumps(error).encode() + b"\n\n")
+    assert ErrorEvent("Overloaded", "overloaded_error") in events
+    assert parser.finish().finish_reason is FinishReason.ERROR
 
 
 def broken_off(block: dict[str, Any], deltas: int, places: tuple[float, ...] = (0.5,)) -> Msg:
@@ -423,6 +432,32 @@ def test_a_call_that_the_limit_cut_is_incomplete() -> None:
     found = streamed([*events[:5], *events[6:]])[0]
     assert found.finish_reason is FinishReason.LENGTH
     assert found.tool_uses[0].metadata == {"incomplete": True}
+
+
+@pytest.mark.parametrize("reason", ["max_tokens", "model_context_window_exceeded", "refusal"])
+def test_a_last_call_without_arguments_that_the_limit_may_have_cut_is_incomplete(reason: str) -> None:
+    block = {"type": "tool_use", "id": "t", "name": "remove", "input": {}}
+    whole = {**WHOLE, "content": [block], "stop_reason": reason}
+    found, events = streamed(events_of(whole, []))
+    assert found == parse_response(whole)
+    assert found.tool_uses[0].metadata == {"incomplete": True}
+    assert [event.block for event in events if isinstance(event, ToolUseEnd)] == [*found.tool_uses]
+
+
+def test_a_call_without_arguments_is_complete_where_the_reply_went_on_behind_it() -> None:
+    block = {"type": "tool_use", "id": "t", "name": "look", "input": {}}
+    content = [block, {"type": "text", "text": "And"}]
+    whole = {**WHOLE, "content": content, "stop_reason": "max_tokens"}
+    found, _ = streamed(events_of(whole, []))
+    assert found == parse_response(whole)
+    assert found.tool_uses[0].metadata is None
+
+
+def test_a_call_without_arguments_whose_end_never_came_is_incomplete() -> None:
+    block = {"type": "tool_use", "id": "t", "name": "remove", "input": {}}
+    found, events = streamed(events_of({**WHOLE, "content": [block]}, [])[:-2])
+    assert found.tool_uses[0].metadata == {"incomplete": True}
+    assert not [event for event in events if isinstance(event, ToolUseEnd)]
 
 
 def test_a_search_that_broke_off_is_told_and_is_no_part_of_the_message() -> None:

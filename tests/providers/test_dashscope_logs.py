@@ -16,6 +16,7 @@ from agentkit import (
     InvalidBlock,
     MessageError,
     Msg,
+    OpaqueBlock,
     OpaqueState,
     TextBlock,
     ThinkingBlock,
@@ -23,6 +24,7 @@ from agentkit import (
     ToolUseBlock,
     URLSource,
     VideoBlock,
+    load_provider,
 )
 from agentkit_dashscope import DashScopeChatFormatter, load_native
 from tests.conversations import histories
@@ -43,8 +45,12 @@ LOG: Final[list[Any]] = [
 ]
 
 
+def _fields(**fields: Any) -> OpaqueState:
+    return OpaqueState("dashscope", fields=fields)
+
+
 def test_a_log_is_exactly_these_messages() -> None:
-    seen = ImageBlock(picture().source, metadata={"min_pixels": 9})
+    seen = ImageBlock(picture().source, state=_fields(min_pixels=9))
     assert load_native(LOG) == [
         system("You are Friday."),
         Msg("Bob", (seen, TextBlock("What is this?")), "user"),
@@ -57,7 +63,7 @@ def test_a_log_is_exactly_these_messages() -> None:
             "assistant",
         ),
         Msg("system", (ToolResultBlock("call_1", "look", "A cat."),), "system"),
-        Msg("assistant", "A cat.", "assistant", metadata={"partial": True}),
+        Msg("assistant", (TextBlock("A cat.", state=_fields(partial=True)),), "assistant"),
     ]
 
 
@@ -70,7 +76,7 @@ def test_a_call_a_body_and_objects_of_both_sdks_are_read_as_the_messages() -> No
 
 
 def test_media_are_told_by_key_or_by_type() -> None:
-    parts = [
+    parts: list[dict[str, Any]] = [
         {"image": "https://example.com/a.png"},
         {"audio": "https://example.com/a.wav"},
         {"video": "oss://bucket/a.mp4", "fps": 2},
@@ -81,11 +87,10 @@ def test_media_are_told_by_key_or_by_type() -> None:
     assert said.blocks[:3] == (
         ImageBlock(URLSource("https://example.com/a.png")),
         AudioBlock(URLSource("https://example.com/a.wav")),
-        VideoBlock(URLSource("oss://bucket/a.mp4"), metadata={"fps": 2}),
+        VideoBlock(URLSource("oss://bucket/a.mp4"), state=_fields(fps=2)),
     )
     assert isinstance(said.blocks[3], AudioBlock)
-    assert [block.metadata for block in said.blocks[4:]] == [{"frame": 0, "fps": 1}, {"frame": 1, "fps": 1}]
-    assert all(isinstance(block, ImageBlock) for block in said.blocks[4:])
+    assert said.blocks[4:] == (OpaqueBlock("dashscope", parts[4]),)
 
 
 def test_the_log_is_left_as_it_was() -> None:
@@ -105,7 +110,7 @@ def test_what_cannot_be_read_is_kept_with_its_place() -> None:
     log = [
         3,
         {"role": "user", "content": 3},
-        {"role": "user", "content": [{"hologram": 1}, {"image": ""}, {"text": 3}]},
+        {"role": "user", "content": [{"video": ["/etc/passwd"]}, {"image": ""}, {"text": 3}]},
         {"role": "assistant", "content": "", "tool_calls": [{"id": "x"}]},
     ]
     invalid = [block for msg in load_native(log) for block in msg.blocks if isinstance(block, InvalidBlock)]
@@ -113,6 +118,66 @@ def test_what_cannot_be_read_is_kept_with_its_place() -> None:
         "messages[0]", "messages[1].content", "messages[2].content[0]", "messages[2].content[1]",
         "messages[2].content[2]", "messages[3].tool_calls[0]",
     ]  # fmt: skip
+
+
+_FRAMES: Final = [f"https://example.com/{number}.png" for number in range(4)]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"video": _FRAMES},
+        {"video": _FRAMES, "fps": 2},
+        {"video": "https://example.com/v.mp4", "fps": 2},
+        {"image": PNG_URL, "min_pixels": 3_136, "max_pixels": 1_003_520},
+        {"hologram": {"deep": [1]}},
+        {"text": "\nHi.", "new": 1},
+    ],
+)
+def test_what_a_part_came_with_goes_back_with_it(part: dict[str, Any]) -> None:
+    log = [{"role": "user", "content": [part, {"text": "\nq"}]}]
+    msgs = load_native(log)
+    plan = DashScopeChatFormatter(on_loss="raise").lower(msgs)
+    assert plan.request["messages"] == log
+    stored = [Msg.from_dict(json.loads(json.dumps(msg.to_dict()))) for msg in msgs]
+    assert DashScopeChatFormatter().lower(stored).request == plan.request
+    marked = [{"role": "user", "content": [{**part, "cache_control": {"type": "ephemeral"}}, {"text": "\nq"}]}]
+    assert load_native(marked) == msgs
+
+
+def test_frames_of_the_new_client_are_those_of_the_wire() -> None:
+    part = {"type": "video", "frames": _FRAMES, "fps": 2}
+    assert load_native([{"role": "user", "content": [part]}])[0].blocks == (
+        OpaqueBlock("dashscope", {"video": _FRAMES, "fps": 2}),
+    )
+
+
+@pytest.mark.parametrize("part", [{"video": _FRAMES}, {"hologram": 1}])
+def test_a_part_that_only_this_path_knows_is_a_loss_elsewhere(part: dict[str, Any]) -> None:
+    msgs = load_native([{"role": "user", "content": [part, {"text": "q"}]}])
+    for formatter in (load_provider("openai").chat(), DashScopeChatFormatter(path="text")):
+        assert len(formatter.lower(msgs).ledger.losses) == 1
+
+
+def test_a_part_that_says_several_things_is_as_many_blocks() -> None:
+    (msg,) = load_native([{"role": "user", "content": [{"image": PNG_URL, "text": "q"}]}])
+    assert [block.type for block in msg.blocks] == ["text", "image"]
+
+
+@pytest.mark.parametrize("path", ["text", "multimodal"])
+def test_a_text_that_the_model_goes_on_with_says_so_as_long_as_it_is_the_last(path: Any) -> None:
+    log = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "The", "partial": True}]
+    msgs = load_native(log)
+    formatter = DashScopeChatFormatter(path=path)
+    assert formatter.lower(msgs).request["messages"][1]["partial"] is True
+    assert not any("partial" in one for one in formatter.lower([*msgs, user("Go on.")]).request["messages"])
+
+
+def test_the_line_break_before_a_text_is_one_however_often_it_goes_round() -> None:
+    request: Any = [{"role": "user", "content": "hi"}]
+    for _ in range(3):
+        request = DashScopeChatFormatter().lower(load_native(request)).request
+        assert request["messages"] == [{"role": "user", "content": [{"text": "\nhi"}]}]
 
 
 @pytest.mark.parametrize("found", [{}, {"messages": 3}, 3, None, "x", {"input": {"prompt": "x"}}])

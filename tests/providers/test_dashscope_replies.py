@@ -265,7 +265,8 @@ def test_an_error_within_http_200_is_an_event() -> None:
     msg, events = _streamed(_event("Half"), b"event:error\ndata:" + json.dumps(error).encode() + b"\n\n")
     assert ErrorEvent("It broke.", "InternalError.Algo") in events
     assert (msg.text, msg.finish_reason) == ("Half", FinishReason.ERROR)
-    assert (msg.metadata or {})["reply"]["error"] == {"message": "It broke.", "code": "InternalError.Algo"}
+    error = {"message": "It broke.", "code": "InternalError.Algo", "request_id": "req-1"}
+    assert (msg.metadata or {})["reply"]["error"] == error
 
 
 def test_a_filter_in_the_middle_of_a_stream_is_a_reason_of_its_own() -> None:
@@ -297,6 +298,21 @@ def test_a_stream_that_breaks_off_keeps_the_arguments_that_came() -> None:
     assert msg.usage is not None
 
 
+@pytest.mark.parametrize("arguments", ["", {}])
+def test_a_last_call_without_arguments_that_the_limit_cut_is_incomplete(arguments: Any) -> None:
+    calls = [_call(0, *CALLS[0]), _call(1, "call_2", "remove", arguments)]
+    event = _event(reason="length", calls=calls)
+    found, _ = _streamed(event)
+    assert found == parse_response(event)
+    assert [block.metadata for block in found.tool_uses] == [None, {"incomplete": True}]
+
+
+@pytest.mark.parametrize("arguments", ["{}", {"a": 1}])
+def test_arguments_that_came_whole_before_the_limit_are_complete(arguments: Any) -> None:
+    found = parse_response(_event(reason="length", calls=[_call(0, "call_1", "look", arguments)]))
+    assert found.tool_uses[0].metadata is None
+
+
 def test_calls_without_an_index_stand_by_their_place() -> None:
     calls = [{"id": id, "function": {"name": "look", "arguments": "{}"}} for id in ("a", "b")]
     assert [call.id for call in parse_response(_event("", "tool_calls", calls)).tool_uses] == ["a", "b"]
@@ -308,6 +324,18 @@ def test_several_calls_on_one_index_are_told_apart_by_their_ids() -> None:
     assert [(call.id, call.input) for call in msg.tool_uses] == [(id, {"at": id}) for id in ("a", "b", "c")]
     whole = [_call(0, id, "look", f'{{"at": "{id}"}}') for id in ("a", "b", "c")]
     assert parse_response(_event("", "tool_calls", whole)) == msg
+
+
+@pytest.mark.parametrize("more", [{"index": 0}, {}, {"index": 0, "id": ""}, {"index": 0, "id": "call_1"}])
+@pytest.mark.parametrize("arguments", ['{"a":1}', "{}"])
+def test_another_name_behind_whole_arguments_is_another_call(more: dict[str, Any], arguments: str) -> None:
+    names = ("read", "delete") if more.get("id") else ("read", "delete", "read")
+    calls = [{**more, "function": {"name": name, "arguments": arguments}} for name in names]
+    found, _ = _streamed(*(_event(calls=[one]) for one in calls), _event(reason="tool_calls"))
+    assert [(block.name, block.input) for block in found.tool_uses] == [
+        (name, json.loads(arguments)) for name in names
+    ]
+    assert len({block.id for block in found.tool_uses}) == len(names)
 
 
 def test_pictures_that_a_model_makes_stand_where_they_came() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -211,7 +212,90 @@ def test_calls_without_ids_are_matched_by_name_and_order() -> None:
 def test_a_response_of_other_keys_is_its_json() -> None:
     answer = {"functionResponse": {"id": "a", "name": "look", "response": {"cat": True, "output": 1}}}
     (msg,) = load_native([{"role": "user", "parts": [answer]}])
-    assert msg.tool_results[0].output == '{"cat":true,"output":1}'
+    assert msg.tool_results[0].text == '{"cat":true,"output":1}'
+
+
+def _answered(response: dict[str, Any], **more: Any) -> list[Any]:
+    call = {"function_call": {"id": "a", "name": "look", "args": {}}, "thought_signature": SIGNATURE}
+    answer = {"function_response": {"id": "a", "name": "look", "response": response, **more}}
+    return [
+        {"role": "user", "parts": [{"text": "Look."}]},
+        {"role": "model", "parts": [call]},
+        {"role": "user", "parts": [answer]},
+    ]
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        {"temperature": 12, "unit": "C"},
+        {"result": "A cat."},
+        {"output": {"deep": [1, None, {"aB": True}]}},
+        {"output": "A cat."},
+        {"error": {"code": 4}},
+        {"error": "No."},
+        {"output": ["a"], "error": "b"},
+        {},
+    ],
+)
+def test_the_object_of_a_response_comes_back_as_it_was(response: dict[str, Any]) -> None:
+    contents = _answered(response)
+    msgs = load_native(contents)
+    assert GeminiChatFormatter().lower(msgs).request["contents"] == contents
+    stored = [Msg.from_dict(json.loads(json.dumps(msg.to_dict()))) for msg in msgs]
+    assert GeminiChatFormatter().lower(stored).request["contents"] == contents
+
+
+def test_what_stands_beside_the_object_of_a_response_comes_back_with_it() -> None:
+    contents = _answered({"output": "A cat."}, scheduling="SILENT", will_continue=True)
+    assert GeminiChatFormatter().lower(load_native(contents)).request["contents"] == contents
+
+
+_NAMED: Final = {"inline_data": {"mime_type": "image/png", "data": PNG, "display_name": "cat.png"}}
+
+
+def test_pictures_in_a_response_stay_in_it_with_their_names_where_the_model_takes_them() -> None:
+    pdf = {"inline_data": {"mime_type": "application/pdf", "data": PDF}}
+    contents = _answered({"picture": {"$ref": "cat.png"}}, parts=[_NAMED, pdf])
+    plan = GeminiChatFormatter("gemini-3-pro", on_loss="raise").lower(load_native(contents))
+    assert plan.request["contents"] == contents
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        _NAMED,
+        {
+            "file_data": {"file_uri": "https://example.com/a.mp4", "mime_type": "video/mp4"},
+            "video_metadata": {"fps": 2, "start_offset": "1s"},
+        },
+        {**_NAMED, "media_resolution": {"level": "MEDIA_RESOLUTION_HIGH"}},
+        {"text": "Hi.", "part_metadata": {"aB": 1}},
+    ],
+)
+def test_what_a_part_of_the_users_came_with_goes_back_with_it(part: dict[str, Any]) -> None:
+    contents = [{"role": "user", "parts": [part, {"text": "q"}]}]
+    msgs = load_native(contents)
+    assert GeminiChatFormatter(on_loss="raise").lower(msgs).request["contents"] == contents
+    assert "media_resolution" not in json.dumps(load_provider("openai").chat().lower(msgs).request)
+
+
+def test_an_object_goes_back_only_as_long_as_the_text_says_the_same() -> None:
+    *head, last = load_native(_answered({"temperature": 12}))
+    (found,) = last.tool_results
+    assert isinstance(found.output[0], TextBlock)
+    told = replace(found, output=(replace(found.output[0], text="cut"),))
+    request = GeminiChatFormatter().lower([*head, replace(last, content=(told,))]).request
+    assert request["contents"][2]["parts"][0]["function_response"]["response"] == {"output": "cut"}
+
+
+def test_other_wires_take_the_text_of_an_object() -> None:
+    msgs = load_native(_answered({"temperature": 12}))
+    assert '"temperature' in json.dumps(load_provider("anthropic").chat().lower(msgs).request).replace("\\", "")
+    results = [
+        one for one in load_provider("openai").chat().lower(msgs).request["messages"] if one["role"] == "tool"
+    ]
+    assert results[0]["content"] == '{"temperature":12}'
 
 
 def test_a_bad_part_is_kept_with_its_place_and_harms_no_other() -> None:

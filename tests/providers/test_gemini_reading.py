@@ -414,6 +414,15 @@ def test_an_empty_last_chunk_says_nothing() -> None:
     assert streamed(chunks)[0] == parse_response(whole_of({"text": "Hi."}))
 
 
+def test_a_citation_with_every_chunk_of_a_long_stream_is_taken_once_each() -> None:
+    """Twenty thousand: whoever compares each with all before it does not come to an end."""
+    parser = GeminiStreamParser()
+    for at in range(20_000):
+        one = {"startIndex": at, "uri": "https://example.com"}
+        parser.feed(whole_of({"text": "a"}, reason=None, citationMetadata={"citations": [one, one]}))
+    assert len(reply_of(parser.finish())["citation_metadata"]["citations"]) == 20_000
+
+
 def test_citations_of_several_chunks_are_all_kept() -> None:
     one, two = {"startIndex": 1, "uri": "https://a"}, {"startIndex": 5, "uri": "https://b"}
     chunks = [

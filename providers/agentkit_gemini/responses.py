@@ -1,0 +1,45 @@
+"""Function responses as text, and back: the wire has an object where a result of ours has a text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic_core import to_json
+
+from agentkit import OpaqueState, TextBlock, ToolResultBlock, copied, mapping_of
+
+__all__ = ["response_fields", "told_response"]
+
+_OURS = frozenset({"id", "name", "parts"})
+
+
+def told_response(found: Mapping[str, Any]) -> tuple[TextBlock, bool]:
+    """What a function response says, and whether it failed.
+
+    `{"output": text}` and `{"error": text}` are their text (SDK: FunctionResponse.response). Any other object is
+    its JSON text, and goes back as it came, with what else the response had (`scheduling`, `will_continue`).
+    """
+    response = mapping_of(found.get("response"))
+    text, failed = _said(response)
+    plain = len(response) == 1 and text in response.values()
+    fields = {key: item for key, item in found.items() if key not in _OURS}
+    state = None if plain and fields.keys() == {"response"} else OpaqueState("gemini", fields=fields or None)
+    return TextBlock(text, state=state if fields else None), failed
+
+
+def response_fields(block: ToolResultBlock) -> dict[str, Any] | None:
+    """The object that a result came as, and what stood beside it; None if it says something else by now."""
+    texts = [item for item in block.items if isinstance(item, TextBlock)]
+    state = texts[0].state if len(texts) == 1 else None
+    if state is None or state.issuer != "gemini" or not state.fields:
+        return None
+    said = _said(mapping_of(state.fields.get("response")))
+    return copied(state.fields) if said == (texts[0].text, block.is_error) else None
+
+
+def _said(response: Mapping[str, Any]) -> tuple[str, bool]:
+    """An object as text, and whether it is an error's."""
+    failed = response.keys() == {"error"}
+    told = next(iter(response.values())) if failed or response.keys() == {"output"} else response
+    return (told if isinstance(told, str) else to_json(told).decode()), failed
