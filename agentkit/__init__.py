@@ -9,7 +9,7 @@ for what it uses. To read the library, take the rooms in this order: `errors`, `
 `assembly`, `streaming`, `echoes`, `frames`, `caching`, `history`, `sniffing`, `charsets`, `addresses`,
 `media_cache`, `resizing`, `shelf`, `held_media`, `fetching`, `local_files`, `media`, `budget`, `tidy`,
 `media_limits`, `part_pairs`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`, `native_logs`,
-`model_stream`, `chat_model`, `recordings`, `comparison`.
+`loops`, `model_stream`, `calls`, `chat_model`, `recordings`, `comparison`.
 """
 
 from __future__ import annotations

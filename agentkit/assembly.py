@@ -171,10 +171,11 @@ class Assembly:
         self.begin()
         self._events.append(MessageEnd(reason, native))
 
-    def fail(self, message: str, code: str | None = None) -> None:
+    def fail(self, message: str, code: str | None = None, request_id: str | None = None) -> None:
         """The provider reported an error: nothing that is open is complete."""
         message = text_of(message) or "an error without a message"
-        self.error = {"message": message, **({"code": text_of(code)} if code else {})}
+        more = {"code": text_of(code), "request_id": text_of(request_id)}
+        self.error = {"message": message, **{name: said for name, said in more.items() if said}}
         self.begin()
         self._events.append(ErrorEvent(message, code))
 

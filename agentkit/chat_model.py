@@ -2,42 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from threading import Lock
 from typing import Any, Self, TypedDict, Unpack, cast
 
 import anyio
 import anyio.to_thread
 
-from agentkit.blame import guess_place
 from agentkit.budget import Budget
-from agentkit.echoes import strip_echo
-from agentkit.endpoints import EndpointBase, Outgoing
+from agentkit.calls import Call
+from agentkit.endpoints import EndpointBase
 from agentkit.errors import (
-    BadRequestError,
+    AgentkitError,
     BudgetError,
     ContextLengthError,
-    MessageError,
-    ModelError,
+    InputError,
     OptionError,
     ProviderError,
     check_option,
     check_text,
 )
-from agentkit.failures import Failure, room_in
+from agentkit.failures import room_in
 from agentkit.formatting import Asked, FormatterBase
 from agentkit.history import HistoryPolicy, MultiAgentHistory
 from agentkit.ledger import Plan
+from agentkit.loops import finish, is_over, running_loop
 from agentkit.messages import Msg
 from agentkit.model_stream import ModelStream
-from agentkit.native import plain
 from agentkit.registry import Provider, available_providers, load_provider
-from agentkit.streaming import StreamParserBase
 from agentkit.tokens import CharacterTokenCounter, TokenCount
 from agentkit.tools import OutputLike, ToolChoiceLike, ToolLike
-from agentkit.usage_anchored import UsageAnchoredCounter
 
 __all__ = ["ChatModel", "Wanted"]
 
@@ -60,8 +57,9 @@ class ChatModel:
 
     provider        `"NAME:MODEL"`, or a provider's name or a Provider, with `model` beside it
     client          the SDK's own async client: yours, which stays open. Without one the SDK's client is opened at
-                    the first call, with `client_options` (`api_key`, `base_url` …), in the running event loop: a
-                    model belongs to one loop. `aclose`, or leaving `async with model`, closes that one alone
+                    the first call, with `client_options` (`api_key`, `base_url` …), in the running event loop, and
+                    again in the next loop when that one has ended; two loops at once need two models. `aclose`, or
+                    leaving `async with model`, closes that one alone
     history, budget, and any other option of the provider's formatter: see FormatterBase
     max_tokens      the limit of a reply, under the name that the provider has for it (`max_completion_tokens`
                     for OpenAI's chat: a server of another's may want it as one of the `parameters`)
@@ -106,7 +104,14 @@ class ChatModel:
         self._options: dict[str, Any] = {"history": history, **options}
         self._client_options = dict(client_options or {})
         self._owns = client is None
-        self._endpoint: EndpointBase | None = None if client is None else _endpoint_of(self.provider)(client)
+        self._endpoint: EndpointBase | None = None
+        if client is not None:
+            endpoint = _endpoint_of(self.provider)
+            endpoint.check(client)
+            self._endpoint = endpoint(client)
+        self._loop: Any = None  # whose client it is, if it is opened here
+        self._left: EndpointBase | None = None  # of a loop that has ended
+        self._binding = Lock()
         self._opening = anyio.Lock()
 
     @property
@@ -141,12 +146,7 @@ class ChatModel:
         """
         wanted = Wanted(tools=tools, tool_choice=tool_choice, response_format=response_format)
         call = await self._call(msgs, wanted, max_tokens, parameters)
-        try:
-            return await call.reply()
-        except ContextLengthError as error:
-            if not await call.replan(error):
-                raise
-        return await call.reply()
+        return await call.whole()
 
     def stream(
         self,
@@ -164,24 +164,25 @@ class ChatModel:
 
     async def open(self) -> Self:
         """Open the client now, not at the first call: importing an SDK takes a second or more."""
-        if self._endpoint is None:
-            await self._open()
+        await self._opened()
         return self
 
     async def aclose(self) -> None:
         """Close the client, if it was opened here. The next call would open another."""
+        if not self._owns or self._loop is None:
+            return
+        self._bind()
         async with self._opening:
-            endpoint = self._endpoint
-            if endpoint is not None and self._owns:
-                self._endpoint = None
+            await self._leave()
+            endpoint, self._endpoint = self._endpoint, None
+            if endpoint is not None:
                 await endpoint.aclose()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        with anyio.move_on_after(_CLOSING, shield=True):
-            await self.aclose()
+        await finish(self.aclose, _CLOSING)
 
     # -- inside --------------------------------------------------------------------------------------------------
 
@@ -191,33 +192,61 @@ class ChatModel:
         wanted: Wanted,
         max_tokens: int | None,
         parameters: Mapping[str, Any],
-    ) -> _Call:
+    ) -> Call:
         _check_limit(max_tokens)
         planned = isinstance(msgs, Plan)
         if planned and any(item is not None for item in wanted.values()):
             raise OptionError("tools", "the plan was made without them", "Give them to model.plan.")
         plan = msgs if isinstance(msgs, Plan) else await self.plan(msgs, **wanted)
-        endpoint = self._endpoint or await self._open()
+        endpoint = await self._opened()
         limit = self.max_tokens if max_tokens is None else max_tokens
         given = {name: item for name, item in {**self.parameters, **parameters}.items() if item is not None}
+        if "stream" in given:
+            raise OptionError("parameters.stream", "how a reply comes is no parameter", "Call generate or stream.")
         if limit is not None:
             given = {**endpoint.limit(limit), **given}
-        return _Call(self, endpoint, plan, given, None if planned else wanted)
+        shorter = None if planned or not self.replan else partial(self._shorter, wanted)
+        budget = self.formatter.budget
+        return Call(self.provider, self.model, endpoint, plan, given, self.viewer, budget, shorter)
 
-    async def _open(self) -> EndpointBase:
+    async def _opened(self) -> EndpointBase:
         """The client, opened once: importing an SDK takes a second, and holds up no loop here."""
+        if self._owns:
+            self._bind()
+        if self._endpoint is not None:
+            return self._endpoint
         async with self._opening:
+            await self._leave()
             if self._endpoint is None:
-                opening = partial(_endpoint_of(self.provider).open, **self._client_options)
+                opening = partial(_opened, _endpoint_of(self.provider), self._client_options)
                 self._endpoint = await anyio.to_thread.run_sync(opening)
             return self._endpoint
+
+    def _bind(self) -> None:
+        """Belong to the loop that is running. The connections of another are of no use in it, nor is a lock."""
+        loop = running_loop()
+        with self._binding:
+            if self._loop is loop:
+                return
+            if self._loop is not None and not is_over(self._loop):
+                advice = "Make a ChatModel for each event loop."
+                raise InputError("model", "its client belongs to another event loop, which still runs", advice)
+            self._loop, self._opening = loop, anyio.Lock()
+            self._left, self._endpoint = self._endpoint, None
+
+    async def _leave(self) -> None:
+        """Let go of the client of a loop that has ended. Its connections ended too, and closing them may fail."""
+        left, self._left = self._left, None
+        if left is not None:
+            with suppress(Exception):
+                await left.aclose()
 
     async def _count(self, plan: Plan) -> TokenCount:
         budget = self.formatter.budget
         counter = budget.counter if budget else CharacterTokenCounter()
         return TokenCount(count) if type(count := await counter.count(plan.request)) is int else count  # type: ignore[return-value]
 
-    async def _shorter(self, plan: Plan, wanted: Wanted, error: ContextLengthError) -> Plan | None:
+    async def _shorter(self, wanted: Wanted, plan: Plan, error: ContextLengthError) -> Plan | None:
         """The same conversation within a budget that the provider can be expected to take."""
         tokens = int(await self._count(plan)) if plan.tokens is None else plan.tokens
         limit = _next_limit(tokens, error.said)
@@ -238,103 +267,6 @@ class Wanted(TypedDict, total=False):
     tools: Sequence[ToolLike] | None
     tool_choice: ToolChoiceLike | None
     response_format: OutputLike | None
-
-
-@dataclass(slots=True)
-class _Call:
-    """One call: its plan, and how to send it. It may be planned anew once."""
-
-    model: ChatModel
-    endpoint: EndpointBase
-    plan: Plan
-    parameters: Mapping[str, Any]
-    wanted: Wanted | None  # None: the plan was the caller's
-    replanned: bool = field(default=False)
-
-    def parser(self) -> StreamParserBase:
-        return _parser_of(self.model.provider)(**self._reading())
-
-    def _reading(self) -> dict[str, Any]:
-        return {
-            "request": self.plan.request,
-            "name": self.model.viewer or "assistant",
-            "tool_names": self.plan.tool_names,
-        }
-
-    def _outgoing(self, *, stream: bool) -> Outgoing:
-        return self.endpoint.body(self.model.model, self.plan.request, self.parameters, stream=stream)
-
-    async def chunks(self) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
-        return self.endpoint.stream(self._outgoing(stream=True))
-
-    async def reply(self) -> Msg:
-        outgoing = self._outgoing(stream=False)
-        if self.endpoint.wants_stream(outgoing):
-            return await self._gathered()
-        try:
-            found = plain(await self.endpoint.send(outgoing))
-            failure = self.endpoint.failure_in(found)
-            if failure is None:
-                return self.settled(_parser_of(self.model.provider).parse_response(found, **self._reading()))
-        except Exception as error:
-            ours = self.error_of(error)
-            if self.endpoint.wants_stream(outgoing):  # the error taught it
-                return await self._gathered()
-            if ours is None or ours is error:
-                raise
-            raise ours from error
-        raise self.error_of(failure) or AssertionError
-
-    async def _gathered(self) -> Msg:
-        """The whole reply, from a stream."""
-        async with ModelStream(self._itself) as stream:
-            return await stream.finish()
-
-    async def _itself(self) -> _Call:
-        return self
-
-    def settled(self, msg: Msg) -> Msg:
-        budget, usage = self.model.formatter.budget, msg.usage
-        if (
-            budget is not None
-            and isinstance(budget.counter, UsageAnchoredCounter)
-            and usage
-            and usage.input_tokens
-        ):
-            budget.counter.anchor(self.plan.request, usage.input_tokens)
-        viewer = self.model.viewer
-        return strip_echo(msg, viewer) if viewer else msg
-
-    def error_of(self, error: BaseException | Failure) -> ModelError | None:
-        name = self.model.provider.name
-        if isinstance(error, ModelError):
-            return error
-        if isinstance(error, MessageError):
-            return ModelError(name, f"an answer that is none: {error.reason}")
-        failure = error if isinstance(error, Failure) else self.endpoint.failure(error)
-        if failure is None:
-            return None
-        return failure.error(name, self._place(failure) if failure.kind is BadRequestError else "")
-
-    def _place(self, failure: Failure) -> str:
-        plan = self.plan
-        said = f"{failure.said} {failure.param or ''}"
-        return guess_place(said, plan.request, plan.ledger.msgs, call_ids=plan.call_ids)
-
-    @property
-    def may_replan(self) -> bool:
-        return self.model.replan and not self.replanned and self.wanted is not None
-
-    async def replan(self, error: ContextLengthError) -> bool:
-        """Make the plan shorter, if the model may; whether it was."""
-        if not self.may_replan or self.wanted is None:
-            return False
-        self.replanned = True
-        plan = await self.model._shorter(self.plan, self.wanted, error)  # pyright: ignore[reportPrivateUsage]
-        if plan is None:
-            return False
-        self.plan = plan
-        return True
 
 
 def _next_limit(tokens: int, said: str) -> int:
@@ -370,13 +302,17 @@ def _check_limit(max_tokens: int | None) -> None:
         raise OptionError("max_tokens", f"{max_tokens!r} is no number of tokens", "Give a whole number.")
 
 
+def _opened(endpoint: type[EndpointBase], options: Mapping[str, Any]) -> EndpointBase:
+    """An endpoint with a client of its own. What its SDK has against the options is an OptionError."""
+    try:
+        return endpoint.open(**options)
+    except AgentkitError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise OptionError("client_options", str(error), "Give what the SDK's client takes.") from error
+
+
 def _endpoint_of(provider: Provider) -> type[EndpointBase]:
     if provider.endpoint is None:
         raise ProviderError(provider.name, "it has no endpoint to call", available_providers())
     return provider.endpoint
-
-
-def _parser_of(provider: Provider) -> type[StreamParserBase]:
-    if provider.parser is None:
-        raise ProviderError(provider.name, "it has no reader of replies", available_providers())
-    return provider.parser

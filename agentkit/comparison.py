@@ -13,6 +13,7 @@ import anyio
 from agentkit.chat_model import ChatModel, Wanted
 from agentkit.errors import AgentkitError, ModelError, OptionError, check_option
 from agentkit.ledger import Plan
+from agentkit.loops import finish
 from agentkit.messages import Msg
 from agentkit.recordings import Recorded, Recording, fingerprint
 from agentkit.storage import dump_message
@@ -20,6 +21,8 @@ from agentkit.tokens import TokenCount
 from agentkit.usage import Usage
 
 __all__ = ["Price", "Trial", "compare"]
+
+_CLOSING = 5.0  # seconds that open connections have to say goodbye
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,27 +131,33 @@ async def compare(
     limiter = anyio.CapacityLimiter(at_once)
 
     async def run(label: str, model: ChatModel) -> None:
-        async with limiter:
+        try:
             trials[label] = await comparison.trial(label, model)
+        finally:
+            limiter.release_on_behalf_of(label)
 
     try:
         async with anyio.create_task_group() as group:
             for label, model in labelled.items():
+                await limiter.acquire_on_behalf_of(label)  # before its task, so that they begin in their order
                 group.start_soon(run, label, model)
     finally:
-        with anyio.CancelScope(shield=True):
-            for label, named in given:
-                if isinstance(named, str):
-                    await labelled[label].aclose()
+        for label, named in given:
+            if isinstance(named, str):
+                await finish(labelled[label].aclose, _CLOSING)
     return [trials[label] for label in labelled]
 
 
 def _given(models: Sequence[ChatModel | str] | Mapping[str, ChatModel | str]) -> list[tuple[str, ChatModel | str]]:
     """Each model with its label, as it was given."""
     if isinstance(models, Mapping):
+        for label, model in models.items():
+            check_option(f"models[{label!r}]", model, ChatModel | str)
         return list(models.items())
     if isinstance(models, str | ChatModel) or not isinstance(models, Sequence):
         raise OptionError("models", f"a {type(models).__name__} is no list of models", "Pass a list.")
+    for at, model in enumerate(models):
+        check_option(f"models[{at}]", model, ChatModel | str)
     return [
         (model if isinstance(model, str) else f"{model.provider.name}:{model.model}", model) for model in models
     ]
@@ -175,7 +184,9 @@ async def _recordings(
     if record is None:
         return None, reading
     same = reading is not None and Path(record) == reading.path
-    return reading if same else Recording(record), reading
+    writing = reading if reading is not None and same else Recording(record)
+    await writing.check()
+    return writing, reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,19 +206,19 @@ class _Comparison:
         try:
             plan = await model.plan(self.msgs, **self.asked)
             tokens = await model.count(plan)
-        except AgentkitError as error:
-            return replace(bare, error=error)
+        except Exception as error:
+            return replace(bare, error=_error_of(name, error))
         key = fingerprint(name, model.model, plan.request, {**model.parameters, "max_tokens": model.max_tokens})
         bare = replace(bare, plan=plan, tokens=tokens, fingerprint=key)
-        known = self.reading.find(key) if self.reading else None
+        known = self.reading.find(key, label) if self.reading else None
         if known is None and self.reading is not None and self.writing is None:
             return replace(bare, error=_missing(self.reading.path, label))
         try:
             found = known or await self._call(model, plan)
-        except AgentkitError as error:  # no SDK, no key: nothing was called
-            return replace(bare, error=error)
+        except Exception as error:  # no SDK, no key: nothing was called
+            return replace(bare, error=_error_of(name, error))
         if self.writing is not None and (known is None or self.writing is not self.reading):
-            await self.writing.add(key, name, model.model, found)
+            await self.writing.add(key, label, name, model.model, found)
         return replace(bare, **_outcome(found), price=self._price(label, model, found), replayed=known is not None)
 
     async def _call(self, model: ChatModel, plan: Plan) -> Recorded:
@@ -230,6 +241,15 @@ class _Comparison:
 
 
 _TOKENS = frozenset({"text-delta", "thinking-delta", "tool-use-start", "tool-use-delta", "media"})
+
+
+def _error_of(provider: str, error: Exception) -> AgentkitError:
+    """An error of one trial's; one that is none of ours, a counter's say, by its name."""
+    if isinstance(error, AgentkitError):
+        return error
+    ours = ModelError(provider, f"{type(error).__name__}: {error}")
+    ours.__cause__ = error
+    return ours
 
 
 def _outcome(found: Recorded) -> dict[str, Any]:

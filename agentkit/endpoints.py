@@ -73,6 +73,21 @@ class EndpointBase(ABC):
         where the SDK wants a key that it was not given.
         """
 
+    needs: ClassVar[tuple[str, ...]] = ()
+    """What a client of the SDK's has at least: the attributes that are used of it."""
+
+    @classmethod
+    def check(cls, client: Any) -> None:
+        """Refuse a client that is none of the SDK's async ones. Raises OptionError."""
+        kind = type(client).__name__
+        if not all(hasattr(client, name) for name in cls.needs):
+            reason = f"a {kind} has no {cls.needs[-1]!r}"
+        elif hasattr(client, "__enter__") and not hasattr(client, "__aenter__") and not hasattr(client, "aio"):
+            reason = f"a {kind} is no async client"
+        else:
+            return
+        raise OptionError("client", reason, "Give the SDK's async client.")
+
     @abstractmethod
     def body(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool

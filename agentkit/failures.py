@@ -21,20 +21,33 @@ from agentkit.errors import (
 
 __all__ = ["Failure", "failure_in", "retry_after", "room_in"]
 
-# The sentences and codes of the providers' own documents and of recorded answers; none is a contract.
+# The sentences and codes of the providers' own documents and of recorded answers; none is a contract. A code says
+# more than a sentence, which may quote the request: what stands in quotation marks is never looked at.
+_TOO_LONG_CODE = re.compile(r"context_(length|window|size)|input_too_long|prompt_too_long", re.IGNORECASE)
 _TOO_LONG = re.compile(
-    r"maximum context length|context[ _]window|context[ _]length|Range of input length should be"
-    r"|input is too long|exceeds? the maximum number of tokens|prompt is too long|exceed context limit"
-    r"|exceeds the available context|exceed_context|input token count",
+    r"maximum context length is|exceed(s|ed|ing)? ([\w']+ ){0,3}context[ _](window|length|limit|size)"
+    r"|Range of input length should be|input is too long|prompt is too long"
+    r"|exceeds? the maximum number of tokens|input token count",
     re.IGNORECASE,
 )
-_NOT_TOO_LONG = re.compile(r"string_above_max_length|array_above_max_length|Range of max_tokens", re.IGNORECASE)
+_NOT_TOO_LONG = re.compile(
+    r"_above_max_length|Range of max_tokens|max_(completion_|output_)?tokens\W+is too large", re.IGNORECASE
+)
+_OF_A_PART = re.compile(  # a code that says which part of the request is wrong: its size is no matter
+    re.compile(  # a code that says which part of the request is wrong, and its size is no matter
+        r"(?!invalid_(request|parameter|argument|params)(_error)?$)"
+        r"(invalid|unsupported|empty|missing|unknown|string|array|integer|image|file|model)_\w+",
+        re.IGNORECASE,
+    )
+)
 _NO_QUOTA = re.compile(r"insufficient_quota|spend_limit|billing|Arrearage|AllocationQuota", re.IGNORECASE)
+_NO_QUOTA_SAID = re.compile(r"insufficient_quota|spend limit|exceeded your current quota", re.IGNORECASE)
 _NO_KEY = re.compile(
-    r"api[ _]?key not valid|API_KEY_INVALID|InvalidApiKey|invalid_api_key|Arrearage|authentication_error"
+    r"API_KEY_INVALID|InvalidApiKey|invalid_api_key|Arrearage|authentication_error"
     r"|permission_error|billing_error|UNAUTHENTICATED|PERMISSION_DENIED|AccessDenied",
     re.IGNORECASE,
 )
+_NO_KEY_SAID = re.compile(r"api[ _]?key not valid", re.IGNORECASE)
 _BUSY = re.compile(
     r"overloaded|UNAVAILABLE|server_error|insufficient_system_resource|InternalError\b|\bapi_error|timeout_error"
     r"|DEADLINE_EXCEEDED",
@@ -46,6 +59,7 @@ _REFUSED = re.compile(
     r"|invalid_prompt|\b(invalid|unsupported|empty)_(image|base64|value|parameter)",
     re.IGNORECASE,
 )
+_QUOTED = re.compile(r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|“[^”]*”")
 _UNSAID = (None, 200)  # an error within a stream, or within an answer that calls itself good
 _AGAIN = frozenset({408, 409, 425})  # what every SDK tries again
 
@@ -84,29 +98,41 @@ class Failure:
             request_id=self.request_id,
             retry_after=self.retry_after,
             place=place if kind is BadRequestError else "",
-            retryable=False if kind is RateLimitError and _NO_QUOTA.search(self._words) else None,
+            retryable=False if kind is RateLimitError and self._is_quota else None,
             advice=self.advice,
         )
 
     @property
-    def _words(self) -> str:
-        return f"{self.code or ''} {self.said}"
-
-    @property
     def kind(self) -> type[ModelError]:
-        """Its class. The text counts where a status says too little; the status counts else."""
+        """Its class. The code counts before the status, and the text where both say too little."""
         if self.network:
             return NetworkError
-        words = self._words
-        if (
-            self.status in (*_UNSAID, 400, 413, 422, 500)
-            and _TOO_LONG.search(words)
-            and not _NOT_TOO_LONG.search(words)
-        ):
+        if self.status in (*_UNSAID, 400, 413, 422, 500) and self._is_too_long:
             return ContextLengthError
         if self.status in _UNSAID:
-            return _kind_by_words(words)
-        return _kind_by_status(self.status or 0, words)
+            return _kind_by_words(self.code or self._plain)
+        return _kind_by_status(self.status or 0, self.code or "", self._plain)
+
+    @property
+    def _plain(self) -> str:
+        """What is said, but for what it quotes."""
+        return _QUOTED.sub("…", self.said)
+
+    @property
+    def _is_too_long(self) -> bool:
+        code = self.code or ""
+        if _TOO_LONG_CODE.search(code):
+            return True
+        if _OF_A_PART.fullmatch(code) or _NOT_TOO_LONG.search(f"{code} {self.said}"):
+            return False
+        return _TOO_LONG.search(self._plain) is not None
+
+    @property
+    def _is_quota(self) -> bool:
+        """Whether a quota is used up that no waiting fills. Who says how long to wait means another."""
+        if self.code is not None:
+            return _NO_QUOTA.search(self.code) is not None
+        return self.retry_after is None and _NO_QUOTA_SAID.search(self._plain) is not None
 
 
 def _kind_by_words(words: str) -> type[ModelError]:
@@ -119,8 +145,8 @@ def _kind_by_words(words: str) -> type[ModelError]:
     return next((kind for pattern, kind in rules if pattern.search(words)), ModelError)
 
 
-def _kind_by_status(status: int, words: str) -> type[ModelError]:
-    if status in (401, 402, 403) or (status == 400 and _NO_KEY.search(words)):
+def _kind_by_status(status: int, code: str, said: str) -> type[ModelError]:
+    if status in (401, 402, 403) or (status == 400 and (_NO_KEY.search(code) or _NO_KEY_SAID.search(said))):
         return AuthError
     if status == 429:
         return RateLimitError

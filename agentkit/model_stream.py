@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 from typing import Any, Protocol, Self
 
 import anyio
@@ -14,6 +15,7 @@ from agentkit.errors import ContextLengthError, InputError, ModelError, NetworkE
 from agentkit.events import MessageStart, StreamEvent, UsageEvent
 from agentkit.failures import Failure
 from agentkit.ledger import Plan
+from agentkit.loops import finish
 from agentkit.messages import Msg
 from agentkit.streaming import StreamParserBase
 from agentkit.usage import FinishReason
@@ -23,6 +25,8 @@ __all__ = ["ModelStream", "Opened"]
 _CLOSING = 5.0  # seconds that a peer has to say goodbye
 _PIECE = 32 * 1024
 """Bytes that are read without a turn for others: well under a millisecond."""
+
+_TOLD = 200  # bytes of an answer that is none
 
 
 class Opened(Protocol):
@@ -85,6 +89,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         self._chunks: AsyncIterator[Any] | None = None
         self._pieces: deque[bytes] = deque()  # of a long chunk, to be read yet
         self._events: deque[StreamEvent] = deque()
+        self._head = b""  # the first bytes, for the error where nothing comes of them
         self._began = False  # whether anything came that could be read
         self._shows = False  # whether the caller has begun to see the reply
         self._failed: ModelError | None = None
@@ -93,8 +98,12 @@ class ModelStream(AsyncIterator[StreamEvent]):
     async def __aenter__(self) -> Self:
         if self._call is not None:
             raise InputError("stream", "it was opened before", "Call model.stream anew for each reply.")
-        self._call = await self._opening()
-        await self._open()
+        try:
+            self._call = await self._opening()
+            await self._open()
+        except BaseException:
+            self._settle()
+            raise
         if self._failed is not None:
             raise self._failed
         return self
@@ -137,11 +146,10 @@ class ModelStream(AsyncIterator[StreamEvent]):
         return self._message
 
     async def aclose(self) -> None:
-        """Close the connection. What came is the message."""
-        await self._close()
-        if self._message is None:
-            self._settle()
+        """Close the connection. What came is the message, at once; a cancellation waits for the connection."""
+        self._settle()
         self._events.clear()
+        await self._close()
 
     # -- inside --------------------------------------------------------------------------------------------------
 
@@ -150,6 +158,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         assert self._call is not None
         self._events.clear()
         self._pieces.clear()
+        self._head = b""
         self._began, self._shows = False, not self._call.may_replan
         self._parser = self._call.parser()
         try:
@@ -160,7 +169,6 @@ class ModelStream(AsyncIterator[StreamEvent]):
             await self._fail(error)
         except BaseException:
             self._context = None
-            self._settle()
             raise
 
     async def _read(self) -> None:
@@ -168,7 +176,10 @@ class ModelStream(AsyncIterator[StreamEvent]):
         if self._chunks is None or self._parser is None:
             raise InputError("stream", "it is not open", "Use `async with model.stream(…) as stream:`.")
         try:
-            self._take(self._parser.feed(await self._next(self._chunks)))
+            chunk = await self._next(self._chunks)
+            if not self._began and not self._head and type(chunk) is bytes:
+                self._head = chunk[:_TOLD]
+            self._take(self._parser.feed(chunk))
         except StopAsyncIteration:
             await self._end()
             return
@@ -177,6 +188,19 @@ class ModelStream(AsyncIterator[StreamEvent]):
             return
         if self._parser.reply.error is not None:
             await self._fail(_failure_of(self._parser))
+
+    async def _end(self) -> None:
+        """There is no more."""
+        assert self._parser is not None
+        began = self._began
+        self._settle()
+        await self._close()
+        message = self.message
+        if self._parser.reply.error is not None:
+            await self._fail(_failure_of(self._parser))
+        elif not began and not message.blocks and message.finish_reason is FinishReason.INTERRUPTED:
+            came = f": {self._head.decode('utf-8', 'replace')}" if self._head.strip() else ""
+            await self._fail(Failure(f"the stream ended before it began{came}"))
 
     async def _next(self, chunks: AsyncIterator[Any]) -> Any:
         """The next chunk; a long one in pieces, since its transport let nobody else have a turn."""
@@ -189,18 +213,6 @@ class ModelStream(AsyncIterator[StreamEvent]):
         self._pieces.extend(chunk[at : at + _PIECE] for at in range(0, len(chunk), _PIECE))
         return self._pieces.popleft()
 
-    async def _end(self) -> None:
-        """There is no more."""
-        assert self._parser is not None
-        began = self._began
-        self._settle()
-        await self._close()
-        message = self.message
-        if self._parser.reply.error is not None:
-            await self._fail(_failure_of(self._parser))
-        elif not began and not message.blocks and message.finish_reason is FinishReason.INTERRUPTED:
-            await self._fail(Failure("the stream ended before it began"))
-
     def _take(self, events: list[StreamEvent]) -> None:
         self._events.extend(events)
         self._began = self._began or bool(events)
@@ -210,7 +222,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
 
     def _settle(self) -> None:
         """What came is all that comes."""
-        if self._parser is None or self._call is None:
+        if self._parser is None or self._call is None or self._message is not None:
             return
         message = self._parser.finish()
         self._take(self._parser.drain())
@@ -243,11 +255,16 @@ class ModelStream(AsyncIterator[StreamEvent]):
         """Close the connection, cancelled or not."""
         context, self._context = self._context, None
         chunks, self._chunks = self._chunks, None
-        if chunks is not None:
-            await _stop(chunks)
         if context is not None:
-            with anyio.move_on_after(_CLOSING, shield=True):
-                await context.__aexit__(None, None, None)
+            await finish(partial(_leave, context, chunks), _CLOSING)
+
+
+async def _leave(
+    context: AbstractAsyncContextManager[AsyncIterator[Any]], chunks: AsyncIterator[Any] | None
+) -> None:
+    if chunks is not None:
+        await _stop(chunks)
+    await context.__aexit__(None, None, None)
 
 
 async def _stop(chunks: AsyncIterator[Any]) -> None:
@@ -265,4 +282,4 @@ async def _stop(chunks: AsyncIterator[Any]) -> None:
 def _failure_of(parser: StreamParserBase) -> Failure:
     """The error that a stream reported."""
     found = parser.reply.error or {}
-    return Failure(found.get("message", ""), code=found.get("code"), request_id=None)
+    return Failure(found.get("message", ""), code=found.get("code"), request_id=found.get("request_id"))

@@ -10,7 +10,7 @@ from pydantic_core import from_json, to_json
 
 __all__ = ["Arguments", "objects_in"]
 
-_EAGER = 1_500
+_EAGER = 500
 """Characters up to which every delta is read anew. Beyond, as many more are read a delta, on average."""
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from os import SEEK_END
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,6 +25,7 @@ from agentkit.errors import (
     RateLimitError,
 )
 from agentkit.messages import Msg
+from agentkit.native import plain_values
 from agentkit.storage import dump_message, load_message
 
 __all__ = ["Recorded", "Recording", "fingerprint"]
@@ -31,8 +33,9 @@ __all__ = ["Recorded", "Recording", "fingerprint"]
 
 def fingerprint(provider: str, model: str, request: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
     """The fingerprint of a call: equal for equal calls, in every process. 64 hexadecimal digits."""
-    call = [provider, model, request, parameters]
-    text = json.dumps(call, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=repr)
+    given = {name: item for name, item in parameters.items() if item is not None}  # None leaves one out
+    call = [provider, model, request, given]
+    text = json.dumps(call, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=plain_values)
     return sha256(text.encode()).hexdigest()
 
 
@@ -69,7 +72,9 @@ class Recorded:
 
 
 def _seconds(found: object) -> float | None:
-    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
+    if not isinstance(found, int | float) or isinstance(found, bool) or not 0 <= found < 1e9:
+        return None
+    return float(found)
 
 
 _KINDS = (AuthError, BadRequestError, ContextLengthError, NetworkError, OverloadedError, RateLimitError)
@@ -92,13 +97,20 @@ class Recording:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._known: dict[str, Recorded] = {}
+        self._known: dict[str, dict[str, Recorded]] = {}  # by fingerprint and label, the last one last
         self._writing = anyio.Lock()
 
-    async def load(self, *, missing_ok: bool) -> None:
-        """Read the file. Of several records of one call the last one counts."""
+    async def check(self) -> None:
+        """Make the file, if it is not there. Raises OptionError where it cannot be written."""
         try:
-            text = await anyio.to_thread.run_sync(self.path.read_text, "utf-8")
+            await anyio.to_thread.run_sync(self._append, "")
+        except OSError as error:
+            raise OptionError("record", f"{self.path} cannot be written ({error})", "Name a file.") from None
+
+    async def load(self, *, missing_ok: bool) -> None:
+        """Read the file. Of several records of one call under one label the last one counts."""
+        try:
+            text = await anyio.to_thread.run_sync(self.path.read_text, "utf-8-sig")
         except FileNotFoundError:
             if missing_ok:
                 return
@@ -118,19 +130,30 @@ class Recording:
         key = held.get("fingerprint")
         if not isinstance(key, str):
             raise MessageError(place, "it has no fingerprint", "Name a recording.")
-        self._known[key] = Recorded.from_dict(held, place)
+        self._keep(key, str(held.get("label")), Recorded.from_dict(held, place))
 
-    def find(self, key: str) -> Recorded | None:
-        """What came of a call, if it is on record."""
-        return self._known.get(key)
+    def _keep(self, key: str, label: str, found: Recorded) -> None:
+        records = self._known.setdefault(key, {})
+        records.pop(label, None)
+        records[label] = found
 
-    async def add(self, key: str, provider: str, model: str, found: Recorded) -> None:
+    def find(self, key: str, label: str) -> Recorded | None:
+        """What came of a call, if it is on record: under this label, else under the last one that made it."""
+        records = self._known.get(key, {})
+        return records.get(label) or next(reversed(records.values()), None)
+
+    async def add(self, key: str, label: str, provider: str, model: str, found: Recorded) -> None:
         """Put a call on record, as one more line."""
-        line = json.dumps({"fingerprint": key, "provider": provider, "model": model, **found.to_dict()})
+        told = {"fingerprint": key, "label": label, "provider": provider, "model": model}
+        line = json.dumps({**told, **found.to_dict()})
         async with self._writing:
-            self._known[key] = found
-            await anyio.to_thread.run_sync(self._append, line)
+            self._keep(key, label, found)
+            await anyio.to_thread.run_sync(self._append, f"{line}\n")
 
-    def _append(self, line: str) -> None:
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(f"{line}\n")
+    def _append(self, text: str) -> None:
+        """Add text behind what is there, which may have been cut off within a line."""
+        with self.path.open("ab+") as file:
+            if text and file.tell():
+                file.seek(-1, SEEK_END)
+                text = text if file.read(1) == b"\n" else f"\n{text}"
+            file.write(text.encode())

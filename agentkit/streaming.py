@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypedDict, Unpack, cast
 from agentkit.assembly import Assembly
 from agentkit.errors import MessageError, OptionError, check_option, check_text
 from agentkit.events import StreamEvent
+from agentkit.failures import failure_in
 from agentkit.messages import Msg
 from agentkit.native import EventBytes, parsed, plain
 from agentkit.usage import FinishReason, Usage
@@ -16,6 +17,7 @@ from agentkit.usage import FinishReason, Usage
 __all__ = ["ReadOptions", "StreamParserBase"]
 
 _BYTES = (bytes, bytearray, memoryview)
+_MARK = b"\xef\xbb\xbf"  # of the byte order
 
 
 class ReadOptions(TypedDict, total=False):
@@ -54,6 +56,8 @@ class StreamParserBase(ABC):
     """Whether thinking keeps the digest of the request that it came in answer to."""
     raw_arguments: ClassVar[bool] = False
     """Whether the wire carries arguments as text, whole replies included: `raw_input` keeps it."""
+    lines: ClassVar[bool] = False
+    """Whether the events of the wire are lines of JSON, and no server-sent events."""
 
     def __init__(self, **options: Unpack[ReadOptions]) -> None:
         unknown = options.keys() - ReadOptions.__annotations__.keys()
@@ -76,6 +80,7 @@ class StreamParserBase(ABC):
             binds_thinking=self.binds_thinking,
         )
         self._bytes = EventBytes()
+        self._opening: _Opening | None = _Opening(self.lines)
         self._msg: Msg | None = None
 
     @abstractmethod
@@ -112,8 +117,7 @@ class StreamParserBase(ABC):
         if isinstance(chunk, str):
             chunk = chunk.encode("utf-8", "surrogatepass")
         if isinstance(chunk, _BYTES):
-            for data in self._bytes.feed(bytes(cast("bytes", chunk))):
-                self._read_data(data)
+            self._feed_bytes(bytes(cast("bytes", chunk)))
         else:
             self._read(plain(chunk))
         return self.reply.drain()
@@ -121,6 +125,8 @@ class StreamParserBase(ABC):
     def finish(self) -> Msg:
         """The message, of all that came. A stream that broke off says so in its finish reason."""
         if self._msg is None:
+            if self._opening is not None:
+                self._read_body(self._opening.held)
             for data in self._bytes.finish():
                 self._read_data(data, cut=True)
             self.close()
@@ -141,6 +147,34 @@ class StreamParserBase(ABC):
         """Why the reply ended; None as long as it has not."""
         return self.reply.finish_reason
 
+    def _feed_bytes(self, piece: bytes) -> None:
+        if self._opening is not None:
+            piece = self._opening.feed(piece)
+            if not self._opening.is_over:
+                return
+            self._opening = None
+        for data in self._bytes.feed(piece):
+            self._read_data(data)
+
+    def _read_body(self, text: bytes) -> None:
+        """Read all that came as one JSON object, or else as events after all."""
+        self._opening = None
+        try:
+            body = parsed(text)
+        except MessageError:
+            body = None
+        if isinstance(body, list) and len(cast("list[Any]", body)) == 1:
+            body = cast("list[Any]", body)[0]
+        if not isinstance(body, dict):
+            self._feed_bytes(text)
+        elif failure := failure_in(body):
+            self.reply.fail(failure.said, failure.code, failure.request_id)
+        else:
+            try:
+                self.read_whole(cast("dict[str, Any]", body))
+            except MessageError as error:
+                self.reply.fail(error.reason)
+
     def _read_data(self, data: bytes, *, cut: bool = False) -> None:
         """Read the data of one event. What the end of the stream cut in two is no event and no error."""
         try:
@@ -158,3 +192,42 @@ class StreamParserBase(ABC):
         if not isinstance(event, dict):
             raise MessageError("chunk", f"a {type(event).__name__} is no event", "Give a dict, or bytes.")
         self.read_event(cast("dict[str, Any]", event))
+
+
+class _Opening:
+    """The bytes that a stream begins with, held until it is known that they are events.
+
+    A request for a stream may be answered by one JSON object: an error, or the whole reply of a server that does
+    not stream. It may have many lines, or one, and one line may be the first of many events.
+    """
+
+    def __init__(self, lines: bool) -> None:
+        self.is_over = False
+        self._lines = lines
+        self._held: list[bytes] = []
+        self._is_json = False  # it begins like JSON
+        self._is_body = False  # it is no event's line
+
+    @property
+    def held(self) -> bytes:
+        return b"".join(self._held)
+
+    def feed(self, piece: bytes) -> bytes:
+        """All that came, once these are events; nothing before."""
+        self._held.append(piece)
+        if self._is_body or (self._is_json and b"\n" not in piece):
+            return b""
+        text = self.held.removeprefix(_MARK).lstrip()
+        self._held = [text]
+        self._is_json = text.startswith((b"{", b"["))
+        self.is_over = self._are_lines(text) if self._is_json else len(text) > len(_MARK)
+        return text if self.is_over else b""
+
+    def _are_lines(self, text: bytes) -> bool:
+        line, ending, behind = text.partition(b"\n")
+        try:
+            event = parsed(line)
+        except MessageError:
+            self._is_body = bool(ending)
+            return False
+        return bool(ending) and failure_in(event) is None if self._lines else bool(behind.strip())

@@ -95,12 +95,48 @@ async def test_a_provider_that_cannot_be_called_says_so() -> None:
         await model.generate(HELLO)
     with pytest.raises(ProviderError, match="no endpoint"):
         ChatModel(Provider("half", known.chat, known.multi_agent), "m", client=object())
+    given = {"api_key": "k"}
     mute = ChatModel(
-        Provider("half", known.chat, known.multi_agent, endpoint=known.endpoint), "m", client=object()
+        Provider("half", known.chat, known.multi_agent, endpoint=known.endpoint), "m", client_options=given
     )
     with pytest.raises(ProviderError, match="no reader"):
         async with mute.stream(HELLO):
             pass
+
+
+def _sync_clients() -> list[tuple[str, Any]]:
+    import anthropic
+    import ollama
+    import openai
+
+    return [
+        ("openai", openai.OpenAI(api_key="k")),
+        ("anthropic", anthropic.Anthropic(api_key="k")),
+        ("ollama", ollama.Client()),
+        ("openai", object()),
+        ("dashscope", object()),
+    ]
+
+
+async def test_a_client_that_is_no_async_one_is_refused_at_the_door() -> None:
+    for provider, client in _sync_clients():
+        with pytest.raises(OptionError, match="async client"):
+            ChatModel(provider, "m", client=client)
+        if hasattr(client, "close"):
+            client.close()
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "ollama", "gemini", "dashscope"])
+async def test_options_that_the_sdk_does_not_take_are_named(provider: str) -> None:
+    options = {"nonsense": 1} if provider == "ollama" else {"nonsense": 1, "api_key": "k"}
+    with pytest.raises(OptionError, match="client_options") as caught:
+        await ChatModel(provider, "m", client_options=options).open()
+    assert caught.value.__cause__
+
+
+async def test_how_a_reply_comes_is_no_parameter() -> None:
+    with pytest.raises(OptionError, match="stream"):
+        await ScriptedModel(["Hello."]).generate(HELLO, stream=True)
 
 
 async def test_formatter_options_reach_the_formatter() -> None:

@@ -15,6 +15,7 @@ from agentkit import (
     BadRequestError,
     Budget,
     BudgetError,
+    CharacterTokenCounter,
     ChatModel,
     FinishReason,
     MessageError,
@@ -146,13 +147,67 @@ async def test_a_recording_that_cannot_be_read_is_refused_by_its_line(tmp_path: 
 
 async def test_models_are_refused_at_the_door() -> None:
     model = ChatModel("openai:some-model")
-    for wrong in ([], [model, model], "openai:x", 3):
+    for wrong in ([], [model, model], "openai:x", 3, [3], {"a": 3}):
         with pytest.raises(OptionError, match="models"):
             await compare(MSGS, wrong)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     with pytest.raises(ProviderError):
         await compare(MSGS, ["nimbus:one"])
     with pytest.raises(OptionError, match="at_once"):
         await compare(MSGS, [model], at_once=0)
+
+
+async def test_what_one_brings_down_harms_no_other_either() -> None:
+    class Broken(CharacterTokenCounter):
+        async def count(self, request: Any) -> Any:
+            raise ZeroDivisionError("no")
+
+    with LoopbackServer("Yes.") as server:
+        bad = ChatModel("openai:m", client_options={"nonsense": 1})
+        odd = model(server, "openai", budget=Budget(1_000, Broken()))
+        async with model(server, "openai") as good:
+            trials = await compare(MSGS, {"bad": bad, "odd": odd, "good": good})
+    assert isinstance(trials[0].error, OptionError)
+    assert "ZeroDivisionError" in str(trials[1].error)
+    assert isinstance(trials[1].error.__cause__ if trials[1].error else None, ZeroDivisionError)
+    assert trials[2].error is None
+
+
+async def test_a_record_that_cannot_be_written_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
+    with LoopbackServer("Yes.") as server:
+        async with model(server, "openai") as one:
+            for path in (tmp_path, tmp_path / "no" / "file.jsonl"):
+                with pytest.raises(OptionError, match="record"):
+                    await compare(MSGS, [one], record=path)
+    assert server.requests == []
+
+
+async def test_equal_calls_are_told_apart_by_their_labels(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    with LoopbackServer("Of one.") as first, LoopbackServer("Of the other.") as second:
+        async with model(first, "vllm") as one, model(second, "vllm") as other:
+            models = {"one": one, "other": other}
+            await compare(MSGS, models, record=path)
+            trials = await compare(MSGS, models, replay=path)
+            renamed = await compare(MSGS, {"third": one}, replay=path)
+    assert [trial.reply and trial.reply.text for trial in trials] == ["Of one.", "Of the other."]
+    assert renamed[0].reply
+
+
+async def test_a_recording_whose_last_line_was_cut_off_is_added_to(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    with LoopbackServer(["One.", "Two."]) as server:
+        async with model(server, "openai") as one:
+            await compare(MSGS, {"one": one}, record=path)
+            path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().rstrip(b"\n"))
+            await compare(MSGS, {"two": one}, record=path)
+            trials = await compare(MSGS, {"one": one, "two": one}, replay=path)
+    assert [trial.reply and trial.reply.text for trial in trials] == ["One.", "Two."]
+
+
+def test_a_fingerprint_holds_in_every_process() -> None:
+    one = fingerprint("openai", "m", {}, {"effort": object()})
+    assert one == fingerprint("openai", "m", {}, {"effort": object()})
+    assert fingerprint("openai", "m", {}, {"seed": None}) == fingerprint("openai", "m", {}, {})
 
 
 def test_a_fingerprint_is_that_of_the_call_alone() -> None:
@@ -229,6 +284,10 @@ def test_the_command_gives_json_alone_on_standard_output_and_1_where_a_call_fail
         (["--model", "openai:x", "--price", "x=cheap"], "--price"),
         (["--model", "openai:x", "--replay", "no/such/file"], "no/such/file"),
         (["--model", "openai:x", "--max-tokens", "-1"], "max_tokens"),
+        (["--model", "openai:x", "--model", "openai:x"], "twice"),
+        (["--model", "openai:x", "--price", "y=1/2"], "--price"),
+        (["--model", "openai:x", "--record", "no/such/file"], "--record"),
+        (["--model", "openai:x", "--json", "no/such/file"], "--json"),
         ([], "--model"),
     ],
 )
@@ -237,3 +296,16 @@ def test_the_command_refuses_bad_options_in_one_line(arguments: list[str], told:
     assert (done.returncode, done.stdout) == (2, "")
     assert told in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_the_command_says_what_it_takes() -> None:
+    done = command("--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "/CACHE_WRITE" in done.stdout
+
+
+def test_the_command_lets_no_model_command_the_terminal() -> None:
+    with LoopbackServer("\x1b[31mred \x1b]0;title\x07\x9b2J\u202e") as server:
+        done = command("--model", "openai:one", server=server)
+    assert "red" in done.stdout
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(done.stdout)

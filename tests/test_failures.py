@@ -55,6 +55,8 @@ TOO_LONG = [
     (500, None, "the input length exceeds the context length"),
     (400, None, "request (9 tokens) exceeds the available context size (8 tokens), try increasing it"),
     (413, None, "the input is too long"),
+    (400, "exceed_context_size_error", "Try another one."),
+    (400, "ValidationException", "Input is too long for requested model."),
 ]
 
 NOT_TOO_LONG = [
@@ -68,6 +70,17 @@ NOT_TOO_LONG = [
     ),
     (400, "invalid_request_error", "Invalid max_tokens value, the valid range of max_tokens is [1, 393216]"),
     (413, "request_too_large", "Request exceeds the maximum allowed number of bytes."),
+    (400, None, "Invalid value: 'what is a context window'."),
+    (400, None, "Invalid value for 'messages[0].content': the user asked about the context window of models"),
+    (400, "invalid_image_url", "The picture of the page “the prompt is too long” … the prompt is too long"),
+    (
+        400,
+        "400",
+        "'max_tokens' or 'max_completion_tokens' is too large: 20000. This model's maximum context length is "
+        "16384 tokens and your request has 30 input tokens (20000 > 16384 - 30).",
+    ),
+    (400, "invalid_image_url", "Failed to download image from https://x.example/billing/arrearage.png"),
+    (400, "invalid_request_error", "messages.0: your input mentions 'permission_error' and authentication_error"),
 ]
 
 OTHERS: list[tuple[type[ModelError], int | None, str | None, str]] = [
@@ -127,6 +140,28 @@ def test_a_quota_that_is_used_up_is_not_to_be_tried_again(code: str) -> None:
     error = Failure("You exceeded your current quota.", 429, code).error("somebody")
     assert type(error) is RateLimitError
     assert not error.retryable
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "seconds"),
+    [
+        (
+            "RESOURCE_EXHAUSTED",
+            "You exceeded your current quota, please check your plan and billing details. Please retry in 37s.",
+            37.0,
+        ),
+        (
+            "rate_limit_exceeded",
+            "Rate limit reached on tokens per min. Add a payment method at https://x.example/account/billing.",
+            None,
+        ),
+        (None, "You exceeded your current quota. Please retry in 37s.", 37.0),
+    ],
+)
+def test_a_limit_that_ends_is_to_be_tried_again(code: str | None, said: str, seconds: float | None) -> None:
+    error = Failure(said, 429, code, retry_after=seconds).error("somebody")
+    assert type(error) is RateLimitError
+    assert error.retryable
 
 
 def test_a_failure_of_the_network() -> None:

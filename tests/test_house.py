@@ -26,7 +26,7 @@ PROVIDERS: Final = ROOT / "providers"
 
 ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("errors",),
-    ("values", "usage", "native"),
+    ("values", "usage", "native", "loops"),
     ("blocks",),
     ("messages", "tool_running"),
     ("storage", "tools", "text_counts", "text_estimate", "encodings", "ledger"),
@@ -54,6 +54,7 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("cutting",),
     ("formatting",),
     ("registry", "model_stream"),
+    ("calls",),
     ("chat_model",),
     ("testing", "native_logs", "recordings"),
     ("doctor", "comparison"),

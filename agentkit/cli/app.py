@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
@@ -15,7 +15,30 @@ from agentkit.errors import OptionError
 
 __all__ = ["dispatch"]
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
+)
+
+_File: TypeAlias = Annotated[
+    Path | None,
+    typer.Argument(help="A JSON file; '-' or nothing for standard input.", show_default=False),
+]
+_MultiAgent: TypeAlias = Annotated[bool, typer.Option("--multi-agent", help="Many speakers, in a history frame.")]
+_Viewer: TypeAlias = Annotated[
+    str | None, typer.Option(help="The agent the request is made for.", show_default=False)
+]
+_Model: TypeAlias = Annotated[str | None, typer.Option(help="The model the request is for.", show_default=False)]
+_OnLoss: TypeAlias = Annotated[
+    Literal["describe", "drop", "raise"],
+    typer.Option(help="What happens to what the target cannot carry."),
+]
+_MediaRoots: TypeAlias = Annotated[
+    list[Path] | None, typer.Option(help="A folder that local media may be read from; repeatable.")
+]
+_LedgerForm: TypeAlias = Annotated[
+    Literal["table", "json"] | None,
+    typer.Option(help="What happened to every block, on standard error: a table unless said.", show_default=False),
+]
 
 
 @app.callback()
@@ -25,36 +48,21 @@ def agentkit() -> None:
 
 @app.command("format")
 def format_command(
-    file: Annotated[
-        Path | None,
-        typer.Argument(help="A JSON file; '-' or nothing for standard input.", show_default=False),
-    ] = None,
+    file: _File = None,
     provider: Annotated[str | None, typer.Option(help="Whose request to make.", show_default=False)] = None,
-    multi_agent: Annotated[bool, typer.Option("--multi-agent", help="Many speakers, in a history frame.")] = False,
-    viewer: Annotated[
-        str | None, typer.Option(help="The agent the request is made for.", show_default=False)
-    ] = None,
+    multi_agent: _MultiAgent = False,
+    viewer: _Viewer = None,
     frame: Annotated[
         Literal["safe", "plain"] | None,
         typer.Option(help="How the frame writes names and texts: safe unless said.", show_default=False),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="The model the request is for.", show_default=False)] = None,
+    model: _Model = None,
     max_tokens: Annotated[
         int | None, typer.Option(help="Cut the oldest messages to this estimate.", show_default=False)
     ] = None,
-    on_loss: Annotated[
-        Literal["describe", "drop", "raise"],
-        typer.Option(help="What happens to what the target cannot carry."),
-    ] = "describe",
-    media_root: Annotated[
-        list[Path] | None, typer.Option(help="A folder that local media may be read from; repeatable.")
-    ] = None,
-    ledger: Annotated[
-        Literal["table", "json"] | None,
-        typer.Option(
-            help="What happened to every block, on standard error: a table unless said.", show_default=False
-        ),
-    ] = None,
+    on_loss: _OnLoss = "describe",
+    media_root: _MediaRoots = None,
+    ledger: _LedgerForm = None,
     every: Annotated[bool, typer.Option("--all", help="A request for every provider.")] = False,
     lines: Annotated[bool, typer.Option("--lines", help="One conversation a line, one request a line.")] = False,
 ) -> None:
@@ -102,28 +110,13 @@ def convert_command(
         typer.Option("--from", help="Whose log it is: a provider's, agentscope's, langchain's or agentkit's."),
     ],
     target: Annotated[str, typer.Option("--to", help="Whose request to make; agentkit: the stored form.")],
-    file: Annotated[
-        Path | None,
-        typer.Argument(help="A JSON file; '-' or nothing for standard input.", show_default=False),
-    ] = None,
-    multi_agent: Annotated[bool, typer.Option("--multi-agent", help="Many speakers, in a history frame.")] = False,
-    viewer: Annotated[
-        str | None, typer.Option(help="The agent the request is made for.", show_default=False)
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="The model the request is for.", show_default=False)] = None,
-    on_loss: Annotated[
-        Literal["describe", "drop", "raise"],
-        typer.Option(help="What happens to what the target cannot carry."),
-    ] = "describe",
-    media_root: Annotated[
-        list[Path] | None, typer.Option(help="A folder that local media may be read from; repeatable.")
-    ] = None,
-    ledger: Annotated[
-        Literal["table", "json"] | None,
-        typer.Option(
-            help="What happened to every block, on standard error: a table unless said.", show_default=False
-        ),
-    ] = None,
+    file: _File = None,
+    multi_agent: _MultiAgent = False,
+    viewer: _Viewer = None,
+    model: _Model = None,
+    on_loss: _OnLoss = "describe",
+    media_root: _MediaRoots = None,
+    ledger: _LedgerForm = None,
     lines: Annotated[bool, typer.Option("--lines", help="One log a line, one request a line.")] = False,
 ) -> None:
     """Write another provider's request for a native log: a JSON list of messages, or a whole request, whose tools
@@ -149,14 +142,9 @@ def compare_command(
     model: Annotated[
         list[str], typer.Option(help="PROVIDER:MODEL; repeat it for each model.", show_default=False)
     ],
-    file: Annotated[
-        Path | None,
-        typer.Argument(help="A JSON file; '-' or nothing for standard input.", show_default=False),
-    ] = None,
-    multi_agent: Annotated[bool, typer.Option("--multi-agent", help="Many speakers, in a history frame.")] = False,
-    viewer: Annotated[
-        str | None, typer.Option(help="The agent the requests are made for.", show_default=False)
-    ] = None,
+    file: _File = None,
+    multi_agent: _MultiAgent = False,
+    viewer: _Viewer = None,
     max_tokens: Annotated[int | None, typer.Option(help="The limit of each reply.", show_default=False)] = None,
     record: Annotated[
         Path | None, typer.Option(help="A JSON-lines file that every call is added to.", show_default=False)

@@ -41,10 +41,9 @@ def compare_once(file: Path | None, options: CompareOptions) -> int:
     """A table on standard output, and all of it as JSON where that is wanted: `-` is standard output, the table
     goes to standard error then. The exit code is 1 if any call failed.
     """
-    if options.record is not None and options.record.is_dir():
-        raise OptionError("--record", f"{options.record} is a folder", "Name a file.")
+    _check(options)
     msgs, asked = read_conversation(read(file))
-    prices = dict(map(_price, options.prices))
+    prices = _prices(options)
     history = MultiAgentHistory(viewer=options.viewer) if options.multi_agent else None
     models = {name: ChatModel(name, history=history, max_tokens=options.max_tokens) for name in options.models}
     work = partial(compare, msgs, models, prices=prices, record=options.record, replay=options.replay, **asked)
@@ -54,6 +53,26 @@ def compare_once(file: Path | None, options: CompareOptions) -> int:
     if options.json is not None:
         _write([trial.to_dict() for trial in trials], None if on_stdout else options.json)
     return 1 if any(trial.error for trial in trials) else 0
+
+
+def _check(options: CompareOptions) -> None:
+    """Refuse what would come to nothing after the calls were paid for."""
+    for name, file in (("--record", options.record), ("--json", options.json)):
+        if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
+            what = "is a folder" if file.is_dir() else "is in no folder that is there"
+            raise OptionError(name, f"{file} {what}", "Name a file.")
+    twice = next((name for name in options.models if options.models.count(name) > 1), None)
+    if twice is not None:
+        raise OptionError("--model", f"{twice} is there twice", "Name each model once.")
+
+
+def _prices(options: CompareOptions) -> dict[str, Price]:
+    prices = dict(map(_price, options.prices))
+    known = {part for name in options.models for part in (name, name.partition(":")[2])}
+    unknown = next((name for name in prices if name not in known), None)
+    if unknown is not None:
+        raise OptionError("--price", f"{unknown!r} is none of the models", "Name one of them.")
+    return prices
 
 
 async def _run(work: partial[Any], models: Sequence[ChatModel]) -> list[Trial]:
@@ -101,10 +120,15 @@ def _print_table(trials: Sequence[Trial], *, on_stderr: bool) -> None:
     table = Table(Column("model", overflow="fold"), *right, "reply")
     for trial in trials:
         said = f"{type(trial.error).__name__}: {trial.error}" if trial.error else _told(trial)
-        told = Text(" ".join(said.split())[:400], "red" if trial.error else "")
-        table.add_row(Text(trial.label), *_figures(trial), told)
+        told = Text(_printable(said)[:400], "red" if trial.error else "")
+        table.add_row(Text(_printable(trial.label)), *_figures(trial), told)
     stream = sys.stderr if on_stderr else sys.stdout
     Console(stderr=on_stderr, width=None if stream.isatty() else 140).print(table)
+
+
+def _printable(said: str) -> str:
+    """A text in one line without what would command a terminal."""
+    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in " ".join(said.split()))
 
 
 _FIGURES = ("tokens", "in", "out", "price", "first", "total", "lost", "finish")

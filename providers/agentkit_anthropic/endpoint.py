@@ -39,6 +39,7 @@ class AnthropicEndpoint(EndpointBase):
     """
 
     extra: ClassVar[str] = "anthropic"
+    needs: ClassVar[tuple[str, ...]] = ("post",)
 
     @classmethod
     def open(cls, **options: Any) -> Self:

@@ -55,6 +55,7 @@ class DashScopeEndpoint(EndpointBase):
     """
 
     extra: ClassVar[str] = "dashscope"
+    needs: ClassVar[tuple[str, ...]] = ("transport",)
 
     def __init__(self, client: Any) -> None:
         super().__init__(client)
@@ -143,7 +144,7 @@ class DashScopeEndpoint(EndpointBase):
                 first += piece
                 if _END.search(first):
                     break
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             pieces = _broken(error)
         except BaseException:
             await response.aclose()
@@ -191,7 +192,7 @@ class DashScopeEndpoint(EndpointBase):
                 error.request_id or (told and told.request_id) or None,
                 retry_after(error.headers),
             )
-        if isinstance(error, httpx.TransportError | httpx.StreamError):
+        if isinstance(error, httpx.RequestError | httpx.StreamError):
             return Failure(str(error) or type(error).__name__, network=True)
         return None
 

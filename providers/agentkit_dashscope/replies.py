@@ -110,7 +110,7 @@ class DashScopeStreamParser(StreamParserBase):
         if event.get("code") or event.get("error") or event.get("status_code", 200) != 200:
             failed = failure_of(event)
             if failed:
-                self._fail(*failed)
+                self._fail(*failed, text_of(event.get("request_id")))
                 return
         output = output_of(event)
         choice = first_choice(output)
@@ -324,9 +324,9 @@ class DashScopeStreamParser(StreamParserBase):
                 self.reply.use(usage)
             self._usage = None
 
-    def _fail(self, message: str, code: str | None) -> None:
+    def _fail(self, message: str, code: str | None, request_id: str) -> None:
         self._settle()
-        self.reply.fail(message, code)
+        self.reply.fail(message, code, request_id)
         if code == _FILTERED:
             self.reply.end(FinishReason.CONTENT_FILTER, code)
 

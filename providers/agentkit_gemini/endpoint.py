@@ -13,12 +13,14 @@ from agentkit import (
     EndpointBase,
     Failure,
     MissingExtraError,
+    OptionError,
     Outgoing,
     failure_in,
     items_of,
     mapping_of,
     merged,
     plain,
+    retry_after,
 )
 from agentkit_gemini.rest import rest_body
 
@@ -67,7 +69,8 @@ class GeminiEndpoint(EndpointBase):
             http_options.base_url = url
         http = None
         if not (http_options.httpx_async_client or http_options.aiohttp_client or http_options.async_client_args):
-            http = httpx2.AsyncClient(follow_redirects=True, timeout=None, event_hooks={"response": [_keep]})
+            # The API redirects nobody, and the key in its header would go wherever a redirect points.
+            http = httpx2.AsyncClient(follow_redirects=False, timeout=None, event_hooks={"response": [_keep]})
             http_options.httpx_async_client = http
         try:
             return cls(genai.Client(http_options=http_options, **found), http)
@@ -80,7 +83,9 @@ class GeminiEndpoint(EndpointBase):
         """The request as the REST API takes it."""
         rest = dict(options)
         config = merged(request.get("config") or {}, _settings(rest.pop("config", None)))
-        config = merged(config, rest)
+        config = merged(config, _settings(rest))
+        if "contents" in config:
+            raise OptionError("parameters.contents", "the request has it already", "Leave it to the conversation.")
         http_options = config.pop("http_options", None)
         kept = {"http_options": http_options} if http_options else {}
         return Outgoing(model, rest_body({**request, "config": config}), stream, kept)
@@ -171,10 +176,10 @@ async def _close(answers: list[Any]) -> None:
 
 async def _with_bare_errors(pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]:
     """The bytes of an event stream; an error that comes as JSON in lines of its own, as the SDK knows them, as one
-    event.
+    event. What begins so is left to the reader.
     """
     bare = b""
-    before = b"\n"  # the last byte of the piece before
+    before = b" "  # the last byte of the piece before
     async for piece in pieces:
         if bare:
             bare += piece
@@ -190,6 +195,7 @@ async def _with_bare_errors(pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]:
         yield cast("list[Any]", found)[0] if isinstance(found, list) and found else found
 
 
+_SNAKE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _BARE = re.compile(rb"\n[{\[]")
 
 
@@ -207,23 +213,22 @@ def _config(outgoing: Outgoing) -> dict[str, Any]:
 
 
 def _settings(config: object) -> dict[str, Any]:
-    """A config of the caller's: a dict, or the SDK's object."""
-    if config is None or isinstance(config, Mapping):
-        return dict(cast("Mapping[str, Any]", config or {}))
-    return cast("dict[str, Any]", plain(config))
+    """A config of the caller's, a dict or the SDK's object, by the SDK's own names: it takes the wire's too."""
+    found = cast("Mapping[str, Any]", plain(config) if config is not None else {})
+    return {_SNAKE.sub("_", name).lower(): item for name, item in found.items()}
 
 
 def _failure_of(error: Any) -> Failure:
     details = mapping_of(error.details)
     inner = mapping_of(details.get("error")) or details
-    told = failure_in({"error": inner}) or Failure("")
+    told = failure_in(details) or failure_in({"error": inner}) or Failure("")
     headers: Mapping[str, Any] = getattr(error.response, "headers", None) or {}
     return Failure(
         told.said or error.message or str(error),
         error.code if isinstance(error.code, int) else None,
         _reason(inner) or error.status,
         headers.get("x-request-id"),
-        _delay(inner),
+        retry_after(headers) if (delay := _delay(inner)) is None else delay,
     )
 
 

@@ -56,7 +56,9 @@ def _settings(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value(found: Any) -> Any:
-    """A JSON value; an object of the SDK's as one."""
+    """A JSON value; an object of the SDK's as one, also in a list."""
+    if isinstance(found, list):
+        return [_value(item) for item in cast("list[Any]", found)]
     return plain(found) if hasattr(found, "model_dump") else found
 
 

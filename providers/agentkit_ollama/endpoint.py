@@ -37,6 +37,14 @@ class OllamaEndpoint(EndpointBase):
     """
 
     extra: ClassVar[str] = "ollama"
+    needs: ClassVar[tuple[str, ...]] = ("_client",)
+
+    @classmethod
+    def check(cls, client: Any) -> None:
+        """Refuse a client that is not async: both of the SDK's can be entered by `async with`."""
+        super().check(client)
+        if not hasattr(client._client, "aclose"):
+            raise OptionError("client", "ollama's Client is no async client", "Give an AsyncClient.")
 
     @classmethod
     def open(cls, **options: Any) -> Self:
@@ -110,12 +118,12 @@ class OllamaEndpoint(EndpointBase):
 
         if isinstance(error, ResponseError):
             status = error.status_code if error.status_code > 0 else None
-            failure = failure_in(_body(error.error), status) or Failure(error.error, status)
+            failure = failure_in(_body(error.error), status) or Failure(str(error.error), status)
             answer = getattr(error.__cause__, "response", None)
             return replace(failure, retry_after=retry_after(answer.headers)) if answer is not None else failure
         if isinstance(error, RequestError):
             return Failure(error.error, 400)
-        if isinstance(error, ConnectionError | httpx.TransportError | httpx.StreamError):
+        if isinstance(error, ConnectionError | httpx.RequestError | httpx.StreamError):
             return Failure(str(error) or type(error).__name__, network=True)
         return None
 
@@ -124,8 +132,10 @@ class OllamaEndpoint(EndpointBase):
         await self.client.close()
 
 
-def _body(text: str) -> object:
-    """The object that an error's text is; the SDK has unpacked it if it could."""
+def _body(text: object) -> object:
+    """The object that an error's text is; the SDK has unpacked it if it could, whatever it is."""
+    if not isinstance(text, str):
+        return {"error": text}
     try:
         return plain(text)
     except ValueError:

@@ -44,6 +44,7 @@ class OllamaStreamParser(StreamParserBase):
 
     provider: ClassVar[str] = "ollama"
     issuer: ClassVar[str] = "ollama"
+    lines: ClassVar[bool] = True
 
     def __init__(self, **options: Unpack[ReadOptions]) -> None:
         super().__init__(**options)

@@ -42,6 +42,7 @@ class OpenAIChatEndpoint(EndpointBase):
     """
 
     extra: ClassVar[str] = "openai"
+    needs: ClassVar[tuple[str, ...]] = ("post",)
     path: ClassVar[str] = "/chat/completions"
     provider: ClassVar[str] = "openai"
     key: ClassVar[str | None] = None

@@ -3,11 +3,15 @@
 All nine run on both loops. DashScope's SDK sleeps by asyncio between two tries: on trio it gets one.
 """
 
+import asyncio
+import gc
 import json
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, cast
 
 import anyio
@@ -19,11 +23,15 @@ from agentkit import (
     BadRequestError,
     ChatModel,
     ContextLengthError,
+    EndpointBase,
     FinishReason,
+    InputError,
     MissingExtraError,
     ModelError,
+    ModelStream,
     Msg,
     NetworkError,
+    OptionError,
     OverloadedError,
     RateLimitError,
     TextBlock,
@@ -33,7 +41,7 @@ from agentkit import (
 )
 from agentkit.testing import LoopbackError, LoopbackServer, Reply
 from tests.providers import LOOK, PROVIDERS, chat, user
-from tests.providers.calling import MODELS, model_of, options
+from tests.providers.calling import MODELS, RawServer, model_of, options
 from tests.wire.loopback import expected_body
 
 pytestmark = pytest.mark.anyio
@@ -250,6 +258,36 @@ async def test_a_cancellation_passes_and_closes_the_connection(provider: str) ->
             assert [type(error) for error in caught] == [anyio.get_cancelled_exc_class()]
             assert server.requests[0].wait().disconnected
     assert kept[0].message.finish_reason is FinishReason.INTERRUPTED
+
+
+@pytest.mark.parametrize("steps", range(4))
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_cancellation_while_a_stream_is_closed_waits_for_that(provider: str, steps: int) -> None:
+    kept: list[ModelStream] = []
+
+    async def listen() -> None:
+        async with model.stream(HELLO) as stream:
+            kept.append(stream)
+            async for event in stream:
+                if event.type == "text-delta":
+                    break
+            _cancel_after(steps, cast("asyncio.Task[None]", asyncio.current_task()))
+
+    with LoopbackServer([Reply(BURST, delay=0.02)]) as server:
+        async with model_of(provider, server) as model:
+            with suppress(asyncio.CancelledError):  # the stream may be closed before it comes
+                await asyncio.create_task(listen())
+            assert kept[0].message.finish_reason is FinishReason.INTERRUPTED
+            assert server.requests[0].wait().disconnected
+
+
+def _cancel_after(steps: int, task: "asyncio.Task[None]") -> None:
+    """Cancel a task when the loop has gone round so often: natively, which no shield of anyio's holds off."""
+    if steps:
+        asyncio.get_running_loop().call_soon(_cancel_after, steps - 1, task)
+    else:
+        task.cancel()
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -513,6 +551,27 @@ async def test_leaving_the_stream_of_ones_own_client_closes_the_connection(name:
         await _close(client)
 
 
+@pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")  # the SDK's own session
+@pytest.mark.parametrize("cancelled", [False, True])
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_leaving_the_stream_of_geminis_client_on_aiohttp_closes_the_connection(cancelled: bool) -> None:
+    from google import genai
+    from google.genai import types
+
+    with LoopbackServer(Reply(BURST * 4, delay=0.02)) as server:
+        client = genai.Client(api_key="k", http_options=types.HttpOptions(base_url=server.url("gemini")))
+        with anyio.CancelScope() as scope:
+            async with ChatModel("gemini", "gemini-3-pro", client=client).stream(HELLO) as stream:
+                async for event in stream:
+                    if event.type == "text-delta" and cancelled:
+                        scope.cancel()
+                    elif event.type == "text-delta":
+                        break
+        assert server.requests[0].wait(1).disconnected
+        assert stream.message.finish_reason is FinishReason.INTERRUPTED
+        await _close(client)
+
+
 # -- what is each provider's own --------------------------------------------------------------------------------
 
 
@@ -631,6 +690,46 @@ async def test_geminis_own_object_may_hold_its_parameters() -> None:
     assert body["safetySettings"] == [{"category": "A", "threshold": "B"}]
 
 
+async def test_geminis_parameters_have_either_name_wherever_they_stand() -> None:
+    from google.genai import types
+
+    safety = types.SafetySetting(
+        category=types.HarmCategory.HARM_CATEGORY_HARASSMENT, threshold=types.HarmBlockThreshold.BLOCK_NONE
+    )
+    config = types.GenerateContentConfig(temperature=0.5, safety_settings=[safety])
+    with LoopbackServer("Hello.") as server:
+        async with model_of("gemini", server) as model:
+            await model.generate(HELLO, config=config)
+            await model.generate(HELLO, safety_settings=[safety])
+            system = types.GenerateContentConfig(system_instruction="Be rude.")
+            with pytest.raises(OptionError, match="system_instruction"):
+                await model.generate([Msg("system", "Be kind.", "system"), *HELLO], config=system)
+            with pytest.raises(OptionError, match="max_output_tokens"):
+                await model.generate(HELLO, max_tokens=9, config={"maxOutputTokens": 3})
+    for request in server.requests:
+        assert request.body["safetySettings"][0]["threshold"] == "BLOCK_NONE"
+        assert "safetySettings" not in request.body.get("generationConfig", {})
+
+
+async def test_geminis_key_follows_no_redirect() -> None:
+    with LoopbackServer("Hello.") as elsewhere:
+        to = f"location: {elsewhere.url()}/v1beta/models/some-model:generateContent"
+        with RawServer(_answer(307, b"", to)) as server:
+            async with _raw("gemini", server) as model:
+                with pytest.raises(ModelError):
+                    await model.generate(HELLO)
+    assert elsewhere.requests == []
+
+
+async def test_a_reply_that_is_gathered_and_cut_off_is_no_whole_one() -> None:
+    event = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Half a"}}
+    body = f"event: content_block_delta\ndata: {json.dumps(event)}\n\n".encode()
+    with RawServer(_answer(200, body, "content-type: text/event-stream")) as server:
+        async with _raw("anthropic", server) as model:
+            with pytest.raises(NetworkError, match="before the reply did"):
+                await model.generate(HELLO, max_tokens=64_000)
+
+
 async def test_geminis_bare_errors_within_a_stream_are_errors() -> None:
     bare = (
         b'[{\n  "error": {\n    "code": 503,\n    "message": "overloaded",\n    "status": "UNAVAILABLE"\n  }\n}]\n'
@@ -691,6 +790,110 @@ async def test_a_stream_that_is_none_is_an_error_of_the_model(provider: str) -> 
             for _ in range(2):
                 with pytest.raises(ModelError):
                     await _events(model, HELLO)
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_an_error_in_one_object_answers_a_stream_too(provider: str, indent: int | None) -> None:
+    said = {"code": "Throttling.RateQuota", "message": "Slow down.", "request_id": "req-1"}
+    text = json.dumps(said, indent=indent).encode()
+    with RawServer(_answer(200, text)) as server:
+        async with _raw(provider, server) as model, model.stream(HELLO) as stream:
+            with pytest.raises(RateLimitError, match="Slow down") as caught:
+                await stream.finish()
+    assert caught.value.request_id == "req-1"
+    assert stream.message.finish_reason is FinishReason.ERROR
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_whole_reply_answers_a_stream_too(provider: str) -> None:
+    with LoopbackServer("Hello.") as server:
+        async with model_of(provider, server) as model:
+            whole = await model.generate(HELLO)
+            text = await _whole(model)
+    for indent in (None, 2):
+        body = json.dumps(json.loads(text), indent=indent).encode()
+        with RawServer(_answer(200, body)) as raw:
+            async with _raw(provider, raw) as model:
+                _, streamed = await _events(model, HELLO)
+        assert (streamed.content, streamed.usage) == (whole.content, whole.usage)
+        assert streamed.finish_reason is FinishReason.STOP
+
+
+def _answer(status: int, body: bytes, *headers: str) -> bytes:
+    head = [f"HTTP/1.1 {status} Answer", f"content-length: {len(body)}", *headers, "", ""]
+    return "\r\n".join(head).encode() + body
+
+
+def _raw(provider: str, server: RawServer) -> ChatModel:
+    return ChatModel(provider, "some-model", client_options=options(provider, server))
+
+
+async def _whole(model: ChatModel) -> Any:
+    """A whole reply as it comes."""
+    endpoint, plan = cast("EndpointBase", vars(model)["_endpoint"]), await model.plan(HELLO)
+    return await endpoint.send(endpoint.body(model.model, plan.request, {}, stream=False))
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_what_is_no_stream_is_told(provider: str) -> None:
+    with LoopbackServer([Reply([b"<html>Please log in.</html>"])]) as server:
+        async with model_of(provider, server) as model:
+            with pytest.raises(ModelError, match="Please log in"):
+                await _events(model, HELLO)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # on trio the SDKs' HTTP clients leave a generator behind
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_an_answer_that_cannot_be_unpacked_is_an_error_of_the_network(provider: str, stream: bool) -> None:
+    with RawServer(_answer(200, b"no gzip", "content-encoding: gzip")) as server:
+        async with _raw(provider, server) as model:
+            with pytest.raises(NetworkError):
+                await (_events(model, HELLO) if stream else model.generate(HELLO))
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_the_seconds_to_wait_may_stand_in_a_header(provider: str) -> None:
+    body = b'{"error": {"message": "Slow down."}}'
+    with RawServer(_answer(429, body, "retry-after: 7")) as server:
+        async with _raw(provider, server) as model:
+            with pytest.raises(RateLimitError, match="Slow down") as caught:
+                await model.generate(HELLO)
+    assert caught.value.retry_after == 7
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_model_goes_with_its_user_from_one_loop_to_the_next(provider: str, anyio_backend: str) -> None:
+    with LoopbackServer("Hello.") as server:
+        model = model_of(provider, server)
+
+        async def ask(*, last: bool) -> str:
+            reply = await model.generate(HELLO)
+            if last:
+                await model.aclose()
+            return reply.text
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)  # what the first loop left open
+            assert [anyio.run(partial(ask, last=last), backend=anyio_backend) for last in (False, True)] == [
+                "Hello.",
+                "Hello.",
+            ]
+            gc.collect()
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_model_is_no_ones_in_a_second_loop_at_once(provider: str, anyio_backend: str) -> None:
+    def elsewhere() -> None:
+        anyio.run(model.generate, HELLO, backend=anyio_backend)
+
+    with LoopbackServer("Hello.") as server:
+        async with model_of(provider, server) as model:
+            await model.open()
+            with pytest.raises(InputError, match="another event loop"):
+                await anyio.to_thread.run_sync(elsewhere)
+            assert (await model.generate(HELLO)).text == "Hello."
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

@@ -265,7 +265,8 @@ def test_an_error_within_http_200_is_an_event() -> None:
     msg, events = _streamed(_event("Half"), b"event:error\ndata:" + json.dumps(error).encode() + b"\n\n")
     assert ErrorEvent("It broke.", "InternalError.Algo") in events
     assert (msg.text, msg.finish_reason) == ("Half", FinishReason.ERROR)
-    assert (msg.metadata or {})["reply"]["error"] == {"message": "It broke.", "code": "InternalError.Algo"}
+    error = {"message": "It broke.", "code": "InternalError.Algo", "request_id": "req-1"}
+    assert (msg.metadata or {})["reply"]["error"] == error
 
 
 def test_a_filter_in_the_middle_of_a_stream_is_a_reason_of_its_own() -> None:

@@ -1,0 +1,153 @@
+"""`Call`: one call of a model: what is sent, and how its answer is read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from agentkit.blame import guess_place
+from agentkit.budget import Budget
+from agentkit.echoes import strip_echo
+from agentkit.endpoints import EndpointBase, Outgoing
+from agentkit.errors import (
+    BadRequestError,
+    ContextLengthError,
+    MessageError,
+    ModelError,
+    NetworkError,
+    ProviderError,
+)
+from agentkit.failures import Failure
+from agentkit.ledger import Plan
+from agentkit.messages import Msg
+from agentkit.model_stream import ModelStream
+from agentkit.native import plain
+from agentkit.registry import Provider, available_providers
+from agentkit.streaming import StreamParserBase
+from agentkit.usage import FinishReason
+from agentkit.usage_anchored import UsageAnchoredCounter
+
+__all__ = ["Call"]
+
+
+@dataclass(slots=True)
+class Call:
+    """One call: its plan, and how to send it.
+
+    viewer   whose reply it is, in a history of many agents
+    budget   its counter is told what the provider counted
+    shorter  makes a shorter plan, after an error that says that this one is too long; it is asked once. None: the
+             plan stays as it is
+    """
+
+    provider: Provider
+    model: str
+    endpoint: EndpointBase
+    plan: Plan
+    parameters: Mapping[str, Any]
+    viewer: str | None = None
+    budget: Budget | None = None
+    shorter: Callable[[Plan, ContextLengthError], Awaitable[Plan | None]] | None = None
+
+    def parser(self) -> StreamParserBase:
+        """A reader for the reply to `plan`."""
+        return self._reader(**self._reading())
+
+    @property
+    def _reader(self) -> type[StreamParserBase]:
+        if self.provider.parser is None:
+            raise ProviderError(self.provider.name, "it has no reader of replies", available_providers())
+        return self.provider.parser
+
+    def _reading(self) -> dict[str, Any]:
+        return {
+            "request": self.plan.request,
+            "name": self.viewer or "assistant",
+            "tool_names": self.plan.tool_names,
+        }
+
+    def _outgoing(self, *, stream: bool) -> Outgoing:
+        return self.endpoint.body(self.model, self.plan.request, self.parameters, stream=stream)
+
+    async def chunks(self) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
+        """The reply to `plan`, not opened yet."""
+        return self.endpoint.stream(self._outgoing(stream=True))
+
+    async def whole(self) -> Msg:
+        """The reply, whole, if need be to a shorter plan."""
+        try:
+            return await self._reply()
+        except ContextLengthError as error:
+            if not await self.replan(error):
+                raise
+        return await self._reply()
+
+    async def _reply(self) -> Msg:
+        outgoing = self._outgoing(stream=False)
+        if self.endpoint.wants_stream(outgoing):
+            return await self._gathered()
+        try:
+            found = plain(await self.endpoint.send(outgoing))
+            failure = self.endpoint.failure_in(found)
+            if failure is None:
+                return self.settled(self._reader.parse_response(found, **self._reading()))
+        except Exception as error:
+            ours = self.error_of(error)
+            if self.endpoint.wants_stream(outgoing):  # the error taught it
+                return await self._gathered()
+            if ours is None or ours is error:
+                raise
+            raise ours from error
+        raise self._error(failure)
+
+    async def _gathered(self) -> Msg:
+        """The whole reply, from a stream. What is cut off is no whole reply."""
+        async with ModelStream(self._itself) as stream:
+            reply = await stream.finish()
+        if reply.finish_reason is FinishReason.INTERRUPTED:
+            raise NetworkError(self.provider.name, "the stream ended before the reply did")
+        return reply
+
+    async def _itself(self) -> Call:
+        return self
+
+    def settled(self, msg: Msg) -> Msg:
+        """The message as the conversation keeps it."""
+        counter, usage = self.budget and self.budget.counter, msg.usage
+        if isinstance(counter, UsageAnchoredCounter) and usage and usage.input_tokens:
+            counter.anchor(self.plan.request, usage.input_tokens)
+        return strip_echo(msg, self.viewer) if self.viewer else msg
+
+    def error_of(self, error: BaseException | Failure) -> ModelError | None:
+        """The error of ours that it is; None for one that is neither the provider's nor the transport's."""
+        if isinstance(error, ModelError):
+            return error
+        if isinstance(error, MessageError):
+            return ModelError(self.provider.name, f"an answer that is none: {error.reason}")
+        failure = error if isinstance(error, Failure) else self.endpoint.failure(error)
+        return None if failure is None else self._error(failure)
+
+    def _error(self, failure: Failure) -> ModelError:
+        place = self._place(failure) if failure.kind is BadRequestError else ""
+        return failure.error(self.provider.name, place)
+
+    def _place(self, failure: Failure) -> str:
+        plan = self.plan
+        said = f"{failure.said} {failure.param or ''}"
+        return guess_place(said, plan.request, plan.ledger.msgs, call_ids=plan.call_ids)
+
+    @property
+    def may_replan(self) -> bool:
+        """Whether a prompt that is too long will be made shorter."""
+        return self.shorter is not None
+
+    async def replan(self, error: ContextLengthError) -> bool:
+        """Make `plan` a shorter one, if it may be; whether it was."""
+        shorter, self.shorter = self.shorter, None
+        plan = await shorter(self.plan, error) if shorter else None
+        if plan is None:
+            return False
+        self.plan = plan
+        return True
