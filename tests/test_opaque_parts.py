@@ -133,6 +133,7 @@ def test_a_proof_goes_back_in_the_assistants_turn_alone() -> None:
 
 
 def test_the_state_of_a_text_in_a_result_goes_to_its_issuer_alone() -> None:
-    cited = TextBlock("Cats.", state=OpaqueState("anthropic", fields={"citations": [{"type": "x"}]}))
-    for provider, times in (("anthropic", 1), ("openai", 0), ("gemini", 0)):
-        assert str(chat(provider).lower(answered(cited)).request).count("citations") == times
+    fields = {"response": {"seen": 1}, "scheduling": "SILENT"}
+    told = TextBlock('{"seen":1}', state=OpaqueState("gemini", fields=fields))
+    for provider, times in (("gemini", 1), ("openai", 0), ("anthropic", 0)):
+        assert str(chat(provider).lower(answered(told)).request).count("SILENT") == times

@@ -343,6 +343,13 @@ logs = st.lists(
 ).map(lambda found: [msg for piece in found for msg in piece])
 
 
+def test_what_the_server_ran_stands_in_no_users_turn() -> None:
+    msg = Msg("Bob", [TextBlock("x"), OpaqueBlock("anthropic", SEARCH), OpaqueBlock("anthropic", FOUND)], "user")
+    plan = AnthropicChatFormatter().lower([msg])
+    assert plan.request["messages"][0]["content"] == [{"type": "text", "text": "x"}]
+    assert not plan.ledger.losses
+
+
 def test_half_a_pair_is_not_sent_where_media_are_moved_behind_the_results() -> None:
     msgs = [
         Msg("Alice", "Look.", "user"),
