@@ -61,6 +61,7 @@ class _Legalizing:
         self.on_loss: OnLoss = on_loss
         self.shelf = shelf
         self.promoted: list[tuple[Promoted, Origin]] = []
+        self.moved = False  # whether any media were
         self.calls: tuple[str, ...] = ()  # the ids of the exchange that is being written
         self.seen: dict[int, Tidied] = {}  # messages with media, by number, before the limits of a request
         self.changes: Mapping[int, Changes] = {}  # … and what these ask for
@@ -78,6 +79,8 @@ class _Legalizing:
             self._tidy_all(turns, at, self.capabilities.attention, line)
         else:
             self.legal.turns = turns
+        if self.moved:  # a turn of media stands behind results that a pair was open over
+            self.legal.turns = whole_pairs(self.legal.turns, self.ledger, self.capabilities)
         self._match_results()
         self._take_turns()
         return self.legal
@@ -249,7 +252,7 @@ class _Legalizing:
             origins.append("promotion")
         self.ledger.invent("promotion", "the label of media that was moved")
         self.legal.turns.add(derive("user", tuple(blocks), "user"), tuple(origins))
-        self.promoted = []
+        self.promoted, self.moved = [], True
 
     # -- results -----------------------------------------------------------------------------------------------
 

@@ -251,9 +251,13 @@ class _Tidying:
     ) -> Iterator[OpaqueBlock | TextBlock]:
         """What only its wire knows: a reply's is nothing to any other, anybody else's is content."""
         plain_error = result is not None and result.is_error and not self.capabilities.error_media
-        if block.wire == self.capabilities.wire and not plain_error:
+        form = self.capabilities
+        replys = self.role == "assistant"
+        if block.wire == form.wire and not replys and form.part_pair and form.part_pair(block.data):
+            self._note(path, Disposition.DROPPED, "a part of a reply, which stands in a reply alone")
+        elif block.wire == form.wire and not plain_error:
             yield block
-        elif self.role == "assistant":
+        elif replys:
             self._note(path, Disposition.DROPPED, f"a part of a reply that only {shown(block.wire)} knows")
         elif plain_error:
             yield from self._lose(path, "part", "a failed result holds text alone")

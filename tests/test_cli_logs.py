@@ -346,3 +346,15 @@ def test_the_command_itself_reads_and_converts(tmp_path: Path) -> None:
         .request
     )
     assert run("read", "--provider", "ollama", stdin=NDJSON)["usage"]["output_tokens"] == 4
+
+
+@pytest.mark.parametrize("found", ['"garbage"', '""', "[]", json.dumps(NDJSON), json.dumps(LINES)])
+def test_what_no_event_was_understood_of_is_an_error(streams: Streams, found: str) -> None:
+    code, out, problem = call(*streams, "read", "--provider", "openai", stdin=found)
+    assert (code, out) == (2, "")
+    assert "nothing in it is an event of openai" in problem
+
+
+def test_json_text_is_read_as_what_it_says_for_every_form() -> None:
+    for name, log in LOGS.items():
+        assert load_native(name, json.dumps(log)) == load_native(name, log), name

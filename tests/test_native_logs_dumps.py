@@ -15,6 +15,7 @@ from agentkit import (
     FinishReason,
     ImageBlock,
     InvalidBlock,
+    LossError,
     MessageError,
     Msg,
     OpaqueBlock,
@@ -27,6 +28,7 @@ from agentkit import (
     Usage,
     VideoBlock,
     load_native,
+    load_provider,
 )
 from tests.providers import PNG, PNG_URL, WAV
 from tests.providers.mangling import mangled
@@ -453,3 +455,36 @@ def test_a_mangled_dump_of_langchain_is_read_or_refused(found: Any) -> None:
     with suppress(MessageError):
         msgs = load_native("langchain", found)
         assert all(Msg.from_dict(msg.to_dict()) == msg for msg in msgs)
+
+
+def _of_langchain(kind: str, *blocks: Any, **more: Any) -> Msg:
+    said = {"type": kind, "content": list(blocks), "response_metadata": {"model_provider": "anthropic"}, **more}
+    return load_native("langchain", [said])[0]
+
+
+def test_langchains_own_blocks_go_to_no_provider() -> None:
+    ran = {"type": "server_tool_call", "name": "web_search", "args": {"query": "x"}, "id": "s1"}
+    found = {"type": "server_tool_result", "tool_call_id": "s1", "status": "success", "output": []}
+    odd = {"type": "non_standard", "value": {"a": 1}}
+    native = {"type": "server_tool_use", "id": "s2", "name": "web_search", "input": {}}
+    msg = _of_langchain("ai", ran, found, odd, {"type": "non_standard", "value": native})
+    wires = [block.wire for block in msg.blocks if isinstance(block, OpaqueBlock)]
+    assert wires == ["langchain", "langchain", "langchain", "anthropic"]
+
+
+def test_an_unknown_block_of_a_user_is_a_loss() -> None:
+    msgs = load_native("langchain", [{"type": "human", "content": [{"type": "weird", "x": 1}]}])
+    with pytest.raises(LossError, match="langchain"):
+        load_provider("anthropic").chat(on_loss="raise").lower(msgs)
+
+
+def test_a_content_that_is_none_is_kept_as_found() -> None:
+    (block,) = load_native("langchain", [{"type": "ai", "data": {"content": 5}}])[0].blocks
+    assert isinstance(block, InvalidBlock)
+    assert (block.data, block.place) == (5, "messages[0].content")
+
+
+def test_the_calls_of_a_chunk_are_read() -> None:
+    chunk = {"name": "look", "args": '{"at": "x"}', "id": "c1", "index": 0}
+    msg = load_native("langchain", [{"type": "AIMessageChunk", "content": "", "tool_call_chunks": [chunk]}])[0]
+    assert [(call.id, call.input) for call in msg.tool_uses] == [("c1", {"at": "x"})]

@@ -285,3 +285,8 @@ def test_an_event_that_the_end_of_the_stream_cuts_in_two_is_an_interruption_and_
     parser.feed(b'data: {"text": [[0], "Hel"]}\n\ndata: {"text": [[0], "l')
     assert parser.finish().text == "Hel"
     assert parser.finish_reason is FinishReason.INTERRUPTED
+
+
+def test_tool_names_that_are_no_mapping_are_refused_at_the_door() -> None:
+    with pytest.raises(OptionError, match="tool_names"):
+        Plain(tool_names=5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentkit.errors import ProviderError
+from agentkit.errors import MessageError, ProviderError
 from agentkit.messages import Msg
 from agentkit.native import plain
 from agentkit.native_logs.agentscope import load_agentscope
@@ -25,14 +25,15 @@ def load_native(provider: str | Provider, found: object) -> list[Msg]:
 
     provider  whose form it is: the name of a provider, or the Provider; `agentscope`, `langchain` or `agentkit`
     found     the messages, or a whole request: the arguments of the SDK's call, or the body that was sent, or the
-              JSON text of any of these. The SDK's objects may stand anywhere in it. `load_tools` reads what else a request asks for
+              JSON text of any of these. The SDK's objects may stand anywhere in it. `load_tools` reads what else
+              a request asks for
 
     Where nothing is lost, formatting what this gives for the same provider gives the same request. What cannot be
     read is kept as InvalidBlock, a part that only the provider knows as OpaqueBlock. Raises MessageError for what
     is no log of that form, and ProviderError for an unknown one.
     """
     if isinstance(found, str | bytes | bytearray) and provider != "agentkit":
-        found = plain(found)
+        found = _from_text(found)
     if isinstance(provider, str):
         known = _ELSEWHERE.get(provider)
         if known is not None:
@@ -41,3 +42,12 @@ def load_native(provider: str | Provider, found: object) -> list[Msg]:
     if provider.load_native is None:
         raise ProviderError(provider.name, "its logs cannot be loaded", [*_ELSEWHERE, *available_providers()])
     return provider.load_native(found)
+
+
+def _from_text(text: str | bytes | bytearray) -> object:
+    """What JSON text says, if it is a list or an object; any other text as it is."""
+    try:
+        found = plain(text)
+    except MessageError:
+        return text
+    return found if isinstance(found, list | dict) else text

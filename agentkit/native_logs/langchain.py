@@ -143,6 +143,8 @@ class _Log:
             issuer = ISSUERS.get(provider)
             yield ThinkingBlock(thinking, OpaqueState(issuer) if issuer else None)
         content = message.get("content")
+        if content is not None and not isinstance(content, str | list):
+            yield InvalidBlock(content, "it is neither text nor a list of blocks", f"{place}.content")
         items = [content] if isinstance(content, str) and content else items_of(content)
         for at, item in enumerate(items):
             call = _named_call(mapping_of(item), calls)
@@ -226,6 +228,7 @@ _REASONS = {
 def _calls(message: dict[str, Any], place: str, signatures: dict[str, Any]) -> dict[str, ToolUseBlock]:
     """The calls of a message by id, those included that only the provider's raw form names."""
     listed = [*items_of(message.get("tool_calls")), *items_of(message.get("invalid_tool_calls"))]
+    listed = listed or items_of(message.get("tool_call_chunks"))
     if not listed:
         extra = mapping_of(message.get("additional_kwargs"))
         legacy = [{"function": extra["function_call"]}] if extra.get("function_call") else []

@@ -42,8 +42,13 @@ ISSUERS = {
 }
 """Who issued what a reply carries, by langchain's `response_metadata["model_provider"]`."""
 
-WIRES = {"anthropic": "anthropic", "google_genai": "gemini", "openai": "openai-responses"}
-"""Whose content blocks langchain passes through as they are."""
+WIRES = {"anthropic": "anthropic", "openai": "openai-responses"}
+"""Whose content blocks langchain passes through as they are. (Google's parts have no type: it writes its own.)"""
+
+_STANDARD = frozenset(
+    {"server_tool_call", "server_tool_call_chunk", "server_tool_result", "tool_call_chunk", "invalid_tool_call"}
+) | {"non_standard"}
+"""Blocks in langchain's own words (langchain_core.messages.content), which no provider knows."""
 
 
 def read_block(found: Any, provider: str, place: str) -> Block:
@@ -60,7 +65,7 @@ def read_block(found: Any, provider: str, place: str) -> Block:
         return InvalidBlock(found, f"{error.place}: {error.reason}", place)
     if not kind:
         return InvalidBlock(found, "it has no type", place)
-    return OpaqueBlock(WIRES.get(provider, "langchain"), block)
+    return OpaqueBlock("langchain" if kind in _STANDARD else WIRES.get(provider, "langchain"), block)
 
 
 _PASSED_OVER = frozenset({"type", "index", "cache_control"})
@@ -242,16 +247,16 @@ def _tool_result(block: Found, provider: str, place: str) -> ToolResultBlock:
 
 
 def _fits(block: Block) -> bool:
-    kinds = TextBlock | ImageBlock | AudioBlock | VideoBlock | DocumentBlock | InvalidBlock
+    kinds = TextBlock | ImageBlock | AudioBlock | VideoBlock | DocumentBlock | OpaqueBlock | InvalidBlock
     return isinstance(block, kinds)
 
 
 def _non_standard(block: Found, provider: str, place: str) -> Block:
     """A provider's own block in langchain's wrapping."""
     value = block.get("value")
-    return read_block(
-        value if isinstance(value, dict) and "type" in value else {**block, "type": "other"}, provider, place
-    )
+    if isinstance(value, dict) and "type" in value:
+        return read_block(value, provider, place)
+    return OpaqueBlock("langchain", {**block})
 
 
 _READERS: dict[str, Callable[[Found, str, str], Block]] = {

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal, Unpack, assert_never
 
-from pydantic_core import to_json
-
 from agentkit import (
     Base64Source,
     Block,
@@ -41,6 +39,7 @@ from agentkit import (
 )
 from agentkit_anthropic.caching import mark
 from agentkit_anthropic.parts import carried, content_text, part_pair, search_text
+from agentkit_anthropic.schemas import in_subset
 
 __all__ = ["AnthropicChatFormatter", "AnthropicMultiAgentFormatter"]
 
@@ -278,7 +277,7 @@ def _options(task: Task) -> dict[str, Any]:
         if task.tool_choice:
             options["tool_choice"] = _choice(task.tool_choice)
     if task.output:
-        schema = map_schema(task.output.schema, _in_subset)
+        schema = map_schema(task.output.schema, in_subset)
         options["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
     return options
 
@@ -295,53 +294,3 @@ def _choice(choice: ToolChoice) -> dict[str, Any]:
     if choice.mode == "tool":
         return {"type": "tool", "name": choice.name}
     return {"type": "any" if choice.mode == "required" else choice.mode}
-
-
-# build-with-claude/structured-outputs: keywords that the grammar compiler refuses.
-_REFUSED = frozenset(
-    [
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "multipleOf",
-        "minLength",
-        "maxLength",
-        "maxItems",
-        "uniqueItems",
-        "contains",
-        "minContains",
-        "maxContains",
-        "minProperties",
-        "maxProperties",
-        "patternProperties",
-        "propertyNames",
-        "dependentRequired",
-        "dependentSchemas",
-        "unevaluatedProperties",
-        "unevaluatedItems",
-        "if",
-        "then",
-        "else",
-        "not",
-        "$schema",
-    ]
-)
-
-
-def _in_subset(schema: dict[str, Any]) -> dict[str, Any]:
-    """A subschema within the supported keywords; what it loses is told in its description."""
-    refused = {key: item for key, item in schema.items() if key in _REFUSED}
-    if schema.get("minItems", 0) not in (0, 1):
-        refused["minItems"] = schema["minItems"]
-    kept = {key: item for key, item in schema.items() if key not in refused}
-    if "oneOf" in kept:
-        kept["anyOf"] = kept.pop("oneOf")
-    if kept.get("type") == "object":
-        if isinstance(kept.get("additionalProperties"), dict):
-            refused["additionalProperties"] = kept["additionalProperties"]
-        kept["additionalProperties"] = False
-    told = ", ".join(f"{key}: {to_json(item).decode()}" for key, item in refused.items() if key != "$schema")
-    if told:
-        kept["description"] = f"{kept['description']} ({told})" if kept.get("description") else told
-    return kept

@@ -40,6 +40,6 @@ def response_fields(block: ToolResultBlock) -> dict[str, Any] | None:
 
 def _said(response: Mapping[str, Any]) -> tuple[str, bool]:
     """An object as text, and whether it is an error's."""
-    failed = response.keys() == {"error"}
-    told = next(iter(response.values())) if failed or response.keys() == {"output"} else response
-    return (told if isinstance(told, str) else to_json(told).decode()), failed
+    only = next(iter(response)) if len(response) == 1 else None
+    told = response[only] if only in ("output", "error") else response
+    return (told if isinstance(told, str) else to_json(told).decode()), only == "error"

@@ -37,9 +37,9 @@ class OllamaStreamParser(StreamParserBase):
     """Reads `ChatResponse`s, their dicts, or the lines of the stream (ollama: api/types.go, `ChatResponse`).
 
     A call comes whole, its arguments an object. Its id is only in the JSON: the SDK's objects have lost it, and
-    one is made up. There is no reason for calls: a reply that has some ends in `tool_use`. `eval_count` has the
-    thinking in it; the server tells neither that nor what it read from a cache. Durations are kept, in
-    nanoseconds, in `metadata["reply"]["durations"]`.
+    one is made up, of `created_at` among other things, since a reply has no id. There is no reason for calls: a
+    reply that has some ends in `tool_use`. `eval_count` has the thinking in it; the server tells neither that nor
+    what it read from a cache. Durations are kept, in nanoseconds, in `metadata["reply"]["durations"]`.
     """
 
     provider: ClassVar[str] = "ollama"
@@ -74,7 +74,7 @@ class OllamaStreamParser(StreamParserBase):
     def read_event(self, event: dict[str, Any]) -> None:
         """One line."""
         if self.reply.model is None:
-            self.reply.begin(None, event.get("model"))
+            self.reply.begin(None, event.get("model"), event.get("created_at"))
         message = mapping_of(event.get("message"))
         if message:
             self._read_message(message)

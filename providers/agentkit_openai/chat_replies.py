@@ -26,8 +26,8 @@ __all__ = ["OpenAIChatStreamParser"]
 
 _THINKING, _REFUSAL, _SOUND, _LEGACY = (0,), (2,), (3,), (6,)
 _CONTENT, _CALLS = 1, 5
-"""The order of the blocks, whatever order their pieces came in: a whole reply has no other. Texts and pictures of the
-content stand in their own.
+"""The order of the blocks, whatever order their pieces came in: a whole reply has no other. Texts and pictures of
+the content stand in their own.
 """
 
 _CUT = (FinishReason.LENGTH, FinishReason.CONTENT_FILTER, FinishReason.ERROR, FinishReason.INTERRUPTED)

@@ -343,6 +343,25 @@ logs = st.lists(
 ).map(lambda found: [msg for piece in found for msg in piece])
 
 
+def test_what_the_server_ran_stands_in_no_users_turn() -> None:
+    msg = Msg("Bob", [TextBlock("x"), OpaqueBlock("anthropic", SEARCH), OpaqueBlock("anthropic", FOUND)], "user")
+    plan = AnthropicChatFormatter().lower([msg])
+    assert plan.request["messages"][0]["content"] == [{"type": "text", "text": "x"}]
+    assert not plan.ledger.losses
+
+
+def test_half_a_pair_is_not_sent_where_media_are_moved_behind_the_results() -> None:
+    msgs = [
+        Msg("Alice", "Look.", "user"),
+        Msg("Friday", [OpaqueBlock("anthropic", SEARCH), picture(), ToolUseBlock("c", "look", {})], "assistant"),
+        Msg("tool", [ToolResultBlock("c", "look", "A cat.")], "system"),
+    ]
+    plan = AnthropicChatFormatter().lower(msgs)
+    assert "srvtoolu" not in json.dumps(plan.request)
+    assert plan.ledger.entries[1].reason == "a part whose other half is missing"
+    assert AnthropicChatFormatter().lower(load_native(plan.request)).request == plan.request
+
+
 @examples(100)
 @given(logs, st.sampled_from((None, "claude-opus-4-1", "claude-opus-5-5")))
 def test_what_our_formatter_wrote_is_written_again(msgs: list[Msg], model: str | None) -> None:

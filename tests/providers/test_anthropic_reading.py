@@ -436,7 +436,7 @@ def test_a_call_that_the_limit_cut_is_incomplete() -> None:
 
 @pytest.mark.parametrize("reason", ["max_tokens", "model_context_window_exceeded", "refusal"])
 def test_a_last_call_without_arguments_that_the_limit_may_have_cut_is_incomplete(reason: str) -> None:
-    block = {"type": "tool_use", "id": "t", "name": "remove", "input": {}}
+    block: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "remove", "input": {}}
     whole = {**WHOLE, "content": [block], "stop_reason": reason}
     found, events = streamed(events_of(whole, []))
     assert found == parse_response(whole)
@@ -445,8 +445,8 @@ def test_a_last_call_without_arguments_that_the_limit_may_have_cut_is_incomplete
 
 
 def test_a_call_without_arguments_is_complete_where_the_reply_went_on_behind_it() -> None:
-    block = {"type": "tool_use", "id": "t", "name": "look", "input": {}}
-    content = [block, {"type": "text", "text": "And"}]
+    block: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "look", "input": {}}
+    content: list[Any] = [block, {"type": "text", "text": "And"}]
     whole = {**WHOLE, "content": content, "stop_reason": "max_tokens"}
     found, _ = streamed(events_of(whole, []))
     assert found == parse_response(whole)
@@ -454,7 +454,7 @@ def test_a_call_without_arguments_is_complete_where_the_reply_went_on_behind_it(
 
 
 def test_a_call_without_arguments_whose_end_never_came_is_incomplete() -> None:
-    block = {"type": "tool_use", "id": "t", "name": "remove", "input": {}}
+    block: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "remove", "input": {}}
     found, events = streamed(events_of({**WHOLE, "content": [block]}, [])[:-2])
     assert found.tool_uses[0].metadata == {"incomplete": True}
     assert not [event for event in events if isinstance(event, ToolUseEnd)]

@@ -216,7 +216,10 @@ def test_a_response_of_other_keys_is_its_json() -> None:
 
 
 def _answered(response: dict[str, Any], **more: Any) -> list[Any]:
-    call = {"function_call": {"id": "a", "name": "look", "args": {}}, "thought_signature": SIGNATURE}
+    call: dict[str, Any] = {
+        "function_call": {"id": "a", "name": "look", "args": {}},
+        "thought_signature": SIGNATURE,
+    }
     answer = {"function_response": {"id": "a", "name": "look", "response": response, **more}}
     return [
         {"role": "user", "parts": [{"text": "Look."}]},

@@ -51,7 +51,8 @@ REPLY: Final[dict[str, Any]] = {
 
 
 def _line(done: bool = False, **message: Any) -> dict[str, Any]:
-    rest = {key: REPLY[key] for key in REPLY if key != "message"} if done else {"model": "qwen3", "done": False}
+    begun = {"model": "qwen3", "created_at": REPLY["created_at"], "done": False}
+    rest = {key: REPLY[key] for key in REPLY if key != "message"} if done else begun
     return {**rest, "message": {"role": "assistant", **message}}
 
 
@@ -95,6 +96,14 @@ def test_a_whole_reply_is_exactly_this() -> None:
             "durations": {"total_duration": 9, "eval_duration": 5},
         }
     }
+
+
+def test_the_same_call_of_another_turn_has_another_id() -> None:
+    calls = [{"function": {"name": "look", "arguments": {"place": "here"}}}] * 2
+    body = {"model": "m", "message": {"role": "assistant", "content": "", "tool_calls": calls}, "done": True}
+    turns = [parse_response({**body, "created_at": f"2026-11-20T10:00:0{second}Z"}) for second in range(2)]
+    assert len({call.id for turn in turns for call in turn.tool_uses}) == 4
+    assert turns[0] == parse_response({**body, "created_at": "2026-11-20T10:00:00Z"})
 
 
 def test_the_sdks_object_is_read_as_its_dict_but_for_the_ids_that_it_lost() -> None:

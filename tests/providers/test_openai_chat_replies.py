@@ -120,9 +120,12 @@ def test_a_names_spelling_on_the_wire_is_undone() -> None:
     assert parse_response(found, tool_names={"web_search_1": "web.search"}).tool_uses[0].name == "web.search"
 
 
+_REFUSED = OpaqueState("openai", model="gpt-x", fields={"refusal": True})
+
+
 def test_a_refusal_is_a_text_that_says_so() -> None:
     msg = parse_response(_whole({"content": None, "refusal": "No."}))
-    assert msg.content == (TextBlock("No.", metadata={"refusal": True}),)
+    assert msg.content == (TextBlock("No.", state=_REFUSED, metadata={"refusal": True}),)
     assert msg.finish_reason is FinishReason.REFUSAL
 
 
@@ -167,10 +170,70 @@ def test_content_in_parts_is_read_too() -> None:
         7,
     ]
     assert parse_response(_whole({"content": parts})).content == (
-        TextBlock("See: bare"),
-        TextBlock("No more.", metadata={"refusal": True}),
+        TextBlock("See: "),
         ImageBlock(Base64Source("image/png", "AAAA")),
+        TextBlock("bare"),
+        TextBlock("No more.", state=_REFUSED, metadata={"refusal": True}),
     )
+
+
+def _choices(*pieces: tuple[int, str, str | None]) -> list[Json]:
+    """Chunks, one a choice."""
+    return [
+        {**_chunk({}), "choices": [{"index": index, "delta": {"content": text}, "finish_reason": reason}]}
+        for index, text, reason in pieces
+    ]
+
+
+def test_of_several_choices_number_0_is_read_whichever_comes_first() -> None:
+    chunks = _choices((1, "B", None), (0, "A", None), (1, "", "stop"), (0, "", "length"))
+    msg = _streamed(*chunks)
+    assert (msg.text, msg.finish_reason) == ("A", FinishReason.LENGTH)
+
+
+def test_a_stream_without_a_choice_of_number_0_is_read_all_the_same() -> None:
+    msg = _streamed(*_choices((1, "B", None), (2, "C", None), (1, "!", "stop")))
+    assert (msg.text, msg.finish_reason) == ("B!", FinishReason.STOP)
+
+
+def _calls_apart(*calls: tuple[str, str], **keys: Any) -> list[tuple[str, Any]]:
+    """The calls of a stream that sends each in a chunk of its own."""
+    chunks = [
+        _chunk({"tool_calls": [{**keys, "function": {"name": name, "arguments": text}}]}) for name, text in calls
+    ]
+    return [(call.name, call.input) for call in _streamed(*chunks, _chunk({}, "tool_calls")).tool_uses]
+
+
+@pytest.mark.parametrize("keys", [{"index": 0}, {}, {"index": 0, "id": ""}, {"index": 0, "id": "c1"}])
+def test_another_tools_name_behind_complete_arguments_is_another_call(keys: Json) -> None:
+    both = (("read", '{"a":1}'), ("delete", '{"a":2}'))
+    assert _calls_apart(*both, **keys) == [("read", {"a": 1}), ("delete", {"a": 2})]
+    assert _calls_apart(("read", "{}"), ("delete", "{}"), **keys) == [("read", {}), ("delete", {})]
+
+
+def test_a_name_that_is_repeated_with_each_piece_is_one_call() -> None:
+    pieces = (("read", '{"a"'), ("read", ":1}"), ("read", ""))
+    assert _calls_apart(*pieces, index=0) == [("read", {"a": 1})]
+
+
+def test_the_same_call_in_two_turns_has_two_ids() -> None:
+    called = {"tool_calls": [{"type": "function", "function": {"name": "look", "arguments": "{}"}}]}
+    whole = {**_whole({"content": None, **called}), "id": None}
+    first = parse_response(whole, request={"messages": [{"role": "user", "content": "Look."}]})
+    later = parse_response(whole, request={"messages": [{"role": "user", "content": "Look again."}]})
+    made = parse_response({**whole, "created": 1_800_000_000}), parse_response({**whole, "created": 1_800_000_009})
+    ids = [msg.tool_uses[0].id for msg in (first, later, *made)]
+    assert len({*ids}) == 4
+    again = parse_response(whole, request={"messages": [{"role": "user", "content": "Look."}]})
+    assert again == first
+
+
+def test_a_bare_error_in_a_stream_is_an_error() -> None:
+    parser = OpenAIChatStreamParser()
+    parser.feed(b'event: error\ndata: {"message":"overloaded","code":503}\n\n')
+    msg = parser.finish()
+    assert msg.finish_reason is FinishReason.ERROR
+    assert (msg.metadata or {})["reply"]["error"]["message"] == "overloaded"
 
 
 def test_of_several_choices_the_first_is_read() -> None:

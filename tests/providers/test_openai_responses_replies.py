@@ -163,7 +163,7 @@ def test_a_custom_tools_text_is_its_one_argument() -> None:
 def test_a_refusal_is_a_text_that_says_so() -> None:
     message = {**_said(), "content": [{"type": "refusal", "refusal": "No."}]}
     msg = parse_response(_whole(message))
-    assert msg.content == (TextBlock("No.", metadata={"refusal": True}),)
+    assert msg.content == (TextBlock("No.", state=_state(fields={"type": "refusal"}), metadata={"refusal": True}),)
     assert msg.finish_reason is FinishReason.REFUSAL
 
 
@@ -698,3 +698,50 @@ def test_a_mangled_reply_is_a_message_or_none_at_all(found: list[Json]) -> None:
         except MessageError:
             continue
         assert Msg.from_dict(msg.to_dict()) == msg
+
+
+RAN: Final[list[Json]] = [
+    {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA=="},
+    {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}", "caller": {"type": "program"}},
+    {"type": "function_call_output", "call_id": "c1", "output": "x", "status": "completed"},
+    {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "Done.", "annotations": []}],
+    },
+]
+
+
+def test_a_call_that_came_with_its_output_is_nobodys_to_run_and_goes_back_with_it() -> None:
+    msg = parse_response(_whole(*RAN))
+    assert msg.blocks[1:3] == (OpaqueBlock("openai-responses", RAN[1]), OpaqueBlock("openai-responses", RAN[2]))
+    assert (msg.tool_uses, msg.finish_reason) == ((), FinishReason.STOP)
+    plan = OpenAIResponsesFormatter("gpt-5").lower([Msg("Bob", "Hi.", "user"), msg, Msg("Bob", "And?", "user")])
+    kinds = [item.get("type", "message") for item in plan.request["input"]]
+    assert kinds == ["message", "reasoning", "function_call", "function_call_output", "message", "message"]
+
+
+def test_a_call_that_came_with_its_output_is_the_same_in_a_stream() -> None:
+    parser = OpenAIResponsesStreamParser()
+    for at, item in enumerate(RAN):
+        parser.feed({"type": "response.output_item.added", "output_index": at, "item": item})
+        parser.feed({"type": "response.output_item.done", "output_index": at, "item": item})
+    whole = _whole(*RAN)
+    parser.feed({"type": "response.completed", "response": whole})
+    assert parser.finish() == parse_response(whole)
+
+
+def test_a_call_that_was_cut_before_its_first_argument_says_so() -> None:
+    parser = OpenAIResponsesStreamParser()
+    call = {"type": "function_call", "call_id": "c1", "name": "rm", "arguments": ""}
+    parser.feed({"type": "response.output_item.added", "output_index": 0, "item": call})
+    cut = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    parser.feed({"type": "response.incomplete", "response": cut})
+    assert parser.finish().tool_uses[0].metadata == {"incomplete": True}
+
+
+def test_what_the_service_was_doing_when_the_stream_broke_off_is_kept() -> None:
+    parser = OpenAIResponsesStreamParser()
+    item = {"type": "code_interpreter_call", "id": "ci_1", "status": "in_progress"}
+    parser.feed({"type": "response.output_item.added", "output_index": 0, "item": item})
+    assert (parser.finish().metadata or {})["reply"]["incomplete_parts"] == [item]

@@ -1,0 +1,139 @@
+"""Parts that only their wire knows: back to it verbatim in any turn, and a loss elsewhere if they are content."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from agentkit import (
+    Disposition,
+    ImageBlock,
+    LossError,
+    Msg,
+    MultiAgentHistory,
+    OpaqueBlock,
+    OpaqueState,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    URLSource,
+    dump_messages,
+    load_messages,
+)
+from tests.providers import PNG_URL, chat
+
+FILE: Final = {"type": "container_upload", "file_id": "file_1"}
+PART: Final = OpaqueBlock("anthropic", FILE)
+FOUND: Final = OpaqueBlock("anthropic", {"type": "tool_reference", "tool_name": "look"})
+
+
+def asked(*blocks: Any) -> Msg:
+    return Msg("Bob", blocks, "user")
+
+
+def answered(*items: Any, is_error: bool = False) -> list[Msg]:
+    """A turn whose tool answered so."""
+    call = Msg("Friday", (ToolUseBlock("c1", "search", {}),), "assistant")
+    return [
+        asked(TextBlock("Look.")),
+        call,
+        Msg("tool", (ToolResultBlock("c1", "search", items, is_error),), "system"),
+    ]
+
+
+def test_a_users_part_stands_in_its_place_on_its_own_wire() -> None:
+    plan = chat("anthropic", on_loss="raise").lower([asked(TextBlock("See"), PART, TextBlock("this."))])
+    (turn,) = plan.request["messages"]
+    assert turn["content"] == [{"type": "text", "text": "See"}, FILE, {"type": "text", "text": "this."}]
+    assert turn["content"][1] is not FILE
+
+
+def test_an_item_of_a_result_stands_in_its_place_on_its_own_wire() -> None:
+    plan = chat("anthropic", on_loss="raise").lower(answered(TextBlock("Found:"), FOUND))
+    (result,) = plan.request["messages"][-1]["content"]
+    assert result["content"] == [{"type": "text", "text": "Found:"}, FOUND.data]
+
+
+@pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini", "ollama", "dashscope", "vllm"])
+def test_on_another_wire_it_is_a_loss_that_is_told_dropped_or_raised(provider: str) -> None:
+    for msgs in (
+        [asked(TextBlock("See"), PART)],
+        answered(FOUND),
+        [Msg("system", (PART,), "system"), asked(TextBlock("x"))],
+    ):
+        told = chat(provider).lower(msgs)
+        assert [reason for _, reason in told.ledger.losses] == ["only anthropic knows it"]
+        assert "[part left out because only anthropic knows it]" in str(told.request)
+        dropped = chat(provider, on_loss="drop").lower(msgs)
+        assert [entry.disposition for entry in dropped.ledger.entries if entry.lost] == [Disposition.DROPPED]
+        with pytest.raises(LossError):
+            chat(provider, on_loss="raise").lower(msgs)
+
+
+def test_an_assistants_part_is_dropped_elsewhere_and_loses_nothing() -> None:
+    msgs = [
+        asked(TextBlock("Hi.")),
+        Msg("Friday", (PART, TextBlock("Yes.")), "assistant"),
+        asked(TextBlock("And?")),
+    ]
+    plan = chat("openai", on_loss="raise").lower(msgs)
+    assert plan.ledger.losses == []
+    assert [turn["content"] for turn in plan.request["messages"]] == ["Hi.", "Yes.", "And?"]
+
+
+def test_a_failed_result_holds_no_such_part_where_the_wire_wants_text_alone() -> None:
+    plan = chat("anthropic").lower(answered(FOUND, is_error=True))
+    assert [reason for _, reason in plan.ledger.losses] == ["a failed result holds text alone"]
+
+
+def test_in_a_frame_a_users_part_is_a_piece_in_its_place_and_an_assistants_is_unsaid() -> None:
+    msgs = [
+        asked(TextBlock("See"), PART, TextBlock("this.")),
+        Msg("Friday", (PART, TextBlock("Yes.")), "assistant"),
+    ]
+    plan = chat("anthropic", history=MultiAgentHistory()).lower(msgs)
+    (turn,) = plan.request["messages"]
+    assert [part.get("text", part) for part in turn["content"]][1:] == [
+        "\nBob: See", FILE, "\nBob: this.", "\nFriday: Yes.", "\n</history>"
+    ]  # fmt: skip
+
+
+def test_such_parts_are_stored_and_read_again() -> None:
+    msgs = [asked(PART), *answered(FOUND)]
+    assert load_messages(dump_messages(msgs)) == msgs
+
+
+# -- keys that came with a block ------------------------------------------------------------------------------
+
+DETAIL: Final = OpaqueState("openai", fields={"detail": "low"})
+
+
+def test_keys_of_a_users_picture_go_back_to_their_issuer_in_any_turn_and_in_results() -> None:
+    picture = ImageBlock(URLSource(PNG_URL), state=DETAIL)
+    plan = chat("openai-responses").lower([asked(picture), *answered(picture)])
+    parts = [plan.request["input"][0]["content"][0], plan.request["input"][-1]["output"][0]]
+    assert [part["detail"] for part in parts] == ["low", "low"]
+    moved = chat("openai").lower(answered(picture)).request["messages"][-1]["content"]
+    assert [part["image_url"]["detail"] for part in moved if part["type"] == "image_url"] == ["low"]
+
+
+def test_keys_of_another_issuer_are_left_off_with_a_word_and_without_a_loss() -> None:
+    plan = chat("anthropic", on_loss="raise").lower([asked(ImageBlock(URLSource(PNG_URL), state=DETAIL))])
+    (entry,) = plan.ledger.entries
+    assert (entry.reason, entry.lost) == ("state issued by openai was left off", False)
+
+
+def test_a_proof_goes_back_in_the_assistants_turn_alone() -> None:
+    signed = OpaqueState("gemini", thought_signature="c2ln", fields={"media_resolution": "x"})
+    plan = chat("gemini").lower(
+        [asked(TextBlock("Hi.", state=signed), ImageBlock(URLSource(PNG_URL), state=signed))]
+    )
+    assert "c2ln" not in str(plan.request)
+
+
+def test_the_state_of_a_text_in_a_result_goes_to_its_issuer_alone() -> None:
+    fields = {"response": {"seen": 1}, "scheduling": "SILENT"}
+    told = TextBlock('{"seen":1}', state=OpaqueState("gemini", fields=fields))
+    for provider, times in (("gemini", 1), ("openai", 0), ("anthropic", 0)):
+        assert str(chat(provider).lower(answered(told)).request).count("SILENT") == times
