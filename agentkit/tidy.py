@@ -250,10 +250,12 @@ class _Tidying:
         self, block: OpaqueBlock, path: BlockPath, result: ToolResultBlock | None = None
     ) -> Iterator[OpaqueBlock | TextBlock]:
         """What only its wire knows: a reply's is nothing to any other, anybody else's is content."""
-        plain_error = result is not None and result.is_error and not self.capabilities.error_media
-        if block.wire == self.capabilities.wire and not plain_error:
+        form, own = self.capabilities, block.wire == self.capabilities.wire
+        plain_error = result is not None and result.is_error and not form.error_media
+        replys = self.role == "assistant" or bool(own and form.reply_part and form.reply_part(block.data))
+        if own and (self.role == "assistant" or not (replys or plain_error)):
             yield block
-        elif self.role == "assistant":
+        elif replys:
             self._note(path, Disposition.DROPPED, f"a part of a reply that only {shown(block.wire)} knows")
         elif plain_error:
             yield from self._lose(path, "part", "a failed result holds text alone")
