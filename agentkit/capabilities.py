@@ -174,6 +174,7 @@ class Capabilities:
     target          what errors and descriptions call it
     issuer          the system whose opaque state may go back to it
     wire            the wire whose opaque blocks may go back to it, in anybody's turn; None: none do
+    reply_part      which of their data belong to replies: such a block is nothing in anybody else's turn
     part_pair       what such a block's data belong to: ("asks", id) of what a later part must answer, or
                     ("answers", id) of what an earlier one asks. Half a pair is not sent
     thinking        `never` sent back; `signed`: only with a proof from `issuer`; `text`: as plain text, from
@@ -210,6 +211,7 @@ class Capabilities:
     target: str
     issuer: str | None = None
     wire: str | None = None
+    reply_part: Callable[[Mapping[str, Any]], bool] | None = None
     part_pair: Callable[[Mapping[str, Any]], tuple[Literal["asks", "answers"], str] | None] | None = None
     thinking: Literal["never", "signed", "text"] = "never"
     binds_thinking: bool = False

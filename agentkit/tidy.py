@@ -250,12 +250,10 @@ class _Tidying:
         self, block: OpaqueBlock, path: BlockPath, result: ToolResultBlock | None = None
     ) -> Iterator[OpaqueBlock | TextBlock]:
         """What only its wire knows: a reply's is nothing to any other, anybody else's is content."""
-        plain_error = result is not None and result.is_error and not self.capabilities.error_media
-        form = self.capabilities
-        replys = self.role == "assistant"
-        if block.wire == form.wire and not replys and form.part_pair and form.part_pair(block.data):
-            self._note(path, Disposition.DROPPED, "a part of a reply, which stands in a reply alone")
-        elif block.wire == form.wire and not plain_error:
+        form, own = self.capabilities, block.wire == self.capabilities.wire
+        plain_error = result is not None and result.is_error and not form.error_media
+        replys = self.role == "assistant" or bool(own and form.reply_part and form.reply_part(block.data))
+        if own and (self.role == "assistant" or not (replys or plain_error)):
             yield block
         elif replys:
             self._note(path, Disposition.DROPPED, f"a part of a reply that only {shown(block.wire)} knows")

@@ -464,9 +464,9 @@ def _of_langchain(kind: str, *blocks: Any, **more: Any) -> Msg:
 
 def test_langchains_own_blocks_go_to_no_provider() -> None:
     ran = {"type": "server_tool_call", "name": "web_search", "args": {"query": "x"}, "id": "s1"}
-    found = {"type": "server_tool_result", "tool_call_id": "s1", "status": "success", "output": []}
+    found: dict[str, Any] = {"type": "server_tool_result", "tool_call_id": "s1", "status": "success", "output": []}
     odd = {"type": "non_standard", "value": {"a": 1}}
-    native = {"type": "server_tool_use", "id": "s2", "name": "web_search", "input": {}}
+    native: dict[str, Any] = {"type": "server_tool_use", "id": "s2", "name": "web_search", "input": {}}
     msg = _of_langchain("ai", ran, found, odd, {"type": "non_standard", "value": native})
     wires = [block.wire for block in msg.blocks if isinstance(block, OpaqueBlock)]
     assert wires == ["langchain", "langchain", "langchain", "anthropic"]

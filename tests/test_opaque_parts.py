@@ -82,6 +82,12 @@ def test_an_assistants_part_is_dropped_elsewhere_and_loses_nothing() -> None:
     assert [turn["content"] for turn in plan.request["messages"]] == ["Hi.", "Yes.", "And?"]
 
 
+def test_a_part_of_a_reply_in_a_users_turn_is_nothing_to_its_own_wire() -> None:
+    search = OpaqueBlock("openai-responses", {"type": "web_search_call", "id": "ws_1", "status": "completed"})
+    plan = chat("openai-responses", on_loss="raise").lower([asked(search, TextBlock("Hi."))])
+    assert plan.request["input"] == [{"role": "user", "content": "Hi."}]
+
+
 def test_a_failed_result_holds_no_such_part_where_the_wire_wants_text_alone() -> None:
     plan = chat("anthropic").lower(answered(FOUND, is_error=True))
     assert [reason for _, reason in plan.ledger.losses] == ["a failed result holds text alone"]
@@ -132,8 +138,14 @@ def test_a_proof_goes_back_in_the_assistants_turn_alone() -> None:
     assert "c2ln" not in str(plan.request)
 
 
-def test_the_state_of_a_text_in_a_result_goes_to_its_issuer_alone() -> None:
+def test_the_state_of_a_text_in_a_result_goes_back_to_its_issuer() -> None:
     fields = {"response": {"seen": 1}, "scheduling": "SILENT"}
     told = TextBlock('{"seen":1}', state=OpaqueState("gemini", fields=fields))
     for provider, times in (("gemini", 1), ("openai", 0), ("anthropic", 0)):
         assert str(chat(provider).lower(answered(told)).request).count("SILENT") == times
+
+
+def test_the_state_of_a_text_in_a_result_goes_to_no_other_issuer() -> None:
+    cited = TextBlock("Cats.", state=OpaqueState("openai", fields={"citations": [{"type": "x"}]}))
+    for provider in ("anthropic", "gemini"):
+        assert "citations" not in str(chat(provider).lower(answered(cited)).request)

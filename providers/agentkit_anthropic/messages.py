@@ -54,6 +54,7 @@ MESSAGES = Capabilities(
     target="Anthropic Messages",
     issuer="anthropic",
     wire="anthropic",
+    reply_part=lambda data: part_pair(data) is not None,
     part_pair=part_pair,
     resumes=True,  # stop reason pause_turn: the assistant's content is sent again as it is
     thinking="signed",

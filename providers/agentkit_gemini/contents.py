@@ -45,6 +45,7 @@ GENERATE = Capabilities(
     target="Gemini",
     issuer="gemini",
     wire="gemini",
+    reply_part=lambda data: part_pair(data) is not None,
     part_pair=part_pair,
     thinking="signed",  # a thought goes back only to Gemini; its proof is optional
     image=MediaRule(

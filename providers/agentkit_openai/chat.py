@@ -55,6 +55,7 @@ CHAT = Capabilities(
     target="OpenAI Chat Completions",
     issuer="openai",
     wire="openai",
+    reply_part=lambda data: "type" not in data,  # what stands beside the content; every part has a type
     thinking="never",  # it neither returns reasoning nor takes it back (API reference)
     image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
     # guides/file-inputs: PDF only, no URL form

@@ -71,6 +71,7 @@ RESPONSES = Capabilities(
     target="OpenAI Responses",
     issuer="openai",
     wire="openai-responses",
+    reply_part=lambda data: not str(data.get("type")).startswith("input_"),  # SDK: ResponseInputContentParam
     part_pair=part_pair,
     thinking="signed",
     binds_thinking=True,  # gpt-6.2 removes reasoning behind an edited prefix without a word (guides/reasoning)
