@@ -49,7 +49,6 @@ def _told(msg: Msg) -> dict[str, Any]:
         "message": msg.to_dict(),
         "usage": msg.usage.to_dict() if msg.usage else None,
         "finish_reason": reply.get("finish_reason"),
-        "native_finish_reason": reply.get("native_finish_reason"),
     }
 
 

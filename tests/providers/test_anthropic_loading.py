@@ -334,9 +334,13 @@ _server: st.SearchStrategy[list[Block]] = st.sampled_from(
         [ThinkingBlock("", OpaqueState("anthropic", signature="S")), OpaqueBlock("anthropic", SEARCH)],
     )
 )
+_given = st.sampled_from([*map(_asking, OF_THE_USERS), *map(_answering, OF_RESULTS)]).map(load_native)
 logs = st.lists(
     st.one_of(
-        histories(3), valid_histories(3), _server.map(lambda blocks: [Msg("Friday", tuple(blocks), "assistant")])
+        histories(3),
+        valid_histories(3),
+        _given,
+        _server.map(lambda blocks: [Msg("Friday", tuple(blocks), "assistant")]),
     ),
     min_size=1,
     max_size=4,

@@ -123,17 +123,17 @@ def test_what_cannot_be_read_is_kept_with_its_place() -> None:
 _FRAMES: Final = [f"https://example.com/{number}.png" for number in range(4)]
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
-        {"video": _FRAMES},
-        {"video": _FRAMES, "fps": 2},
-        {"video": "https://example.com/v.mp4", "fps": 2},
-        {"image": PNG_URL, "min_pixels": 3_136, "max_pixels": 1_003_520},
-        {"hologram": {"deep": [1]}},
-        {"text": "\nHi.", "new": 1},
-    ],
-)
+PARTS: Final[list[dict[str, Any]]] = [
+    {"video": _FRAMES},
+    {"video": _FRAMES, "fps": 2},
+    {"video": "https://example.com/v.mp4", "fps": 2},
+    {"image": PNG_URL, "min_pixels": 3_136, "max_pixels": 1_003_520},
+    {"hologram": {"deep": [1]}},
+    {"text": "\nHi.", "new": 1},
+]
+
+
+@pytest.mark.parametrize("part", PARTS)
 def test_what_a_part_came_with_goes_back_with_it(part: dict[str, Any]) -> None:
     log = [{"role": "user", "content": [part, {"text": "\nq"}]}]
     msgs = load_native(log)
@@ -188,10 +188,10 @@ def test_what_is_no_log_is_refused_by_name(found: Any) -> None:
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(histories(5), st.sampled_from(("text", "multimodal")))
-def test_what_the_formatter_writes_comes_back_as_it_was(msgs: list[Msg], path: Any) -> None:
+@given(histories(5), st.sampled_from(("text", "multimodal")), st.sampled_from(PARTS))
+def test_what_the_formatter_writes_comes_back_as_it_was(msgs: list[Msg], path: Any, part: dict[str, Any]) -> None:
     formatter = DashScopeChatFormatter(path=path)
-    request = formatter.lower(msgs).request
+    request = formatter.lower([*msgs, *load_native([{"role": "user", "content": [part]}])]).request
     assert formatter.lower(load_native(request)).request == request
 
 
