@@ -167,7 +167,7 @@ class StreamParserBase(ABC):
             body = cast("list[Any]", body)[0]
         if not isinstance(body, dict):
             self._feed_bytes(text)
-        elif failure := failure_in(body):
+        elif failure := failure_in(cast("dict[str, Any]", body)):
             self.reply.fail(failure.said, failure.code, failure.request_id)
         else:
             try:
