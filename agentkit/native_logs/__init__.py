@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 from agentkit.errors import MessageError, ProviderError
 from agentkit.messages import Msg
 from agentkit.native import plain
@@ -47,7 +49,7 @@ def load_native(provider: str | Provider, found: object) -> list[Msg]:
 def _from_text(text: str | bytes | bytearray) -> object:
     """What JSON text says, if it is a list or an object; any other text as it is."""
     try:
-        found = plain(text)
+        found: Any = plain(text)
     except MessageError:
         return text
-    return found if isinstance(found, list | dict) else text
+    return cast("object", found) if isinstance(found, list | dict) else text

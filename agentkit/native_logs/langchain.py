@@ -145,7 +145,7 @@ class _Log:
         content = message.get("content")
         if content is not None and not isinstance(content, str | list):
             yield InvalidBlock(content, "it is neither text nor a list of blocks", f"{place}.content")
-        items = [content] if isinstance(content, str) and content else items_of(content)
+        items = [content] if isinstance(content, str) and content else items_of(cast("object", content))
         for at, item in enumerate(items):
             call = _named_call(mapping_of(item), calls)
             if call is not None:

@@ -118,8 +118,9 @@ def _read_part(part: object, origin: Origin, place: str) -> Block:
     return block or OpaqueBlock(origin.wire, plain_values(held))
 
 
-_READ = frozenset({"type", "image_url", "video_url", "audio_url", "input_audio", "file", "file_data", "file_url"})
-_READ |= {"filename", "file_id", "cache_control", "prompt_cache_breakpoint"}
+_READ = frozenset(
+    {"type", "image_url", "video_url", "audio_url", "input_audio", "file", "file_data", "file_url", "filename"}
+) | {"file_id", "cache_control", "prompt_cache_breakpoint"}
 
 
 def _fields_of(part: dict[str, Any]) -> dict[str, Any]:
