@@ -22,8 +22,8 @@ import pytest
 
 from agentkit import (
     Budget,
+    ChatModel,
     ContextLengthError,
-    Failure,
     FinishReason,
     FormatterBase,
     ImageBlock,
@@ -291,10 +291,10 @@ async def test_an_example_is_taken(llama: LlamaServer, limit: int, provider: str
 
 @pytest.mark.parametrize("provider", WIRES)
 async def test_a_prompt_that_is_too_long_is_known_as_such(llama: LlamaServer, provider: str) -> None:
-    request = request_for(provider, "chat", [user("word " * 4_000)])
-    with pytest.raises((openai.BadRequestError, anthropic.BadRequestError)) as caught:
-        await ask(llama, provider, request)
-    assert isinstance(Failure(str(caught.value), status=400).error(provider), ContextLengthError)
+    async with anthropic_client(llama) if provider == "anthropic" else openai_client(llama) as client:
+        model = ChatModel(provider, MODEL, client=client, max_tokens=256)
+        with pytest.raises(ContextLengthError):
+            await model.generate([user("word " * 4_000)])
 
 
 # -- what the model sees ----------------------------------------------------------------------------------------
