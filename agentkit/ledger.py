@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, TypeAlias
 
-from agentkit.blocks import ToolResultBlock
+from agentkit.blocks import Block, TextBlock, ToolResultBlock
 from agentkit.messages import Msg
 
 __all__ = ["Cut", "Disposition", "Entry", "Ledger", "Note", "Plan", "Synthesis"]
@@ -114,8 +114,8 @@ class Ledger:
             for number in numbers:
                 spread.setdefault(number, []).append(note)
         return [
-            _entry(path, kind, [*self._notes.get(path, ()), *self._inherited(path), *spread.get(path[0], ())])
-            for path, kind in _paths(self.msgs)
+            _entry(path, block, [*self._notes.get(path, ()), *self._inherited(path), *spread.get(path[0], ())])
+            for path, block in _paths(self.msgs)
         ]
 
     def _inherited(self, path: BlockPath) -> list[Note]:
@@ -142,22 +142,29 @@ def place_of(path: BlockPath) -> str:
     return "".join(f"{step}[{number}]" for step, number in zip(steps, path, strict=False))
 
 
-def _paths(msgs: Sequence[Msg]) -> Iterator[tuple[BlockPath, str]]:
+def _paths(msgs: Sequence[Msg]) -> Iterator[tuple[BlockPath, Block]]:
     for number, msg in enumerate(msgs):
         for at, block in enumerate(msg.blocks):
-            yield (number, at), block.type
+            yield (number, at), block
             if isinstance(block, ToolResultBlock) and not isinstance(block.output, str):
                 for item_at, item in enumerate(block.output):
-                    yield (number, at, item_at), item.type
+                    yield (number, at, item_at), item
 
 
-def _entry(path: BlockPath, kind: str, notes: list[Note]) -> Entry:
+def _entry(path: BlockPath, block: Block, notes: list[Note]) -> Entry:
+    unsaid = _unsaid(block)
     if not notes:
-        return Entry(place_of(path), kind, Disposition.CARRIED, "as it is")
+        return Entry(place_of(path), block.type, Disposition.CARRIED, "as it is", details=unsaid)
     primary = min(notes, key=lambda note: note.disposition)
     details = tuple(dict.fromkeys(note.reason for note in notes if note is not primary))
     lost = any(note.lost for note in notes)
-    return Entry(place_of(path), kind, primary.disposition, primary.reason, lost, details)
+    return Entry(place_of(path), block.type, primary.disposition, primary.reason, lost, details + unsaid)
+
+
+def _unsaid(block: Block) -> tuple[str, ...]:
+    """What a block has that its wire gave and no request says again."""
+    cited = isinstance(block, TextBlock) and block.state is None and (block.metadata or {}).get("citations")
+    return ("its citations stay in the metadata",) if cited else ()
 
 
 @dataclass(frozen=True, slots=True)

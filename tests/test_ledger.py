@@ -169,3 +169,10 @@ def test_a_plans_request_is_the_callers_own() -> None:
     first["messages"][1]["content"][0]["input"]["q"] = "changed"
     first["messages"].clear()
     assert json.dumps(formatter.lower(msgs).request) == expected
+
+
+def test_citations_that_no_request_says_again_are_named() -> None:
+    cited = TextBlock("Cats.", metadata={"citations": [{"url": "https://example.com"}]})
+    (entry,) = Ledger([Msg("Friday", [cited], "assistant")]).entries
+    assert (entry.reason, entry.lost) == ("as it is", False)
+    assert entry.details == ("its citations stay in the metadata",)
