@@ -183,9 +183,12 @@ def _response(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
     """A function response under its call's name: the object that it came as, else one with `output`, or `error`
     (SDK: FunctionResponse).
     """
-    told = response_fields(block) or {"response": {"error" if block.is_error else "output": block.listing}}
-    made: dict[str, Any] = {"id": block.id, "name": names.get(block.id, block.name), **told}
-    media = [_part(item) for item in block.items if isinstance(item, MediaBlock | OpaqueBlock)]
+    made: dict[str, Any] = {"id": block.id, "name": names.get(block.id, block.name)}
+    said = {"error" if block.is_error else "output": block.listing}
+    if isinstance(block.output, str):
+        return {"function_response": {**made, "response": said}}
+    made |= response_fields(block.output, block.is_error) or {"response": said}
+    media = [_part(item) for item in block.output if isinstance(item, MediaBlock | OpaqueBlock)]
     return {"function_response": {**made, "parts": media} if media else made}
 
 

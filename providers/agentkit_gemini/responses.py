@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic_core import to_json
 
-from agentkit import OpaqueState, TextBlock, ToolResultBlock, copied, mapping_of
+from agentkit import OpaqueState, TextBlock, copied, mapping_of
 
 __all__ = ["response_fields", "told_response"]
 
@@ -28,14 +28,14 @@ def told_response(found: Mapping[str, Any]) -> tuple[TextBlock, bool]:
     return TextBlock(text, state=state if fields else None), failed
 
 
-def response_fields(block: ToolResultBlock) -> dict[str, Any] | None:
+def response_fields(items: Iterable[object], failed: bool) -> dict[str, Any] | None:
     """The object that a result came as, and what stood beside it; None if it says something else by now."""
-    texts = [item for item in block.items if isinstance(item, TextBlock)]
+    texts = [item for item in items if isinstance(item, TextBlock)]
     state = texts[0].state if len(texts) == 1 else None
     if state is None or state.issuer != "gemini" or not state.fields:
         return None
     said = _said(mapping_of(state.fields.get("response")))
-    return copied(state.fields) if said == (texts[0].text, block.is_error) else None
+    return copied(state.fields) if said == (texts[0].text, failed) else None
 
 
 def _said(response: Mapping[str, Any]) -> tuple[str, bool]:

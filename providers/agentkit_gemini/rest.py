@@ -16,6 +16,7 @@ _BESIDE = frozenset({"safety_settings", "labels", "cached_content", "service_tie
 _SDK_ONLY = frozenset(
     {"automatic_function_calling", "automatic_continuation", "http_options", "should_return_http_response"}
 )
+_TEXT = {"text"}  # the keys of most parts, the same on both sides
 _PLACED = frozenset({"system_instruction", "tools", "tool_config"})
 
 
@@ -62,18 +63,18 @@ def _value(found: Any) -> Any:
     return plain(found) if hasattr(found, "model_dump") else found
 
 
-def _content(content: Mapping[str, Any]) -> dict[str, Any]:
+def _content(content: dict[str, Any]) -> dict[str, Any]:
     """A turn. Only the keys of its parts are the wire's: what a function is given and gives is its caller's."""
-    parts = content.get("parts")
-    if not isinstance(parts, list):
-        return dict(content)
-    return {**content, "parts": [{_camel(key): item for key, item in part.items()} for part in cast("Any", parts)]}
+    parts: list[dict[str, Any]] | None = content.get("parts")
+    if parts is None or (len(parts) == 1 and parts[0].keys() == _TEXT):
+        return content
+    return {**content, "parts": [{_camel(key): item for key, item in part.items()} for part in parts]}
 
 
 def _system(system: Any) -> dict[str, Any]:
     """A system instruction (text, parts or a content) as a content, in the role that the SDK gives it."""
     if isinstance(system, Mapping) and "parts" in system:
-        return _content(cast("Mapping[str, Any]", system))
+        return _content(cast("dict[str, Any]", system))
     parts: list[Any] = [{"text": system}] if isinstance(system, str) else _listed(system)
     return _content({"role": "user", "parts": parts})
 

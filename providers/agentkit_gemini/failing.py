@@ -1,0 +1,67 @@
+"""What google-genai's errors say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from agentkit import Failure, failure_in, items_of, mapping_of, retry_after
+
+__all__ = ["failure_of"]
+
+_TRANSPORTS = frozenset({"aiohttp", "httpx", "httpx2", "httpcore", "httpcore2"})
+
+
+def failure_of(error: BaseException) -> Failure | None:
+    """The SDK's error, or one of its HTTP client's, which the SDK passes on; None for any other."""
+    from google.auth import exceptions
+    from google.genai import errors
+
+    if isinstance(error, errors.APIError):
+        return _answered(error)
+    if isinstance(error, exceptions.TransportError):
+        return Failure(str(error), network=True)
+    if isinstance(error, exceptions.GoogleAuthError):
+        return Failure(str(error), code="UNAUTHENTICATED")
+    if isinstance(error, TimeoutError | ConnectionError) or _is_transport(error):
+        return Failure(str(error) or type(error).__name__, network=True)
+    return None
+
+
+def _answered(error: Any) -> Failure:
+    details = mapping_of(error.details)
+    inner = mapping_of(details.get("error")) or details
+    told = failure_in(details) or failure_in({"error": inner}) or Failure("")
+    headers: Mapping[str, Any] = getattr(error.response, "headers", None) or {}
+    return Failure(
+        told.said or error.message or str(error),
+        error.code if isinstance(error.code, int) else None,
+        _reason(inner) or error.status,
+        headers.get("x-request-id"),
+        retry_after(headers) if (delay := _delay(inner)) is None else delay,
+    )
+
+
+def _items(inner: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The details of Google's errors (google.rpc: error_details)."""
+    return [mapping_of(item) for item in items_of(inner.get("details"))]
+
+
+def _reason(inner: Mapping[str, Any]) -> str | None:
+    reasons = (item.get("reason") for item in _items(inner))
+    return next((reason for reason in reasons if isinstance(reason, str) and reason == "API_KEY_INVALID"), None)
+
+
+def _delay(inner: Mapping[str, Any]) -> float | None:
+    """RetryInfo's delay: seconds with an `s` behind (protobuf's JSON form of a Duration)."""
+    for item in _items(inner):
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)s", str(item.get("retryDelay")))
+        if match:
+            return float(match[1])
+    return None
+
+
+def _is_transport(error: BaseException) -> bool:
+    """Whether an error is an HTTP client's: the SDK passes them on as they are."""
+    return type(error).__module__.partition(".")[0] in _TRANSPORTS
