@@ -6,6 +6,7 @@ everything is reached by name, as in `peers`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,7 +25,10 @@ from tests.benchmarks.peers import (
     run_async,
 )
 
-__all__ = ["Caller", "agentkit_model", "callers", "helpers", "sdks", "streams_through"]
+__all__ = ["POST", "Caller", "agentkit_model", "callers", "helpers", "posts", "sdks", "streams_through"]
+
+POST = "json.dumps and the SDK's own post"
+"""The name of what no call through an SDK can go below."""
 
 _HELPER = "the SDK's accumulating stream"
 
@@ -63,6 +67,11 @@ def sdks(problems: list[str]) -> list[Caller]:
 def helpers(problems: list[str]) -> list[Caller]:
     """The official SDKs' streams that put the message together as well."""
     return loaded((_sdk_openai_helper, _sdk_responses_helper, _sdk_anthropic_helper), problems)
+
+
+def posts(problems: list[str]) -> list[Caller]:
+    """A finished request, written by json.dumps and posted by the SDK's client; nobody reads the reply."""
+    return [_posted(one) for one in sdks(problems) if one.wire != "Gemini"]  # Google's client has no such method
 
 
 def callers(problems: list[str]) -> list[Caller]:
@@ -104,6 +113,16 @@ def _request(wire: str) -> Callable[[Sequence[PlainMsg]], Any]:
         return {"model": "model-1", **run_async(load_provider(PATHS[wire][0]).chat().format(msgs))}
 
     return prepare
+
+
+def _posted(sdk: Caller) -> Caller:
+    raw: Any = import_module("httpx2").Response
+    path = PATHS[sdk.wire][1].removeprefix("" if sdk.wire == "Anthropic" else "/v1")
+
+    def call(client: Any, request: Any) -> Any:
+        return client.post(path, cast_to=raw, content=json.dumps(request).encode())
+
+    return replace(sdk, name=POST, call=call)
 
 
 async def _inside(opening: Any) -> AsyncIterator[Any]:
