@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from agentkit.data_urls import source_of as source_of
     from agentkit.echoes import strip_echo as strip_echo
     from agentkit.endpoints import EndpointBase as EndpointBase
+    from agentkit.endpoints import Incoming as Incoming
     from agentkit.endpoints import Outgoing as Outgoing
     from agentkit.endpoints import merged as merged
     from agentkit.errors import AgentkitError as AgentkitError
@@ -94,6 +95,7 @@ if TYPE_CHECKING:
     from agentkit.exchanges import INTERRUPTED as INTERRUPTED
     from agentkit.failures import Failure as Failure
     from agentkit.failures import failure_in as failure_in
+    from agentkit.failures import request_id_in as request_id_in
     from agentkit.failures import retry_after as retry_after
     from agentkit.fetching import Fetch as Fetch
     from agentkit.formatting import Asked as Asked
@@ -182,7 +184,7 @@ _ROOMS = {
     "comparison": "Price Trial compare",
     "data_urls": "source_of",
     "echoes": "strip_echo",
-    "endpoints": "EndpointBase Outgoing merged",
+    "endpoints": "EndpointBase Incoming Outgoing merged",
     "errors": "AgentkitError AuthError BadRequestError BudgetError ContextLengthError "
     "EmptyConversationError InputError LossError MessageError MissingExtraError ModelError "
     "NetworkError OptionError OverloadedError ProviderError RateLimitError VersionError",
@@ -190,7 +192,7 @@ _ROOMS = {
     "TextStart ThinkingDelta ThinkingEnd ThinkingStart ToolUseDelta ToolUseEnd ToolUseStart "
     "UsageEvent",
     "exchanges": "INTERRUPTED",
-    "failures": "Failure failure_in retry_after",
+    "failures": "Failure failure_in request_id_in retry_after",
     "fetching": "Fetch",
     "formatting": "Asked FormatterBase FormatterOptions",
     "frames": "frame_tag read_history",
@@ -262,6 +264,7 @@ __all__ = [
     "HuggingFaceTokenCounter",
     "INTERRUPTED",
     "ImageBlock",
+    "Incoming",
     "InputError",
     "InvalidBlock",
     "Ledger",
@@ -365,6 +368,7 @@ __all__ = [
     "plain_values",
     "prefix_digest",
     "read_history",
+    "request_id_in",
     "retry_after",
     "settled",
     "short_hash",

@@ -107,7 +107,8 @@ class Call:
         async with ModelStream(self._itself) as stream:
             reply = await stream.finish()
         if reply.finish_reason is FinishReason.INTERRUPTED:
-            raise NetworkError(self.provider.name, "the stream ended before the reply did")
+            said = "the stream ended before the reply did"
+            raise NetworkError(self.provider.name, said, request_id=stream.request_id)
         return reply
 
     async def _itself(self) -> Call:

@@ -11,6 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, cast
 
@@ -184,6 +185,49 @@ async def test_a_connection_that_breaks_keeps_what_came(provider: str) -> None:
                 await stream.finish()
     assert stream.message.text
     assert stream.message.finish_reason is FinishReason.INTERRUPTED
+
+
+_NAMES: Final = {"anthropic": "request-id"}  # of the header; `x-request-id` for all others
+_NAMED: Final = sorted({*PROVIDERS} - {"gemini"})
+
+
+@pytest.mark.parametrize("reply", [Reply(BURST, cut_after=8), Reply([b"<html>"]), Reply([])])
+@pytest.mark.parametrize("provider", _NAMED)
+async def test_a_stream_that_breaks_off_has_the_providers_name_of_the_call(provider: str, reply: Reply) -> None:
+    named = replace(reply, headers={_NAMES.get(provider, "x-request-id"): "req_7"})
+    with LoopbackServer([named]) as server:
+        async with model_of(provider, server) as model, model.stream(HELLO) as stream:
+            with pytest.raises(ModelError) as caught:
+                await stream.finish()
+    assert caught.value.request_id == stream.request_id == "req_7"
+
+
+@pytest.mark.parametrize("provider", sorted({*_NAMED} - {"ollama"}))  # which names no call by itself
+async def test_an_error_has_the_providers_name_of_the_call_wherever_it_comes(provider: str) -> None:
+    error = LoopbackError(503, "The server is overloaded.")
+    within = Reply(BURST, error=error, error_after=8)
+    with LoopbackServer([error, error, within]) as server:
+        async with model_of(provider, server) as model:
+            with pytest.raises(ModelError) as whole:
+                await model.generate(HELLO)
+            with pytest.raises(ModelError) as opening:
+                await _events(model, HELLO)
+            async with model.stream(HELLO) as stream:
+                with pytest.raises(ModelError) as broken:
+                    await stream.finish()
+    # The body's own comes before the header's.
+    assert "loopback" in str(whole.value.request_id)
+    assert "loopback" in str(opening.value.request_id)
+    assert broken.value.request_id in {stream.request_id, "loopback", "req_loopback"}
+    assert stream.request_id
+
+
+async def test_a_long_reply_that_breaks_off_has_the_name_of_the_call_too() -> None:
+    with LoopbackServer([Reply(BURST, cut_after=8)]) as server:
+        async with model_of("anthropic", server, max_tokens=64_000) as model:
+            with pytest.raises(NetworkError) as caught:
+                await model.generate(HELLO)
+    assert str(caught.value.request_id).startswith("req_")
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
