@@ -219,7 +219,7 @@ AGENT: Final[dict[str, Any]] = {
                 {
                     "type": "data",
                     "id": "id-18",
-                    "source": {"type": "url", "url": "file:///tmp/x.txt", "media_type": "text/plain"},
+                    "source": {"type": "url", "url": "file:///notes/x.txt", "media_type": "text/plain"},
                     "name": None,
                     "created_at": "2026-11-22T10:00:00.000000",
                     "finished_at": None,
