@@ -75,6 +75,9 @@ class EndpointBase(ABC):
     extra: ClassVar[str]
     """The extra of this distribution that installs the SDK."""
 
+    closed: bool = False
+    """Whether the model that opened the client has closed it: nothing more may be sent."""
+
     def __init__(self, client: Any) -> None:
         self.client = client
 

@@ -954,6 +954,33 @@ def test_a_model_goes_with_its_user_from_one_loop_to_the_next(provider: str, any
             gc.collect()
 
 
+@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("loops", [("asyncio", "asyncio"), ("asyncio", "trio"), ("trio", "asyncio")])
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # what the first loop left open
+def test_a_client_of_ones_own_that_comes_from_another_loop_is_named(
+    name: str, streamed: bool, loops: tuple[str, str]
+) -> None:
+    provider, make, _ = CLIENTS[name]
+    models: list[ChatModel] = []
+
+    async def first() -> None:
+        models.append(ChatModel(provider, MODELS.get(provider, "some-model"), client=make(server)))
+        await models[0].generate(HELLO)
+
+    async def second() -> None:
+        with pytest.raises(NetworkError, match="another event loop") as caught:
+            await (_events(models[0], HELLO) if streamed else models[0].generate(HELLO))
+        assert not caught.value.retryable
+
+    with LoopbackServer("Hello.") as server, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        for step, loop in zip((first, second), loops, strict=True):
+            anyio.run(step, backend=loop)
+        models.clear()
+        gc.collect()
+
+
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_model_is_no_ones_in_a_second_loop_at_once(provider: str, anyio_backend: str) -> None:
     def elsewhere() -> None:
