@@ -163,6 +163,7 @@ if TYPE_CHECKING:
     from agentkit.tools import ToolLike as ToolLike
     from agentkit.tools import close_schema as close_schema
     from agentkit.tools import map_schema as map_schema
+    from agentkit.tools import run_call as run_call
     from agentkit.units import Units as Units
     from agentkit.usage import FinishReason as FinishReason
     from agentkit.usage import Usage as Usage
@@ -218,7 +219,7 @@ _ROOMS = {
     "tidy": "OnLoss",
     "tokenizers": "TiktokenCounter",
     "tokens": "CharacterTokenCounter LocalTokenCounter TokenCount TokenCounterBase",
-    "tools": "OutputSchema Tool ToolChoice ToolLike close_schema map_schema",
+    "tools": "OutputSchema Tool ToolChoice ToolLike close_schema map_schema run_call",
     "units": "Units",
     "usage": "FinishReason Usage token_count",
     "usage_anchored": "UsageAnchoredCounter",
@@ -370,6 +371,7 @@ __all__ = [
     "read_history",
     "request_id_in",
     "retry_after",
+    "run_call",
     "settled",
     "short_hash",
     "sniffed_type",

@@ -326,6 +326,18 @@ async def test_without_credentials_the_error_is_one_of_auth(monkeypatch: pytest.
     assert server.requests == []
 
 
+async def test_without_googles_credentials_the_error_is_one_of_auth(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nonexistent")
+    with LoopbackServer("never") as server:
+        url = server.url("anthropic-vertex")
+        client = SDKS.AsyncAnthropicVertex(region="global", project_id="p", base_url=url, max_retries=0)
+        model = ChatModel("anthropic", "the-model", client=client)
+        with pytest.raises(AuthError, match="nonexistent"):
+            await model.generate(HELLO)
+        await _close(model)
+    assert server.requests == []
+
+
 async def _whole(model: ChatModel) -> Msg:
     return await model.generate(HELLO)
 
