@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from agentkit.data_urls import source_of as source_of
     from agentkit.echoes import strip_echo as strip_echo
     from agentkit.endpoints import EndpointBase as EndpointBase
+    from agentkit.endpoints import Incoming as Incoming
     from agentkit.endpoints import Outgoing as Outgoing
     from agentkit.endpoints import merged as merged
     from agentkit.errors import AgentkitError as AgentkitError
@@ -94,6 +95,7 @@ if TYPE_CHECKING:
     from agentkit.exchanges import INTERRUPTED as INTERRUPTED
     from agentkit.failures import Failure as Failure
     from agentkit.failures import failure_in as failure_in
+    from agentkit.failures import request_id_in as request_id_in
     from agentkit.failures import retry_after as retry_after
     from agentkit.fetching import Fetch as Fetch
     from agentkit.formatting import Asked as Asked
@@ -161,6 +163,7 @@ if TYPE_CHECKING:
     from agentkit.tools import ToolLike as ToolLike
     from agentkit.tools import close_schema as close_schema
     from agentkit.tools import map_schema as map_schema
+    from agentkit.tools import run_call as run_call
     from agentkit.units import Units as Units
     from agentkit.usage import FinishReason as FinishReason
     from agentkit.usage import Usage as Usage
@@ -182,7 +185,7 @@ _ROOMS = {
     "comparison": "Price Trial compare",
     "data_urls": "source_of",
     "echoes": "strip_echo",
-    "endpoints": "EndpointBase Outgoing merged",
+    "endpoints": "EndpointBase Incoming Outgoing merged",
     "errors": "AgentkitError AuthError BadRequestError BudgetError ContextLengthError "
     "EmptyConversationError InputError LossError MessageError MissingExtraError ModelError "
     "NetworkError OptionError OverloadedError ProviderError RateLimitError VersionError",
@@ -190,7 +193,7 @@ _ROOMS = {
     "TextStart ThinkingDelta ThinkingEnd ThinkingStart ToolUseDelta ToolUseEnd ToolUseStart "
     "UsageEvent",
     "exchanges": "INTERRUPTED",
-    "failures": "Failure failure_in retry_after",
+    "failures": "Failure failure_in request_id_in retry_after",
     "fetching": "Fetch",
     "formatting": "Asked FormatterBase FormatterOptions",
     "frames": "frame_tag read_history",
@@ -216,7 +219,7 @@ _ROOMS = {
     "tidy": "OnLoss",
     "tokenizers": "TiktokenCounter",
     "tokens": "CharacterTokenCounter LocalTokenCounter TokenCount TokenCounterBase",
-    "tools": "OutputSchema Tool ToolChoice ToolLike close_schema map_schema",
+    "tools": "OutputSchema Tool ToolChoice ToolLike close_schema map_schema run_call",
     "units": "Units",
     "usage": "FinishReason Usage token_count",
     "usage_anchored": "UsageAnchoredCounter",
@@ -262,6 +265,7 @@ __all__ = [
     "HuggingFaceTokenCounter",
     "INTERRUPTED",
     "ImageBlock",
+    "Incoming",
     "InputError",
     "InvalidBlock",
     "Ledger",
@@ -365,7 +369,9 @@ __all__ = [
     "plain_values",
     "prefix_digest",
     "read_history",
+    "request_id_in",
     "retry_after",
+    "run_call",
     "settled",
     "short_hash",
     "sniffed_type",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -30,6 +31,10 @@ from agentkit.usage import FinishReason
 from agentkit.usage_anchored import UsageAnchoredCounter
 
 __all__ = ["Call"]
+
+_STRAY = re.compile(r"no running event loop|different (event )?loop|loop is closed|called from async context")
+"""What asyncio, trio and HTTP clients say of connections and locks that a loop before made."""
+_ONE_EACH = "Make a client in each event loop, or give none: ChatModel opens its own in each."
 
 
 @dataclass(slots=True)
@@ -69,6 +74,8 @@ class Call:
         }
 
     def _outgoing(self, *, stream: bool) -> Outgoing:
+        if self.endpoint.closed:
+            raise self._closed()
         return self.endpoint.body(self.model, self.plan.request, self.parameters, stream=stream)
 
     async def chunks(self) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
@@ -107,7 +114,8 @@ class Call:
         async with ModelStream(self._itself) as stream:
             reply = await stream.finish()
         if reply.finish_reason is FinishReason.INTERRUPTED:
-            raise NetworkError(self.provider.name, "the stream ended before the reply did")
+            said = "the stream ended before the reply did"
+            raise NetworkError(self.provider.name, said, request_id=stream.request_id)
         return reply
 
     async def _itself(self) -> Call:
@@ -126,8 +134,19 @@ class Call:
             return error
         if isinstance(error, MessageError):
             return ModelError(self.provider.name, f"an answer that is none: {error.reason}")
-        failure = error if isinstance(error, Failure) else self.endpoint.failure(error)
+        if isinstance(error, Failure):
+            return self._error(error)
+        failure, runtime = self.endpoint.failure(error), _runtime_error(error)
+        if self.endpoint.closed and (runtime or (failure and failure.network)):
+            return self._closed()
+        if runtime and _STRAY.search(str(runtime)):
+            said = f"the client has connections of another event loop ({runtime})"
+            return NetworkError(self.provider.name, said, retryable=False, advice=_ONE_EACH)
         return None if failure is None else self._error(failure)
+
+    def _closed(self) -> ModelError:
+        said, advice = "the model was closed during the call", "Close it when its calls are over."
+        return NetworkError(self.provider.name, said, retryable=False, advice=advice)
 
     def _error(self, failure: Failure) -> ModelError:
         place = self._place(failure) if failure.kind is BadRequestError else ""
@@ -151,3 +170,9 @@ class Call:
             return False
         self.plan = plan
         return True
+
+
+def _runtime_error(error: BaseException) -> RuntimeError | None:
+    """The RuntimeError that an error is, or that an SDK has wrapped in its own."""
+    found = next((one for one in (error, error.__cause__) if isinstance(one, RuntimeError)), None)
+    return None if isinstance(found, NotImplementedError | RecursionError) else found

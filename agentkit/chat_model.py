@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from math import inf
 from threading import Lock
 from typing import Any, Self, TypedDict, Unpack, cast
 
@@ -168,7 +169,10 @@ class ChatModel:
         return self
 
     async def aclose(self) -> None:
-        """Close the client, if it was opened here. The next call would open another."""
+        """Close the client, if it was opened here. The next call would open another.
+
+        A call that is under way ends with a NetworkError that says so.
+        """
         if not self._owns or self._loop is None:
             return
         self._bind()
@@ -176,7 +180,8 @@ class ChatModel:
             await self._leave()
             endpoint, self._endpoint = self._endpoint, None
             if endpoint is not None:
-                await endpoint.aclose()
+                endpoint.closed = True
+                await finish(endpoint.aclose, _CLOSING)
 
     async def __aenter__(self) -> Self:
         return self
@@ -218,9 +223,13 @@ class ChatModel:
         async with self._opening:
             await self._leave()
             if self._endpoint is None:
-                opening = partial(_opened, _endpoint_of(self.provider), self._client_options)
-                self._endpoint = await anyio.to_thread.run_sync(opening)
+                await finish(self._open, inf)  # cancelled or not: else nobody would have the client, nor close it
+            assert self._endpoint is not None
             return self._endpoint
+
+    async def _open(self) -> None:
+        opening = partial(_opened, _endpoint_of(self.provider), self._client_options)
+        self._endpoint = await anyio.to_thread.run_sync(opening)
 
     def _bind(self) -> None:
         """Belong to the loop that is running. The connections of another are of no use in it, nor is a lock."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, cast
@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Self, cast
 from pydantic_core import SchemaSerializer, core_schema
 
 from agentkit.errors import OptionError
-from agentkit.failures import Failure, failure_in
+from agentkit.failures import Failure, failure_in, request_id_in
 
-__all__ = ["EndpointBase", "Outgoing", "merged"]
+__all__ = ["EndpointBase", "Incoming", "Outgoing", "merged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,20 @@ class Outgoing:
         return {"body": self.body}
 
 
+class Incoming(AsyncIterator[Any]):
+    """A reply's raw bytes, or its events, as they come, and what its answer's headers say of the call.
+
+    request_id  the provider's name for the call, which an error within the stream is given
+    """
+
+    def __init__(self, chunks: AsyncIterator[Any], headers: Mapping[str, Any] | None = None) -> None:
+        self._chunks = chunks
+        self.request_id = request_id_in(headers)
+
+    def __anext__(self) -> Awaitable[Any]:
+        return self._chunks.__anext__()
+
+
 _WRITER = SchemaSerializer(core_schema.any_schema(), core_schema.CoreConfig(ser_json_inf_nan="constants"))
 
 
@@ -60,6 +74,9 @@ class EndpointBase(ABC):
 
     extra: ClassVar[str]
     """The extra of this distribution that installs the SDK."""
+
+    closed: bool = False
+    """Whether the model that opened the client has closed it: nothing more may be sent."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -110,7 +127,10 @@ class EndpointBase(ABC):
 
     @abstractmethod
     def stream(self, outgoing: Outgoing) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
-        """The reply's raw bytes, or its events, as they come. Leaving the context closes the connection."""
+        """The reply's raw bytes, or its events, as they come. Leaving the context closes the connection.
+
+        Given as `Incoming`, they bring the answer's headers along, and with them the name of the call.
+        """
 
     @abstractmethod
     def failure(self, error: BaseException) -> Failure | None:

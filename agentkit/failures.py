@@ -19,7 +19,7 @@ from agentkit.errors import (
     RateLimitError,
 )
 
-__all__ = ["Failure", "failure_in", "retry_after", "room_in"]
+__all__ = ["Failure", "failure_in", "request_id_in", "retry_after", "room_in"]
 
 # The sentences and codes of the providers' own documents and of recorded answers; none is a contract. A code says
 # more than a sentence, which may quote the request: what stands in quotation marks is never looked at.
@@ -34,34 +34,33 @@ _NOT_TOO_LONG = re.compile(
     r"_above_max_length|Range of max_tokens|max_(completion_|output_)?tokens\W+is too large", re.IGNORECASE
 )
 _OF_A_PART = re.compile(  # a code that says which part of the request is wrong: its size is no matter
-    re.compile(  # a code that says which part of the request is wrong, and its size is no matter
-        r"(?!invalid_(request|parameter|argument|params)(_error)?$)"
-        r"(invalid|unsupported|empty|missing|unknown|string|array|integer|image|file|model)_\w+",
-        re.IGNORECASE,
-    )
+    r"(?!invalid_(request|parameter|argument|params)(_error)?$)"
+    r"(invalid|unsupported|empty|missing|unknown|string|array|integer|image|file|model)_\w+",
+    re.IGNORECASE,
 )
 _NO_QUOTA = re.compile(r"insufficient_quota|spend_limit|billing|Arrearage|AllocationQuota", re.IGNORECASE)
 _NO_QUOTA_SAID = re.compile(r"insufficient_quota|spend limit|exceeded your current quota", re.IGNORECASE)
 _NO_KEY = re.compile(
     r"API_KEY_INVALID|InvalidApiKey|invalid_api_key|Arrearage|authentication_error"
-    r"|permission_error|billing_error|UNAUTHENTICATED|PERMISSION_DENIED|AccessDenied",
+    r"|permission_error|billing_error|UNAUTHENTICATED|PERMISSION_DENIED|AccessDenied"
+    r"|ExpiredToken|UnrecognizedClient|(Invalid|Incomplete)Signature|InvalidClientTokenId",  # AWS: common errors
     re.IGNORECASE,
 )
 _NO_KEY_SAID = re.compile(r"api[ _]?key not valid", re.IGNORECASE)
 _BUSY = re.compile(
     r"overloaded|UNAVAILABLE|server_error|insufficient_system_resource|InternalError\b|\bapi_error|timeout_error"
-    r"|DEADLINE_EXCEEDED",
+    r"|DEADLINE_EXCEEDED|InternalServer|Model(Stream)?Error|ModelTimeout",  # AWS: ResponseStream
     re.IGNORECASE,
 )
-_LIMITED = re.compile(r"rate_limit|insufficient_quota|RESOURCE_EXHAUSTED|Throttling", re.IGNORECASE)
+_LIMITED = re.compile(r"rate_limit|insufficient_quota|RESOURCE_EXHAUSTED|Throttling|ModelNotReady", re.IGNORECASE)
 _REFUSED = re.compile(
     r"invalid_request_error|INVALID_ARGUMENT|InvalidParameter|DataInspectionFailed|data_inspection_failed"
-    r"|invalid_prompt|\b(invalid|unsupported|empty)_(image|base64|value|parameter)",
+    r"|invalid_prompt|ValidationException|ResourceNotFound|\b(invalid|unsupported|empty)_(image|base64|value|parameter)",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|“[^”]*”")
 _UNSAID = (None, 200)  # an error within a stream, or within an answer that calls itself good
-_AGAIN = frozenset({408, 409, 425})  # what every SDK tries again
+_AGAIN = frozenset({408, 409, 424, 425})  # what every SDK tries again; 424 is a model of Bedrock's that failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +172,23 @@ def retry_after(headers: Mapping[str, Any] | None) -> float | None:
     return None
 
 
+_REQUEST_IDS = (  # by its provider's documents or its SDK's source
+    "request-id",  # Anthropic
+    "x-request-id",  # OpenAI, and most servers of its shape
+    "x-amzn-requestid",  # Bedrock
+    "x-dashscope-request-id",
+    "apim-request-id",  # Azure
+    "x-ms-request-id",
+    "x-goog-request-id",
+)
+
+
+def request_id_in(headers: Mapping[str, Any] | None) -> str | None:
+    """The provider's name for the call, which stands in a header of any answer. Header names in lower case."""
+    found = ((headers or {}).get(name) for name in _REQUEST_IDS)
+    return next((str(name) for name in found if name), None)
+
+
 def _until(date: str) -> float:
     """The seconds until a date of HTTP's; less than none for what is no date."""
     try:
@@ -185,7 +201,7 @@ def failure_in(body: object, status: int | None = None) -> Failure | None:
     """The error in a body, in any of the providers' forms; None for a body that says none.
 
     `{"error": {message, code | type | status, param}}`, also behind `"type": "error"` or in a list;
-    `{"error": text}`; `{"code", "message", "request_id"}`.
+    `{"error": text}`; `{"code", "message", "request_id"}`; `{"message"}` alone where the status is an error's.
     """
     if isinstance(body, list) and len(cast("list[Any]", body)) == 1:
         body = cast("list[Any]", body)[0]
@@ -198,7 +214,8 @@ def failure_in(body: object, status: int | None = None) -> Failure | None:
     if isinstance(inner, dict) and inner:
         return _failure_of(cast("dict[str, Any]", inner), found, status)
     message = found.get("message")
-    if isinstance(message, str) and (message or found.get("code")) and (found.get("code") or "type" in found):
+    told = found.get("code") or "type" in found or (status or 0) >= 400
+    if isinstance(message, str) and (message or found.get("code")) and told:
         return _failure_of(found, found, status)
     return None
 

@@ -78,7 +78,8 @@ class ModelStream(AsyncIterator[StreamEvent]):
     that came before it. Afterwards `message` is what came: it can be appended to the conversation however the
     reply ended, its finish reason says how.
 
-    plan     the plan that was sent. Set when the stream is open; a re-plan after a ContextLengthError sets it anew
+    plan        the plan that was sent. Set when the stream is open; a re-plan (ContextLengthError) sets it anew
+    request_id  the provider's name for the call, as the answer's headers give it; None before, and where none does
     """
 
     def __init__(self, opening: Callable[[], Awaitable[Opened]]) -> None:
@@ -94,6 +95,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         self._shows = False  # whether the caller has begun to see the reply
         self._failed: ModelError | None = None
         self._message: Msg | None = None
+        self.request_id: str | None = None
 
     async def __aenter__(self) -> Self:
         if self._call is not None:
@@ -159,11 +161,13 @@ class ModelStream(AsyncIterator[StreamEvent]):
         self._events.clear()
         self._pieces.clear()
         self._head = b""
+        self.request_id = None
         self._began, self._shows = False, not self._call.may_replan
         self._parser = self._call.parser()
         try:
             self._context = await self._call.chunks()
             self._chunks = await self._context.__aenter__()
+            self.request_id = getattr(self._chunks, "request_id", None)
         except Exception as error:
             self._context = None
             await self._fail(error)
@@ -241,6 +245,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
             raise cause
         if ours is not cause:
             ours.__cause__ = cause
+            ours.request_id = ours.request_id or self.request_id
         if isinstance(ours, ContextLengthError) and not self._shows and await self._call.replan(ours):
             self._message = None
             await self._open()

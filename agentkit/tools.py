@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
 from agentkit.blocks import ToolResultBlock, ToolUseBlock
-from agentkit.errors import MessageError, OptionError
+from agentkit.errors import MessageError, OptionError, check_option
 from agentkit.values import Checked, JsonObject, Text, copied, value
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "as_tools",
     "close_schema",
     "map_schema",
+    "run_call",
 ]
 
 _NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
@@ -63,7 +64,8 @@ class Tool(metaclass=Checked):
         output as it is, and so are a text or media block and a list of them; anything else goes out as JSON.
 
         What goes wrong is the output of a result with `is_error`: arguments that are refused or were cut off, an
-        error that the function raises, a call of another tool, a tool without a function.
+        error that the function raises, a call of another tool, a tool without a function. Of several tools,
+        `run_call` finds that of a call.
         """
         from agentkit.tool_running import run_tool
 
@@ -151,6 +153,23 @@ def _without_titles(schema: Any, is_names: bool = False) -> Any:
         for key, item in cast("dict[str, Any]", schema).items()
         if is_names or key != "title"
     }
+
+
+async def run_call(block: ToolUseBlock, tools: Sequence[ToolLike]) -> ToolResultBlock:
+    """What the tool that a call names answers: see `Tool.run`. `tools` are those that the model was given.
+
+    A model may call what is not there, such as the `multi_tool_use.parallel` that some of OpenAI's know from their
+    training. The result, with `is_error`, says which tools there are, and the model can go on.
+    """
+    check_option("block", block, ToolUseBlock)
+    known = {tool.name: tool for tool in as_tools(tools)}
+    tool = known.get(block.name)
+    if tool is not None:
+        return await tool.run(block)
+    there_are = f"The tools are: {', '.join(map(repr, known))}." if known else "There are no tools."
+    advice = " Call each tool by itself, by its name." if known else ""
+    said = f"There is no tool {block.name!r}. {there_are}{advice}"
+    return ToolResultBlock(block.id, block.name, said, is_error=True)
 
 
 def as_tools(tools: Sequence[ToolLike] | None) -> tuple[Tool, ...]:

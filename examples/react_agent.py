@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import anyio
 
-from agentkit import Budget, ChatModel, Msg, Tool, ToolResultBlock, ToolUseBlock
+from agentkit import Budget, ChatModel, Msg, Tool, ToolResultBlock, ToolUseBlock, run_call
 from agentkit.testing import LoopbackServer
 
 PLACES = {"library": "Marktstrasse 4, open until 18:00", "museum": "Am Ufer 12, closed today"}
@@ -44,13 +44,7 @@ async def calculate(expression: str) -> float:
     return value(ast.parse(expression, mode="eval").body)
 
 
-TOOLS = {tool.name: tool for tool in map(Tool.from_function, (look_up, calculate))}
-
-
-async def run_tool(block: ToolUseBlock) -> ToolResultBlock:
-    """A call's result. A tool that fails, or that nobody has, gives a result that says so."""
-    tool = TOOLS.get(block.name) or Tool(block.name)
-    return await tool.run(block)
+TOOLS = [*map(Tool.from_function, (look_up, calculate))]
 
 
 async def solve(model: ChatModel, task: str, steps: int = 8) -> list[Msg]:
@@ -60,11 +54,12 @@ async def solve(model: ChatModel, task: str, steps: int = 8) -> list[Msg]:
         Msg("user", task, "user"),
     ]
     for _ in range(steps):
-        reply = await model.generate(msgs, tools=list(TOOLS.values()))
+        reply = await model.generate(msgs, tools=TOOLS)
         msgs.append(reply)
         if not reply.tool_uses:
             break
-        msgs.append(Msg("tools", [await run_tool(block) for block in reply.tool_uses], "user"))
+        # A tool that fails, or that nobody has, gives a result that says so.
+        msgs.append(Msg("tools", [await run_call(block, TOOLS) for block in reply.tool_uses], "user"))
     return msgs
 
 

@@ -1,9 +1,14 @@
 """ChatModel: what it is made of, what it refuses, when it plans anew, what its streams are."""
 
+import asyncio
 import sys
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from agentkit import (
@@ -18,6 +23,7 @@ from agentkit import (
     ModelError,
     Msg,
     MultiAgentHistory,
+    NetworkError,
     OptionError,
     Provider,
     ProviderError,
@@ -217,6 +223,136 @@ print(*{name.partition(".")[0] for name in sys.modules})
     run = await anyio.run_process([sys.executable, "-W", "error", "-c", script])
     loaded = set(run.stdout.decode().split())
     assert not loaded & {"openai", "anthropic", "google", "ollama", "dashscope", "httpx", "httpx2", "aiohttp"}
+
+
+# -- a client is opened and closed ------------------------------------------------------------------------------
+
+
+class Opening:
+    """OpenAI's endpoint, whose opening waits until it is told to go on, and which counts."""
+
+    def __init__(self, server: LoopbackServer) -> None:
+        self.go_on, self.begun = threading.Event(), threading.Event()
+        self.opened: list[Any] = []
+        known = load_provider("openai")
+        opening = self
+        assert known.endpoint is not None
+
+        class Slow(known.endpoint):  # type: ignore[misc,name-defined]
+            @classmethod
+            def open(cls, **options: Any) -> Any:
+                opening.begun.set()
+                opening.go_on.wait(10)
+                opening.opened.append(made := super().open(**options))
+                return made
+
+        self.model = ChatModel(replace(known, endpoint=Slow), "m", client_options=server.client_options("openai"))
+
+    async def has_begun(self) -> None:
+        await anyio.to_thread.run_sync(self.begun.wait)
+
+    @property
+    def are_closed(self) -> list[bool]:
+        return [endpoint.client.is_closed() for endpoint in self.opened]
+
+
+async def test_first_calls_at_once_open_one_client() -> None:
+    with LoopbackServer("Yes.") as server:
+        opening = Opening(server)
+        async with opening.model as model, anyio.create_task_group() as group:
+            for _ in range(5):
+                group.start_soon(model.generate, HELLO)
+            await opening.has_begun()
+            opening.go_on.set()
+    assert len(server.requests) == 5
+    assert opening.are_closed == [True]
+
+
+async def _whole(model: ChatModel) -> Msg:
+    return await model.generate(HELLO)
+
+
+async def _streamed(model: ChatModel) -> Msg:
+    async with model.stream(HELLO) as stream:
+        return await stream.finish()
+
+
+async def _ends(call: Callable[[ChatModel], Awaitable[Msg]], model: ChatModel) -> None:
+    with pytest.raises(NetworkError, match="closed during the call") as caught:
+        await call(model)
+    assert not caught.value.retryable
+
+
+@pytest.mark.parametrize("call", [_whole, _streamed])
+async def test_a_model_that_is_closed_while_it_opens_ends_the_call_clearly(call: Any) -> None:
+    with LoopbackServer("never") as server:
+        opening = Opening(server)
+        async with anyio.create_task_group() as group:
+            group.start_soon(_ends, call, opening.model)
+            await opening.has_begun()
+            group.start_soon(opening.model.aclose)
+            await anyio.wait_all_tasks_blocked()
+            opening.go_on.set()
+    assert server.requests == []
+    assert opening.are_closed == [True]
+
+
+@pytest.mark.parametrize("call", [_whole, _streamed])
+async def test_a_model_that_is_closed_during_a_call_says_so(call: Any) -> None:
+    arrived = threading.Event()
+
+    def late(body: object) -> Reply:
+        arrived.set()
+        return Reply("Hello there. " * 40, delay=0.3)
+
+    with LoopbackServer(late) as server:
+        model = model_of("openai", server)
+        async with anyio.create_task_group() as group:
+            group.start_soon(_ends, call, model)
+            await anyio.to_thread.run_sync(arrived.wait)
+            await model.aclose()
+        server.play("Again.")
+        assert (await model.generate(HELLO)).text == "Again."
+        await model.aclose()
+
+
+async def test_a_cancellation_while_a_client_opens_leaks_nothing() -> None:
+    with LoopbackServer("Yes.") as server:
+        opening = Opening(server)
+        async with anyio.create_task_group() as group:
+            group.start_soon(opening.model.generate, HELLO)
+            await opening.has_begun()
+            group.cancel_scope.cancel()
+            opening.go_on.set()
+        assert server.requests == []
+        assert (await opening.model.generate(HELLO)).text == "Yes."
+        await opening.model.aclose()
+    assert opening.are_closed == [True]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_nor_does_a_cancellation_of_asyncios_own() -> None:
+    with LoopbackServer("Yes.") as server:
+        opening = Opening(server)
+        task = asyncio.ensure_future(opening.model.generate(HELLO))
+        await opening.has_begun()
+        task.cancel()
+        second = asyncio.ensure_future(opening.model.generate(HELLO))
+        await anyio.wait_all_tasks_blocked()
+        opening.go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (await second).text == "Yes."
+        await opening.model.aclose()
+    assert opening.are_closed == [True]
+
+
+async def test_an_opening_that_fails_is_each_calls_own_error() -> None:
+    model = ChatModel("openai:m", client_options={"api_key": "k", "nonsense": 1})
+    for _ in range(2):
+        with pytest.raises(OptionError, match="nonsense"):
+            await model.generate(HELLO)
+    await model.aclose()
 
 
 # -- who speaks -------------------------------------------------------------------------------------------------

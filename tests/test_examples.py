@@ -5,7 +5,7 @@ import subprocess
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import httpx2
 import pytest
@@ -16,6 +16,7 @@ from agentkit import (
     Msg,
     OpaqueState,
     ThinkingBlock,
+    ToolUseBlock,
     available_providers,
     load_messages,
     load_native,
@@ -81,17 +82,47 @@ async def test_the_react_agent_solves_its_task_on_every_wire(provider: str) -> N
     assert react.PLACES["library"] in msgs[4].text
 
 
+PARALLEL: Final = {
+    "tool_uses": [
+        {"recipient_name": "functions.look_up", "parameters": {"place": "library"}},
+        {"recipient_name": "functions.calculate", "parameters": {"expression": "2 * 3"}},
+    ]
+}
+"""What some models of OpenAI's call, with a tool that nobody declared, instead of making two calls."""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", ["parallel", "multi_tool_use.parallel"])
+@pytest.mark.parametrize("provider", available_providers())
+async def test_the_react_agent_goes_on_when_a_model_wraps_its_calls_in_one(provider: str, name: str) -> None:
+    react = example("react_agent")
+    wrapped = Msg("m", [ToolUseBlock("c1", name, PARALLEL)], "assistant")
+    both = [
+        ToolUseBlock("c2", "look_up", {"place": "library"}),
+        ToolUseBlock("c3", "calculate", {"expression": "2 * 3"}),
+    ]
+    with LoopbackServer([wrapped, Msg("m", both, "assistant"), "Done."]) as server:
+        async with called(server, provider) as model:
+            msgs: list[Msg] = await react.solve(model, "library")
+    refused, found = msgs[3].tool_results[0], msgs[5].tool_results
+    assert refused.is_error
+    assert all(word in refused.text for word in (repr(name), "'look_up'", "'calculate'"))
+    assert [result.text for result in found] == [react.PLACES["library"], "6"]
+    assert msgs[-1].text == "Done."
+    assert refused.text in json.dumps(server.requests[1].body, ensure_ascii=False)
+
+
 @pytest.mark.anyio
 async def test_the_tools_of_the_react_agent_fail_without_harm() -> None:
     react = example("react_agent")
-    calculate = react.TOOLS["calculate"]
+    calculate = react.TOOLS[1]
     block = next(
         iter(Msg("a", [{"type": "tool_use", "id": "1", "name": "calculate", "input": {}}], "assistant").tool_uses)
     )
     assert (await calculate.run(block)).is_error
     for text, found in (("2 * (3 + 4)", "14"), ("1 / 0", "division by zero"), ("open('x')", "no arithmetic")):
         content = [{"type": "tool_use", "id": "1", "name": "calculate", "input": {"expression": text}}]
-        result = await react.run_tool(Msg("a", content, "assistant").tool_uses[0])
+        result = await calculate.run(Msg("a", content, "assistant").tool_uses[0])
         assert found in result.text
         assert result.is_error == (text != "2 * (3 + 4)")
 

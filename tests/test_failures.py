@@ -17,6 +17,7 @@ from agentkit import (
     OverloadedError,
     RateLimitError,
     failure_in,
+    request_id_in,
     retry_after,
 )
 from agentkit.failures import room_in
@@ -273,3 +274,29 @@ def test_an_error_in_a_body(body: Any, expected: Failure | None) -> None:
 )
 def test_how_much_room_there_is(said: str, expected: tuple[int, int | None] | None) -> None:
     assert room_in(said) == expected
+
+
+@pytest.mark.parametrize(
+    ("headers", "name"),
+    [
+        ({"request-id": "req_1"}, "req_1"),
+        ({"x-request-id": "2"}, "2"),
+        ({"x-amzn-requestid": "3", "date": "today"}, "3"),
+        ({"x-dashscope-request-id": "4"}, "4"),
+        ({"apim-request-id": "5", "x-request-id": "6"}, "6"),
+        ({"x-request-id": ""}, None),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_the_name_of_a_call_is_found_in_its_answers_headers(headers: Any, name: str | None) -> None:
+    assert request_id_in(headers) == name
+
+
+def test_a_bare_message_is_an_error_where_the_status_is_one() -> None:
+    body = {"message": "Too many tokens, please wait before trying again."}
+    found = failure_in(body, 429)
+    assert found is not None
+    assert (found.said, found.code, found.kind) == (body["message"], None, RateLimitError)
+    assert failure_in(body) is None
+    assert failure_in(body, 200) is None

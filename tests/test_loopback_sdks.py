@@ -376,9 +376,13 @@ async def test_anthropics_clients_of_the_clouds_find_their_paths() -> None:
             async with vertex.messages.stream(model="claude@1", max_tokens=9, messages=HELLO) as stream:
                 streamed = await stream.get_final_message()
             other = await bedrock.messages.create(model="claude@1", max_tokens=9, messages=HELLO)
+            async with bedrock.messages.stream(model="claude@1", max_tokens=9, messages=HELLO) as stream:
+                framed = await stream.get_final_message()
+    assert dumped(framed)["content"] == dumped(whole)["content"]
     assert whole.content[0].type == "text"
     assert dumped(whole)["content"] == dumped(streamed)["content"] == dumped(other)["content"]
-    assert [request.provider for request in server.requests] == ["anthropic-vertex", "anthropic-vertex", "bedrock"]
+    assert [request.provider for request in server.requests] == ["anthropic-vertex"] * 2 + ["bedrock"] * 2
+    assert [request.streamed for request in server.requests] == [False, True] * 2
     assert {request.model for request in server.requests} == {"claude@1"}
 
 
@@ -450,6 +454,35 @@ async def test_googles_and_ollamas_errors_are_of_their_class() -> None:
                 await other.chat(model="m", messages=HELLO)
     assert "37s" in str(cast("Any", caught.value).details)
     assert missing.value.status_code == 404
+
+
+async def test_bedrocks_errors_are_of_their_class_whole_and_within_a_stream() -> None:
+    slow = LoopbackError(429, "Slow down.")
+    with LoopbackServer([slow, Reply("Hello there, my friend.", error=slow, error_after=4)]) as server:
+        client = CLOUDS.AsyncAnthropicBedrock(
+            base_url=server.url("bedrock"), api_key="none", aws_region="us-east-1", max_retries=0
+        )
+        async with client:
+            with pytest.raises(anthropic.RateLimitError, match="Slow") as whole:
+                await client.messages.create(model="m", max_tokens=9, messages=HELLO)
+            stream = await client.messages.create(model="m", max_tokens=9, messages=HELLO, stream=True)
+            with pytest.raises(anthropic.APIStatusError, match="Slow") as within:
+                async for _ in stream:
+                    pass
+    assert whole.value.response.headers["x-amzn-errortype"] == "ThrottlingException"
+    assert (within.value.status_code, cast("Any", within.value).type) == (200, "throttlingException")
+
+
+async def test_bedrock_refuses_what_is_none_of_its_keys() -> None:
+    body = {"anthropic_version": "1", "max_tokens": 9, "messages": HELLO}
+    with LoopbackServer() as server:
+        async with httpx2.AsyncClient(base_url=server.url("bedrock")) as client:
+            for more, key in (({"model": "m"}, "model"), ({"stream": True}, "stream")):
+                answer = await client.post("/model/m/invoke", json=body | more)
+                assert answer.status_code == 400
+                assert f"[{key}]" in answer.json()["message"]
+            answer = await client.post("/model/m/invoke", json={"messages": HELLO, "max_tokens": 9})
+            assert "anthropic_version" in answer.json()["message"]
 
 
 @pytest.mark.parametrize("retry_after", [0.01, 0.0])

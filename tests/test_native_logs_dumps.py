@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final, cast
 
 import pytest
@@ -30,7 +31,9 @@ from agentkit import (
     load_native,
     load_provider,
 )
-from tests.providers import PNG, PNG_URL, WAV
+from tests.agentscope_states import AGENT, SESSION
+from tests.langchain_dumps import CONSTRUCTORS, DICTS, PROVIDERS_OWN, VERSION_1
+from tests.providers import PNG, PNG_URL, PROVIDERS, WAV
 from tests.providers.mangling import mangled
 
 # -- AgentScope -----------------------------------------------------------------------------------------------
@@ -198,6 +201,148 @@ class TestAgentScope2:
     def test_a_call_that_was_cut_off_keeps_its_text(self) -> None:
         one = {**AS2, "content": [{**_as2("tool_call", name="look", input='{"at'), "id": "c1"}]}
         assert load_native("agentscope", [one])[0].tool_uses[0].raw_is_broken
+
+
+# -- what AgentScope wrote itself -----------------------------------------------------------------------------
+
+
+def test_a_session_of_agentscope_1_is_read_block_for_block() -> None:
+    summary, system, bob, calling, first, second, answer, nothing = load_native("agentscope", SESSION)
+    assert (summary.role, summary.text) == ("user", "<summary>Before.</summary>")
+    assert (system.name, system.text, system.role) == ("system", "You are Friday.", "system")
+    assert bob.blocks == (
+        TextBlock("What is in this?"),
+        ImageBlock(URLSource("https://example.org/a.png")),
+        ImageBlock(Base64Source("image/png", "iVBORw==")),
+        AudioBlock(Base64Source("audio/wav", "UklGRg==")),
+        VideoBlock(URLSource("https://example.org/v.mp4")),
+    )
+    assert bob.metadata == {"k": 1}
+    assert calling.blocks == (
+        ThinkingBlock("hm"),
+        TextBlock("I look."),
+        ToolUseBlock("c1", "look", {"place": "sea"}, '{"place": "sea"}'),
+        ToolUseBlock("c2", "look", {}),
+    )
+    assert calling.metadata == {"marks": ["hint"]}
+    picture = ImageBlock(URLSource("https://example.org/b.png"))
+    assert first.blocks == (ToolResultBlock("c1", "look", (TextBlock("calm"), picture)),)
+    assert second.blocks == (ToolResultBlock("c2", "look", "Error: no place"),)
+    assert (answer.text, answer.metadata) == ("Calm.", {"answer": {"calm": True}})
+    assert nothing.blocks == ()
+    assert load_native("agentscope", json.dumps(SESSION)) == load_native("agentscope", SESSION)
+
+
+def _bare(block: Block) -> Block:
+    """A block without AgentScope's times and ids."""
+    bare: Any = replace(block, metadata=None)
+    if isinstance(block, ToolResultBlock) and not isinstance(block.output, str):
+        return cast("Block", replace(bare, output=tuple(map(_bare, block.output))))
+    return cast("Block", bare)
+
+
+def test_a_state_of_agentscope_2_is_read_block_for_block() -> None:
+    msgs = load_native("agentscope", AGENT)
+    summary, system, bob, calling, results, hint, seen, answer, failed = msgs
+    assert [msg.text for msg in (summary, system, hint, seen, answer)] == [
+        "Before.", "You are Friday.", "Answer now.", "see", "Calm.",
+    ]  # fmt: skip
+    assert [_bare(block) for block in bob.blocks] == [
+        TextBlock("What is in this?"),
+        ImageBlock(URLSource("https://example.org/a.png", "image/png")),
+        ImageBlock(Base64Source("image/png", "iVBORw==")),
+        AudioBlock(Base64Source("audio/wav", "UklGRg==")),
+        VideoBlock(URLSource("https://example.org/v.mp4", "video/mp4")),
+        DocumentBlock(Base64Source("application/pdf", "JVBERg=="), title="paper.pdf"),
+        DocumentBlock(URLSource("file:///notes/x.txt", "text/plain")),
+    ]
+    assert [_bare(block) for block in calling.blocks] == [
+        ThinkingBlock("hm", OpaqueState("anthropic", signature="EsQC")),
+        ThinkingBlock("", OpaqueState("anthropic", redacted_data="xyz")),
+        TextBlock("I look."),
+        ToolUseBlock("c1", "look", {"place": "sea"}, '{"place": "sea"}'),
+        ToolUseBlock("c2", "look", calling.tool_uses[1].input, '{"pla'),
+    ]
+    assert calling.usage == Usage(10, 5, cache_read_tokens=4)
+    assert (calling.metadata or {})["structured_output"] == {"calm": True}
+    picture = ImageBlock(URLSource("https://example.org/b.png", "image/png"))
+    assert [_bare(block) for block in results.blocks] == [
+        ToolResultBlock("c1", "look", (TextBlock("calm"), picture)),
+        ToolResultBlock("c2", "look", "no such place", is_error=True),
+    ]
+    assert (hint.name, hint.role, seen.name, seen.role) == ("alice", "user", "user", "user")
+    assert (failed.metadata or {})["error"] == {"type": "unknown", "message": "it broke"}
+    assert load_native("agentscope", {"session_id": "s", "observed_context": AGENT["context"]}) == msgs[1:]
+    assert load_native("agentscope", {"id": "s", "agent_id": "a", "state": AGENT, "config": {"x": 1}}) == msgs
+
+
+@pytest.mark.parametrize("state", [SESSION, AGENT], ids=["1.x", "2.x"])
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_what_agentscope_wrote_goes_to_every_provider(provider: str, state: Any) -> None:
+    msgs = load_native("agentscope", state)
+    plan = load_provider(provider).chat().lower(msgs)
+    text = json.dumps(plan.request, ensure_ascii=False)
+    assert all(said in text for said in ("You are Friday.", "What is in this?", "I look.", "Calm."))
+    assert "invalid" not in {entry.kind for entry in plan.ledger.entries}
+
+
+def test_the_state_of_an_agent_is_found_beside_others_of_a_session() -> None:
+    msgs = load_native("agentscope", SESSION)
+    session: dict[str, Any] = {"toolkit": {"active_groups": []}, "empty": {}, "friday": SESSION["agent"]}
+    assert load_native("agentscope", session) == msgs
+
+
+def test_a_session_of_several_agents_asks_for_one_of_them() -> None:
+    session = {"friday": SESSION["agent"], "alice": SESSION["agent"]}
+    with pytest.raises(MessageError, match=r"'friday', 'alice'.*one of them"):
+        load_native("agentscope", session)
+
+
+def test_a_memory_of_agentscope_is_read_as_its_state() -> None:
+    class Memory:
+        def state_dict(self) -> Any:
+            return SESSION["agent"]["memory"]
+
+    assert load_native("agentscope", Memory()) == load_native("agentscope", SESSION)
+
+
+def _from_2(*blocks: dict[str, Any]) -> list[Msg]:
+    stamped = [{"id": f"b{at}", "created_at": "t0", "finished_at": None, **one} for at, one in enumerate(blocks)]
+    msg = {"name": "Friday", "role": "assistant", "content": stamped, "id": "m", "created_at": "t0"}
+    return load_native("agentscope", [msg])
+
+
+def test_a_reasoning_item_of_openais_is_one_block_and_goes_back_as_it_came() -> None:
+    parts = [{"type": "summary_text", "text": "First."}, {"type": "summary_text", "text": "Then."}]
+    item = {"id": "rs_1", "type": "reasoning", "summary": parts, "encrypted_content": "gAAAA"}
+    kept = {"type": "thinking", "reasoning_item_id": "rs_1", "reasoning_item_raw": item}
+    blocks = [{**kept, "thinking": part["text"]} for part in parts]
+    (msg,) = _from_2(*blocks, {"type": "text", "text": "Hello."})
+    thinking, text = msg.blocks
+    assert isinstance(thinking, ThinkingBlock)
+    assert thinking.thinking == "First.\n\nThen."
+    assert isinstance(text, TextBlock)
+    request = load_provider("openai-responses").chat().lower([Msg("Bob", "Hi.", "user"), msg]).request
+    assert request["input"][1] == item
+    (bare,) = _from_2({"type": "thinking", "thinking": "", "reasoning_item_id": "rs_2"})
+    assert cast("Any", bare.blocks[0]).state == OpaqueState("openai", item_id="rs_2")
+
+
+def test_the_signature_of_a_call_of_geminis_is_in_its_id() -> None:
+    id = "gemini_ts:AAEC"
+    calling, result = _from_2(
+        {"type": "tool_call", "id": id, "name": "look", "input": "{}", "state": "finished"},
+        {"type": "tool_result", "id": id, "name": "look", "output": "A cat.", "state": "success"},
+    )
+    assert calling.tool_uses[0].state == OpaqueState("gemini", thought_signature="AAEC")
+    assert calling.tool_uses[0].id == cast("Any", result.blocks[0]).id
+    request = load_provider("gemini").chat().lower([Msg("Bob", "Hi.", "user"), calling, result]).request
+    assert request["contents"][1]["parts"][0]["thought_signature"] == "AAEC"
+
+
+def test_an_empty_signature_is_none() -> None:
+    (msg,) = _from_2({"type": "thinking", "thinking": "Hm.", "signature": ""})
+    assert cast("Any", msg.blocks[0]).state is None
 
 
 @settings(max_examples=100, deadline=None)
@@ -449,6 +594,143 @@ class TestLangChain:
         ]
 
 
+# -- what langchain-core wrote itself -------------------------------------------------------------------------
+
+
+def test_all_that_langchain_says_is_read_block_for_block() -> None:
+    msgs = load_native("langchain", DICTS)
+    system, bob, calling, calm, failed, seen, chunk, moderator, function, order, thanks, refused = msgs
+    assert (system.role, system.text, bob.name, bob.id) == ("system", "You are Friday.", "Bob", "h1")
+    assert [_bare(block) for block in bob.blocks if not isinstance(block, InvalidBlock | OpaqueBlock)] == [
+        TextBlock("What is in this?"),
+        ImageBlock(URLSource("https://example.org/a.png")),
+        ImageBlock(Base64Source("image/png", "iVBORw==")),
+        AudioBlock(Base64Source("audio/wav", "UklGRg==")),
+        VideoBlock(URLSource("https://example.org/v.mp4")),
+        DocumentBlock(Base64Source("application/pdf", "JVBERg==")),
+        DocumentBlock(Base64Source("text/plain", "cGxhaW4gd29yZHM="), title="notes.txt"),
+        ImageBlock(URLSource("https://example.org/c.png")),
+    ]
+    assert [type(block) for block in bob.blocks if isinstance(block, InvalidBlock | OpaqueBlock)] == [
+        InvalidBlock,  # a file's id, which only its store knows
+        OpaqueBlock,
+    ]
+    thinking, text, call, ran, answer, broken = calling.blocks
+    assert isinstance(thinking, ThinkingBlock)
+    assert thinking.thinking == "hm"
+    assert thinking.state == OpaqueState("openai", encrypted_content="gAAA", item_id="rs_1")
+    assert _bare(text) == TextBlock("I look.")
+    assert call == ToolUseBlock("c1", "look", {"place": "sea"})
+    assert isinstance(ran, OpaqueBlock)
+    assert isinstance(answer, OpaqueBlock)
+    assert _bare(broken) == ToolUseBlock("c2", "look", {}, '{"pla')
+    assert calling.finish_reason is FinishReason.TOOL_USE
+    assert calling.usage == Usage(10, 5, cache_read_tokens=4, reasoning_tokens=2)
+    assert calm.blocks == (ToolResultBlock("c1", "look", "calm"),)
+    assert calm.metadata == {"artifact": {"raw": [1, 2]}}
+    assert failed.blocks == (ToolResultBlock("c2", "look", "no such place", is_error=True),)
+    assert [_bare(item) for item in cast("Any", seen.blocks[0]).output] == [
+        TextBlock("see"),
+        ImageBlock(Base64Source("image/png", "iVBORw==")),
+    ]
+    assert (chunk.role, chunk.text, chunk.tool_uses[0].input) == ("assistant", "Cal", {"place": "sea"})
+    assert (moderator.name, moderator.text) == ("moderator", "I am the moderator.")
+    assert function.blocks == (ToolResultBlock("c4", "look", "found"),)
+    assert isinstance(order.blocks[0], InvalidBlock)
+    assert (thanks.role, thanks.text) == ("user", "Thanks.")
+    assert refused.blocks == (TextBlock("I will not.", metadata={"refusal": True}),)
+
+
+def _without_orders(msgs: list[Msg]) -> list[Msg]:
+    return [msg for msg in msgs if not (msg.blocks and isinstance(msg.blocks[0], InvalidBlock))]
+
+
+def test_all_forms_of_langchains_dumps_say_the_same() -> None:
+    msgs = _without_orders(load_native("langchain", DICTS))
+    dumped = [one["data"] for one in DICTS]  # `model_dump`
+    prompt = {
+        "lc": 1,
+        "type": "constructor",
+        "id": ["langchain", "prompts", "chat", "ChatPromptValue"],
+        "kwargs": {"messages": CONSTRUCTORS},
+    }
+    for found in (CONSTRUCTORS, json.dumps(CONSTRUCTORS), dumped, prompt, {"values": {"messages": CONSTRUCTORS}}):
+        assert _without_orders(load_native("langchain", found)) == msgs
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_what_langchain_wrote_goes_to_every_provider(provider: str) -> None:
+    msgs = load_native("langchain", DICTS)
+    text = json.dumps(load_provider(provider).chat().lower(msgs).request, ensure_ascii=False)
+    said = ("You are Friday.", "What is in this?", "I look.", "no such place", "I am the moderator.", "Thanks.")
+    assert all(one in text for one in said)
+
+
+WIRE_OF: Final = {"anthropic": "anthropic", "openai": "openai-responses", "google_genai": "gemini"}
+
+
+@pytest.mark.parametrize("provider", WIRE_OF)
+def test_a_reply_goes_back_to_its_provider_from_both_versions(provider: str) -> None:
+    formatter = load_provider(WIRE_OF[provider]).chat()
+    asked = Msg("Bob", "Hi.", "user")
+    own = load_native("langchain", [PROVIDERS_OWN[provider]])
+    first = load_native("langchain", [VERSION_1[provider]])
+    requests = [formatter.lower([asked, *msgs]).request for msgs in (own, first)]
+    if provider == "openai":  # of its own tool version 1 keeps no status, and no provider takes what it keeps
+        for request in requests:
+            request["input"] = [item for item in request["input"] if item.get("type") != "web_search_call"]
+    assert requests[0] == requests[1]
+    text = json.dumps(requests[0])
+    assert all(one in text for one in {"anthropic": ("sig", "xyz", "srv_1"), "openai": ("gAAA", "one", "two")}.get(
+        provider, ("AAEC",)
+    ))  # fmt: skip
+
+
+def test_a_made_up_id_is_no_items_id() -> None:
+    part = {"type": "reasoning", "id": "lc_1", "reasoning": "Hm."}
+    found = {"type": "ai", "content": [part], "response_metadata": {"model_provider": "openai"}}
+    (thinking,) = load_native("langchain", [found])[0].blocks
+    assert isinstance(thinking, ThinkingBlock)
+    assert (thinking.thinking, cast("Any", thinking.state).item_id) == ("Hm.", None)
+
+
+@pytest.mark.parametrize(
+    ("found", "native"),
+    [
+        (
+            {"type": "server_tool_call", "id": "s", "name": "code_interpreter", "args": {"code": "1"}},
+            {"type": "server_tool_use", "id": "s", "name": "code_execution", "input": {"code": "1"}},
+        ),
+        (
+            {
+                "type": "server_tool_call",
+                "id": "s",
+                "name": "remote_mcp",
+                "args": {"a": 1},
+                "extras": {"tool_name": "look", "server_name": "sea"},
+            },
+            {"type": "mcp_tool_use", "id": "s", "name": "look", "server_name": "sea", "input": {"a": 1}},
+        ),
+        (
+            {
+                "type": "server_tool_result",
+                "tool_call_id": "s",
+                "status": "error",
+                "output": [],
+                "extras": {"block_type": "mcp_tool_result"},
+            },
+            {"type": "mcp_tool_result", "tool_use_id": "s", "content": [], "is_error": True},
+        ),
+    ],
+)
+def test_anthropics_own_tools_are_said_in_its_words_again(found: dict[str, Any], native: dict[str, Any]) -> None:
+    said = {"type": "ai", "content": [found], "response_metadata": {"model_provider": "anthropic"}}
+    assert load_native("langchain", [said])[0].blocks == (OpaqueBlock("anthropic", native),)
+    bare = {"type": "server_tool_result", "tool_call_id": "s", "status": "success"}
+    said["content"] = [bare]
+    assert load_native("langchain", [said])[0].blocks == (OpaqueBlock("langchain", bare),)
+
+
 @settings(max_examples=150, deadline=None)
 @given(mangled([{"messages": LANGCHAIN}, {"messages": [_constructor(one) for one in LANGCHAIN]}]))
 def test_a_mangled_dump_of_langchain_is_read_or_refused(found: Any) -> None:
@@ -467,9 +749,10 @@ def test_langchains_own_blocks_go_to_no_provider() -> None:
     found: dict[str, Any] = {"type": "server_tool_result", "tool_call_id": "s1", "status": "success", "output": []}
     odd = {"type": "non_standard", "value": {"a": 1}}
     native: dict[str, Any] = {"type": "server_tool_use", "id": "s2", "name": "web_search", "input": {}}
-    msg = _of_langchain("ai", ran, found, odd, {"type": "non_standard", "value": native})
-    wires = [block.wire for block in msg.blocks if isinstance(block, OpaqueBlock)]
-    assert wires == ["langchain", "langchain", "langchain", "anthropic"]
+    google = {"response_metadata": {"model_provider": "google_genai"}}
+    msg = _of_langchain("ai", ran, found, odd, **google)
+    blocks = [*msg.blocks, *_of_langchain("ai", {"type": "non_standard", "value": native}).blocks]
+    assert [cast("OpaqueBlock", block).wire for block in blocks] == ["langchain"] * 3 + ["anthropic"]
 
 
 def test_an_unknown_block_of_a_user_is_a_loss() -> None:

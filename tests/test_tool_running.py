@@ -15,7 +15,17 @@ import anyio
 import pytest
 from pydantic import BaseModel, Field
 
-from agentkit import Base64Source, ImageBlock, Msg, OptionError, TextBlock, Tool, ToolResultBlock, ToolUseBlock
+from agentkit import (
+    Base64Source,
+    ImageBlock,
+    Msg,
+    OptionError,
+    TextBlock,
+    Tool,
+    ToolResultBlock,
+    ToolUseBlock,
+    run_call,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -382,3 +392,45 @@ async def test_an_object_and_a_cached_function_are_tools_too() -> None:
         assert tool.parameters["required"] == ["number"]
         result = await tool.run(ToolUseBlock("c", name, {"number": "41"}))
         assert (result.is_error, result.text) == (False, "42")
+
+
+# -- one tool among several -----------------------------------------------------------------------------------
+
+
+def look(place: str) -> str:
+    """Look at a place."""
+    return f"{place} is calm"
+
+
+def count(to: int) -> int:
+    """Count."""
+    return to
+
+
+async def test_a_call_is_run_by_the_tool_of_its_name() -> None:
+    tools: list[Any] = [look, Tool.from_function(count)]
+    assert (await run_call(ToolUseBlock("1", "look", {"place": "the sea"}), tools)).output == "the sea is calm"
+    assert (await run_call(ToolUseBlock("2", "count", {"to": "3"}), tools)).output == "3"
+
+
+async def test_a_call_of_a_tool_that_is_not_there_is_told_which_are() -> None:
+    uses = [
+        {"recipient_name": "functions.look", "parameters": {"place": "the sea"}},
+        {"recipient_name": "functions.count", "parameters": {"to": 3}},
+    ]
+    block = ToolUseBlock("call_1", "multi_tool_use.parallel", {"tool_uses": uses})
+    result = await run_call(block, [look, count])
+    assert (result.id, result.name, result.is_error) == ("call_1", "multi_tool_use.parallel", True)
+    assert result.text == (
+        "There is no tool 'multi_tool_use.parallel'. The tools are: 'look', 'count'. "
+        "Call each tool by itself, by its name."
+    )
+    one = await Tool.from_function(look).run(block)  # a loop with one tool
+    assert one.is_error
+    assert one.text == "This call is for the tool 'multi_tool_use.parallel', not for 'look'."
+    assert (await run_call(block, [])).text == "There is no tool 'multi_tool_use.parallel'. There are no tools."
+
+
+async def test_what_is_no_call_is_refused_before_any_tool_is_looked_for() -> None:
+    with pytest.raises(OptionError, match="block"):
+        await run_call("look", [look])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

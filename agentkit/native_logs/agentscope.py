@@ -8,6 +8,7 @@ from typing import Any, cast
 from agentkit.errors import MessageError
 from agentkit.messages import Msg
 from agentkit.native import items_of, mapping_of, plain_values, text_of
+from agentkit.registry import load_provider
 from agentkit.storage import load_message
 
 __all__ = ["load_agentscope"]
@@ -17,10 +18,11 @@ def load_agentscope(found: object) -> list[Msg]:
     """A conversation from AgentScope's message dicts, its Msg objects, or a state that holds them.
 
     States are those of an agent (`{"memory": …}`; 2.x: `{"context": […]}`), of a memory (`{"content": […]}`, each
-    item a message or a message with its marks), and a session's. A compressed summary comes first, as AgentScope
-    puts it before the conversation. Of 2.x, a `tool_call` is a call, `data` a medium by its media type, and a
-    `hint` a user message of its own; calls and results that one message holds are parted. Keys without a field
-    are metadata. Raises MessageError for what is no dump.
+    item a message or a message with its marks), and a session's with one agent: where several hold messages, give
+    the state of one. A compressed summary comes first, as AgentScope puts it before the conversation. Of 2.x, a
+    `tool_call` is a call, `data` a medium by its media type, and a `hint` a user message of its own; calls and
+    results that one message holds are parted. What Anthropic, Gemini and OpenAI bind their thinking to is kept,
+    for them alone. Keys without a field are metadata. Raises MessageError for what is no dump.
     """
     state = plain_values(_opened(found))
     messages, summary = _messages(state)
@@ -34,30 +36,54 @@ def load_agentscope(found: object) -> list[Msg]:
 
 
 def _opened(found: object) -> Any:
-    """Messages of 1.x are no pydantic models: they have `to_dict`."""
+    """Messages of 1.x are no pydantic models: they have `to_dict`, memories and agents `state_dict`."""
     if isinstance(found, list | tuple):
         return [_opened(item) for item in cast("list[Any]", found)]
-    to_dict, dump = getattr(found, "to_dict", None), getattr(found, "model_dump", None)
+    dump = getattr(found, "model_dump", None)
     if callable(dump):
         return dump(mode="json", warnings=False)  # unset fields as well: `type` is a default
-    return to_dict() if callable(to_dict) else found
+    plain = getattr(found, "to_dict", None) or getattr(found, "state_dict", None)
+    return plain() if callable(plain) else found
 
 
 def _messages(state: object) -> tuple[list[Any], object]:
     """The messages in a state, and the summary of those that are gone."""
     if isinstance(state, list):
         return cast("list[Any]", state), None
-    held = mapping_of(state)
-    if "role" in held and "name" in held:
+    held = _holder(mapping_of(state))
+    if held is None:
+        raise MessageError("messages", "there is no list of messages", "Give the messages, or an agent's state.")
+    if "role" in held:
         return [held], None
-    for key in ("content", "context", "messages"):
-        if isinstance(held.get(key), list):
-            return items_of(held[key]), held.get("_compressed_summary") or held.get("summary")
-    inner = [mapping_of(item) for item in (held.get("memory"), held.get("state"), held.get("agent"))]
-    for one in (*inner, *(mapping_of(item) for item in held.values())):
-        if one:
-            return _messages(one)
-    raise MessageError("messages", "there is no list of messages", "Give the messages, or an agent's state.")
+    messages = next(items_of(held[key]) for key in _LISTS if isinstance(held.get(key), list))
+    return messages, held.get("_compressed_summary") or held.get("summary")
+
+
+_LISTS = ("content", "context", "messages", "observed_context")
+"""Under which a memory, an agent of 2.x, and an agent of another service have their messages."""
+_AROUND = ("memory", "state", "agent")
+
+
+_DEPTH = 5
+"""How deep in a session's state an agent's messages are: `{agent: {"memory": {"content": …}}}`, and some more."""
+
+
+def _holder(held: dict[str, Any], depth: int = _DEPTH) -> dict[str, Any] | None:
+    """The object in a state that holds the messages, or is the only one."""
+    if not held or not depth:
+        return None
+    if ("role" in held and "name" in held) or any(isinstance(held.get(key), list) for key in _LISTS):
+        return held
+    for key in _AROUND:
+        inner = _holder(mapping_of(held.get(key)), depth - 1)
+        if inner is not None:
+            return inner
+    others = ((key, _holder(mapping_of(item), depth - 1)) for key, item in held.items())
+    found = {key: inner for key, inner in others if inner is not None}
+    if len(found) > 1:
+        reason = f"several hold messages: {', '.join(map(repr, found))}"
+        raise MessageError("messages", reason, "Give the state of one of them.")
+    return next(iter(found.values()), None)
 
 
 def _summary(found: object) -> Iterator[Msg]:
@@ -95,9 +121,24 @@ def _load(message: dict[str, Any], marks: list[Any], place: str) -> Iterator[Msg
     if not isinstance(stored["content"], list):
         yield load_message(stored, place)
         return
-    blocks = [_block(one) if isinstance(one, dict) else one for one in cast("list[Any]", stored["content"])]
+    content = _once(cast("list[Any]", stored["content"]))
+    blocks = [_block(one) if isinstance(one, dict) else one for one in content]
     for number, (kind, run) in enumerate(_runs(blocks) or [("said", [])]):
         yield _part_of(stored, kind, run, number, place)
+
+
+def _once(content: list[Any]) -> list[Any]:
+    """The blocks of a message; of those that a reasoning item of OpenAI's was parted into, the first: each of them
+    has the whole item.
+    """
+    seen: set[str] = set()
+    kept: list[Any] = []
+    for block in content:
+        item = text_of(mapping_of(mapping_of(block).get(_ITEM)).get("id"))
+        if not item or item not in seen:
+            kept.append(block)
+        seen.add(item)
+    return kept
 
 
 def _usage(found: dict[str, Any]) -> dict[str, Any]:
@@ -139,26 +180,55 @@ def _part_of(stored: dict[str, Any], kind: str, run: list[Any], number: int, pla
 _FAILED = frozenset({"error", "interrupted", "denied"})
 
 
+_ITEM = "reasoning_item_raw"
+_GEMINI = "gemini_ts:"
+"""Before the signature of a call of Gemini's, which AgentScope 2.x keeps as the call's id."""
+
+
 def _block(block: Any) -> Any:
     """A block of 2.x in the form of 1.x; those of 1.x as they are."""
     found = mapping_of(block)
     kind = found.get("type")
     if kind == "tool_call":
-        made: dict[str, Any] = {
-            "type": "tool_use",
-            "input": found.get("input") or {},
-            "call_state": found.get("state"),
-        }
-        return {**{key: item for key, item in found.items() if key != "state"}, **made}
+        return _call(found)
     if kind == "data":
         return _medium(found)
-    if kind == "thinking" and found.get("redacted_thinking_data"):
-        state = {"issuer": "anthropic", "redacted_data": text_of(found["redacted_thinking_data"])}
-        rest = {key: item for key, item in found.items() if key != "redacted_thinking_data"}
-        return {**rest, "state": state}
+    if kind == "thinking":
+        return _thinking(found)
     if kind == "tool_result":
         return _result(found)
     return found or block
+
+
+def _call(found: dict[str, Any]) -> dict[str, Any]:
+    made = {key: item for key, item in found.items() if key != "state"}
+    made |= {"type": "tool_use", "input": found.get("input") or {}, "call_state": found.get("state")}
+    signature = text_of(found.get("id"))
+    if signature.startswith(_GEMINI):
+        made["state"] = {"issuer": "gemini", "thought_signature": signature.removeprefix(_GEMINI)}
+    return made
+
+
+_PROOFS = ("signature", "redacted_thinking_data", "reasoning_item_id", _ITEM)
+
+
+def _thinking(found: dict[str, Any]) -> Any:
+    """Thinking with what its issuer binds it to, of which AgentScope keeps Anthropic's and OpenAI's."""
+    rest = {key: item for key, item in found.items() if key not in _PROOFS}
+    if text_of(mapping_of(found.get(_ITEM)).get("type")) == "reasoning":
+        return _reasoning(found[_ITEM]) or rest
+    if text_of(found.get("reasoning_item_id")):
+        return {**rest, "state": {"issuer": "openai", "item_id": found["reasoning_item_id"]}}
+    if text_of(found.get("redacted_thinking_data")):
+        return {**rest, "state": {"issuer": "anthropic", "redacted_data": found["redacted_thinking_data"]}}
+    signature = text_of(found.get("signature"))  # empty where there was none
+    return {**rest, "signature": signature} if signature else rest
+
+
+def _reasoning(item: object) -> Any:
+    """The thinking that a reasoning item is, as the wire's own loader reads it."""
+    load = load_provider("openai-responses").load_native
+    return load([item])[0].blocks[0] if load is not None else None
 
 
 def _result(found: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from agentkit.errors import MessageError
 from agentkit.messages import Msg, Role, parse_arguments
 from agentkit.native import items_of, mapping_of, plain_values, text_of
 from agentkit.native_logs.langchain_blocks import ISSUERS, read_block
+from agentkit.native_logs.langchain_reasoning import joined
 from agentkit.usage import FinishReason, Usage, token_count
 
 __all__ = ["load_langchain"]
@@ -129,8 +130,8 @@ class _Log:
         if isinstance(content, str) and role != "assistant":
             return Msg(name, content, role, id=id, metadata=metadata)
         blocks = tuple(self._blocks(message, place))
-        if isinstance(content, str) and len(blocks) == 1 and isinstance(blocks[0], TextBlock):
-            return Msg(name, blocks[0].text, role, id=id, metadata=metadata)
+        if isinstance(content, str) and blocks == (TextBlock(content),):
+            return Msg(name, content, role, id=id, metadata=metadata)
         return Msg(name, blocks, role, id=id, metadata=metadata)
 
     def _blocks(self, message: dict[str, Any], place: str) -> Iterator[Block]:
@@ -146,7 +147,7 @@ class _Log:
         if content is not None and not isinstance(content, str | list):
             yield InvalidBlock(content, "it is neither text nor a list of blocks", f"{place}.content")
         items = [content] if isinstance(content, str) and content else items_of(cast("object", content))
-        for at, item in enumerate(items):
+        for at, item in joined(items, provider):
             call = _named_call(mapping_of(item), calls)
             if call is not None:
                 self.names[call.id] = call.name
@@ -154,6 +155,9 @@ class _Log:
             else:
                 yield read_block(item, provider, f"{place}.content[{at}]")
         yield from calls.values()
+        refusal = text_of(extra.get("refusal"))
+        if refusal and not any(mapping_of(item).get("type") == "refusal" for item in items):
+            yield TextBlock(refusal, metadata={"refusal": True})  # Chat Completions has it beside the content
 
     def _result(self, message: dict[str, Any], place: str) -> ToolResultBlock:
         id, name = text_of(message.get("tool_call_id")), text_of(message.get("name"))
@@ -177,7 +181,7 @@ def _metadata(message: dict[str, Any]) -> dict[str, Any] | None:
     return ({**rest, "reply": reply} if reply else rest) or None
 
 
-_READ = frozenset({"tool_calls", "function_call", "reasoning_content", _SIGNATURES})
+_READ = frozenset({"tool_calls", "function_call", "reasoning_content", "refusal", _SIGNATURES})
 
 
 def _reply(message: dict[str, Any]) -> dict[str, Any]:

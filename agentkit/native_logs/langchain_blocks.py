@@ -26,6 +26,8 @@ from agentkit.blocks import (
 from agentkit.data_urls import source_of
 from agentkit.errors import MessageError
 from agentkit.native import items_of, mapping_of, text_of
+from agentkit.native_logs.langchain_server_tools import anthropic_block
+from agentkit.registry import load_provider
 
 __all__ = ["ISSUERS", "WIRES", "read_block"]
 
@@ -115,16 +117,14 @@ def _redacted(block: Found, provider: str, place: str) -> ThinkingBlock:
     return ThinkingBlock("", OpaqueState("anthropic", redacted_data=text_of(block.get("data")) or None))
 
 
-def _reasoning(block: Found, provider: str, place: str) -> ThinkingBlock:
+def _reasoning(block: Found, provider: str, place: str) -> Block:
     """Langchain's standard block, or OpenAI's item, which has the same type."""
-    if "summary" in block or "encrypted_content" in block:
-        said = [text_of(mapping_of(part).get("text")) for part in items_of(block.get("summary"))]
-        item = OpaqueState(
-            "openai",
-            encrypted_content=text_of(block.get("encrypted_content")) or None,
-            item_id=text_of(block.get("id")) or None,
-        )
-        return ThinkingBlock("\n\n".join(said), item)
+    load = load_provider("openai-responses").load_native
+    if "summary" in block and load is not None:
+        item = {
+            key: block[key] for key in ("type", "id", "summary", "content", "encrypted_content") if key in block
+        }
+        return load([item])[0].blocks[0]
     extras = mapping_of(block.get("extras"))
     signature = text_of(extras.get("signature"))
     issuer = ISSUERS.get(provider, "anthropic" if signature else "")
@@ -251,6 +251,12 @@ def _fits(block: Block) -> bool:
     return isinstance(block, kinds)
 
 
+def _server_tool(block: Found, provider: str, place: str) -> Block:
+    """What a provider's own tool was asked and found."""
+    native = anthropic_block(block) if provider == "anthropic" else None
+    return OpaqueBlock("langchain", {**block}) if native is None else OpaqueBlock("anthropic", native)
+
+
 def _non_standard(block: Found, provider: str, place: str) -> Block:
     """A provider's own block in langchain's wrapping."""
     value = block.get("value")
@@ -277,5 +283,7 @@ _READERS: dict[str, Callable[[Found, str, str], Block]] = {
     "image_url": _image_url,
     "input_audio": _input_audio,
     "tool_result": _tool_result,
+    "server_tool_call": _server_tool,
+    "server_tool_result": _server_tool,
     "non_standard": _non_standard,
 }

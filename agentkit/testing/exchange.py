@@ -39,7 +39,7 @@ class Answer:
 
 def first_of(target: Target, error: LoopbackError) -> Answer:
     """An error as the whole answer."""
-    headers = dict(target.wire.headers("loopback"))
+    headers = {**target.wire.headers("loopback"), **target.wire.error_headers(error)}
     if error.retry_after is not None:
         headers["retry-after"] = f"{error.retry_after:g}"
     return Answer(error.status, headers, encoded(target.wire.error(error)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agentkit.testing.anthropic_messages import AnthropicMessages
+from agentkit.testing.bedrock import BedrockMessages
 from agentkit.testing.chat_completions import DIALECTS, ChatCompletions
 from agentkit.testing.dashscope import DashScope
 from agentkit.testing.gemini import Gemini
@@ -52,6 +53,8 @@ class Target:
         """Whether the reply is to come as a stream."""
         if self.verb and self.verb.startswith("stream"):
             return True
+        if self.provider == "bedrock":
+            return self.verb == "invoke-with-response-stream"
         if self.provider == "dashscope":
             return headers.get("x-dashscope-sse") == "enable"
         return body.get("stream", self.provider == "ollama") is True
@@ -83,7 +86,7 @@ ROUTES: Final = (
     _route(r"/vllm/v1/chat/completions", "vllm", _CHATS["vllm"]),
     _route(rf"(?:/openai|/compatible-mode|/deepseek|/vllm)?{_RESPONSES}", "openai-responses", Responses()),
     _route(r"/v1/messages(?:/(?P<verb>count_tokens))?", "anthropic", _MESSAGES),
-    _route(r"/model/(?P<model>[^/]+)/(?P<verb>invoke)", "bedrock", _MESSAGES),
+    _route(r"/model/(?P<model>[^/]+)/(?P<verb>invoke(?:-with-response-stream)?)", "bedrock", BedrockMessages()),
     _route(
         rf"/.*/publishers/anthropic{_GOOGLE}:(?P<verb>rawPredict|streamRawPredict)", "anthropic-vertex", _MESSAGES
     ),

@@ -62,6 +62,10 @@ class Wire(ABC):
         """Headers of the service's own."""
         return {"x-request-id": f"req_{said_id}"}
 
+    def error_headers(self, error: LoopbackError) -> dict[str, str]:
+        """Headers that say which error it is, where the service has some."""
+        return {}
+
     def frames(self, events: Iterable[Mapping[str, Any] | bytes]) -> Iterator[bytes]:
         """Events in the bytes of the stream; bytes stay what they are."""
         for number, event in enumerate(events, 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar, Self
@@ -10,12 +11,15 @@ from agentkit import (
     AuthError,
     EndpointBase,
     Failure,
+    Incoming,
     MissingExtraError,
     Outgoing,
     failure_in,
     merged,
+    request_id_in,
     retry_after,
 )
+from agentkit_anthropic.bedrock_events import MEDIA_TYPE, bedrock_events
 
 __all__ = ["AnthropicEndpoint"]
 
@@ -26,16 +30,19 @@ _LONGEST_WHOLE = 21_333
 """The tokens of a reply that take ten minutes by the SDK's reckoning: beyond, it wants a stream."""
 
 _EXTRAS = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
+_OF_AWS = frozenset({"boto3", "botocore"})
+_KEYLESS = re.compile(r"authentication method|Could not resolve (AWS credentials|API token)")
 _ELSEWHERE = frozenset({*_EXTRAS, "extra_body", "betas"})
 
 
 class AnthropicEndpoint(EndpointBase):
     """`AsyncAnthropic`, or any other async client of the anthropic SDK's: Bedrock's, Vertex's, Foundry's, AWS's.
 
-    The finished body goes through the client's `post`, so that each client finds its own URL and signs it.
-    `max_tokens` is 16,000 unless said. A reply that may take longer than ten minutes (`max_tokens` above 21,333,
-    the SDK's own rule) comes as a stream even if it is wanted whole. `betas`, `extra_headers`, `extra_query`,
-    `extra_body` and `timeout` are what they are to the SDK's own methods.
+    The finished body goes through the client's `post`, so that each client finds its own URL and signs it. What is
+    signed for AWS, and Bedrock's streams, need the extra `bedrock`. `max_tokens` is 16,000 unless said. A reply
+    that may take longer than ten minutes (`max_tokens` above 21,333, the SDK's own rule) comes as a stream even if
+    it is wanted whole. `betas`, `extra_headers`, `extra_query`, `extra_body` and `timeout` are what they are to
+    the SDK's own methods.
     """
 
     extra: ClassVar[str] = "anthropic"
@@ -81,21 +88,14 @@ class AnthropicEndpoint(EndpointBase):
 
     @asynccontextmanager
     async def stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[Any]]:
-        """The bytes of the event stream; Bedrock's own framing is taken off by the SDK."""
+        """The bytes of the event stream; of Bedrock's binary one, the events."""
         response = await self._post(outgoing)
         try:
-            if "vnd.amazon.eventstream" in response.headers.get("content-type", ""):
-                yield aiter(self._unframed(response))
-            else:
-                yield response.aiter_bytes()
+            pieces: AsyncIterator[bytes] = response.aiter_bytes()
+            binary = MEDIA_TYPE in response.headers.get("content-type", "")
+            yield Incoming(bedrock_events(pieces) if binary else pieces, response.headers)
         finally:
             await response.aclose()
-
-    def _unframed(self, response: Any) -> Any:
-        """The events of Bedrock's binary stream, as dicts."""
-        import anthropic
-
-        return anthropic.AsyncStream(cast_to=object, response=response, client=self.client)
 
     async def _post(self, outgoing: Outgoing) -> Any:
         import anthropic
@@ -104,14 +104,19 @@ class AnthropicEndpoint(EndpointBase):
         # Bedrock's and Vertex's take the model out of the body, and middleware may want to see it.
         watched = bool(getattr(self.client, "middleware", ()))
         looks_inside = watched or self.client.__class__ is not anthropic.AsyncAnthropic
-        return await self.client.post(
-            outgoing.path,
-            cast_to=httpx2.Response,  # as it is, unparsed
-            **outgoing.payload(open=looks_inside),
-            options=dict(outgoing.options),
-            stream=outgoing.stream,
-            stream_cls=anthropic.AsyncStream[object] if outgoing.stream else None,
-        )
+        try:
+            return await self.client.post(
+                outgoing.path,
+                cast_to=httpx2.Response,  # as it is, unparsed
+                **outgoing.payload(open=looks_inside),
+                options=dict(outgoing.options),
+                stream=outgoing.stream,
+                stream_cls=anthropic.AsyncStream[object] if outgoing.stream else None,
+            )
+        except ModuleNotFoundError as error:
+            if str(error.name).partition(".")[0] not in _OF_AWS:
+                raise
+            raise MissingExtraError(str(error.name), "bedrock", "Signing a request for AWS") from None
 
     def failure(self, error: BaseException) -> Failure | None:
         """The SDK's error, or one of its HTTP client's in mid-stream."""
@@ -125,9 +130,7 @@ class AnthropicEndpoint(EndpointBase):
             return failure_in(error.body) or Failure(error.message)
         if isinstance(error, anthropic.AnthropicError) or _lacks_key(error):
             return Failure(str(error), code="authentication_error" if _lacks_key(error) else None)
-        if type(error).__module__.partition(".")[0] in {"httpx2", "httpcore2"}:
-            return Failure(_told(error), network=True)
-        return None
+        return _of_others(error)
 
     async def aclose(self) -> None:
         """Close the SDK's client."""
@@ -143,20 +146,36 @@ def _beside(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _status(error: Any) -> Failure:
-    told = failure_in(error.body) or Failure("")
-    status = error.status_code
+    status, headers = error.status_code, error.response.headers
+    told = failure_in(error.body, status) or Failure("")
+    named = headers.get("x-amzn-errortype", "").partition(":")[0]  # a URL may stand behind it
     return Failure(
         told.said or str(error.response.text).strip()[:500] or error.message,
-        None if status == 200 else status,  # an event within Bedrock's stream
-        error.error_code or error.type or told.code,
-        error.request_id or told.request_id,
-        retry_after(error.response.headers),
+        None if status == 200 else status,
+        error.error_code or error.type or told.code or named or None,
+        request_id_in(headers) or told.request_id,
+        retry_after(headers),
     )
 
 
 def _lacks_key(error: BaseException) -> bool:
-    """The SDK finds out at the first call that it has no credentials (SDK: `_validate_headers`)."""
-    return isinstance(error, Exception) and "authentication method" in str(error)
+    """The SDK finds out at the first call that it has no credentials (SDK: `_validate_headers`, and its helpers
+    for AWS and Google).
+    """
+    return isinstance(error, Exception) and _KEYLESS.search(str(error)) is not None
+
+
+def _of_others(error: BaseException) -> Failure | None:
+    """An error of a package that the SDK calls: its HTTP client, and those that AWS and Google sign with."""
+    module = type(error).__module__
+    if module.partition(".")[0] in {"httpx2", "httpcore2"} or module == "botocore.eventstream":
+        return Failure(_told(error), network=True)
+    if module == "google.auth.exceptions":
+        away = type(error).__name__ in {"TransportError", "TimeoutError", "ResponseError"}
+        return Failure(str(error), network=True) if away else Failure(str(error), code="authentication_error")
+    if module == "botocore.exceptions":  # no profile of that name, a session that is over
+        return Failure(str(error), code="authentication_error")
+    return None
 
 
 def _told(error: BaseException) -> str:

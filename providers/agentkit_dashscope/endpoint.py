@@ -13,6 +13,7 @@ from agentkit import (
     AuthError,
     EndpointBase,
     Failure,
+    Incoming,
     MissingExtraError,
     OptionError,
     Outgoing,
@@ -21,6 +22,7 @@ from agentkit import (
     mapping_of,
     merged,
     plain,
+    request_id_in,
     retry_after,
 )
 from agentkit_openai import OpenAIChatEndpoint
@@ -132,7 +134,7 @@ class DashScopeEndpoint(EndpointBase):
             await response.aclose()
             response, first, pieces = await self._opened(other)
         try:
-            yield _behind(first, pieces)
+            yield Incoming(_behind(first, pieces), response.headers)
         finally:
             await response.aclose()
 
@@ -197,12 +199,13 @@ class DashScopeEndpoint(EndpointBase):
             return Failure(error.message, network=True)
         if isinstance(error, errors.DashScopeError):
             told = failure_in(error.body, error.status_code)
+            headers = {name.lower(): item for name, item in (error.headers or {}).items()}
             return Failure(
                 told.said if told else error.message,
                 error.status_code,
                 (told and told.code) or error.code,
-                error.request_id or (told and told.request_id) or None,
-                retry_after(error.headers),
+                error.request_id or (told and told.request_id) or request_id_in(headers),
+                retry_after(headers),
             )
         if isinstance(error, httpx.RequestError | httpx.StreamError):
             return Failure(str(error) or type(error).__name__, network=True)

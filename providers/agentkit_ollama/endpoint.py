@@ -10,12 +10,14 @@ from typing import Any, ClassVar, Self
 from agentkit import (
     EndpointBase,
     Failure,
+    Incoming,
     MissingExtraError,
     OptionError,
     Outgoing,
     failure_in,
     merged,
     plain,
+    request_id_in,
     retry_after,
 )
 
@@ -93,7 +95,7 @@ class OllamaEndpoint(EndpointBase):
     async def stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[bytes]]:
         """The bytes of the reply, one JSON object a line."""
         async with self._answer(outgoing) as response:
-            yield response.aiter_bytes()
+            yield Incoming(response.aiter_bytes(), response.headers)
 
     @asynccontextmanager
     async def _answer(self, outgoing: Outgoing) -> AsyncGenerator[Any]:
@@ -125,8 +127,9 @@ class OllamaEndpoint(EndpointBase):
         if isinstance(error, ResponseError):
             status = error.status_code if error.status_code > 0 else None
             failure = failure_in(_body(error.error), status) or Failure(str(error.error), status)
-            answer = getattr(error.__cause__, "response", None)
-            return replace(failure, retry_after=retry_after(answer.headers)) if answer is not None else failure
+            headers = getattr(getattr(error.__cause__, "response", None), "headers", None)
+            named = request_id_in(headers) or failure.request_id
+            return replace(failure, request_id=named, retry_after=retry_after(headers))
         if isinstance(error, RequestError):
             return Failure(error.error, 400)
         if isinstance(error, ConnectionError | httpx.RequestError | httpx.StreamError):

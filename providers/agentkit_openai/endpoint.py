@@ -12,11 +12,13 @@ from agentkit import (
     AuthError,
     EndpointBase,
     Failure,
+    Incoming,
     MissingExtraError,
     Outgoing,
     failure_in,
     mapping_of,
     merged,
+    request_id_in,
     retry_after,
 )
 
@@ -106,7 +108,7 @@ class OpenAIChatEndpoint(EndpointBase):
         """The bytes of the event stream."""
         response = await self._post(outgoing)
         try:
-            yield response.aiter_bytes()
+            yield Incoming(response.aiter_bytes(), response.headers)
         finally:
             await response.aclose()
 
@@ -146,7 +148,7 @@ class OpenAIChatEndpoint(EndpointBase):
             told.said or _text_of(error) or error.message,
             error.status_code,
             told.code or error.code or error.type,
-            error.request_id or told.request_id,
+            request_id_in(error.response.headers) or told.request_id,
             retry_after(error.response.headers),
             param=told.param,
             advice=_RESPONSES if _NO_TOOLS.search(told.said) else None,

@@ -11,6 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, cast
 
@@ -184,6 +185,49 @@ async def test_a_connection_that_breaks_keeps_what_came(provider: str) -> None:
                 await stream.finish()
     assert stream.message.text
     assert stream.message.finish_reason is FinishReason.INTERRUPTED
+
+
+_NAMES: Final = {"anthropic": "request-id"}  # of the header; `x-request-id` for all others
+_NAMED: Final = sorted({*PROVIDERS} - {"gemini"})
+
+
+@pytest.mark.parametrize("reply", [Reply(BURST, cut_after=8), Reply([b"<html>"]), Reply([])])
+@pytest.mark.parametrize("provider", _NAMED)
+async def test_a_stream_that_breaks_off_has_the_providers_name_of_the_call(provider: str, reply: Reply) -> None:
+    named = replace(reply, headers={_NAMES.get(provider, "x-request-id"): "req_7"})
+    with LoopbackServer([named]) as server:
+        async with model_of(provider, server) as model, model.stream(HELLO) as stream:
+            with pytest.raises(ModelError) as caught:
+                await stream.finish()
+    assert caught.value.request_id == stream.request_id == "req_7"
+
+
+@pytest.mark.parametrize("provider", sorted({*_NAMED} - {"gemini", "ollama"}))  # which name no call by themselves
+async def test_an_error_has_the_providers_name_of_the_call_wherever_it_comes(provider: str) -> None:
+    error = LoopbackError(503, "The server is overloaded.")
+    within = Reply(BURST, error=error, error_after=8)
+    with LoopbackServer([error, error, within]) as server:
+        async with model_of(provider, server) as model:
+            with pytest.raises(ModelError) as whole:
+                await model.generate(HELLO)
+            with pytest.raises(ModelError) as opening:
+                await _events(model, HELLO)
+            async with model.stream(HELLO) as stream:
+                with pytest.raises(ModelError) as broken:
+                    await stream.finish()
+    # The body's own comes before the header's.
+    assert "loopback" in str(whole.value.request_id)
+    assert "loopback" in str(opening.value.request_id)
+    assert broken.value.request_id in {stream.request_id, "loopback", "req_loopback"}
+    assert stream.request_id
+
+
+async def test_a_long_reply_that_breaks_off_has_the_name_of_the_call_too() -> None:
+    with LoopbackServer([Reply(BURST, cut_after=8)]) as server:
+        async with model_of("anthropic", server, max_tokens=64_000) as model:
+            with pytest.raises(NetworkError) as caught:
+                await model.generate(HELLO)
+    assert str(caught.value.request_id).startswith("req_")
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -908,6 +952,33 @@ def test_a_model_goes_with_its_user_from_one_loop_to_the_next(provider: str, any
                 "Hello.",
             ]
             gc.collect()
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("loops", [("asyncio", "asyncio"), ("asyncio", "trio"), ("trio", "asyncio")])
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # what the first loop left open
+def test_a_client_of_ones_own_that_comes_from_another_loop_is_named(
+    name: str, streamed: bool, loops: tuple[str, str]
+) -> None:
+    provider, make, _ = CLIENTS[name]
+    models: list[ChatModel] = []
+
+    async def first() -> None:
+        models.append(ChatModel(provider, MODELS.get(provider, "some-model"), client=make(server)))
+        await models[0].generate(HELLO)
+
+    async def second() -> None:
+        with pytest.raises(NetworkError, match="another event loop") as caught:
+            await (_events(models[0], HELLO) if streamed else models[0].generate(HELLO))
+        assert not caught.value.retryable
+
+    with LoopbackServer("Hello.") as server, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        for step, loop in zip((first, second), loops, strict=True):
+            anyio.run(step, backend=loop)
+        models.clear()
+        gc.collect()
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
