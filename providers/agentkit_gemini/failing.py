@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from agentkit import Failure, failure_in, items_of, mapping_of, retry_after
+from agentkit import Failure, failure_in, items_of, mapping_of, request_id_in, retry_after
 
 __all__ = ["failure_of"]
 
@@ -38,7 +38,7 @@ def _answered(error: Any) -> Failure:
         told.said or error.message or str(error),
         error.code if isinstance(error.code, int) else None,
         _reason(inner) or error.status,
-        headers.get("x-request-id"),
+        request_id_in(headers),
         retry_after(headers) if (delay := _delay(inner)) is None else delay,
     )
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from copy import deepcopy
 from typing import Any, Self, cast
 
-from agentkit import Outgoing, plain
+from agentkit import Incoming, Outgoing, plain
 
 __all__ = ["Sender"]
 
@@ -71,11 +71,11 @@ class Sender:
             body = {"contents": contents, **deepcopy(body)}
         return body
 
-    def received(self) -> AsyncIterator[Any]:
+    def received(self) -> Incoming:
         """The bytes of an event stream, after `async_request_streamed`."""
         answer = self._answer
         pieces = answer.aiter_bytes() if hasattr(answer, "aiter_bytes") else answer.content.iter_any()
-        return _with_bare_errors(pieces)
+        return Incoming(_with_bare_errors(pieces), answer.headers)
 
     async def aclose(self) -> None:
         """Close the connection of an answer that was kept."""
