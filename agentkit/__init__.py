@@ -8,7 +8,7 @@ for what it uses. To read the library, take the rooms in this order: `errors`, `
 `units`, `strategies`, `binding`, `schedule`, `summaries`, `edition`, `capabilities`, `model_facts`,
 `assembly`, `streaming`, `echoes`, `frames`, `caching`, `history`, `sniffing`, `charsets`, `addresses`,
 `media_cache`, `resizing`, `shelf`, `held_media`, `fetching`, `local_files`, `media`, `budget`, `tidy`,
-`media_limits`, `part_pairs`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`, `native_logs`,
+`media_limits`, `part_pairs`, `legalize`, `unsaid`, `lowering`, `cutting`, `formatting`, `registry`, `native_logs`,
 `loops`, `model_stream`, `calls`, `chat_model`, `recordings`, `comparison`.
 """
 

@@ -197,6 +197,10 @@ class Capabilities:
                     then, and what that turn asks may be unanswered
     first_user, last_user, needs_user    whether the first, the last, any turn must be the user's
     blank           which texts are refused: `empty` ones, or `whitespace` too
+    says            by kind of block: the keys beside its content that the wire has a place for, in the turn where
+                    they belong. A document's `title` (`title of a URL`: of one that stays a URL too), or keys of
+                    what it came with (`OpaqueState.fields`): `*` any of these, `-key` but not that one
+    remarks         what else the ledger is to say of a text in a role: how the wire's text differs from it
     speakers        whether messages have a field for the speaker's name
     speaker_refused    the characters that the field refuses, as the inside of a character class
     call_ids, tool_names    which identifiers the wire takes; None: any that is not empty
@@ -237,6 +241,8 @@ class Capabilities:
     needs_user: bool = False
     resumes: bool = False
     blank: Literal["empty", "whitespace"] = "whitespace"
+    says: Mapping[str, frozenset[str]] = field(default_factory=dict[str, "frozenset[str]"])
+    remarks: Callable[[str, Role], tuple[str, ...]] | None = None
     speakers: bool = False
     speaker_refused: str = r"\s<|\\/>"
     call_ids: NameRule | None = None

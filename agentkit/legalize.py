@@ -15,7 +15,7 @@ from typing import cast
 from agentkit.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock, plain_text
 from agentkit.capabilities import Capabilities
 from agentkit.exchanges import Draft, Origin, block_origins, is_normal, prompt_length
-from agentkit.ledger import Disposition, Ledger, Note
+from agentkit.ledger import AS_LINE, Disposition, Ledger, Note
 from agentkit.media_limits import limit_media
 from agentkit.messages import Msg, Role, Trait, derive
 from agentkit.part_pairs import ends_asking, whole_pairs
@@ -29,9 +29,6 @@ BEGIN_TURN = "(The conversation begins here.)"
 
 CONTINUE_TURN = "(Please continue.)"
 """The user turn put last where a wire wants one there and the conversation ends on the assistant."""
-
-
-_AS_LINE = "a late system message, as a line of the user's under its name"
 
 
 @dataclass(slots=True)
@@ -125,7 +122,7 @@ class _Legalizing:
                 unchanged = False
                 msg = self._distinct(msg)
             elif msg.traits & line:
-                self._note_all(block_origins(msg, origin), Note(Disposition.CARRIED, _AS_LINE))
+                self._note_all(block_origins(msg, origin), AS_LINE)
                 unchanged = False
                 msg = self._as_line(msg)
             turns.add(msg, origin)

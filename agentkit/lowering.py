@@ -28,8 +28,9 @@ from agentkit.media import OUTSIDE, load_media, needs_loading, weigh_texts
 from agentkit.messages import Msg, Trait, derive, part_of
 from agentkit.resizing import can_resize
 from agentkit.shelf import Shelf
-from agentkit.tidy import OnLoss
+from agentkit.tidy import OnLoss, shown
 from agentkit.tools import OutputSchema, Tool, ToolChoice, renamed
+from agentkit.unsaid import Unsaid
 
 __all__ = ["CALL_A_TOOL", "CALL_TOOL", "Lowered", "Lowering", "Request", "Task", "holds_media"]
 
@@ -98,6 +99,7 @@ class Lowering:
 
     def _lower(self, draft: Draft, ledger: Ledger, shelf: Shelf) -> Lowered:
         form = self.task.capabilities
+        ledger.remarks = Unsaid(form, self.history)
         task, names = _settle(self.task, ledger)
         shown = repair(self.history.render(draft, ledger, form), ledger)
         task, shown = _say_choice(task, shown, ledger)
@@ -197,9 +199,11 @@ def _note_speakers(msgs: Sequence[Msg], history: HistoryPolicy, ledger: Ledger) 
     """Say it when a chat of several users goes to a wire that has no place for their names."""
     if not isinstance(history, ChatHistory):
         return
-    names = {msg.name for msg in msgs if msg.role == "user"}
+    names = dict.fromkeys(msg.name for msg in msgs if msg.role == "user")
     if len(names) > 1:
-        ledger.invent("unnamed speakers", "the wire has no field for a name: use MultiAgentHistory to keep them")
+        who = ", ".join(f"'{shown(name)}'" for name in names)
+        reason = f"the wire has no field for a name ({who}): use MultiAgentHistory to keep them"
+        ledger.invent("unnamed speakers", reason)
 
 
 def _settle(task: Task, ledger: Ledger) -> tuple[Task, dict[str, str]]:

@@ -34,7 +34,19 @@ from agentkit.messages import Msg, Role, Trait, derive, recall, remember
 from agentkit.shelf import LONGEST_TEXT, Shelf, is_base64
 from agentkit.sniffing import image_size
 
-__all__ = ["ANY_ID", "Changes", "OnLoss", "Promoted", "Tidied", "address", "obstacle", "tidy", "wire_id"]
+__all__ = [
+    "ANY_ID",
+    "Changes",
+    "LEFT_OFF",
+    "OnLoss",
+    "Promoted",
+    "Tidied",
+    "address",
+    "obstacle",
+    "shown",
+    "tidy",
+    "wire_id",
+]
 
 _Stateful = TypeVar("_Stateful", TextBlock, ToolUseBlock, MediaBlock)
 
@@ -43,6 +55,9 @@ OnLoss: TypeAlias = Literal["describe", "drop", "raise"]
 
 
 ANY_ID = NameRule(prefix="call_")
+
+LEFT_OFF = "was left off"
+"""How a note ends that says that a block goes without its opaque state."""
 
 
 def wire_id(capabilities: Capabilities, found: str) -> str:
@@ -324,12 +339,12 @@ class _Tidying:
         if state is None:
             return block
         if state.thought_signature is not None and not is_base64(state.thought_signature):
-            self._note(path, Disposition.CARRIED, "a signature that is no base64 text was left off")
+            self._note(path, Disposition.CARRIED, f"a signature that is no base64 text {LEFT_OFF}")
             return replace(block, state=None)
         belongs = self.role == "assistant" or (state.fields and not state.proves)
         if state.issuer == self.capabilities.issuer and belongs:
             return block
-        self._note(path, Disposition.CARRIED, f"state issued by {shown(state.issuer)} was left off")
+        self._note(path, Disposition.CARRIED, f"state issued by {shown(state.issuer)} {LEFT_OFF}")
         return replace(block, state=None)
 
     def _with_own_state(self, block: MediaBlock, path: BlockPath, changed: bool) -> MediaBlock:
@@ -337,9 +352,8 @@ class _Tidying:
         if block.state is None:
             return block
         if changed and block.state.proves:
-            self._note(
-                path, Disposition.CARRIED, "the signature of a picture that was changed or moved was left off"
-            )
+            reason = f"the signature of a picture that was changed or moved {LEFT_OFF}"
+            self._note(path, Disposition.CARRIED, reason)
             return replace(block, state=None)
         return self._without_foreign_state(block, path)
 

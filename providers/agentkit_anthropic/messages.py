@@ -38,7 +38,7 @@ from agentkit import (
     media_types,
 )
 from agentkit_anthropic.caching import mark
-from agentkit_anthropic.parts import carried, content_text, part_pair, search_text
+from agentkit_anthropic.parts import CARRIED, carried, content_text, part_pair, search_text
 from agentkit_anthropic.schemas import in_subset
 
 __all__ = ["AnthropicChatFormatter", "AnthropicMultiAgentFormatter"]
@@ -70,6 +70,12 @@ MESSAGES = Capabilities(
     media_total=30_000_000,  # of the 32 MB that a request may have; the rest is for everything else
     error_media=False,  # "all content must be type `text` if `is_error` is true"
     results="together",  # in the very next user message, and first in it
+    says={
+        "text": frozenset({*CARRIED["text"], "search_result"}),
+        "tool_use": frozenset(CARRIED["tool_use"]),
+        "image": frozenset(CARRIED["image"]),
+        "document": frozenset({*CARRIED["document"], "title", "title of a URL", "source"}),
+    },
     late_system="line",  # native only between a user's and an assistant's turn: what comes next would move it
     merge_turns=True,
     first_user=True,

@@ -11,6 +11,7 @@ from agentkit_dashscope.caching import mark
 from agentkit_dashscope.native import LIMITS, MULTIMODAL, NAMED_CHOICE, TOOL_NAMES
 from agentkit_openai import (
     CHAT,
+    VENDORS_SAY,
     OpenAIChatFormatter,
     OpenAIChatStreamParser,
     beside,
@@ -45,6 +46,7 @@ COMPATIBLE = replace(
     parts="string",  # text models take strings alone; lists go where media is
     needs_user=True,
     speakers=False,
+    says=VENDORS_SAY,
     call_ids=None,
     tool_names=TOOL_NAMES,
     tool_choices=frozenset({"auto", "none"}),

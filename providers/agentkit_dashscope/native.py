@@ -51,6 +51,8 @@ LIMITS = MediaLimits(data=10_485_000)
 TOOL_NAMES = NameRule(limit=64, reserved=frozenset({"search"}))
 """'Tool names are not allowed to be [search]' (model-studio)."""
 
+_CARRIED = frozenset({"*", "-type", "-detail", "-refusal"})
+
 MULTIMODAL = Capabilities(
     target="DashScope",
     issuer="dashscope",
@@ -60,6 +62,7 @@ MULTIMODAL = Capabilities(
     audio=MediaRule(schemes=_URLS, limits=LIMITS),
     video=MediaRule(schemes=_URLS, limits=LIMITS),
     results="each",
+    says=dict.fromkeys(("text", "image", "audio", "video"), _CARRIED),
     parts="apart",
     late_system="native",
     needs_user=True,  # "The input messages do not contain elements with the role of user"
@@ -73,7 +76,11 @@ MULTIMODAL = Capabilities(
 )
 
 # "input content must be a string." (model-studio): there is no part to mark
-TEXT = replace(MULTIMODAL, wire=None, image=None, audio=None, video=None, parts="string", breakpoints=False)
+_STRINGS: dict[str, Any] = {
+    "wire": None, "image": None, "audio": None, "video": None, "parts": "string", "breakpoints": False,
+    "says": {"text": frozenset({"partial"})},
+}  # fmt: skip
+TEXT = replace(MULTIMODAL, **_STRINGS)
 
 NAMED_CHOICE = ModelFact(
     r"qwen-(plus|max|turbo|flash)|qwen3-max",
@@ -84,7 +91,7 @@ NAMED_CHOICE = ModelFact(
 
 _TEXT_MODELS = ModelFact(
     r"(qwen-(plus|max|turbo|flash|long)|qwen3-(max|coder|next|\d)|qwen2\.5-(?!vl|omni)|qwq|deepseek|glm|kimi)",
-    {"wire": None, "image": None, "audio": None, "video": None, "parts": "string", "breakpoints": False},
+    _STRINGS,
     "each model is bound to one path; Qwen3.5 and later, *-vl-* and *-omni-* to the multimodal one (model-studio)",
     "2026-11-20",
 )
@@ -200,7 +207,7 @@ def _carried(block: TextBlock | MediaBlock) -> dict[str, Any]:
     return {key: copied(item) for key, item in fields.items() if key not in _NO_FIELDS} if fields else {}
 
 
-_NO_FIELDS = frozenset({"text", "image", "audio", "video", "type", "partial", "detail"})
+_NO_FIELDS = frozenset({"text", "image", "audio", "video", "type", "partial", "detail", "refusal"})
 """What would say something else, or is a message's, or of the compatible mode alone."""
 
 

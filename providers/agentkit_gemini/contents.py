@@ -64,6 +64,7 @@ GENERATE = Capabilities(
     media_roles=frozenset({"user", "assistant"}),  # generated media stand in the model's own turn
     results="together",  # "the number of function response parts is equal to the number of function call parts"
     call_order=True,
+    says=dict.fromkeys(("text", "tool_use", "image", "audio", "video", "document"), frozenset({"*"})),
     late_system="line",  # no system role in contents: "Please use a valid role: user, model."
     first_user=True,  # a function call turn comes only after a user turn
     last_user=True,

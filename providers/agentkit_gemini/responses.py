@@ -29,13 +29,18 @@ def told_response(found: Mapping[str, Any]) -> tuple[TextBlock, bool]:
 
 
 def response_fields(block: ToolResultBlock) -> dict[str, Any] | None:
-    """The object that a result came as, and what stood beside it; None if it says something else by now."""
+    """The object that a result came as, and what stood beside it; None if it came as none.
+
+    One that says something else by now, or more, is its text; what stood beside it stays.
+    """
     texts = [item for item in block.items if isinstance(item, TextBlock)]
-    state = texts[0].state if len(texts) == 1 else None
-    if state is None or state.issuer != "gemini" or not state.fields:
+    first = texts[0] if texts else None
+    if first is None or first.state is None or first.state.issuer != "gemini" or not first.state.fields:
         return None
-    said = _said(mapping_of(state.fields.get("response")))
-    return copied(state.fields) if said == (texts[0].text, block.is_error) else None
+    kept: dict[str, Any] = copied(first.state.fields)
+    if len(texts) == 1 and _said(mapping_of(kept.get("response"))) == (first.text, block.is_error):
+        return kept
+    return {**kept, "response": {"error" if block.is_error else "output": block.listing}}
 
 
 def _said(response: Mapping[str, Any]) -> tuple[str, bool]:

@@ -65,11 +65,22 @@ CHAT = Capabilities(
     parts="apart",
     late_system="native",
     needs_user=False,
+    says={
+        "text": frozenset({"role", "refusal", "type"}),
+        "tool_use": frozenset({"type"}),
+        "image": frozenset({"*"}),
+        "audio": frozenset({"*"}),
+        "video": frozenset({"*", "-detail"}),
+        "document": frozenset({"title"}),
+    },
     speakers=True,
     call_ids=NameRule(limit=40, prefix="call_"),  # string_above_max_length: "maximum length 40"
     tool_names=NameRule(limit=64),
 )
 """What all current models of api.openai.com take. Audio is refused by all but the audio models (recorded 400)."""
+
+VENDORS_SAY = {**CHAT.says, "text": frozenset({"refusal", "type"}), "tool_use": frozenset[str]()}
+"""Of what `says` has in Chat Completions, what its vendors take: neither developers nor custom tools."""
 
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 """`input_audio.format` by media type (SDK: ChatCompletionContentPartInputAudioParam)."""

@@ -83,6 +83,12 @@ RESPONSES = Capabilities(
     results="each",
     parts="apart",
     late_system="native",
+    says={
+        "text": frozenset({"role", "refusal", "type", "phase"}),
+        "tool_use": frozenset({"type", *CALL_FIELDS}),
+        "image": frozenset({"detail"}),
+        "document": frozenset({"title", "detail"}),  # a file by its URL has no name
+    },
     call_ids=NameRule(limit=64, prefix="call_"),  # SPEC: call_id 1 to 64 characters
     tool_names=NameRule(limit=64),
 )

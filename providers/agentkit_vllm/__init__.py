@@ -17,6 +17,7 @@ from agentkit import (
 )
 from agentkit_openai import (
     CHAT,
+    VENDORS_SAY,
     OpenAIChatFormatter,
     OpenAIChatStreamParser,
     beside,
@@ -58,6 +59,7 @@ VLLM = replace(
     first_user=True,
     needs_user=True,
     speakers=False,
+    says=VENDORS_SAY,
     call_ids=None,  # opaque; Kimi K2's template wants its `functions.name:0` back unchanged
 )
 
