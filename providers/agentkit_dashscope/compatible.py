@@ -68,6 +68,7 @@ class DashScopeCompatibleChatFormatter(OpenAIChatFormatter):
     reasoning_field = "reasoning_content"
     empty_content = ""
     custom_calls = False
+    developers = False
 
     def capabilities(self, model: str | None = None) -> Capabilities:
         """The form of the target; with markers, texts of a turn are apart: a frame only grows by parts."""

@@ -70,6 +70,7 @@ class DeepSeekChatFormatter(OpenAIChatFormatter):
     reasoning_field = "reasoning_content"
     reasoning_always = True
     custom_calls = False
+    developers = False
 
 
 class DeepSeekMultiAgentFormatter(DeepSeekChatFormatter):

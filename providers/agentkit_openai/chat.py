@@ -38,6 +38,7 @@ from agentkit import (
 from agentkit_openai.caching import BREAKPOINTS, chat_places, mark_latest, open_contents
 from agentkit_openai.custom_calls import custom_text
 from agentkit_openai.refusals import is_refusal, is_refusal_part, refusal_part
+from agentkit_openai.roles import role_of
 
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
 
@@ -112,6 +113,8 @@ class OpenAIChatFormatter(FormatterBase):
     reasoning_field: ClassVar[str | None] = None
     reasoning_always: ClassVar[bool] = False
     empty_content: ClassVar[str | None] = None
+    developers: ClassVar[bool] = True
+    """Whether the vendor knows the role `developer`: others get these messages as the system's."""
     custom_calls: ClassVar[bool] = True
     """Whether the vendor knows calls of custom tools: others take functions alone."""
 
@@ -154,7 +157,7 @@ class OpenAIChatFormatter(FormatterBase):
         """A turn without calls."""
         content = msg.content
         item: dict[str, Any] = {
-            "role": msg.role,
+            "role": role_of(msg) if self.developers else msg.role,
             "content": content if isinstance(content, str) else self._content(content, form),
         }
         if form.speakers and msg.name and msg.name != msg.role:

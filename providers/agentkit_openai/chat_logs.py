@@ -31,6 +31,7 @@ from agentkit_openai.log_parts import (
     read_output,
 )
 from agentkit_openai.refusals import REFUSAL_FIELD, refusal_block
+from agentkit_openai.roles import as_developers
 from agentkit_openai.sounds import Sound
 
 __all__ = ["load_chat"]
@@ -70,11 +71,10 @@ class _Log:
         if role == "assistant":
             return Msg(name or "assistant", as_content(self._assistant(held, place)), "assistant")
         if role in ("system", "developer", "user"):
-            said = as_content(read_content(held.get("content"), self.origin, f"{place}.content"))
-            side: Literal["user", "system"] = (
-                "user" if role == "user" else "system"
-            )  # `developer` is its later name
-            return Msg(name or side, said, side)
+            said = read_content(held.get("content"), self.origin, f"{place}.content")
+            side: Literal["user", "system"] = "user" if role == "user" else "system"
+            told = as_developers(said, self.issuer) if role == "developer" else said
+            return Msg(name or side, as_content(told), side)
         return self._unread(held, "its role is none that the wire has", place)
 
     def _unread(self, entry: object, reason: str, place: str) -> Msg:

@@ -47,6 +47,7 @@ from agentkit_openai.custom_calls import custom_text
 from agentkit_openai.item_pairs import part_pair
 from agentkit_openai.reasoning import reasoning_item
 from agentkit_openai.refusals import is_refusal, refusal_part
+from agentkit_openai.roles import role_of
 
 __all__ = ["OpenAIResponsesFormatter", "OpenAIResponsesMultiAgentFormatter"]
 
@@ -152,7 +153,7 @@ def _items(msg: Msg, custom: set[str]) -> Iterator[dict[str, Any]]:
         yield from _assistant_items(msg, custom)
     else:
         content = msg.content
-        yield {"role": msg.role, "content": content if isinstance(content, str) else _content(content)}
+        yield {"role": role_of(msg), "content": content if isinstance(content, str) else _content(content)}
 
 
 def _assistant_items(msg: Msg, custom: set[str]) -> Iterator[dict[str, Any]]:

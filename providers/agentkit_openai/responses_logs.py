@@ -31,6 +31,7 @@ from agentkit_openai.log_parts import (
 from agentkit_openai.reasoning import reasoning_state, reasoning_text
 from agentkit_openai.responses import CALL_FIELDS, RESPONSES
 from agentkit_openai.responses_replies import picture_of
+from agentkit_openai.roles import as_developers
 
 __all__ = ["load_responses"]
 
@@ -105,10 +106,9 @@ class _Log:
         if role == "assistant":
             self._saying.extend(_phased(blocks, text_of(item.get("phase"))))
         elif role in ("user", "system", "developer"):
-            side: Literal["user", "system"] = (
-                "user" if role == "user" else "system"
-            )  # `developer` is its later name
-            self.add(side, as_content(blocks), side)
+            side: Literal["user", "system"] = "user" if role == "user" else "system"
+            told = as_developers(blocks, _ISSUER) if role == "developer" else blocks
+            self.add(side, as_content(told), side)
         else:
             self.add("unknown", [invalid(item, "its role is none that the wire has", place)], "user")
 

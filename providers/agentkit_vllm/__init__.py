@@ -82,6 +82,7 @@ class VLLMChatFormatter(OpenAIChatFormatter):
     )
     reasoning_field = "reasoning"  # the request's field in current source; older servers ignore it (vLLM's docs)
     custom_calls = False
+    developers = False
 
     def media_part(self, block: MediaBlock) -> dict[str, Any]:
         """`image_url`, `audio_url` or `video_url`, each with a URL or a data URL."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agentkit import Disposition, LossError, Plan, load_native, load_provider
+from tests.providers import PROVIDERS
 
 ASKED: dict[str, Any] = {"role": "user", "content": "And?"}
 PICTURE = {"type": "image_url", "image_url": {"url": "https://x.org/a.png", "detail": "high"}}
@@ -87,11 +88,34 @@ def test_detail_goes_from_one_wire_of_openai_to_the_other() -> None:
     assert plan.request["input"] == ITEM_LOGS[2]
 
 
-@pytest.mark.parametrize("provider", ["openai", "deepseek", "openai-responses"])
-def test_a_developers_message_is_a_system_message_and_gets_no_name(provider: str) -> None:
+OPENAI = ("openai", "openai-responses")
+
+
+@pytest.mark.parametrize("target", PROVIDERS)
+@pytest.mark.parametrize("source", [*OPENAI, "deepseek"])
+def test_a_developers_message_is_a_system_message_on_any_other_wire(source: str, target: str) -> None:
     log = [{"role": "developer", "content": "Be brief."}, ASKED]
-    turns = formatted(provider, log).request
-    assert (turns.get("messages") or turns["input"])[0] == {"role": "system", "content": "Be brief."}
+    msgs = load_native(source, log)
+    assert (msgs[0].role, msgs[0].name, msgs[0].text) == ("system", "system", "Be brief.")
+    plan = load_provider(target).chat(on_loss="raise").lower(msgs)
+    own = source in OPENAI and target in OPENAI
+    assert ("developer" in str(plan.request)) is own
+    assert "Be brief." in str(plan.request)
+    (entry, _) = plan.ledger.entries
+    assert ("the wire has no place for its role" in entry.details) is not own
+
+
+@pytest.mark.parametrize("provider", OPENAI)
+@pytest.mark.parametrize("multi", [False, True])
+def test_a_developers_message_comes_back_from_anywhere_in_a_log(provider: str, multi: bool) -> None:
+    kind = "text" if provider == "openai" else "input_text"
+    parts = [{"type": kind, "text": "Be brief."}, {"type": kind, "text": "And kind."}]
+    log = [{"role": "system", "content": "You are Friday."}, {"role": "developer", "content": parts}, ASKED]
+    log.append({"role": "developer", "content": "Be long."})
+    found = load_provider(provider)
+    turns = (found.multi_agent if multi else found.chat)().lower(load_native(provider, log)).request
+    said = turns.get("messages") or turns["input"]
+    assert [said[0], said[1], said[3]] == [log[0], log[1], log[3]]
 
 
 @pytest.mark.parametrize("provider", ["deepseek", "vllm", "dashscope-compatible"])
