@@ -182,6 +182,7 @@ class Capabilities:
     binds_thinking  whether thinking goes back only behind the very prefix that it was issued for
     proof           the fields of OpaqueState of which a signed thinking block needs one; none: the issuer suffices
     image … document    how each kind goes into user turns; None: not at all
+    spoken          whether a sound that the target's own model spoke goes back by its id (`OpaqueState.fields`)
     media_roles     in whose turns media may stand; elsewhere it is promoted into a user turn
     result_media    which kinds tool results carry natively, and `result_types` of which types (empty: as the rule)
     error_media     whether a result marked as an error may hold media
@@ -224,6 +225,7 @@ class Capabilities:
     audio: MediaRule | None = None
     video: MediaRule | None = None
     document: MediaRule | None = None
+    spoken: bool = False
     media_roles: frozenset[Role] = frozenset({"user"})
     result_media: frozenset[Kind] = frozenset()
     result_types: frozenset[str] = frozenset()

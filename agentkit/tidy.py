@@ -15,6 +15,7 @@ from agentkit.blocks import (
     InvalidBlock,
     MediaBlock,
     OpaqueBlock,
+    OpaqueState,
     ResultItem,
     Source,
     TextBlock,
@@ -31,6 +32,7 @@ from agentkit.frames import frame_tag, mark_frame, safe_text
 from agentkit.held_media import media_of
 from agentkit.ledger import BlockPath, Disposition, Note
 from agentkit.messages import Msg, Role, Trait, derive, recall, remember
+from agentkit.native import mapping_of, text_of
 from agentkit.shelf import LONGEST_TEXT, Shelf, is_base64
 from agentkit.sniffing import image_size
 
@@ -390,6 +392,9 @@ class _Tidying:
         self, block: MediaBlock, path: BlockPath, label: str, result: ToolResultBlock | None = None
     ) -> Iterator[Block]:
         """Media as the target takes it: in its place, set aside for promotion, as text, or not at all."""
+        if block.state is not None and block.type == "audio" and "audio" in (block.state.fields or {}):
+            yield from self._spoken(block, block.state, path, label)
+            return
         source = self.shelf.resolve_for(self.capabilities, block.type, block.source)
         if isinstance(source, str):
             yield from self._lose(
@@ -427,6 +432,29 @@ class _Tidying:
             yield plain_text(self._in_place("[document, as text]", text))
         else:
             yield from self._lose(path, block.type, reason, source)
+
+    def _spoken(self, block: MediaBlock, state: OpaqueState, path: BlockPath, label: str) -> Iterator[Block]:
+        """A sound that a model spoke: by its id to its issuer, as data where they may stand, else in words."""
+        said = mapping_of((state.fields or {}).get("audio"))
+        own = self.capabilities.spoken and state.issuer == self.capabilities.issuer
+        words, left = text_of(said.get("transcript")), f"state issued by {shown(state.issuer)} {LEFT_OFF}"
+        if own and self.role == "assistant" and text_of(said.get("id")):
+            self._note(path, Disposition.CARRIED, "a sound, by the id under which its service keeps it")
+            yield block
+        elif not words or words.isspace() or self._carries(block, path):
+            self._note(path, Disposition.CARRIED, left)
+            yield from self._medium(replace(block, state=None), path, label)
+        else:
+            self._note(path, Disposition.DESCRIBED, f"a sound, sent as its transcript; {left}")
+            said_by_it = self.role == "assistant"
+            yield plain_text(words if said_by_it else self._in_place("[audio, as its transcript]", words))
+
+    def _carries(self, block: MediaBlock, path: BlockPath) -> bool:
+        """Whether a medium can go as what it is, where it stands."""
+        source = self.shelf.resolve_for(self.capabilities, block.type, block.source)
+        if isinstance(source, str) or path in self.changes or obstacle(self.capabilities, block.type, source):
+            return False
+        return self._stays(block.type, source, None)
 
     def _pass(self, block: MediaBlock) -> None:
         """Keep with data that they go as they are in messages of this role, whatever is read meanwhile."""

@@ -46,6 +46,7 @@ COMPATIBLE = replace(
     parts="string",  # text models take strings alone; lists go where media is
     needs_user=True,
     speakers=False,
+    spoken=False,
     says=VENDORS_SAY,
     call_ids=None,
     tool_names=TOOL_NAMES,

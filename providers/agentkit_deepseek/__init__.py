@@ -40,6 +40,7 @@ DEEPSEEK = replace(
     media_total=_MEDIA_TOTAL,
     parts="string",
     speaker_refused="^A-Za-z0-9_-",  # the portable set: DeepSeek documents none
+    spoken=False,
     says=VENDORS_SAY,
     call_ids=None,
     tool_choices=frozenset({"auto", "none"}),  # "deepseek-reasoner does not support this tool_choice"

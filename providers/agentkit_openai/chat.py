@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, ClassVar, Unpack, assert_never
+from dataclasses import replace
+from functools import cache
+from typing import Any, ClassVar, Literal, Unpack, assert_never
 
 from agentkit import (
     Base64Source,
@@ -21,6 +23,7 @@ from agentkit import (
     Msg,
     MultiAgentHistory,
     NameRule,
+    OptionError,
     Request,
     Source,
     Task,
@@ -39,11 +42,12 @@ from agentkit_openai.caching import BREAKPOINTS, chat_places, mark_latest, open_
 from agentkit_openai.custom_calls import custom_text
 from agentkit_openai.refusals import is_refusal, is_refusal_part, refusal_part
 from agentkit_openai.roles import role_of
+from agentkit_openai.sounds import spoken_id
 
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
 
 _WEB = frozenset({"http", "https"})
-_OWN = Trait.OPAQUE | Trait.STATE  # what an assistant's message may carry beside its content
+_OWN = Trait.OPAQUE | Trait.STATE | Trait.AUDIO  # what an assistant's message may carry beside its content
 
 # guides/images-vision: 1,500 pictures and 512 MB a request; the newest models refuse one of more than 30,000
 # patches of 32 x 32 pixels, and the spec an image_url of more than 20,971,520 characters.
@@ -59,6 +63,7 @@ CHAT = Capabilities(
     reply_part=lambda data: "type" not in data,  # what stands beside the content; every part has a type
     thinking="never",  # it neither returns reasoning nor takes it back (API reference)
     image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
+    spoken=True,  # guides/audio: "a previous audio response" is named by its id
     # guides/file-inputs: PDF only, no URL form
     document=MediaRule(types=frozenset({"application/pdf"}), limits=FILE_LIMITS),
     media_total=MEDIA_TOTAL,
@@ -100,6 +105,9 @@ _FACTS = (
 class OpenAIChatFormatter(FormatterBase):
     """`await AsyncOpenAI().chat.completions.create(model=…, **request)`.
 
+    spoken_replies       sounds that OpenAI's models spoke go back by their `id`, which OpenAI refuses once it has
+                         expired (`expires_at` in the block's metadata, about an hour after the reply); or as their
+                         `transcript`, as they do to everybody else
     cache_breakpoints    `"auto"` marks content parts for the prompt cache, if the model is known to take markers
                          (see `mark_latest`); texts are lists of one part then. Otherwise nothing is written: the
                          cache of the other models, and of most vendors, needs no markers
@@ -123,11 +131,20 @@ class OpenAIChatFormatter(FormatterBase):
         model: str | None = None,
         *,
         cache_breakpoints: CacheBreakpoints = "off",
+        spoken_replies: Literal["id", "transcript"] = "id",
         **options: Unpack[FormatterOptions],
     ) -> None:
         check_breakpoints(cache_breakpoints)
+        if spoken_replies not in ("id", "transcript"):
+            raise OptionError("spoken_replies", f"{spoken_replies!r} is unknown", "Use id or transcript.")
         super().__init__(model, **options)
         self.cache_breakpoints: CacheBreakpoints = cache_breakpoints
+        self.spoken_replies: Literal["id", "transcript"] = spoken_replies
+
+    def capabilities(self, model: str | None = None) -> Capabilities:
+        """The form of the target that the request is for."""
+        form = super().capabilities(model)
+        return _in_words(form) if form.spoken and self.spoken_replies == "transcript" else form
 
     def convert(self, legal: Legal, task: Task) -> Request:
         """The request: messages, and tools, tool_choice and response_format where asked for."""
@@ -166,7 +183,7 @@ class OpenAIChatFormatter(FormatterBase):
 
     def _assistant(self, msg: Msg, form: Capabilities) -> dict[str, Any]:
         """The assistant's turn: texts, calls, reasoning where the vendor has a field for it, and what stood beside
-        the content as it came (`audio`: a sound by its id; SDK: ChatCompletionAssistantMessageParam).
+        the content as it came (`audio`: a sound by its id; SDK: ChatCompletionAssistantMessageParam.audio).
         """
         always = self.reasoning_always and form.thinking != "never"
         if isinstance(msg.content, str):
@@ -184,6 +201,8 @@ class OpenAIChatFormatter(FormatterBase):
                 thoughts.append(block.thinking)
             elif block.type == "opaque" and "type" not in block.data:
                 fields |= copied(block.data)
+            elif block.type == "audio" and (spoken := spoken_id(block)):
+                fields["audio"] = {"id": spoken}
             elif block.type == "text" and is_refusal(block) and not is_refusal_part(block):
                 refused.append(block.text)
             else:
@@ -261,6 +280,11 @@ class OpenAIChatFormatter(FormatterBase):
         elif task.output and task.capabilities.output == "schema":
             options["response_format"] = {"type": "json_schema", "json_schema": named_schema(task)}
         return options
+
+
+@cache
+def _in_words(form: Capabilities) -> Capabilities:
+    return replace(form, spoken=False)
 
 
 class OpenAIMultiAgentFormatter(OpenAIChatFormatter):

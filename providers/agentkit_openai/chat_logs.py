@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 from agentkit import (
@@ -108,8 +109,10 @@ class _Log:
         """A reply's sound; of one that a request names by its id alone, nothing but the server has."""
         sound = Sound()
         sound.take(audio)
-        said = TextBlock(sound.transcript) if sound.transcript else None
-        return sound.block(None) or said or OpaqueBlock(self.origin.wire, {"audio": audio})
+        block, words = sound.block(None), sound.transcript
+        if block is not None:
+            return replace(block, state=OpaqueState(self.issuer, **sound.state)) if sound.state else block
+        return TextBlock(words) if words else OpaqueBlock(self.origin.wire, {"audio": audio})
 
     def _call(self, entry: object, place: str) -> Block:
         held = mapping_of(entry)
