@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -17,6 +17,7 @@ __all__ = [
     "MediaRule",
     "NameRule",
     "fit_speaker",
+    "fit_speakers",
     "media_types",
     "short_hash",
 ]
@@ -35,15 +36,28 @@ def short_hash(text: str, length: int) -> str:
 def fit_speaker(name: str, refused: str) -> str:
     """A speaker's name without the characters that a field refuses, at most 64 long (AgentScope D16).
 
-    What has to be changed gets a short hash, and so does a name that looks as if it had one: two speakers
-    never become one, and nobody takes the name that another was given.
+    What has to be changed gets a short hash; what comes out is left as it is when it comes again, as the names in
+    a log do. `fit_speakers` keeps several speakers apart.
     """
-    if len(name) <= 64 and not re.search(f"[{refused}]", name) and not _HASHED.search(name):
+    if len(name) <= 64 and not re.search(f"[{refused}]", name):
         return name
     return f"{re.sub(f'[{refused}]+', '_', name)[:55]}_{short_hash(name, 8)}"
 
 
-_HASHED = re.compile(r"_[0-9a-f]{8}\Z")
+def fit_speakers(names: Iterable[str], refused: str) -> dict[str, str]:
+    """What the field gets for those speakers whose names it does not get as they are.
+
+    In the order in which they first speak: two never become one, and nobody takes the name that another was given.
+    What comes later changes nothing of what came before.
+    """
+    given: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        fitted, times = fit_speaker(name, refused), 0
+        while fitted in given:
+            times += 1
+            fitted = f"{fitted[:55]}_{short_hash(f'{name} {times}', 8)}"
+        given[fitted] = name
+    return {name: fitted for fitted, name in given.items() if name != fitted}
 
 
 def media_types(family: str, subtypes: str) -> frozenset[str]:

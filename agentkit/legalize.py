@@ -36,12 +36,14 @@ class Legal:
     """Messages that obey a target's capabilities: the system prompt, then the turns.
 
     A turn with results holds results first; a turn of calls is the assistant's whatever its `role` says.
+    `speakers` are the names that the target takes in another spelling only, and that spelling.
     """
 
     system: Draft
     turns: Draft
     call_ids: dict[str, str] = field(default_factory=dict[str, str])
     tool_names: dict[str, str] = field(default_factory=dict[str, str])
+    speakers: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def legalize(draft: Draft, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss, shelf: Shelf) -> Legal:

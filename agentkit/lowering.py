@@ -7,9 +7,10 @@ caller's to change, and copying finished dicts takes longer than making them (se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,7 +18,7 @@ from pydantic_core import to_json
 
 from agentkit.binding import stale_thinking
 from agentkit.blocks import Base64Source, ToolUseBlock, URLSource
-from agentkit.capabilities import Capabilities, fit_speaker
+from agentkit.capabilities import Capabilities, fit_speakers
 from agentkit.errors import LossError, MessageError
 from agentkit.exchanges import Draft, block_origins, is_normal, prompt_length, repair
 from agentkit.fetching import Fetch
@@ -106,7 +107,9 @@ class Lowering:
         legal = legalize(shown, ledger, form, self.on_loss, shelf)
         legal.tool_names.update(names)
         if form.speakers:
-            _note_renamed(legal.turns, ledger, form.speaker_refused)
+            spoken = chain(legal.system.msgs, legal.turns.msgs)
+            legal.speakers.update(fit_speakers((msg.name for msg in spoken), form.speaker_refused))
+            _note_renamed(legal.turns, legal.speakers, ledger)
         else:
             _note_speakers(draft.msgs, self.history, ledger)
         return Lowered(self.convert(legal, _complete(task, legal, ledger)), ledger, legal)
@@ -183,10 +186,8 @@ def without_blocks(draft: Draft, gone: Collection[BlockPath]) -> Draft:
     return out
 
 
-def _note_renamed(turns: Draft, ledger: Ledger, refused: str) -> None:
+def _note_renamed(turns: Draft, renamed: Mapping[str, str], ledger: Ledger) -> None:
     """Say it when a speaker has another name on the wire."""
-    names = {msg.name for msg in turns.msgs}
-    renamed = {name: fitted for name in names if (fitted := fit_speaker(name, refused)) != name}
     for msg, whole in zip(turns.msgs, turns.origins, strict=True) if renamed else ():
         if msg.name in renamed and not msg.traits & Trait.RESULT:
             for origin in block_origins(msg, whole):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar, Literal, Unpack, assert_never
@@ -35,7 +35,6 @@ from agentkit import (
     Trait,
     check_breakpoints,
     copied,
-    fit_speaker,
     media_types,
 )
 from agentkit_openai.caching import BREAKPOINTS, chat_places, mark_latest, open_contents
@@ -148,7 +147,8 @@ class OpenAIChatFormatter(FormatterBase):
 
     def convert(self, legal: Legal, task: Task) -> Request:
         """The request: messages, and tools, tool_choice and response_format where asked for."""
-        messages = [self._spoken(msg, task.capabilities) for msg in legal.system.msgs]
+        names = legal.speakers if task.capabilities.speakers else None
+        messages = [self._spoken(msg, task.capabilities, names) for msg in legal.system.msgs]
         add = messages.append
         form, result, call = task.capabilities, Trait.RESULT, Trait.CALL
         for msg in legal.turns.msgs:
@@ -158,9 +158,9 @@ class OpenAIChatFormatter(FormatterBase):
                     if isinstance(block, ToolResultBlock):
                         add({"role": "tool", "tool_call_id": block.id, "content": self._output(block)})
             elif traits & call or (msg.role == "assistant" and (self.reasoning_field or traits & _OWN)):
-                add(self._assistant(msg, form))
+                add(self._assistant(msg, form, names))
             else:
-                add(self._spoken(msg, form))
+                add(self._spoken(msg, form, names))
         if self.cache_breakpoints == "auto" and form.breakpoints:
             self.mark(messages, legal)
         return {"messages": messages, **self._options(task)}
@@ -170,24 +170,24 @@ class OpenAIChatFormatter(FormatterBase):
         open_contents(messages, lambda text: {"type": "text", "text": text})
         mark_latest(*chat_places(messages, legal).parts)
 
-    def _spoken(self, msg: Msg, form: Capabilities) -> dict[str, Any]:
-        """A turn without calls."""
+    def _spoken(self, msg: Msg, form: Capabilities, names: Mapping[str, str] | None) -> dict[str, Any]:
+        """A turn without calls. `names` are other spellings of speakers; None where there is no field for any."""
         content = msg.content
         item: dict[str, Any] = {
             "role": role_of(msg) if self.developers else msg.role,
             "content": content if isinstance(content, str) else self._content(content, form),
         }
-        if form.speakers and msg.name and msg.name != msg.role:
-            item["name"] = fit_speaker(msg.name, form.speaker_refused)
+        if names is not None and msg.name and msg.name != msg.role:
+            item["name"] = names.get(msg.name, msg.name)
         return item
 
-    def _assistant(self, msg: Msg, form: Capabilities) -> dict[str, Any]:
+    def _assistant(self, msg: Msg, form: Capabilities, names: Mapping[str, str] | None) -> dict[str, Any]:
         """The assistant's turn: texts, calls, reasoning where the vendor has a field for it, and what stood beside
         the content as it came (`audio`: a sound by its id; SDK: ChatCompletionAssistantMessageParam.audio).
         """
         always = self.reasoning_always and form.thinking != "never"
         if isinstance(msg.content, str):
-            spoken = self._spoken(msg, form)
+            spoken = self._spoken(msg, form, names)
             return {**spoken, str(self.reasoning_field): ""} if always else spoken
         said: list[Block] = []
         calls: list[dict[str, Any]] = []
@@ -212,8 +212,8 @@ class OpenAIChatFormatter(FormatterBase):
             nothing = self.empty_content if calls else None if refused else ""
             item["content"] = self._content(said, form) if said else nothing
         item |= {**fields, "refusal": "\n".join(refused)} if refused else fields
-        if form.speakers and msg.name and msg.name != "assistant":
-            item["name"] = fit_speaker(msg.name, form.speaker_refused)
+        if names is not None and msg.name and msg.name != "assistant":
+            item["name"] = names.get(msg.name, msg.name)
         if self.reasoning_field and (any(thoughts) or always):
             item[self.reasoning_field] = "\n".join(thoughts)
         if calls:
