@@ -145,6 +145,8 @@ class AnthropicChatFormatter(FormatterBase):
         messages: list[dict[str, Any]] = [
             _message(msg.content, "assistant" if msg.traits & assistant else "user") for msg in legal.turns.msgs
         ]
+        if legal.turns.look is None or legal.turns.look.traits & Trait.STATE:
+            _name_toolsets(messages)
         request: Request = {"messages": messages, **_system(legal.system.msgs), **_options(task)}
         _strip_prefill(messages)
         if self.cache_breakpoints != "off" and task.capabilities.breakpoints:
@@ -156,6 +158,16 @@ class AnthropicMultiAgentFormatter(AnthropicChatFormatter):
     """The same for many speakers."""
 
     default_history = MultiAgentHistory
+
+
+def _name_toolsets(messages: list[dict[str, Any]]) -> None:
+    """Each result with "the toolset family of the paired tool_use" (SDK: ToolResultBlockParam.toolset_name)."""
+    names: dict[str, str | None] = {}
+    for block in (block for message in messages for block in message["content"]):
+        if block["type"] == "tool_use":
+            names[block["id"]] = block.get("toolset_name")
+        elif block["type"] == "tool_result" and (name := names.get(block["tool_use_id"])):
+            block["toolset_name"] = name
 
 
 def _strip_prefill(messages: list[dict[str, Any]]) -> None:
