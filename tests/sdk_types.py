@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
+from enum import Enum
+from typing import Annotated, Any, Literal, NotRequired, Required, Union, cast, get_args, get_origin
 
-from typing_extensions import NotRequired, Required, get_type_hints, is_typeddict
+from typing_extensions import get_type_hints, is_typeddict
 
 __all__ = ["Sample", "samples"]
 
 Sample = Callable[[type, str], Any]
-"""What to put under a key of a typed dict, if not what its type says; None: go by the type."""
+"""What to put under a key of a typed dict, if not what its type says; None: go by the type.
+
+Under no key: what every value has that the class does not say is required.
+"""
 
 
 def samples(kind: Any, sample: Sample, depth: int = 0) -> Iterator[Any]:
@@ -28,17 +32,20 @@ def samples(kind: Any, sample: Sample, depth: int = 0) -> Iterator[Any]:
         yield from _of_keys(kind, sample, depth)
     elif origin is not None and origin is not dict and origin is not Mapping and get_args(kind):
         yield from ([one] for one in samples(get_args(kind)[0], sample, depth))
+    elif isinstance(kind, type) and issubclass(kind, Enum):
+        yield [member.value for member in kind][-1]
     elif kind is not type(None):
         yield _PLAIN.get(kind, {"key": "value"})
 
 
-_PLAIN: dict[Any, Any] = {str: "text", int: 1, float: 0.5, bool: True, object: "anything"}
+_PLAIN: dict[Any, Any] = {str: "text", bytes: "RXVz", int: 1, float: 0.5, bool: True, object: "anything"}
 _DEEPEST = 4
 
 
 def _of_keys(kind: Any, sample: Sample, depth: int) -> Iterator[dict[str, Any]]:
     hints = cast("dict[str, Any]", get_type_hints(kind, include_extras=True))
     required = {key: _first(kind, key, hints[key], sample, depth) for key in _required(kind, hints)}
+    required |= sample(kind, "") or {}
     yield required
     if depth >= _DEEPEST:
         return
@@ -54,7 +61,8 @@ _NOTHING = object()
 
 def _required(kind: Any, hints: Mapping[str, Any]) -> list[str]:
     """The keys that a value must have. (A class does not know them itself where annotations are texts.)"""
-    return [key for key, hint in hints.items() if (kind.__total__ or get_origin(hint) is Required) and get_origin(hint) is not NotRequired]
+    marks = {key: get_origin(hint) for key, hint in hints.items()}
+    return [key for key, mark in marks.items() if mark is Required or (kind.__total__ and mark is not NotRequired)]
 
 
 def _first(kind: Any, key: str, hint: Any, sample: Sample, depth: int) -> Any:

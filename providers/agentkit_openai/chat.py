@@ -76,7 +76,7 @@ CHAT = Capabilities(
         "image": frozenset({"*"}),
         "audio": frozenset({"*"}),
         "video": frozenset({"*", "-detail"}),
-        "document": frozenset({"title"}),
+        "document": frozenset({"title", "filename"}),
     },
     speakers=True,
     call_ids=NameRule(limit=40, prefix="call_"),  # string_above_max_length: "maximum length 40"
@@ -312,7 +312,7 @@ def detail_of(block: MediaBlock) -> dict[str, Any]:
 def beside(block: MediaBlock) -> dict[str, Any]:
     """What else stood beside the medium in its part."""
     fields = (block.state.fields if block.state else None) or {}
-    return {**copied({key: item for key, item in fields.items() if key != "detail"})}
+    return {**copied({key: item for key, item in fields.items() if key not in ("detail", "filename")})}
 
 
 def embedded(source: Source) -> tuple[str, str]:
@@ -323,8 +323,10 @@ def embedded(source: Source) -> tuple[str, str]:
 
 
 def file_name(block: MediaBlock) -> str:
-    """A document's file name: its title where it is one, else by its type."""
+    """A document's file name: the one that it came with, else its title where it is one, else by its type."""
     title = getattr(block, "title", None) or ""
+    if title and came_with(block, "filename").get("filename") == title:
+        return title
     kept = re.sub(r"[^\w. -]+", "_", title).strip(" ._")[:80]
     source = block.source
     suffix = _SUFFIXES.get(source.media_type or "", "") if isinstance(source, Base64Source) else ""
