@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from typing import Annotated, Any, Literal, NotRequired, Required, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin
 
 from typing_extensions import get_type_hints, is_typeddict
 
@@ -43,7 +43,7 @@ _DEEPEST = 4
 
 
 def _of_keys(kind: Any, sample: Sample, depth: int) -> Iterator[dict[str, Any]]:
-    hints = cast("dict[str, Any]", get_type_hints(kind, include_extras=True))
+    hints: dict[str, Any] = {**get_type_hints(kind, include_extras=True)}
     required = {key: _first(kind, key, hints[key], sample, depth) for key in _required(kind, hints)}
     required |= sample(kind, "") or {}
     yield required

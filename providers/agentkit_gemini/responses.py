@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from agentkit import OpaqueState, TextBlock, ToolResultBlock, copied, mapping_of
+from agentkit import MessageError, OpaqueState, TextBlock, ToolResultBlock, copied, mapping_of
 
 __all__ = ["response_fields", "told_response"]
 
@@ -19,8 +19,12 @@ def told_response(found: Mapping[str, Any]) -> tuple[TextBlock, bool]:
 
     `{"output": text}` and `{"error": text}` are their text (SDK: FunctionResponse.response). Any other object is
     its JSON text, and goes back as it came, with what else the response had (`scheduling`, `will_continue`).
+    Raises MessageError where there is none: the service requires it.
     """
-    response = mapping_of(found.get("response"))
+    if not isinstance(found.get("response"), dict):
+        said = "it is missing" if found.get("response") is None else "it is no object"
+        raise MessageError("function_response.response", said, "Give an object.")
+    response = mapping_of(found["response"])
     text, failed = _said(response)
     plain = len(response) == 1 and text in response.values()
     fields = {key: item for key, item in found.items() if key not in _OURS}

@@ -201,8 +201,8 @@ class OpenAIChatFormatter(FormatterBase):
                 thoughts.append(block.thinking)
             elif block.type == "opaque" and "type" not in block.data:
                 fields |= copied(block.data)
-            elif block.type == "audio" and (spoken := spoken_id(block)):
-                fields["audio"] = {"id": spoken}
+            elif block.type == "audio" and (audio := spoken_id(block)):
+                fields["audio"] = {"id": audio}
             elif block.type == "text" and is_refusal(block) and not is_refusal_part(block):
                 refused.append(block.text)
             else:

@@ -73,23 +73,28 @@ def _ways(leaf: str) -> tuple[str, ...]:
 
 def _homes(leaf: str, msgs: list[Msg]) -> list[str]:
     """The places of the blocks that hold a text, or whose speaker's name it is; of items of results, these."""
-    places: list[str] = []
-    for at, msg in enumerate(msgs):
-        for number, block in enumerate(cast("Any", msg.to_dict()["content"]) if msg.blocks else ()):
-            place = f"msgs[{at}].content[{number}]"
-            if isinstance(msg.content, str):
-                held: Any = msg.content
-            else:
-                held = block
-            items = held.get("output") if isinstance(held, dict) else None
-            if isinstance(items, list):
-                places += [f"{place}.output[{k}]" for k, one in enumerate(items) if _said_in(leaf, one)]
-                held = {key: one for key, one in held.items() if key != "output"}
-            if _said_in(leaf, held) or msg.name == leaf:
-                places.append(place)
-            if isinstance(msg.content, str):
-                break
-    return places
+    return [
+        place
+        for at, msg in enumerate(msgs)
+        for place, held in _held(f"msgs[{at}]", msg)
+        if _said_in(leaf, held) or msg.name == leaf
+    ]
+
+
+def _held(place: str, msg: Msg) -> Iterator[tuple[str, Any]]:
+    """Each block of a message with its place, as JSON values; the items of a result by themselves."""
+    content: Any = msg.to_dict()["content"]
+    if isinstance(content, str):
+        yield f"{place}.content[0]", content
+        return
+    for number, block in enumerate(cast("list[dict[str, Any]]", content)):
+        yield f"{place}.content[{number}]", {key: item for key, item in block.items() if key != "output"}
+        output: Any = block.get("output")
+        if isinstance(output, list):
+            items = cast("list[Any]", output)
+            yield from ((f"{place}.content[{number}].output[{k}]", item) for k, item in enumerate(items))
+        else:
+            yield f"{place}.content[{number}]", output
 
 
 def _names(entry: Entry, path: tuple[str, ...], leaf: str) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from agentkit import Disposition, LossError, Msg, OptionError, Plan, load_native, load_provider
-from agentkit_openai import parse_response
+from agentkit_openai import OpenAIChatFormatter, parse_response
 from tests.providers import PROVIDERS, WAV
 
 ASKED: dict[str, Any] = {"role": "user", "content": "And?"}
@@ -164,10 +164,10 @@ def test_a_spoken_reply_is_its_transcript_where_its_id_is_anothers_or_may_have_e
     foreign = load_native("vllm", CONVERSATION)
     assert formatted_for("openai", foreign).request["messages"] == said
     assert formatted_for("vllm", foreign).request["messages"] == said
-    formatter = load_provider("openai").chat(on_loss="raise", spoken_replies="transcript")
+    formatter = OpenAIChatFormatter(on_loss="raise", spoken_replies="transcript")
     assert formatter.lower(load_native("openai", CONVERSATION)).request["messages"] == said
     with pytest.raises(OptionError, match="spoken_replies"):
-        load_provider("openai").chat(spoken_replies="both")
+        OpenAIChatFormatter(spoken_replies=cast("Any", "both"))
 
 
 def test_a_spoken_reply_in_a_frame_is_said_in_words() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, cast, get_args
 
+import ollama
 import pytest
 from anthropic.types import MessageParam
 from anthropic.types.content_block_param import ContentBlockParam
+from dashscope.v2.types import messages as dashscope
 from google.genai import types as genai
 from openai.types.chat import ChatCompletionContentPartParam, ChatCompletionMessageParam
 from openai.types.responses import ResponseInputItemParam
@@ -68,14 +70,19 @@ def _anthropic_places(block: dict[str, Any]) -> Iterator[Log]:
         answer = {"type": "tool_result", "tool_use_id": "c1", "content": "x", **named}
         yield [_HI, {"role": "assistant", "content": [block]}, {"role": "user", "content": [answer]}]
     elif kind == "tool_result":
-        call = {"type": "tool_use", "id": "c1", "name": "look", "input": {}, **named}
+        call: dict[str, Any] = {"type": "tool_use", "id": "c1", "name": "look", "input": {}, **named}
         yield [_HI, {"role": "assistant", "content": [call]}, {"role": "user", "content": [block]}]
     elif kind == "server_tool_use":
-        answer = {"type": "web_search_tool_result", "tool_use_id": "c1", "content": []}
-        yield [_HI, {"role": "assistant", "content": [block, answer, _SO]}, _HI]
+        search: dict[str, Any] = {"type": "web_search_tool_result", "tool_use_id": "c1", "content": []}
+        yield [_HI, {"role": "assistant", "content": [block, search, _SO]}, _HI]
     elif kind.endswith("_tool_result"):
-        call = {"type": "server_tool_use", "id": "c1", "name": kind.removesuffix("_tool_result"), "input": {}}
-        yield [_HI, {"role": "assistant", "content": [call, block, _SO]}, _HI]
+        use: dict[str, Any] = {
+            "type": "server_tool_use",
+            "id": "c1",
+            "name": kind.removesuffix("_tool_result"),
+            "input": {},
+        }
+        yield [_HI, {"role": "assistant", "content": [use, block, _SO]}, _HI]
     elif "thinking" in kind:
         yield [_HI, {"role": "assistant", "content": [block, _SO]}, _HI]
     elif kind == "text" and "citations" in block:  # the API refuses them in any turn but the model's
@@ -154,10 +161,13 @@ def _chat_places(message: dict[str, Any]) -> Iterator[Log]:
         yield [_ASKS, message, *answers, _ASKS]
     elif role == "tool":
         function = {"name": "look", "arguments": "{}"}
-        call = {"role": "assistant", "tool_calls": [{"id": "c1", "type": "function", "function": function}]}
-        yield [_ASKS, call, message]
+        asked: dict[str, Any] = {
+            "role": "assistant",
+            "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+        }
+        yield [_ASKS, asked, message]
     elif role == "function":
-        call = {"role": "assistant", "function_call": {"name": message["name"], "arguments": "{}"}}
+        call: dict[str, Any] = {"role": "assistant", "function_call": {"name": message["name"], "arguments": "{}"}}
         yield [_ASKS, call, message]
     else:
         yield [message] if role == "user" else [message, _ASKS]
@@ -207,7 +217,7 @@ def test_a_files_name_comes_back_as_it_was(provider: str, name: str) -> None:
 _STORED: Final = {"id", "status"}
 """What an item has that is stored at the provider, or comes back from there: requests are made without."""
 
-_HALVES: Final = {
+_HALVES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     # What a reply asks of your machine, and what you answer.
     "computer_call": ("call_id", {"type": "computer_call_output", "call_id": "c1", "output": {}}),
     "computer_call_output": ("call_id", {"type": "computer_call", "call_id": "c1"}),
@@ -304,8 +314,8 @@ def test_every_key_of_responses_comes_back() -> None:
 # -- Gemini ----------------------------------------------------------------------------------------------------
 
 _BLOB: Final = {"mime_type": "image/png", "data": PNG}
-_ANSWER: Final = {"id": "c1", "name": "look", "response": {"output": "x"}}
-_CALL: Final = {"id": "c1", "name": "look", "args": {}}
+_ANSWER: Final[dict[str, Any]] = {"id": "c1", "name": "look", "response": {"output": "x"}}
+_CALL: Final[dict[str, Any]] = {"id": "c1", "name": "look", "args": {}}
 _CONTENT: Final[dict[str, dict[str, Any]]] = {
     # The parts that say something, with what the service requires in them: every other key stands beside one.
     "inline_data": _BLOB,
@@ -371,7 +381,7 @@ def _gemini_asks() -> dict[str, Any]:
 
 def _gemini_log(key: str, part: dict[str, Any]) -> Log:
     """A part with what it answers, or what answers it."""
-    call = {"function_call": _CALL, "thought_signature": "RXVz"}
+    call: dict[str, Any] = {"function_call": _CALL, "thought_signature": "RXVz"}
     if key == "function_call":
         made = {**part, "thought_signature": "RXVz"}
         answer = {"role": "user", "parts": [{"function_response": _ANSWER}]}
@@ -399,3 +409,44 @@ def test_every_key_of_geminis_parts_comes_back() -> None:
     assert len(logs) > 60
     for log in logs:
         assert chat("gemini", "gemini-3-pro").lower(load_native("gemini", log)).request["contents"] == log
+
+
+# -- Ollama and DashScope --------------------------------------------------------------------------------------
+
+
+def test_every_key_of_ollamas_messages_comes_back() -> None:
+    assert {*ollama.Message.model_fields} == {"role", "content", "thinking", "images", "tool_name", "tool_calls"}
+    assert {*ollama.Message.ToolCall.model_fields} == {"function"}
+    assert {*ollama.Message.ToolCall.Function.model_fields} == {"name", "arguments"}
+    call = {"id": "c1", "function": {"name": "look", "arguments": {"a": 1}}}  # the server gives ids
+    log = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "[image 1]\nHi.", "images": [PNG]},
+        {"role": "assistant", "content": "So.", "thinking": "Hm.", "tool_calls": [call]},
+        {"role": "tool", "content": "x", "tool_name": "look", "tool_call_id": "c1"},
+    ]
+    assert chat("ollama").lower(load_native("ollama", log)).request["messages"] == log
+
+
+_BESIDE_MEDIA: Final = {"min_pixels", "max_pixels", "total_pixels", "fps"}
+
+
+def test_every_key_of_dashscopes_messages_comes_back() -> None:
+    """But for `reasoning_signature`, of models that its SDK calls at another provider, and the `detail` of a picture,
+    of the compatible mode alone; the name of a speaker is named by the ledger.
+    """
+    known = {"role", "content", "tool_calls", "tool_call_id", "reasoning_content"}
+    assert {*dashscope.Message.model_fields} == known | {"name", "reasoning_signature"}
+    held = {"type", "url", "data", "format", "frames", "cache_control", "detail"}
+    kinds = (dashscope.ImagePart, dashscope.AudioPart, dashscope.VideoPart)
+    assert {key for kind in kinds for key in kind.model_fields} == held | _BESIDE_MEDIA
+    function = {"name": "look", "arguments": "{}"}
+    call = {"id": "c1", "type": "function", "function": function}
+    media = [{kind: f"https://x.org/a.{kind}", key: 3} for kind in ("image", "video") for key in _BESIDE_MEDIA]
+    log = [
+        {"role": "system", "content": [{"text": "Be brief."}]},
+        {"role": "user", "content": [*media, {"video": ["https://x.org/1.png"], "fps": 2}]},
+        {"role": "assistant", "content": [{"text": "So."}], "reasoning_content": "Hm.", "tool_calls": [call]},
+        {"role": "tool", "content": "x", "tool_call_id": "c1", "name": "look"},
+    ]
+    assert chat("dashscope").lower(load_native("dashscope", log)).request["messages"] == log
