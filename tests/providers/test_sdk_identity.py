@@ -432,8 +432,8 @@ _BESIDE_MEDIA: Final = {"min_pixels", "max_pixels", "total_pixels", "fps"}
 
 
 def test_every_key_of_dashscopes_messages_comes_back() -> None:
-    """But for `reasoning_signature`, of models that its SDK calls at another provider, and the `detail` of a picture,
-    of the compatible mode alone; the name of a speaker is named by the ledger.
+    """But for `reasoning_signature`, of models that its SDK calls at another provider, and the `detail` of a
+    picture, of the compatible mode alone; the name of a speaker is named by the ledger.
     """
     known = {"role", "content", "tool_calls", "tool_call_id", "reasoning_content"}
     assert {*dashscope.Message.model_fields} == known | {"name", "reasoning_signature"}
