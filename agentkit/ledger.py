@@ -110,7 +110,7 @@ class Ledger:
     syntheses: list[Synthesis] = field(default_factory=list[Synthesis])
     _notes: dict[BlockPath, list[Note]] = field(default_factory=dict[BlockPath, list[Note]])
     _runs: list[tuple[Sequence[int], Note]] = field(default_factory=list[tuple[Sequence[int], Note]])
-    remarks: Remarks | None = None
+    remarks: Remarks | None = field(default=None, repr=False, compare=False)
 
     def note(self, path: BlockPath, note: Note) -> None:
         """Write down what happened to one block."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -202,9 +202,13 @@ def _note_speakers(msgs: Sequence[Msg], history: HistoryPolicy, ledger: Ledger) 
         return
     names = dict.fromkeys(msg.name for msg in msgs if msg.role == "user")
     if len(names) > 1:
-        who = ", ".join(f"'{shown(name)}'" for name in names)
+        first = ", ".join(f"'{shown(name)}'" for name in islice(names, _NAMED))
+        who = f"{first} and {len(names) - _NAMED} more" if len(names) > _NAMED else first
         reason = f"the wire has no field for a name ({who}): use MultiAgentHistory to keep them"
         ledger.invent("unnamed speakers", reason)
+
+
+_NAMED = 8  # speakers in one sentence; each block's entry names its own
 
 
 def _settle(task: Task, ledger: Ledger) -> tuple[Task, dict[str, str]]:

@@ -393,7 +393,7 @@ class _Tidying:
     ) -> Iterator[Block]:
         """Media as the target takes it: in its place, set aside for promotion, as text, or not at all."""
         if block.state is not None and block.type == "audio" and "audio" in (block.state.fields or {}):
-            yield from self._spoken(block, block.state, path, label)
+            yield from self._spoken(block, block.state, path, label, result)
             return
         source = self.shelf.resolve_for(self.capabilities, block.type, block.source)
         if isinstance(source, str):
@@ -433,28 +433,30 @@ class _Tidying:
         else:
             yield from self._lose(path, block.type, reason, source)
 
-    def _spoken(self, block: MediaBlock, state: OpaqueState, path: BlockPath, label: str) -> Iterator[Block]:
+    def _spoken(
+        self, block: MediaBlock, state: OpaqueState, path: BlockPath, label: str, result: ToolResultBlock | None
+    ) -> Iterator[Block]:
         """A sound that a model spoke: by its id to its issuer, as data where they may stand, else in words."""
         said = mapping_of((state.fields or {}).get("audio"))
         own = self.capabilities.spoken and state.issuer == self.capabilities.issuer
+        replys = self.role == "assistant" and result is None
         words, left = text_of(said.get("transcript")), f"state issued by {shown(state.issuer)} {LEFT_OFF}"
-        if own and self.role == "assistant" and text_of(said.get("id")):
+        if own and replys and text_of(said.get("id")):
             self._note(path, Disposition.CARRIED, "a sound, by the id under which its service keeps it")
             yield block
-        elif not words or words.isspace() or self._carries(block, path):
+        elif not words or words.isspace() or self._carries(block, path, result):
             self._note(path, Disposition.CARRIED, left)
-            yield from self._medium(replace(block, state=None), path, label)
+            yield from self._medium(replace(block, state=None), path, label, result)
         else:
             self._note(path, Disposition.DESCRIBED, f"a sound, sent as its transcript; {left}")
-            said_by_it = self.role == "assistant"
-            yield plain_text(words if said_by_it else self._in_place("[audio, as its transcript]", words))
+            yield plain_text(words if replys else self._in_place("[audio, as its transcript]", words))
 
-    def _carries(self, block: MediaBlock, path: BlockPath) -> bool:
+    def _carries(self, block: MediaBlock, path: BlockPath, result: ToolResultBlock | None) -> bool:
         """Whether a medium can go as what it is, where it stands."""
         source = self.shelf.resolve_for(self.capabilities, block.type, block.source)
         if isinstance(source, str) or path in self.changes or obstacle(self.capabilities, block.type, source):
             return False
-        return self._stays(block.type, source, None)
+        return self._stays(block.type, source, result)
 
     def _pass(self, block: MediaBlock) -> None:
         """Keep with data that they go as they are in messages of this role, whatever is read meanwhile."""

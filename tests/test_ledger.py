@@ -249,3 +249,13 @@ def test_a_plan_goes_to_another_process_with_all_that_its_ledger_says() -> None:
     told = [entry.to_dict() for entry in plan.ledger.entries]
     assert told[1]["details"] == ["its speaker's name 'Friday' is not said"]
     assert [entry.to_dict() for entry in pickle.loads(pickle.dumps(plan)).ledger.entries] == told
+
+
+def test_of_many_unnamed_speakers_a_few_are_named_in_one_sentence() -> None:
+    plan = lower([says(f"Bob {number}", "hi") for number in range(20)], speakers=False)
+    (made,) = [made for made in plan.ledger.syntheses if made.name == "unnamed speakers"]
+    assert "'Bob 7' and 12 more)" in made.reason
+
+
+def test_plans_of_equal_formatters_are_equal() -> None:
+    assert EchoFormatter().lower([says("Bob", "hi")]) == EchoFormatter().lower([says("Bob", "hi")])

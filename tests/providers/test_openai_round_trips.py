@@ -6,7 +6,17 @@ from typing import Any, cast
 
 import pytest
 
-from agentkit import Disposition, LossError, Msg, OptionError, Plan, load_native, load_provider
+from agentkit import (
+    Disposition,
+    LossError,
+    Msg,
+    OptionError,
+    Plan,
+    ToolResultBlock,
+    ToolUseBlock,
+    load_native,
+    load_provider,
+)
 from agentkit_openai import OpenAIChatFormatter, parse_response
 from tests.providers import PROVIDERS, WAV
 
@@ -187,3 +197,13 @@ def test_a_spoken_reply_without_a_transcript_is_a_loss_where_no_sound_may_stand(
 
 def formatted_for(target: str, msgs: list[Msg]) -> Plan:
     return load_provider(target).chat(on_loss="raise").lower(msgs)
+
+
+def test_a_spoken_reply_that_a_tool_hands_on_is_data_or_words() -> None:
+    (sound,) = load_native("openai", CONVERSATION)[1].media
+    call = Msg("Friday", [ToolUseBlock("c1", "listen", {})], "assistant")
+    msgs = [Msg("Bob", "And?", "user"), call, Msg("system", [ToolResultBlock("c1", "listen", [sound])], "system")]
+    words = OpenAIChatFormatter(on_loss="raise").lower(msgs).request["messages"]
+    assert words[-1]["content"] == "[audio, as its transcript]\nBob: a cat."
+    promoted = OpenAIChatFormatter("gpt-audio", on_loss="raise").lower(msgs).request["messages"]
+    assert "audio_1" not in str(promoted)
