@@ -8,7 +8,7 @@ for what it uses. To read the library, take the rooms in this order: `errors`, `
 `units`, `strategies`, `binding`, `schedule`, `summaries`, `edition`, `capabilities`, `model_facts`,
 `assembly`, `streaming`, `echoes`, `frames`, `caching`, `history`, `sniffing`, `charsets`, `addresses`,
 `media_cache`, `resizing`, `shelf`, `held_media`, `fetching`, `local_files`, `media`, `budget`, `tidy`,
-`media_limits`, `part_pairs`, `legalize`, `lowering`, `cutting`, `formatting`, `registry`, `native_logs`,
+`media_limits`, `part_pairs`, `legalize`, `unsaid`, `lowering`, `cutting`, `formatting`, `registry`, `native_logs`,
 `loops`, `model_stream`, `calls`, `chat_model`, `recordings`, `comparison`.
 """
 
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from agentkit.capabilities import MediaRule as MediaRule
     from agentkit.capabilities import NameRule as NameRule
     from agentkit.capabilities import fit_speaker as fit_speaker
+    from agentkit.capabilities import fit_speakers as fit_speakers
     from agentkit.capabilities import media_types as media_types
     from agentkit.capabilities import short_hash as short_hash
     from agentkit.chat_model import ChatModel as ChatModel
@@ -180,7 +181,7 @@ _ROOMS = {
     "VideoBlock",
     "budget": "Budget",
     "caching": "CacheBreakpoints breakpoints check_breakpoints settled",
-    "capabilities": "Capabilities MediaLimits MediaRule NameRule fit_speaker media_types short_hash",
+    "capabilities": "Capabilities MediaLimits MediaRule NameRule fit_speaker fit_speakers media_types short_hash",
     "chat_model": "ChatModel",
     "comparison": "Price Trial compare",
     "data_urls": "source_of",
@@ -352,6 +353,7 @@ __all__ = [
     "dump_messages",
     "failure_in",
     "fit_speaker",
+    "fit_speakers",
     "frame_tag",
     "guess_place",
     "items_of",

@@ -124,8 +124,9 @@ class OpaqueState(metaclass=Checked):
     `vllm`, `ollama`, `dashscope`. `signature` and `redacted_data` are Anthropic's, `encrypted_content` and
     `item_id` those of OpenAI's reasoning items, `thought_signature` (standard base64) Gemini's. `fields` are
     further keys that the block came with and goes back with: `phase` on OpenAI's messages, `caller` on Anthropic's
-    calls, and in anybody's turn `detail` on a picture, `fps` on a film. `prefix` is the `prefix_digest` of the
-    request that it came in answer to.
+    calls, and in anybody's turn `detail` on a picture, `fps` on a film. `audio` on a sound that a model spoke has
+    its `id`, by which it goes back to its issuer, and its `transcript`, which is sent where the sound cannot
+    stand. `prefix` is the `prefix_digest` of the request that it came in answer to.
     """
 
     issuer: Text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -17,6 +17,7 @@ __all__ = [
     "MediaRule",
     "NameRule",
     "fit_speaker",
+    "fit_speakers",
     "media_types",
     "short_hash",
 ]
@@ -35,15 +36,28 @@ def short_hash(text: str, length: int) -> str:
 def fit_speaker(name: str, refused: str) -> str:
     """A speaker's name without the characters that a field refuses, at most 64 long (AgentScope D16).
 
-    What has to be changed gets a short hash, and so does a name that looks as if it had one: two speakers
-    never become one, and nobody takes the name that another was given.
+    What has to be changed gets a short hash; what comes out is left as it is when it comes again, as the names in
+    a log do. `fit_speakers` keeps several speakers apart.
     """
-    if len(name) <= 64 and not re.search(f"[{refused}]", name) and not _HASHED.search(name):
+    if len(name) <= 64 and not re.search(f"[{refused}]", name):
         return name
     return f"{re.sub(f'[{refused}]+', '_', name)[:55]}_{short_hash(name, 8)}"
 
 
-_HASHED = re.compile(r"_[0-9a-f]{8}\Z")
+def fit_speakers(names: Iterable[str], refused: str) -> dict[str, str]:
+    """What the field gets for those speakers whose names it does not get as they are.
+
+    In the order in which they first speak: two never become one, and nobody takes the name that another was given.
+    What comes later changes nothing of what came before.
+    """
+    given: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        fitted, times = fit_speaker(name, refused), 0
+        while fitted in given:
+            times += 1
+            fitted = f"{fitted[:55]}_{short_hash(f'{name} {times}', 8)}"
+        given[fitted] = name
+    return {name: fitted for fitted, name in given.items() if name != fitted}
 
 
 def media_types(family: str, subtypes: str) -> frozenset[str]:
@@ -182,6 +196,7 @@ class Capabilities:
     binds_thinking  whether thinking goes back only behind the very prefix that it was issued for
     proof           the fields of OpaqueState of which a signed thinking block needs one; none: the issuer suffices
     image … document    how each kind goes into user turns; None: not at all
+    spoken          whether a sound that the target's own model spoke goes back by its id (`OpaqueState.fields`)
     media_roles     in whose turns media may stand; elsewhere it is promoted into a user turn
     result_media    which kinds tool results carry natively, and `result_types` of which types (empty: as the rule)
     error_media     whether a result marked as an error may hold media
@@ -197,6 +212,10 @@ class Capabilities:
                     then, and what that turn asks may be unanswered
     first_user, last_user, needs_user    whether the first, the last, any turn must be the user's
     blank           which texts are refused: `empty` ones, or `whitespace` too
+    says            by kind of block: the keys beside its content that the wire has a place for, in the turn where
+                    they belong. A document's `title` (`title of a URL`: of one that stays a URL too), or keys of
+                    what it came with (`OpaqueState.fields`): `*` any of these, `-key` but not that one
+    remarks         what else the ledger is to say of a text in a role: how the wire's text differs from it
     speakers        whether messages have a field for the speaker's name
     speaker_refused    the characters that the field refuses, as the inside of a character class
     call_ids, tool_names    which identifiers the wire takes; None: any that is not empty
@@ -220,6 +239,7 @@ class Capabilities:
     audio: MediaRule | None = None
     video: MediaRule | None = None
     document: MediaRule | None = None
+    spoken: bool = False
     media_roles: frozenset[Role] = frozenset({"user"})
     result_media: frozenset[Kind] = frozenset()
     result_types: frozenset[str] = frozenset()
@@ -237,6 +257,8 @@ class Capabilities:
     needs_user: bool = False
     resumes: bool = False
     blank: Literal["empty", "whitespace"] = "whitespace"
+    says: Mapping[str, frozenset[str]] = field(default_factory=dict[str, "frozenset[str]"])
+    remarks: Callable[[str, Role], tuple[str, ...]] | None = None
     speakers: bool = False
     speaker_refused: str = r"\s<|\\/>"
     call_ids: NameRule | None = None

@@ -24,7 +24,7 @@ from agentkit.capabilities import Capabilities
 from agentkit.errors import OptionError, check_option, check_text
 from agentkit.exchanges import Draft, Origin, block_origins, prompt_length
 from agentkit.frames import mark_frame, read_history, safe_name, safe_text
-from agentkit.ledger import Disposition, Ledger, Note
+from agentkit.ledger import FRAMED, Disposition, Ledger, Note
 from agentkit.messages import Msg, Trait, derive, recall, remember
 
 __all__ = ["ChatHistory", "HistoryPolicy", "MultiAgentHistory"]
@@ -293,7 +293,7 @@ class _Framing:
             self._frame_units(stop)
         self._close()
         if self.framed:
-            self.ledger.note_messages(self.framed, Note(Disposition.MERGED, "a line of the history frame"))
+            self.ledger.note_messages(self.framed, FRAMED)
         return self.out
 
     def _frame_all(self, at: int) -> None:
@@ -377,7 +377,7 @@ class _Framing:
             return
         for origin in whole:
             if not isinstance(origin, str):
-                self.ledger.note(origin, Note(Disposition.MERGED, "a line of the history frame"))
+                self.ledger.note(origin, FRAMED)
 
     def _add(self, said: _Said, whole: int | Sequence[Origin]) -> None:
         """What is said by blocks that come from there."""

@@ -6,12 +6,12 @@ input block, is worked out when somebody asks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, TypeAlias
 
-from agentkit.blocks import Block, TextBlock, ToolResultBlock
+from agentkit.blocks import Block, ToolResultBlock
 from agentkit.messages import Msg
 
 __all__ = ["Cut", "Disposition", "Entry", "Ledger", "Note", "Plan", "Synthesis"]
@@ -44,6 +44,11 @@ class Note:
     disposition: Disposition
     reason: str
     lost: bool = False
+
+
+FRAMED = Note(Disposition.MERGED, "a line of the history frame")
+AS_LINE = Note(Disposition.CARRIED, "a late system message, as a line of the user's under its name")
+"""What is noted of a block that a text says together with its speaker's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +85,32 @@ class Synthesis:
     reason: str
 
 
+Remarks: TypeAlias = Callable[[BlockPath, Msg, Block, Sequence[Note]], tuple[str, ...]]
+"""What else is to be said of a block, given what was noted of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Remarked:
+    """Remarks that were made, for a ledger that goes to another process: what makes them may not."""
+
+    found: dict[BlockPath, tuple[str, ...]]
+
+    def __call__(self, path: BlockPath, msg: Msg, block: Block, notes: Sequence[Note]) -> tuple[str, ...]:
+        return self.found.get(path, ())
+
+
 @dataclass(slots=True)
 class Ledger:
-    """Every input block's disposition, and what the formatter had to invent."""
+    """Every input block's disposition, and what the formatter had to invent.
+
+    `remarks` says what a block has that its request has no place for: worked out when somebody asks, too.
+    """
 
     msgs: Sequence[Msg]
     syntheses: list[Synthesis] = field(default_factory=list[Synthesis])
     _notes: dict[BlockPath, list[Note]] = field(default_factory=dict[BlockPath, list[Note]])
     _runs: list[tuple[Sequence[int], Note]] = field(default_factory=list[tuple[Sequence[int], Note]])
+    remarks: Remarks | None = field(default=None, repr=False, compare=False)
 
     def note(self, path: BlockPath, note: Note) -> None:
         """Write down what happened to one block."""
@@ -104,19 +127,39 @@ class Ledger:
     def copy(self) -> Ledger:
         """A ledger that goes on from here without changing this one."""
         notes = {path: list(found) for path, found in self._notes.items()}
-        return Ledger(self.msgs, list(self.syntheses), notes, list(self._runs))
+        return Ledger(self.msgs, list(self.syntheses), notes, list(self._runs), self.remarks)
 
     @property
     def entries(self) -> list[Entry]:
         """One entry an input block, in input order; a result's list output gives one an item as well."""
+        return [self._entry(path, block, notes) for path, block, notes in self._account()]
+
+    def _account(self) -> Iterator[tuple[BlockPath, Block, list[Note]]]:
+        """Every input block with what was noted of it."""
         spread: dict[int, list[Note]] = {}
         for numbers, note in self._runs:
             for number in numbers:
                 spread.setdefault(number, []).append(note)
-        return [
-            _entry(path, block, [*self._notes.get(path, ()), *self._inherited(path), *spread.get(path[0], ())])
-            for path, block in _paths(self.msgs)
-        ]
+        for path, block in _paths(self.msgs):
+            yield path, block, [*self._notes.get(path, ()), *self._inherited(path), *spread.get(path[0], ())]
+
+    def _entry(self, path: BlockPath, block: Block, notes: list[Note]) -> Entry:
+        further = self._remarks_of(path, block, notes)
+        if not notes:
+            return Entry(place_of(path), block.type, Disposition.CARRIED, "as it is", details=further)
+        primary = min(notes, key=lambda note: note.disposition)
+        details = tuple(dict.fromkeys(note.reason for note in notes if note is not primary))
+        lost = any(note.lost for note in notes)
+        return Entry(place_of(path), block.type, primary.disposition, primary.reason, lost, details + further)
+
+    def _remarks_of(self, path: BlockPath, block: Block, notes: list[Note]) -> tuple[str, ...]:
+        return self.remarks(path, self.msgs[path[0]], block, notes) if self.remarks else ()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Copies and pickles carry the remarks that were made."""
+        found = {path: self._remarks_of(path, block, notes) for path, block, notes in self._account()}
+        remarked = _Remarked({path: told for path, told in found.items() if told})
+        return (Ledger, (self.msgs, self.syntheses, self._notes, self._runs, remarked))
 
     def _inherited(self, path: BlockPath) -> list[Note]:
         """An item of a result shares what happened to the result."""
@@ -149,22 +192,6 @@ def _paths(msgs: Sequence[Msg]) -> Iterator[tuple[BlockPath, Block]]:
             if isinstance(block, ToolResultBlock) and not isinstance(block.output, str):
                 for item_at, item in enumerate(block.output):
                     yield (number, at, item_at), item
-
-
-def _entry(path: BlockPath, block: Block, notes: list[Note]) -> Entry:
-    unsaid = _unsaid(block)
-    if not notes:
-        return Entry(place_of(path), block.type, Disposition.CARRIED, "as it is", details=unsaid)
-    primary = min(notes, key=lambda note: note.disposition)
-    details = tuple(dict.fromkeys(note.reason for note in notes if note is not primary))
-    lost = any(note.lost for note in notes)
-    return Entry(place_of(path), block.type, primary.disposition, primary.reason, lost, details + unsaid)
-
-
-def _unsaid(block: Block) -> tuple[str, ...]:
-    """What a block has that its wire gave and no request says again."""
-    cited = isinstance(block, TextBlock) and block.state is None and (block.metadata or {}).get("citations")
-    return ("its citations stay in the metadata",) if cited else ()
 
 
 @dataclass(frozen=True, slots=True)

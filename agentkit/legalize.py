@@ -15,7 +15,7 @@ from typing import cast
 from agentkit.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock, plain_text
 from agentkit.capabilities import Capabilities
 from agentkit.exchanges import Draft, Origin, block_origins, is_normal, prompt_length
-from agentkit.ledger import Disposition, Ledger, Note
+from agentkit.ledger import AS_LINE, Disposition, Ledger, Note
 from agentkit.media_limits import limit_media
 from agentkit.messages import Msg, Role, Trait, derive
 from agentkit.part_pairs import ends_asking, whole_pairs
@@ -31,20 +31,19 @@ CONTINUE_TURN = "(Please continue.)"
 """The user turn put last where a wire wants one there and the conversation ends on the assistant."""
 
 
-_AS_LINE = "a late system message, as a line of the user's under its name"
-
-
 @dataclass(slots=True)
 class Legal:
     """Messages that obey a target's capabilities: the system prompt, then the turns.
 
     A turn with results holds results first; a turn of calls is the assistant's whatever its `role` says.
+    `speakers` are the names that the target takes in another spelling only, and that spelling.
     """
 
     system: Draft
     turns: Draft
     call_ids: dict[str, str] = field(default_factory=dict[str, str])
     tool_names: dict[str, str] = field(default_factory=dict[str, str])
+    speakers: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def legalize(draft: Draft, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss, shelf: Shelf) -> Legal:
@@ -125,7 +124,7 @@ class _Legalizing:
                 unchanged = False
                 msg = self._distinct(msg)
             elif msg.traits & line:
-                self._note_all(block_origins(msg, origin), Note(Disposition.CARRIED, _AS_LINE))
+                self._note_all(block_origins(msg, origin), AS_LINE)
                 unchanged = False
                 msg = self._as_line(msg)
             turns.add(msg, origin)

@@ -7,9 +7,10 @@ caller's to change, and copying finished dicts takes longer than making them (se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,7 +18,7 @@ from pydantic_core import to_json
 
 from agentkit.binding import stale_thinking
 from agentkit.blocks import Base64Source, ToolUseBlock, URLSource
-from agentkit.capabilities import Capabilities, fit_speaker
+from agentkit.capabilities import Capabilities, fit_speakers
 from agentkit.errors import LossError, MessageError
 from agentkit.exchanges import Draft, block_origins, is_normal, prompt_length, repair
 from agentkit.fetching import Fetch
@@ -28,8 +29,9 @@ from agentkit.media import OUTSIDE, load_media, needs_loading, weigh_texts
 from agentkit.messages import Msg, Trait, derive, part_of
 from agentkit.resizing import can_resize
 from agentkit.shelf import Shelf
-from agentkit.tidy import OnLoss
+from agentkit.tidy import OnLoss, shown
 from agentkit.tools import OutputSchema, Tool, ToolChoice, renamed
+from agentkit.unsaid import Unsaid
 
 __all__ = ["CALL_A_TOOL", "CALL_TOOL", "Lowered", "Lowering", "Request", "Task", "holds_media"]
 
@@ -98,13 +100,16 @@ class Lowering:
 
     def _lower(self, draft: Draft, ledger: Ledger, shelf: Shelf) -> Lowered:
         form = self.task.capabilities
+        ledger.remarks = Unsaid(form, self.history)
         task, names = _settle(self.task, ledger)
         shown = repair(self.history.render(draft, ledger, form), ledger)
         task, shown = _say_choice(task, shown, ledger)
         legal = legalize(shown, ledger, form, self.on_loss, shelf)
         legal.tool_names.update(names)
         if form.speakers:
-            _note_renamed(legal.turns, ledger, form.speaker_refused)
+            spoken = chain(legal.system.msgs, legal.turns.msgs)
+            legal.speakers.update(fit_speakers((msg.name for msg in spoken), form.speaker_refused))
+            _note_renamed(legal.turns, legal.speakers, ledger)
         else:
             _note_speakers(draft.msgs, self.history, ledger)
         return Lowered(self.convert(legal, _complete(task, legal, ledger)), ledger, legal)
@@ -181,10 +186,8 @@ def without_blocks(draft: Draft, gone: Collection[BlockPath]) -> Draft:
     return out
 
 
-def _note_renamed(turns: Draft, ledger: Ledger, refused: str) -> None:
+def _note_renamed(turns: Draft, renamed: Mapping[str, str], ledger: Ledger) -> None:
     """Say it when a speaker has another name on the wire."""
-    names = {msg.name for msg in turns.msgs}
-    renamed = {name: fitted for name in names if (fitted := fit_speaker(name, refused)) != name}
     for msg, whole in zip(turns.msgs, turns.origins, strict=True) if renamed else ():
         if msg.name in renamed and not msg.traits & Trait.RESULT:
             for origin in block_origins(msg, whole):
@@ -197,9 +200,15 @@ def _note_speakers(msgs: Sequence[Msg], history: HistoryPolicy, ledger: Ledger) 
     """Say it when a chat of several users goes to a wire that has no place for their names."""
     if not isinstance(history, ChatHistory):
         return
-    names = {msg.name for msg in msgs if msg.role == "user"}
+    names = dict.fromkeys(msg.name for msg in msgs if msg.role == "user")
     if len(names) > 1:
-        ledger.invent("unnamed speakers", "the wire has no field for a name: use MultiAgentHistory to keep them")
+        first = ", ".join(f"'{shown(name)}'" for name in islice(names, _NAMED))
+        who = f"{first} and {len(names) - _NAMED} more" if len(names) > _NAMED else first
+        reason = f"the wire has no field for a name ({who}): use MultiAgentHistory to keep them"
+        ledger.invent("unnamed speakers", reason)
+
+
+_NAMED = 8  # speakers in one sentence; each block's entry names its own
 
 
 def _settle(task: Task, ledger: Ledger) -> tuple[Task, dict[str, str]]:

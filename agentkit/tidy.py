@@ -15,6 +15,7 @@ from agentkit.blocks import (
     InvalidBlock,
     MediaBlock,
     OpaqueBlock,
+    OpaqueState,
     ResultItem,
     Source,
     TextBlock,
@@ -31,10 +32,23 @@ from agentkit.frames import frame_tag, mark_frame, safe_text
 from agentkit.held_media import media_of
 from agentkit.ledger import BlockPath, Disposition, Note
 from agentkit.messages import Msg, Role, Trait, derive, recall, remember
+from agentkit.native import mapping_of, text_of
 from agentkit.shelf import LONGEST_TEXT, Shelf, is_base64
 from agentkit.sniffing import image_size
 
-__all__ = ["ANY_ID", "Changes", "OnLoss", "Promoted", "Tidied", "address", "obstacle", "tidy", "wire_id"]
+__all__ = [
+    "ANY_ID",
+    "Changes",
+    "LEFT_OFF",
+    "OnLoss",
+    "Promoted",
+    "Tidied",
+    "address",
+    "obstacle",
+    "shown",
+    "tidy",
+    "wire_id",
+]
 
 _Stateful = TypeVar("_Stateful", TextBlock, ToolUseBlock, MediaBlock)
 
@@ -43,6 +57,9 @@ OnLoss: TypeAlias = Literal["describe", "drop", "raise"]
 
 
 ANY_ID = NameRule(prefix="call_")
+
+LEFT_OFF = "was left off"
+"""How a note ends that says that a block goes without its opaque state."""
 
 
 def wire_id(capabilities: Capabilities, found: str) -> str:
@@ -324,12 +341,12 @@ class _Tidying:
         if state is None:
             return block
         if state.thought_signature is not None and not is_base64(state.thought_signature):
-            self._note(path, Disposition.CARRIED, "a signature that is no base64 text was left off")
+            self._note(path, Disposition.CARRIED, f"a signature that is no base64 text {LEFT_OFF}")
             return replace(block, state=None)
         belongs = self.role == "assistant" or (state.fields and not state.proves)
         if state.issuer == self.capabilities.issuer and belongs:
             return block
-        self._note(path, Disposition.CARRIED, f"state issued by {shown(state.issuer)} was left off")
+        self._note(path, Disposition.CARRIED, f"state issued by {shown(state.issuer)} {LEFT_OFF}")
         return replace(block, state=None)
 
     def _with_own_state(self, block: MediaBlock, path: BlockPath, changed: bool) -> MediaBlock:
@@ -337,9 +354,8 @@ class _Tidying:
         if block.state is None:
             return block
         if changed and block.state.proves:
-            self._note(
-                path, Disposition.CARRIED, "the signature of a picture that was changed or moved was left off"
-            )
+            reason = f"the signature of a picture that was changed or moved {LEFT_OFF}"
+            self._note(path, Disposition.CARRIED, reason)
             return replace(block, state=None)
         return self._without_foreign_state(block, path)
 
@@ -376,6 +392,9 @@ class _Tidying:
         self, block: MediaBlock, path: BlockPath, label: str, result: ToolResultBlock | None = None
     ) -> Iterator[Block]:
         """Media as the target takes it: in its place, set aside for promotion, as text, or not at all."""
+        if block.state is not None and block.type == "audio" and "audio" in (block.state.fields or {}):
+            yield from self._spoken(block, block.state, path, label, result)
+            return
         source = self.shelf.resolve_for(self.capabilities, block.type, block.source)
         if isinstance(source, str):
             yield from self._lose(
@@ -413,6 +432,31 @@ class _Tidying:
             yield plain_text(self._in_place("[document, as text]", text))
         else:
             yield from self._lose(path, block.type, reason, source)
+
+    def _spoken(
+        self, block: MediaBlock, state: OpaqueState, path: BlockPath, label: str, result: ToolResultBlock | None
+    ) -> Iterator[Block]:
+        """A sound that a model spoke: by its id to its issuer, as data where they may stand, else in words."""
+        said = mapping_of((state.fields or {}).get("audio"))
+        own = self.capabilities.spoken and state.issuer == self.capabilities.issuer
+        replys = self.role == "assistant" and result is None
+        words, left = text_of(said.get("transcript")), f"state issued by {shown(state.issuer)} {LEFT_OFF}"
+        if own and replys and text_of(said.get("id")):
+            self._note(path, Disposition.CARRIED, "a sound, by the id under which its service keeps it")
+            yield block
+        elif not words or words.isspace() or self._carries(block, path, result):
+            self._note(path, Disposition.CARRIED, left)
+            yield from self._medium(replace(block, state=None), path, label, result)
+        else:
+            self._note(path, Disposition.DESCRIBED, f"a sound, sent as its transcript; {left}")
+            yield plain_text(words if replys else self._in_place("[audio, as its transcript]", words))
+
+    def _carries(self, block: MediaBlock, path: BlockPath, result: ToolResultBlock | None) -> bool:
+        """Whether a medium can go as what it is, where it stands."""
+        source = self.shelf.resolve_for(self.capabilities, block.type, block.source)
+        if isinstance(source, str) or path in self.changes or obstacle(self.capabilities, block.type, source):
+            return False
+        return self._stays(block.type, source, result)
 
     def _pass(self, block: MediaBlock) -> None:
         """Keep with data that they go as they are in messages of this role, whatever is read meanwhile."""

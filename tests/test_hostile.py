@@ -1,6 +1,7 @@
 """Hostile input: all of it ends well, or in an error of our own."""
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -9,6 +10,8 @@ from typing import Any
 
 import anyio
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentkit import (
     AgentkitError,
@@ -32,7 +35,10 @@ from agentkit import (
     ToolUseBlock,
     URLSource,
     available_providers,
+    fit_speaker,
+    fit_speakers,
     load_messages,
+    load_native,
     load_provider,
     read_history,
 )
@@ -90,11 +96,40 @@ def test_two_tools_of_one_wire_name_are_refused() -> None:
 def test_no_speaker_can_take_the_name_that_another_was_given() -> None:
     for name, formatter in formatters():
         if formatter.capabilities().speakers:
-            given = formatter.lower([Msg("Mr Smith", "hi", "user")])
-            (taken,) = given.request["messages"]
-            assert taken["name"] in given.ledger.entries[0].reason
-            (forged,) = formatter.lower([Msg(taken["name"], "hi", "user")]).request["messages"]
-            assert forged["name"] != taken["name"], name
+            smith = Msg("Mr Smith", "hi", "user")
+            first = formatter.lower([smith])
+            (taken,) = first.request["messages"]
+            assert taken["name"] in first.ledger.entries[0].reason
+            forger = Msg(taken["name"], "hi", "user")
+            for msgs in ([smith, forger], [forger, smith], [forger, smith, smith, forger]):
+                plan = formatter.lower(msgs)
+                names = [message["name"] for message in plan.request["messages"]]
+                assert names[0] == taken["name"]
+                assert [one == names[0] for one in names] == [msg.name == msgs[0].name for msg in msgs], name
+                assert names[1] in plan.ledger.entries[1].reason
+
+
+def test_a_name_that_was_fitted_to_a_wire_stays_as_it_is_when_its_log_comes_back() -> None:
+    for name, formatter in formatters():
+        if formatter.capabilities().speakers:
+            msgs = [Msg("Mr Smith", "hi", "user"), Msg("x" * 80, "ho", "user"), Msg("An agent", "so", "assistant")]
+            request = formatter.lower(msgs).request
+            again = formatter.lower(load_native(name, request)).request
+            assert again == request
+            assert formatter.lower(load_native(name, again)).request == request
+
+
+@given(st.lists(st.text("ab_0/ ", max_size=70), max_size=6), st.data())
+def test_speakers_stay_apart_and_the_first_ones_keep_their_names(names: list[str], data: st.DataObject) -> None:
+    refused = r"\s<|\\/>"
+    known = [fit_speaker(name, refused) for name in names]
+    spoken = data.draw(st.lists(st.sampled_from([*names, *known]), max_size=8)) if names else []
+    fitted = fit_speakers(spoken, refused)
+    told = [fitted.get(name, name) for name in spoken]
+    assert len({*told}) == len({*spoken})
+    assert all(len(name) <= 64 and not re.search(f"[{refused}]", name) for name in told)
+    before = fit_speakers(spoken[:-1], refused)
+    assert [before.get(name, name) for name in spoken[:-1]] == told[:-1]
 
 
 def nested(depth: int) -> Any:

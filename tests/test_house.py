@@ -47,7 +47,7 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("held_media", "echoes"),
     ("history",),
     ("tidy",),
-    ("media_limits", "part_pairs"),
+    ("media_limits", "part_pairs", "unsaid"),
     ("media",),
     ("legalize",),
     ("lowering",),

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import pickle
 from typing import Any
 
 import pytest
 
 from agentkit import (
     Disposition,
+    DocumentBlock,
     ImageBlock,
     Ledger,
+    MediaRule,
     Msg,
     MultiAgentHistory,
+    OpaqueState,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
@@ -171,8 +175,87 @@ def test_a_plans_request_is_the_callers_own() -> None:
     assert json.dumps(formatter.lower(msgs).request) == expected
 
 
+# -- what a request has no place for ---------------------------------------------------------------------
+
+
+def _details(msg: Msg, **form: Any) -> tuple[str, ...]:
+    (entry,) = lower([msg], **form).ledger.entries
+    assert (entry.reason, entry.lost) == ("as it is", False)
+    return entry.details
+
+
 def test_citations_that_no_request_says_again_are_named() -> None:
     cited = TextBlock("Cats.", metadata={"citations": [{"url": "https://example.com"}]})
-    (entry,) = Ledger([Msg("Friday", [cited], "assistant")]).entries
-    assert (entry.reason, entry.lost) == ("as it is", False)
-    assert entry.details == ("its citations stay in the metadata",)
+    assert _details(Msg("Friday", [cited], "assistant")) == ("the wire has no place for its citations",)
+
+
+def test_a_title_is_named_where_the_wire_has_no_place_for_it() -> None:
+    document = DocumentBlock(URLSource("https://example.com/a.pdf"), title="A bill")
+    takes = MediaRule(schemes=frozenset({"https"}))
+    unsaid = _details(Msg("Bob", [document], "user"), document=takes)
+    assert unsaid == ("the wire has no place for its title",)
+    says = {"document": frozenset({"title", "title of a URL"})}
+    assert _details(Msg("Bob", [document], "user"), document=takes, says=says) == ()
+
+
+def test_keys_that_a_block_came_with_are_named_where_they_stay() -> None:
+    state = OpaqueState("echo", fields={"phase": "final", "new": 1})
+    said = Msg("Friday", [TextBlock("Cats.", state=state)], "assistant")
+    assert _details(said, issuer="echo", says={"text": frozenset({"phase"})}) == (
+        "the wire has no place for its new",
+    )
+    assert _details(said, issuer="echo", says={"text": frozenset({"*", "-phase"})}) == (
+        "the wire has no place for its phase",
+    )
+    (entry,) = lower([said], issuer="another", says={"text": frozenset({"*"})}).ledger.entries
+    assert entry.reason == "state issued by echo was left off"
+    assert entry.details == ("the wire has no place for its phase", "the wire has no place for its new")
+
+
+def test_each_speaker_whose_name_is_not_said_is_named() -> None:
+    msgs = [says("Bob", "hi"), says("Zoe", "ho"), Msg("user", "hm", "user"), Msg("system", "x", "system")]
+    plan = lower(msgs, speakers=False)
+    assert [entry.details for entry in plan.ledger.entries] == [
+        ("its speaker's name 'Bob' is not said",),
+        ("its speaker's name 'Zoe' is not said",),
+        (),
+        (),
+    ]
+    (made,) = [made for made in plan.ledger.syntheses if made.name == "unnamed speakers"]
+    assert "'Bob', 'Zoe'" in made.reason
+
+
+def test_a_line_of_a_frame_and_of_a_late_system_message_says_its_speaker() -> None:
+    msgs = [says("Bob", "hi"), Msg("Guide", "Be brief.", "system"), Msg("Friday", "ho", "assistant")]
+    framed = lower(msgs, MultiAgentHistory(viewer="Friday"), speakers=False)
+    assert [entry.details for entry in framed.ledger.entries] == [
+        (),
+        ("its speaker's name 'Guide' is not said",),
+        (),
+    ]
+    lined = lower(msgs, speakers=False, late_system="line")
+    assert lined.ledger.entries[1].details == ()
+
+
+def test_what_was_dropped_has_nothing_more_to_be_said_of() -> None:
+    document = DocumentBlock(URLSource("https://example.com/a.pdf"), title="A bill")
+    (entry,) = lower([Msg("Bob", [document], "user")], document=None, speakers=False).ledger.entries
+    assert (entry.disposition, entry.details) == (Disposition.DESCRIBED, ())
+
+
+def test_a_plan_goes_to_another_process_with_all_that_its_ledger_says() -> None:
+    policy = MultiAgentHistory(visible=lambda msg: True)
+    plan = lower([says("Bob", "hi"), call("c", name="Friday"), result("c")], policy, speakers=False)
+    told = [entry.to_dict() for entry in plan.ledger.entries]
+    assert told[1]["details"] == ["its speaker's name 'Friday' is not said"]
+    assert [entry.to_dict() for entry in pickle.loads(pickle.dumps(plan)).ledger.entries] == told
+
+
+def test_of_many_unnamed_speakers_a_few_are_named_in_one_sentence() -> None:
+    plan = lower([says(f"Bob {number}", "hi") for number in range(20)], speakers=False)
+    (made,) = [made for made in plan.ledger.syntheses if made.name == "unnamed speakers"]
+    assert "'Bob 7' and 12 more)" in made.reason
+
+
+def test_plans_of_equal_formatters_are_equal() -> None:
+    assert EchoFormatter().lower([says("Bob", "hi")]) == EchoFormatter().lower([says("Bob", "hi")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 from agentkit import (
@@ -98,7 +99,7 @@ class _Log:
             self.names[text_of(block.get("id"))] = text_of(block.get("name"))
         if not kind:
             raise MessageError("type", "it is missing", "Give a content block.")
-        reader = (_USER_READERS if self.role == "user" else _READERS).get(kind)
+        reader = (_READERS if self.role == "assistant" else _USER_READERS).get(kind)
         if reader is None or _is_theirs(block):
             return OpaqueBlock("anthropic", unmarked(block))
         return reader(block)
@@ -148,16 +149,16 @@ def _state(kind: str, block: Mapping[str, Any], **more: Any) -> OpaqueState | No
 
 
 def _text(block: Mapping[str, Any]) -> TextBlock:
+    """Anybody's text. What it cites stays in the metadata: the API refuses it in any turn but the model's."""
     if not isinstance(block.get("text"), str):
         raise MessageError("text", "it is no text", "Give a text.")
-    return TextBlock(block["text"])
+    cited = items_of(block.get("citations"))
+    return TextBlock(block["text"], metadata={"citations": cited} if cited else None)
 
 
 def _said(block: Mapping[str, Any]) -> TextBlock:
     """A model's text, with what it cites."""
-    cited = items_of(block.get("citations"))
-    metadata = {"citations": cited} if cited else None
-    return TextBlock(_text(block).text, state=_state("text", block), metadata=metadata)
+    return replace(_text(block), state=_state("text", block))
 
 
 def _thinking(block: Mapping[str, Any]) -> ThinkingBlock:

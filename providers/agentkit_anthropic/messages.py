@@ -38,7 +38,7 @@ from agentkit import (
     media_types,
 )
 from agentkit_anthropic.caching import mark
-from agentkit_anthropic.parts import carried, content_text, part_pair, search_text
+from agentkit_anthropic.parts import CARRIED, carried, content_text, part_pair, search_text
 from agentkit_anthropic.schemas import in_subset
 
 __all__ = ["AnthropicChatFormatter", "AnthropicMultiAgentFormatter"]
@@ -70,6 +70,12 @@ MESSAGES = Capabilities(
     media_total=30_000_000,  # of the 32 MB that a request may have; the rest is for everything else
     error_media=False,  # "all content must be type `text` if `is_error` is true"
     results="together",  # in the very next user message, and first in it
+    says={
+        "text": frozenset({*CARRIED["text"], "search_result"}),
+        "tool_use": frozenset(CARRIED["tool_use"]),
+        "image": frozenset(CARRIED["image"]),
+        "document": frozenset({*CARRIED["document"], "title", "title of a URL", "source"}),
+    },
     late_system="line",  # native only between a user's and an assistant's turn: what comes next would move it
     merge_turns=True,
     first_user=True,
@@ -139,6 +145,8 @@ class AnthropicChatFormatter(FormatterBase):
         messages: list[dict[str, Any]] = [
             _message(msg.content, "assistant" if msg.traits & assistant else "user") for msg in legal.turns.msgs
         ]
+        if legal.turns.look is None or legal.turns.look.traits & Trait.STATE:
+            _name_toolsets(messages)
         request: Request = {"messages": messages, **_system(legal.system.msgs), **_options(task)}
         _strip_prefill(messages)
         if self.cache_breakpoints != "off" and task.capabilities.breakpoints:
@@ -150,6 +158,16 @@ class AnthropicMultiAgentFormatter(AnthropicChatFormatter):
     """The same for many speakers."""
 
     default_history = MultiAgentHistory
+
+
+def _name_toolsets(messages: list[dict[str, Any]]) -> None:
+    """Each result with "the toolset family of the paired tool_use" (SDK: ToolResultBlockParam.toolset_name)."""
+    names: dict[str, str | None] = {}
+    for block in (block for message in messages for block in message["content"]):
+        if block["type"] == "tool_use":
+            names[block["id"]] = block.get("toolset_name")
+        elif block["type"] == "tool_result" and (name := names.get(block["tool_use_id"])):
+            block["toolset_name"] = name
 
 
 def _strip_prefill(messages: list[dict[str, Any]]) -> None:

@@ -22,7 +22,7 @@ CARRIED: dict[str, tuple[str, ...]] = {
 
 def carried(kind: str, found: Mapping[str, Any]) -> dict[str, Any]:
     """The further keys that a block came with, to go back with it."""
-    return {key: copied(found[key]) for key in CARRIED[kind] if found.get(key)}
+    return {key: copied(found[key]) for key in CARRIED[kind] if found.get(key) not in (None, [], "")}
 
 
 def search_text(found: Mapping[str, Any]) -> str:
@@ -42,6 +42,9 @@ def content_text(source: Mapping[str, Any]) -> str | None:
     return "\n".join(part["text"] for part in parts)
 
 
+_HOLD_BLOCKS = frozenset({"content", "source", "tool_references"})
+
+
 def unmarked(found: Any) -> Any:
     """A block, and the blocks in its content, without cache markers."""
     if isinstance(found, list):
@@ -50,7 +53,7 @@ def unmarked(found: Any) -> Any:
         return found
     pairs = cast("dict[str, Any]", found).items()
     kept = {key: item for key, item in pairs if key != "cache_control"}
-    return {key: unmarked(item) if key in ("content", "source") else item for key, item in kept.items()}
+    return {key: unmarked(item) if key in _HOLD_BLOCKS else item for key, item in kept.items()}
 
 
 def part_pair(data: Mapping[str, Any]) -> tuple[Literal["asks", "answers"], str] | None:

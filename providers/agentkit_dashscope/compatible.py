@@ -11,6 +11,7 @@ from agentkit_dashscope.caching import mark
 from agentkit_dashscope.native import LIMITS, MULTIMODAL, NAMED_CHOICE, TOOL_NAMES
 from agentkit_openai import (
     CHAT,
+    VENDORS_SAY,
     OpenAIChatFormatter,
     OpenAIChatStreamParser,
     beside,
@@ -45,6 +46,8 @@ COMPATIBLE = replace(
     parts="string",  # text models take strings alone; lists go where media is
     needs_user=True,
     speakers=False,
+    spoken=False,
+    says=VENDORS_SAY,
     call_ids=None,
     tool_names=TOOL_NAMES,
     tool_choices=frozenset({"auto", "none"}),
@@ -66,6 +69,7 @@ class DashScopeCompatibleChatFormatter(OpenAIChatFormatter):
     reasoning_field = "reasoning_content"
     empty_content = ""
     custom_calls = False
+    developers = False
 
     def capabilities(self, model: str | None = None) -> Capabilities:
         """The form of the target; with markers, texts of a turn are apart: a frame only grows by parts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Unpack
@@ -51,6 +52,38 @@ LIMITS = MediaLimits(data=10_485_000)
 TOOL_NAMES = NameRule(limit=64, reserved=frozenset({"search"}))
 """'Tool names are not allowed to be [search]' (model-studio)."""
 
+
+def guarded(text: str) -> str:
+    """The text, behind a line break where the SDK might take it for a file.
+
+    dashscope 2.0, `check_and_upload_local`: uploads what begins with `file://` (line breaks in it are passed
+    over) or what `os.path.isfile` finds, unless it begins with `http`. Any other text may be the name of a file in
+    the working folder, unless it is too long for one.
+    """
+    return text if text.startswith(("http", "\n")) or _is_no_path(text) else f"\n{text}"
+
+
+def _is_no_path(text: str) -> bool:
+    """Whether a text is longer than any path (PATH_MAX), or has a name in it that is longer than any (NAME_MAX).
+
+    Windows leaves off the blanks and dots that a name ends with.
+    """
+    if len(text) <= _NAME_MAX or text.startswith("file:"):
+        return False
+    return len(text) > _PATH_MAX or any(len(name.rstrip(" .")) > _NAME_MAX for name in re.split(r"[/\\]", text))
+
+
+_NAME_MAX, _PATH_MAX = 255, 4_096
+
+
+def _remarks(text: str, role: str) -> tuple[str, ...]:
+    return (_GUARDED,) if role == "user" and guarded(text) != text else ()
+
+
+_GUARDED = "behind a line break, so that the SDK takes it for no file"
+
+_CARRIED = frozenset({"*", "-type", "-detail", "-refusal"})
+
 MULTIMODAL = Capabilities(
     target="DashScope",
     issuer="dashscope",
@@ -60,6 +93,8 @@ MULTIMODAL = Capabilities(
     audio=MediaRule(schemes=_URLS, limits=LIMITS),
     video=MediaRule(schemes=_URLS, limits=LIMITS),
     results="each",
+    says=dict.fromkeys(("text", "image", "audio", "video"), _CARRIED),
+    remarks=_remarks,
     parts="apart",
     late_system="native",
     needs_user=True,  # "The input messages do not contain elements with the role of user"
@@ -73,7 +108,11 @@ MULTIMODAL = Capabilities(
 )
 
 # "input content must be a string." (model-studio): there is no part to mark
-TEXT = replace(MULTIMODAL, wire=None, image=None, audio=None, video=None, parts="string", breakpoints=False)
+_STRINGS: dict[str, Any] = {
+    "wire": None, "image": None, "audio": None, "video": None, "parts": "string", "breakpoints": False,
+    "says": {"text": frozenset({"partial"})}, "remarks": None,
+}  # fmt: skip
+TEXT = replace(MULTIMODAL, **_STRINGS)
 
 NAMED_CHOICE = ModelFact(
     r"qwen-(plus|max|turbo|flash)|qwen3-max",
@@ -84,7 +123,7 @@ NAMED_CHOICE = ModelFact(
 
 _TEXT_MODELS = ModelFact(
     r"(qwen-(plus|max|turbo|flash|long)|qwen3-(max|coder|next|\d)|qwen2\.5-(?!vl|omni)|qwq|deepseek|glm|kimi)",
-    {"wire": None, "image": None, "audio": None, "video": None, "parts": "string", "breakpoints": False},
+    _STRINGS,
     "each model is bound to one path; Qwen3.5 and later, *-vl-* and *-omni-* to the multimodal one (model-studio)",
     "2026-11-20",
 )
@@ -200,7 +239,7 @@ def _carried(block: TextBlock | MediaBlock) -> dict[str, Any]:
     return {key: copied(item) for key, item in fields.items() if key not in _NO_FIELDS} if fields else {}
 
 
-_NO_FIELDS = frozenset({"text", "image", "audio", "video", "type", "partial", "detail"})
+_NO_FIELDS = frozenset({"text", "image", "audio", "video", "type", "partial", "detail", "refusal"})
 """What would say something else, or is a message's, or of the compatible mode alone."""
 
 
@@ -209,19 +248,6 @@ def _is_begun(msg: Msg) -> bool:
     last = msg.blocks[-1] if msg.blocks and msg.role == "assistant" else None
     fields = last.state.fields if isinstance(last, TextBlock) and last.state else None
     return mapping_of(fields).get("partial") is True
-
-
-def guarded(text: str) -> str:
-    """The text, behind a line break where the SDK might take it for a file.
-
-    dashscope 2.0, `check_and_upload_local`: uploads what begins with `file://` (line breaks in it are passed
-    over) or what `os.path.isfile` finds, unless it begins with `http`. No path is longer than PATH_MAX.
-    """
-    too_long = len(text) > _PATH_MAX and not text.startswith("file:")
-    return text if too_long or text.startswith(("http", "\n")) else f"\n{text}"
-
-
-_PATH_MAX = 4_096
 
 
 def _result(block: ToolResultBlock) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from agentkit import (
     media_types,
 )
 from agentkit_deepseek.endpoint import DeepSeekEndpoint
-from agentkit_openai import CHAT, OpenAIChatFormatter, OpenAIChatStreamParser, load_chat
+from agentkit_openai import CHAT, VENDORS_SAY, OpenAIChatFormatter, OpenAIChatStreamParser, load_chat
 
 __all__ = [
     "DeepSeekChatFormatter",
@@ -40,6 +40,8 @@ DEEPSEEK = replace(
     media_total=_MEDIA_TOTAL,
     parts="string",
     speaker_refused="^A-Za-z0-9_-",  # the portable set: DeepSeek documents none
+    spoken=False,
+    says=VENDORS_SAY,
     call_ids=None,
     tool_choices=frozenset({"auto", "none"}),  # "deepseek-reasoner does not support this tool_choice"
     output="object",  # no json_schema in chat (api-docs.deepseek.com)
@@ -69,6 +71,7 @@ class DeepSeekChatFormatter(OpenAIChatFormatter):
     reasoning_field = "reasoning_content"
     reasoning_always = True
     custom_calls = False
+    developers = False
 
 
 class DeepSeekMultiAgentFormatter(DeepSeekChatFormatter):

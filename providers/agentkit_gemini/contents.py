@@ -64,6 +64,7 @@ GENERATE = Capabilities(
     media_roles=frozenset({"user", "assistant"}),  # generated media stand in the model's own turn
     results="together",  # "the number of function response parts is equal to the number of function call parts"
     call_order=True,
+    says=dict.fromkeys(("text", "tool_use", "image", "audio", "video", "document"), frozenset({"*"})),
     late_system="line",  # no system role in contents: "Please use a valid role: user, model."
     first_user=True,  # a function call turn comes only after a user turn
     last_user=True,
@@ -183,13 +184,11 @@ def _response(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
     """A function response under its call's name: the object that it came as, else one with `output`, or `error`
     (SDK: FunctionResponse).
     """
-    made: dict[str, Any] = {"id": block.id, "name": names.get(block.id, block.name)}
-    said = {"error" if block.is_error else "output": block.listing}
-    if isinstance(block.output, str):
-        return {"function_response": {**made, "response": said}}
-    made |= response_fields(block.output, block.is_error) or {"response": said}
-    media = [_part(item) for item in block.output if isinstance(item, MediaBlock | OpaqueBlock)]
-    return {"function_response": {**made, "parts": media} if media else made}
+    made: dict[str, Any] = {"id": block.id, "name": names.get(block.id, block.name), **response_fields(block)}
+    if not isinstance(block.output, str):
+        media = [_part(item) for item in block.output if isinstance(item, MediaBlock | OpaqueBlock)]
+        made |= {"parts": media} if media else {}
+    return {"function_response": made}
 
 
 def _options(task: Task) -> dict[str, Any]:

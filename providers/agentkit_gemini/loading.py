@@ -172,10 +172,10 @@ class _Log:
 
     def _response(self, found: dict[str, Any]) -> ToolResultBlock:
         id, name = text_of(found.get("id")), text_of(found.get("name"))
+        told, failed = told_response(found)
         call = self._call_of(id, name)
         if call in self.waiting:
             self.waiting.remove(call)
-        told, failed = told_response(found)
         media = [_item(part) for part in items_of(found.get("parts"))]
         said = [told] if told.text else []
         output = told.text if not media and told.state is None else (*said, *media)

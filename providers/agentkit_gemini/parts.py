@@ -44,8 +44,18 @@ __all__ = [
 OPAQUE = ("executable_code", "code_execution_result", "tool_call", "tool_response")
 """What the server ran by itself: "The client is expected to echo this message back" (SDK: Part.tool_call)."""
 
-_CARRIED = ("media_resolution", "video_metadata", "part_metadata", "speech_metadata", "audio_transcription")
-"""Keys that a part of a reply has besides its content and its signature, and that its request form takes."""
+_CARRIED = (
+    "media_resolution",
+    "media_processing",
+    "video_metadata",
+    "document_metadata",
+    "spreadsheet_metadata",
+    "audio_metadata",
+    "part_metadata",
+    "speech_metadata",
+    "audio_transcription",
+)
+"""Keys that a part has besides its content and its signature (SDK: Part, FunctionResponsePart)."""
 
 _THEIRS = frozenset({"args", "response", "part_metadata"})
 """Objects whose keys are the tool's or the caller's own, and stay as they are."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic_core import to_json
 
-from agentkit import OpaqueState, TextBlock, copied, mapping_of
+from agentkit import MessageError, OpaqueState, TextBlock, ToolResultBlock, copied, mapping_of
 
 __all__ = ["response_fields", "told_response"]
 
@@ -19,8 +19,12 @@ def told_response(found: Mapping[str, Any]) -> tuple[TextBlock, bool]:
 
     `{"output": text}` and `{"error": text}` are their text (SDK: FunctionResponse.response). Any other object is
     its JSON text, and goes back as it came, with what else the response had (`scheduling`, `will_continue`).
+    Raises MessageError where there is none: the service requires it.
     """
-    response = mapping_of(found.get("response"))
+    if not isinstance(found.get("response"), dict):
+        said = "it is missing" if found.get("response") is None else "it is no object"
+        raise MessageError("function_response.response", said, "Give an object.")
+    response = mapping_of(found["response"])
     text, failed = _said(response)
     plain = len(response) == 1 and text in response.values()
     fields = {key: item for key, item in found.items() if key not in _OURS}
@@ -28,14 +32,21 @@ def told_response(found: Mapping[str, Any]) -> tuple[TextBlock, bool]:
     return TextBlock(text, state=state if fields else None), failed
 
 
-def response_fields(items: Iterable[object], failed: bool) -> dict[str, Any] | None:
-    """The object that a result came as, and what stood beside it; None if it says something else by now."""
-    texts = [item for item in items if isinstance(item, TextBlock)]
-    state = texts[0].state if len(texts) == 1 else None
-    if state is None or state.issuer != "gemini" or not state.fields:
-        return None
-    said = _said(mapping_of(state.fields.get("response")))
-    return copied(state.fields) if said == (texts[0].text, failed) else None
+def response_fields(block: ToolResultBlock) -> dict[str, Any]:
+    """The object that a result came as, and what stood beside it; else one with its text as `output`, or `error`.
+
+    One that says something else by now, or more, is its text; what stood beside it stays.
+    """
+    said = {"response": {"error" if block.is_error else "output": block.listing}}
+    if isinstance(block.output, str):
+        return said
+    texts = [item for item in block.output if isinstance(item, TextBlock)]
+    first = texts[0] if texts else None
+    if first is None or first.state is None or first.state.issuer != "gemini" or not first.state.fields:
+        return said
+    kept: dict[str, Any] = copied(first.state.fields)
+    same = len(texts) == 1 and _said(mapping_of(kept.get("response"))) == (first.text, block.is_error)
+    return kept if same else {**kept, **said}
 
 
 def _said(response: Mapping[str, Any]) -> tuple[str, bool]:

@@ -8,6 +8,7 @@ from agentkit import Msg, Provider, ReadOptions, mapping_of, plain
 from agentkit_openai.caching import ChatPlaces, chat_places, open_contents
 from agentkit_openai.chat import (
     CHAT,
+    VENDORS_SAY,
     OpenAIChatFormatter,
     OpenAIMultiAgentFormatter,
     beside,
@@ -36,6 +37,7 @@ __all__ = [
     "OpenAITokenCounter",
     "PROVIDER",
     "RESPONSES_PROVIDER",
+    "VENDORS_SAY",
     "beside",
     "chat_places",
     "detail_of",

@@ -17,7 +17,7 @@ BREAKPOINTS = ModelFact(
     "2026-11-21",
 )
 
-_ROLES = frozenset({"system", "user", "tool"})  # an assistant's texts take no marker in Responses
+_ROLES = frozenset({"system", "developer", "user", "tool"})  # an assistant's texts take no marker in Responses
 _LATEST = 50
 
 

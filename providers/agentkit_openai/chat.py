@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any, ClassVar, Unpack, assert_never
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, ClassVar, Literal, Unpack, assert_never
 
 from agentkit import (
     Base64Source,
@@ -21,6 +23,7 @@ from agentkit import (
     Msg,
     MultiAgentHistory,
     NameRule,
+    OptionError,
     Request,
     Source,
     Task,
@@ -32,17 +35,18 @@ from agentkit import (
     Trait,
     check_breakpoints,
     copied,
-    fit_speaker,
     media_types,
 )
 from agentkit_openai.caching import BREAKPOINTS, chat_places, mark_latest, open_contents
 from agentkit_openai.custom_calls import custom_text
 from agentkit_openai.refusals import is_refusal, is_refusal_part, refusal_part
+from agentkit_openai.roles import role_of
+from agentkit_openai.sounds import spoken_id
 
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
 
 _WEB = frozenset({"http", "https"})
-_OWN = Trait.OPAQUE | Trait.STATE  # what an assistant's message may carry beside its content
+_OWN = Trait.OPAQUE | Trait.STATE | Trait.AUDIO  # what an assistant's message may carry beside its content
 
 # guides/images-vision: 1,500 pictures and 512 MB a request; the newest models refuse one of more than 30,000
 # patches of 32 x 32 pixels, and the spec an image_url of more than 20,971,520 characters.
@@ -58,6 +62,7 @@ CHAT = Capabilities(
     reply_part=lambda data: "type" not in data,  # what stands beside the content; every part has a type
     thinking="never",  # it neither returns reasoning nor takes it back (API reference)
     image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
+    spoken=True,  # guides/audio: "a previous audio response" is named by its id
     # guides/file-inputs: PDF only, no URL form
     document=MediaRule(types=frozenset({"application/pdf"}), limits=FILE_LIMITS),
     media_total=MEDIA_TOTAL,
@@ -65,11 +70,22 @@ CHAT = Capabilities(
     parts="apart",
     late_system="native",
     needs_user=False,
+    says={
+        "text": frozenset({"role", "refusal", "type"}),
+        "tool_use": frozenset({"type"}),
+        "image": frozenset({"*"}),
+        "audio": frozenset({"*"}),
+        "video": frozenset({"*", "-detail"}),
+        "document": frozenset({"title", "filename"}),
+    },
     speakers=True,
     call_ids=NameRule(limit=40, prefix="call_"),  # string_above_max_length: "maximum length 40"
     tool_names=NameRule(limit=64),
 )
 """What all current models of api.openai.com take. Audio is refused by all but the audio models (recorded 400)."""
+
+VENDORS_SAY = {**CHAT.says, "text": frozenset({"refusal", "type"}), "tool_use": frozenset[str]()}
+"""Of what `says` has in Chat Completions, what its vendors take: neither developers nor custom tools."""
 
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 """`input_audio.format` by media type (SDK: ChatCompletionContentPartInputAudioParam)."""
@@ -88,6 +104,9 @@ _FACTS = (
 class OpenAIChatFormatter(FormatterBase):
     """`await AsyncOpenAI().chat.completions.create(model=…, **request)`.
 
+    spoken_replies       sounds that OpenAI's models spoke go back by their `id`, which OpenAI refuses once it has
+                         expired (`expires_at` in the block's metadata, about an hour after the reply); or as their
+                         `transcript`, as they do to everybody else
     cache_breakpoints    `"auto"` marks content parts for the prompt cache, if the model is known to take markers
                          (see `mark_latest`); texts are lists of one part then. Otherwise nothing is written: the
                          cache of the other models, and of most vendors, needs no markers
@@ -101,6 +120,8 @@ class OpenAIChatFormatter(FormatterBase):
     reasoning_field: ClassVar[str | None] = None
     reasoning_always: ClassVar[bool] = False
     empty_content: ClassVar[str | None] = None
+    developers: ClassVar[bool] = True
+    """Whether the vendor knows the role `developer`: others get these messages as the system's."""
     custom_calls: ClassVar[bool] = True
     """Whether the vendor knows calls of custom tools: others take functions alone."""
 
@@ -109,15 +130,25 @@ class OpenAIChatFormatter(FormatterBase):
         model: str | None = None,
         *,
         cache_breakpoints: CacheBreakpoints = "off",
+        spoken_replies: Literal["id", "transcript"] = "id",
         **options: Unpack[FormatterOptions],
     ) -> None:
         check_breakpoints(cache_breakpoints)
+        if spoken_replies not in ("id", "transcript"):
+            raise OptionError("spoken_replies", f"{spoken_replies!r} is unknown", "Use id or transcript.")
         super().__init__(model, **options)
         self.cache_breakpoints: CacheBreakpoints = cache_breakpoints
+        self.spoken_replies: Literal["id", "transcript"] = spoken_replies
+
+    def capabilities(self, model: str | None = None) -> Capabilities:
+        """The form of the target that the request is for."""
+        form = super().capabilities(model)
+        return _in_words(form) if form.spoken and self.spoken_replies == "transcript" else form
 
     def convert(self, legal: Legal, task: Task) -> Request:
         """The request: messages, and tools, tool_choice and response_format where asked for."""
-        messages = [self._spoken(msg, task.capabilities) for msg in legal.system.msgs]
+        names = legal.speakers if task.capabilities.speakers else None
+        messages = [self._spoken(msg, task.capabilities, names) for msg in legal.system.msgs]
         add = messages.append
         form, result, call = task.capabilities, Trait.RESULT, Trait.CALL
         for msg in legal.turns.msgs:
@@ -127,9 +158,9 @@ class OpenAIChatFormatter(FormatterBase):
                     if isinstance(block, ToolResultBlock):
                         add({"role": "tool", "tool_call_id": block.id, "content": self._output(block)})
             elif traits & call or (msg.role == "assistant" and (self.reasoning_field or traits & _OWN)):
-                add(self._assistant(msg, form))
+                add(self._assistant(msg, form, names))
             else:
-                add(self._spoken(msg, form))
+                add(self._spoken(msg, form, names))
         if self.cache_breakpoints == "auto" and form.breakpoints:
             self.mark(messages, legal)
         return {"messages": messages, **self._options(task)}
@@ -139,24 +170,24 @@ class OpenAIChatFormatter(FormatterBase):
         open_contents(messages, lambda text: {"type": "text", "text": text})
         mark_latest(*chat_places(messages, legal).parts)
 
-    def _spoken(self, msg: Msg, form: Capabilities) -> dict[str, Any]:
-        """A turn without calls."""
+    def _spoken(self, msg: Msg, form: Capabilities, names: Mapping[str, str] | None) -> dict[str, Any]:
+        """A turn without calls. `names` are other spellings of speakers; None where there is no field for any."""
         content = msg.content
         item: dict[str, Any] = {
-            "role": msg.role,
+            "role": role_of(msg) if self.developers else msg.role,
             "content": content if isinstance(content, str) else self._content(content, form),
         }
-        if form.speakers and msg.name and msg.name != msg.role:
-            item["name"] = fit_speaker(msg.name, form.speaker_refused)
+        if names is not None and msg.name and msg.name != msg.role:
+            item["name"] = names.get(msg.name, msg.name)
         return item
 
-    def _assistant(self, msg: Msg, form: Capabilities) -> dict[str, Any]:
+    def _assistant(self, msg: Msg, form: Capabilities, names: Mapping[str, str] | None) -> dict[str, Any]:
         """The assistant's turn: texts, calls, reasoning where the vendor has a field for it, and what stood beside
-        the content as it came (`audio`: a sound by its id; SDK: ChatCompletionAssistantMessageParam).
+        the content as it came (`audio`: a sound by its id; SDK: ChatCompletionAssistantMessageParam.audio).
         """
         always = self.reasoning_always and form.thinking != "never"
         if isinstance(msg.content, str):
-            spoken = self._spoken(msg, form)
+            spoken = self._spoken(msg, form, names)
             return {**spoken, str(self.reasoning_field): ""} if always else spoken
         said: list[Block] = []
         calls: list[dict[str, Any]] = []
@@ -170,6 +201,8 @@ class OpenAIChatFormatter(FormatterBase):
                 thoughts.append(block.thinking)
             elif block.type == "opaque" and "type" not in block.data:
                 fields |= copied(block.data)
+            elif block.type == "audio" and (audio := spoken_id(block)):
+                fields["audio"] = {"id": audio}
             elif block.type == "text" and is_refusal(block) and not is_refusal_part(block):
                 refused.append(block.text)
             else:
@@ -179,8 +212,8 @@ class OpenAIChatFormatter(FormatterBase):
             nothing = self.empty_content if calls else None if refused else ""
             item["content"] = self._content(said, form) if said else nothing
         item |= {**fields, "refusal": "\n".join(refused)} if refused else fields
-        if form.speakers and msg.name and msg.name != "assistant":
-            item["name"] = fit_speaker(msg.name, form.speaker_refused)
+        if names is not None and msg.name and msg.name != "assistant":
+            item["name"] = names.get(msg.name, msg.name)
         if self.reasoning_field and (any(thoughts) or always):
             item[self.reasoning_field] = "\n".join(thoughts)
         if calls:
@@ -249,6 +282,11 @@ class OpenAIChatFormatter(FormatterBase):
         return options
 
 
+@cache
+def _in_words(form: Capabilities) -> Capabilities:
+    return replace(form, spoken=False)
+
+
 class OpenAIMultiAgentFormatter(OpenAIChatFormatter):
     """The same for many speakers."""
 
@@ -274,7 +312,7 @@ def detail_of(block: MediaBlock) -> dict[str, Any]:
 def beside(block: MediaBlock) -> dict[str, Any]:
     """What else stood beside the medium in its part."""
     fields = (block.state.fields if block.state else None) or {}
-    return {**copied({key: item for key, item in fields.items() if key != "detail"})}
+    return {**copied({key: item for key, item in fields.items() if key not in ("detail", "filename")})}
 
 
 def embedded(source: Source) -> tuple[str, str]:
@@ -285,8 +323,10 @@ def embedded(source: Source) -> tuple[str, str]:
 
 
 def file_name(block: MediaBlock) -> str:
-    """A document's file name: its title where it is one, else by its type."""
+    """A document's file name: the one that it came with, else its title where it is one, else by its type."""
     title = getattr(block, "title", None) or ""
+    if title and came_with(block, "filename").get("filename") == title:
+        return title
     kept = re.sub(r"[^\w. -]+", "_", title).strip(" ._")[:80]
     source = block.source
     suffix = _SUFFIXES.get(source.media_type or "", "") if isinstance(source, Base64Source) else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 from agentkit import (
@@ -31,6 +32,7 @@ from agentkit_openai.log_parts import (
     read_output,
 )
 from agentkit_openai.refusals import REFUSAL_FIELD, refusal_block
+from agentkit_openai.roles import as_developers
 from agentkit_openai.sounds import Sound
 
 __all__ = ["load_chat"]
@@ -70,11 +72,10 @@ class _Log:
         if role == "assistant":
             return Msg(name or "assistant", as_content(self._assistant(held, place)), "assistant")
         if role in ("system", "developer", "user"):
-            said = as_content(read_content(held.get("content"), self.origin, f"{place}.content"))
-            side: Literal["user", "system"] = (
-                "user" if role == "user" else "system"
-            )  # `developer` is its later name
-            return Msg(name or side, said, side)
+            said = read_content(held.get("content"), self.origin, f"{place}.content")
+            side: Literal["user", "system"] = "user" if role == "user" else "system"
+            told = as_developers(said, self.issuer) if role == "developer" else said
+            return Msg(name or side, as_content(told), side)
         return self._unread(held, "its role is none that the wire has", place)
 
     def _unread(self, entry: object, reason: str, place: str) -> Msg:
@@ -108,8 +109,10 @@ class _Log:
         """A reply's sound; of one that a request names by its id alone, nothing but the server has."""
         sound = Sound()
         sound.take(audio)
-        said = TextBlock(sound.transcript) if sound.transcript else None
-        return sound.block(None) or said or OpaqueBlock(self.origin.wire, {"audio": audio})
+        block, words = sound.block(None), sound.transcript
+        if block is not None:
+            return replace(block, state=OpaqueState(self.issuer, **sound.state)) if sound.state else block
+        return TextBlock(words) if words else OpaqueBlock(self.origin.wire, {"audio": audio})
 
     def _call(self, entry: object, place: str) -> Block:
         held = mapping_of(entry)

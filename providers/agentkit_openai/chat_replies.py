@@ -177,6 +177,7 @@ class OpenAIChatStreamParser(StreamParserBase):
         self._sound.take(found)
         if self.reply.holds(_SOUND):
             self.reply.note(_SOUND, **self._sound.metadata)
+            self.reply.sign(_SOUND, **self._sound.state)
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
@@ -288,6 +289,7 @@ class OpenAIChatStreamParser(StreamParserBase):
         if block:
             self.reply.add(_SOUND, block)
             self.reply.note(_SOUND, **self._sound.metadata)
+            self.reply.sign(_SOUND, **self._sound.state)
         elif self._sound.transcript:
             self.reply.text(_SOUND, self._sound.transcript)
 

@@ -27,6 +27,7 @@ from agentkit import (
     source_of,
     text_of,
 )
+from agentkit_openai.chat import file_name
 from agentkit_openai.refusals import REFUSAL_PART, refusal_block
 
 __all__ = ["Origin", "as_content", "invalid", "items_in", "read_arguments", "read_content", "read_output"]
@@ -113,7 +114,7 @@ def _read_part(part: object, origin: Origin, place: str) -> Block:
         block = _part(kind, held, origin)
     except MessageError as error:
         return invalid(held, str(error), place)
-    if isinstance(block, MediaBlock) and (fields := _fields_of(held)):
+    if isinstance(block, MediaBlock) and (fields := {**_fields_of(held), **_name_of(block)}):
         block = replace(block, state=OpaqueState(origin.issuer, fields=fields))
     return block or OpaqueBlock(origin.wire, plain_values(held))
 
@@ -131,6 +132,12 @@ def _fields_of(part: dict[str, Any]) -> dict[str, Any]:
     if part.get("type") == "input_image" and beside.get("detail") == "auto":
         del beside["detail"]  # required there, and what is meant when nothing is said
     return cast("dict[str, Any]", plain_values(beside))
+
+
+def _name_of(block: MediaBlock) -> dict[str, str]:
+    """The name of a file, where it would not be made of its title again."""
+    title = block.title if isinstance(block, DocumentBlock) else None
+    return {"filename": title} if title and file_name(block) != title else {}
 
 
 def invalid(found: object, reason: str, place: str) -> InvalidBlock:

@@ -47,6 +47,7 @@ from agentkit_openai.custom_calls import custom_text
 from agentkit_openai.item_pairs import part_pair
 from agentkit_openai.reasoning import reasoning_item
 from agentkit_openai.refusals import is_refusal, refusal_part
+from agentkit_openai.roles import role_of
 
 __all__ = ["OpenAIResponsesFormatter", "OpenAIResponsesMultiAgentFormatter"]
 
@@ -54,6 +55,9 @@ _WEB = frozenset({"http", "https"})
 
 CALL_FIELDS = ("namespace", "caller", "async")
 """Keys with which a call goes back (SDK: ResponseFunctionToolCallParam)."""
+
+OUTPUT_FIELDS = ("caller", "name", "namespace")
+"""Keys with which a result goes back, in the state of its first text (SDK: FunctionCallOutput)."""
 
 # guides/file-inputs, api-mode=responses: PDF, word processing, slides, sheets, text and code.
 _FILES = frozenset(
@@ -83,6 +87,12 @@ RESPONSES = Capabilities(
     results="each",
     parts="apart",
     late_system="native",
+    says={
+        "text": frozenset({"role", "refusal", "type", "phase", *OUTPUT_FIELDS}),
+        "tool_use": frozenset({"type", *CALL_FIELDS}),
+        "image": frozenset({"detail"}),
+        "document": frozenset({"title", "detail", "filename"}),  # a file by its URL has no name
+    },
     call_ids=NameRule(limit=64, prefix="call_"),  # SPEC: call_id 1 to 64 characters
     tool_names=NameRule(limit=64),
 )
@@ -141,12 +151,12 @@ def _items(msg: Msg, custom: set[str]) -> Iterator[dict[str, Any]]:
     if msg.traits & Trait.RESULT:
         for block in msg.tool_results:
             kind = "custom_tool_call_output" if block.id in custom else "function_call_output"
-            yield {"type": kind, "call_id": block.id, "output": _output(block)}
+            yield {"type": kind, "call_id": block.id, "output": _output(block), **_beside_output(block)}
     elif msg.role == "assistant" or msg.traits & Trait.CALL:
         yield from _assistant_items(msg, custom)
     else:
         content = msg.content
-        yield {"role": msg.role, "content": content if isinstance(content, str) else _content(content)}
+        yield {"role": role_of(msg), "content": content if isinstance(content, str) else _content(content)}
 
 
 def _assistant_items(msg: Msg, custom: set[str]) -> Iterator[dict[str, Any]]:
@@ -229,6 +239,14 @@ def _output(block: ToolResultBlock) -> str | list[dict[str, Any]]:
         return f"[error] {block.listing}".rstrip() if block.is_error else block.listing
     mark = [{"type": "input_text", "text": "[error]"}] if block.is_error else []
     return [*mark, *(_part(item) for item in block.output)]
+
+
+def _beside_output(block: ToolResultBlock) -> dict[str, Any]:
+    """What a result came with besides its output."""
+    if isinstance(block.output, str):
+        return {}
+    first = next((item for item in block.output if isinstance(item, TextBlock)), None)
+    return came_with(first, *OUTPUT_FIELDS) if first else {}
 
 
 def _marked_items(legal: Legal) -> list[dict[str, Any]]:

@@ -29,8 +29,9 @@ from agentkit_openai.log_parts import (
     read_output,
 )
 from agentkit_openai.reasoning import reasoning_state, reasoning_text
-from agentkit_openai.responses import CALL_FIELDS, RESPONSES
+from agentkit_openai.responses import CALL_FIELDS, OUTPUT_FIELDS, RESPONSES
 from agentkit_openai.responses_replies import picture_of
+from agentkit_openai.roles import as_developers
 
 __all__ = ["load_responses"]
 
@@ -90,6 +91,8 @@ class _Log:
             return
         item = cast("dict[str, Any]", entry)
         kind = item.get("type") or ("message" if "role" in item else None)
+        if not kind and item.keys() == {"id"}:
+            kind = "item_reference"  # SDK: ItemReference.type may be left out
         if kind == "message":
             self._message(item, place)
         elif kind in ("function_call_output", "custom_tool_call_output"):
@@ -105,10 +108,9 @@ class _Log:
         if role == "assistant":
             self._saying.extend(_phased(blocks, text_of(item.get("phase"))))
         elif role in ("user", "system", "developer"):
-            side: Literal["user", "system"] = (
-                "user" if role == "user" else "system"
-            )  # `developer` is its later name
-            self.add(side, as_content(blocks), side)
+            side: Literal["user", "system"] = "user" if role == "user" else "system"
+            told = as_developers(blocks, _ISSUER) if role == "developer" else blocks
+            self.add(side, as_content(told), side)
         else:
             self.add("unknown", [invalid(item, "its role is none that the wire has", place)], "user")
 
@@ -136,7 +138,19 @@ class _Log:
     def _result(self, item: dict[str, Any], place: str) -> ToolResultBlock:
         id = text_of(item.get("call_id"))
         name = text_of(item.get("name")) or self._names.get(id, "")
-        return ToolResultBlock(id, name, read_output(item.get("output"), _ORIGIN, f"{place}.output"))
+        output = read_output(item.get("output"), _ORIGIN, f"{place}.output")
+        return ToolResultBlock(
+            id, name, _with_fields(output, {key: item[key] for key in OUTPUT_FIELDS if item.get(key)})
+        )
+
+
+def _with_fields(output: str | list[Any], fields: dict[str, Any]) -> str | list[Any]:
+    """The output of a tool, its first text with the keys that it goes back with."""
+    items = [TextBlock(output)] if isinstance(output, str) else output
+    at = next((at for at, item in enumerate(items) if isinstance(item, TextBlock)), None)
+    if not fields or at is None:
+        return output
+    return [*items[:at], replace(items[at], state=OpaqueState(_ISSUER, fields=fields)), *items[at + 1 :]]
 
 
 def _phased(blocks: list[Block], phase: str) -> list[Block]:

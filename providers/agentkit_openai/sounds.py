@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from agentkit import AudioBlock, Base64Source, text_of
+from agentkit import AudioBlock, Base64Source, mapping_of, text_of
 
-__all__ = ["Sound"]
+__all__ = ["Sound", "spoken_id"]
 
 _FORMATS = {
     # SDK: ChatCompletionAudioParam.format; pcm16 has no head and no media type that says its rate
@@ -53,6 +53,12 @@ class Sound:
         """What stands beside the data."""
         return {**({"transcript": self.transcript} if self.transcript else {}), **self._rest}
 
+    @property
+    def state(self) -> dict[str, Any]:
+        """The opaque state of the block, as fields of OpaqueState: an id to go back by, words for all others."""
+        kept = {name: said for name, said in self.metadata.items() if name != "expires_at"}
+        return {"fields": {"audio": kept}} if kept else {}
+
     def block(self, format: object) -> AudioBlock | None:
         """The whole; None if no data came. `format` is what the request asked for, if that is known."""
         data = _joined(self._data)
@@ -62,6 +68,12 @@ class Sound:
         if data.startswith("data:"):
             data = data.partition(",")[2]
         return AudioBlock(Base64Source(media_type, data), metadata=self.metadata or None) if data else None
+
+
+def spoken_id(block: AudioBlock) -> str:
+    """The id by which a sound of OpenAI's goes back; empty for any other."""
+    fields = block.state.fields if block.state else None
+    return text_of(mapping_of((fields or {}).get("audio")).get("id"))
 
 
 def _joined(pieces: list[str]) -> str:

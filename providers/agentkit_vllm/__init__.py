@@ -17,6 +17,7 @@ from agentkit import (
 )
 from agentkit_openai import (
     CHAT,
+    VENDORS_SAY,
     OpenAIChatFormatter,
     OpenAIChatStreamParser,
     beside,
@@ -58,6 +59,8 @@ VLLM = replace(
     first_user=True,
     needs_user=True,
     speakers=False,
+    spoken=False,
+    says=VENDORS_SAY,
     call_ids=None,  # opaque; Kimi K2's template wants its `functions.name:0` back unchanged
 )
 
@@ -80,6 +83,7 @@ class VLLMChatFormatter(OpenAIChatFormatter):
     )
     reasoning_field = "reasoning"  # the request's field in current source; older servers ignore it (vLLM's docs)
     custom_calls = False
+    developers = False
 
     def media_part(self, block: MediaBlock) -> dict[str, Any]:
         """`image_url`, `audio_url` or `video_url`, each with a URL or a data URL."""

@@ -198,7 +198,7 @@ def test_the_text_path_describes_pictures() -> None:
 
 # --- the upload hole (9.2) ---
 
-NAMES: Final = ("notes", "notes.txt", "two\nlines", "~", "a b")
+NAMES: Final = ("notes", "notes.txt", "two\nlines", "~", "a b", "x" * 255)
 TRAPS: Final = (
     *NAMES,
     "/etc/passwd",
@@ -211,6 +211,8 @@ TRAPS: Final = (
     "file://notes",
     "file:///etc/passwd?" + "x" * 5_000,
     "httpnotes",
+    "notes" + " " * 300,
+    f"{'x' * 255}/../notes",
 )
 
 
@@ -231,6 +233,27 @@ def test_a_user_text_that_names_a_local_file_is_sent_as_text(text: str, formatte
     assert captured.other_paths == []
     assert captured.body == expected_body("dashscope", request)
     assert any(text.splitlines()[-1] in said for said in texts_of(request["messages"][0]))
+
+
+SENTENCE: Final = "No name of a file is so long as this one sentence is; " * 6
+
+
+@pytest.mark.parametrize(
+    "text", [SENTENCE, f"{SENTENCE} and/or this", f"~/{SENTENCE}", "x" * 256, "https://x.org"]
+)
+def test_a_text_that_is_no_files_name_is_sent_as_it_is(text: str) -> None:
+    plan = DashScopeChatFormatter().lower([Msg("user", text, "user")])
+    assert plan.request["messages"] == [{"role": "user", "content": [{"text": text}]}]
+    assert plan.ledger.entries[0].details == ()
+
+
+def test_the_ledger_names_each_text_behind_a_line_break_of_ours() -> None:
+    msgs = [Msg("user", "hi", "user"), Msg("assistant", "hi", "assistant"), Msg("user", "\nhi", "user")]
+    unsaid = ("behind a line break, so that the SDK takes it for no file",)
+    plan = DashScopeChatFormatter().lower(msgs)
+    assert [entry.details for entry in plan.ledger.entries] == [unsaid, (), ()]
+    for formatter in (DashScopeChatFormatter(path="text"), DashScopeMultiAgentFormatter()):
+        assert not any(entry.details for entry in formatter.lower(msgs).ledger.entries)
 
 
 @pytest.mark.usefixtures("_files")

@@ -315,6 +315,20 @@ def test_a_bad_part_is_kept_with_its_place_and_harms_no_other() -> None:
     assert msg.blocks[-1] == TextBlock("Hi.")
 
 
+@pytest.mark.parametrize("response", [None, "Sunny.", ["Sunny."], 3])
+def test_a_response_without_its_object_is_kept_with_its_place(response: Any) -> None:
+    log = _answered(response, parts=[{"inlineData": {"mimeType": "image/png", "data": PNG}}])
+    if response is None:
+        del log[2]["parts"][0]["function_response"]["response"]
+    (block,) = load_native(log)[2].blocks
+    assert isinstance(block, InvalidBlock)
+    assert block.place == "contents[2].parts[0]"
+    assert block.reason.startswith("function_response.response: it is ")
+    assert block.data == log[2]["parts"][0]
+    plan = GeminiChatFormatter().lower(load_native(log))
+    assert [place for place, _ in plan.ledger.losses] == ["msgs[2].content[0]"]
+
+
 @pytest.mark.parametrize(
     "found", [None, 3, {}, {"messages": []}, {"contents": None}, [3], [{"role": "tool", "parts": []}], [[]]]
 )

@@ -12,7 +12,6 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from agentkit import (
-    AudioBlock,
     Base64Source,
     ErrorEvent,
     FinishReason,
@@ -139,13 +138,17 @@ def test_a_spoken_reply_is_a_sound_with_its_transcript() -> None:
     audio: Json = {"id": "au1", "data": "UklGRgAAAABXQVZF", "transcript": "Hello.", "expires_at": 1_800_000_000}
     msg = parse_response(_whole({"content": None, "audio": audio}))
     said = {"transcript": "Hello.", "id": "au1", "expires_at": 1_800_000_000}
-    assert msg.content == (AudioBlock(Base64Source("audio/wav", audio["data"]), metadata=said),)
+    (block,) = msg.media
+    assert (block.source, block.metadata) == (Base64Source("audio/wav", audio["data"]), said)
+    assert block.state is not None
+    assert (block.state.issuer, block.state.fields) == ("openai", {"audio": {"transcript": "Hello.", "id": "au1"}})
 
 
 def test_a_sounds_type_is_the_one_that_was_asked_for() -> None:
     request = {"audio": {"voice": "alloy", "format": "pcm16"}}
     msg = parse_response(_whole({"audio": {"id": "au1", "data": "AAAA"}}), request=request)
-    assert msg.media == (AudioBlock(Base64Source("audio/pcm", "AAAA"), metadata={"id": "au1"}),)
+    (block,) = msg.media
+    assert (block.source, block.metadata) == (Base64Source("audio/pcm", "AAAA"), {"id": "au1"})
 
 
 def test_a_custom_tools_text_is_its_one_argument() -> None:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from agentkit import Disposition, LossError, Plan, load_native, load_provider
+from agentkit import (
+    Disposition,
+    LossError,
+    Msg,
+    OptionError,
+    Plan,
+    ToolResultBlock,
+    ToolUseBlock,
+    load_native,
+    load_provider,
+)
+from agentkit_openai import OpenAIChatFormatter, parse_response
+from tests.providers import PROVIDERS, WAV
 
 ASKED: dict[str, Any] = {"role": "user", "content": "And?"}
 PICTURE = {"type": "image_url", "image_url": {"url": "https://x.org/a.png", "detail": "high"}}
@@ -87,11 +99,34 @@ def test_detail_goes_from_one_wire_of_openai_to_the_other() -> None:
     assert plan.request["input"] == ITEM_LOGS[2]
 
 
-@pytest.mark.parametrize("provider", ["openai", "deepseek", "openai-responses"])
-def test_a_developers_message_is_a_system_message_and_gets_no_name(provider: str) -> None:
+OPENAI = ("openai", "openai-responses")
+
+
+@pytest.mark.parametrize("target", PROVIDERS)
+@pytest.mark.parametrize("source", [*OPENAI, "deepseek"])
+def test_a_developers_message_is_a_system_message_on_any_other_wire(source: str, target: str) -> None:
     log = [{"role": "developer", "content": "Be brief."}, ASKED]
-    turns = formatted(provider, log).request
-    assert (turns.get("messages") or turns["input"])[0] == {"role": "system", "content": "Be brief."}
+    msgs = load_native(source, log)
+    assert (msgs[0].role, msgs[0].name, msgs[0].text) == ("system", "system", "Be brief.")
+    plan = load_provider(target).chat(on_loss="raise").lower(msgs)
+    own = source in OPENAI and target in OPENAI
+    assert ("developer" in str(plan.request)) is own
+    assert "Be brief." in str(plan.request)
+    (entry, _) = plan.ledger.entries
+    assert ("the wire has no place for its role" in entry.details) is not own
+
+
+@pytest.mark.parametrize("provider", OPENAI)
+@pytest.mark.parametrize("multi", [False, True])
+def test_a_developers_message_comes_back_from_anywhere_in_a_log(provider: str, multi: bool) -> None:
+    kind = "text" if provider == "openai" else "input_text"
+    parts = [{"type": kind, "text": "Be brief."}, {"type": kind, "text": "And kind."}]
+    log = [{"role": "system", "content": "You are Friday."}, {"role": "developer", "content": parts}, ASKED]
+    log.append({"role": "developer", "content": "Be long."})
+    found = load_provider(provider)
+    turns = (found.multi_agent if multi else found.chat)().lower(load_native(provider, log)).request
+    said = turns.get("messages") or turns["input"]
+    assert [said[0], said[1], said[3]] == [log[0], log[1], log[3]]
 
 
 @pytest.mark.parametrize("provider", ["deepseek", "vllm", "dashscope-compatible"])
@@ -101,3 +136,74 @@ def test_vendors_that_know_functions_alone_get_no_call_of_a_custom_tool(provider
     log.append({"role": "tool", "tool_call_id": "c1", "content": "x"})
     (made,) = formatted(provider, log).request["messages"][1]["tool_calls"]
     assert made == {"id": "c1", "type": "function", "function": {"name": "sh", "arguments": '{"input":"ls"}'}}
+
+
+# -- replies that were spoken ----------------------------------------------------------------------------
+
+SPOKEN = {"id": "audio_1", "data": WAV, "transcript": "Bob: a cat.", "expires_at": 1_800_000_000}
+REPLY: dict[str, Any] = {"role": "assistant", "content": None, "refusal": None, "audio": SPOKEN}
+CONVERSATION = [ASKED, REPLY, ASKED]
+
+
+@pytest.mark.parametrize("model", ["gpt-6", "gpt-audio"])
+def test_a_spoken_reply_goes_back_by_its_id_whether_it_was_loaded_or_read(model: str) -> None:
+    read = parse_response({"choices": [{"message": REPLY, "finish_reason": "stop"}]})
+    asked = load_native("openai", [ASKED])
+    for msgs in (load_native("openai", CONVERSATION), [*asked, read, *asked]):
+        plan = load_provider("openai").chat(model, on_loss="raise").lower(msgs)
+        assert plan.request["messages"] == [ASKED, {"role": "assistant", "audio": {"id": "audio_1"}}, ASKED]
+        assert plan.ledger.entries[1].reason == "a sound, by the id under which its service keeps it"
+
+
+@pytest.mark.parametrize("target", [name for name in PROVIDERS if name != "openai"])
+def test_a_spoken_reply_is_its_transcript_to_everybody_else(target: str) -> None:
+    plan = formatted_for(target, load_native("openai", CONVERSATION))
+    assert "audio_1" not in str(plan.request)
+    if target == "gemini":  # takes sounds in its model's turn
+        assert WAV in str(plan.request)
+        return
+    assert "Bob: a cat." in str(plan.request)
+    assert WAV not in str(plan.request)
+    entry = plan.ledger.entries[1]
+    assert (entry.disposition, entry.lost) == (Disposition.DESCRIBED, False)
+    assert entry.reason == "a sound, sent as its transcript; state issued by openai was left off"
+
+
+def test_a_spoken_reply_is_its_transcript_where_its_id_is_anothers_or_may_have_expired() -> None:
+    said = [ASKED, {"role": "assistant", "content": "Bob: a cat."}, ASKED]
+    foreign = load_native("vllm", CONVERSATION)
+    assert formatted_for("openai", foreign).request["messages"] == said
+    assert formatted_for("vllm", foreign).request["messages"] == said
+    formatter = OpenAIChatFormatter(on_loss="raise", spoken_replies="transcript")
+    assert formatter.lower(load_native("openai", CONVERSATION)).request["messages"] == said
+    with pytest.raises(OptionError, match="spoken_replies"):
+        OpenAIChatFormatter(spoken_replies=cast("Any", "both"))
+
+
+def test_a_spoken_reply_in_a_frame_is_said_in_words() -> None:
+    plan = load_provider("openai").multi_agent(on_loss="raise").lower(load_native("openai", CONVERSATION))
+    (turn,) = plan.request["messages"]
+    assert [part["text"] for part in turn["content"]][2:4] == [
+        "\nassistant:",
+        "\n[audio, as its transcript]\n  Bob: a cat.",
+    ]
+
+
+def test_a_spoken_reply_without_a_transcript_is_a_loss_where_no_sound_may_stand() -> None:
+    silent = {**REPLY, "audio": {"id": "audio_1", "data": WAV}}
+    plan = load_provider("anthropic").chat().lower(load_native("openai", [ASKED, silent, ASKED]))
+    assert [reason for _, reason in plan.ledger.losses] == ["Anthropic Messages takes no audio"]
+
+
+def formatted_for(target: str, msgs: list[Msg]) -> Plan:
+    return load_provider(target).chat(on_loss="raise").lower(msgs)
+
+
+def test_a_spoken_reply_that_a_tool_hands_on_is_data_or_words() -> None:
+    (sound,) = load_native("openai", CONVERSATION)[1].media
+    call = Msg("Friday", [ToolUseBlock("c1", "listen", {})], "assistant")
+    msgs = [Msg("Bob", "And?", "user"), call, Msg("system", [ToolResultBlock("c1", "listen", [sound])], "system")]
+    words = OpenAIChatFormatter(on_loss="raise").lower(msgs).request["messages"]
+    assert words[-1]["content"] == "[audio, as its transcript]\nBob: a cat."
+    promoted = OpenAIChatFormatter("gpt-audio", on_loss="raise").lower(msgs).request["messages"]
+    assert "audio_1" not in str(promoted)
