@@ -7,9 +7,9 @@ for what it uses. To read the library, take the rooms in this order: `errors`, `
 `image_tokens`, `tokenizers`, `hugging_face`, `usage_anchored`, `remote_counts`, `ledger`, `exchanges`,
 `units`, `strategies`, `binding`, `schedule`, `summaries`, `edition`, `capabilities`, `model_facts`,
 `assembly`, `streaming`, `echoes`, `frames`, `caching`, `history`, `sniffing`, `charsets`, `addresses`,
-`media_cache`, `resizing`, `shelf`, `held_media`, `fetching`, `local_files`, `media`, `budget`, `tidy`,
-`media_limits`, `part_pairs`, `legalize`, `unsaid`, `lowering`, `cutting`, `formatting`, `registry`, `native_logs`,
-`loops`, `model_stream`, `calls`, `chat_model`, `recordings`, `comparison`.
+`media_cache`, `resizing`, `shelf`, `held_media`, `fetching`, `local_files`, `media`, `budget`, `obstacles`,
+`tidied`, `tidy`, `media_limits`, `part_pairs`, `legalize`, `unsaid`, `lowering`, `cutting`, `formatting`,
+`registry`, `native_logs`, `loops`, `model_stream`, `calls`, `chat_model`, `recordings`, `comparison`.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ if TYPE_CHECKING:
     from agentkit.streaming import ReadOptions as ReadOptions
     from agentkit.streaming import StreamParserBase as StreamParserBase
     from agentkit.summaries import Summarise as Summarise
-    from agentkit.tidy import OnLoss as OnLoss
+    from agentkit.tidied import OnLoss as OnLoss
     from agentkit.tokenizers import TiktokenCounter as TiktokenCounter
     from agentkit.tokens import CharacterTokenCounter as CharacterTokenCounter
     from agentkit.tokens import LocalTokenCounter as LocalTokenCounter
@@ -217,7 +217,7 @@ _ROOMS = {
     "strategies": "ClearResults CutStrategy DropMedia OldestFirst ShrinkResults Stepped",
     "streaming": "ReadOptions StreamParserBase",
     "summaries": "Summarise",
-    "tidy": "OnLoss",
+    "tidied": "OnLoss",
     "tokenizers": "TiktokenCounter",
     "tokens": "CharacterTokenCounter LocalTokenCounter TokenCount TokenCounterBase",
     "tools": "OutputSchema Tool ToolChoice ToolLike close_schema map_schema run_call",

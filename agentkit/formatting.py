@@ -24,7 +24,7 @@ from agentkit.media import check_roots, settle_media
 from agentkit.messages import Msg
 from agentkit.model_facts import ModelFact, apply_facts
 from agentkit.shelf import Shelf
-from agentkit.tidy import OnLoss
+from agentkit.tidied import OnLoss
 from agentkit.tools import (
     OutputLike,
     ToolChoiceLike,

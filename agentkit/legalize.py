@@ -18,9 +18,11 @@ from agentkit.exchanges import Draft, Origin, block_origins, is_normal, prompt_l
 from agentkit.ledger import AS_LINE, Disposition, Ledger, Note
 from agentkit.media_limits import limit_media
 from agentkit.messages import Msg, Role, Trait, derive
+from agentkit.obstacles import address
 from agentkit.part_pairs import ends_asking, whole_pairs
 from agentkit.shelf import Shelf
-from agentkit.tidy import ANY_ID, Changes, OnLoss, Promoted, Tidied, address, tidy, wire_id
+from agentkit.tidied import ANY_ID, Changes, OnLoss, Promoted, Tidied, wire_id
+from agentkit.tidy import tidy
 
 __all__ = ["BEGIN_TURN", "CONTINUE_TURN", "Legal", "legalize"]
 

@@ -27,9 +27,10 @@ from agentkit.ledger import BlockPath, Cut, Disposition, Ledger, Note, Plan
 from agentkit.legalize import Legal, legalize
 from agentkit.media import OUTSIDE, load_media, needs_loading, weigh_texts
 from agentkit.messages import Msg, Trait, derive, part_of
+from agentkit.obstacles import shown
 from agentkit.resizing import can_resize
 from agentkit.shelf import Shelf
-from agentkit.tidy import OnLoss, shown
+from agentkit.tidied import OnLoss
 from agentkit.tools import OutputSchema, Tool, ToolChoice, renamed
 from agentkit.unsaid import Unsaid
 

@@ -19,9 +19,9 @@ from agentkit.held_media import HeldMedia, all_media, is_fresh
 from agentkit.local_files import LARGEST, OUTSIDE, read_file, weigh_file
 from agentkit.media_limits import excess
 from agentkit.messages import Msg
+from agentkit.obstacles import obstacle
 from agentkit.resizing import can_resize, fitted, known_fit, needs_fitting
 from agentkit.shelf import Shelf, needs_fetching, warm
-from agentkit.tidy import obstacle
 
 __all__ = ["OUTSIDE", "check_roots", "load_media", "needs_loading", "settle_media", "weigh_texts"]
 

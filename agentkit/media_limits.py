@@ -18,7 +18,7 @@ from agentkit.ledger import BlockPath
 from agentkit.resizing import is_resizable, needs_fitting
 from agentkit.shelf import Shelf
 from agentkit.sniffing import image_size
-from agentkit.tidy import Changes, Tidied
+from agentkit.tidied import Changes, Tidied
 
 __all__ = ["excess", "limit_media"]
 

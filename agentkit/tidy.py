@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from operator import is_
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from typing import Any, cast
 
 from agentkit.blocks import (
     Base64Source,
@@ -15,98 +14,23 @@ from agentkit.blocks import (
     InvalidBlock,
     MediaBlock,
     OpaqueBlock,
-    OpaqueState,
     ResultItem,
-    Source,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
     URLSource,
-    canonical_media_type,
-    is_text_type,
-    plain_text,
 )
-from agentkit.capabilities import Capabilities, Kind, NameRule
-from agentkit.frames import frame_tag, mark_frame, safe_text
+from agentkit.capabilities import Capabilities
+from agentkit.frames import frame_tag, mark_frame
 from agentkit.held_media import media_of
-from agentkit.ledger import BlockPath, Disposition, Note
+from agentkit.ledger import BlockPath, Disposition
 from agentkit.messages import Msg, Role, Trait, derive, recall, remember
-from agentkit.native import mapping_of, text_of
-from agentkit.shelf import LONGEST_TEXT, Shelf, is_base64
-from agentkit.sniffing import image_size
+from agentkit.obstacles import shown
+from agentkit.shelf import Shelf, is_base64
+from agentkit.tidied import Changes, MediaTidying, OnLoss, Tidied, passing_key
 
-__all__ = [
-    "ANY_ID",
-    "Changes",
-    "LEFT_OFF",
-    "OnLoss",
-    "Promoted",
-    "Tidied",
-    "address",
-    "obstacle",
-    "shown",
-    "tidy",
-    "wire_id",
-]
-
-_Stateful = TypeVar("_Stateful", TextBlock, ToolUseBlock, MediaBlock)
-
-
-OnLoss: TypeAlias = Literal["describe", "drop", "raise"]
-
-
-ANY_ID = NameRule(prefix="call_")
-
-LEFT_OFF = "was left off"
-"""How a note ends that says that a block goes without its opaque state."""
-
-
-def wire_id(capabilities: Capabilities, found: str) -> str:
-    """A call id as the target takes it."""
-    rule = capabilities.call_ids
-    return rule.fit(found) if rule else found or "call_unnamed"
-
-
-Changes: TypeAlias = Mapping[BlockPath, str | Base64Source]
-"""What becomes of some media of a message: a smaller picture, or the reason why they stay away."""
-
-
-@dataclass(slots=True)
-class Promoted:
-    """Media set aside for a user turn of its own, with the source of its label."""
-
-    block: MediaBlock
-    path: BlockPath
-    label: str
-    result: str = ""
-
-
-@dataclass(slots=True)
-class Tidied:
-    """A message after `tidy`. Paths are relative: (block,), or (block, item).
-
-    `media` are those that go as what they are, in place or promoted; `loads` says how many of each kind they
-    are and how much base64 text they hold, `held` what was found out about their sizes.
-    """
-
-    msg: Msg | None
-    origins: tuple[int, ...] = ()
-    notes: list[tuple[BlockPath, Note]] = field(default_factory=list[tuple[BlockPath, Note]])
-    promoted: list[Promoted] = field(default_factory=list[Promoted])
-    media: list[tuple[BlockPath, Kind, Base64Source | URLSource]] = field(default_factory=list[Any])
-    loads: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
-    held: dict[object, bool] = field(default_factory=dict[object, bool])
-
-    def carry(self, path: BlockPath, kind: Kind, source: Base64Source | URLSource) -> None:
-        """Write down a medium that goes as what it is."""
-        self.media.append((path, kind, source))
-        count, data = self.loads.get(kind, (0, 0))
-        more = len(source.data) if isinstance(source, Base64Source) else 0
-        self.loads[kind] = (count + 1, data + more)
-
-    call_ids: dict[str, str] = field(default_factory=dict[str, str])
-    tool_names: dict[str, str] = field(default_factory=dict[str, str])
+__all__ = ["tidy"]
 
 
 def tidy(
@@ -139,7 +63,7 @@ def _key(capabilities: Capabilities, on_loss: OnLoss) -> object:
 
 def _as_it_is(msg: Msg, capabilities: Capabilities) -> Tidied | None:
     """A message of texts, and of data that are known to go as they are; None for any other."""
-    passing, out = _passing_key(capabilities, _role_of(msg)), Tidied(msg)
+    passing, out = passing_key(capabilities, _role_of(msg)), Tidied(msg)
     for at, block in enumerate(msg.blocks):
         if type(block) is TextBlock:
             if block.state is not None or not block.text or block.text.isspace():
@@ -158,12 +82,6 @@ def _as_it_is(msg: Msg, capabilities: Capabilities) -> Tidied | None:
 
 def _role_of(msg: Msg) -> Role:
     return "assistant" if msg.traits & Trait.CALL else msg.role
-
-
-@cache
-def _passing_key(capabilities: Capabilities, role: Role) -> object:
-    """What data remember under that they pass in messages of a role: one object, quick to look up."""
-    return object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,17 +109,8 @@ def _files(msg: Msg, shelf: Shelf) -> list[object] | None:
     return found
 
 
-class _Tidying:
+class _Tidying(MediaTidying):
     """One message as one target takes it, with no regard to what stands around it."""
-
-    def __init__(self, capabilities: Capabilities, on_loss: OnLoss, shelf: Shelf, changes: Changes) -> None:
-        self.capabilities = capabilities
-        self.on_loss: OnLoss = on_loss
-        self.shelf = shelf
-        self.changes = changes
-        self.out = Tidied(None)
-        self.frame = ""  # the tag of the frame that the message is, if it is one
-        self.role: Role = "user"
 
     def run(self, msg: Msg) -> Tidied:
         self.frame = frame_tag(msg)
@@ -226,9 +135,6 @@ class _Tidying:
                 mark_frame(self.out.msg, self.frame)
         self.out.origins = tuple(at for _, at in pairs)
         return self.out
-
-    def _note(self, path: BlockPath, disposition: Disposition, reason: str, lost: bool = False) -> None:
-        self.out.notes.append((path, Note(disposition, reason, lost)))
 
     def _block(self, block: Block, at: int, msg: Msg) -> Iterator[Block]:
         match block:
@@ -322,42 +228,12 @@ class _Tidying:
             block = replace(block, id=wire_id, name=name)
         return block
 
-    def _fit_id(self, found: str) -> str:
-        fit = wire_id(self.capabilities, found)
-        if fit != found:
-            self.out.call_ids[fit] = found
-        return fit
-
     def _fit_name(self, found: str) -> str:
         rule = self.capabilities.tool_names
         fit = rule.fit(found) if rule else found or "unnamed_tool"
         if fit != found:
             self.out.tool_names[fit] = found
         return fit
-
-    def _without_foreign_state(self, block: _Stateful, path: BlockPath) -> _Stateful:
-        """The block, its opaque state taken off unless it is this target's own, in a turn that may carry it."""
-        state = block.state
-        if state is None:
-            return block
-        if state.thought_signature is not None and not is_base64(state.thought_signature):
-            self._note(path, Disposition.CARRIED, f"a signature that is no base64 text {LEFT_OFF}")
-            return replace(block, state=None)
-        belongs = self.role == "assistant" or (state.fields and not state.proves)
-        if state.issuer == self.capabilities.issuer and belongs:
-            return block
-        self._note(path, Disposition.CARRIED, f"state issued by {shown(state.issuer)} {LEFT_OFF}")
-        return replace(block, state=None)
-
-    def _with_own_state(self, block: MediaBlock, path: BlockPath, changed: bool) -> MediaBlock:
-        """Media with what was signed onto them, unless it is another target's, or they are not what was signed."""
-        if block.state is None:
-            return block
-        if changed and block.state.proves:
-            reason = f"the signature of a picture that was changed or moved {LEFT_OFF}"
-            self._note(path, Disposition.CARRIED, reason)
-            return replace(block, state=None)
-        return self._without_foreign_state(block, path)
 
     def _result(self, block: ToolResultBlock, at: int) -> ToolResultBlock:
         changes: dict[str, Any] = {}
@@ -387,173 +263,3 @@ class _Tidying:
             call = shown(self._fit_id(result.id))
             label = f"from the tool result of '{shown(result.name) or 'tool'}', call {call}"
             yield from cast("Iterator[ResultItem]", self._medium(item, path, label, result))
-
-    def _medium(
-        self, block: MediaBlock, path: BlockPath, label: str, result: ToolResultBlock | None = None
-    ) -> Iterator[Block]:
-        """Media as the target takes it: in its place, set aside for promotion, as text, or not at all."""
-        if block.state is not None and block.type == "audio" and "audio" in (block.state.fields or {}):
-            yield from self._spoken(block, block.state, path, label, result)
-            return
-        source = self.shelf.resolve_for(self.capabilities, block.type, block.source)
-        if isinstance(source, str):
-            yield from self._lose(
-                path, block.type, f"it is {source}" if source.startswith(("a ", "an ")) else source
-            )
-            return
-        self._note_type(path, block.source, source)
-        reason = obstacle(self.capabilities, block.type, source)
-        change = self.changes.get(path)
-        if isinstance(change, Base64Source):
-            self._note(path, Disposition.SHRUNK, _shrunk(source, change))
-            source = change
-        elif reason is None:
-            reason = change
-        if reason is None:
-            self.out.carry(path, block.type, source)
-            kept = block if source is block.source else replace(block, source=source)
-            if self._stays(block.type, source, result):
-                kept = self._with_own_state(kept, path, isinstance(change, Base64Source))
-                if kept is block and result is None:
-                    self._pass(block)
-                yield kept
-            else:
-                kept = self._with_own_state(kept, path, changed=True)
-                owner = self._fit_id(result.id) if result else ""
-                self.out.promoted.append(Promoted(kept, path, label, owner))
-                where = "after the results" if result else "after this one"
-                yield plain_text(f"({block.type} shown in the user turn {where})")
-        elif self.capabilities.text_documents and (text := _text_of(block, source)) is not None:
-            if len(text) > LONGEST_TEXT:
-                long = f"it is a text of more than {LONGEST_TEXT} characters"
-                yield from self._lose(path, block.type, long, source)
-                return
-            self._note(path, Disposition.DESCRIBED, "a text document, sent as its text")
-            yield plain_text(self._in_place("[document, as text]", text))
-        else:
-            yield from self._lose(path, block.type, reason, source)
-
-    def _spoken(
-        self, block: MediaBlock, state: OpaqueState, path: BlockPath, label: str, result: ToolResultBlock | None
-    ) -> Iterator[Block]:
-        """A sound that a model spoke: by its id to its issuer, as data where they may stand, else in words."""
-        said = mapping_of((state.fields or {}).get("audio"))
-        own = self.capabilities.spoken and state.issuer == self.capabilities.issuer
-        replys = self.role == "assistant" and result is None
-        words, left = text_of(said.get("transcript")), f"state issued by {shown(state.issuer)} {LEFT_OFF}"
-        if own and replys and text_of(said.get("id")):
-            self._note(path, Disposition.CARRIED, "a sound, by the id under which its service keeps it")
-            yield block
-        elif not words or words.isspace() or self._carries(block, path, result):
-            self._note(path, Disposition.CARRIED, left)
-            yield from self._medium(replace(block, state=None), path, label, result)
-        else:
-            self._note(path, Disposition.DESCRIBED, f"a sound, sent as its transcript; {left}")
-            yield plain_text(words if replys else self._in_place("[audio, as its transcript]", words))
-
-    def _carries(self, block: MediaBlock, path: BlockPath, result: ToolResultBlock | None) -> bool:
-        """Whether a medium can go as what it is, where it stands."""
-        source = self.shelf.resolve_for(self.capabilities, block.type, block.source)
-        if isinstance(source, str) or path in self.changes or obstacle(self.capabilities, block.type, source):
-            return False
-        return self._stays(block.type, source, result)
-
-    def _pass(self, block: MediaBlock) -> None:
-        """Keep with data that they go as they are in messages of this role, whatever is read meanwhile."""
-        if isinstance(block.source, Base64Source):
-            block.source.facts[_passing_key(self.capabilities, self.role)] = block.type
-
-    def _note_type(self, path: BlockPath, named: Source, found: Base64Source | URLSource) -> None:
-        """Say it when the bytes told another type than the message, the server or the file's name."""
-        declared = named.media_type if isinstance(named, Base64Source) else named.guessed_type
-        if isinstance(found, Base64Source) and declared and canonical_media_type(declared) != found.media_type:
-            fetched = isinstance(named, URLSource) and named.scheme in {"http", "https"}
-            who = "which its bytes or its server say it is" if fetched else "which its bytes are"
-            self._note(
-                path, Disposition.CARRIED, f"sent as {shown(found.media_type)}, {who}, not {shown(declared)}"
-            )
-
-    def _stays(self, kind: Kind, source: Base64Source | URLSource, result: ToolResultBlock | None) -> bool:
-        form = self.capabilities
-        if result is None:
-            remote = self.role == "assistant" and isinstance(source, URLSource)
-            return self.role in form.media_roles and not remote
-        if kind not in form.result_media or (result.is_error and not form.error_media):
-            return False
-        media_type = source.media_type if isinstance(source, Base64Source) else source.guessed_type
-        return not form.result_types or media_type in form.result_types
-
-    def _lose(
-        self, path: BlockPath, kind: str, reason: str, source: Base64Source | URLSource | None = None
-    ) -> Iterator[TextBlock]:
-        """What cannot go: a short sentence in its place, or nothing."""
-        if self.on_loss == "describe":
-            self._note(path, Disposition.DESCRIBED, reason, lost=True)
-            found = address(source)
-            at = f"; it is at {found}" if found else ""
-            yield plain_text(self._in_place(f"[{kind} left out because {reason}{at}]"))
-        else:
-            self._note(path, Disposition.DROPPED, reason, lost=True)
-
-    def _in_place(self, label: str, text: str | None = None) -> str:
-        """A label, and text behind it, as a line of their own; in a frame they are nobody's utterance."""
-        if not self.frame:
-            return label if text is None else f"{label}\n{text}"
-        lead = "\n" if self.capabilities.parts == "apart" else ""
-        if text is None:
-            return lead + label
-        return f"{lead}{label}{safe_text(chr(10) + text, self.frame)}"
-
-
-def obstacle(form: Capabilities, kind: Kind, source: Base64Source | URLSource) -> str | None:
-    """Why the target cannot take this source of media in any turn; None if it can."""
-    rule, target = form.media[kind], form.target
-    if rule is None:
-        return f"{target} takes no {kind}"
-    if isinstance(source, URLSource):
-        if source.scheme in {"http", "https"} and not _HAS_HOST.match(source.url):
-            return "its URL names no host"
-        if source.scheme not in rule.schemes:
-            remote = source.scheme in {"http", "https"}
-            return "it is a remote URL, which was not fetched" if remote else f"{target} cannot open its URL"
-        known = source.guessed_type
-        return None if rule.fetches(kind, known) else f"{target} takes no {shown(known)} by URL"
-    if not rule.takes(kind, source.media_type):
-        return f"{target} takes no {shown(source.media_type) or kind}"
-    if kind == "document" and source.data and is_text_type(source.media_type) and source.text is None:
-        return "it holds no UTF-8 text"
-    if rule.magic and source.data and not source.data.startswith(rule.magic):
-        return f"its data is no {kind} that {target} knows"
-    return None
-
-
-def shown(name: str | None) -> str:
-    """An identifier of the caller's as a sentence may show it: nothing that could end the sentence."""
-    return re.sub(r"[^\w.+/ -]+", "_", name or "")[:64]
-
-
-def _shrunk(before: Base64Source | URLSource, after: Base64Source) -> str:
-    old = image_size(before) if isinstance(before, Base64Source) else None
-    new = image_size(after)
-    if old is None or new is None or old == new:
-        return "a picture encoded anew, in less data"
-    return f"a picture of {old[0]} x {old[1]} pixels, made {new[0]} x {new[1]}"
-
-
-_HAS_HOST = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
-# Without credentials: what stands before an @ is nobody's business.
-_PLAIN_URL = re.compile(r"https?://(?![^/?#]*@)[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]{1,300}", re.ASCII)
-
-
-def address(source: Base64Source | URLSource | None) -> str:
-    """A URL that can be shown in a sentence; nothing for any other source."""
-    if isinstance(source, URLSource) and _PLAIN_URL.fullmatch(source.url):
-        return source.url
-    return ""
-
-
-def _text_of(block: MediaBlock, source: Base64Source | URLSource) -> str | None:
-    """The text of a text document, empty as long as it was not read; None for anything else."""
-    if block.type != "document" or isinstance(source, URLSource) or not is_text_type(source.media_type):
-        return None
-    return source.text if source.data else ""

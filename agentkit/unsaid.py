@@ -19,7 +19,8 @@ from agentkit.capabilities import Capabilities
 from agentkit.history import HistoryPolicy
 from agentkit.ledger import AS_LINE, FRAMED, BlockPath, Disposition, Note
 from agentkit.messages import Msg
-from agentkit.tidy import LEFT_OFF, shown
+from agentkit.obstacles import shown
+from agentkit.tidied import LEFT_OFF
 
 __all__ = ["Unsaid"]
 

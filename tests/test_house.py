@@ -46,6 +46,8 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("frames", "fetching", "local_files", "budget", "caching", "streaming"),
     ("held_media", "echoes"),
     ("history",),
+    ("obstacles",),
+    ("tidied",),
     ("tidy",),
     ("media_limits", "part_pairs", "unsaid"),
     ("media",),

@@ -20,7 +20,7 @@ from agentkit.ledger import Ledger, Plan
 from agentkit.messages import Msg
 from agentkit.registry import available_providers, load_provider
 from agentkit.storage import load_messages
-from agentkit.tidy import OnLoss
+from agentkit.tidied import OnLoss
 
 __all__ = ["FormatOptions", "format_lines", "format_once", "read_conversation", "write_ledgers"]
 
