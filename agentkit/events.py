@@ -128,7 +128,7 @@ class ToolUseDelta:
     def input(self) -> dict[str, Any]:
         """The arguments as far as they can be read up to here. To look at, not to change.
 
-        Long arguments are read anew only every so often: this may lag a percent or so behind.
+        Long arguments are read anew only every so often: this may lag a percent or two behind.
         """
         return self.arguments.partial(self.length)
 

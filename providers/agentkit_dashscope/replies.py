@@ -183,6 +183,8 @@ class DashScopeStreamParser(StreamParserBase):
 
         An event with an increment goes on where the last one stopped, one with the whole so far begins anew.
         """
+        if len(parts) == 1 and self._goes_on(parts[0]):
+            return
         found = [mapping_of(part) for part in parts]
         if self._begins_anew(found):
             self._place, self._in_text, self._extras = 0, True, []
@@ -197,6 +199,17 @@ class DashScopeStreamParser(StreamParserBase):
                 self._flush(texts)
                 self._read_media(part)
         self._flush(texts)
+
+    def _goes_on(self, part: dict[str, Any] | None) -> bool:
+        """Read what most events have: one text, a piece or the whole so far, and nothing else."""
+        if not isinstance(part, dict) or len(part) > 1 or type(text := part.get("text")) is not str or not text:
+            return False
+        if self._increments.cumulative:
+            self._place, self._in_text, self._extras = 0, True, []
+        elif self._increments.cumulative is None or not self._in_text:
+            return False
+        self._grow((_SAID, self._place), text)
+        return True
 
     def _begins_anew(self, parts: list[dict[str, Any]]) -> bool:
         if self._increments.cumulative is not None:
@@ -233,27 +246,41 @@ class DashScopeStreamParser(StreamParserBase):
         for at, call in enumerate(calls):
             found = mapping_of(call)
             function = mapping_of(found.get("function"))
-            id, index, name = found.get("id"), found.get("index"), text_of(function.get("name"))
-            key = self._calls.get(index) if not (id or at or name) and type(index) is int else None
-            key = key or self._call_key(found, at, seen, name)
-            seen.add(key)
-            if name:
-                self._names.setdefault(key, name)
-            if isinstance(id, str) and id and self._ids.setdefault(id, key) != key:
-                id = None  # another call's
-            self._read_arguments(key, id, name, function.get("arguments"))
+            if len(calls) > 1 or not self._is_more(found, function):
+                self._read_call(found, function, at, seen)
 
-    def _read_arguments(self, key: _Key, id: object, name: object, arguments: object) -> None:
+    def _is_more(self, found: dict[str, Any], function: dict[str, Any]) -> bool:
+        """Read what most entries are: argument text of a call that has begun at their index."""
+        index, id, name = found.get("index"), found.get("id"), function.get("name")
+        piece = function.get("arguments")
+        key = self._calls.get(index) if type(index) is int else None
+        if key is None or type(piece) is not str or (name and name != self._names.get(key)):
+            return False
+        if id and (type(id) is not str or self._ids.get(id) != key):
+            return False
+        self._say_arguments(key, piece)
+        return True
+
+    def _read_call(self, found: dict[str, Any], function: dict[str, Any], at: int, seen: set[_Key]) -> None:
+        id, name, arguments = found.get("id"), text_of(function.get("name")), function.get("arguments")
+        key = self._call_key(found, at, seen, name)
+        seen.add(key)
+        if name:
+            self._names.setdefault(key, name)
+        if isinstance(id, str) and id and self._ids.setdefault(id, key) != key:
+            id = None  # another call's
+        self.reply.call(key, id, name)
         if isinstance(arguments, dict):
-            self.reply.call(key, id, name)
             self.reply.set_input(key, cast("dict[str, Any]", arguments))
             if arguments:
                 self._told.add(key)
-        else:
-            piece = arguments if isinstance(arguments, str) else ""
-            if piece and self._increments.cumulative is not False:
-                piece = self._increments.new(key, piece)
-            self.reply.call(key, id, name, piece)
+        elif isinstance(arguments, str):
+            self._say_arguments(key, arguments)
+
+    def _say_arguments(self, key: _Key, piece: str) -> None:
+        if piece and self._increments.cumulative is not False:
+            piece = self._increments.new(key, piece)
+        self.reply.call(key, piece=piece)
 
     def _call_key(self, found: dict[str, Any], at: int, seen: set[_Key], name: str) -> _Key:
         """The place of a call: its index, or its place in the list; another id under the same is another call, and

@@ -150,12 +150,10 @@ class GeminiStreamParser(StreamParserBase):
                 if not isinstance(part, dict):
                     continue
                 found = cast("dict[str, Any]", part)
-                if len(found) > 1 or "text" not in found:
+                if "text" in found and (len(found) == 1 or (len(found) == 2 and "thought" in found)):
+                    self._say(found["text"], thinking=found.get("thought") is True)  # what most parts are
+                elif self._partial is None or not self._partial.grow(found):
                     self._read_part(shallow(found))
-                elif self._run is False and type(text := found["text"]) is str and text:
-                    self.reply.text(self._key, text)  # what most parts are
-                else:
-                    self._say(found["text"], thinking=False)
         for key in candidate:
             if key not in _QUIET:
                 self._read_rest(candidate)
@@ -213,7 +211,9 @@ class GeminiStreamParser(StreamParserBase):
         return self._key
 
     def _read_part(self, part: dict[str, Any]) -> None:
-        state: dict[str, Any] = {"thought_signature": signature_of(part), "fields": carried(part) or None}
+        state: dict[str, Any] = {"thought_signature": None, "fields": None}
+        if len(part) > 1:
+            state = {"thought_signature": signature_of(part), "fields": carried(part) or None}
         signed = any(state.values())
         if "function_call" in part:
             self._read_call(shallow(mapping_of(part["function_call"])), state)
