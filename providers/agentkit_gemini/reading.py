@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Unpack, cast
 
 from pydantic_core import to_json
@@ -14,12 +13,10 @@ from agentkit import (
     OpaqueBlock,
     ReadOptions,
     StreamParserBase,
-    Usage,
     items_of,
     mapping_of,
     plain_values,
     text_of,
-    token_count,
 )
 from agentkit_gemini.arguments import PartialArguments
 from agentkit_gemini.parts import (
@@ -32,41 +29,9 @@ from agentkit_gemini.parts import (
     shallow,
     signature_of,
 )
+from agentkit_gemini.reply_words import check_reply, error_of, reason_of, usage_of
 
 __all__ = ["GeminiStreamParser", "parse_response"]
-
-_REASONS = {
-    # SDK: FinishReason
-    "STOP": FinishReason.STOP,
-    "MAX_TOKENS": FinishReason.LENGTH,
-    "CONTINUATION": FinishReason.PAUSE,
-    **dict.fromkeys(
-        [
-            "SAFETY",
-            "RECITATION",
-            "LANGUAGE",
-            "BLOCKLIST",
-            "PROHIBITED_CONTENT",
-            "SPII",
-            "IMAGE_SAFETY",
-            "IMAGE_PROHIBITED_CONTENT",
-            "IMAGE_RECITATION",
-            "ESCALATION",
-            "MODEL_ARMOR",
-        ],
-        FinishReason.CONTENT_FILTER,
-    ),
-    **dict.fromkeys(
-        [
-            "MALFORMED_FUNCTION_CALL",
-            "UNEXPECTED_TOOL_CALL",
-            "TOO_MANY_TOOL_CALLS",
-            "MISSING_THOUGHT_SIGNATURE",
-            "MALFORMED_RESPONSE",
-        ],
-        FinishReason.ERROR,
-    ),
-}
 
 _NOTED = (
     # SDK: Candidate
@@ -78,7 +43,6 @@ _NOTED = (
     "continuation_token",
 )
 
-_REPLY = ("candidates", "prompt_feedback", "usage_metadata", "model_version", "response_id")
 _QUIET = frozenset({"content", "index", "role"})  # keys of a candidate that say nothing of it
 
 
@@ -104,14 +68,14 @@ class GeminiStreamParser(StreamParserBase):
 
     def read_whole(self, reply: dict[str, Any]) -> None:
         """Read a GenerateContentResponse."""
-        _check(reply)
+        check_reply(reply)
         self.read_event(reply)
 
     def read_event(self, event: dict[str, Any]) -> None:
         """Read one chunk: a GenerateContentResponse with new parts."""
         error = event.get("error")
         if error:
-            self._fail(error)
+            self.reply.fail(*error_of(error))
             return
         reply = self.reply
         if reply.model is None or reply.id is None:
@@ -168,7 +132,7 @@ class GeminiStreamParser(StreamParserBase):
         if native and native != "FINISH_REASON_UNSPECIFIED":
             self._cut_call()
             self.reply.finish_reason = None  # some servers say it with every chunk: the last one counts
-            self.reply.end(_REASONS.get(native, FinishReason.OTHER), str.__str__(native))
+            self.reply.end(reason_of(native), str.__str__(native))
 
     def _note(self, key: str, found: Any) -> None:
         """What is said of the candidate: the citations of every chunk, and the last of all else."""
@@ -295,34 +259,8 @@ class GeminiStreamParser(StreamParserBase):
             self._tell_usage()
 
     def _tell_usage(self) -> None:
-        usage = self._usage
-        if not usage:
-            return
-        thoughts = token_count(pick(usage, "thoughts_token_count"))
-        prompt = token_count(pick(usage, "prompt_token_count"))
-        self.reply.use(
-            Usage(
-                input_tokens=prompt + token_count(pick(usage, "tool_use_prompt_token_count")),
-                output_tokens=token_count(pick(usage, "candidates_token_count")) + thoughts,
-                cache_read_tokens=token_count(pick(usage, "cached_content_token_count")),
-                reasoning_tokens=thoughts,
-            )
-        )
-
-    def _fail(self, found: object) -> None:
-        error = mapping_of(found)
-        code = text_of(error.get("status")) or (str(error["code"]) if "code" in error else None)
-        self.reply.fail(text_of(error.get("message")) or text_of(found), code)
-
-
-def _check(reply: Mapping[str, Any]) -> None:
-    """Refuse what is no reply: the provider's error, or anything else."""
-    if reply.get("error"):
-        error = mapping_of(reply["error"])
-        said = f"{text_of(error.get('message')) or 'no message'} ({text_of(error.get('status')) or 'no status'})"
-        raise MessageError("reply", f"this is the provider's error: {said}", "Give the reply to a call that held.")
-    if all(pick(reply, key) is None for key in _REPLY):
-        raise MessageError("reply", "this is no response of Gemini's", "Give what generate_content returned.")
+        if self._usage:
+            self.reply.use(usage_of(self._usage))
 
 
 def parse_response(reply: object, **options: Unpack[ReadOptions]) -> Msg:
