@@ -38,6 +38,7 @@ class Assembly:
 
     The methods take pieces in any order and write down the events that they make, for `drain`. A block begins
     with its first piece, under a key that says where it stands among the others. `message` puts all together.
+    A block that is complete takes no more pieces, and a reply that is over no more blocks.
     """
 
     def __init__(
@@ -101,17 +102,18 @@ class Assembly:
             return
         if reason in (FinishReason.STOP, FinishReason.OTHER) and self.has_calls:
             reason = FinishReason.TOOL_USE
-        self.finish_reason, self.native_reason = reason, native
         self.begin()
+        self.finish_reason, self.native_reason = reason, native
         self._events.append(MessageEnd(reason, native))
 
     def fail(self, message: str, code: str | None = None, request_id: str | None = None) -> None:
-        """The provider reported an error: nothing that is open is complete."""
+        """The provider reported an error: nothing that is open is complete. Behind the end it is only noted."""
         message = text_of(message) or "an error without a message"
         more = {"code": text_of(code), "request_id": text_of(request_id)}
         self.error = {"message": message, **{name: said for name, said in more.items() if said}}
-        self.begin()
-        self._events.append(ErrorEvent(message, code))
+        if self.finish_reason is None:
+            self.begin()
+            self._events.append(ErrorEvent(message, code))
 
     @property
     def has_calls(self) -> bool:
@@ -124,9 +126,11 @@ class Assembly:
         """A piece of a text block; an empty one begins it."""
         draft = self._drafts.get(key)
         if draft is None:
+            if self.finish_reason is not None:
+                return
             draft = self._open(key, kind(self._number()))
             self._events.append(draft.start(draft.index))
-        if piece and isinstance(draft, SaidDraft):
+        if piece and not draft.closed and isinstance(draft, SaidDraft):
             piece = draft.take(piece)
             draft.pieces.append(piece)
             self._events.append(draft.delta(draft.index, piece))
@@ -139,10 +143,13 @@ class Assembly:
         """A piece of a call's argument text. The first id and the first name that come are kept."""
         draft = self._drafts.get(key)
         if draft is None:
+            if self.finish_reason is not None:
+                return
             draft = self._open(key, CallDraft(self._number()))
             draft.id, draft.name = text_of(id), self._tool_name(name)
             self._events.append(ToolUseStart(draft.index, draft.id, draft.name))
-        assert isinstance(draft, CallDraft)
+        if draft.closed or not isinstance(draft, CallDraft):
+            return
         draft.id = draft.id or text_of(id)
         draft.name = draft.name or self._tool_name(name)
         if piece:
@@ -156,16 +163,17 @@ class Assembly:
         What is new at its end is one more piece.
         """
         draft = self._drafts.get(key)
-        if not isinstance(draft, SaidDraft) or (known := draft.text) == whole:
+        if not isinstance(draft, SaidDraft) or draft.closed or (known := draft.text) == whole:
             return
         draft.pieces = [whole]
-        if whole.startswith(known) and not draft.closed:
+        if whole.startswith(known):
             self._events.append(draft.delta(draft.index, whole[len(known) :]))
 
     def set_input(self, key: Key, found: object) -> None:
         """The whole arguments of a call that has begun: an object as it is, or its text."""
-        draft = self._drafts[key]
-        assert isinstance(draft, CallDraft)
+        draft = self._drafts.get(key)
+        if not isinstance(draft, CallDraft):
+            return
         if isinstance(found, dict):
             draft.input = _json_object(cast("dict[str, Any]", found))
         elif isinstance(found, str) and found != draft.arguments.text:
@@ -184,11 +192,13 @@ class Assembly:
 
     def add(self, key: Key, block: MediaBlock | OpaqueBlock) -> None:
         """A block that came whole."""
-        self._events.append(self._open(key, WholeDraft(self._number(), block)).event)
+        if self.finish_reason is None and key not in self._drafts:
+            self._events.append(self._open(key, WholeDraft(self._number(), block)).event)
 
     def swap(self, key: Key, block: MediaBlock | OpaqueBlock) -> None:
         """Another block in the place of one that turns out to be something else."""
-        self._events.append(self._open(key, WholeDraft(self._drafts[key].index, block)).event)
+        if self.finish_reason is None and key in self._drafts:
+            self._events.append(self._open(key, WholeDraft(self._drafts[key].index, block)).event)
 
     def sign(self, key: Key, **state: Any) -> None:
         """Opaque state of a block: the fields of OpaqueState but issuer, model and prefix. The last ones count."""
@@ -253,6 +263,7 @@ class Assembly:
         """All that came, as a message. Without an end it was interrupted, or failed."""
         blocks = self._blocks()
         if self.finish_reason is None:
+            self.begin()
             self.finish_reason = FinishReason.ERROR if self.error else FinishReason.INTERRUPTED
             self._end_open()
             self._events.append(MessageEnd(self.finish_reason, self.native_reason))
@@ -263,10 +274,12 @@ class Assembly:
         return tuple(block for key in sorted(drafts) for block in self._composer.blocks(drafts[key]))
 
     def _end_open(self) -> None:
-        """The ends of the texts that were left open; a call that was left open has none."""
-        for draft in self._drafts.values():
-            if isinstance(draft, SaidDraft) and not draft.closed:
+        """The ends of the texts that were left open. A call that was left open has none; those in it begin."""
+        for draft in [draft for draft in self._drafts.values() if not draft.closed]:
+            if isinstance(draft, SaidDraft):
                 self._events.append(draft.end(draft.index, draft.text))
+            elif isinstance(draft, CallDraft):
+                self._events += [ToolUseStart(self._number(), one.id, one.name) for one in draft.blocks[1:]]
 
     def _metadata(self) -> dict[str, Any]:
         found: dict[str, Any] = {"provider": self.provider, "finish_reason": str(self.finish_reason)}

@@ -43,7 +43,8 @@ class Composer:
     def blocks(self, draft: Draft) -> list[Block]:
         """The blocks that a draft is in the end: none for nothing, several for calls that were sent as one."""
         if isinstance(draft, CallDraft):
-            return [*(draft.blocks or self.calls(draft, complete=False))]
+            draft.blocks = draft.blocks or self.calls(draft, complete=False)
+            return [*draft.blocks]
         if isinstance(draft, WholeDraft):
             return [self._whole(draft)]
         if isinstance(draft, SaidDraft) and (draft.state or draft.text):

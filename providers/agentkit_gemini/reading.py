@@ -62,6 +62,7 @@ class GeminiStreamParser(StreamParserBase):
         self._run: bool | None = None  # whether the run of text that goes on is thinking; None: there is none
         self._key = (0,)
         self._usage: dict[str, Any] = {}
+        self._native = ""  # why it ended, as far as it is known
         self._cited: list[Any] = []
         self._known: set[str] = set()  # of the citations
         self._partial: PartialArguments | None = None  # of the call that goes on, under `_key`
@@ -92,9 +93,16 @@ class GeminiStreamParser(StreamParserBase):
             self._read_feedback(feedback)
 
     def close(self) -> None:
-        """What broke off in a call keeps the arguments that came."""
+        """What broke off in a call keeps the arguments that came; the last reason is the reply's."""
         self._cut_call()
         self._tell_usage()
+        self._end()
+
+    def _end(self) -> None:
+        """The reply is over. Some servers give a reason with every chunk: with content, it may not be the last."""
+        if self._native:
+            self._cut_call()
+            self.reply.end(reason_of(self._native), self._native)
 
     # -- candidates --------------------------------------------------------------------------------------------
 
@@ -108,11 +116,8 @@ class GeminiStreamParser(StreamParserBase):
                     self._read_candidate(found)
 
     def _read_candidate(self, candidate: dict[str, Any]) -> None:
-        content = candidate.get("content")
-        if isinstance(content, dict):
-            for part in items_of(cast("dict[str, Any]", content).get("parts")):
-                if not isinstance(part, dict):
-                    continue
+        for part in _parts_of(candidate):
+            if isinstance(part, dict):
                 found = cast("dict[str, Any]", part)
                 if "text" in found and (len(found) == 1 or (len(found) == 2 and "thought" in found)):
                     self._say(found["text"], thinking=found.get("thought") is True)  # what most parts are
@@ -130,9 +135,9 @@ class GeminiStreamParser(StreamParserBase):
                 self._note(key, settled({key: found})[key])
         native = text_of(pick(candidate, "finish_reason"))
         if native and native != "FINISH_REASON_UNSPECIFIED":
-            self._cut_call()
-            self.reply.finish_reason = None  # some servers say it with every chunk: the last one counts
-            self.reply.end(reason_of(native), str.__str__(native))
+            self._native = str.__str__(native)
+            if not any(any(mapping_of(part).values()) for part in _parts_of(candidate)):
+                self._end()
 
     def _note(self, key: str, found: Any) -> None:
         """What is said of the candidate: the citations of every chunk, and the last of all else."""
@@ -255,12 +260,16 @@ class GeminiStreamParser(StreamParserBase):
         """
         told = {key: item for key, item in found.items() if item is not None} if None in found.values() else found
         self._usage.update(told)
-        if self.reply.usage is None or self.reply.finish_reason is not None:
+        if self.reply.usage is None or self._native:
             self._tell_usage()
 
     def _tell_usage(self) -> None:
         if self._usage:
             self.reply.use(usage_of(self._usage))
+
+
+def _parts_of(candidate: dict[str, Any]) -> list[Any]:
+    return items_of(mapping_of(candidate.get("content")).get("parts"))
 
 
 def parse_response(reply: object, **options: Unpack[ReadOptions]) -> Msg:
