@@ -9,7 +9,9 @@
     ErrorEvent                                      the provider reported an error
     MessageEnd                                      the reply is over; only a last UsageEvent may follow
 
-`index` numbers the blocks in the order in which they began. Blocks may be open side by side.
+`index` numbers the blocks in the order in which they began. Blocks may be open side by side. Each ends once, but
+for a call that the stream broke off in; one that turns out to be the service's own gets an OpaqueEvent in its place.
+The end is told as soon as it is sure: behind a reason that came with content, when no more comes.
 """
 
 from __future__ import annotations

@@ -181,7 +181,7 @@ class GeminiStreamParser(StreamParserBase):
 
     def _read_part(self, part: dict[str, Any]) -> None:
         state: dict[str, Any] = {"thought_signature": None, "fields": None}
-        if len(part) > 1:
+        if len(part) > 1 or "function_call" not in part:  # a piece of a call has nothing else, as a rule
             state = {"thought_signature": signature_of(part), "fields": carried(part) or None}
         signed = any(state.values())
         if "function_call" in part:
