@@ -97,7 +97,8 @@ class Assembly:
 
     def end(self, reason: FinishReason, native: str | None = None) -> None:
         """The reply is over: every block that is open is complete."""
-        self.close_all()
+        for key in self._drafts:
+            self.close(key)
         if self.finish_reason is not None:
             return
         if reason in (FinishReason.STOP, FinishReason.OTHER) and self.has_calls:
@@ -229,11 +230,6 @@ class Assembly:
             self._events.append(draft.end(draft.index, draft.text))
         elif isinstance(draft, CallDraft):
             self._close_call(draft)
-
-    def close_all(self) -> None:
-        """Every block that is open is complete."""
-        for key in self._drafts:
-            self.close(key)
 
     def _close_call(self, draft: CallDraft) -> None:
         draft.blocks = self._composer.calls(draft, complete=True)

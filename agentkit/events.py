@@ -10,7 +10,7 @@
     MessageEnd                                      the reply is over; only a last UsageEvent may follow
 
 `index` numbers the blocks in the order in which they began. Blocks may be open side by side. Each ends once, but
-for a call that the stream broke off in; one that turns out to be the service's own gets an OpaqueEvent in its place.
+for a call that the stream broke off in; a call that turns out to be the service's own gets an OpaqueEvent for it.
 The end is told as soon as it is sure: behind a reason that came with content, when no more comes.
 """
 

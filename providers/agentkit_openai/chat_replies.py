@@ -77,13 +77,13 @@ class OpenAIChatStreamParser(StreamParserBase):
         index = choice.get("index")
         if index != self._choice and not self._is_first(index, choice):
             return
-        delta = choice.get("delta")
-        if delta and isinstance(delta, dict):
-            self._read_message(cast("dict[str, Any]", delta))
+        delta = mapping_of(choice.get("delta"))
+        if delta:
+            self._read_message(delta)
         native = choice.get("finish_reason")
         if native and native != "null":  # DashScope writes the word while it streams
             self._last = choice
-            if not any(said for name, said in mapping_of(choice.get("delta")).items() if name != "role"):
+            if not any(said for name, said in delta.items() if name != "role"):
                 self._take_last()
 
     def _is_first(self, index: object, choice: dict[str, Any]) -> bool:
