@@ -3,9 +3,9 @@
 This front door is lazy: a name is imported from its room when it is first asked for, so that a program pays
 for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `usage`, `blocks`,
 `messages`, `tool_running`, `storage`, `native`, `data_urls`, `partial`, `failures`, `blame`, `events`,
-`endpoints`, `tools`, `text_counts`, `text_estimate`, `request_parts`, `tokens`, `encodings`,
-`image_tokens`, `tokenizers`, `hugging_face`, `usage_anchored`, `remote_counts`, `ledger`, `exchanges`,
-`units`, `strategies`, `binding`, `schedule`, `summaries`, `edition`, `capabilities`, `model_facts`,
+`endpoints`, `tools`, `text_counts`, `text_estimate`, `request_parts`, `drafts`, `tokens`, `encodings`,
+`image_tokens`, `tokenizers`, `hugging_face`, `usage_anchored`, `remote_counts`, `ledger`, `exchanges`, `units`,
+`strategies`, `binding`, `schedule`, `summaries`, `edition`, `capabilities`, `model_facts`, `composing`,
 `assembly`, `streaming`, `echoes`, `frames`, `caching`, `history`, `sniffing`, `charsets`, `addresses`,
 `media_cache`, `resizing`, `shelf`, `held_media`, `fetching`, `local_files`, `media`, `budget`, `obstacles`,
 `tidied`, `tidy`, `media_limits`, `part_pairs`, `legalize`, `unsaid`, `lowering`, `cutting`, `formatting`,

@@ -9,7 +9,9 @@
     ErrorEvent                                      the provider reported an error
     MessageEnd                                      the reply is over; only a last UsageEvent may follow
 
-`index` numbers the blocks in the order in which they began. Blocks may be open side by side.
+`index` numbers the blocks in the order in which they began. Blocks may be open side by side. Each ends once, but
+for a call that the stream broke off in; a call that turns out to be the service's own gets an OpaqueEvent for it.
+The end is told as soon as it is sure: behind a reason that came with content, when no more comes.
 """
 
 from __future__ import annotations
@@ -128,7 +130,7 @@ class ToolUseDelta:
     def input(self) -> dict[str, Any]:
         """The arguments as far as they can be read up to here. To look at, not to change.
 
-        Long arguments are read anew only every so often: this may lag a percent or so behind.
+        Long arguments are read anew only every so often: this may lag a percent or two behind.
         """
         return self.arguments.partial(self.length)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 from pydantic_core import from_json
@@ -52,12 +51,12 @@ def parsed(text: str | bytes | bytearray) -> Any:
 
 def mapping_of(found: object) -> dict[str, Any]:
     """An object of the wire; an empty one for anything else."""
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType] - no cast: it costs
 
 
 def items_of(found: object) -> list[Any]:
     """A list of the wire; an empty one for anything else."""
-    return cast("list[Any]", found) if isinstance(found, list) else []
+    return found if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
 def text_of(found: object) -> str:
@@ -114,7 +113,7 @@ def _plain_container(found: object, depth: int) -> Any:
 
 
 _MARK = b"\xef\xbb\xbf"  # the byte order mark that a stream may begin with
-_LINE = re.compile(rb"\r\n|\n|\r")
+_VALUES = frozenset((b"{", b"["))  # what the values that are events begin with
 
 
 class EventBytes:
@@ -129,42 +128,43 @@ class EventBytes:
         self._data: list[bytes] = []
         self._started = False
 
-    def feed(self, piece: bytes) -> Iterator[bytes]:
+    def feed(self, piece: bytes) -> list[bytes]:
         """The data of the events that are complete with this piece."""
         if not self._started:
+            piece = self._begin(piece)
+        if self._rest:
+            if b"\n" not in piece and b"\r" not in piece and not self._rest[-1].endswith(b"\r"):
+                self._rest.append(piece)  # joined once, when the line ends
+                return []
             piece = b"".join((*self._rest, piece))
             self._rest = []
-            if len(piece) < len(_MARK) and _MARK.startswith(piece):
-                self._rest = [piece]
-                return
-            piece, self._started = piece.removeprefix(_MARK), True
-        if b"\n" not in piece and b"\r" not in piece and self._rest and not self._rest[-1].endswith(b"\r"):
-            self._rest.append(piece)  # joined once, when the line ends
-            return
-        text = b"".join((*self._rest, piece)) if self._rest else piece
-        lines = text.split(b"\n") if b"\r" not in text else self._split(text)
-        self._rest = [rest] if (rest := lines.pop()) else []
+        lines = piece.splitlines()  # of bytes: at \n, \r and \r\n alone
+        if lines and not piece.endswith(b"\n"):  # a return at the very end may be the first half of a line break
+            self._rest = [lines.pop() + (b"\r" if piece.endswith(b"\r") else b"")]
+        events: list[bytes] = []
         data = self._data
         for line in lines:
             if line.startswith(b"data:"):
                 data.append(line[6:] if line.startswith(b"data: ") else line[5:])
             elif not line:
                 if data:
-                    yield data[0] if len(data) == 1 else b"\n".join(data)
+                    events.append(data[0] if len(data) == 1 else b"\n".join(data))
                     data.clear()
-            elif line.lstrip()[:1] in (b"{", b"["):  # a value by itself: newline-delimited JSON
-                yield line
+            elif line.lstrip()[:1] in _VALUES:  # by itself: newline-delimited JSON
+                events.append(line)
+        return events
 
-    def finish(self) -> Iterator[bytes]:
+    def finish(self) -> list[bytes]:
         """The event that was left without its blank line, if there is one."""
         rest, self._rest = b"".join(self._rest).rstrip(b"\r"), []
         self._started = True
-        yield from self.feed(rest + b"\n\n")
+        return self.feed(rest + b"\n\n")
 
-    @staticmethod
-    def _split(text: bytes) -> list[bytes]:
-        """The lines; a return at the very end may be the first half of a line break."""
-        held = b"\r" if text.endswith(b"\r") else b""
-        lines = _LINE.split(text.removesuffix(b"\r"))
-        lines[-1] += held
-        return lines
+    def _begin(self, piece: bytes) -> bytes:
+        """The first bytes without the mark; none as long as they may be the first of it."""
+        piece, self._rest = b"".join((*self._rest, piece)), []
+        if len(piece) < len(_MARK) and _MARK.startswith(piece):
+            self._rest = [piece]
+            return b""
+        self._started = True
+        return piece.removeprefix(_MARK)

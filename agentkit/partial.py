@@ -10,7 +10,7 @@ from pydantic_core import from_json, to_json
 
 __all__ = ["Arguments", "objects_in"]
 
-_EAGER = 500
+_EAGER = 250
 """Characters up to which every delta is read anew. Beyond, as many more are read a delta, on average."""
 
 
@@ -54,7 +54,7 @@ class Arguments:
 
 def _begun(text: str) -> dict[str, Any]:
     try:
-        found: object = from_json(text, allow_partial="trailing-strings")
+        found: object = from_json(text, allow_partial="trailing-strings", cache_strings="keys")
     except ValueError:
         return {}
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}

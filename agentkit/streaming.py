@@ -179,21 +179,22 @@ class StreamParserBase(ABC):
 
     def _read_data(self, data: bytes, *, cut: bool = False) -> None:
         """Read the data of one event. What the end of the stream cut in two is no event and no error."""
+        event: dict[str, Any] | None
         try:
             event = parsed(data)
         except MessageError:
             event = None
         if isinstance(event, dict):
-            self.read_event(cast("dict[str, Any]", event))
+            self.read_event(event)
         elif data.strip() == b"[DONE]":
             self.read_done()
         elif not cut:
             self.reply.fail(f"an event that is no JSON object: {data[:200].decode('utf-8', 'replace')}")
 
-    def _read(self, event: object) -> None:
+    def _read(self, event: dict[str, Any] | list[Any]) -> None:
         if not isinstance(event, dict):
             raise MessageError("chunk", f"a {type(event).__name__} is no event", "Give a dict, or bytes.")
-        self.read_event(cast("dict[str, Any]", event))
+        self.read_event(event)
 
 
 class _Opening:

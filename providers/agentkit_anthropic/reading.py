@@ -6,74 +6,27 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, ClassVar, Unpack, cast
 
-from pydantic_core import from_json
-
 from agentkit import (
     FinishReason,
-    MessageError,
     Msg,
     OpaqueBlock,
     ReadOptions,
     StreamParserBase,
-    Usage,
     items_of,
     mapping_of,
-    plain_values,
     text_of,
-    token_count,
 )
 from agentkit_anthropic.parts import carried
+from agentkit_anthropic.reply_words import check_reply, reason_of, usage_of
+from agentkit_anthropic.server_parts import ServerPart
 
 __all__ = ["AnthropicStreamParser", "parse_response"]
-
-_REASONS = {
-    # SDK: StopReason, BetaStopReason
-    "end_turn": FinishReason.STOP,
-    "stop_sequence": FinishReason.STOP,
-    "max_tokens": FinishReason.LENGTH,
-    "model_context_window_exceeded": FinishReason.LENGTH,
-    "tool_use": FinishReason.TOOL_USE,
-    "pause_turn": FinishReason.PAUSE,
-    "compaction": FinishReason.PAUSE,
-    "refusal": FinishReason.REFUSAL,
-}
 
 _CUTTING = frozenset({FinishReason.LENGTH, FinishReason.REFUSAL})
 """The ends that may come in the middle of a call."""
 
 _NOTED = ("stop_sequence", "stop_details", "context_management", "input_transformations", "diagnostics")
 """What else a reply says of itself."""
-
-
-class _ServerPart:
-    """A part that the server made, until it is complete."""
-
-    def __init__(self, data: dict[str, Any]) -> None:
-        self.data: dict[str, Any] = plain_values(data)
-        self.pieces: list[str] = []
-
-    def read(self, delta: Mapping[str, Any]) -> None:
-        """A piece of a use's arguments, or what a compaction is told anew (BetaCompactionContentBlockDelta)."""
-        if delta.get("type") == "compaction_delta":
-            told = {key: delta.get(key) for key in ("content", "encrypted_content")}
-            self.data |= plain_values({key: item for key, item in told.items() if item is not None})
-        elif isinstance(piece := delta.get("partial_json"), str):
-            self.pieces.append(piece)
-
-    def whole(self) -> dict[str, Any] | None:
-        """The part with its arguments; None if they are no JSON object."""
-        text = "".join(self.pieces)
-        if not text.strip():
-            return self.data
-        try:
-            found = plain_values(from_json(text.encode("utf-8", "replace")))
-        except ValueError:
-            return None
-        return {**self.data, "input": found} if isinstance(found, dict) else None
-
-    def cut(self) -> dict[str, Any]:
-        """What came of a part that broke off."""
-        return {**self.data, "partial_input": "".join(self.pieces)}
 
 
 class AnthropicStreamParser(StreamParserBase):
@@ -95,14 +48,14 @@ class AnthropicStreamParser(StreamParserBase):
         self._texts: dict[int, tuple[int, int]] = {}
         self._thoughts: dict[int, tuple[int, int]] = {}
         self._calls: dict[int, tuple[int, int]] = {}
-        self._server: dict[int, _ServerPart] = {}
+        self._server: dict[int, ServerPart] = {}
         self._inputs: dict[int, Any] = {}  # what a call began with
         self._bare: tuple[int, int] | None = None  # a call without arguments, until it is known what comes next
         self._cited: dict[int, list[Any]] = {}
 
     def read_whole(self, reply: dict[str, Any]) -> None:
         """Read a Message."""
-        _check(reply)
+        check_reply(reply)
         self._begin(reply)
         for index, block in enumerate(items_of(reply.get("content"))):
             self._start(index, mapping_of(block))
@@ -194,7 +147,7 @@ class AnthropicStreamParser(StreamParserBase):
             self.reply.call(key, block.get("id"), block.get("name"))
             self.reply.sign(key, fields=carried(kind, block) or None)
         elif kind:
-            self._server[index] = _ServerPart(block)
+            self._server[index] = ServerPart(block)
 
     def _stop(self, index: int) -> None:
         if key := self._texts.pop(index, None) or self._thoughts.pop(index, None):
@@ -234,7 +187,7 @@ class AnthropicStreamParser(StreamParserBase):
             self.reply.note(key, citations=cited)
             self.reply.sign(key, fields={"citations": cited})
 
-    def _note_cut(self, part: _ServerPart) -> None:
+    def _note_cut(self, part: ServerPart) -> None:
         self.reply.notes.setdefault("incomplete_parts", []).append(part.cut())
 
     # -- the reply as a whole ----------------------------------------------------------------------------------
@@ -256,7 +209,7 @@ class AnthropicStreamParser(StreamParserBase):
         native = text_of(found.get("stop_reason"))
         for index in [*self._texts, *self._thoughts, *self._calls, *self._server]:
             self._stop(index)
-        reason = _REASONS.get(native, FinishReason.OTHER)
+        reason = reason_of(native)
         self._close_bare(cut=reason in _CUTTING)
         self.reply.end(reason, native or None)
 
@@ -270,32 +223,10 @@ class AnthropicStreamParser(StreamParserBase):
         told = {key: item for key, item in mapping_of(found).items() if item is not None}
         if not told:
             return
-        usage = self._usage = {**self._usage, **told}
-        read = token_count(usage.get("cache_read_input_tokens"))
-        written = token_count(usage.get("cache_creation_input_tokens"))
-        self.reply.use(
-            Usage(
-                input_tokens=token_count(usage.get("input_tokens")) + written + read,
-                output_tokens=token_count(usage.get("output_tokens")),
-                cache_read_tokens=read,
-                cache_write_tokens=written,
-                reasoning_tokens=token_count(
-                    mapping_of(usage.get("output_tokens_details")).get("thinking_tokens")
-                ),
-            )
-        )
-        if served := mapping_of(usage.get("server_tool_use")):
+        self._usage |= told
+        self.reply.use(usage_of(self._usage))
+        if served := mapping_of(self._usage.get("server_tool_use")):
             self.reply.notes["server_tool_use"] = served
-
-
-def _check(reply: Mapping[str, Any]) -> None:
-    """Refuse what is no reply: the provider's error, or anything else."""
-    error = mapping_of(reply.get("error"))
-    if reply.get("type") == "error" or (error and "content" not in reply):
-        said = f"{text_of(error.get('message')) or 'no message'} ({text_of(error.get('type')) or 'no type'})"
-        raise MessageError("reply", f"this is the provider's error: {said}", "Give the reply to a call that held.")
-    if not isinstance(reply.get("content"), list) and reply.get("type") != "message":
-        raise MessageError("reply", "this is no message of Anthropic's", "Give what messages.create returned.")
 
 
 def _moment(found: object) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from agentkit import Usage, items_of, mapping_of, text_of, token_count
 
@@ -22,17 +22,17 @@ def asked_cumulative(request: Mapping[str, Any] | None) -> bool | None:
 
 def output_of(event: dict[str, Any]) -> dict[str, Any]:
     """Where the choices are: `dashscope.v2` has them on the reply itself."""
-    output = event.get("output")
-    return cast("dict[str, Any]", output) if isinstance(output, dict) else event
+    output: dict[str, Any] | None = event.get("output")
+    return output if isinstance(output, dict) else event
 
 
 def first_choice(output: dict[str, Any]) -> dict[str, Any] | None:
     """The first choice; with `result_format="text"` the output is one itself. None in an event without any."""
-    choices = output.get("choices")
+    choices: list[dict[str, Any] | None] | None = output.get("choices")
     if isinstance(choices, list) and choices:
-        for choice in cast("list[Any]", choices):
-            if isinstance(choice, dict) and not cast("dict[str, Any]", choice).get("index"):
-                return cast("dict[str, Any]", choice)
+        for choice in choices:
+            if isinstance(choice, dict) and not choice.get("index"):
+                return choice
         return None
     text = output.get("text")
     if isinstance(text, str):

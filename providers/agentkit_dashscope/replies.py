@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-from itertools import count, takewhile
+from itertools import takewhile
 from typing import Any, ClassVar, Final, Unpack, cast
 
-from pydantic_core import from_json
-
 from agentkit import (
-    AudioBlock,
-    Base64Source,
     FinishReason,
-    ImageBlock,
     MediaBlock,
     MessageError,
     ReadOptions,
     StreamParserBase,
     URLSource,
-    VideoBlock,
     items_of,
     mapping_of,
     plain_values,
     text_of,
 )
+from agentkit_dashscope.call_places import CallPlaces, Key
 from agentkit_dashscope.envelopes import asked_cumulative, failure_of, first_choice, output_of, says, usage_of
 from agentkit_dashscope.increments import Increments
+from agentkit_dashscope.media_parts import KINDS, Sound, medium
 
 __all__ = ["DashScopeStreamParser"]
 
@@ -40,19 +34,11 @@ _REASONS: Final = {
 _FILTERED: Final = "DataInspectionFailed"
 """model-studio, error codes: what was asked, or answered, may be inappropriate; in the middle of a stream too."""
 
-_KINDS: Final[dict[str, type[ImageBlock | AudioBlock | VideoBlock]]] = {
-    "image": ImageBlock,
-    "audio": AudioBlock,
-    "video": VideoBlock,
-}
-
 _THINKING: Final = (0,)
 _SAID: Final = 1
 _TEXT: Final = (_SAID, 0)
 _CALLS: Final = 2
 _SOUND: Final = (3,)
-
-_Key = tuple[int, ...]
 
 
 class DashScopeStreamParser(StreamParserBase):
@@ -70,21 +56,17 @@ class DashScopeStreamParser(StreamParserBase):
 
     def __init__(self, **options: Unpack[ReadOptions]) -> None:
         super().__init__(**options)
-        self._increments: Increments[_Key] = Increments(asked_cumulative(self.request))
+        self._increments: Increments[Key] = Increments(asked_cumulative(self.request))
         self._settled = False  # whether it is known which of the two
         self._place = 0  # of the part that the last event ended with
         self._in_text = True
         self._media: set[str] = set()
         self._extras: list[Any] = []
-        self._calls: dict[int, _Key] = {}
-        self._names: dict[_Key, str] = {}
-        self._ids: dict[str, _Key] = {}
-        self._told: set[_Key] = set()  # the calls whose arguments came as an object
+        self._places = CallPlaces(self.reply, _CALLS)
         self._usage: object = None
         self._found: list[Any] = []
         self._logprobs: list[Any] = []
-        self._sound: dict[str, Any] = {}
-        self._sound_data: list[str] = []
+        self._sound = Sound()
 
     def read_whole(self, reply: dict[str, Any]) -> None:
         """A whole reply, which looks like the one event of a stream."""
@@ -129,7 +111,7 @@ class DashScopeStreamParser(StreamParserBase):
         if output.get("search_info"):
             self._found = items_of(mapping_of(output["search_info"]).get("search_results")) or self._found
         if output.get("audio"):
-            self._read_sound(mapping_of(output["audio"]))
+            self._sound.take(mapping_of(output["audio"]))
 
     def close(self) -> None:
         """What came last counts: the tokens, the citations, a sound that came in pieces."""
@@ -169,7 +151,7 @@ class DashScopeStreamParser(StreamParserBase):
                 self._increments.end()
             self._mend()
 
-    def _grow(self, key: _Key, piece: str) -> None:
+    def _grow(self, key: Key, piece: str) -> None:
         if self._increments.cumulative is not False:
             piece = self._increments.new(key, piece)
         if piece:
@@ -183,6 +165,8 @@ class DashScopeStreamParser(StreamParserBase):
 
         An event with an increment goes on where the last one stopped, one with the whole so far begins anew.
         """
+        if len(parts) == 1 and self._goes_on(parts[0]):
+            return
         found = [mapping_of(part) for part in parts]
         if self._begins_anew(found):
             self._place, self._in_text, self._extras = 0, True, []
@@ -198,10 +182,21 @@ class DashScopeStreamParser(StreamParserBase):
                 self._read_media(part)
         self._flush(texts)
 
+    def _goes_on(self, part: dict[str, Any] | None) -> bool:
+        """Read what most events have: one text, a piece or the whole so far, and nothing else."""
+        if not isinstance(part, dict) or len(part) > 1 or type(text := part.get("text")) is not str or not text:
+            return False
+        if self._increments.cumulative:
+            self._place, self._in_text, self._extras = 0, True, []
+        elif self._increments.cumulative is None or not self._in_text:
+            return False
+        self._grow((_SAID, self._place), text)
+        return True
+
     def _begins_anew(self, parts: list[dict[str, Any]]) -> bool:
         if self._increments.cumulative is not None:
             return self._increments.cumulative
-        leading = takewhile(lambda part: not part.keys() & _KINDS.keys(), parts)
+        leading = takewhile(lambda part: not part.keys() & KINDS.keys(), parts)
         first = "".join(text for part in leading if isinstance(text := part.get("text"), str))
         return bool(first) and self._increments.extends(_TEXT, first)
 
@@ -214,13 +209,13 @@ class DashScopeStreamParser(StreamParserBase):
         extras = {key: item for key, item in part.items() if key not in _NO_EXTRAS}
         if extras:
             self._extras.append(extras)
-        for kind in _KINDS:
-            block = _medium(kind, part.get(kind)) if part.get(kind) else None
+        for kind in KINDS:
+            block = medium(kind, part.get(kind)) if part.get(kind) else None
             if block is not None:
                 self._place, self._in_text = self._place + 1, False
                 self._add((_SAID, self._place), block)
 
-    def _add(self, key: _Key, block: MediaBlock) -> None:
+    def _add(self, key: Key, block: MediaBlock) -> None:
         """A medium; an event with the whole so far brings it again."""
         source = block.source.url if isinstance(block.source, URLSource) else block.source.data
         again = source in self._media and self._increments.cumulative is not False
@@ -229,69 +224,38 @@ class DashScopeStreamParser(StreamParserBase):
             self.reply.add(key, block)
 
     def _read_calls(self, calls: list[Any]) -> None:
-        seen: set[_Key] = set()
+        taken: set[Key] = set()
         for at, call in enumerate(calls):
             found = mapping_of(call)
             function = mapping_of(found.get("function"))
-            id, index, name = found.get("id"), found.get("index"), text_of(function.get("name"))
-            key = self._calls.get(index) if not (id or at or name) and type(index) is int else None
-            key = key or self._call_key(found, at, seen, name)
-            seen.add(key)
-            if name:
-                self._names.setdefault(key, name)
-            if isinstance(id, str) and id and self._ids.setdefault(id, key) != key:
-                id = None  # another call's
-            self._read_arguments(key, id, name, function.get("arguments"))
-
-    def _read_arguments(self, key: _Key, id: object, name: object, arguments: object) -> None:
-        if isinstance(arguments, dict):
+            name, arguments = function.get("name"), function.get("arguments")
+            key = self._places.of_more(found, name) if len(calls) == 1 else None
+            if key is not None and type(arguments) is str:
+                self._say_arguments(key, arguments)  # what most entries are
+                continue
+            key, id = self._places.find(found, text_of(name), at, taken)
+            taken.add(key)
             self.reply.call(key, id, name)
+            self._read_arguments(key, arguments)
+
+    def _read_arguments(self, key: Key, arguments: object) -> None:
+        if isinstance(arguments, dict):
             self.reply.set_input(key, cast("dict[str, Any]", arguments))
             if arguments:
-                self._told.add(key)
-        else:
-            piece = arguments if isinstance(arguments, str) else ""
-            if piece and self._increments.cumulative is not False:
-                piece = self._increments.new(key, piece)
-            self.reply.call(key, id, name, piece)
+                self._places.told.add(key)
+        elif isinstance(arguments, str):
+            self._say_arguments(key, arguments)
 
-    def _call_key(self, found: dict[str, Any], at: int, seen: set[_Key], name: str) -> _Key:
-        """The place of a call: its index, or its place in the list; another id under the same is another call, and
-        so is another name behind whole arguments.
-        """
-        index = found.get("index")
-        place = index if isinstance(index, int) and 0 <= index < _MANY else at
-        key = self._calls.get(place, (_CALLS, place, 0))
-        known, id = self.reply.id_of(key), text_of(found.get("id"))
-        renamed = name and name != self._names.get(key, name) and self._is_whole(key)
-        if (known and id and id != known) or (key in seen and not id) or renamed:
-            id = "" if renamed and id == known else id
-            candidates = ((_CALLS, place, number) for number in count())
-            key = next(
-                one for one in candidates if not self.reply.holds(one) or (id and self.reply.id_of(one) == id)
-            )
-        self._calls[place] = key
-        return key
-
-    def _is_whole(self, key: _Key) -> bool:
-        """Whether the arguments of a call so far are an object."""
-        text = self.reply.arguments_of(key)
-        try:
-            return isinstance(from_json(text.encode("utf-8", "replace")), dict) if text else key in self._told
-        except ValueError:
-            return False
+    def _say_arguments(self, key: Key, piece: str) -> None:
+        if piece and self._increments.cumulative is not False:
+            piece = self._increments.new(key, piece)
+        self.reply.call(key, piece=piece)
 
     def _read_logprobs(self, found: list[Any]) -> None:
         if self._increments.cumulative:
             self._logprobs = found
         else:
             self._logprobs += found
-
-    def _read_sound(self, found: dict[str, Any]) -> None:
-        data = found.get("data")
-        if data and isinstance(data, str):
-            self._sound_data.append(data)
-        self._sound |= {name: item for name, item in found.items() if item and name != "data"}
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -307,13 +271,13 @@ class DashScopeStreamParser(StreamParserBase):
         self._settle()
         self._add_sound()
         reason = FinishReason.STOP if native is None else _REASONS.get(native, FinishReason.OTHER)
-        if reason is FinishReason.LENGTH and self._calls:
-            self._mark_cut(max(self._calls.values()))
+        if reason is FinishReason.LENGTH and (last := self._places.last):
+            self._mark_cut(last)
         self.reply.end(reason, text_of(native) or None)
 
-    def _mark_cut(self, key: _Key) -> None:
+    def _mark_cut(self, key: Key) -> None:
         """The last call of a reply that was too long may lack its arguments, where their text does not show it."""
-        if key not in self._told and not self.reply.arguments_of(key).strip():
+        if key not in self._places.told and not self.reply.arguments_of(key).strip():
             self.reply.note(key, incomplete=True)
 
     def _settle(self) -> None:
@@ -331,32 +295,9 @@ class DashScopeStreamParser(StreamParserBase):
             self.reply.end(FinishReason.CONTENT_FILTER, code)
 
     def _add_sound(self) -> None:
-        """The sound of a reply: at a URL in the end, else what came in pieces."""
-        if self._sound or self._sound_data:
-            block = _medium("audio", self._sound.get("url")) or _joined(self._sound_data)
-            if block is not None:
-                self._add(_SOUND, block)
-            self._sound, self._sound_data = {}, []
+        block, self._sound = self._sound.block(), Sound()
+        if block is not None:
+            self._add(_SOUND, block)
 
 
-_NO_EXTRAS: Final = frozenset({*_KINDS, "text", "type"})
-
-_MANY = 10_000
-"""More calls than a reply has: an index beyond is none."""
-
-
-def _medium(kind: str, found: object) -> MediaBlock | None:
-    url = text_of(found)
-    if not url.strip():
-        return None
-    return _KINDS[kind](URLSource(url))
-
-
-def _joined(pieces: list[str]) -> AudioBlock | None:
-    """Sound that came in pieces of base64 text: a WAVE file, or bare samples."""
-    try:
-        data = b"".join(base64.b64decode(piece) for piece in pieces)
-    except (binascii.Error, ValueError):
-        return None
-    media_type = "audio/wav" if data.startswith(b"RIFF") else "audio/pcm"
-    return AudioBlock(Base64Source(media_type, base64.b64encode(data).decode("ascii"))) if data else None
+_NO_EXTRAS: Final = frozenset({*KINDS, "text", "type"})

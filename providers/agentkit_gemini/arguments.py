@@ -30,6 +30,21 @@ class PartialArguments:
             _put(home, step, "".join(pieces))
         return self._found
 
+    def grow(self, part: dict[str, Any]) -> bool:
+        """Take a part that is what most are, more of one text and nothing else, as the API spells it."""
+        call: dict[str, Any] | None = part.get("functionCall")
+        if len(part) > 1 or not isinstance(call, dict) or len(call) > 2 or not call.get("willContinue"):
+            return False
+        pieces: list[dict[str, Any] | None] | None = call.get("partialArgs")
+        if not isinstance(pieces, list) or len(pieces) != 1 or not isinstance(piece := pieces[0], dict):
+            return False
+        path, text = piece.get("jsonPath"), piece.get("stringValue")
+        if not piece.get("willContinue") or type(path) is not str or type(text) is not str:
+            return False
+        if begun := self._texts.get(path):
+            begun[2].append(text_of(text))
+        return begun is not None
+
     def add(self, piece: Mapping[str, Any]) -> None:
         """Take one piece. A path that leads nowhere is passed over."""
         told = shallow(piece)

@@ -100,7 +100,8 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}", re.ASCII)
 
 def signature_of(part: Mapping[str, Any]) -> str | None:
     """A part's signature as standard base64 text; None if there is none."""
-    return standard(part.get("thought_signature")) or None
+    found = part.get("thought_signature")
+    return standard(found) or None if found else None
 
 
 def settled(found: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Unpack, cast
 
 from pydantic_core import to_json
@@ -14,12 +13,10 @@ from agentkit import (
     OpaqueBlock,
     ReadOptions,
     StreamParserBase,
-    Usage,
     items_of,
     mapping_of,
     plain_values,
     text_of,
-    token_count,
 )
 from agentkit_gemini.arguments import PartialArguments
 from agentkit_gemini.parts import (
@@ -32,41 +29,9 @@ from agentkit_gemini.parts import (
     shallow,
     signature_of,
 )
+from agentkit_gemini.reply_words import check_reply, error_of, reason_of, usage_of
 
 __all__ = ["GeminiStreamParser", "parse_response"]
-
-_REASONS = {
-    # SDK: FinishReason
-    "STOP": FinishReason.STOP,
-    "MAX_TOKENS": FinishReason.LENGTH,
-    "CONTINUATION": FinishReason.PAUSE,
-    **dict.fromkeys(
-        [
-            "SAFETY",
-            "RECITATION",
-            "LANGUAGE",
-            "BLOCKLIST",
-            "PROHIBITED_CONTENT",
-            "SPII",
-            "IMAGE_SAFETY",
-            "IMAGE_PROHIBITED_CONTENT",
-            "IMAGE_RECITATION",
-            "ESCALATION",
-            "MODEL_ARMOR",
-        ],
-        FinishReason.CONTENT_FILTER,
-    ),
-    **dict.fromkeys(
-        [
-            "MALFORMED_FUNCTION_CALL",
-            "UNEXPECTED_TOOL_CALL",
-            "TOO_MANY_TOOL_CALLS",
-            "MISSING_THOUGHT_SIGNATURE",
-            "MALFORMED_RESPONSE",
-        ],
-        FinishReason.ERROR,
-    ),
-}
 
 _NOTED = (
     # SDK: Candidate
@@ -78,7 +43,6 @@ _NOTED = (
     "continuation_token",
 )
 
-_REPLY = ("candidates", "prompt_feedback", "usage_metadata", "model_version", "response_id")
 _QUIET = frozenset({"content", "index", "role"})  # keys of a candidate that say nothing of it
 
 
@@ -98,20 +62,21 @@ class GeminiStreamParser(StreamParserBase):
         self._run: bool | None = None  # whether the run of text that goes on is thinking; None: there is none
         self._key = (0,)
         self._usage: dict[str, Any] = {}
+        self._native = ""  # why it ended, as far as it is known
         self._cited: list[Any] = []
         self._known: set[str] = set()  # of the citations
         self._partial: PartialArguments | None = None  # of the call that goes on, under `_key`
 
     def read_whole(self, reply: dict[str, Any]) -> None:
         """Read a GenerateContentResponse."""
-        _check(reply)
+        check_reply(reply)
         self.read_event(reply)
 
     def read_event(self, event: dict[str, Any]) -> None:
         """Read one chunk: a GenerateContentResponse with new parts."""
         error = event.get("error")
         if error:
-            self._fail(error)
+            self.reply.fail(*error_of(error))
             return
         reply = self.reply
         if reply.model is None or reply.id is None:
@@ -128,9 +93,16 @@ class GeminiStreamParser(StreamParserBase):
             self._read_feedback(feedback)
 
     def close(self) -> None:
-        """What broke off in a call keeps the arguments that came."""
+        """What broke off in a call keeps the arguments that came; the last reason is the reply's."""
         self._cut_call()
         self._tell_usage()
+        self._end()
+
+    def _end(self) -> None:
+        """The reply is over. Some servers give a reason with every chunk: with content, it may not be the last."""
+        if self._native:
+            self._cut_call()
+            self.reply.end(reason_of(self._native), self._native)
 
     # -- candidates --------------------------------------------------------------------------------------------
 
@@ -144,18 +116,13 @@ class GeminiStreamParser(StreamParserBase):
                     self._read_candidate(found)
 
     def _read_candidate(self, candidate: dict[str, Any]) -> None:
-        content = candidate.get("content")
-        if isinstance(content, dict):
-            for part in items_of(cast("dict[str, Any]", content).get("parts")):
-                if not isinstance(part, dict):
-                    continue
+        for part in _parts_of(candidate):
+            if isinstance(part, dict):
                 found = cast("dict[str, Any]", part)
-                if len(found) > 1 or "text" not in found:
+                if "text" in found and (len(found) == 1 or (len(found) == 2 and "thought" in found)):
+                    self._say(found["text"], thinking=found.get("thought") is True)  # what most parts are
+                elif self._partial is None or not self._partial.grow(found):
                     self._read_part(shallow(found))
-                elif self._run is False and type(text := found["text"]) is str and text:
-                    self.reply.text(self._key, text)  # what most parts are
-                else:
-                    self._say(found["text"], thinking=False)
         for key in candidate:
             if key not in _QUIET:
                 self._read_rest(candidate)
@@ -168,9 +135,9 @@ class GeminiStreamParser(StreamParserBase):
                 self._note(key, settled({key: found})[key])
         native = text_of(pick(candidate, "finish_reason"))
         if native and native != "FINISH_REASON_UNSPECIFIED":
-            self._cut_call()
-            self.reply.finish_reason = None  # some servers say it with every chunk: the last one counts
-            self.reply.end(_REASONS.get(native, FinishReason.OTHER), str.__str__(native))
+            self._native = str.__str__(native)
+            if not any(any(mapping_of(part).values()) for part in _parts_of(candidate)):
+                self._end()
 
     def _note(self, key: str, found: Any) -> None:
         """What is said of the candidate: the citations of every chunk, and the last of all else."""
@@ -213,7 +180,9 @@ class GeminiStreamParser(StreamParserBase):
         return self._key
 
     def _read_part(self, part: dict[str, Any]) -> None:
-        state: dict[str, Any] = {"thought_signature": signature_of(part), "fields": carried(part) or None}
+        state: dict[str, Any] = {"thought_signature": None, "fields": None}
+        if len(part) > 1 or "function_call" not in part:  # a piece of a call has nothing else, as a rule
+            state = {"thought_signature": signature_of(part), "fields": carried(part) or None}
         signed = any(state.values())
         if "function_call" in part:
             self._read_call(shallow(mapping_of(part["function_call"])), state)
@@ -291,38 +260,16 @@ class GeminiStreamParser(StreamParserBase):
         """
         told = {key: item for key, item in found.items() if item is not None} if None in found.values() else found
         self._usage.update(told)
-        if self.reply.usage is None or self.reply.finish_reason is not None:
+        if self.reply.usage is None or self._native:
             self._tell_usage()
 
     def _tell_usage(self) -> None:
-        usage = self._usage
-        if not usage:
-            return
-        thoughts = token_count(pick(usage, "thoughts_token_count"))
-        prompt = token_count(pick(usage, "prompt_token_count"))
-        self.reply.use(
-            Usage(
-                input_tokens=prompt + token_count(pick(usage, "tool_use_prompt_token_count")),
-                output_tokens=token_count(pick(usage, "candidates_token_count")) + thoughts,
-                cache_read_tokens=token_count(pick(usage, "cached_content_token_count")),
-                reasoning_tokens=thoughts,
-            )
-        )
-
-    def _fail(self, found: object) -> None:
-        error = mapping_of(found)
-        code = text_of(error.get("status")) or (str(error["code"]) if "code" in error else None)
-        self.reply.fail(text_of(error.get("message")) or text_of(found), code)
+        if self._usage:
+            self.reply.use(usage_of(self._usage))
 
 
-def _check(reply: Mapping[str, Any]) -> None:
-    """Refuse what is no reply: the provider's error, or anything else."""
-    if reply.get("error"):
-        error = mapping_of(reply["error"])
-        said = f"{text_of(error.get('message')) or 'no message'} ({text_of(error.get('status')) or 'no status'})"
-        raise MessageError("reply", f"this is the provider's error: {said}", "Give the reply to a call that held.")
-    if all(pick(reply, key) is None for key in _REPLY):
-        raise MessageError("reply", "this is no response of Gemini's", "Give what generate_content returned.")
+def _parts_of(candidate: dict[str, Any]) -> list[Any]:
+    return items_of(mapping_of(candidate.get("content")).get("parts"))
 
 
 def parse_response(reply: object, **options: Unpack[ReadOptions]) -> Msg:

@@ -55,6 +55,7 @@ class OpenAIChatStreamParser(StreamParserBase):
         self._text: tuple[int, ...] = (_CONTENT, 0)  # the text that is being said
         self._others: list[dict[str, Any]] = []  # pieces of other choices, until the first one comes
         self._citations: list[Any] = []
+        self._last: dict[str, Any] = {}  # the choice that said why the reply ended
 
     # -- events --------------------------------------------------------------------------------------------------
 
@@ -63,12 +64,12 @@ class OpenAIChatStreamParser(StreamParserBase):
         if self.reply.model is None or self.reply.id is None:
             self.reply.begin(event.get("id"), event.get("model"), event.get("created"))
         choices = event.get("choices")
+        if (not choices or "error" in event) and (error := error_of(event)):
+            self.reply.fail(*error)  # before an end that the choices may tell of
         if choices and isinstance(choices, list):
             for choice in cast("list[Any]", choices):
                 if isinstance(choice, dict):
                     self._read_choice(cast("dict[str, Any]", choice))
-        if (not choices or "error" in event) and (error := error_of(event)):
-            self.reply.fail(*error)
         if event.get("usage"):
             self._use(event["usage"])
 
@@ -76,12 +77,14 @@ class OpenAIChatStreamParser(StreamParserBase):
         index = choice.get("index")
         if index != self._choice and not self._is_first(index, choice):
             return
-        delta = choice.get("delta")
-        if delta and isinstance(delta, dict):
-            self._read_message(cast("dict[str, Any]", delta))
+        delta = mapping_of(choice.get("delta"))
+        if delta:
+            self._read_message(delta)
         native = choice.get("finish_reason")
         if native and native != "null":  # DashScope writes the word while it streams
-            self._end(choice, native)
+            self._last = choice
+            if not any(said for name, said in delta.items() if name != "role"):
+                self._take_last()
 
     def _is_first(self, index: object, choice: dict[str, Any]) -> bool:
         """Whether this is the choice that is read: number 0, or one without a number."""
@@ -90,6 +93,12 @@ class OpenAIChatStreamParser(StreamParserBase):
         elif self._choice is None:
             self._others.append(choice)
         return self._choice is not None and not index
+
+    def _take_last(self) -> None:
+        """Some servers give a reason with every chunk: with content, it may not be the last."""
+        last, self._last = self._last, {}
+        if last:
+            self._end(last, last.get("finish_reason"))
 
     def _take_another(self) -> None:
         """Read the choice that came first where there is none of the number 0."""
@@ -245,12 +254,14 @@ class OpenAIChatStreamParser(StreamParserBase):
     def read_done(self) -> None:
         """A server may leave the reason out: the reply is complete all the same, as a whole one would be."""
         self._take_another()
+        self._take_last()
         if self.reply.finish_reason is None and not self.reply.error and self._choice is not None:
             self._end({}, None)
 
     def close(self) -> None:
         """What comes with no event of its own; a sound that is complete ends a reply that has no other end."""
         self._take_another()
+        self._take_last()
         ended = self.reply.finish_reason is not None
         if self._sound.ends and not ended and not self.reply.error:
             self._settle()

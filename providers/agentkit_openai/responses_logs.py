@@ -28,9 +28,9 @@ from agentkit_openai.log_parts import (
     read_content,
     read_output,
 )
+from agentkit_openai.output_items import picture_of
 from agentkit_openai.reasoning import reasoning_state, reasoning_text
 from agentkit_openai.responses import CALL_FIELDS, OUTPUT_FIELDS, RESPONSES
-from agentkit_openai.responses_replies import picture_of
 from agentkit_openai.roles import as_developers
 
 __all__ = ["load_responses"]

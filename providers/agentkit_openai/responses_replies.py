@@ -6,11 +6,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Unpack, cast
 
 from agentkit import (
-    Base64Source,
     FinishReason,
-    ImageBlock,
     MessageError,
-    OpaqueBlock,
     ReadOptions,
     StreamParserBase,
     items_of,
@@ -18,21 +15,12 @@ from agentkit import (
     plain_values,
     text_of,
 )
-from agentkit_openai.custom_calls import CUSTOM_CALL, custom_input
 from agentkit_openai.item_places import ItemPlaces, Place
-from agentkit_openai.reasoning import BETWEEN, reasoning_state, reasoning_text
-from agentkit_openai.refusals import REFUSAL_PART
+from agentkit_openai.output_items import CALL, SAID, THINKING, OutputItems
+from agentkit_openai.reasoning import BETWEEN
 from agentkit_openai.reply_words import error_of, reason_of, usage_of
-from agentkit_openai.responses import CALL_FIELDS, RESPONSES
 
-__all__ = ["OpenAIResponsesStreamParser", "picture_of"]
-
-_WIRE = str(RESPONSES.wire)
-_CALLS = frozenset({"function_call", "custom_tool_call"})
-_SHOWN = _CALLS | {"message", "reasoning"}  # items whose pieces are blocks
-
-_THINKING, _SAID, _CALL, _WHOLE = range(4)
-"""The kinds of blocks that an item may turn out to be: two of them only where a stream is at odds with itself."""
+__all__ = ["OpenAIResponsesStreamParser"]
 
 
 class OpenAIResponsesStreamParser(StreamParserBase):
@@ -51,13 +39,8 @@ class OpenAIResponsesStreamParser(StreamParserBase):
     def __init__(self, **options: Unpack[ReadOptions]) -> None:
         super().__init__(**options)
         self._places = ItemPlaces()
-        self._phases: dict[Place, str] = {}
+        self._items = OutputItems(self.reply)
         self._summaries: dict[Place, object] = {}  # the part of the reasoning that is being said
-        self._citations: dict[tuple[int, ...], list[Any]] = {}
-        self._custom: set[tuple[int, ...]] = set()
-        self._asked: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {}  # finished calls by their ids
-        self._open: dict[Place, dict[str, Any]] = {}  # items that have begun
-        self._refused = False
         self._events: dict[str, Callable[[dict[str, Any]], None]] = {
             "response.output_text.delta": self._text_delta,
             "response.function_call_arguments.delta": self._arguments_delta,
@@ -118,21 +101,14 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         for place, item in zip(places, output, strict=True):
             if place not in self._places.done and isinstance(item, dict):
                 self._places.done.add(place)
-                self._read_item(place, cast("dict[str, Any]", item))
-
-    def _mark_cut(self) -> None:
-        """Calls that were cut before their first argument say so: nothing else shows it."""
-        for place, item in self._open.items():
-            key = (*place, _CALL, 0)
-            if str(item.get("type")) in _CALLS and not self.reply.arguments_of(key).strip():
-                self.reply.note(key, incomplete=True)
+                self._items.finish(place, cast("dict[str, Any]", item))
 
     def _finish(self, status: str, detail: str) -> None:
         if status != "completed":
-            self._mark_cut()
+            self._items.mark_cut()
         word = detail or status
         reason = reason_of(word) if word else FinishReason.STOP
-        if reason in (FinishReason.STOP, FinishReason.OTHER) and self._refused:
+        if reason in (FinishReason.STOP, FinishReason.OTHER) and self._items.refused:
             reason = FinishReason.REFUSAL
         self.reply.end(reason, word or None)
 
@@ -140,92 +116,6 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         if self.reply.error is None:
             self.reply.fail(*(error or ("the response failed", None)))
         self.reply.native_reason = status or None
-
-    # -- items ---------------------------------------------------------------------------------------------------
-
-    def _read_item(self, place: Place, item: dict[str, Any]) -> None:
-        """A finished item (SDK: ResponseOutputItem): the truth over the pieces that came of it."""
-        kind = item.get("type")
-        self._open.pop(place, None)
-        if kind == "message":
-            self._message(place, item)
-        elif kind == "reasoning":
-            self._reasoning((*place, _THINKING, 0), item)
-        elif kind == "function_call":
-            self._call((*place, _CALL, 0), item)
-        elif kind == "custom_tool_call":
-            self._custom_call((*place, _CALL, 0), item)
-        elif kind in ("function_call_output", "custom_tool_call_output"):
-            self._answer(place, item)
-        elif picture := picture_of(item):
-            self.reply.add((*place, _WHOLE, 0), picture)
-        elif kind and isinstance(kind, str):
-            self.reply.add((*place, _WHOLE, 0), OpaqueBlock(_WIRE, plain_values(item)))
-        else:
-            self.reply.notes.setdefault("unread", []).append(plain_values(item))
-
-    def _answer(self, place: Place, item: dict[str, Any]) -> None:
-        """The output of a call that the service ran by itself: the two are a pair, and nobody's to run.
-
-        SDK: ResponseFunctionToolCallOutputItem, where a program of the service called (`caller`).
-        """
-        asked = self._asked.pop(text_of(item.get("call_id")), None)
-        if asked is not None:
-            self.reply.swap(asked[0], OpaqueBlock(_WIRE, plain_values(asked[1])))
-        self.reply.add((*place, _WHOLE, 0), OpaqueBlock(_WIRE, plain_values(item)))
-
-    def _message(self, place: Place, item: dict[str, Any]) -> None:
-        self._phases[place] = text_of(item.get("phase"))
-        for number, part in enumerate(items_of(item.get("content"))):
-            held = mapping_of(part)
-            key = (*place, _SAID, number)
-            refused = held.get("type") == "refusal"
-            text = text_of(held.get("refusal" if refused else "text"))
-            if not self.reply.holds(key):
-                self._say(key, text, refused)
-            if text:
-                self.reply.set_text(key, text)
-            if refused:
-                self._refuse(key)
-            self._citations.pop(key, None)
-            if cited := items_of(held.get("annotations")):
-                self.reply.note(key, citations=plain_values(cited))
-            self.reply.close(key)
-
-    def _reasoning(self, key: tuple[int, ...], item: dict[str, Any]) -> None:
-        text = reasoning_text(item)
-        if not self.reply.holds(key):
-            self.reply.think(key, text)
-        elif text:
-            self.reply.set_text(key, text)
-        self.reply.sign(key, **reasoning_state(item))
-        self.reply.close(key)
-
-    def _call(self, key: tuple[int, ...], item: dict[str, Any]) -> None:
-        arguments: Any = item.get("arguments")
-        begun = self.reply.arguments_of(key)
-        self.reply.call(key, _call_id(item), item.get("name"), "" if begun else text_of(arguments))
-        if isinstance(arguments, dict) or text_of(arguments):
-            self.reply.set_input(key, cast("object", arguments))
-        if item.get("status") == "incomplete":
-            self.reply.note(key, incomplete=True)
-        self._sign_call(key, item)
-        self.reply.close(key)
-
-    def _custom_call(self, key: tuple[int, ...], item: dict[str, Any]) -> None:
-        text = text_of(item.get("input"))
-        begun = self.reply.arguments_of(key)
-        self.reply.call(key, _call_id(item), item.get("name"), "" if begun else text)
-        self.reply.set_input(key, custom_input(text or begun))
-        self._sign_call(key, item, CUSTOM_CALL)
-        self.reply.close(key)
-
-    def _sign_call(self, key: tuple[int, ...], item: dict[str, Any], known: dict[str, Any] | None = None) -> None:
-        held = {name: item[name] for name in CALL_FIELDS if item.get(name)}
-        fields = {**(known or {}), **plain_values(held)}
-        if fields:
-            self.reply.sign(key, fields=fields)
-        self._asked[_call_id(item)] = key, item
 
     # -- events --------------------------------------------------------------------------------------------------
 
@@ -252,61 +142,35 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         self._fail(error_of(event), "")
 
     def _added(self, event: dict[str, Any]) -> None:
-        place = self._places.begin(event)
-        item = mapping_of(event.get("item"))
-        kind = item.get("type")
-        self._open[place] = item
-        if kind == "message":
-            self._phases[place] = text_of(item.get("phase"))
-        elif str(kind) in _CALLS:
-            key = (*place, _CALL, 0)
-            self.reply.call(key, item.get("call_id"), item.get("name"))
-            self._sign_call(key, item, CUSTOM_CALL if kind == "custom_tool_call" else None)
+        self._items.begin(self._places.begin(event), mapping_of(event.get("item")))
 
     def _done(self, event: dict[str, Any]) -> None:
         item = event.get("item")
         if isinstance(item, dict):
             place = self._places.end(event)
             if place is not None:
-                self._read_item(place, cast("dict[str, Any]", item))
+                self._items.finish(place, cast("dict[str, Any]", item))
 
     def _text_delta(self, event: dict[str, Any]) -> None:
-        self._say(self._part(event), _piece(event))
+        self._items.say(self._part(event), _piece(event))
 
     def _refusal_delta(self, event: dict[str, Any]) -> None:
-        self._say(self._part(event), _piece(event), refused=True)
+        self._items.say(self._part(event), _piece(event), refused=True)
 
     def _text_done(self, event: dict[str, Any]) -> None:
         key, text = self._part(event), text_of(event.get("text"))
         if not self.reply.holds(key):
-            self._say(key, text)
+            self._items.say(key, text)
         elif text:
             self.reply.set_text(key, text)
 
     def _part(self, event: dict[str, Any]) -> tuple[int, ...]:
         number = event.get("content_index")
-        return (*self._places.find(event), _SAID, number if type(number) is int else 0)
-
-    def _say(self, key: tuple[int, ...], text: str, refused: bool = False) -> None:
-        if not text:
-            return
-        begins = not self.reply.holds(key)
-        self.reply.text(key, text)
-        if begins and (phase := self._phases.get((key[0], key[1]))):
-            self.reply.sign(key, fields={"phase": phase})
-        if begins and refused:
-            self._refuse(key)
-
-    def _refuse(self, key: tuple[int, ...]) -> None:
-        if self.reply.holds(key):
-            self._refused = True
-            self.reply.note(key, refusal=True)
-            phase = self._phases.get((key[0], key[1]))
-            self.reply.sign(key, fields={**REFUSAL_PART, **({"phase": phase} if phase else {})})
+        return (*self._places.find(event), SAID, number if type(number) is int else 0)
 
     def _annotation(self, event: dict[str, Any]) -> None:
         if found := event.get("annotation"):
-            self._citations.setdefault(self._part(event), []).append(plain_values(found))
+            self._items.cite(self._part(event), found)
 
     def _summary_delta(self, event: dict[str, Any]) -> None:
         self._think(event, ("summary", event.get("summary_index")))
@@ -323,15 +187,15 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         place = self._places.find(event)
         before = self._summaries.get(place, part)
         self._summaries[place] = part
-        self.reply.think((*place, _THINKING, 0), text if before == part else f"{BETWEEN}{text}")
+        self.reply.think((*place, THINKING, 0), text if before == part else f"{BETWEEN}{text}")
 
     def _arguments_delta(self, event: dict[str, Any]) -> None:
-        self.reply.call((*self._places.find(event), _CALL, 0), piece=_piece(event))
+        self.reply.call((*self._places.find(event), CALL, 0), piece=_piece(event))
 
     _input_delta = _arguments_delta
 
     def _arguments_done(self, event: dict[str, Any]) -> None:
-        key, text = (*self._places.find(event), _CALL, 0), text_of(event.get("arguments"))
+        key, text = (*self._places.find(event), CALL, 0), text_of(event.get("arguments"))
         begun = self.reply.arguments_of(key)
         if text and begun:
             self.reply.set_input(key, text)
@@ -339,33 +203,11 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             self.reply.call(key, piece=text)
 
     def close(self) -> None:
-        """Citations of texts that were never done, and what the service was doing when the stream broke off."""
-        for key, cited in self._citations.items():
-            self.reply.note(key, citations=cited)
-        begun = [item for item in self._open.values() if str(item.get("type")) not in _SHOWN]
-        if begun:
-            self.reply.notes["incomplete_parts"] = plain_values(begun)
+        """What was left open."""
+        self._items.close()
 
 
 def _piece(event: dict[str, Any]) -> str:
     """The text of an event, as it is: half a character at its end may wait for the other half."""
     delta = event.get("delta")
     return delta if isinstance(delta, str) else ""
-
-
-def _call_id(item: dict[str, Any]) -> str:
-    return text_of(item.get("call_id")) or text_of(item.get("id"))
-
-
-def picture_of(item: dict[str, Any]) -> ImageBlock | None:
-    """The picture of an `image_generation_call` that succeeded; None for any other item."""
-    data = text_of(item.get("result"))
-    if item.get("type") != "image_generation_call" or not data or data.startswith("data:"):
-        return None
-    format = text_of(item.get("output_format")) or "png"
-    media_type = {"svg": "image/svg+xml", "jpg": "image/jpeg"}.get(format, f"image/{format}")
-    known = {name: item[name] for name in ("id", "revised_prompt", "size") if isinstance(item.get(name), str)}
-    try:
-        return ImageBlock(Base64Source(media_type, data), metadata=plain_values(known) or None)
-    except MessageError:
-        return ImageBlock(Base64Source("image/png", data), metadata=plain_values(known) or None)

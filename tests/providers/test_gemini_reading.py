@@ -193,6 +193,11 @@ def test_two_signed_texts_are_never_joined() -> None:
     assert len(parse_response(whole_of(part, part)).blocks) == 2
 
 
+def test_a_signature_by_itself_is_an_empty_text_that_keeps_it() -> None:
+    reply = parse_response(whole_of({"thoughtSignature": STANDARD}))
+    assert reply.content == (TextBlock("", state=signed()),)
+
+
 def test_a_signed_thought_keeps_its_signature() -> None:
     found = parse_response(whole_of({"text": "Hm.", "thought": True, "thoughtSignature": "AAAA"}, {"text": "Hi."}))
     assert found.blocks == (ThinkingBlock("Hm.", signed("AAAA")), TextBlock("Hi."))

@@ -1,0 +1,195 @@
+"""The items of a Responses output as blocks: pieces of them, and the finished ones, which are the truth."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, cast
+
+from agentkit import (
+    Assembly,
+    Base64Source,
+    ImageBlock,
+    MessageError,
+    OpaqueBlock,
+    items_of,
+    mapping_of,
+    plain_values,
+    text_of,
+)
+from agentkit_openai.custom_calls import CUSTOM_CALL, custom_input
+from agentkit_openai.item_places import Place
+from agentkit_openai.reasoning import reasoning_state, reasoning_text
+from agentkit_openai.refusals import REFUSAL_PART
+from agentkit_openai.responses import CALL_FIELDS, RESPONSES
+
+__all__ = ["CALL", "OutputItems", "SAID", "THINKING", "picture_of"]
+
+Key: TypeAlias = tuple[int, ...]
+
+_WIRE = str(RESPONSES.wire)
+_CALLS = frozenset({"function_call", "custom_tool_call"})
+_SHOWN = _CALLS | {"message", "reasoning"}  # items whose pieces are blocks
+
+THINKING, SAID, CALL, _WHOLE = range(4)
+"""The kinds of blocks that an item may turn out to be: two of them only where a stream is at odds with itself."""
+
+
+class OutputItems:
+    """The items of one reply on their way into its assembly."""
+
+    def __init__(self, reply: Assembly) -> None:
+        self.reply = reply
+        self.refused = False
+        self._phases: dict[Place, str] = {}
+        self._citations: dict[Key, list[Any]] = {}
+        self._asked: dict[str, tuple[Key, dict[str, Any]]] = {}  # calls by their ids
+        self._open: dict[Place, dict[str, Any]] = {}  # items that have begun
+
+    def begin(self, place: Place, item: dict[str, Any]) -> None:
+        """An item that is announced: its content comes later."""
+        kind = item.get("type")
+        self._open[place] = item
+        if kind == "message":
+            self._phases[place] = text_of(item.get("phase"))
+        elif str(kind) in _CALLS:
+            key = (*place, CALL, 0)
+            self.reply.call(key, item.get("call_id"), item.get("name"))
+            self._sign_call(key, item, CUSTOM_CALL if kind == "custom_tool_call" else None)
+
+    def finish(self, place: Place, item: dict[str, Any]) -> None:
+        """A finished item (SDK: ResponseOutputItem): the truth over the pieces that came of it."""
+        kind = item.get("type")
+        self._open.pop(place, None)
+        if kind == "message":
+            self._message(place, item)
+        elif kind == "reasoning":
+            self._reasoning((*place, THINKING, 0), item)
+        elif kind == "function_call":
+            self._call((*place, CALL, 0), item)
+        elif kind == "custom_tool_call":
+            self._custom_call((*place, CALL, 0), item)
+        elif kind in ("function_call_output", "custom_tool_call_output"):
+            self._answer(place, item)
+        elif picture := picture_of(item):
+            self.reply.add((*place, _WHOLE, 0), picture)
+        elif kind and isinstance(kind, str):
+            self.reply.add((*place, _WHOLE, 0), OpaqueBlock(_WIRE, plain_values(item)))
+        else:
+            self.reply.notes.setdefault("unread", []).append(plain_values(item))
+
+    def _answer(self, place: Place, item: dict[str, Any]) -> None:
+        """The output of a call that the service ran by itself: the two are a pair, and nobody's to run.
+
+        SDK: ResponseFunctionToolCallOutputItem, where a program of the service called (`caller`).
+        """
+        asked = self._asked.pop(text_of(item.get("call_id")), None)
+        if asked is not None:
+            self.reply.swap(asked[0], OpaqueBlock(_WIRE, plain_values(asked[1])))
+        self.reply.add((*place, _WHOLE, 0), OpaqueBlock(_WIRE, plain_values(item)))
+
+    def _message(self, place: Place, item: dict[str, Any]) -> None:
+        self._phases[place] = text_of(item.get("phase"))
+        for number, part in enumerate(items_of(item.get("content"))):
+            held = mapping_of(part)
+            key = (*place, SAID, number)
+            refused = held.get("type") == "refusal"
+            text = text_of(held.get("refusal" if refused else "text"))
+            if not self.reply.holds(key):
+                self.say(key, text, refused)
+            if text:
+                self.reply.set_text(key, text)
+            if refused:
+                self._refuse(key)
+            self._citations.pop(key, None)
+            if cited := items_of(held.get("annotations")):
+                self.reply.note(key, citations=plain_values(cited))
+            self.reply.close(key)
+
+    def _reasoning(self, key: Key, item: dict[str, Any]) -> None:
+        text = reasoning_text(item)
+        if not self.reply.holds(key):
+            self.reply.think(key, text)
+        elif text:
+            self.reply.set_text(key, text)
+        self.reply.sign(key, **reasoning_state(item))
+        self.reply.close(key)
+
+    def _call(self, key: Key, item: dict[str, Any]) -> None:
+        arguments: Any = item.get("arguments")
+        begun = self.reply.arguments_of(key)
+        self.reply.call(key, _call_id(item), item.get("name"), "" if begun else text_of(arguments))
+        if isinstance(arguments, dict) or text_of(arguments):
+            self.reply.set_input(key, cast("object", arguments))
+        if item.get("status") == "incomplete":
+            self.reply.note(key, incomplete=True)
+        self._sign_call(key, item)
+        self.reply.close(key)
+
+    def _custom_call(self, key: Key, item: dict[str, Any]) -> None:
+        text = text_of(item.get("input"))
+        begun = self.reply.arguments_of(key)
+        self.reply.call(key, _call_id(item), item.get("name"), "" if begun else text)
+        self.reply.set_input(key, custom_input(text or begun))
+        self._sign_call(key, item, CUSTOM_CALL)
+        self.reply.close(key)
+
+    def _sign_call(self, key: Key, item: dict[str, Any], known: dict[str, Any] | None = None) -> None:
+        held = {name: item[name] for name in CALL_FIELDS if item.get(name)}
+        fields = {**(known or {}), **plain_values(held)}
+        if fields:
+            self.reply.sign(key, fields=fields)
+        self._asked[_call_id(item)] = key, item
+
+    def say(self, key: Key, text: str, refused: bool = False) -> None:
+        """A piece of a message's text, or of its refusal."""
+        if not text:
+            return
+        begins = not self.reply.holds(key)
+        self.reply.text(key, text)
+        if begins and (phase := self._phases.get((key[0], key[1]))):
+            self.reply.sign(key, fields={"phase": phase})
+        if begins and refused:
+            self._refuse(key)
+
+    def _refuse(self, key: Key) -> None:
+        if self.reply.holds(key):
+            self.refused = True
+            self.reply.note(key, refusal=True)
+            phase = self._phases.get((key[0], key[1]))
+            self.reply.sign(key, fields={**REFUSAL_PART, **({"phase": phase} if phase else {})})
+
+    def cite(self, key: Key, found: object) -> None:
+        """A citation of a text: the finished item has them all."""
+        self._citations.setdefault(key, []).append(plain_values(found))
+
+    def mark_cut(self) -> None:
+        """Calls that were cut before their first argument say so: nothing else shows it."""
+        for place, item in self._open.items():
+            key = (*place, CALL, 0)
+            if str(item.get("type")) in _CALLS and not self.reply.arguments_of(key).strip():
+                self.reply.note(key, incomplete=True)
+
+    def close(self) -> None:
+        """Citations of texts that were never done, and what the service was doing when the stream broke off."""
+        for key, cited in self._citations.items():
+            self.reply.note(key, citations=cited)
+        begun = [item for item in self._open.values() if str(item.get("type")) not in _SHOWN]
+        if begun:
+            self.reply.notes["incomplete_parts"] = plain_values(begun)
+
+
+def _call_id(item: dict[str, Any]) -> str:
+    return text_of(item.get("call_id")) or text_of(item.get("id"))
+
+
+def picture_of(item: dict[str, Any]) -> ImageBlock | None:
+    """The picture of an `image_generation_call` that succeeded; None for any other item."""
+    data = text_of(item.get("result"))
+    if item.get("type") != "image_generation_call" or not data or data.startswith("data:"):
+        return None
+    format = text_of(item.get("output_format")) or "png"
+    media_type = {"svg": "image/svg+xml", "jpg": "image/jpeg"}.get(format, f"image/{format}")
+    known = {name: item[name] for name in ("id", "revised_prompt", "size") if isinstance(item.get(name), str)}
+    try:
+        return ImageBlock(Base64Source(media_type, data), metadata=plain_values(known) or None)
+    except MessageError:
+        return ImageBlock(Base64Source("image/png", data), metadata=plain_values(known) or None)
