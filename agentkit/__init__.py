@@ -1,15 +1,16 @@
 """agentkit: from a conversation of many speakers to each provider's exact request.
 
 This front door is lazy: a name is imported from its room when it is first asked for, so that a program pays
-for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `usage`, `blocks`,
-`messages`, `tool_running`, `storage`, `native`, `data_urls`, `partial`, `failures`, `blame`, `events`,
-`endpoints`, `tools`, `text_counts`, `text_estimate`, `request_parts`, `drafts`, `tokens`, `encodings`,
-`image_tokens`, `tokenizers`, `hugging_face`, `usage_anchored`, `remote_counts`, `ledger`, `exchanges`, `units`,
-`strategies`, `binding`, `schedule`, `summaries`, `edition`, `capabilities`, `model_facts`, `composing`,
-`assembly`, `streaming`, `echoes`, `frames`, `caching`, `history`, `sniffing`, `charsets`, `addresses`,
-`media_cache`, `resizing`, `shelf`, `held_media`, `fetching`, `local_files`, `media`, `budget`, `obstacles`,
-`tidied`, `tidy`, `media_limits`, `part_pairs`, `legalize`, `unsaid`, `lowering`, `cutting`, `formatting`,
-`registry`, `native_logs`, `loops`, `model_stream`, `calls`, `chat_model`, `recordings`, `comparison`.
+for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `usage`, `sources`,
+`blocks`, `adopting`, `traits`, `messages`, `tool_running`, `storage`, `native`, `data_urls`, `partial`,
+`failures`, `blame`, `events`, `endpoints`, `schemas`, `tools`, `text_counts`, `text_estimate`,
+`request_parts`, `drafts`, `tokens`, `encodings`, `image_tokens`, `tokenizers`, `hugging_face`,
+`usage_anchored`, `remote_counts`, `ledger`, `exchanges`, `units`, `strategies`, `binding`, `schedule`,
+`summaries`, `edition`, `capabilities`, `model_facts`, `composing`, `assembly`, `streaming`, `echoes`,
+`frames`, `caching`, `history`, `sniffing`, `charsets`, `addresses`, `media_cache`, `resizing`, `shelf`,
+`held_media`, `fetching`, `local_files`, `media`, `budget`, `obstacles`, `tidied`, `tidy`, `media_limits`,
+`part_pairs`, `legalize`, `unsaid`, `lowering`, `cutting`, `formatting`, `registry`, `native_logs`, `loops`,
+`model_stream`, `calls`, `chat_model`, `recordings`, `comparison`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from agentkit.binding import prefix_digest as prefix_digest
     from agentkit.blame import guess_place as guess_place
     from agentkit.blocks import AudioBlock as AudioBlock
-    from agentkit.blocks import Base64Source as Base64Source
     from agentkit.blocks import Block as Block
     from agentkit.blocks import DocumentBlock as DocumentBlock
     from agentkit.blocks import ImageBlock as ImageBlock
@@ -30,12 +30,10 @@ if TYPE_CHECKING:
     from agentkit.blocks import MediaBlock as MediaBlock
     from agentkit.blocks import OpaqueBlock as OpaqueBlock
     from agentkit.blocks import OpaqueState as OpaqueState
-    from agentkit.blocks import Source as Source
     from agentkit.blocks import TextBlock as TextBlock
     from agentkit.blocks import ThinkingBlock as ThinkingBlock
     from agentkit.blocks import ToolResultBlock as ToolResultBlock
     from agentkit.blocks import ToolUseBlock as ToolUseBlock
-    from agentkit.blocks import URLSource as URLSource
     from agentkit.blocks import VideoBlock as VideoBlock
     from agentkit.budget import Budget as Budget
     from agentkit.caching import CacheBreakpoints as CacheBreakpoints
@@ -121,7 +119,6 @@ if TYPE_CHECKING:
     from agentkit.lowering import Task as Task
     from agentkit.media_cache import MediaCache as MediaCache
     from agentkit.messages import Msg as Msg
-    from agentkit.messages import Trait as Trait
     from agentkit.model_facts import ModelFact as ModelFact
     from agentkit.model_stream import ModelStream as ModelStream
     from agentkit.native import items_of as items_of
@@ -140,7 +137,13 @@ if TYPE_CHECKING:
     from agentkit.remote_counts import RemoteTokenCounter as RemoteTokenCounter
     from agentkit.request_parts import Medium as Medium
     from agentkit.request_parts import RequestParts as RequestParts
+    from agentkit.schemas import OutputSchema as OutputSchema
+    from agentkit.schemas import close_schema as close_schema
+    from agentkit.schemas import map_schema as map_schema
     from agentkit.sniffing import sniffed_type as sniffed_type
+    from agentkit.sources import Base64Source as Base64Source
+    from agentkit.sources import Source as Source
+    from agentkit.sources import URLSource as URLSource
     from agentkit.storage import dump_messages as dump_messages
     from agentkit.storage import load_messages as load_messages
     from agentkit.strategies import ClearResults as ClearResults
@@ -158,13 +161,11 @@ if TYPE_CHECKING:
     from agentkit.tokens import LocalTokenCounter as LocalTokenCounter
     from agentkit.tokens import TokenCount as TokenCount
     from agentkit.tokens import TokenCounterBase as TokenCounterBase
-    from agentkit.tools import OutputSchema as OutputSchema
     from agentkit.tools import Tool as Tool
     from agentkit.tools import ToolChoice as ToolChoice
     from agentkit.tools import ToolLike as ToolLike
-    from agentkit.tools import close_schema as close_schema
-    from agentkit.tools import map_schema as map_schema
     from agentkit.tools import run_call as run_call
+    from agentkit.traits import Trait as Trait
     from agentkit.units import Units as Units
     from agentkit.usage import FinishReason as FinishReason
     from agentkit.usage import Usage as Usage
@@ -176,9 +177,8 @@ _ROOMS = {
     "assembly": "Assembly",
     "binding": "prefix_digest",
     "blame": "guess_place",
-    "blocks": "AudioBlock Base64Source Block DocumentBlock ImageBlock InvalidBlock MediaBlock OpaqueBlock "
-    "OpaqueState Source TextBlock ThinkingBlock ToolResultBlock ToolUseBlock URLSource "
-    "VideoBlock",
+    "blocks": "AudioBlock Block DocumentBlock ImageBlock InvalidBlock MediaBlock OpaqueBlock OpaqueState "
+    "TextBlock ThinkingBlock ToolResultBlock ToolUseBlock VideoBlock",
     "budget": "Budget",
     "caching": "CacheBreakpoints breakpoints check_breakpoints settled",
     "capabilities": "Capabilities MediaLimits MediaRule NameRule fit_speaker fit_speakers media_types short_hash",
@@ -204,7 +204,7 @@ _ROOMS = {
     "legalize": "BEGIN_TURN CONTINUE_TURN Legal",
     "lowering": "Request Task",
     "media_cache": "MediaCache",
-    "messages": "Msg Trait",
+    "messages": "Msg",
     "model_facts": "ModelFact",
     "model_stream": "ModelStream",
     "native": "items_of mapping_of plain plain_values text_of",
@@ -212,7 +212,9 @@ _ROOMS = {
     "registry": "Provider available_providers load_provider",
     "remote_counts": "RemoteTokenCounter",
     "request_parts": "Medium RequestParts",
+    "schemas": "OutputSchema close_schema map_schema",
     "sniffing": "sniffed_type",
+    "sources": "Base64Source Source URLSource",
     "storage": "dump_messages load_messages",
     "strategies": "ClearResults CutStrategy DropMedia OldestFirst ShrinkResults Stepped",
     "streaming": "ReadOptions StreamParserBase",
@@ -220,7 +222,8 @@ _ROOMS = {
     "tidied": "OnLoss",
     "tokenizers": "TiktokenCounter",
     "tokens": "CharacterTokenCounter LocalTokenCounter TokenCount TokenCounterBase",
-    "tools": "OutputSchema Tool ToolChoice ToolLike close_schema map_schema run_call",
+    "tools": "Tool ToolChoice ToolLike run_call",
+    "traits": "Trait",
     "units": "Units",
     "usage": "FinishReason Usage token_count",
     "usage_anchored": "UsageAnchoredCounter",

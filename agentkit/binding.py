@@ -17,8 +17,8 @@ from typing import Any, cast
 from agentkit.blocks import OpaqueState, ThinkingBlock
 from agentkit.exchanges import Draft, block_origins
 from agentkit.ledger import BlockPath
-from agentkit.messages import Trait
 from agentkit.request_parts import CACHE_MARKERS
+from agentkit.traits import Trait
 
 __all__ = ["prefix_digest", "stale_thinking"]
 

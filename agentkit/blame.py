@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from agentkit.blocks import Base64Source, MediaBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from agentkit.blocks import MediaBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from agentkit.ledger import BlockPath, place_of
 from agentkit.messages import Msg
+from agentkit.sources import Base64Source
 
 __all__ = ["guess_place"]
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from agentkit.messages import RESERVED_NAMES, Role, Trait
+from agentkit.messages import Role
+from agentkit.traits import RESERVED_NAMES, Trait
 
 __all__ = [
     "Box",

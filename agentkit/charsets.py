@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 
-from agentkit.blocks import encode
+from agentkit.sources import encode
 
 __all__ = ["in_utf8"]
 

@@ -34,8 +34,9 @@ from agentkit.loops import finish, is_over, running_loop
 from agentkit.messages import Msg
 from agentkit.model_stream import ModelStream
 from agentkit.registry import Provider, available_providers, load_provider
+from agentkit.schemas import OutputLike
 from agentkit.tokens import CharacterTokenCounter, TokenCount
-from agentkit.tools import OutputLike, ToolChoiceLike, ToolLike
+from agentkit.tools import ToolChoiceLike, ToolLike
 
 __all__ = ["ChatModel", "Wanted"]
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from agentkit.adopting import parse_arguments
 from agentkit.binding import prefix_digest
 from agentkit.blocks import Block, OpaqueBlock, OpaqueState, TextBlock, ThinkingBlock, ToolUseBlock
 from agentkit.capabilities import short_hash
 from agentkit.drafts import CallDraft, Draft, SaidDraft, ThinkingDraft, WholeDraft
 from agentkit.errors import MessageError
-from agentkit.messages import parse_arguments
 from agentkit.native import plain_values
 from agentkit.partial import objects_in
 

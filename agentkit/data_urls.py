@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from agentkit.blocks import Base64Source, Source, URLSource
 from agentkit.errors import MessageError
 from agentkit.native import text_of
+from agentkit.sources import Base64Source, Source, URLSource
 
 __all__ = ["source_of"]
 

@@ -15,7 +15,8 @@ from typing import TypeAlias, cast
 
 from agentkit.blocks import Block, ToolResultBlock, ToolUseBlock
 from agentkit.ledger import BlockPath, Disposition, Ledger, Note
-from agentkit.messages import Msg, Role, Trait, continues, derive, part_of
+from agentkit.messages import Msg, Role, continues, derive, part_of
+from agentkit.traits import Trait
 
 __all__ = ["Draft", "INTERRUPTED", "Watch", "repair"]
 

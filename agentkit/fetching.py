@@ -20,11 +20,11 @@ import anyio
 import anyio.lowlevel
 from anyio.lowlevel import RunVar
 
-from agentkit.blocks import Base64Source, URLSource, canonical_media_type, encode, is_media_type, is_text_type
 from agentkit.charsets import in_utf8
 from agentkit.errors import MissingExtraError, OptionError, check_option
 from agentkit.media_cache import MediaCache
 from agentkit.shelf import true_type, warm
+from agentkit.sources import Base64Source, URLSource, canonical_media_type, encode, is_media_type, is_text_type
 
 if TYPE_CHECKING:
     import ssl

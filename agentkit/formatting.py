@@ -23,16 +23,10 @@ from agentkit.lowering import Lowering, Request, Task, holds_media
 from agentkit.media import check_roots, settle_media
 from agentkit.messages import Msg
 from agentkit.model_facts import ModelFact, apply_facts
+from agentkit.schemas import OutputLike, as_output_schema
 from agentkit.shelf import Shelf
 from agentkit.tidied import OnLoss
-from agentkit.tools import (
-    OutputLike,
-    ToolChoiceLike,
-    ToolLike,
-    as_output_schema,
-    as_tool_choice,
-    as_tools,
-)
+from agentkit.tools import ToolChoiceLike, ToolLike, as_tool_choice, as_tools
 from agentkit.units import Weigher
 
 __all__ = ["Asked", "FormatterBase", "FormatterOptions"]

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from agentkit.blocks import Base64Source, MediaBlock, Source, ToolResultBlock, URLSource
+from agentkit.blocks import MediaBlock, ToolResultBlock
 from agentkit.capabilities import Box
-from agentkit.messages import Msg, Trait, recall, remember
+from agentkit.messages import Msg, recall, remember
 from agentkit.resizing import needs_fitting
 from agentkit.shelf import Shelf
+from agentkit.sources import Base64Source, Source, URLSource
+from agentkit.traits import Trait
 
 __all__ = ["HeldMedia", "all_media", "is_fresh", "media_of"]
 

@@ -25,7 +25,8 @@ from agentkit.errors import OptionError, check_option, check_text
 from agentkit.exchanges import Draft, Origin, block_origins, prompt_length
 from agentkit.frames import mark_frame, read_history, safe_name, safe_text
 from agentkit.ledger import FRAMED, Disposition, Ledger, Note
-from agentkit.messages import Msg, Trait, derive, recall, remember
+from agentkit.messages import Msg, derive, recall, remember
+from agentkit.traits import Trait
 
 __all__ = ["ChatHistory", "HistoryPolicy", "MultiAgentHistory"]
 

@@ -17,12 +17,13 @@ from agentkit.capabilities import Capabilities
 from agentkit.exchanges import Draft, Origin, block_origins, is_normal, prompt_length
 from agentkit.ledger import AS_LINE, Disposition, Ledger, Note
 from agentkit.media_limits import limit_media
-from agentkit.messages import Msg, Role, Trait, derive
+from agentkit.messages import Msg, Role, derive
 from agentkit.obstacles import address
 from agentkit.part_pairs import ends_asking, whole_pairs
 from agentkit.shelf import Shelf
 from agentkit.tidied import ANY_ID, Changes, OnLoss, Promoted, Tidied, wire_id
 from agentkit.tidy import tidy
+from agentkit.traits import Trait
 
 __all__ = ["BEGIN_TURN", "CONTINUE_TURN", "Legal", "legalize"]
 

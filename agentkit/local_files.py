@@ -9,8 +9,8 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import TypeAlias, cast
 
-from agentkit.blocks import Base64Source, URLSource, encode
 from agentkit.shelf import NO_TYPE, as_source, remember, stand_in, warm
+from agentkit.sources import Base64Source, URLSource, encode
 
 __all__ = ["LARGEST", "OUTSIDE", "read_file", "weigh_file"]
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from pydantic_core import to_json
 
 from agentkit.binding import stale_thinking
-from agentkit.blocks import Base64Source, ToolUseBlock, URLSource
+from agentkit.blocks import ToolUseBlock
 from agentkit.capabilities import Capabilities, fit_speakers
 from agentkit.errors import LossError, MessageError
 from agentkit.exchanges import Draft, block_origins, is_normal, prompt_length, repair
@@ -26,12 +26,15 @@ from agentkit.history import ChatHistory, HistoryPolicy
 from agentkit.ledger import BlockPath, Cut, Disposition, Ledger, Note, Plan
 from agentkit.legalize import Legal, legalize
 from agentkit.media import OUTSIDE, load_media, needs_loading, weigh_texts
-from agentkit.messages import Msg, Trait, derive, part_of
+from agentkit.messages import Msg, derive, part_of
 from agentkit.obstacles import shown
 from agentkit.resizing import can_resize
+from agentkit.schemas import OutputSchema
 from agentkit.shelf import Shelf
+from agentkit.sources import Base64Source, URLSource
 from agentkit.tidied import OnLoss
-from agentkit.tools import OutputSchema, Tool, ToolChoice, renamed
+from agentkit.tools import Tool, ToolChoice, renamed
+from agentkit.traits import Trait
 from agentkit.unsaid import Unsaid
 
 __all__ = ["CALL_A_TOOL", "CALL_TOOL", "Lowered", "Lowering", "Request", "Task", "holds_media"]

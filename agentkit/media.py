@@ -11,7 +11,7 @@ from typing import TypeAlias, TypeVar
 
 import anyio
 
-from agentkit.blocks import Base64Source, MediaBlock, Source, URLSource, is_text_type
+from agentkit.blocks import MediaBlock
 from agentkit.capabilities import Box, Capabilities, Kind, MediaLimits
 from agentkit.errors import OptionError
 from agentkit.fetching import Fetch, fetch_media, recount
@@ -22,6 +22,7 @@ from agentkit.messages import Msg
 from agentkit.obstacles import obstacle
 from agentkit.resizing import can_resize, fitted, known_fit, needs_fitting
 from agentkit.shelf import Shelf, needs_fetching, warm
+from agentkit.sources import Base64Source, Source, URLSource, is_text_type
 
 __all__ = ["OUTSIDE", "check_roots", "load_media", "needs_loading", "settle_media", "weigh_texts"]
 

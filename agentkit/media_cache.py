@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import anyio
 
-from agentkit.blocks import Base64Source
 from agentkit.errors import OptionError
 from agentkit.resizing import copies_of
+from agentkit.sources import Base64Source
 
 __all__ = ["MediaCache"]
 

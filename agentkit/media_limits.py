@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
-from agentkit.blocks import Base64Source, URLSource
 from agentkit.capabilities import Box, Capabilities, Kind, MediaLimits, MediaRule
 from agentkit.ledger import BlockPath
 from agentkit.resizing import is_resizable, needs_fitting
 from agentkit.shelf import Shelf
 from agentkit.sniffing import image_size
+from agentkit.sources import Base64Source, URLSource
 from agentkit.tidied import Changes, Tidied
 
 __all__ = ["excess", "limit_media"]

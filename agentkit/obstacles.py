@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import re
 
-from agentkit.blocks import (
-    Base64Source,
-    URLSource,
-    is_text_type,
-)
 from agentkit.capabilities import Capabilities, Kind
 from agentkit.sniffing import image_size
+from agentkit.sources import Base64Source, URLSource, is_text_type
 
 __all__ = ["address", "obstacle", "shown", "shrunk"]
 

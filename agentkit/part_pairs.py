@@ -10,7 +10,8 @@ from agentkit.blocks import Block, OpaqueBlock
 from agentkit.capabilities import Capabilities
 from agentkit.exchanges import Draft, block_origins
 from agentkit.ledger import BlockPath, Disposition, Ledger, Note
-from agentkit.messages import Msg, Trait, part_of
+from agentkit.messages import Msg, part_of
+from agentkit.traits import Trait
 
 __all__ = ["ends_asking", "whole_pairs"]
 

@@ -7,9 +7,9 @@ from functools import cache
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-from agentkit.blocks import Base64Source, encode
 from agentkit.capabilities import Box
 from agentkit.sniffing import image_size
+from agentkit.sources import Base64Source, encode
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from agentkit.blocks import (
+from agentkit.capabilities import Box, Capabilities, Kind
+from agentkit.charsets import in_utf8
+from agentkit.sniffing import image_size, is_signed_type, sniffed_type
+from agentkit.sources import (
     Base64Source,
     Source,
     URLSource,
@@ -17,9 +20,6 @@ from agentkit.blocks import (
     is_media_type,
     is_text_type,
 )
-from agentkit.capabilities import Box, Capabilities, Kind
-from agentkit.charsets import in_utf8
-from agentkit.sniffing import image_size, is_signed_type, sniffed_type
 
 __all__ = [
     "LONGEST_TEXT",

@@ -10,7 +10,7 @@ import base64
 import re
 from collections.abc import Callable
 
-from agentkit.blocks import Base64Source, is_text_type
+from agentkit.sources import Base64Source, is_text_type
 
 __all__ = ["image_size", "is_signed_type", "sniffed_type"]
 

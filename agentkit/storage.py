@@ -10,9 +10,10 @@ from typing import Any, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from agentkit.adopting import adopt_block, adopt_extra
 from agentkit.blocks import Block, InvalidBlock, ResultItem
 from agentkit.errors import MessageError, VersionError
-from agentkit.messages import Msg, adopt_block, adopt_extra
+from agentkit.messages import Msg
 from agentkit.values import placed
 
 __all__ = ["FORMAT_VERSION", "dump_messages", "load_messages"]

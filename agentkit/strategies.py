@@ -10,7 +10,8 @@ from typing import ClassVar, TypeVar
 from agentkit.blocks import Block, MediaBlock, ResultItem, TextBlock, ToolResultBlock
 from agentkit.errors import OptionError
 from agentkit.exchanges import INTERRUPTED
-from agentkit.messages import Msg, Trait, part_of, recall, remember
+from agentkit.messages import Msg, part_of, recall, remember
+from agentkit.traits import Trait
 from agentkit.units import Units
 
 _Strategy = TypeVar("_Strategy", bound="CutStrategy")

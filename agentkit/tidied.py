@@ -7,20 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from agentkit.blocks import (
-    Base64Source,
-    Block,
-    MediaBlock,
-    OpaqueState,
-    Source,
-    TextBlock,
-    ToolResultBlock,
-    ToolUseBlock,
-    URLSource,
-    canonical_media_type,
-    is_text_type,
-    plain_text,
-)
+from agentkit.blocks import Block, MediaBlock, OpaqueState, TextBlock, ToolResultBlock, ToolUseBlock, plain_text
 from agentkit.capabilities import Capabilities, Kind, NameRule
 from agentkit.frames import safe_text
 from agentkit.ledger import BlockPath, Disposition, Note
@@ -28,6 +15,7 @@ from agentkit.messages import Msg, Role
 from agentkit.native import mapping_of, text_of
 from agentkit.obstacles import address, obstacle, shown, shrunk
 from agentkit.shelf import LONGEST_TEXT, Shelf, is_base64
+from agentkit.sources import Base64Source, Source, URLSource, canonical_media_type, is_text_type
 
 __all__ = [
     "ANY_ID",

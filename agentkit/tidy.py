@@ -9,7 +9,6 @@ from operator import is_
 from typing import Any, cast
 
 from agentkit.blocks import (
-    Base64Source,
     Block,
     InvalidBlock,
     MediaBlock,
@@ -19,16 +18,17 @@ from agentkit.blocks import (
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
-    URLSource,
 )
 from agentkit.capabilities import Capabilities
 from agentkit.frames import frame_tag, mark_frame
 from agentkit.held_media import media_of
 from agentkit.ledger import BlockPath, Disposition
-from agentkit.messages import Msg, Role, Trait, derive, recall, remember
+from agentkit.messages import Msg, Role, derive, recall, remember
 from agentkit.obstacles import shown
 from agentkit.shelf import Shelf, is_base64
+from agentkit.sources import Base64Source, URLSource
 from agentkit.tidied import Changes, MediaTidying, OnLoss, Tidied, passing_key
+from agentkit.traits import Trait
 
 __all__ = ["tidy"]
 

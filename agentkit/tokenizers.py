@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Final, cast
 
 import anyio.to_thread
 
-from agentkit.blocks import MediaBlock, URLSource
+from agentkit.blocks import MediaBlock
 from agentkit.encodings import BASE, ENCODINGS, Count, encoding_of, load_encoding, source_of
 from agentkit.errors import MissingExtraError, OptionError, check_option, check_text
 from agentkit.image_tokens import MediaPrices
 from agentkit.messages import Msg
 from agentkit.request_parts import Medium, RequestParts, json_text
+from agentkit.sources import URLSource
 from agentkit.text_counts import TextCounts
 from agentkit.tokens import Overheads, TextTokenCounter, TokenCount, weight_key
 

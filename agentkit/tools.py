@@ -1,4 +1,4 @@
-"""Tools, the choice among them, and structured output, as data."""
+"""Tools, and the choice among them, as data."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
 from agentkit.blocks import ToolResultBlock, ToolUseBlock
 from agentkit.errors import MessageError, OptionError, check_option
-from agentkit.values import Checked, JsonObject, Text, copied, value
+from agentkit.schemas import (
+    check_schema,
+    without_titles,
+)
+from agentkit.values import Checked, JsonObject, Text, value
 
 __all__ = [
-    "OutputSchema",
     "Tool",
     "ToolChoice",
     "ToolLike",
-    "as_output_schema",
     "as_tool_choice",
     "as_tools",
-    "close_schema",
-    "map_schema",
     "run_call",
 ]
 
@@ -95,7 +95,7 @@ class Tool(metaclass=Checked):
                 raise
             reason = str(error).partition("\n")[0]
             raise MessageError(place, reason, "Annotate the parameters with types of JSON.") from None
-        schema = cast("dict[str, Any]", _without_titles(schema))
+        schema = cast("dict[str, Any]", without_titles(schema))
         schema.setdefault("type", "object")
         schema.setdefault("properties", {})
         told = inspect.getdoc(function) or "" if description is None else description
@@ -140,19 +140,6 @@ _UNNAMED = {
 _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema")
 
 ToolLike: TypeAlias = Tool | Callable[..., Any] | Mapping[str, Any]
-
-
-def _without_titles(schema: Any, is_names: bool = False) -> Any:
-    """The schema without pydantic's made-up titles; a property called `title` stays."""
-    if isinstance(schema, list):
-        return [_without_titles(item) for item in cast("list[Any]", schema)]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: _without_titles(item, is_names=not is_names and key in {"properties", "$defs"})
-        for key, item in cast("dict[str, Any]", schema).items()
-        if is_names or key != "title"
-    }
 
 
 async def run_call(block: ToolUseBlock, tools: Sequence[ToolLike]) -> ToolResultBlock:
@@ -245,149 +232,6 @@ def _read_choice(choice: ToolChoiceLike) -> ToolChoice:
     if not isinstance(name, str):
         raise OptionError("tool_choice", f"{choice!r} names no tool", 'Write {"name": "…"} or a mode.')
     return ToolChoice("tool", name)
-
-
-@value
-class OutputSchema(metaclass=Checked):
-    """The form that the answer must have: a JSON schema under a name.
-
-    `closed` is whether every object names all its properties as required and allows no other, which is
-    what the providers' strict modes ask for.
-    """
-
-    schema: JsonObject
-    name: Text = "output"
-    description: Text | None = None
-
-    def __post_init__(self) -> None:
-        check_schema(self.schema, "schema")
-
-    @property
-    def closed(self) -> bool:
-        """Whether strict modes take the schema as it is."""
-        return _is_closed(self.schema)
-
-
-OutputLike: TypeAlias = OutputSchema | type[Any] | Mapping[str, Any]
-
-
-def as_output_schema(found: OutputLike | None) -> OutputSchema | None:
-    """A schema from what callers give: an OutputSchema, a pydantic model or any type pydantic knows, or a dict.
-
-    A dict is a JSON schema, `{"name": …, "schema": …}`, or OpenAI's `response_format` object. A type's
-    schema is closed (see `OutputSchema.closed`), since pydantic checks the answer anyway.
-    """
-    if found is None:
-        return None
-    output = found if isinstance(found, OutputSchema) else _read_output(found)
-    schema = _rooted(output.schema)
-    if schema.get("type", "object") != "object" or ("type" not in schema and schema.keys() & {"anyOf", "oneOf"}):
-        raise OptionError("response_format", "the schema's root is no object", "Wrap it: {'answer': …}.")
-    schema = schema if "type" in schema else {"type": "object", **schema}
-    return output if schema == output.schema else replace(output, schema=schema)
-
-
-def _read_output(found: type[Any] | Mapping[str, Any]) -> OutputSchema:
-    if isinstance(found, Mapping):
-        return _schema_from_dict(found)
-    if isinstance(found, str):
-        raise OptionError("response_format", f"{found!r} is no schema", "Give a pydantic model or a JSON schema.")
-    try:
-        adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", found))
-        schema = adapter.json_schema()
-    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
-        reason = str(error).partition("\n")[0].rstrip(".")
-        raise OptionError("response_format", reason, "Give a pydantic model or a JSON schema.") from None
-    return OutputSchema(close_schema(_without_titles(schema)), getattr(found, "__name__", "output"))
-
-
-def _rooted(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema with what its root refers to in the root itself, where providers want it."""
-    for holder in ("$defs", "definitions"):
-        name = str(schema.get("$ref", "")).removeprefix(f"#/{holder}/")
-        if name in schema.get(holder, {}):
-            return {**schema[holder][name], holder: schema[holder]}
-    return schema
-
-
-def _schema_from_dict(found: Mapping[str, Any]) -> OutputSchema:
-    inner = found.get("json_schema")
-    holder: Mapping[str, Any] = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else found
-    named = isinstance(holder.get("schema"), Mapping)
-    try:
-        if named:
-            name = holder.get("name") or "output"
-            return OutputSchema(holder["schema"], name, holder.get("description"))
-        return OutputSchema(dict(found))
-    except MessageError as error:
-        raise OptionError("response_format", error.reason, "Give a JSON schema.") from None
-
-
-_NAMED = frozenset({"properties", "$defs", "definitions", "patternProperties"})
-_NESTED = frozenset({"items", "anyOf", "oneOf", "allOf", "not", "prefixItems", "additionalProperties"})
-
-
-def check_schema(schema: Any, place: str) -> None:
-    """Refuse a schema whose shape nobody could follow; what its keywords say is the provider's to judge."""
-    waiting: list[tuple[Any, str]] = [(schema, place)]
-    while waiting:
-        part, where = waiting.pop()
-        if isinstance(part, list):
-            waiting.extend((item, f"{where}[{at}]") for at, item in enumerate(cast("list[Any]", part)))
-        elif isinstance(part, dict):
-            for key, item in cast("dict[str, Any]", part).items():
-                if key in _NAMED:
-                    if not isinstance(item, dict):
-                        reason = f"expected an object, got {type(item).__name__}"
-                        raise MessageError(f"{where}.{key}", reason, "Mend the schema.")
-                    named = cast("dict[str, Any]", item).items()
-                    waiting.extend((inner, f"{where}.{key}.{name}") for name, inner in named)
-                elif key in _NESTED:
-                    waiting.append((item, f"{where}.{key}"))
-
-
-def close_schema(schema: Any) -> Any:
-    """The schema with every object closed: no further properties, all of them required."""
-    return map_schema(schema, _close_object)
-
-
-def _close_object(schema: dict[str, Any]) -> dict[str, Any]:
-    closed = {key: item for key, item in schema.items() if key != "default"}
-    if "properties" in schema:
-        closed |= {"additionalProperties": False, "required": list(schema["properties"])}
-    return closed
-
-
-def map_schema(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-    """A copy of a JSON schema with `change` applied to every subschema, innermost first."""
-    if isinstance(schema, list):
-        return [map_schema(item, change) for item in cast("list[Any]", schema)]
-    if not isinstance(schema, dict):
-        return schema
-    mapped: dict[str, Any] = {}
-    for key, item in cast("dict[str, Any]", schema).items():
-        if key in _NAMED:
-            named = cast("dict[str, Any]", item).items()
-            mapped[key] = {name: map_schema(inner, change) for name, inner in named}
-        elif key in _NESTED:
-            mapped[key] = map_schema(item, change)
-        else:
-            mapped[key] = copied(item)
-    return change(mapped)
-
-
-def _is_closed(schema: dict[str, Any]) -> bool:
-    verdicts: list[bool] = []
-
-    def look(part: dict[str, Any]) -> dict[str, Any]:
-        if part.get("type") == "object" or "properties" in part:
-            names = list(part.get("properties", {}))
-            required = sorted(part.get("required", []))
-            verdicts.append(part.get("additionalProperties") is False and required == sorted(names))
-        return part
-
-    map_schema(schema, look)
-    return schema.get("type") == "object" and all(verdicts)
 
 
 def renamed(tool: Tool, name: str) -> Tool:

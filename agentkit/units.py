@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import anyio
 import anyio.lowlevel
 
-from agentkit.messages import Msg, Trait, continues
+from agentkit.messages import Msg, continues
 from agentkit.text_estimate import estimate_text
 from agentkit.tokens import LocalTokenCounter
+from agentkit.traits import Trait
 
 __all__ = ["Units", "Weigher"]
 

@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentkit.blocks import (
-    Block,
-    DocumentBlock,
-    MediaBlock,
-    OpaqueState,
-    TextBlock,
-    ToolResultBlock,
-    ToolUseBlock,
-    URLSource,
-)
+from agentkit.blocks import Block, DocumentBlock, MediaBlock, OpaqueState, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.capabilities import Capabilities
 from agentkit.history import HistoryPolicy
 from agentkit.ledger import AS_LINE, FRAMED, BlockPath, Disposition, Note
 from agentkit.messages import Msg
 from agentkit.obstacles import shown
+from agentkit.sources import URLSource
 from agentkit.tidied import LEFT_OFF
 
 __all__ = ["Unsaid"]

@@ -27,7 +27,10 @@ PROVIDERS: Final = ROOT / "providers"
 ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("errors",),
     ("values", "usage", "native", "loops"),
+    ("schemas",),
+    ("sources", "adopting"),
     ("blocks",),
+    ("traits",),
     ("messages", "tool_running"),
     ("storage", "tools", "text_counts", "text_estimate", "encodings", "ledger"),
     ("sniffing", "charsets", "addresses"),

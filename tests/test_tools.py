@@ -13,7 +13,8 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from agentkit import InputError, MessageError, OptionError, OutputSchema, Tool, ToolChoice
-from agentkit.tools import as_output_schema, as_tool_choice, as_tools
+from agentkit.schemas import as_output_schema
+from agentkit.tools import as_tool_choice, as_tools
 from tests.conftest import EchoFormatter, says
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}

@@ -17,8 +17,9 @@ from agentkit.messages import Msg
 from agentkit.native import plain_values
 from agentkit.native_logs import load_native, load_tools, tools_left_out
 from agentkit.registry import load_provider
+from agentkit.schemas import OutputSchema
 from agentkit.storage import dump_messages
-from agentkit.tools import OutputSchema, Tool, ToolChoice
+from agentkit.tools import Tool, ToolChoice
 
 __all__ = ["ConvertOptions", "convert_lines", "convert_once"]
 

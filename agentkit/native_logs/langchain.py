@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
+from agentkit.adopting import parse_arguments
 from agentkit.blocks import (
     Block,
     InvalidBlock,
@@ -16,7 +17,7 @@ from agentkit.blocks import (
 )
 from agentkit.capabilities import short_hash
 from agentkit.errors import MessageError
-from agentkit.messages import Msg, Role, parse_arguments
+from agentkit.messages import Msg, Role
 from agentkit.native import items_of, mapping_of, plain_values, text_of
 from agentkit.native_logs.langchain_blocks import ISSUERS, read_block
 from agentkit.native_logs.langchain_reasoning import joined

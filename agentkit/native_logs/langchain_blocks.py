@@ -8,26 +8,23 @@ from typing import Any, TypeAlias
 
 from agentkit.blocks import (
     AudioBlock,
-    Base64Source,
     Block,
     DocumentBlock,
     ImageBlock,
     InvalidBlock,
     OpaqueBlock,
     OpaqueState,
-    Source,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
-    URLSource,
     VideoBlock,
-    guess_media_type,
 )
 from agentkit.data_urls import source_of
 from agentkit.errors import MessageError
 from agentkit.native import items_of, mapping_of, text_of
 from agentkit.native_logs.langchain_server_tools import anthropic_block
 from agentkit.registry import load_provider
+from agentkit.sources import Base64Source, Source, URLSource, guess_media_type
 
 __all__ = ["ISSUERS", "WIRES", "read_block"]
 

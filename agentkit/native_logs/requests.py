@@ -8,7 +8,8 @@ from typing import Any, cast
 from agentkit.errors import MessageError, OptionError
 from agentkit.formatting import Asked
 from agentkit.native import items_of, mapping_of, plain_values, text_of
-from agentkit.tools import OutputSchema, Tool, ToolChoice, as_output_schema, map_schema
+from agentkit.schemas import OutputSchema, as_output_schema, map_schema
+from agentkit.tools import Tool, ToolChoice
 
 __all__ = ["load_tools", "tools_left_out"]
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from agentkit.blocks import AudioBlock, Base64Source, TextBlock, ThinkingBlock, ToolUseBlock
+from agentkit.blocks import AudioBlock, TextBlock, ThinkingBlock, ToolUseBlock
+from agentkit.sources import Base64Source
 from agentkit.testing import pairing
 from agentkit.testing.replies import Call, LoopbackError, Said, is_refusal, notes_of, pieces, unsayable
 from agentkit.testing.wires import Wire

@@ -6,7 +6,8 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
-from agentkit.blocks import Base64Source, Block, MediaBlock, OpaqueBlock, TextBlock, ThinkingBlock, ToolUseBlock
+from agentkit.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ThinkingBlock, ToolUseBlock
+from agentkit.sources import Base64Source
 from agentkit.testing import pairing
 from agentkit.testing.replies import Call, LoopbackError, Said, digest, pieces, unsayable
 from agentkit.testing.wires import Wire, encoded

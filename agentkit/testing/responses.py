@@ -6,16 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any, ClassVar, Final
 
-from agentkit.blocks import (
-    Base64Source,
-    Block,
-    ImageBlock,
-    OpaqueBlock,
-    OpaqueState,
-    TextBlock,
-    ThinkingBlock,
-    ToolUseBlock,
-)
+from agentkit.blocks import Block, ImageBlock, OpaqueBlock, OpaqueState, TextBlock, ThinkingBlock, ToolUseBlock
+from agentkit.sources import Base64Source
 from agentkit.testing import pairing
 from agentkit.testing.chat_completions import CREATED, openai_error
 from agentkit.testing.replies import Call, LoopbackError, Said, digest, is_refusal, notes_of, pieces, unsayable
