@@ -59,7 +59,7 @@ class Assembly:
         self.usage: Usage | None = None
         self.finish_reason: FinishReason | None = None
         self.native_reason: str | None = None
-        self.error: dict[str, str] | None = None
+        self.error: dict[str, Any] | None = None
         self.notes: dict[str, Any] = {}
         """What else the reply's metadata say: `input_transformations`, `safety_ratings`, and so on."""
         self._composer = Composer(
@@ -108,11 +108,16 @@ class Assembly:
         self.finish_reason, self.native_reason = reason, native
         self._events.append(MessageEnd(reason, native))
 
-    def fail(self, message: str, code: str | None = None, request_id: str | None = None) -> None:
-        """The provider reported an error: nothing that is open is complete. Behind the end it is only noted."""
+    def fail(
+        self, message: str, code: str | None = None, request_id: str | None = None, **more: float | None
+    ) -> None:
+        """The provider reported an error: nothing that is open is complete. Behind the end it is only noted.
+
+        `more` are a `status` of HTTP's and a `retry_after` in seconds, where they are told.
+        """
         message = text_of(message) or "an error without a message"
-        more = {"code": text_of(code), "request_id": text_of(request_id)}
-        self.error = {"message": message, **{name: said for name, said in more.items() if said}}
+        known: dict[str, Any] = {"code": text_of(code), "request_id": text_of(request_id), **more}
+        self.error = {"message": message, **{name: said for name, said in known.items() if said not in ("", None)}}
         if self.finish_reason is None:
             self.begin()
             self._events.append(ErrorEvent(message, code))

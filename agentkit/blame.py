@@ -18,6 +18,7 @@ __all__ = ["guess_place"]
 _PATH = re.compile(r"\b(messages?|input|contents)((?:\.?\[\d+\]|\.\d+|\.[A-Za-z_]+)*)")
 _STEP = re.compile(r"\d+|[A-Za-z_]+")
 _LISTS = {"message": "messages", "messages": "messages", "input": "input", "contents": "contents"}
+_RESULTS = frozenset({"function_response", "functionResponse"})
 _SHORT = 3  # an id, or a text, of fewer characters may stand anywhere by chance
 
 
@@ -50,14 +51,19 @@ def _fragments(said: str, request: Mapping[str, Any]) -> Iterator[tuple[Any, lis
             continue
         held, steps = cast("Any", turns), _STEP.findall(match[2])
         trail: list[Any] = []
+        texts: list[str] = []
         for step in steps:
             held = _step(held, step)
-            if held is None:
-                break
+            if held is None or step in _RESULTS:
+                break  # the part itself says that it is a result; what it holds does not
+            if isinstance(held, str):
+                texts.append(held)
             trail.append(held)
         behind = cast("list[Any]", turns)[int(steps[0]) + 1 :] if trail else []
+        said_itself = steps[-1:] in (["content"], ["text"])  # the very words; an id or a name says whose they are
+        yield from ((text, behind) for text in texts if said_itself)
         yield from ((part, behind) for part in reversed(trail) if isinstance(part, dict))
-        yield from ((part, behind) for part in reversed(trail) if isinstance(part, str))
+        yield from ((text, behind) for text in texts if not said_itself)
 
 
 def _step(held: Any, step: str) -> Any:
@@ -133,7 +139,7 @@ def _is_result(fragment: Any) -> bool:
     return (
         found.get("role") == "tool"
         or found.get("type") in ("tool_result", "function_call_output")
-        or "function_response" in found
+        or not _RESULTS.isdisjoint(found)
     )
 
 

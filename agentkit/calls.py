@@ -18,6 +18,7 @@ from agentkit.errors import (
     MessageError,
     ModelError,
     NetworkError,
+    OptionError,
     ProviderError,
 )
 from agentkit.failures import Failure
@@ -34,6 +35,7 @@ __all__ = ["Call"]
 
 _STRAY = re.compile(r"no running event loop|different (event )?loop|loop is closed|called from async context")
 """What asyncio, trio and HTTP clients say of connections and locks that a loop before made."""
+_OVER = re.compile(r"client has been closed|client is closed|session is closed", re.IGNORECASE)
 _ONE_EACH = "Make a client in each event loop, or give none: ChatModel opens its own in each."
 
 
@@ -136,9 +138,14 @@ class Call:
             return ModelError(self.provider.name, f"an answer that is none: {error.reason}")
         if isinstance(error, Failure):
             return self._error(error)
+        if isinstance(error, TypeError) and "JSON serializable" in str(error):
+            raise OptionError("parameters", str(error), "Give values that JSON has a word for.") from error
         failure, runtime = self.endpoint.failure(error), _runtime_error(error)
         if self.endpoint.closed and (runtime or (failure and failure.network)):
             return self._closed()
+        if runtime and _OVER.search(str(runtime)):
+            said, advice = f"the client is closed ({runtime})", "Keep it open for as long as the model is used."
+            return NetworkError(self.provider.name, said, retryable=False, advice=advice)
         if runtime and _STRAY.search(str(runtime)):
             said = f"the client has connections of another event loop ({runtime})"
             return NetworkError(self.provider.name, said, retryable=False, advice=_ONE_EACH)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import anyio
 
@@ -124,6 +124,7 @@ async def compare(
     check_option("at_once", at_once, int)
     if isinstance(at_once, bool) or at_once < 1:
         raise OptionError("at_once", f"{at_once} calls at a time are none", "Give 1 or more.")
+    _check(prices, record, replay, asked)
     given = _given(models)
     labelled = _labelled(given)
     comparison = _Comparison(list(msgs), asked, dict(prices or {}), *await _recordings(record, replay))
@@ -146,6 +147,18 @@ async def compare(
             if isinstance(named, str):
                 await finish(labelled[label].aclose, _CLOSING)
     return [trials[label] for label in labelled]
+
+
+def _check(prices: object, record: object, replay: object, asked: Mapping[str, object]) -> None:
+    """Refuse options that would fail only after calls were made."""
+    check_option("prices", prices, Mapping | None)
+    for name, price in cast("Mapping[str, object]", prices or {}).items():
+        check_option(f"prices[{name!r}]", price, Price)
+    check_option("record", record, str | Path | None)
+    check_option("replay", replay, str | Path | None)
+    unknown = asked.keys() - Wanted.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"compare() got an unexpected keyword argument {min(unknown)!r}")
 
 
 def _given(models: Sequence[ChatModel | str] | Mapping[str, ChatModel | str]) -> list[tuple[str, ChatModel | str]]:

@@ -97,8 +97,11 @@ class EndpointBase(ABC):
     def check(cls, client: Any) -> None:
         """Refuse a client that is none of the SDK's async ones. Raises OptionError."""
         kind = type(client).__name__
-        if not all(hasattr(client, name) for name in cls.needs):
-            reason = f"a {kind} has no {cls.needs[-1]!r}"
+        missing = [name for name in cls.needs if not (hasattr(client.__class__, name) or hasattr(client, name))]
+        if isinstance(client, type):
+            reason = f"{client.__name__} is a class"
+        elif missing:
+            reason = f"a {kind} has no {missing[0]!r}"
         elif hasattr(client, "__enter__") and not hasattr(client, "__aenter__") and not hasattr(client, "aio"):
             reason = f"a {kind} is no async client"
         else:

@@ -25,7 +25,8 @@ __all__ = ["Failure", "failure_in", "request_id_in", "retry_after", "room_in"]
 # more than a sentence, which may quote the request: what stands in quotation marks is never looked at.
 _TOO_LONG_CODE = re.compile(r"context_(length|window|size)|input_too_long|prompt_too_long", re.IGNORECASE)
 _TOO_LONG = re.compile(
-    r"maximum context length is|exceed(s|ed|ing)? ([\w']+ ){0,3}context[ _](window|length|limit|size)"
+    r"maximum context length is|context length is only|longer than the maximum model length"
+    r"|exceed(s|ed|ing)? ([\w']+ ){0,3}context[ _](window|length|limit|size)"
     r"|Range of input length should be|input is too long|prompt is too long"
     r"|exceeds? the maximum number of tokens|input token count",
     re.IGNORECASE,
@@ -46,10 +47,11 @@ _NO_KEY = re.compile(
     r"|ExpiredToken|UnrecognizedClient|(Invalid|Incomplete)Signature|InvalidClientTokenId",  # AWS: common errors
     re.IGNORECASE,
 )
-_NO_KEY_SAID = re.compile(r"api[ _]?key not valid", re.IGNORECASE)
+_NO_KEY_SAID = re.compile(r"api[ _]?key not valid|credit balance is too low", re.IGNORECASE)
 _BUSY = re.compile(
     r"overloaded|UNAVAILABLE|server_error|insufficient_system_resource|InternalError\b|\bapi_error|timeout_error"
-    r"|DEADLINE_EXCEEDED|InternalServer|Model(Stream)?Error|ModelTimeout",  # AWS: ResponseStream
+    r"|DEADLINE_EXCEEDED|InternalServer|Model(Stream)?Error|ModelTimeout"  # AWS: ResponseStream
+    r"|\bRequestTimeOut|\bSystemError",  # DashScope: error codes
     re.IGNORECASE,
 )
 _LIMITED = re.compile(r"rate_limit|insufficient_quota|RESOURCE_EXHAUSTED|Throttling|ModelNotReady", re.IGNORECASE)
@@ -248,6 +250,8 @@ _SIZES = tuple(
         r"(?P<reply>\d+) in the completion\)",
         r"maximum context length is (?P<room>\d+) tokens"
         r"(?:.*?(?:resulted in|requested|request has) (?P<found>\d+))?",
+        r"passed (?P<found>\d+) input tokens.*?maximum input length of (?P<room>\d+) tokens",
+        r"\(length (?P<found>\d+)\) is longer than the maximum model length of (?P<room>\d+)",
         r"prompt is too long: (?P<found>\d+) tokens > (?P<room>\d+)",
         r"exceed context limit: (?P<found>\d+) \+ (?P<reply>\d+) > (?P<room>\d+)",
         r"input token count \((?P<found>\d+)\) exceeds .*?\((?P<room>\d+)\)",

@@ -252,7 +252,8 @@ class ModelStream(AsyncIterator[StreamEvent]):
             return
         if self._message is None:
             if cause is not None and self._parser is not None and not isinstance(ours, NetworkError):
-                self._parser.reply.fail(ours.said, ours.code)  # what the SDK made of an event that is an error
+                # What the SDK made of an event that is an error.
+                self._parser.reply.fail(ours.said, ours.code, status=ours.status)
             self._settle()
         self._failed = ours
 
@@ -286,5 +287,5 @@ async def _stop(chunks: AsyncIterator[Any]) -> None:
 
 def _failure_of(parser: StreamParserBase) -> Failure:
     """The error that a stream reported."""
-    found = parser.reply.error or {}
-    return Failure(found.get("message", ""), code=found.get("code"), request_id=found.get("request_id"))
+    found = dict(parser.reply.error or {})
+    return Failure(found.pop("message", ""), **found)

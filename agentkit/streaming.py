@@ -170,7 +170,7 @@ class StreamParserBase(ABC):
             return
         whole = cast("dict[str, Any]", body)
         if failure := failure_in(whole):
-            self.reply.fail(failure.said, failure.code, failure.request_id)
+            self.reply.fail(failure.said, failure.code, failure.request_id, status=failure.status)
         else:
             try:
                 self.read_whole(whole)

@@ -50,6 +50,9 @@ def _place(provider: str, said: str) -> str:
         ("gemini", "Invalid value at 'contents[1].parts[0].text'", "msgs[2].content[0]"),
         ("dashscope", "The tool_calls are wrong: message[5].role", "msgs[5].content[0]"),
         ("ollama", "messages[1].content: bad", "msgs[1].content[0]"),
+        ("ollama", "messages[3].content: bad", "msgs[3].content[0]"),
+        ("gemini", "Invalid 'contents[3].parts[0].function_response.response.output'", "msgs[4].content[0]"),
+        ("gemini", "Invalid 'contents[3].parts[0].function_response.id'", "msgs[4].content[0]"),
     ],
 )
 def test_a_path_or_an_id_leads_to_the_block(provider: str, said: str, place: str) -> None:

@@ -132,6 +132,28 @@ async def test_a_client_that_is_no_async_one_is_refused_at_the_door() -> None:
             client.close()
 
 
+async def test_a_client_of_another_sdk_is_refused_at_the_door() -> None:
+    import anthropic
+    import openai
+
+    open_ai, claude = openai.AsyncOpenAI(api_key="k"), anthropic.AsyncAnthropic(api_key="k")
+    wrong: list[tuple[str, Any]] = [
+        ("openai", claude),
+        ("openai-responses", claude),
+        ("anthropic", open_ai),
+        ("anthropic", anthropic.AsyncAnthropic),
+        ("gemini", open_ai),
+        ("gemini", 5),
+        ("ollama", open_ai),
+        ("dashscope", open_ai),
+    ]
+    for provider, client in wrong:
+        with pytest.raises(OptionError, match="client"):
+            ChatModel(provider, "m", client=client)
+    await open_ai.close()
+    await claude.close()
+
+
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "ollama", "gemini", "dashscope"])
 async def test_options_that_the_sdk_does_not_take_are_named(provider: str) -> None:
     options = {"nonsense": 1} if provider == "ollama" else {"nonsense": 1, "api_key": "k"}

@@ -16,6 +16,7 @@ from agentkit import (
     Legal,
     Msg,
     OpaqueState,
+    OptionError,
     Provider,
     Request,
     StreamParserBase,
@@ -172,6 +173,15 @@ def test_a_request_that_depends_on_what_was_before_is_seen() -> None:
 
 def test_a_formatter_that_raises_is_seen() -> None:
     assert "raises" in faults(echo(base=replace(ECHO, image=None), default_on_loss="x", convert=_refuses))
+
+
+def test_a_formatter_that_raises_what_is_none_of_ours_is_seen_too() -> None:
+    def convert(self: EchoFormatter, legal: Legal, task: Task) -> Request:
+        return {"messages": {}["x"]}
+
+    assert "raises KeyError" in faults(echo(convert=convert))
+    with pytest.raises(OptionError, match="provider"):
+        check_provider(None)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
 
 
 def _refuses(self: EchoFormatter, legal: Legal, task: Task) -> Request:

@@ -156,6 +156,24 @@ async def test_models_are_refused_at_the_door() -> None:
         await compare(MSGS, [model], at_once=0)
 
 
+async def test_options_are_refused_before_anything_is_sent() -> None:
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"prices": {"any": 3}}, r"prices\['any'\]"),
+        ({"prices": [Price(1, 2)]}, "prices"),
+        ({"record": 5}, "record"),
+        ({"replay": 5}, "replay"),
+    ]
+    with LoopbackServer("Yes.") as server:
+        async with model(server, "openai") as one:
+            for options, told in wrong:
+                with pytest.raises(OptionError, match=told):
+                    await compare(MSGS, [one], **options)
+            bogus: dict[str, Any] = {"bogus": 1}
+            with pytest.raises(TypeError, match="bogus"):
+                await compare(MSGS, [one], **bogus)
+    assert server.requests == []
+
+
 async def test_what_one_brings_down_harms_no_other_either() -> None:
     class Broken(CharacterTokenCounter):
         async def count(self, request: Any) -> Any:

@@ -56,6 +56,13 @@ TOO_LONG = [
     (500, None, "the input length exceeds the context length"),
     (400, None, "request (9 tokens) exceeds the available context size (8 tokens), try increasing it"),
     (413, None, "the input is too long"),
+    (
+        400,
+        "BadRequestError",
+        "You passed 5000 input tokens and requested 10 output tokens. However, the model's context length is only "
+        "4096 tokens, resulting in a maximum input length of 4086 tokens.",
+    ),
+    (400, None, "The decoder prompt (length 5000) is longer than the maximum model length of 4096."),
     (400, "exceed_context_size_error", "Try another one."),
     (400, "ValidationException", "Input is too long for requested model."),
 ]
@@ -88,6 +95,7 @@ OTHERS: list[tuple[type[ModelError], int | None, str | None, str]] = [
     (AuthError, 401, "invalid_api_key", "Incorrect API key provided."),
     (AuthError, 403, "permission_error", "Your key may not use this model."),
     (AuthError, 402, None, "Insufficient Balance"),
+    (AuthError, 400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API."),
     (AuthError, 400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."),
     (AuthError, 400, "API_KEY_INVALID", "Bad."),
     (AuthError, 400, "Arrearage", "Access denied, please make sure your account is in good standing."),
@@ -103,6 +111,8 @@ OTHERS: list[tuple[type[ModelError], int | None, str | None, str]] = [
     (OverloadedError, None, "server_error", "The server had an error."),
     (OverloadedError, None, "api_error", "Internal server error"),
     (OverloadedError, None, "503", "The server is overloaded."),
+    (OverloadedError, 200, "RequestTimeOut", "Request timed out, please try again later."),
+    (OverloadedError, None, "SystemError", "An system error has occurred, please try again later."),
     (RateLimitError, None, "429", "Slow down."),
     (OverloadedError, 503, "UNAVAILABLE", "The model is overloaded."),
     (OverloadedError, 504, "DEADLINE_EXCEEDED", "Deadline expired."),
@@ -266,6 +276,12 @@ def test_an_error_in_a_body(body: Any, expected: Failure | None) -> None:
             (8192, 8193),
         ),
         ("maximum context length is 4096 tokens.", (4096, None)),
+        (
+            "You passed 5000 input tokens and requested 10 output tokens. However, the model's context length is "
+            "only 4096 tokens, resulting in a maximum input length of 4086 tokens.",
+            (4086, 5000),
+        ),
+        ("The decoder prompt (length 5000) is longer than the maximum model length of 4096.", (4096, 5000)),
         ("The input token count (9) exceeds the maximum number of tokens allowed (8).", (8, 9)),
         ("Range of input length should be [1, 30720]", (30_720, None)),
         ("maximum context length is 10 tokens. However, you requested 20 output tokens … 5 input tokens", None),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias, cast
 
-from agentkit.errors import AgentkitError, LossError
+from agentkit.errors import LossError, check_option
 from agentkit.formatting import FormatterBase
 from agentkit.ledger import Plan
 from agentkit.messages import Msg
@@ -40,8 +40,13 @@ def check_provider(provider: Provider | str, *, samples: Sequence[Sample] = (), 
 
     Raises ConformanceError, an AssertionError that lists all that fails.
     """
+    check_option("provider", provider, str | Provider)
     found = load_provider(provider) if isinstance(provider, str) else provider
-    faults = [*_request_faults(found, model), *reply_faults(found, samples), *_native_faults(found, model)]
+    faults = [*_request_faults(found, model), *reply_faults(found, samples)]
+    try:
+        faults += _native_faults(found, model)
+    except Exception as error:
+        faults.append(f"load_native: raises {type(error).__name__}: {error}")
     if faults:
         raise ConformanceError(found.name, faults)
 
@@ -56,7 +61,7 @@ def _request_faults(provider: Provider, model: str | None) -> Iterator[str]:
                 where = f"{kind.__name__}, {name}, {check.__name__.strip('_')}"
                 try:
                     yield from (f"{where}: {fault}" for fault in check(kind(model), msgs))
-                except AgentkitError as error:
+                except Exception as error:
                     yield f"{where}: raises {type(error).__name__}: {error}"
 
 

@@ -91,6 +91,7 @@ class ScriptedModel(ChatModel):
 def _checked(replies: Iterable[Scripted]) -> list[Scripted]:
     if isinstance(replies, str | Msg):
         raise OptionError("replies", f"a {type(replies).__name__} is no list of replies", "Pass a list.")
+    check_option("replies", replies, Iterable)
     found = list(replies)
     for at, reply in enumerate(found):
         check_option(f"replies[{at}]", reply, Msg | str | Exception)

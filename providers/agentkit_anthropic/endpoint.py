@@ -46,7 +46,7 @@ class AnthropicEndpoint(EndpointBase):
     """
 
     extra: ClassVar[str] = "anthropic"
-    needs: ClassVar[tuple[str, ...]] = ("post",)
+    needs: ClassVar[tuple[str, ...]] = ("post", "messages")
 
     @classmethod
     def open(cls, **options: Any) -> Self:

@@ -44,6 +44,7 @@ _EXTRAS = {"extra_headers": "headers", "extra_query": "params", "timeout": "time
 """What goes beside the body, and what the SDK's transport calls it."""
 
 _END = re.compile(rb"\r?\n\r?\n")  # of an event
+_LONGEST = 1 << 20  # bytes of a first event that may be an error
 
 _STREAM_ONLY = re.compile(r"only support stream mode|must be set to false for non-streaming calls", re.IGNORECASE)
 
@@ -120,6 +121,7 @@ class DashScopeEndpoint(EndpointBase):
 
         response = await self._transport.request("POST", outgoing.path, json=outgoing.body, **outgoing.options)
         check_response(response)
+        response.raise_for_status()  # a redirect is no error to the SDK, which follows none
         return response.content
 
     @asynccontextmanager
@@ -150,24 +152,30 @@ class DashScopeEndpoint(EndpointBase):
                 raise
             response = await self._open_stream(other)
         pieces: AsyncIterator[bytes] = response.aiter_bytes()
-        first = b""
+        held, size, tail = list[bytes](), 0, b""
         try:
             async for piece in pieces:
-                first += piece
-                if _END.search(first):
+                held.append(piece)
+                size += len(piece)
+                if _END.search(tail + piece) or size > _LONGEST:
                     break
+                tail = (tail + piece)[-3:]
         except httpx.RequestError as error:
             pieces = _broken(error)
         except BaseException:
             await response.aclose()
             raise
-        return response, first, pieces
+        return response, b"".join(held), pieces
 
     async def _open_stream(self, outgoing: Outgoing) -> Any:
         streamed = {"X-DashScope-SSE": "enable", "accept": "text/event-stream"}
         headers: dict[str, str] = {**streamed, **(outgoing.options.get("headers") or {})}
         options: dict[str, Any] = {**outgoing.options, "headers": headers}
-        return await self.client.transport.open_stream("POST", outgoing.path, json=outgoing.body, **options)
+        response = await self.client.transport.open_stream("POST", outgoing.path, json=outgoing.body, **options)
+        if not response.is_success:
+            await response.aclose()
+            response.raise_for_status()
+        return response
 
     @property
     def _transport(self) -> Any:
@@ -207,6 +215,8 @@ class DashScopeEndpoint(EndpointBase):
                 error.request_id or (told and told.request_id) or request_id_in(headers),
                 retry_after(headers),
             )
+        if isinstance(error, httpx.HTTPStatusError):
+            return Failure(str(error).partition("\n")[0], error.response.status_code)
         if isinstance(error, httpx.RequestError | httpx.StreamError):
             return Failure(str(error) or type(error).__name__, network=True)
         return None

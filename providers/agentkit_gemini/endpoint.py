@@ -50,6 +50,15 @@ class GeminiEndpoint(EndpointBase):
         return getattr(self.client, "aio", self.client).models
 
     @classmethod
+    def check(cls, client: Any) -> None:
+        """Refuse what is no client of google-genai's, and looks like none."""
+        super().check(client)
+        models = getattr(getattr(client, "aio", client), "models", None)
+        if not hasattr(models, "generate_content"):
+            reason = f"a {type(client).__name__} has no 'models.generate_content'"
+            raise OptionError("client", reason, "Give the SDK's Client.")
+
+    @classmethod
     def open(cls, **options: Any) -> Self:
         """`genai.Client(**options)`; `base_url` is one of its `http_options`."""
         try:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from json import JSONDecodeError
 from typing import Any
 
-from agentkit import Failure, failure_in, items_of, mapping_of, request_id_in, retry_after
+from agentkit import Failure, MessageError, failure_in, items_of, mapping_of, plain, request_id_in, retry_after
 
-__all__ = ["failure_of"]
+__all__ = ["delay_of", "failure_of"]
 
 _TRANSPORTS = frozenset({"aiohttp", "httpx", "httpx2", "httpcore", "httpcore2"})
 
@@ -24,6 +25,8 @@ def failure_of(error: BaseException) -> Failure | None:
         return Failure(str(error), network=True)
     if isinstance(error, exceptions.GoogleAuthError):
         return Failure(str(error), code="UNAUTHENTICATED")
+    if isinstance(error, UnicodeDecodeError | JSONDecodeError):
+        return _unreadable(error)
     if isinstance(error, TimeoutError | ConnectionError) or _is_transport(error):
         return Failure(str(error) or type(error).__name__, network=True)
     return None
@@ -39,8 +42,18 @@ def _answered(error: Any) -> Failure:
         error.code if isinstance(error.code, int) else None,
         _reason(inner) or error.status,
         request_id_in(headers),
-        retry_after(headers) if (delay := _delay(inner)) is None else delay,
+        retry_after(headers) if (delay := delay_of(inner)) is None else delay,
     )
+
+
+def _unreadable(error: UnicodeDecodeError | JSONDecodeError) -> Failure:
+    """An error answer that the SDK stumbles over: no UTF-8, or no JSON though it says so. Its status is lost."""
+    text = error.doc if isinstance(error, JSONDecodeError) else error.object.decode("utf-8", "replace")
+    try:
+        told = failure_in(plain(text))
+    except MessageError:
+        told = None
+    return told or Failure(f"an error that cannot be read: {text[:500]}")
 
 
 def _items(inner: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -53,7 +66,7 @@ def _reason(inner: Mapping[str, Any]) -> str | None:
     return next((reason for reason in reasons if isinstance(reason, str) and reason == "API_KEY_INVALID"), None)
 
 
-def _delay(inner: Mapping[str, Any]) -> float | None:
+def delay_of(inner: Mapping[str, Any]) -> float | None:
     """RetryInfo's delay: seconds with an `s` behind (protobuf's JSON form of a Duration)."""
     for item in _items(inner):
         match = re.fullmatch(r"(\d+(?:\.\d+)?)s", str(item.get("retryDelay")))

@@ -76,7 +76,8 @@ class GeminiStreamParser(StreamParserBase):
         """Read one chunk: a GenerateContentResponse with new parts."""
         error = event.get("error")
         if error:
-            self.reply.fail(*error_of(error))
+            told = error_of(error)
+            self.reply.fail(told.said, told.code, status=told.status, retry_after=told.retry_after)
             return
         reply = self.reply
         if reply.model is None or reply.id is None:

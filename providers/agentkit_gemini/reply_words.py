@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from agentkit import FinishReason, MessageError, Usage, mapping_of, text_of, token_count
+from agentkit import (
+    Failure,
+    FinishReason,
+    MessageError,
+    Usage,
+    failure_in,
+    mapping_of,
+    text_of,
+    token_count,
+)
+from agentkit_gemini.failing import delay_of
 from agentkit_gemini.parts import pick
 
 __all__ = ["check_reply", "error_of", "reason_of", "usage_of"]
@@ -66,11 +77,11 @@ def usage_of(found: Mapping[str, Any]) -> Usage:
     )
 
 
-def error_of(found: object) -> tuple[str, str | None]:
-    """The text and the code of an error: an object as the API has it, or bare text."""
+def error_of(found: object) -> Failure:
+    """An error within a stream: an object as the API has it, or bare text."""
     error = mapping_of(found)
-    code = text_of(error.get("status")) or (str(error["code"]) if "code" in error else None)
-    return text_of(error.get("message")) or text_of(found), code
+    told = failure_in({"error": error}) or Failure(text_of(found))
+    return replace(told, code=text_of(error.get("status")) or told.code, retry_after=delay_of(error))
 
 
 def check_reply(reply: Mapping[str, Any]) -> None:

@@ -42,7 +42,7 @@ class OllamaEndpoint(EndpointBase):
     """
 
     extra: ClassVar[str] = "ollama"
-    needs: ClassVar[tuple[str, ...]] = ("_client",)
+    needs: ClassVar[tuple[str, ...]] = ("_client", "pull")
 
     @classmethod
     def check(cls, client: Any) -> None:

@@ -44,7 +44,7 @@ class OpenAIChatEndpoint(EndpointBase):
     """
 
     extra: ClassVar[str] = "openai"
-    needs: ClassVar[tuple[str, ...]] = ("post",)
+    needs: ClassVar[tuple[str, ...]] = ("post", "chat")
     path: ClassVar[str] = "/chat/completions"
     provider: ClassVar[str] = "openai"
     key: ClassVar[str | None] = None

@@ -801,6 +801,21 @@ async def test_a_reply_that_is_gathered_and_cut_off_is_no_whole_one() -> None:
                 await model.generate(HELLO, max_tokens=64_000)
 
 
+async def test_an_error_in_geminis_stream_says_its_status_and_the_seconds_to_wait() -> None:
+    start = {"candidates": [{"content": {"role": "model", "parts": [{"text": "So"}]}, "index": 0}]}
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "31s"}]
+    busy = {"code": 429, "message": "Too many.", "status": "RESOURCE_EXHAUSTED", "details": details}
+    broken = {"code": 500, "message": "An internal error has occurred.", "status": "INTERNAL"}
+    with LoopbackServer([Reply([start, {"error": busy}]), Reply([start, {"error": broken}])]) as server:
+        async with model_of("gemini", server) as model:
+            with pytest.raises(RateLimitError) as caught:
+                await _events(model, HELLO)
+            assert (caught.value.status, caught.value.retry_after) == (429, 31)
+            with pytest.raises(OverloadedError) as raised:
+                await _events(model, HELLO)
+            assert (raised.value.status, raised.value.retryable) == (500, True)
+
+
 async def test_geminis_bare_errors_within_a_stream_are_errors() -> None:
     bare = (
         b'[{\n  "error": {\n    "code": 503,\n    "message": "overloaded",\n    "status": "UNAVAILABLE"\n  }\n}]\n'
@@ -912,6 +927,54 @@ async def test_what_is_no_stream_is_told(provider: str) -> None:
         async with model_of(provider, server) as model:
             with pytest.raises(ModelError, match="Please log in"):
                 await _events(model, HELLO)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_an_error_that_is_no_text_of_utf_8_is_an_error_of_the_providers(provider: str, stream: bool) -> None:
+    body = '{"error": {"message": "Trop tôt, le café est fermé.", "code": 503}}'.encode("latin-1")
+    with RawServer(_answer(503, body, "content-type: application/json")) as server:
+        async with _raw(provider, server) as model:
+            with pytest.raises(OverloadedError):
+                await (_events(model, HELLO) if stream else model.generate(HELLO))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_redirect_is_told_with_its_status(provider: str, stream: bool) -> None:
+    with RawServer(_answer(302, b"", "location: http://127.0.0.1:9/nowhere")) as server:
+        async with _raw(provider, server) as model:
+            with pytest.raises(ModelError) as caught:
+                await (_events(model, HELLO) if stream else model.generate(HELLO))
+    assert isinstance(caught.value, NetworkError) or caught.value.status == 302
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_parameter_that_json_has_no_word_for_is_refused(provider: str, stream: bool) -> None:
+    with LoopbackServer("Hello.") as server:
+        async with model_of(provider, server) as model:
+            with pytest.raises(OptionError, match="parameters"):
+                await (
+                    _events(model, HELLO, temperature=object())
+                    if stream
+                    else model.generate(HELLO, temperature=object())
+                )
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("name", CLIENTS)
+async def test_a_client_of_ones_own_that_is_closed_says_so(name: str, stream: bool) -> None:
+    provider, make, _ = CLIENTS[name]
+    with LoopbackServer("Hello.") as server:
+        client = make(server)
+        model = ChatModel(provider, MODELS.get(provider, "some-model"), client=client)
+        await _close(client)
+        with pytest.raises(NetworkError, match="closed") as caught:
+            await (_events(model, HELLO) if stream else model.generate(HELLO))
+    assert not caught.value.retryable
+    assert server.requests == []
 
 
 @pytest.mark.parametrize("stream", [False, True])

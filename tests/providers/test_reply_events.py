@@ -141,10 +141,9 @@ def test_what_comes_behind_the_end_is_no_part_of_the_reply(provider: str) -> Non
 
 
 def test_text_behind_the_end_is_kept_in_the_metadata() -> None:
-    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-    late = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in ("And", " so.")]
-    first = {"choices": [{"index": 0, "delta": {"content": "Yes."}}]}
-    reply, told = fed(_parser("openai")(), [first, end, *late])
+    said = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in ("Yes.", "And", " so.")]
+    end: dict[str, Any] = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    reply, told = fed(_parser("openai")(), [said[0], end, *said[1:]])
     assert (reply.text, reply.finish_reason) == ("Yes.", FinishReason.STOP)
     assert reply.metadata is not None
     assert reply.metadata["reply"]["behind_end"] == "And so."
