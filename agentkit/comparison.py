@@ -53,7 +53,7 @@ class Trial:
     plan         the request, its ledger, what was cut; None if none could be made
     tokens       the size of the prompt, counted before the call
     reply        what the model said; None if the call failed
-    error        why the call failed, or why no request could be made
+    error        why the call failed, why no request could be made, or why a reply could not be put on record
     first_token  seconds from the request until the first piece of text, thinking or a call came; None if none did
     total        seconds until the end
     price        what the call cost, if a price was given and the provider reported its tokens
@@ -230,9 +230,13 @@ class _Comparison:
             found = known or await self._call(model, plan)
         except Exception as error:  # no SDK, no key: nothing was called
             return replace(bare, error=_error_of(name, error))
+        done = replace(bare, **_outcome(found), price=self._price(label, model, found), replayed=known is not None)
         if self.writing is not None and (known is None or self.writing is not self.reading):
-            await self.writing.add(key, label, name, model.model, found)
-        return replace(bare, **_outcome(found), price=self._price(label, model, found), replayed=known is not None)
+            try:
+                await self.writing.add(key, label, name, model.model, found)
+            except OSError as error:
+                return replace(done, error=done.error or _unwritten(self.writing.path, error))
+        return done
 
     async def _call(self, model: ChatModel, plan: Plan) -> Recorded:
         """The call itself, timed; what opening the client takes is not the model's."""
@@ -267,6 +271,12 @@ def _error_of(provider: str, error: Exception) -> AgentkitError:
 
 def _outcome(found: Recorded) -> dict[str, Any]:
     return {one.name: getattr(found, one.name) for one in fields(found)}
+
+
+def _unwritten(path: Path, error: OSError) -> OptionError:
+    return OptionError(
+        "record", f"{path} cannot be written ({error.strerror})", "Make room, or name another file."
+    )
 
 
 def _missing(path: Path, label: str) -> OptionError:

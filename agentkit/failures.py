@@ -9,6 +9,8 @@ from email.utils import parsedate_to_datetime
 from time import time
 from typing import Any, cast
 
+from pydantic_core import to_json
+
 from agentkit.errors import (
     AuthError,
     BadRequestError,
@@ -18,6 +20,7 @@ from agentkit.errors import (
     OverloadedError,
     RateLimitError,
 )
+from agentkit.native import text_of
 
 __all__ = ["Failure", "failure_in", "request_id_in", "retry_after", "room_in"]
 
@@ -87,6 +90,12 @@ class Failure:
     network: bool = False
     param: str | None = None
     advice: str | None = None
+
+    def __post_init__(self) -> None:
+        """Whatever a body had in these places, they are texts that UTF-8 can carry, or nothing."""
+        object.__setattr__(self, "said", _told(self.said) or "")
+        for name in ("code", "request_id", "param"):
+            object.__setattr__(self, name, _told(getattr(self, name)))
 
     def error(self, provider: str, place: str = "") -> ModelError:
         """The error of ours that it is."""
@@ -189,6 +198,13 @@ def request_id_in(headers: Mapping[str, Any] | None) -> str | None:
     """The provider's name for the call, which stands in a header of any answer. Header names in lower case."""
     found = ((headers or {}).get(name) for name in _REQUEST_IDS)
     return next((str(name) for name in found if name), None)
+
+
+def _told(found: object) -> str | None:
+    """A text of a body's; a number, or anything else, as the text that it is in JSON."""
+    if found is None or isinstance(found, str):
+        return text_of(found) or None
+    return to_json(found, fallback=str, inf_nan_mode="constants").decode()
 
 
 def _until(date: str) -> float:

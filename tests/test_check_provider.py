@@ -177,7 +177,7 @@ def test_a_formatter_that_raises_is_seen() -> None:
 
 def test_a_formatter_that_raises_what_is_none_of_ours_is_seen_too() -> None:
     def convert(self: EchoFormatter, legal: Legal, task: Task) -> Request:
-        return {"messages": {}["x"]}
+        raise KeyError("x")
 
     assert "raises KeyError" in faults(echo(convert=convert))
     with pytest.raises(OptionError, match="provider"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -154,6 +156,27 @@ async def test_models_are_refused_at_the_door() -> None:
         await compare(MSGS, ["nimbus:one"])
     with pytest.raises(OptionError, match="at_once"):
         await compare(MSGS, [model], at_once=0)
+
+
+@pytest.mark.parametrize("known", [False, True])
+async def test_a_reply_that_cannot_be_put_on_record_is_kept(tmp_path: Path, known: bool) -> None:
+    file = tmp_path / "calls.jsonl"
+    with LoopbackServer("Yes.") as server:
+        async with model(server, "openai") as one:
+            if known:
+                await compare(MSGS, [one], record=file)
+            soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+            before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size if known else 0, hard))
+            try:
+                (trial,) = await compare(MSGS, [one], record=file)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+                signal.signal(signal.SIGXFSZ, before)
+    assert trial.reply is not None
+    assert trial.reply.text == "Yes."
+    assert isinstance(trial.error, OptionError)
+    assert "cannot be written" in str(trial.error)
 
 
 async def test_options_are_refused_before_anything_is_sent() -> None:

@@ -215,6 +215,8 @@ class DashScopeEndpoint(EndpointBase):
                 error.request_id or (told and told.request_id) or request_id_in(headers),
                 retry_after(headers),
             )
+        if isinstance(error, TypeError) and "unhashable" in str(error):  # the SDK looks the code up in a table
+            return Failure("an error whose code is no text")
         if isinstance(error, httpx.HTTPStatusError):
             return Failure(str(error).partition("\n")[0], error.response.status_code)
         if isinstance(error, httpx.RequestError | httpx.StreamError):

@@ -25,7 +25,7 @@ def failure_of(error: BaseException) -> Failure | None:
         return Failure(str(error), network=True)
     if isinstance(error, exceptions.GoogleAuthError):
         return Failure(str(error), code="UNAUTHENTICATED")
-    if isinstance(error, UnicodeDecodeError | JSONDecodeError):
+    if isinstance(error, UnicodeDecodeError | JSONDecodeError | RecursionError):
         return _unreadable(error)
     if isinstance(error, TimeoutError | ConnectionError) or _is_transport(error):
         return Failure(str(error) or type(error).__name__, network=True)
@@ -46,8 +46,12 @@ def _answered(error: Any) -> Failure:
     )
 
 
-def _unreadable(error: UnicodeDecodeError | JSONDecodeError) -> Failure:
-    """An error answer that the SDK stumbles over: no UTF-8, or no JSON though it says so. Its status is lost."""
+def _unreadable(error: UnicodeDecodeError | JSONDecodeError | RecursionError) -> Failure:
+    """An error answer that the SDK stumbles over: no UTF-8, no JSON though it says so, or too deep. Its status is
+    lost.
+    """
+    if isinstance(error, RecursionError):
+        return Failure(f"an error that cannot be read: {error}")
     text = error.doc if isinstance(error, JSONDecodeError) else error.object.decode("utf-8", "replace")
     try:
         told = failure_in(plain(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -101,7 +102,6 @@ class OllamaEndpoint(EndpointBase):
     async def _answer(self, outgoing: Outgoing) -> AsyncGenerator[Any]:
         """The answer of the server, with the SDK's errors (ollama-python: `_request_raw`)."""
         import httpx
-        from ollama import ResponseError
 
         http: httpx.AsyncClient = self.client._client
         request = http.build_request("POST", outgoing.path, json=outgoing.body, **outgoing.options)
@@ -114,7 +114,7 @@ class OllamaEndpoint(EndpointBase):
                 response.raise_for_status()
             except httpx.HTTPStatusError as error:
                 await response.aread()
-                raise ResponseError(response.text, response.status_code) from error
+                raise _refusal(response.text, response.status_code) from error
             yield response
         finally:
             await response.aclose()
@@ -139,6 +139,16 @@ class OllamaEndpoint(EndpointBase):
     async def aclose(self) -> None:
         """Close the SDK's client."""
         await self.client.close()
+
+
+def _refusal(text: str, status: int) -> Exception:
+    """The SDK's error. It looks into JSON for an object, and stumbles over any other."""
+    from ollama import ResponseError
+
+    try:
+        return ResponseError(text, status)
+    except (AttributeError, RecursionError):
+        return ResponseError(json.dumps({"error": text}), status)
 
 
 def _body(text: object) -> object:

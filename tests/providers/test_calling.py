@@ -939,6 +939,31 @@ async def test_an_error_that_is_no_text_of_utf_8_is_an_error_of_the_providers(pr
                 await (_events(model, HELLO) if stream else model.generate(HELLO))
 
 
+ODD_ERRORS: Final = [
+    '{"code": 400, "message": "x"}',
+    '{"code": ["a"], "message": "x"}',
+    '{"error": {"code": {"a": 1}, "message": "x"}}',
+    '{"error": {"code": 400, "message": ["x"], "status": 400, "type": 5}}',
+    '{"error": {"message": "\\ud800 bad"}}',
+    '"boom"',
+    "null",
+    "[1]",
+    "[" * 5_000,
+]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("body", ODD_ERRORS, ids=lambda body: body[:20])
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_an_error_of_any_shape_is_an_error_of_the_providers(provider: str, body: str, stream: bool) -> None:
+    with RawServer(_answer(400, body.encode(), "content-type: application/json")) as server:
+        async with _raw(provider, server) as model:
+            with pytest.raises(ModelError) as caught:
+                await (_events(model, HELLO) if stream else model.generate(HELLO))
+    str(caught.value).encode()
+    assert isinstance(caught.value.code, str | None)
+
+
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_redirect_is_told_with_its_status(provider: str, stream: bool) -> None:
