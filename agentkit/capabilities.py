@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from agentkit.blocks import Block, OpaqueBlock
 from agentkit.messages import Role
 from agentkit.traits import RESERVED_NAMES, Trait
 
@@ -281,6 +282,12 @@ class Capabilities:
         if not all(rule is None or rule.takes_plain for rule in (self.call_ids, self.tool_names)):
             mask |= Trait.TOOL
         object.__setattr__(self, "attention", mask)
+
+    def pair_of(self, block: Block) -> tuple[str, str]:
+        """What a block of this target's own belongs to (`part_pair`): two empty texts for any other."""
+        if self.part_pair is None or not isinstance(block, OpaqueBlock) or block.wire != self.wire:
+            return "", ""
+        return self.part_pair(block.data) or ("", "")
 
     @property
     def limits_media(self) -> bool:

@@ -276,6 +276,8 @@ class _Framing:
         self.policy = policy
         self.draft = draft
         self.ledger = ledger
+        self.form = capabilities
+        self.asked: set[str] = set()  # by parts in native turns, and not answered yet
         self.native_system = capabilities.late_system == "native"
         self.apart = capabilities.parts == "apart"
         self.out = Draft([], [])
@@ -303,11 +305,12 @@ class _Framing:
         add, whence = self.out.msgs.append, self.out.origins.append
         for number in range(at, len(self.draft.msgs)):
             msg = self.draft.msgs[number]
-            if msg.traits & native:
+            if msg.traits & native or self._goes_on(msg):
                 if self.pieces:
                     self._close()
                 add(msg)
                 whence(self.draft.origins[number])
+                self._note_asked(msg)
             else:
                 self._say(number)
 
@@ -332,10 +335,11 @@ class _Framing:
         msg = self.draft.msgs[start]
         if not self._is_seen(start, stop):
             return
-        if self._stays_native(msg):
+        if self._stays_native(msg) or self._goes_on(msg):
             self._close()
             for at in range(start, stop):
                 self.out.add(self.draft.msgs[at], self.draft.origins[at])
+                self._note_asked(self.draft.msgs[at])
         elif not msg.traits & Trait.TOOL:
             self._say(start)
         elif self.policy.others_tools == "drop":
@@ -357,6 +361,19 @@ class _Framing:
         if policy.viewer is not None and msg.name == policy.viewer and msg.role == "assistant":
             return True
         return bool(msg.traits & Trait.TOOL) and (policy.viewer is None or policy.others_tools == "native")
+
+    def _note_asked(self, msg: Msg) -> None:
+        """Write down what a provider's own parts in a native turn ask, and what they answer."""
+        if msg.traits & Trait.OPAQUE:
+            pairs = [self.form.pair_of(block) for block in msg.blocks]
+            self.asked |= {name for role, name in pairs if role == "asks"}
+            self.asked -= {name for role, name in pairs if role == "answers"}
+
+    def _goes_on(self, msg: Msg) -> bool:
+        """Whether a reply answers what a part of a native turn asks: half of such a pair is worth nothing."""
+        if not self.asked or not msg.traits & Trait.OPAQUE:
+            return False
+        return any(role == "answers" and name in self.asked for role, name in map(self.form.pair_of, msg.blocks))
 
     def _say(self, at: int) -> None:
         """The lines of one message."""

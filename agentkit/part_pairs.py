@@ -6,7 +6,6 @@ a broken stream or a change of wire can take one of them; the reply that answers
 
 from __future__ import annotations
 
-from agentkit.blocks import Block, OpaqueBlock
 from agentkit.capabilities import Capabilities
 from agentkit.exchanges import Draft, block_origins
 from agentkit.ledger import BlockPath, Disposition, Ledger, Note
@@ -55,7 +54,7 @@ def _halves(draft: Draft, form: Capabilities) -> set[BlockPath]:
     halves: set[BlockPath] = set()
     for number, msg in enumerate(draft.msgs):
         for at, block in enumerate(msg.blocks if _holds(msg) else ()):
-            role, name = _role_of(block, form)
+            role, name = form.pair_of(block)
             if role == "asks":
                 asked.setdefault(name, []).append((number, at))
             elif role and asked.get(name):
@@ -82,12 +81,4 @@ def _open_from(msgs: list[Msg], form: Capabilities) -> int:
 
 def ends_asking(msg: Msg, form: Capabilities) -> bool:
     """Whether a message ends in a part of the target's own that asks what nobody has answered."""
-    last = msg.blocks[-1] if msg.blocks else None
-    return _role_of(last, form)[0] == "asks"
-
-
-def _role_of(block: Block | None, form: Capabilities) -> tuple[str, str]:
-    """What a part belongs to; nothing for any other block."""
-    if form.part_pair is None or not isinstance(block, OpaqueBlock) or block.wire != form.wire:
-        return "", ""
-    return form.part_pair(block.data) or ("", "")
+    return bool(msg.blocks) and form.pair_of(msg.blocks[-1])[0] == "asks"

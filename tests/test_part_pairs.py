@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from agentkit import Msg, OpaqueBlock, TextBlock
+from agentkit import Msg, MultiAgentHistory, OpaqueBlock, TextBlock
 from tests.conftest import call, fates, lower, result, said, says
 
 
@@ -88,6 +88,22 @@ def test_an_open_turn_may_wait_for_the_results_of_the_clients_own_tools() -> Non
     assert sent(asked, result("c1"), resumes=True)[0] == "assistant Friday: <opaque> | call c1"
     assert sent(asked, result("c1"))[0] == "assistant Friday: call c1"
     assert sent(asked, result("c1"), says("Bob", "Go on."), resumes=True)[0] == "assistant Friday: call c1"
+
+
+@pytest.mark.parametrize("viewer", [None, "Friday", "Bob"])
+def test_what_answers_a_native_turn_is_native_too_and_changes_nothing_before(viewer: str | None) -> None:
+    form: dict[str, Any] = {
+        "wire": "echo",
+        "part_pair": pair,
+        "resumes": True,
+        "history": MultiAgentHistory(viewer=viewer, others_tools="native"),
+    }
+    asked = Msg("Friday", [*reply("ask 1").blocks, *call("c1").blocks], "assistant")
+    msgs = [says("Bob", "Hi."), asked, result("c1")]
+    first = said(lower(msgs, **form))
+    later = said(lower([*msgs, reply("answer 1", "done"), says("Bob", "Thanks."), reply("again")], **form))
+    assert later[: len(first)] == first
+    assert later[len(first)] == "assistant Friday: <opaque> | done"
 
 
 def test_the_parts_of_another_wire_are_nobodys_half() -> None:

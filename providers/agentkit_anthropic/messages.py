@@ -146,7 +146,7 @@ class AnthropicChatFormatter(FormatterBase):
             _message(msg.content, "assistant" if msg.traits & assistant else "user") for msg in legal.turns.msgs
         ]
         if legal.turns.look is None or legal.turns.look.traits & Trait.STATE:
-            _name_toolsets(messages)
+            _link(messages)
         request: Request = {"messages": messages, **_system(legal.system.msgs), **_options(task)}
         _strip_prefill(messages)
         if self.cache_breakpoints != "off" and task.capabilities.breakpoints:
@@ -160,12 +160,19 @@ class AnthropicMultiAgentFormatter(AnthropicChatFormatter):
     default_history = MultiAgentHistory
 
 
-def _name_toolsets(messages: list[dict[str, Any]]) -> None:
-    """Each result with "the toolset family of the paired tool_use" (SDK: ToolResultBlockParam.toolset_name)."""
+def _link(messages: list[dict[str, Any]]) -> None:
+    """Results with "the toolset family of the paired tool_use" (SDK: ToolResultBlockParam.toolset_name), and no call
+    by a server's tool that is not there (SDK: ServerToolCallerParam.tool_id).
+    """
     names: dict[str, str | None] = {}
+    servers: set[object] = set()
     for block in (block for message in messages for block in message["content"]):
-        if block["type"] == "tool_use":
+        if block["type"] == "server_tool_use":
+            servers.add(block.get("id"))
+        elif block["type"] == "tool_use":
             names[block["id"]] = block.get("toolset_name")
+            if block.get("caller", {}).get("tool_id", None) not in {None, *servers}:
+                del block["caller"]
         elif block["type"] == "tool_result" and (name := names.get(block["tool_use_id"])):
             block["toolset_name"] = name
 

@@ -87,6 +87,25 @@ LOG: Final[dict[str, Any]] = {
 }
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_a_call_names_the_servers_tool_that_made_it_only_if_that_is_sent_too(there: bool) -> None:
+    ran = {"type": "server_tool_use", "id": "s1", "name": "code_execution", "input": {}}
+    caller = {"type": "code_execution_20260120", "tool_id": "s1"}
+    log: list[dict[str, Any]] = [
+        {"role": "user", "content": "Run it."},
+        {
+            "role": "assistant",
+            "content": [
+                *([ran] if there else []),
+                {"type": "tool_use", "id": "c1", "name": "look", "input": {}, "caller": caller},
+            ],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "Done."}]},
+    ]
+    sent = load_provider("anthropic").chat().lower(load_native(log)).request["messages"][1]["content"][-1]
+    assert sent.get("caller") == (caller if there else None)
+
+
 def test_a_log_is_exactly_this() -> None:
     ours = "anthropic"
     text = base64.b64encode(b"Hi.").decode()
