@@ -102,6 +102,7 @@ class MediaTidying:
         self.shelf = shelf
         self.changes = changes
         self.out = Tidied(None)
+        self.spoke = False  # whether a sound goes by its id
         self.frame = ""  # the tag of the frame that the message is, if it is one
         self.role: Role = "user"
 
@@ -191,7 +192,8 @@ class MediaTidying:
         own = self.capabilities.spoken and state.issuer == self.capabilities.issuer
         replys = self.role == "assistant" and result is None
         words, left = text_of(said.get("transcript")), f"state issued by {shown(state.issuer)} {LEFT_OFF}"
-        if own and replys and text_of(said.get("id")):
+        if own and replys and text_of(said.get("id")) and not self.spoke:
+            self.spoke = True  # a message has room for one
             self._note(path, Disposition.CARRIED, "a sound, by the id under which its service keeps it")
             yield block
         elif not words or words.isspace() or self._carries(block, path, result):

@@ -161,7 +161,7 @@ class AnthropicMultiAgentFormatter(AnthropicChatFormatter):
 
 
 def _link(messages: list[dict[str, Any]]) -> None:
-    """Results with "the toolset family of the paired tool_use" (SDK: ToolResultBlockParam.toolset_name), and no call
+    """Results under "the toolset family of the paired tool_use" (SDK: ToolResultBlockParam.toolset_name); no call
     by a server's tool that is not there (SDK: ServerToolCallerParam.tool_id).
     """
     names: dict[str, str | None] = {}

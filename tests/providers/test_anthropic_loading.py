@@ -89,7 +89,7 @@ LOG: Final[dict[str, Any]] = {
 
 @pytest.mark.parametrize("there", [True, False])
 def test_a_call_names_the_servers_tool_that_made_it_only_if_that_is_sent_too(there: bool) -> None:
-    ran = {"type": "server_tool_use", "id": "s1", "name": "code_execution", "input": {}}
+    ran: dict[str, Any] = {"type": "server_tool_use", "id": "s1", "name": "code_execution", "input": {}}
     caller = {"type": "code_execution_20260120", "tool_id": "s1"}
     log: list[dict[str, Any]] = [
         {"role": "user", "content": "Run it."},

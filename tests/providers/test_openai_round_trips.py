@@ -180,6 +180,19 @@ def test_a_spoken_reply_is_its_transcript_where_its_id_is_anothers_or_may_have_e
         OpenAIChatFormatter(spoken_replies=cast("Any", "both"))
 
 
+def test_of_two_sounds_in_a_turn_one_goes_by_its_id_and_the_other_in_words() -> None:
+    asked = load_native("openai", [ASKED])
+    (sound,) = load_native("openai", CONVERSATION)[1].media
+    msgs = [*asked, Msg("assistant", [sound, sound], "assistant"), *asked]
+    plan = load_provider("openai").chat(on_loss="raise").lower(msgs)
+    turn = plan.request["messages"][1]
+    assert turn == {"role": "assistant", "content": "Bob: a cat.", "audio": {"id": "audio_1"}}
+    assert [entry.disposition for entry in plan.ledger.entries[1:3]] == [
+        Disposition.CARRIED,
+        Disposition.DESCRIBED,
+    ]
+
+
 def test_a_spoken_reply_in_a_frame_is_said_in_words() -> None:
     plan = load_provider("openai").multi_agent(on_loss="raise").lower(load_native("openai", CONVERSATION))
     (turn,) = plan.request["messages"]
