@@ -7,10 +7,10 @@ for what it uses. To read the library, take the rooms in this order: `errors`, `
 `request_parts`, `drafts`, `tokens`, `encodings`, `image_tokens`, `tokenizers`, `hugging_face`,
 `usage_anchored`, `remote_counts`, `ledger`, `exchanges`, `units`, `strategies`, `binding`, `schedule`,
 `summaries`, `edition`, `capabilities`, `model_facts`, `composing`, `assembly`, `streaming`, `echoes`,
-`frames`, `caching`, `history`, `sniffing`, `charsets`, `addresses`, `media_cache`, `resizing`, `shelf`,
-`held_media`, `fetching`, `local_files`, `media`, `budget`, `obstacles`, `tidied`, `tidy`, `media_limits`,
-`part_pairs`, `legalize`, `unsaid`, `lowering`, `cutting`, `formatting`, `registry`, `native_logs`, `loops`,
-`model_stream`, `calls`, `chat_model`, `recordings`, `comparison`.
+`frames`, `caching`, `framing`, `history`, `sniffing`, `charsets`, `addresses`, `media_cache`, `resizing`,
+`shelf`, `held_media`, `fetching`, `local_files`, `media`, `budget`, `obstacles`, `tidied`, `tidy`,
+`media_limits`, `part_pairs`, `legalize`, `unsaid`, `lowering`, `cutting`, `formatting`, `registry`,
+`native_logs`, `loops`, `model_stream`, `calls`, `chat_model`, `recordings`, `comparison`.
 """
 
 from __future__ import annotations

@@ -48,6 +48,7 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("media_cache", "assembly"),
     ("frames", "fetching", "local_files", "budget", "caching", "streaming"),
     ("held_media", "echoes"),
+    ("framing",),
     ("history",),
     ("obstacles",),
     ("tidied",),
