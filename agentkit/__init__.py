@@ -9,8 +9,9 @@ for what it uses. To read the library, take the rooms in this order: `errors`, `
 `summaries`, `edition`, `capabilities`, `model_facts`, `composing`, `assembly`, `streaming`, `echoes`,
 `frames`, `caching`, `framing`, `history`, `sniffing`, `charsets`, `addresses`, `media_cache`, `resizing`,
 `shelf`, `held_media`, `fetching`, `local_files`, `media`, `budget`, `obstacles`, `tidied`, `tidy`,
-`media_limits`, `part_pairs`, `legalize`, `unsaid`, `lowering`, `cutting`, `formatting`, `registry`,
-`native_logs`, `loops`, `model_stream`, `calls`, `chat_model`, `recordings`, `comparison`.
+`media_limits`, `part_pairs`, `result_order`, `turn_taking`, `legalize`, `unsaid`, `lowering`, `cutting`,
+`formatting`, `registry`, `native_logs`, `loops`, `model_stream`, `calls`, `chat_model`, `recordings`,
+`comparison`.
 """
 
 from __future__ import annotations
@@ -112,8 +113,6 @@ if TYPE_CHECKING:
     from agentkit.ledger import Ledger as Ledger
     from agentkit.ledger import Plan as Plan
     from agentkit.ledger import Synthesis as Synthesis
-    from agentkit.legalize import BEGIN_TURN as BEGIN_TURN
-    from agentkit.legalize import CONTINUE_TURN as CONTINUE_TURN
     from agentkit.legalize import Legal as Legal
     from agentkit.lowering import Request as Request
     from agentkit.lowering import Task as Task
@@ -166,6 +165,8 @@ if TYPE_CHECKING:
     from agentkit.tools import ToolLike as ToolLike
     from agentkit.tools import run_call as run_call
     from agentkit.traits import Trait as Trait
+    from agentkit.turn_taking import BEGIN_TURN as BEGIN_TURN
+    from agentkit.turn_taking import CONTINUE_TURN as CONTINUE_TURN
     from agentkit.units import Units as Units
     from agentkit.usage import FinishReason as FinishReason
     from agentkit.usage import Usage as Usage
@@ -201,7 +202,8 @@ _ROOMS = {
     "history": "ChatHistory HistoryPolicy MultiAgentHistory",
     "hugging_face": "HuggingFaceTokenCounter",
     "ledger": "Cut Disposition Entry Ledger Plan Synthesis",
-    "legalize": "BEGIN_TURN CONTINUE_TURN Legal",
+    "legalize": "Legal",
+    "turn_taking": "BEGIN_TURN CONTINUE_TURN",
     "lowering": "Request Task",
     "media_cache": "MediaCache",
     "messages": "Msg",

@@ -6,32 +6,26 @@ system messages, turns.
 
 from __future__ import annotations
 
-from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, groupby
-from typing import cast
 
-from agentkit.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock, plain_text
+from agentkit.blocks import Block, TextBlock, ToolUseBlock, plain_text
 from agentkit.capabilities import Capabilities
 from agentkit.exchanges import Draft, Origin, block_origins, is_normal, prompt_length
 from agentkit.ledger import AS_LINE, Disposition, Ledger, Note
 from agentkit.media_limits import limit_media
-from agentkit.messages import Msg, Role, derive
+from agentkit.messages import Msg, derive
 from agentkit.obstacles import address
-from agentkit.part_pairs import ends_asking, whole_pairs
+from agentkit.part_pairs import whole_pairs
+from agentkit.result_order import matched
 from agentkit.shelf import Shelf
-from agentkit.tidied import ANY_ID, Changes, OnLoss, Promoted, Tidied, wire_id
+from agentkit.tidied import ANY_ID, Changes, OnLoss, Promoted, Tidied
 from agentkit.tidy import tidy
 from agentkit.traits import Trait
+from agentkit.turn_taking import TurnTaking
 
-__all__ = ["BEGIN_TURN", "CONTINUE_TURN", "Legal", "legalize"]
-
-BEGIN_TURN = "(The conversation begins here.)"
-"""The user turn put first where a wire wants one there and the conversation begins otherwise."""
-
-CONTINUE_TURN = "(Please continue.)"
-"""The user turn put last where a wire wants one there and the conversation ends on the assistant."""
+__all__ = ["Legal", "legalize"]
 
 
 @dataclass(slots=True)
@@ -83,8 +77,9 @@ class _Legalizing:
             self.legal.turns = turns
         if self.moved:  # a turn of media stands behind results that a pair was open over
             self.legal.turns = whole_pairs(self.legal.turns, self.ledger, self.capabilities)
-        self._match_results()
-        self._take_turns()
+        turns = matched(self.legal.turns, self.capabilities, self.legal.call_ids)
+        has_system = bool(self.legal.system.msgs)
+        self.legal.turns = TurnTaking(turns, self.ledger, self.capabilities).run(has_system)
         return self.legal
 
     def _limit_media(self, draft: Draft, at: int) -> None:
@@ -196,7 +191,7 @@ class _Legalizing:
         return tidied.msg, origin if tidied.msg is msg else tuple(blocks[at] for at in tidied.origins)
 
     def _distinct(self, msg: Msg) -> Msg:
-        """Calls of one turn under ids that differ; `_match_results` gives the results the same."""
+        """Calls of one turn under ids that differ; `matched` gives the results the same."""
         taken = {*msg.tool_ids}
         seen: dict[str, Iterator[int]] = {}
         blocks: list[Block] = []
@@ -256,138 +251,7 @@ class _Legalizing:
         self.legal.turns.add(derive("user", tuple(blocks), "user"), tuple(origins))
         self.promoted, self.moved = [], True
 
-    # -- results -----------------------------------------------------------------------------------------------
-
-    def _match_results(self) -> None:
-        """Results under the ids of their calls, in their order and in one turn, where the target wants that."""
-        turns = self.legal.turns
-        together = self.capabilities.results == "together"
-        in_order = turns.look is not None and turns.look.ordered
-        if in_order or not (together or self.capabilities.call_order or self.legal.call_ids):
-            return
-        out = Draft([], [])
-        at = 0
-        while at < len(turns.msgs):
-            msg = turns.msgs[at]
-            out.add(msg, turns.origins[at])
-            at += 1
-            if not msg.traits & Trait.CALL:
-                continue
-            stop = at
-            while stop < len(turns.msgs) and turns.msgs[stop].traits & Trait.RESULT:
-                stop += 1
-            self._add_results(out, msg, turns.part(range(at, stop)), together)
-            at = stop
-        self.legal.turns = out
-
-    def _add_results(self, out: Draft, call: Msg, results: Draft, together: bool) -> None:
-        found = tuple(answered for msg in results.msgs for answered in msg.tool_ids)
-        in_place = found == call.tool_ids
-        if not in_place and not together and not self.capabilities.call_order:
-            in_place = Counter(found) == Counter(call.tool_ids)  # the wire takes any order: keep the arrival's
-        if in_place and not (together and len(results.msgs) > 1):
-            out.msgs.extend(results.msgs)
-            out.origins.extend(results.origins)
-            return
-        blocks = [
-            (cast("ToolResultBlock", block), origin)
-            for msg, whole in zip(results.msgs, results.origins, strict=True)
-            for block, origin in zip(msg.blocks, block_origins(msg, whole), strict=True)
-        ]
-        ordered = self._in_call_order(call, blocks)
-        if together:
-            joined = derive(results.msgs[0].name, tuple(block for block, _ in ordered), "system")
-            out.add(joined, tuple(origin for _, origin in ordered))
-        else:
-            for block, origin in ordered:
-                out.add(derive(results.msgs[0].name, (block,), "system"), (origin,))
-
-    def _in_call_order(
-        self, call: Msg, results: list[tuple[ToolResultBlock, Origin]]
-    ) -> list[tuple[ToolResultBlock, Origin]]:
-        """Each call's result; the k-th call of a repeated id takes the k-th result of that id."""
-        left: dict[str, deque[tuple[ToolResultBlock, Origin]]] = {}
-        for pair in results:
-            left.setdefault(pair[0].id, deque()).append(pair)
-        ordered: list[tuple[ToolResultBlock, Origin]] = []
-        for wanted in call.tool_ids:
-            original = self.legal.call_ids.get(wanted, wanted)
-            names = (wanted, original, self._fit_id(original))
-            block, origin = next(left[name] for name in names if left.get(name)).popleft()
-            ordered.append((block if block.id == wanted else replace(block, id=wanted), origin))
-        return ordered
-
-    def _fit_id(self, found: str) -> str:
-        return wire_id(self.capabilities, found)
-
-    # -- turns -------------------------------------------------------------------------------------------------
-
-    def _take_turns(self) -> None:
-        """Join turns of one side, and put a user turn first, last, or anywhere, where the target wants it."""
-        capabilities = self.capabilities
-        if capabilities.merge_turns:
-            self._merge()
-        msgs = self.legal.turns.msgs
-        if not msgs and (capabilities.needs_user or not self.legal.system.msgs):
-            self._fill(0, BEGIN_TURN, "there is no turn")
-        elif msgs and capabilities.first_user and not _is_users(msgs[0]):
-            self._fill(0, BEGIN_TURN, "the conversation begins without a user turn")
-        ends_open = capabilities.last_user and msgs and not _is_users(msgs[-1], results=True)
-        if ends_open and capabilities.resumes and ends_asking(msgs[-1], capabilities):
-            return
-        if ends_open or (capabilities.needs_user and not any(map(_is_users, msgs))):
-            self._fill(len(msgs), CONTINUE_TURN, "the conversation ends without a user turn")
-
-    def _fill(self, at: int, text: str, reason: str) -> None:
-        self.ledger.invent("filler turn", reason)
-        self.legal.turns.msgs.insert(at, derive("user", text, "user"))
-        self.legal.turns.origins.insert(at, ("filler turn",))
-
-    def _merge(self) -> None:
-        turns = self.legal.turns
-        joins_results = self.capabilities.results == "together"
-        if turns.look and turns.look.alternating:
-            return
-        sides = [_side(msg, joins_results) for msg in turns.msgs]
-        out = Draft([], [])
-        start = 0
-        for at in range(1, len(sides) + 1):
-            if at == len(sides) or sides[at] is None or sides[at] != sides[start]:
-                self._join(out, turns.part(range(start, at)), sides[start])
-                start = at
-        self.legal.turns = out
-
-    def _join(self, out: Draft, run: Draft, side: str | None) -> None:
-        """One turn made of a run of messages of one side."""
-        if len(run.msgs) == 1:
-            out.add(run.msgs[0], run.origins[0])
-            return
-        note = Note(Disposition.MERGED, "joined with the turn before it")
-        self.ledger.note_messages([whole for whole in run.origins[1:] if isinstance(whole, int)], note)
-        for whole in run.origins[1:]:
-            if not isinstance(whole, int):
-                self._note_all(whole, note)
-        origins = [block_origins(*pair) for pair in zip(run.msgs, run.origins, strict=True)]
-        blocks = tuple(block for msg in run.msgs for block in msg.blocks)
-        role: Role = "assistant" if side == "assistant" else "user"
-        out.add(derive(run.msgs[0].name, blocks, role), tuple(origin for part in origins for origin in part))
-
     def _note_all(self, origins: Sequence[Origin], note: Note) -> None:
         for origin in origins:
             if not isinstance(origin, str):
                 self.ledger.note(origin, note)
-
-
-def _side(msg: Msg, joins_results: bool) -> str | None:
-    """Whose turn a message is; None for one that joins no other (a late system message, a tool message)."""
-    if msg.traits & Trait.ASSISTANT:
-        return "assistant"
-    if msg.traits & Trait.RESULT:
-        return "user" if joins_results else None
-    return None if msg.traits & Trait.SYSTEM else "user"
-
-
-def _is_users(msg: Msg, results: bool = False) -> bool:
-    if msg.traits & Trait.TOOL:
-        return results and bool(msg.traits & Trait.RESULT)
-    return msg.role == "user"

@@ -55,6 +55,7 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("tidy",),
     ("media_limits", "part_pairs", "unsaid"),
     ("media",),
+    ("result_order", "turn_taking"),
     ("legalize",),
     ("lowering",),
     ("cutting",),

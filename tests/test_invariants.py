@@ -43,7 +43,7 @@ from agentkit import (
     load_messages,
 )
 from agentkit.exchanges import INTERRUPTED, Draft, repair
-from agentkit.legalize import BEGIN_TURN, CONTINUE_TURN
+from agentkit.turn_taking import BEGIN_TURN, CONTINUE_TURN
 from tests.conversations import (
     TARGETS,
     Marks,

@@ -28,7 +28,7 @@ from agentkit import (
     VideoBlock,
     media_types,
 )
-from agentkit.legalize import BEGIN_TURN, CONTINUE_TURN
+from agentkit.turn_taking import BEGIN_TURN, CONTINUE_TURN
 from tests.conftest import WEB, call, fates, lower, result, said, says, sent, speech
 
 SYSTEM, BOB, FRIDAY = says("system", "Be brief.", "system"), says("Bob", "hi"), says("Friday", "yes?", "assistant")

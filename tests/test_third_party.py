@@ -27,7 +27,7 @@ from agentkit import (
     read_history,
 )
 from agentkit.exchanges import INTERRUPTED
-from agentkit.legalize import BEGIN_TURN, CONTINUE_TURN
+from agentkit.turn_taking import BEGIN_TURN, CONTINUE_TURN
 from tests.conftest import call, fates, result, says
 
 pytestmark = pytest.mark.anyio
