@@ -36,6 +36,7 @@ from agentkit import (
     map_schema,
     mapping_of,
     media_types,
+    text_of,
 )
 from agentkit_anthropic.caching import mark
 from agentkit_anthropic.parts import CARRIED, carried, content_text, part_pair, search_text
@@ -165,13 +166,14 @@ def _link(messages: list[dict[str, Any]]) -> None:
     by a server's tool that is not there (SDK: ServerToolCallerParam.tool_id).
     """
     names: dict[str, str | None] = {}
-    servers: set[object] = set()
+    servers: set[str] = set()
     for block in (block for message in messages for block in message["content"]):
         if block["type"] == "server_tool_use":
-            servers.add(block.get("id"))
+            servers.add(text_of(block.get("id")))
         elif block["type"] == "tool_use":
             names[block["id"]] = block.get("toolset_name")
-            if block.get("caller", {}).get("tool_id", None) not in {None, *servers}:
+            maker = mapping_of(block.get("caller")).get("tool_id")
+            if maker is not None and text_of(maker) not in servers:
                 del block["caller"]
         elif block["type"] == "tool_result" and (name := names.get(block["tool_use_id"])):
             block["toolset_name"] = name

@@ -106,6 +106,22 @@ def test_a_call_names_the_servers_tool_that_made_it_only_if_that_is_sent_too(the
     assert sent.get("caller") == (caller if there else None)
 
 
+@pytest.mark.parametrize("odd", [["s1"], {"a": 1}, 5, None])
+def test_a_caller_or_an_id_of_any_shape_does_no_harm(odd: Any) -> None:
+    ran: dict[str, Any] = {"type": "server_tool_use", "id": odd, "name": "code_execution", "input": {}}
+    calls = [
+        {"type": "tool_use", "id": "c1", "name": "look", "input": {}, "caller": odd},
+        {"type": "tool_use", "id": "c2", "name": "look", "input": {}, "caller": {"type": "x", "tool_id": odd}},
+    ]
+    log: list[dict[str, Any]] = [
+        {"role": "user", "content": "Run it."},
+        {"role": "assistant", "content": [ran, *calls]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "Done."}]},
+    ]
+    sent = load_provider("anthropic").chat().lower(load_native(log)).request["messages"][1]["content"]
+    assert [block["id"] for block in sent if block["type"] == "tool_use"] == ["c1", "c2"]
+
+
 def test_a_log_is_exactly_this() -> None:
     ours = "anthropic"
     text = base64.b64encode(b"Hi.").decode()

@@ -103,7 +103,7 @@ OPENAI = ("openai", "openai-responses")
 
 
 @pytest.mark.parametrize("target", PROVIDERS)
-@pytest.mark.parametrize("source", [*OPENAI, "deepseek"])
+@pytest.mark.parametrize("source", [*OPENAI, "deepseek", "dashscope-compatible", "vllm"])
 def test_a_developers_message_is_a_system_message_on_any_other_wire(source: str, target: str) -> None:
     log = [{"role": "developer", "content": "Be brief."}, ASKED]
     msgs = load_native(source, log)
