@@ -209,6 +209,60 @@ def test_calls_without_ids_are_matched_by_name_and_order() -> None:
     ]
 
 
+def _asks(name: str, **id: str) -> dict[str, Any]:
+    return {"function_call": {"name": name, "args": {}, **id}}
+
+
+def _answers(name: str, output: str, **id: str) -> dict[str, Any]:
+    return {"function_response": {"name": name, "response": {"output": output}, **id}}
+
+
+def _loop(calls: list[Any], answers: list[Any]) -> list[Any]:
+    return [
+        {"role": "user", "parts": [{"text": "Go."}]},
+        {"role": "model", "parts": calls},
+        {"role": "user", "parts": answers},
+    ]
+
+
+def _paired(contents: list[Any]) -> list[tuple[str, str]]:
+    """What each call was answered, by the ids."""
+    _, calls, results = load_native(contents)
+    outputs = {block.id: block.text for block in results.tool_results}
+    return [(call.name, outputs.get(call.id, "")) for call in calls.tool_uses]
+
+
+def test_no_id_is_made_up_that_the_log_has() -> None:
+    calls = [_asks("look"), _asks("wait", id="call_1"), _asks("look"), _asks("hear", id="call_3")]
+    answers = [
+        _answers("wait", "w", id="call_1"),
+        _answers("look", "1"),
+        _answers("hear", "h", id="call_3"),
+        _answers("look", "2"),
+    ]
+    assert _paired(_loop(calls, answers)) == [("look", "1"), ("wait", "w"), ("look", "2"), ("hear", "h")]
+    request = GeminiChatFormatter().lower(load_native(_loop(calls, answers))).request
+    told = [part["function_response"] for part in request["contents"][2]["parts"]]
+    assert {(one["name"], one["response"]["output"]) for one in told} == {
+        ("look", "1"), ("wait", "w"), ("look", "2"), ("hear", "h"),
+    }  # fmt: skip
+
+
+def test_an_id_that_only_a_response_has_is_made_up_for_no_call() -> None:
+    assert _paired(_loop([_asks("look")], [_answers("wait", "w", id="call_1")])) == [("look", "")]
+
+
+def test_a_response_without_an_id_answers_no_call_of_another_name() -> None:
+    assert _paired(_loop([_asks("look")], [_answers("wait", "w")])) == [("look", "")]
+    assert _paired(_loop([_asks("look")], [_answers("", "l")])) == [("look", "l")]
+
+
+def test_of_calls_with_one_id_a_response_answers_that_of_its_name() -> None:
+    calls = [_asks("look", id="a"), _asks("wait", id="a")]
+    *_, results = load_native(_loop(calls, [_answers("wait", "w", id="a"), _answers("", "l", id="a")]))
+    assert [(block.name, block.text) for block in results.tool_results] == [("wait", "w"), ("look", "l")]
+
+
 def test_a_response_of_other_keys_is_its_json() -> None:
     answer = {"functionResponse": {"id": "a", "name": "look", "response": {"cat": True, "output": 1}}}
     (msg,) = load_native([{"role": "user", "parts": [answer]}])
