@@ -771,3 +771,30 @@ def test_the_calls_of_a_chunk_are_read() -> None:
     chunk = {"name": "look", "args": '{"at": "x"}', "id": "c1", "index": 0}
     msg = load_native("langchain", [{"type": "AIMessageChunk", "content": "", "tool_call_chunks": [chunk]}])[0]
     assert [(call.id, call.input) for call in msg.tool_uses] == [("c1", {"at": "x"})]
+
+
+_F: Final[dict[str, Any]] = {"type": "tool_call", "name": "f", "args": {"a": 1}}
+_G: Final[dict[str, Any]] = {"type": "tool_call", "name": "f", "args": {"a": 2}}
+
+
+@pytest.mark.parametrize("id", ["x", None])
+@pytest.mark.parametrize("named", [0, 1, 2])
+def test_two_calls_with_one_id_or_none_are_two_wherever_they_are_named(id: str | None, named: int) -> None:
+    calls = [{**_F, "id": id}, {**_G, "id": id}]
+    (msg,) = load_native("langchain", [{"type": "ai", "content": calls[:named], "tool_calls": calls}])
+    assert [call.input for call in msg.tool_uses] == [{"a": 1}, {"a": 2}]
+
+
+def test_two_calls_without_ids_that_only_the_content_has_differ_in_their_ids() -> None:
+    first, second = _of_langchain("ai", {**_F, "id": None}, {**_G, "id": None}).tool_uses
+    assert first.id != second.id
+
+
+def test_the_results_of_two_calls_with_one_id_go_with_them_in_order() -> None:
+    calls = [{**_F, "id": "x"}, {**_G, "id": "x"}]
+    results = [{"type": "tool", "content": said, "tool_call_id": "x"} for said in ("one", "two")]
+    msgs = load_native("langchain", ["Hi.", {"type": "ai", "content": "", "tool_calls": calls}, *results])
+    _, calling, *answered = load_provider("openai").chat().lower(msgs).request["messages"]
+    ids = [call["id"] for call in calling["tool_calls"]]
+    assert len(set(ids)) == 2
+    assert [(one["tool_call_id"], one["content"]) for one in answered] == [(ids[0], "one"), (ids[1], "two")]

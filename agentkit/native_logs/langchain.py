@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from agentkit.adopting import parse_arguments
-from agentkit.blocks import (
-    Block,
-    InvalidBlock,
-    OpaqueState,
-    TextBlock,
-    ThinkingBlock,
-    ToolResultBlock,
-    ToolUseBlock,
-)
+from agentkit.blocks import Block, InvalidBlock, OpaqueState, TextBlock, ThinkingBlock, ToolResultBlock
 from agentkit.capabilities import short_hash
 from agentkit.errors import MessageError
 from agentkit.messages import Msg, Role
 from agentkit.native import items_of, mapping_of, plain_values, text_of
 from agentkit.native_logs.langchain_blocks import ISSUERS, read_block
+from agentkit.native_logs.langchain_calls import SIGNATURES, Calls
 from agentkit.native_logs.langchain_reasoning import joined
 from agentkit.usage import FinishReason, Usage, token_count
 
@@ -33,15 +25,10 @@ _ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "system",
 }
-_CALLS = frozenset({"tool_use", "tool_call", "function_call", "invalid_tool_call", "tool_call_chunk"})
-"""Types of content blocks that are calls; the message names most of them once more, in `tool_calls`."""
-
 _FIELDS = frozenset(
     {"type", "role", "content", "name", "id", "tool_calls", "invalid_tool_calls", "tool_call_id", "status"}
     | {"usage_metadata", "tool_call_chunks", "additional_kwargs"}
 )
-_SIGNATURES = "__gemini_function_call_thought_signatures__"
-"""langchain-google-genai: the signatures of calls, by id, in `additional_kwargs`."""
 
 
 def load_langchain(found: object) -> list[Msg]:
@@ -138,8 +125,8 @@ class _Log:
     def _blocks(self, message: dict[str, Any], place: str) -> Iterator[Block]:
         provider = text_of(mapping_of(message.get("response_metadata")).get("model_provider"))
         extra = mapping_of(message.get("additional_kwargs"))
-        calls = _calls(message, f"{place}.tool_calls", mapping_of(extra.get(_SIGNATURES)))
-        self.names |= {call.id: call.name for call in calls.values()}
+        calls = Calls(message, place)
+        self.names |= {call.id: call.name for call in calls.left}
         thinking = extra.get("reasoning_content")
         if isinstance(thinking, str) and thinking:  # DeepSeek's, Qwen's, Ollama's
             issuer = ISSUERS.get(provider)
@@ -149,13 +136,13 @@ class _Log:
             yield InvalidBlock(content, "it is neither text nor a list of blocks", f"{place}.content")
         items = [content] if isinstance(content, str) and content else items_of(cast("object", content))
         for at, item in joined(items, provider):
-            call = _named_call(mapping_of(item), calls)
+            call = calls.named(mapping_of(item), f"{place}.content[{at}]")
             if call is not None:
                 self.names[call.id] = call.name
                 yield call
             else:
                 yield read_block(item, provider, f"{place}.content[{at}]")
-        yield from calls.values()
+        yield from calls.left
         refusal = text_of(extra.get("refusal"))
         if refusal and not any(mapping_of(item).get("type") == "refusal" for item in items):
             yield TextBlock(refusal, metadata={"refusal": True})  # Chat Completions has it beside the content
@@ -182,7 +169,7 @@ def _metadata(message: dict[str, Any]) -> dict[str, Any] | None:
     return ({**rest, "reply": reply} if reply else rest) or None
 
 
-_READ = frozenset({"tool_calls", "function_call", "reasoning_content", "refusal", _SIGNATURES})
+_READ = frozenset({"tool_calls", "function_call", "reasoning_content", "refusal", SIGNATURES})
 
 
 def _reply(message: dict[str, Any]) -> dict[str, Any]:
@@ -225,49 +212,3 @@ _REASONS = {
     "pause_turn": FinishReason.PAUSE,
 }
 """The words of the providers' own documents, which langchain passes on."""
-
-
-# -- calls ----------------------------------------------------------------------------------------------------
-
-
-def _calls(message: dict[str, Any], place: str, signatures: dict[str, Any]) -> dict[str, ToolUseBlock]:
-    """The calls of a message by id, those included that only the provider's raw form names."""
-    listed = [*items_of(message.get("tool_calls")), *items_of(message.get("invalid_tool_calls"))]
-    listed = listed or items_of(message.get("tool_call_chunks"))
-    if not listed:
-        extra = mapping_of(message.get("additional_kwargs"))
-        legacy = [{"function": extra["function_call"]}] if extra.get("function_call") else []
-        listed = [*items_of(extra.get("tool_calls")), *legacy]
-    calls: dict[str, ToolUseBlock] = {}
-    for at, found in enumerate(map(mapping_of, listed)):
-        call = _call(found, f"{place}[{at}]", signatures)
-        calls.setdefault(call.id, call)
-    return calls
-
-
-_ARGUMENTS = ("args", "input", "arguments")
-
-
-def _call(found: dict[str, Any], place: str, signatures: dict[str, Any]) -> ToolUseBlock:
-    """A call in any spelling: langchain's, Anthropic's, OpenAI's two."""
-    inner = mapping_of(found.get("function")) or found
-    name = text_of(inner.get("name"))
-    id = text_of(found.get("call_id") or found.get("id")) or f"call_{short_hash(f'{place}{name}', 24)}"
-    given: object = next((inner[key] for key in _ARGUMENTS if inner.get(key) is not None), None)
-    signature = text_of(signatures.get(id)) or None
-    state = OpaqueState("gemini", thought_signature=signature) if signature else None
-    error = {"error": found["error"]} if found.get("error") else None
-    if isinstance(given, str):
-        return ToolUseBlock(id, name, parse_arguments(given) or {}, given, state, metadata=error)
-    return ToolUseBlock(id, name, mapping_of(given), state=state, metadata=error)
-
-
-def _named_call(item: dict[str, Any], calls: dict[str, ToolUseBlock]) -> ToolUseBlock | None:
-    """The call that an item of the content names, taken out of the others; one that they lack is read here."""
-    if item.get("type") not in _CALLS:
-        return None
-    for key in ("call_id", "id"):
-        call = calls.pop(text_of(item.get(key)), None)
-        if call is not None:
-            return call
-    return _call(item, "content", {})
