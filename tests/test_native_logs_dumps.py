@@ -798,3 +798,46 @@ def test_the_results_of_two_calls_with_one_id_go_with_them_in_order() -> None:
     ids = [call["id"] for call in calling["tool_calls"]]
     assert len(set(ids)) == 2
     assert [(one["tool_call_id"], one["content"]) for one in answered] == [(ids[0], "one"), (ids[1], "two")]
+
+
+def _asking(*names: str) -> dict[str, Any]:
+    calls = [{"type": "tool_call", "name": name, "args": {"at": at}, "id": None} for at, name in enumerate(names)]
+    return {"type": "ai", "content": "", "tool_calls": calls}
+
+
+def _told(said: str, name: str | None, type: str = "tool") -> dict[str, Any]:
+    return {"type": type, "content": said, "name": name, "tool_call_id": ""}
+
+
+def _answers_of(*log: Any) -> list[tuple[str, str]]:
+    """Every call's name with what it was answered."""
+    msgs = load_native("langchain", list(log))
+    results = {result.id: result.text for msg in msgs for result in msg.tool_results}
+    return [(call.name, results.get(call.id, "")) for msg in msgs for call in msg.tool_uses]
+
+
+@pytest.mark.parametrize("kind", ["tool", "function"])
+def test_results_without_ids_answer_the_first_call_of_their_name_that_waits(kind: str) -> None:
+    told = [_told("w", "wait", kind), _told("1", "look", kind), _told("2", "look", kind)]
+    expected = [("look", "1"), ("wait", "w"), ("look", "2")]
+    assert _answers_of(_asking("look", "wait", "look"), *told) == expected
+    assert _answers_of(_asking("look", "wait"), _asking("look"), *told) == expected
+
+
+def test_results_without_names_and_ids_answer_the_calls_in_order() -> None:
+    msgs = load_native("langchain", [_asking("look", "wait"), _told("l", None), _told("w", None)])
+    results = [(result.name, result.text) for msg in msgs for result in msg.tool_results]
+    assert results == [("look", "l"), ("wait", "w")]
+
+
+def test_a_result_without_an_id_answers_no_call_that_an_earlier_turn_left_open() -> None:
+    log = [_asking("look"), "Never mind. Look again.", _asking("look"), _told("2", "look")]
+    assert _answers_of(*log) == [("look", ""), ("look", "2")]
+    assert _answers_of(*log, _told("1", "look")) == [("look", "1"), ("look", "2")]
+
+
+def test_a_result_that_no_call_waits_for_is_of_none() -> None:
+    log = [_asking("look"), _told("l", "look"), _told("again", "look"), _told("w", "wait")]
+    assert _answers_of(*log) == [("look", "l")]
+    ids = {result.id for msg in load_native("langchain", log) for result in msg.tool_results}
+    assert len(ids) == 3

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from agentkit.blocks import Block, InvalidBlock, OpaqueState, TextBlock, ThinkingBlock, ToolResultBlock
+from agentkit.blocks import (
+    Block,
+    InvalidBlock,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
 from agentkit.capabilities import short_hash
 from agentkit.errors import MessageError
 from agentkit.messages import Msg, Role
 from agentkit.native import items_of, mapping_of, plain_values, text_of
 from agentkit.native_logs.langchain_blocks import ISSUERS, read_block
-from agentkit.native_logs.langchain_calls import SIGNATURES, Calls
+from agentkit.native_logs.langchain_calls import SIGNATURES, Asked, Calls
 from agentkit.native_logs.langchain_reasoning import joined
 from agentkit.usage import FinishReason, Usage, token_count
 
@@ -100,8 +108,7 @@ class _Log:
     """One conversation as it is read."""
 
     def __init__(self) -> None:
-        self.names: dict[str, str] = {}
-        """The tools' names, by the ids of their calls."""
+        self.asked = Asked()
 
     def message(self, message: dict[str, Any], found: Any, place: str) -> Msg:
         """One message: none is left out, and none becomes two."""
@@ -110,53 +117,49 @@ class _Log:
             reason = "an order to take a message away" if message else "it is no message"
             return Msg("user", (InvalidBlock(found, reason, place),), "user")
         id, metadata = text_of(message.get("id")) or None, _metadata(message)
+        role = _ROLES.get(kind, "user")
+        if role != "assistant":
+            self.asked.end_turn()
         if kind in ("tool", "function"):
             return Msg("system", (self._result(message, place),), "system", id=id, metadata=metadata)
-        role = _ROLES.get(kind, "user")
         name = text_of(message.get("name")) or (role if kind in _ROLES else kind) or role
         content = message.get("content")
         if isinstance(content, str) and role != "assistant":
             return Msg(name, content, role, id=id, metadata=metadata)
-        blocks = tuple(self._blocks(message, place))
+        blocks = tuple(_blocks(message, place))
+        self.asked.ask(block for block in blocks if isinstance(block, ToolUseBlock))
         if isinstance(content, str) and blocks == (TextBlock(content),):
             return Msg(name, content, role, id=id, metadata=metadata)
         return Msg(name, blocks, role, id=id, metadata=metadata)
 
-    def _blocks(self, message: dict[str, Any], place: str) -> Iterator[Block]:
-        provider = text_of(mapping_of(message.get("response_metadata")).get("model_provider"))
-        extra = mapping_of(message.get("additional_kwargs"))
-        calls = Calls(message, place)
-        self.names |= {call.id: call.name for call in calls.left}
-        thinking = extra.get("reasoning_content")
-        if isinstance(thinking, str) and thinking:  # DeepSeek's, Qwen's, Ollama's
-            issuer = ISSUERS.get(provider)
-            yield ThinkingBlock(thinking, OpaqueState(issuer) if issuer else None)
-        content = message.get("content")
-        if content is not None and not isinstance(content, str | list):
-            yield InvalidBlock(content, "it is neither text nor a list of blocks", f"{place}.content")
-        items = [content] if isinstance(content, str) and content else items_of(cast("object", content))
-        for at, item in joined(items, provider):
-            call = calls.named(mapping_of(item), f"{place}.content[{at}]")
-            if call is not None:
-                self.names[call.id] = call.name
-                yield call
-            else:
-                yield read_block(item, provider, f"{place}.content[{at}]")
-        yield from calls.left
-        refusal = text_of(extra.get("refusal"))
-        if refusal and not any(mapping_of(item).get("type") == "refusal" for item in items):
-            yield TextBlock(refusal, metadata={"refusal": True})  # Chat Completions has it beside the content
-
     def _result(self, message: dict[str, Any], place: str) -> ToolResultBlock:
-        id, name = text_of(message.get("tool_call_id")), text_of(message.get("name"))
-        if not id:  # a function's message has none: it answers the call of its name
-            id = next((one for one, known in reversed(self.names.items()) if known == name), "")
+        id, name = self.asked.answer(text_of(message.get("tool_call_id")), text_of(message.get("name")))
         id = id or f"call_{short_hash(place, 24)}"
         content = message.get("content")
         read = read_block({"type": "tool_result", "tool_use_id": id, "content": content}, "", f"{place}.content")
         output: Any = read.output if isinstance(read, ToolResultBlock) else ""
-        error = message.get("status") == "error"
-        return ToolResultBlock(id, name or self.names.get(id, ""), output, error)
+        return ToolResultBlock(id, name, output, message.get("status") == "error")
+
+
+def _blocks(message: dict[str, Any], place: str) -> Iterator[Block]:
+    provider = text_of(mapping_of(message.get("response_metadata")).get("model_provider"))
+    extra = mapping_of(message.get("additional_kwargs"))
+    calls = Calls(message, place)
+    thinking = extra.get("reasoning_content")
+    if isinstance(thinking, str) and thinking:  # DeepSeek's, Qwen's, Ollama's
+        issuer = ISSUERS.get(provider)
+        yield ThinkingBlock(thinking, OpaqueState(issuer) if issuer else None)
+    content = message.get("content")
+    if content is not None and not isinstance(content, str | list):
+        yield InvalidBlock(content, "it is neither text nor a list of blocks", f"{place}.content")
+    items = [content] if isinstance(content, str) and content else items_of(cast("object", content))
+    for at, item in joined(items, provider):
+        call = calls.named(mapping_of(item), f"{place}.content[{at}]")
+        yield read_block(item, provider, f"{place}.content[{at}]") if call is None else call
+    yield from calls.left
+    refusal = text_of(extra.get("refusal"))
+    if refusal and not any(mapping_of(item).get("type") == "refusal" for item in items):
+        yield TextBlock(refusal, metadata={"refusal": True})  # Chat Completions has it beside the content
 
 
 def _metadata(message: dict[str, Any]) -> dict[str, Any] | None:

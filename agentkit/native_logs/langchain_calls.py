@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from agentkit.adopting import parse_arguments
@@ -9,7 +10,7 @@ from agentkit.blocks import OpaqueState, ToolUseBlock
 from agentkit.capabilities import short_hash
 from agentkit.native import items_of, mapping_of, text_of
 
-__all__ = ["Calls", "SIGNATURES"]
+__all__ = ["Asked", "Calls", "SIGNATURES"]
 
 SIGNATURES = "__gemini_function_call_thought_signatures__"
 """langchain-google-genai: the signatures of calls, by id, in `additional_kwargs`."""
@@ -46,6 +47,41 @@ class Calls:
                 del self._left[at]
                 return call
         return _call(item, place, {})
+
+
+class Asked:
+    """What a conversation asked of tools so far: the names of the calls, and which of them wait for results."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._waiting: list[list[ToolUseBlock]] = []  # by turns, the last one first
+        self._between_turns = True
+
+    def end_turn(self) -> None:
+        """Another speaks, or a tool: what is asked from now on is of a new turn."""
+        self._between_turns = True
+
+    def ask(self, calls: Iterable[ToolUseBlock]) -> None:
+        """The calls of one more message; messages of a model in a row are one turn."""
+        if self._between_turns:
+            self._waiting.insert(0, [])
+            self._between_turns = False
+        for call in calls:
+            self._names[call.id] = call.name
+            self._waiting[0].append(call)
+
+    def answer(self, id: str, name: str) -> tuple[str, str]:
+        """The id and the name of the call that a result is of, as far as they can be told.
+
+        By the result's id. Without one it answers the first call of its name that waits, or if it has no name
+        either, the first; the last turn's go before those that an earlier one left open.
+        """
+        for turn in self._waiting:
+            for at, call in enumerate(turn):
+                if call.id == id if id else not name or call.name == name:
+                    del turn[at]
+                    return call.id, name or call.name
+        return id, name or self._names.get(id, "")
 
 
 def _listed(message: dict[str, Any]) -> list[Any]:
