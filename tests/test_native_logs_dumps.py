@@ -841,3 +841,32 @@ def test_a_result_that_no_call_waits_for_is_of_none() -> None:
     assert _answers_of(*log) == [("look", "l")]
     ids = {result.id for msg in load_native("langchain", log) for result in msg.tool_results}
     assert len(ids) == 3
+
+
+def _spoken(**audio: Any) -> dict[str, Any]:
+    said = {"content": "", "additional_kwargs": {"audio": audio}}
+    return {"type": "ai", "data": {**said, "response_metadata": {"model_provider": "openai"}}}
+
+
+@pytest.mark.parametrize(
+    "audio",
+    [
+        {"id": "au", "data": WAV, "transcript": "Hello.", "expires_at": 1},
+        {"transcript": "Hello."},
+        {"id": "au"},
+    ],
+)
+def test_a_spoken_reply_is_what_the_wires_own_log_says(audio: dict[str, Any]) -> None:
+    (msg,) = load_native("langchain", [_spoken(**audio)])
+    (own,) = load_native("openai", [{"role": "assistant", "content": None, "audio": audio}])
+    assert msg.blocks == own.blocks
+    assert len(msg.blocks) == 1
+    assert "audio" not in json.dumps(msg.metadata)
+
+
+def test_a_spoken_reply_goes_back_by_its_id_and_elsewhere_as_its_words() -> None:
+    sound = _spoken(id="au", data=WAV, transcript="Hello.", expires_at=1)
+    msgs = load_native("langchain", ["Hi.", sound, "And?"])
+    own, other = (load_provider(name).chat().lower(msgs).request for name in ("openai", "anthropic"))
+    assert own["messages"][1]["audio"] == {"id": "au"}
+    assert "Hello." in json.dumps(other["messages"][1])

@@ -8,9 +8,7 @@ from typing import Any, cast
 from agentkit.blocks import (
     Block,
     InvalidBlock,
-    OpaqueState,
     TextBlock,
-    ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
 )
@@ -18,8 +16,9 @@ from agentkit.capabilities import short_hash
 from agentkit.errors import MessageError
 from agentkit.messages import Msg, Role
 from agentkit.native import items_of, mapping_of, plain_values, text_of
-from agentkit.native_logs.langchain_blocks import ISSUERS, read_block
-from agentkit.native_logs.langchain_calls import SIGNATURES, Asked, Calls
+from agentkit.native_logs.langchain_besides import Besides
+from agentkit.native_logs.langchain_blocks import read_block
+from agentkit.native_logs.langchain_calls import Asked, Calls
 from agentkit.native_logs.langchain_reasoning import joined
 from agentkit.usage import FinishReason, Usage, token_count
 
@@ -143,12 +142,8 @@ class _Log:
 
 def _blocks(message: dict[str, Any], place: str) -> Iterator[Block]:
     provider = text_of(mapping_of(message.get("response_metadata")).get("model_provider"))
-    extra = mapping_of(message.get("additional_kwargs"))
-    calls = Calls(message, place)
-    thinking = extra.get("reasoning_content")
-    if isinstance(thinking, str) and thinking:  # DeepSeek's, Qwen's, Ollama's
-        issuer = ISSUERS.get(provider)
-        yield ThinkingBlock(thinking, OpaqueState(issuer) if issuer else None)
+    besides, calls = Besides(message, place), Calls(message, place)
+    yield from besides.before()
     content = message.get("content")
     if content is not None and not isinstance(content, str | list):
         yield InvalidBlock(content, "it is neither text nor a list of blocks", f"{place}.content")
@@ -156,23 +151,17 @@ def _blocks(message: dict[str, Any], place: str) -> Iterator[Block]:
     for at, item in joined(items, provider):
         call = calls.named(mapping_of(item), f"{place}.content[{at}]")
         yield read_block(item, provider, f"{place}.content[{at}]") if call is None else call
+    yield from besides.behind()
     yield from calls.left
-    refusal = text_of(extra.get("refusal"))
-    if refusal and not any(mapping_of(item).get("type") == "refusal" for item in items):
-        yield TextBlock(refusal, metadata={"refusal": True})  # Chat Completions has it beside the content
 
 
 def _metadata(message: dict[str, Any]) -> dict[str, Any] | None:
     """What else a message says: further keys, and what its reply said of itself, in our words."""
     rest = {key: item for key, item in message.items() if key not in _FIELDS and item not in (None, {}, [], False)}
-    extra = {key: item for key, item in mapping_of(message.get("additional_kwargs")).items() if key not in _READ}
-    if extra:
-        rest["additional_kwargs"] = extra
+    if unread := Besides(message, "").unread:
+        rest["additional_kwargs"] = unread
     reply = _reply(message)
     return ({**rest, "reply": reply} if reply else rest) or None
-
-
-_READ = frozenset({"tool_calls", "function_call", "reasoning_content", "refusal", SIGNATURES})
 
 
 def _reply(message: dict[str, Any]) -> dict[str, Any]:
