@@ -870,3 +870,81 @@ def test_a_spoken_reply_goes_back_by_its_id_and_elsewhere_as_its_words() -> None
     own, other = (load_provider(name).chat().lower(msgs).request for name in ("openai", "anthropic"))
     assert own["messages"][1]["audio"] == {"id": "au"}
     assert "Hello." in json.dumps(other["messages"][1])
+
+
+_OLDER: Final[dict[str, Any]] = {
+    "content": [{"type": "text", "text": "Hello."}],
+    "additional_kwargs": {
+        "reasoning": {"id": "rs", "type": "reasoning", "summary": [], "encrypted_content": "gAAA"},
+        "tool_outputs": [
+            {
+                "type": "computer_call",
+                "id": "cu",
+                "call_id": "c2",
+                "action": {"type": "wait"},
+                "status": "completed",
+            },
+            {"type": "web_search_call", "id": "ws", "status": "completed"},
+        ],
+        "parsed": {"said": "Hello."},
+    },
+    "tool_calls": [{"name": "look", "args": {}, "id": "c1", "type": "tool_call"}],
+    "id": "msg_1",
+    "response_metadata": {"model_provider": "openai"},
+}
+
+
+def test_the_older_form_of_openais_items_is_read_as_the_items() -> None:
+    """As langchain-openai writes it with `output_version="v0"`."""
+    (msg,) = load_native("langchain", [{"type": "ai", "data": _OLDER}])
+    item = _OLDER["additional_kwargs"]["reasoning"]
+    asks, ran = _OLDER["additional_kwargs"]["tool_outputs"]
+    assert msg.blocks == (
+        ThinkingBlock("", OpaqueState("openai", item_id="rs", encrypted_content="gAAA")),
+        OpaqueBlock("openai-responses", ran),
+        TextBlock("Hello."),
+        ToolUseBlock("c1", "look", {}),
+        OpaqueBlock("openai-responses", asks),
+    )
+    assert (msg.metadata or {})["additional_kwargs"] == {"parsed": {"said": "Hello."}}
+    request = load_provider("openai-responses").chat().lower([Msg("Bob", "Hi.", "user"), msg]).request
+    assert request["input"][1:3] == [item, ran]
+
+
+def test_a_reasoning_item_may_have_lost_its_type_and_stands_once() -> None:
+    item = {"id": "rs", "summary": [{"type": "summary_text", "text": "Hm."}]}
+    (msg,) = load_native("langchain", [{"type": "ai", "content": "x", "additional_kwargs": {"reasoning": item}}])
+    thinking = ThinkingBlock("Hm.", OpaqueState("openai", item_id="rs"))
+    assert msg.blocks == (thinking, TextBlock("x"))
+    again = _of_langchain("ai", {**item, "type": "reasoning"}, additional_kwargs={"reasoning": item})
+    assert again.blocks == (thinking,)
+
+
+@pytest.mark.parametrize("key", ["reasoning", "audio", "tool_outputs"])
+@pytest.mark.parametrize("odd", ["words", 3, {"effort": "high"}, [3]])
+def test_what_is_none_of_openais_items_is_kept(key: str, odd: Any) -> None:
+    (msg,) = load_native("langchain", [{"type": "ai", "content": "x", "additional_kwargs": {key: odd}}])
+    kept = (msg.metadata or {}).get("additional_kwargs") == {key: odd}
+    assert kept or len(msg.blocks) == 2
+    assert TextBlock("x") in msg.blocks
+
+
+def test_the_numbers_of_a_streams_pieces_go_to_no_provider() -> None:
+    item: dict[str, Any] = {
+        "id": "rs",
+        "type": "reasoning",
+        "summary": [{"type": "summary_text", "text": "One."}, {"type": "summary_text", "text": "Two."}],
+        "encrypted_content": "gAAA",
+    }
+    ran: dict[str, Any] = {"type": "web_search_call", "id": "ws", "status": "completed"}
+    summary = [{**part, "index": at} for at, part in enumerate(item["summary"])]
+    numbered: list[Any] = [{**item, "summary": summary, "index": 0}, {**ran, "index": 1}]
+    said = {"type": "text", "text": "x", "index": 2}
+    openai = {"response_metadata": {"model_provider": "openai"}}
+    older = {"reasoning": numbered[0], "tool_outputs": numbered[1:]}
+    for msg in (
+        _of_langchain("ai", *numbered, said, **openai),
+        _of_langchain("ai", said, additional_kwargs=older, **openai),
+    ):
+        request = load_provider("openai-responses").chat().lower([Msg("Bob", "Hi.", "user"), msg]).request
+        assert request["input"][1:3] == [item, ran]

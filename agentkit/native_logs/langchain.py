@@ -153,6 +153,7 @@ def _blocks(message: dict[str, Any], place: str) -> Iterator[Block]:
         yield read_block(item, provider, f"{place}.content[{at}]") if call is None else call
     yield from besides.behind()
     yield from calls.left
+    yield from besides.asked()
 
 
 def _metadata(message: dict[str, Any]) -> dict[str, Any] | None:

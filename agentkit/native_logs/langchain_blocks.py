@@ -26,7 +26,7 @@ from agentkit.native_logs.langchain_server_tools import anthropic_block
 from agentkit.registry import load_provider
 from agentkit.sources import Base64Source, Source, URLSource, guess_media_type
 
-__all__ = ["ISSUERS", "WIRES", "read_block"]
+__all__ = ["ISSUERS", "WIRES", "read_block", "unnumbered"]
 
 Found: TypeAlias = Mapping[str, Any]
 
@@ -54,7 +54,7 @@ def read_block(found: Any, provider: str, place: str) -> Block:
     """One item of a message's content. A block that neither we nor langchain's standard knows is opaque."""
     if isinstance(found, str):
         return TextBlock(found)
-    block = mapping_of(found)
+    block = unnumbered(found)
     kind = text_of(block.get("type"))
     reader = _READERS.get(kind)
     try:
@@ -67,7 +67,18 @@ def read_block(found: Any, provider: str, place: str) -> Block:
     return OpaqueBlock("langchain" if kind in _STANDARD else WIRES.get(provider, "langchain"), block)
 
 
-_PASSED_OVER = frozenset({"type", "index", "cache_control"})
+def unnumbered(found: object) -> dict[str, Any]:
+    """A block without the numbers by which langchain joins the pieces of a stream, which no provider takes.
+
+    (langchain-openai: `_pop_index_and_sub_index`)
+    """
+    block = {key: item for key, item in mapping_of(found).items() if key != "index"}
+    if parts := items_of(block.get("summary")):
+        block["summary"] = [unnumbered(part) or part for part in parts]
+    return block
+
+
+_PASSED_OVER = frozenset({"type", "cache_control"})
 
 
 def _rest(block: Found, *known: str) -> dict[str, Any] | None:
