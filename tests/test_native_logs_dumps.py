@@ -1,6 +1,7 @@
 """Dumps of AgentScope 1.0 and 2.0 and of langchain-core 1.7, as these write them."""
 
 import json
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, cast
@@ -948,3 +949,31 @@ def test_the_numbers_of_a_streams_pieces_go_to_no_provider() -> None:
     ):
         request = load_provider("openai-responses").chat().lower([Msg("Bob", "Hi.", "user"), msg]).request
         assert request["input"][1:3] == [item, ran]
+
+
+def _with_odd_leaves(found: Any, odd: Any) -> Iterator[Any]:
+    """The value once for each value inside it, which `odd` stands in place of."""
+    yield odd
+    if isinstance(found, dict):
+        held = cast("dict[str, Any]", found)
+        yield from ({**held, key: one} for key in held for one in _with_odd_leaves(held[key], odd))
+    elif isinstance(found, list):
+        items = cast("list[Any]", found)
+        for at, item in enumerate(items):
+            yield from ([*items[:at], one, *items[at + 1 :]] for one in _with_odd_leaves(item, odd))
+
+
+@pytest.mark.parametrize("odd", [{"a": 1}, ["x"]], ids=["object", "list"])
+@pytest.mark.parametrize(
+    ("form", "log"),
+    [
+        ("agentscope", AS1),
+        ("agentscope", {"context": [AS2]}),
+        ("langchain", LANGCHAIN),
+        ("langchain", [{"type": "ai", "data": _OLDER}]),
+    ],
+)
+def test_an_object_or_a_list_in_any_place_of_a_dump_is_read_or_refused(form: str, log: Any, odd: Any) -> None:
+    for found in _with_odd_leaves(log, odd):
+        with suppress(MessageError):
+            load_native(form, found)

@@ -69,7 +69,7 @@ class Besides:
     def _ran(self, *, asking: bool) -> Iterator[Block]:
         for at, item in enumerate(self._outputs):
             held = unnumbered(item)
-            if (held.get("type") in _ASKING) == asking:
+            if (text_of(held.get("type")) in _ASKING) == asking:
                 yield _as_told("openai-responses", held or item, f"{self._place}.tool_outputs[{at}]")
 
 

@@ -39,7 +39,7 @@ class Calls:
 
     def named(self, item: dict[str, Any], place: str) -> ToolUseBlock | None:
         """The call that an item of the content is, taken out of the list; one that the list lacks is read here."""
-        if item.get("type") not in _KINDS:
+        if text_of(item.get("type")) not in _KINDS:
             return None
         ids = [id for key in ("call_id", "id") if (id := text_of(item.get(key)))]
         for at, (id, call) in enumerate(self._left):
