@@ -29,6 +29,7 @@ from agentkit_gemini.parts import (
     OPAQUE,
     carried,
     display_name,
+    is_stored_file,
     media_block,
     opaque_data,
     pick,
@@ -53,9 +54,9 @@ def load_native(found: object) -> list[Msg]:
     """A conversation from its contents, or from a request: the arguments of `generate_content`, or its JSON body.
 
     SDK objects may stand anywhere in it, keys in snake_case or camelCase. The system instruction comes first;
-    function responses become messages of their own, under the names and ids of their calls; what cannot be read
-    is kept as InvalidBlock. The documented stand-ins for signatures are left off. Raises MessageError for what is
-    no conversation of Gemini's.
+    function responses become messages of their own, under the names and ids of their calls. What the server ran,
+    and a file of the Files API, is an OpaqueBlock; what cannot be read is kept as InvalidBlock. The documented
+    stand-ins for signatures are left off. Raises MessageError for what is no conversation of Gemini's.
     """
     given = plain_values(found)
     request = mapping_of(given) if "contents" in mapping_of(given) else {"contents": given}
@@ -158,10 +159,10 @@ class _Log:
             return self._call(shallow(mapping_of(part["function_call"])), state)
         if "function_response" in part:
             return self._response(shallow(mapping_of(part["function_response"])))
+        if is_stored_file(part) or any(key in part for key in OPAQUE):
+            return OpaqueBlock("gemini", opaque_data(part))
         if "inline_data" in part or "file_data" in part:
             return _medium(part, state, model=model)
-        if any(key in part for key in OPAQUE):
-            return OpaqueBlock("gemini", opaque_data(part))
         if not isinstance(part.get("text", "" if state else None), str):
             return None
         text = text_of(part.get("text"))
@@ -211,9 +212,11 @@ def _state(part: dict[str, Any], *, model: bool) -> OpaqueState | None:
     )
 
 
-def _item(found: object) -> MediaBlock | InvalidBlock:
+def _item(found: object) -> MediaBlock | OpaqueBlock | InvalidBlock:
     """What a function response holds besides its object."""
     part = shallow(mapping_of(found))
+    if is_stored_file(part):
+        return OpaqueBlock("gemini", opaque_data(part))
     try:
         return _medium(part, _state(part, model=False), model=False)
     except MessageError as error:

@@ -17,6 +17,7 @@ from agentkit import (
     DocumentBlock,
     ImageBlock,
     InvalidBlock,
+    LossError,
     MessageError,
     Msg,
     OpaqueBlock,
@@ -335,6 +336,33 @@ def test_what_a_part_of_the_users_came_with_goes_back_with_it(part: dict[str, An
     msgs = load_native(contents)
     assert GeminiChatFormatter(on_loss="raise").lower(msgs).request["contents"] == contents
     assert "media_resolution" not in json.dumps(load_provider("openai").chat().lower(msgs).request)
+
+
+_FILE: Final = "https://generativelanguage.googleapis.com/v1beta/files/abc"
+
+
+@pytest.mark.parametrize("uri", [_FILE, "files/abc"])
+def test_a_file_of_the_files_api_goes_back_and_to_nobody_else(uri: str) -> None:
+    part = {"file_data": {"file_uri": uri, "mime_type": "image/png"}, "media_resolution": {"level": "HIGH"}}
+    for contents in (
+        [{"role": "user", "parts": [{"text": "Look."}, part]}],
+        _answered({"output": "A cat."}, parts=[part]),
+    ):
+        msgs = load_native(contents)
+        plan = GeminiChatFormatter("gemini-3-pro", on_loss="raise").lower(msgs)
+        assert plan.request["contents"] == contents
+        for wire in ("openai", "openai-responses", "anthropic", "dashscope", "ollama"):
+            plan = load_provider(wire).chat().lower(msgs)
+            assert uri not in json.dumps(plan.request)
+            assert len(list(plan.ledger.losses)) == 1
+            with pytest.raises(LossError):
+                load_provider(wire).chat(on_loss="raise").lower(msgs)
+
+
+@pytest.mark.parametrize("uri", ["https://example.com/files/abc", "gs://files/abc", "https://youtu.be/files/1"])
+def test_a_file_that_has_an_address_of_its_own_is_a_medium(uri: str) -> None:
+    (msg,) = load_native([{"role": "user", "parts": [{"fileData": {"fileUri": uri, "mimeType": "image/png"}}]}])
+    assert msg.blocks == (ImageBlock(URLSource(uri, "image/png")),)
 
 
 def test_an_object_goes_back_only_as_long_as_the_text_says_the_same() -> None:
