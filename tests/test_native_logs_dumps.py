@@ -977,3 +977,16 @@ def test_an_object_or_a_list_in_any_place_of_a_dump_is_read_or_refused(form: str
     for found in _with_odd_leaves(log, odd):
         with suppress(MessageError):
             load_native(form, found)
+
+
+def test_a_file_of_googles_is_read_as_its_own_log_says_it() -> None:
+    stored = {"file_uri": "https://generativelanguage.googleapis.com/v1beta/files/abc", "mime_type": "image/png"}
+    public = {"file_uri": "https://example.org/a.mp4", "mime_type": "video/mp4"}
+    fields = {"video_metadata": {"fps": 2}}
+    msg = _of_langchain("human", {"type": "media", **stored}, {"type": "media", **public, **fields})
+    assert msg.blocks == (
+        OpaqueBlock("gemini", {"file_data": stored}),
+        VideoBlock(
+            URLSource("https://example.org/a.mp4", "video/mp4"), state=OpaqueState("gemini", fields=fields)
+        ),
+    )

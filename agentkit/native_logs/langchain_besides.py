@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from agentkit.blocks import Block, InvalidBlock, OpaqueState, TextBlock, ThinkingBlock
-from agentkit.errors import MessageError
+from agentkit.blocks import Block, OpaqueState, TextBlock, ThinkingBlock
 from agentkit.native import items_of, mapping_of, text_of
 from agentkit.native_logs.langchain_blocks import ISSUERS, unnumbered
 from agentkit.native_logs.langchain_calls import SIGNATURES
-from agentkit.registry import load_provider
+from agentkit.native_logs.langchain_wires import as_told
 
 __all__ = ["Besides"]
 
@@ -50,7 +49,7 @@ class Besides:
             issuer = ISSUERS.get(self._provider)
             yield ThinkingBlock(thinking, OpaqueState(issuer) if issuer else None)
         if self._item and "reasoning" not in self._in_content:
-            yield _as_told("openai-responses", self._item, f"{self._place}.reasoning")
+            yield as_told("openai-responses", self._item, f"{self._place}.reasoning")
         yield from self._ran(asking=False)
 
     def behind(self) -> Iterator[Block]:
@@ -60,7 +59,7 @@ class Besides:
             yield TextBlock(refusal, metadata={"refusal": True})
         if self._sound:
             said = {"role": "assistant", "audio": self._sound}
-            yield _as_told("openai", said, f"{self._place}.audio")
+            yield as_told("openai", said, f"{self._place}.audio")
 
     def asked(self) -> Iterator[Block]:
         """What the service's tools wait for."""
@@ -70,7 +69,7 @@ class Besides:
         for at, item in enumerate(self._outputs):
             held = unnumbered(item)
             if (text_of(held.get("type")) in _ASKING) == asking:
-                yield _as_told("openai-responses", held or item, f"{self._place}.tool_outputs[{at}]")
+                yield as_told("openai-responses", held or item, f"{self._place}.tool_outputs[{at}]")
 
 
 def _reasoning_item(found: object) -> dict[str, Any]:
@@ -79,16 +78,3 @@ def _reasoning_item(found: object) -> dict[str, Any]:
     if item.get("type", "reasoning") != "reasoning" or not item.keys() & {"summary", "encrypted_content", "id"}:
         return {}
     return {**item, "type": "reasoning"}
-
-
-def _as_told(wire: str, entry: object, place: str) -> Block:
-    """The one block that an entry of a wire's log is, as the wire's own loader reads it."""
-    load = load_provider(wire).load_native
-    try:
-        blocks = load([entry])[0].blocks if load is not None else ()
-    except MessageError as error:
-        return InvalidBlock(entry, f"{error.place}: {error.reason}", place)
-    block = next(iter(blocks), None)
-    if block is None or isinstance(block, InvalidBlock):
-        return InvalidBlock(entry, block.reason if block else "it says nothing", place)
-    return block
