@@ -1,6 +1,7 @@
 """Dumps of AgentScope 1.0 and 2.0 and of langchain-core 1.7, as these write them."""
 
 import json
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, cast
@@ -771,3 +772,221 @@ def test_the_calls_of_a_chunk_are_read() -> None:
     chunk = {"name": "look", "args": '{"at": "x"}', "id": "c1", "index": 0}
     msg = load_native("langchain", [{"type": "AIMessageChunk", "content": "", "tool_call_chunks": [chunk]}])[0]
     assert [(call.id, call.input) for call in msg.tool_uses] == [("c1", {"at": "x"})]
+
+
+_F: Final[dict[str, Any]] = {"type": "tool_call", "name": "f", "args": {"a": 1}}
+_G: Final[dict[str, Any]] = {"type": "tool_call", "name": "f", "args": {"a": 2}}
+
+
+@pytest.mark.parametrize("id", ["x", None])
+@pytest.mark.parametrize("named", [0, 1, 2])
+def test_two_calls_with_one_id_or_none_are_two_wherever_they_are_named(id: str | None, named: int) -> None:
+    calls = [{**_F, "id": id}, {**_G, "id": id}]
+    (msg,) = load_native("langchain", [{"type": "ai", "content": calls[:named], "tool_calls": calls}])
+    assert [call.input for call in msg.tool_uses] == [{"a": 1}, {"a": 2}]
+
+
+def test_two_calls_without_ids_that_only_the_content_has_differ_in_their_ids() -> None:
+    first, second = _of_langchain("ai", {**_F, "id": None}, {**_G, "id": None}).tool_uses
+    assert first.id != second.id
+
+
+def test_the_results_of_two_calls_with_one_id_go_with_them_in_order() -> None:
+    calls = [{**_F, "id": "x"}, {**_G, "id": "x"}]
+    results = [{"type": "tool", "content": said, "tool_call_id": "x"} for said in ("one", "two")]
+    msgs = load_native("langchain", ["Hi.", {"type": "ai", "content": "", "tool_calls": calls}, *results])
+    _, calling, *answered = load_provider("openai").chat().lower(msgs).request["messages"]
+    ids = [call["id"] for call in calling["tool_calls"]]
+    assert len(set(ids)) == 2
+    assert [(one["tool_call_id"], one["content"]) for one in answered] == [(ids[0], "one"), (ids[1], "two")]
+
+
+def _asking(*names: str) -> dict[str, Any]:
+    calls = [{"type": "tool_call", "name": name, "args": {"at": at}, "id": None} for at, name in enumerate(names)]
+    return {"type": "ai", "content": "", "tool_calls": calls}
+
+
+def _told(said: str, name: str | None, type: str = "tool") -> dict[str, Any]:
+    return {"type": type, "content": said, "name": name, "tool_call_id": ""}
+
+
+def _answers_of(*log: Any) -> list[tuple[str, str]]:
+    """Every call's name with what it was answered."""
+    msgs = load_native("langchain", list(log))
+    results = {result.id: result.text for msg in msgs for result in msg.tool_results}
+    return [(call.name, results.get(call.id, "")) for msg in msgs for call in msg.tool_uses]
+
+
+@pytest.mark.parametrize("kind", ["tool", "function"])
+def test_results_without_ids_answer_the_first_call_of_their_name_that_waits(kind: str) -> None:
+    told = [_told("w", "wait", kind), _told("1", "look", kind), _told("2", "look", kind)]
+    expected = [("look", "1"), ("wait", "w"), ("look", "2")]
+    assert _answers_of(_asking("look", "wait", "look"), *told) == expected
+    assert _answers_of(_asking("look", "wait"), _asking("look"), *told) == expected
+
+
+def test_results_without_names_and_ids_answer_the_calls_in_order() -> None:
+    msgs = load_native("langchain", [_asking("look", "wait"), _told("l", None), _told("w", None)])
+    results = [(result.name, result.text) for msg in msgs for result in msg.tool_results]
+    assert results == [("look", "l"), ("wait", "w")]
+
+
+def test_a_result_without_an_id_answers_no_call_that_an_earlier_turn_left_open() -> None:
+    log = [_asking("look"), "Never mind. Look again.", _asking("look"), _told("2", "look")]
+    assert _answers_of(*log) == [("look", ""), ("look", "2")]
+    assert _answers_of(*log, _told("1", "look")) == [("look", "1"), ("look", "2")]
+
+
+def test_a_result_that_no_call_waits_for_is_of_none() -> None:
+    log = [_asking("look"), _told("l", "look"), _told("again", "look"), _told("w", "wait")]
+    assert _answers_of(*log) == [("look", "l")]
+    ids = {result.id for msg in load_native("langchain", log) for result in msg.tool_results}
+    assert len(ids) == 3
+
+
+def _spoken(**audio: Any) -> dict[str, Any]:
+    said = {"content": "", "additional_kwargs": {"audio": audio}}
+    return {"type": "ai", "data": {**said, "response_metadata": {"model_provider": "openai"}}}
+
+
+@pytest.mark.parametrize(
+    "audio",
+    [
+        {"id": "au", "data": WAV, "transcript": "Hello.", "expires_at": 1},
+        {"transcript": "Hello."},
+        {"id": "au"},
+    ],
+)
+def test_a_spoken_reply_is_what_the_wires_own_log_says(audio: dict[str, Any]) -> None:
+    (msg,) = load_native("langchain", [_spoken(**audio)])
+    (own,) = load_native("openai", [{"role": "assistant", "content": None, "audio": audio}])
+    assert msg.blocks == own.blocks
+    assert len(msg.blocks) == 1
+    assert "audio" not in json.dumps(msg.metadata)
+
+
+def test_a_spoken_reply_goes_back_by_its_id_and_elsewhere_as_its_words() -> None:
+    sound = _spoken(id="au", data=WAV, transcript="Hello.", expires_at=1)
+    msgs = load_native("langchain", ["Hi.", sound, "And?"])
+    own, other = (load_provider(name).chat().lower(msgs).request for name in ("openai", "anthropic"))
+    assert own["messages"][1]["audio"] == {"id": "au"}
+    assert "Hello." in json.dumps(other["messages"][1])
+
+
+_OLDER: Final[dict[str, Any]] = {
+    "content": [{"type": "text", "text": "Hello."}],
+    "additional_kwargs": {
+        "reasoning": {"id": "rs", "type": "reasoning", "summary": [], "encrypted_content": "gAAA"},
+        "tool_outputs": [
+            {
+                "type": "computer_call",
+                "id": "cu",
+                "call_id": "c2",
+                "action": {"type": "wait"},
+                "status": "completed",
+            },
+            {"type": "web_search_call", "id": "ws", "status": "completed"},
+        ],
+        "parsed": {"said": "Hello."},
+    },
+    "tool_calls": [{"name": "look", "args": {}, "id": "c1", "type": "tool_call"}],
+    "id": "msg_1",
+    "response_metadata": {"model_provider": "openai"},
+}
+
+
+def test_the_older_form_of_openais_items_is_read_as_the_items() -> None:
+    """As langchain-openai writes it with `output_version="v0"`."""
+    (msg,) = load_native("langchain", [{"type": "ai", "data": _OLDER}])
+    item = _OLDER["additional_kwargs"]["reasoning"]
+    asks, ran = _OLDER["additional_kwargs"]["tool_outputs"]
+    assert msg.blocks == (
+        ThinkingBlock("", OpaqueState("openai", item_id="rs", encrypted_content="gAAA")),
+        OpaqueBlock("openai-responses", ran),
+        TextBlock("Hello."),
+        ToolUseBlock("c1", "look", {}),
+        OpaqueBlock("openai-responses", asks),
+    )
+    assert (msg.metadata or {})["additional_kwargs"] == {"parsed": {"said": "Hello."}}
+    request = load_provider("openai-responses").chat().lower([Msg("Bob", "Hi.", "user"), msg]).request
+    assert request["input"][1:3] == [item, ran]
+
+
+def test_a_reasoning_item_may_have_lost_its_type_and_stands_once() -> None:
+    item = {"id": "rs", "summary": [{"type": "summary_text", "text": "Hm."}]}
+    (msg,) = load_native("langchain", [{"type": "ai", "content": "x", "additional_kwargs": {"reasoning": item}}])
+    thinking = ThinkingBlock("Hm.", OpaqueState("openai", item_id="rs"))
+    assert msg.blocks == (thinking, TextBlock("x"))
+    again = _of_langchain("ai", {**item, "type": "reasoning"}, additional_kwargs={"reasoning": item})
+    assert again.blocks == (thinking,)
+
+
+@pytest.mark.parametrize("key", ["reasoning", "audio", "tool_outputs"])
+@pytest.mark.parametrize("odd", ["words", 3, {"effort": "high"}, [3]])
+def test_what_is_none_of_openais_items_is_kept(key: str, odd: Any) -> None:
+    (msg,) = load_native("langchain", [{"type": "ai", "content": "x", "additional_kwargs": {key: odd}}])
+    kept = (msg.metadata or {}).get("additional_kwargs") == {key: odd}
+    assert kept or len(msg.blocks) == 2
+    assert TextBlock("x") in msg.blocks
+
+
+def test_the_numbers_of_a_streams_pieces_go_to_no_provider() -> None:
+    item: dict[str, Any] = {
+        "id": "rs",
+        "type": "reasoning",
+        "summary": [{"type": "summary_text", "text": "One."}, {"type": "summary_text", "text": "Two."}],
+        "encrypted_content": "gAAA",
+    }
+    ran: dict[str, Any] = {"type": "web_search_call", "id": "ws", "status": "completed"}
+    summary = [{**part, "index": at} for at, part in enumerate(item["summary"])]
+    numbered: list[Any] = [{**item, "summary": summary, "index": 0}, {**ran, "index": 1}]
+    said = {"type": "text", "text": "x", "index": 2}
+    openai = {"response_metadata": {"model_provider": "openai"}}
+    older = {"reasoning": numbered[0], "tool_outputs": numbered[1:]}
+    for msg in (
+        _of_langchain("ai", *numbered, said, **openai),
+        _of_langchain("ai", said, additional_kwargs=older, **openai),
+    ):
+        request = load_provider("openai-responses").chat().lower([Msg("Bob", "Hi.", "user"), msg]).request
+        assert request["input"][1:3] == [item, ran]
+
+
+def _with_odd_leaves(found: Any, odd: Any) -> Iterator[Any]:
+    """The value once for each value inside it, which `odd` stands in place of."""
+    yield odd
+    if isinstance(found, dict):
+        held = cast("dict[str, Any]", found)
+        yield from ({**held, key: one} for key in held for one in _with_odd_leaves(held[key], odd))
+    elif isinstance(found, list):
+        items = cast("list[Any]", found)
+        for at, item in enumerate(items):
+            yield from ([*items[:at], one, *items[at + 1 :]] for one in _with_odd_leaves(item, odd))
+
+
+@pytest.mark.parametrize("odd", [{"a": 1}, ["x"]], ids=["object", "list"])
+@pytest.mark.parametrize(
+    ("form", "log"),
+    [
+        ("agentscope", AS1),
+        ("agentscope", {"context": [AS2]}),
+        ("langchain", LANGCHAIN),
+        ("langchain", [{"type": "ai", "data": _OLDER}]),
+    ],
+)
+def test_an_object_or_a_list_in_any_place_of_a_dump_is_read_or_refused(form: str, log: Any, odd: Any) -> None:
+    for found in _with_odd_leaves(log, odd):
+        with suppress(MessageError):
+            load_native(form, found)
+
+
+def test_a_file_of_googles_is_read_as_its_own_log_says_it() -> None:
+    stored = {"file_uri": "https://generativelanguage.googleapis.com/v1beta/files/abc", "mime_type": "image/png"}
+    public = {"file_uri": "https://example.org/a.mp4", "mime_type": "video/mp4"}
+    fields = {"video_metadata": {"fps": 2}}
+    msg = _of_langchain("human", {"type": "media", **stored}, {"type": "media", **public, **fields})
+    assert msg.blocks == (
+        OpaqueBlock("gemini", {"file_data": stored}),
+        VideoBlock(
+            URLSource("https://example.org/a.mp4", "video/mp4"), state=OpaqueState("gemini", fields=fields)
+        ),
+    )

@@ -236,7 +236,7 @@ def _result(found: dict[str, Any]) -> dict[str, Any]:
     made = {key: item for key, item in found.items() if key != "metadata" or item}
     if isinstance(output, list):
         made["output"] = [_block(one) for one in cast("list[Any]", output)]
-    if found.get("state") in _FAILED:
+    if text_of(found.get("state")) in _FAILED:
         made["is_error"] = True
     return made
 

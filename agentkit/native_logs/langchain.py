@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from agentkit.adopting import parse_arguments
 from agentkit.blocks import (
     Block,
     InvalidBlock,
-    OpaqueState,
     TextBlock,
-    ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
 )
@@ -19,7 +16,9 @@ from agentkit.capabilities import short_hash
 from agentkit.errors import MessageError
 from agentkit.messages import Msg, Role
 from agentkit.native import items_of, mapping_of, plain_values, text_of
-from agentkit.native_logs.langchain_blocks import ISSUERS, read_block
+from agentkit.native_logs.langchain_besides import Besides
+from agentkit.native_logs.langchain_blocks import read_block
+from agentkit.native_logs.langchain_calls import Asked, Calls
 from agentkit.native_logs.langchain_reasoning import joined
 from agentkit.usage import FinishReason, Usage, token_count
 
@@ -33,15 +32,10 @@ _ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "system",
 }
-_CALLS = frozenset({"tool_use", "tool_call", "function_call", "invalid_tool_call", "tool_call_chunk"})
-"""Types of content blocks that are calls; the message names most of them once more, in `tool_calls`."""
-
 _FIELDS = frozenset(
     {"type", "role", "content", "name", "id", "tool_calls", "invalid_tool_calls", "tool_call_id", "status"}
     | {"usage_metadata", "tool_call_chunks", "additional_kwargs"}
 )
-_SIGNATURES = "__gemini_function_call_thought_signatures__"
-"""langchain-google-genai: the signatures of calls, by id, in `additional_kwargs`."""
 
 
 def load_langchain(found: object) -> list[Msg]:
@@ -113,8 +107,7 @@ class _Log:
     """One conversation as it is read."""
 
     def __init__(self) -> None:
-        self.names: dict[str, str] = {}
-        """The tools' names, by the ids of their calls."""
+        self.asked = Asked()
 
     def message(self, message: dict[str, Any], found: Any, place: str) -> Msg:
         """One message: none is left out, and none becomes two."""
@@ -123,66 +116,53 @@ class _Log:
             reason = "an order to take a message away" if message else "it is no message"
             return Msg("user", (InvalidBlock(found, reason, place),), "user")
         id, metadata = text_of(message.get("id")) or None, _metadata(message)
+        role = _ROLES.get(kind, "user")
+        if role != "assistant":
+            self.asked.end_turn()
         if kind in ("tool", "function"):
             return Msg("system", (self._result(message, place),), "system", id=id, metadata=metadata)
-        role = _ROLES.get(kind, "user")
         name = text_of(message.get("name")) or (role if kind in _ROLES else kind) or role
         content = message.get("content")
         if isinstance(content, str) and role != "assistant":
             return Msg(name, content, role, id=id, metadata=metadata)
-        blocks = tuple(self._blocks(message, place))
+        blocks = tuple(_blocks(message, place))
+        self.asked.ask(block for block in blocks if isinstance(block, ToolUseBlock))
         if isinstance(content, str) and blocks == (TextBlock(content),):
             return Msg(name, content, role, id=id, metadata=metadata)
         return Msg(name, blocks, role, id=id, metadata=metadata)
 
-    def _blocks(self, message: dict[str, Any], place: str) -> Iterator[Block]:
-        provider = text_of(mapping_of(message.get("response_metadata")).get("model_provider"))
-        extra = mapping_of(message.get("additional_kwargs"))
-        calls = _calls(message, f"{place}.tool_calls", mapping_of(extra.get(_SIGNATURES)))
-        self.names |= {call.id: call.name for call in calls.values()}
-        thinking = extra.get("reasoning_content")
-        if isinstance(thinking, str) and thinking:  # DeepSeek's, Qwen's, Ollama's
-            issuer = ISSUERS.get(provider)
-            yield ThinkingBlock(thinking, OpaqueState(issuer) if issuer else None)
-        content = message.get("content")
-        if content is not None and not isinstance(content, str | list):
-            yield InvalidBlock(content, "it is neither text nor a list of blocks", f"{place}.content")
-        items = [content] if isinstance(content, str) and content else items_of(cast("object", content))
-        for at, item in joined(items, provider):
-            call = _named_call(mapping_of(item), calls)
-            if call is not None:
-                self.names[call.id] = call.name
-                yield call
-            else:
-                yield read_block(item, provider, f"{place}.content[{at}]")
-        yield from calls.values()
-        refusal = text_of(extra.get("refusal"))
-        if refusal and not any(mapping_of(item).get("type") == "refusal" for item in items):
-            yield TextBlock(refusal, metadata={"refusal": True})  # Chat Completions has it beside the content
-
     def _result(self, message: dict[str, Any], place: str) -> ToolResultBlock:
-        id, name = text_of(message.get("tool_call_id")), text_of(message.get("name"))
-        if not id:  # a function's message has none: it answers the call of its name
-            id = next((one for one, known in reversed(self.names.items()) if known == name), "")
+        id, name = self.asked.answer(text_of(message.get("tool_call_id")), text_of(message.get("name")))
         id = id or f"call_{short_hash(place, 24)}"
         content = message.get("content")
         read = read_block({"type": "tool_result", "tool_use_id": id, "content": content}, "", f"{place}.content")
         output: Any = read.output if isinstance(read, ToolResultBlock) else ""
-        error = message.get("status") == "error"
-        return ToolResultBlock(id, name or self.names.get(id, ""), output, error)
+        return ToolResultBlock(id, name, output, message.get("status") == "error")
+
+
+def _blocks(message: dict[str, Any], place: str) -> Iterator[Block]:
+    provider = text_of(mapping_of(message.get("response_metadata")).get("model_provider"))
+    besides, calls = Besides(message, place), Calls(message, place)
+    yield from besides.before()
+    content = message.get("content")
+    if content is not None and not isinstance(content, str | list):
+        yield InvalidBlock(content, "it is neither text nor a list of blocks", f"{place}.content")
+    items = [content] if isinstance(content, str) and content else items_of(cast("object", content))
+    for at, item in joined(items, provider):
+        call = calls.named(mapping_of(item), f"{place}.content[{at}]")
+        yield read_block(item, provider, f"{place}.content[{at}]") if call is None else call
+    yield from besides.behind()
+    yield from calls.left
+    yield from besides.asked()
 
 
 def _metadata(message: dict[str, Any]) -> dict[str, Any] | None:
     """What else a message says: further keys, and what its reply said of itself, in our words."""
     rest = {key: item for key, item in message.items() if key not in _FIELDS and item not in (None, {}, [], False)}
-    extra = {key: item for key, item in mapping_of(message.get("additional_kwargs")).items() if key not in _READ}
-    if extra:
-        rest["additional_kwargs"] = extra
+    if unread := Besides(message, "").unread:
+        rest["additional_kwargs"] = unread
     reply = _reply(message)
     return ({**rest, "reply": reply} if reply else rest) or None
-
-
-_READ = frozenset({"tool_calls", "function_call", "reasoning_content", "refusal", _SIGNATURES})
 
 
 def _reply(message: dict[str, Any]) -> dict[str, Any]:
@@ -225,49 +205,3 @@ _REASONS = {
     "pause_turn": FinishReason.PAUSE,
 }
 """The words of the providers' own documents, which langchain passes on."""
-
-
-# -- calls ----------------------------------------------------------------------------------------------------
-
-
-def _calls(message: dict[str, Any], place: str, signatures: dict[str, Any]) -> dict[str, ToolUseBlock]:
-    """The calls of a message by id, those included that only the provider's raw form names."""
-    listed = [*items_of(message.get("tool_calls")), *items_of(message.get("invalid_tool_calls"))]
-    listed = listed or items_of(message.get("tool_call_chunks"))
-    if not listed:
-        extra = mapping_of(message.get("additional_kwargs"))
-        legacy = [{"function": extra["function_call"]}] if extra.get("function_call") else []
-        listed = [*items_of(extra.get("tool_calls")), *legacy]
-    calls: dict[str, ToolUseBlock] = {}
-    for at, found in enumerate(map(mapping_of, listed)):
-        call = _call(found, f"{place}[{at}]", signatures)
-        calls.setdefault(call.id, call)
-    return calls
-
-
-_ARGUMENTS = ("args", "input", "arguments")
-
-
-def _call(found: dict[str, Any], place: str, signatures: dict[str, Any]) -> ToolUseBlock:
-    """A call in any spelling: langchain's, Anthropic's, OpenAI's two."""
-    inner = mapping_of(found.get("function")) or found
-    name = text_of(inner.get("name"))
-    id = text_of(found.get("call_id") or found.get("id")) or f"call_{short_hash(f'{place}{name}', 24)}"
-    given: object = next((inner[key] for key in _ARGUMENTS if inner.get(key) is not None), None)
-    signature = text_of(signatures.get(id)) or None
-    state = OpaqueState("gemini", thought_signature=signature) if signature else None
-    error = {"error": found["error"]} if found.get("error") else None
-    if isinstance(given, str):
-        return ToolUseBlock(id, name, parse_arguments(given) or {}, given, state, metadata=error)
-    return ToolUseBlock(id, name, mapping_of(given), state=state, metadata=error)
-
-
-def _named_call(item: dict[str, Any], calls: dict[str, ToolUseBlock]) -> ToolUseBlock | None:
-    """The call that an item of the content names, taken out of the others; one that they lack is read here."""
-    if item.get("type") not in _CALLS:
-        return None
-    for key in ("call_id", "id"):
-        call = calls.pop(text_of(item.get(key)), None)
-        if call is not None:
-            return call
-    return _call(item, "content", {})

@@ -23,10 +23,10 @@ from agentkit.data_urls import source_of
 from agentkit.errors import MessageError
 from agentkit.native import items_of, mapping_of, text_of
 from agentkit.native_logs.langchain_server_tools import anthropic_block
-from agentkit.registry import load_provider
+from agentkit.native_logs.langchain_wires import as_told
 from agentkit.sources import Base64Source, Source, URLSource, guess_media_type
 
-__all__ = ["ISSUERS", "WIRES", "read_block"]
+__all__ = ["ISSUERS", "WIRES", "read_block", "unnumbered"]
 
 Found: TypeAlias = Mapping[str, Any]
 
@@ -54,7 +54,7 @@ def read_block(found: Any, provider: str, place: str) -> Block:
     """One item of a message's content. A block that neither we nor langchain's standard knows is opaque."""
     if isinstance(found, str):
         return TextBlock(found)
-    block = mapping_of(found)
+    block = unnumbered(found)
     kind = text_of(block.get("type"))
     reader = _READERS.get(kind)
     try:
@@ -67,7 +67,18 @@ def read_block(found: Any, provider: str, place: str) -> Block:
     return OpaqueBlock("langchain" if kind in _STANDARD else WIRES.get(provider, "langchain"), block)
 
 
-_PASSED_OVER = frozenset({"type", "index", "cache_control"})
+def unnumbered(found: object) -> dict[str, Any]:
+    """A block without the numbers by which langchain joins the pieces of a stream, which no provider takes.
+
+    (langchain-openai: `_pop_index_and_sub_index`)
+    """
+    block = {key: item for key, item in mapping_of(found).items() if key != "index"}
+    if parts := items_of(block.get("summary")):
+        block["summary"] = [unnumbered(part) or part for part in parts]
+    return block
+
+
+_PASSED_OVER = frozenset({"type", "cache_control"})
 
 
 def _rest(block: Found, *known: str) -> dict[str, Any] | None:
@@ -116,12 +127,11 @@ def _redacted(block: Found, provider: str, place: str) -> ThinkingBlock:
 
 def _reasoning(block: Found, provider: str, place: str) -> Block:
     """Langchain's standard block, or OpenAI's item, which has the same type."""
-    load = load_provider("openai-responses").load_native
-    if "summary" in block and load is not None:
+    if "summary" in block:
         item = {
             key: block[key] for key in ("type", "id", "summary", "content", "encrypted_content") if key in block
         }
-        return load([item])[0].blocks[0]
+        return as_told("openai-responses", item, place)
     extras = mapping_of(block.get("extras"))
     signature = text_of(extras.get("signature"))
     issuer = ISSUERS.get(provider, "anthropic" if signature else "")
@@ -150,6 +160,10 @@ _SOURCES = ("source_type", "data", "base64", "url", "source", "mime_type", "text
 def _medium(block: Found, provider: str, place: str) -> Block:
     """Langchain's blocks of both versions, and Anthropic's with their `source`."""
     kind = text_of(block.get("type"))
+    if uri := text_of(block.get("file_uri")):
+        named = {"file_uri": uri, "mime_type": block.get("mime_type")}  # Google's: its own files are nobody else's
+        beside = {key: block[key] for key in ("video_metadata", "media_resolution") if block.get(key)}
+        return as_told("gemini", {"file_data": named, **beside}, place)
     source = _source(block, _SUPPOSED.get(kind, "application/octet-stream"))
     made = _MEDIA.get(kind) or _MEDIA.get(_family(source), DocumentBlock)
     rest = _rest(block, *_SOURCES, "title")
@@ -168,7 +182,7 @@ def _source(block: Found, supposed: str) -> Source:
     """`base64` or `url` (1.x); `source_type` with `data`, `url` or `text` (0.x); Anthropic's `source`."""
     inner = mapping_of(block.get("source")) or block
     media_type = text_of(inner.get("mime_type") or inner.get("media_type")) or None
-    text, url = inner.get("text"), text_of(inner.get("url") or inner.get("file_uri"))
+    text, url = inner.get("text"), text_of(inner.get("url"))
     data = text_of(inner.get("base64") or inner.get("data"))
     if data and inner.get("type") != "text" and inner.get("source_type") != "text":
         return Base64Source(media_type or supposed, data)

@@ -29,6 +29,7 @@ from agentkit_gemini.parts import (
     OPAQUE,
     carried,
     display_name,
+    is_stored_file,
     media_block,
     opaque_data,
     pick,
@@ -53,16 +54,17 @@ def load_native(found: object) -> list[Msg]:
     """A conversation from its contents, or from a request: the arguments of `generate_content`, or its JSON body.
 
     SDK objects may stand anywhere in it, keys in snake_case or camelCase. The system instruction comes first;
-    function responses become messages of their own, under the names and ids of their calls; what cannot be read
-    is kept as InvalidBlock. The documented stand-ins for signatures are left off. Raises MessageError for what is
-    no conversation of Gemini's.
+    function responses become messages of their own, under the names and ids of their calls. What the server ran,
+    and a file of the Files API, is an OpaqueBlock; what cannot be read is kept as InvalidBlock. The documented
+    stand-ins for signatures are left off. Raises MessageError for what is no conversation of Gemini's.
     """
     given = plain_values(found)
     request = mapping_of(given) if "contents" in mapping_of(given) else {"contents": given}
     system = pick(request, "system_instruction") or pick(mapping_of(request.get("config")), "system_instruction")
-    log = _Log()
+    contents = _contents(request["contents"])
+    log = _Log(_ids(contents))
     loaded = [Msg("system", blocks, "system")] if (blocks := log.system(system)) else []
-    for number, content in enumerate(_contents(request["contents"])):
+    for number, content in enumerate(contents):
         loaded += log.content(content, f"contents[{number}]")
     return loaded
 
@@ -98,10 +100,18 @@ def _content(item: object, place: str) -> dict[str, Any]:
 _PARTS = frozenset({"text", "inline_data", "file_data", "function_call", "function_response", *OPAQUE})
 
 
+def _ids(contents: list[dict[str, Any]]) -> frozenset[str]:
+    """The ids that calls and responses have in these contents."""
+    parts = (shallow(mapping_of(part)) for content in contents for part in content["parts"])
+    said = (mapping_of(part.get(kind)) for part in parts for kind in ("function_call", "function_response"))
+    return frozenset(text_of(one.get("id")) for one in said)
+
+
 class _Log:
     """One conversation as it is read."""
 
-    def __init__(self) -> None:
+    def __init__(self, taken: frozenset[str]) -> None:
+        self.taken = taken
         self.waiting: list[tuple[str, str]] = []  # calls without a response: id and name
         self.count = 0
 
@@ -149,10 +159,10 @@ class _Log:
             return self._call(shallow(mapping_of(part["function_call"])), state)
         if "function_response" in part:
             return self._response(shallow(mapping_of(part["function_response"])))
+        if is_stored_file(part) or any(key in part for key in OPAQUE):
+            return OpaqueBlock("gemini", opaque_data(part))
         if "inline_data" in part or "file_data" in part:
             return _medium(part, state, model=model)
-        if any(key in part for key in OPAQUE):
-            return OpaqueBlock("gemini", opaque_data(part))
         if not isinstance(part.get("text", "" if state else None), str):
             return None
         text = text_of(part.get("text"))
@@ -166,8 +176,10 @@ class _Log:
         return ToolUseBlock(id, name, mapping_of(call.get("args")), state=state)
 
     def _made_up_id(self) -> str:
-        """An id for a call that has none (Gemini 2.5 on Vertex): its number in the conversation."""
+        """An id for a call that has none (Gemini 2.5 on Vertex): the next number that no other has for its id."""
         self.count += 1
+        while f"call_{self.count}" in self.taken:
+            self.count += 1
         return f"call_{self.count}"
 
     def _response(self, found: dict[str, Any]) -> ToolResultBlock:
@@ -179,14 +191,15 @@ class _Log:
         media = [_item(part) for part in items_of(found.get("parts"))]
         said = [told] if told.text else []
         output = told.text if not media and told.state is None else (*said, *media)
-        return ToolResultBlock(call[0], call[1], output, failed)
+        return ToolResultBlock(call[0], name or call[1], output, failed)
 
     def _call_of(self, id: str, name: str) -> tuple[str, str]:
-        """The call that a response answers: by its id, else the first of its name that waits, else the first."""
-        if id:
-            return next((call for call in self.waiting if call[0] == id), (id, name))
-        same = (call for call in self.waiting if call[1] == name)
-        return next(same, None) or next(iter(self.waiting), (self._made_up_id(), name))
+        """The call that a response answers, of those that wait: by its id, else the first of its name, else, if it
+        says neither, the first.
+        """
+        alike = [call for call in self.waiting if (call[0] == id if id else not name or call[1] == name)]
+        same = (call for call in alike if call[1] == name)  # calls of one id may differ in their names
+        return next(same, None) or next(iter(alike), (id or self._made_up_id(), name))
 
 
 def _state(part: dict[str, Any], *, model: bool) -> OpaqueState | None:
@@ -199,9 +212,11 @@ def _state(part: dict[str, Any], *, model: bool) -> OpaqueState | None:
     )
 
 
-def _item(found: object) -> MediaBlock | InvalidBlock:
+def _item(found: object) -> MediaBlock | OpaqueBlock | InvalidBlock:
     """What a function response holds besides its object."""
     part = shallow(mapping_of(found))
+    if is_stored_file(part):
+        return OpaqueBlock("gemini", opaque_data(part))
     try:
         return _medium(part, _state(part, model=False), model=False)
     except MessageError as error:

@@ -30,6 +30,7 @@ __all__ = [
     "OPAQUE",
     "carried",
     "display_name",
+    "is_stored_file",
     "media_block",
     "opaque_data",
     "part_pair",
@@ -165,6 +166,16 @@ def media_block(part: Mapping[str, Any]) -> MediaBlock:
 
 
 _YOUTUBE = re.compile(r"https?://(www\.)?(youtube\.com|youtu\.be)/", re.IGNORECASE)
+
+
+def is_stored_file(part: Mapping[str, Any]) -> bool:
+    """Whether a part in snake_case is a file of the Files API, which nobody else can open (ai.google.dev: files;
+    SDK: File.uri, File.name).
+    """
+    return bool(_STORED.match(text_of(shallow(mapping_of(part.get("file_data"))).get("file_uri"))))
+
+
+_STORED = re.compile(r"(https?://generativelanguage\.googleapis\.com/([^?#]*/)?)?files/", re.IGNORECASE)
 
 
 def opaque_data(part: Mapping[str, Any]) -> dict[str, Any]:

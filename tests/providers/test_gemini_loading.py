@@ -17,6 +17,7 @@ from agentkit import (
     DocumentBlock,
     ImageBlock,
     InvalidBlock,
+    LossError,
     MessageError,
     Msg,
     OpaqueBlock,
@@ -209,6 +210,60 @@ def test_calls_without_ids_are_matched_by_name_and_order() -> None:
     ]
 
 
+def _asks(name: str, **id: str) -> dict[str, Any]:
+    return {"function_call": {"name": name, "args": {}, **id}}
+
+
+def _answers(name: str, output: str, **id: str) -> dict[str, Any]:
+    return {"function_response": {"name": name, "response": {"output": output}, **id}}
+
+
+def _loop(calls: list[Any], answers: list[Any]) -> list[Any]:
+    return [
+        {"role": "user", "parts": [{"text": "Go."}]},
+        {"role": "model", "parts": calls},
+        {"role": "user", "parts": answers},
+    ]
+
+
+def _paired(contents: list[Any]) -> list[tuple[str, str]]:
+    """What each call was answered, by the ids."""
+    _, calls, results = load_native(contents)
+    outputs = {block.id: block.text for block in results.tool_results}
+    return [(call.name, outputs.get(call.id, "")) for call in calls.tool_uses]
+
+
+def test_no_id_is_made_up_that_the_log_has() -> None:
+    calls = [_asks("look"), _asks("wait", id="call_1"), _asks("look"), _asks("hear", id="call_3")]
+    answers = [
+        _answers("wait", "w", id="call_1"),
+        _answers("look", "1"),
+        _answers("hear", "h", id="call_3"),
+        _answers("look", "2"),
+    ]
+    assert _paired(_loop(calls, answers)) == [("look", "1"), ("wait", "w"), ("look", "2"), ("hear", "h")]
+    request = GeminiChatFormatter().lower(load_native(_loop(calls, answers))).request
+    told = [part["function_response"] for part in request["contents"][2]["parts"]]
+    assert {(one["name"], one["response"]["output"]) for one in told} == {
+        ("look", "1"), ("wait", "w"), ("look", "2"), ("hear", "h"),
+    }  # fmt: skip
+
+
+def test_an_id_that_only_a_response_has_is_made_up_for_no_call() -> None:
+    assert _paired(_loop([_asks("look")], [_answers("wait", "w", id="call_1")])) == [("look", "")]
+
+
+def test_a_response_without_an_id_answers_no_call_of_another_name() -> None:
+    assert _paired(_loop([_asks("look")], [_answers("wait", "w")])) == [("look", "")]
+    assert _paired(_loop([_asks("look")], [_answers("", "l")])) == [("look", "l")]
+
+
+def test_of_calls_with_one_id_a_response_answers_that_of_its_name() -> None:
+    calls = [_asks("look", id="a"), _asks("wait", id="a")]
+    *_, results = load_native(_loop(calls, [_answers("wait", "w", id="a"), _answers("", "l", id="a")]))
+    assert [(block.name, block.text) for block in results.tool_results] == [("wait", "w"), ("look", "l")]
+
+
 def test_a_response_of_other_keys_is_its_json() -> None:
     answer = {"functionResponse": {"id": "a", "name": "look", "response": {"cat": True, "output": 1}}}
     (msg,) = load_native([{"role": "user", "parts": [answer]}])
@@ -281,6 +336,33 @@ def test_what_a_part_of_the_users_came_with_goes_back_with_it(part: dict[str, An
     msgs = load_native(contents)
     assert GeminiChatFormatter(on_loss="raise").lower(msgs).request["contents"] == contents
     assert "media_resolution" not in json.dumps(load_provider("openai").chat().lower(msgs).request)
+
+
+_FILE: Final = "https://generativelanguage.googleapis.com/v1beta/files/abc"
+
+
+@pytest.mark.parametrize("uri", [_FILE, "files/abc"])
+def test_a_file_of_the_files_api_goes_back_and_to_nobody_else(uri: str) -> None:
+    part = {"file_data": {"file_uri": uri, "mime_type": "image/png"}, "media_resolution": {"level": "HIGH"}}
+    for contents in (
+        [{"role": "user", "parts": [{"text": "Look."}, part]}],
+        _answered({"output": "A cat."}, parts=[part]),
+    ):
+        msgs = load_native(contents)
+        plan = GeminiChatFormatter("gemini-3-pro", on_loss="raise").lower(msgs)
+        assert plan.request["contents"] == contents
+        for wire in ("openai", "openai-responses", "anthropic", "dashscope", "ollama"):
+            plan = load_provider(wire).chat().lower(msgs)
+            assert uri not in json.dumps(plan.request)
+            assert len(list(plan.ledger.losses)) == 1
+            with pytest.raises(LossError):
+                load_provider(wire).chat(on_loss="raise").lower(msgs)
+
+
+@pytest.mark.parametrize("uri", ["https://example.com/files/abc", "gs://files/abc", "https://youtu.be/files/1"])
+def test_a_file_that_has_an_address_of_its_own_is_a_medium(uri: str) -> None:
+    (msg,) = load_native([{"role": "user", "parts": [{"fileData": {"fileUri": uri, "mimeType": "image/png"}}]}])
+    assert msg.blocks == (ImageBlock(URLSource(uri, "image/png")),)
 
 
 def test_an_object_goes_back_only_as_long_as_the_text_says_the_same() -> None:

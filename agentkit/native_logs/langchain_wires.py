@@ -1,0 +1,24 @@
+"""What LangChain keeps in a provider's own words, read as the loader of that provider's wire reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentkit.blocks import Block, InvalidBlock
+from agentkit.errors import MessageError
+from agentkit.registry import load_provider
+
+__all__ = ["as_told"]
+
+
+def as_told(wire: str, entry: Any, place: str) -> Block:
+    """The one block that an entry of a wire's log is; an InvalidBlock at this place for what it cannot read."""
+    load = load_provider(wire).load_native
+    try:
+        blocks = load([entry])[0].blocks if load is not None else ()
+    except MessageError as error:
+        return InvalidBlock(entry, f"{error.place}: {error.reason}", place)
+    block = next(iter(blocks), None)
+    if block is None or isinstance(block, InvalidBlock):
+        return InvalidBlock(entry, block.reason if block else "it says nothing", place)
+    return block
