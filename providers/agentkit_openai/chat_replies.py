@@ -45,6 +45,8 @@ class OpenAIChatStreamParser(StreamParserBase):
     raw_arguments: ClassVar[bool] = True
     reasoning_fields: ClassVar[tuple[str, ...]] = ("reasoning_content", "reasoning")
     """Where the server puts its reasoning: of several fields that say something the first is read."""
+    last_keys: ClassVar[frozenset[str]] = frozenset()
+    """Keys that the last message of a request may have, whose text the model is to go on with."""
 
     def __init__(self, **options: Unpack[ReadOptions]) -> None:
         super().__init__(**options)
