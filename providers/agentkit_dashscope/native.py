@@ -82,7 +82,7 @@ def _remarks(text: str, role: str) -> tuple[str, ...]:
 
 _GUARDED = "behind a line break, so that the SDK takes it for no file"
 
-_CARRIED = frozenset({"*", "-type", "-detail", "-refusal", "-message.*"})
+_CARRIED = frozenset({"*", "-type", "-detail", "-refusal", "-role", "-message.*"})
 
 MULTIMODAL = Capabilities(
     target="DashScope",
@@ -240,7 +240,7 @@ def _carried(block: TextBlock | MediaBlock) -> dict[str, Any]:
     return {key: copied(fields[key]) for key in own} if fields else {}
 
 
-_NO_FIELDS = frozenset({"text", "image", "audio", "video", "type", "partial", "detail", "refusal"})
+_NO_FIELDS = frozenset({"text", "image", "audio", "video", "type", "partial", "detail", "refusal", "role"})
 """What would say something else, or is a message's, or of the compatible mode alone."""
 
 

@@ -267,6 +267,13 @@ def test_a_text_to_go_on_with_is_one_on_both_wires_of_dashscope() -> None:
     assert back["messages"] == log
 
 
+def test_a_developers_message_of_one_wire_of_dashscope_is_the_systems_on_the_other() -> None:
+    log = [{"role": "developer", "content": "Be kind."}, ASKED]
+    plan = load_provider("dashscope").chat().lower(load_native("dashscope-compatible", log))
+    assert plan.request["messages"][0] == {"role": "system", "content": [{"text": "Be kind."}]}
+    assert plan.ledger.entries[0].details == ("the wire has no place for its role",)
+
+
 def test_what_the_formatter_writes_itself_is_written_once_and_null_says_nothing() -> None:
     reply = {"role": "assistant", "content": "Hi.", "reasoning_content": "Hm.", "refusal": None, "extra": None}
     msgs = load_native("deepseek", [ASKED, reply, {**ASKED, "cache_control": {"type": "ephemeral"}}])
