@@ -216,7 +216,8 @@ class Capabilities:
     blank           which texts are refused: `empty` ones, or `whitespace` too
     says            by kind of block: the keys beside its content that the wire has a place for, in the turn where
                     they belong. A document's `title` (`title of a URL`: of one that stays a URL too), or keys of
-                    what it came with (`OpaqueState.fields`): `*` any of these, `-key` but not that one
+                    what it came with (`OpaqueState.fields`): `*` any of these, `message.*` any that begins so,
+                    `-key` but not that one
     remarks         what else the ledger is to say of a text in a role: how the wire's text differs from it
     speakers        whether messages have a field for the speaker's name
     speaker_refused    the characters that the field refuses, as the inside of a character class

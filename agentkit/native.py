@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ from pydantic_core import from_json
 
 from agentkit.errors import MessageError
 
-__all__ = ["EventBytes", "items_of", "mapping_of", "parsed", "plain", "plain_values", "text_of"]
+__all__ = ["EventArray", "EventBytes", "items_of", "mapping_of", "parsed", "plain", "plain_values", "text_of"]
 
 
 def plain(found: object) -> Any:
@@ -168,3 +169,57 @@ class EventBytes:
             return b""
         self._started = True
         return piece.removeprefix(_MARK)
+
+
+_MARKS = re.compile(rb'["\[\]{},]')
+_IN_STRING = re.compile(rb'["\\]')
+
+
+class EventArray:
+    """The events in the raw bytes of a stream that is one JSON array: its items, each as soon as it is complete.
+
+    Split as they come: an item, a string and an escape may be cut anywhere.
+    """
+
+    def __init__(self) -> None:
+        self._rest: list[bytes] = []  # of the item that goes on
+        self._depth = 0
+        self._in_string = False
+        self._escaped = False
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """The items that are complete with this piece."""
+        events: list[bytes] = []
+        start, at = 0, int(self._escaped)
+        self._escaped = self._escaped and not piece
+        while found := (_IN_STRING if self._in_string else _MARKS).search(piece, at):
+            mark, at = found[0], found.end()
+            if mark == b'"':
+                self._in_string = not self._in_string
+            elif mark == b"\\":
+                self._escaped = at == len(piece)
+                at += 1
+            elif self._ends(mark):
+                whole = self._depth == 1 and mark != b","
+                self._rest.append(piece[start : at if whole else at - 1])
+                events += self._item()
+                start = at
+            elif mark in b"[{" and self._depth == 1:
+                start = at  # behind the bracket of the array itself
+        self._rest.append(piece[start:])
+        return events
+
+    def finish(self) -> list[bytes]:
+        """The item that was cut off, if there is one."""
+        return self._item()
+
+    def _ends(self, mark: bytes) -> bool:
+        """Whether an item of the array, or the array, ends with a mark, which counts."""
+        if mark == b",":
+            return self._depth == 1
+        self._depth = max(0, self._depth + (1 if mark in b"[{" else -1))
+        return mark in b"]}" and self._depth < 2
+
+    def _item(self) -> list[bytes]:
+        item, self._rest = b"".join(self._rest).strip(), []
+        return [item] if item else []

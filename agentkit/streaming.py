@@ -11,7 +11,7 @@ from agentkit.errors import MessageError, OptionError, check_option, check_text
 from agentkit.events import StreamEvent
 from agentkit.failures import failure_in
 from agentkit.messages import Msg
-from agentkit.native import EventBytes, parsed, plain
+from agentkit.native import EventArray, EventBytes, parsed, plain
 from agentkit.usage import FinishReason, Usage
 
 __all__ = ["ReadOptions", "StreamParserBase"]
@@ -58,6 +58,8 @@ class StreamParserBase(ABC):
     """Whether the wire carries arguments as text, whole replies included: `raw_input` keeps it."""
     lines: ClassVar[bool] = False
     """Whether the events of the wire are lines of JSON, and no server-sent events."""
+    arrays: ClassVar[bool] = False
+    """Whether the wire may also send its events as the items of one JSON array."""
 
     def __init__(self, **options: Unpack[ReadOptions]) -> None:
         unknown = options.keys() - ReadOptions.__annotations__.keys()
@@ -79,8 +81,8 @@ class StreamParserBase(ABC):
             raw_arguments=self.raw_arguments,
             binds_thinking=self.binds_thinking,
         )
-        self._bytes = EventBytes()
-        self._opening: _Opening | None = _Opening(self.lines)
+        self._bytes: EventBytes | EventArray = EventBytes()
+        self._opening: _Opening | None = _Opening(self.lines, self.arrays)
         self._msg: Msg | None = None
 
     @abstractmethod
@@ -152,6 +154,8 @@ class StreamParserBase(ABC):
             piece = self._opening.feed(piece)
             if not self._opening.is_over:
                 return
+            if self._opening.is_array:
+                self._bytes = EventArray()
             self._opening = None
         for data in self._bytes.feed(piece):
             self._read_data(data)
@@ -204,9 +208,11 @@ class _Opening:
     not stream. It may have many lines, or one, and one line may be the first of many events.
     """
 
-    def __init__(self, lines: bool) -> None:
+    def __init__(self, lines: bool, arrays: bool) -> None:
         self.is_over = False
+        self.is_array = False  # of events, where the wire has such
         self._lines = lines
+        self._arrays = arrays
         self._held: list[bytes] = []
         self._is_json = False  # it begins like JSON
         self._is_body = False  # it is no event's line
@@ -223,7 +229,11 @@ class _Opening:
         text = self.held.removeprefix(_MARK).lstrip()
         self._held = [text]
         self._is_json = text.startswith((b"{", b"["))
-        self.is_over = self._are_lines(text) if self._is_json else len(text) > len(_MARK)
+        self.is_array = self._arrays and text.startswith(b"[")
+        if self.is_array:
+            self.is_over = True
+        else:
+            self.is_over = self._are_lines(text) if self._is_json else len(text) > len(_MARK)
         return text if self.is_over else b""
 
     def _are_lines(self, text: bytes) -> bool:

@@ -71,7 +71,9 @@ _NOTHING: frozenset[str] = frozenset()
 
 
 def _says(says: frozenset[str], key: str) -> bool:
-    return key in says or ("*" in says and f"-{key}" not in says)
+    """Whether keys are named one by one, by what stands before their dot, or all but some."""
+    names = {key, f"{key.partition('.')[0]}.*"} if "." in key else {key}
+    return bool(names & says) or ("*" in says and not {f"-{name}" for name in names} & says)
 
 
 def _fields(state: OpaqueState | None) -> dict[str, object]:

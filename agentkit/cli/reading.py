@@ -18,6 +18,9 @@ __all__ = ["read_lines", "read_once"]
 _FIELD = re.compile(rb"\A(\xef\xbb\xbf)?\s*(data:|event:|id:|retry:|:)")
 """How server-sent events begin: a field of an event, or a comment."""
 
+_ARRAY = re.compile(rb"\A(\xef\xbb\xbf)?\s*\[\s*\{")
+"""How a stream that is one JSON array of events begins."""
+
 
 def read_once(file: Path | None, provider: str) -> int:
     """One reply: a response, the list of its events, or the raw text of its stream."""
@@ -57,16 +60,16 @@ def _reply(text: bytes, parser: type[StreamParserBase]) -> Msg:
     try:
         found = parsed(text)
     except MessageError as error:
-        if not _is_stream(text):
+        if not _is_stream(text, parser):
             reason = f"this is neither JSON nor a recorded stream: {error.reason}"
             raise MessageError("input", reason, "Give a response, its events, or server-sent events.") from None
         return _from_chunks([text], parser)
     return _from_json(found, parser)
 
 
-def _is_stream(text: bytes) -> bool:
-    """Whether a text is that of a stream: server-sent events, or one JSON value a line."""
-    if _FIELD.match(text):
+def _is_stream(text: bytes, parser: type[StreamParserBase]) -> bool:
+    """Whether a text is that of a stream: server-sent events, a JSON value a line, an array that broke off."""
+    if _FIELD.match(text) or (parser.arrays and _ARRAY.match(text)):
         return True
     try:
         return isinstance(parsed(text.strip().partition(b"\n")[0]), dict)

@@ -32,6 +32,8 @@ _WEB = frozenset({"http", "https"})
 
 _SOUNDS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 
+_LAST = frozenset({"partial"})  # model-studio, partial mode
+
 COMPATIBLE = replace(
     CHAT,
     target="DashScope compatible mode",
@@ -47,7 +49,7 @@ COMPATIBLE = replace(
     needs_user=True,
     speakers=False,
     spoken=False,
-    says=VENDORS_SAY,
+    says={**VENDORS_SAY, "text": VENDORS_SAY["text"] | _LAST},
     call_ids=None,
     tool_names=TOOL_NAMES,
     tool_choices=frozenset({"auto", "none"}),
@@ -70,6 +72,7 @@ class DashScopeCompatibleChatFormatter(OpenAIChatFormatter):
     empty_content = ""
     custom_calls = False
     developers = False
+    last_keys = _LAST
 
     def capabilities(self, model: str | None = None) -> Capabilities:
         """The form of the target; with markers, texts of a turn are apart: a frame only grows by parts."""
@@ -104,6 +107,7 @@ class DashScopeCompatibleChatStreamParser(OpenAIChatStreamParser):
     provider: ClassVar[str] = "dashscope-compatible"
     issuer: ClassVar[str] = "dashscope"
     reasoning_fields: ClassVar[tuple[str, ...]] = ("reasoning_content",)
+    last_keys: ClassVar[frozenset[str]] = _LAST
 
 
 def load_compatible(found: object) -> list[Msg]:

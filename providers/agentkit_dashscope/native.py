@@ -82,7 +82,7 @@ def _remarks(text: str, role: str) -> tuple[str, ...]:
 
 _GUARDED = "behind a line break, so that the SDK takes it for no file"
 
-_CARRIED = frozenset({"*", "-type", "-detail", "-refusal", "-role"})
+_CARRIED = frozenset({"*", "-type", "-detail", "-refusal", "-role", "-message.*"})
 
 MULTIMODAL = Capabilities(
     target="DashScope",
@@ -236,7 +236,8 @@ def _part(block: TextBlock | MediaBlock | OpaqueBlock, guard: bool) -> dict[str,
 def _carried(block: TextBlock | MediaBlock) -> dict[str, Any]:
     """What a part came with besides what it says (model-studio: `fps`, `min_pixels`, `max_pixels`)."""
     fields = block.state.fields if block.state else None
-    return {key: copied(item) for key, item in fields.items() if key not in _NO_FIELDS} if fields else {}
+    own = [key for key in fields or {} if key not in _NO_FIELDS and not key.startswith("message.")]
+    return {key: copied(fields[key]) for key in own} if fields else {}
 
 
 _NO_FIELDS = frozenset({"text", "image", "audio", "video", "type", "partial", "detail", "refusal", "role"})

@@ -29,6 +29,8 @@ __all__ = [
 _SIGHT = MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=frozenset({"http", "https"}))
 _MEDIA_TOTAL = 46_000_000  # of the 48 MiB that a request may have (guides/vision)
 
+_LAST = frozenset({"prefix"})  # guides/chat_prefix_completion
+
 DEEPSEEK = replace(
     CHAT,
     target="DeepSeek",
@@ -41,7 +43,7 @@ DEEPSEEK = replace(
     parts="string",
     speaker_refused="^A-Za-z0-9_-",  # the portable set: DeepSeek documents none
     spoken=False,
-    says=VENDORS_SAY,
+    says={**VENDORS_SAY, "text": VENDORS_SAY["text"] | _LAST},
     call_ids=None,
     tool_choices=frozenset({"auto", "none"}),  # "deepseek-reasoner does not support this tool_choice"
     output="object",  # no json_schema in chat (api-docs.deepseek.com)
@@ -72,6 +74,7 @@ class DeepSeekChatFormatter(OpenAIChatFormatter):
     reasoning_always = True
     custom_calls = False
     developers = False
+    last_keys = _LAST
 
 
 class DeepSeekMultiAgentFormatter(DeepSeekChatFormatter):
@@ -86,6 +89,7 @@ class DeepSeekChatStreamParser(OpenAIChatStreamParser):
     provider: ClassVar[str] = "deepseek"
     issuer: ClassVar[str] = "deepseek"
     reasoning_fields: ClassVar[tuple[str, ...]] = ("reasoning_content",)
+    last_keys: ClassVar[frozenset[str]] = _LAST
 
 
 def load_native(found: object) -> list[Msg]:

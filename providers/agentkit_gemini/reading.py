@@ -50,11 +50,13 @@ class GeminiStreamParser(StreamParserBase):
     """Reads the replies of `generate_content`, whole, and the chunks of `generate_content_stream`.
 
     Text without a signature runs on over the chunks, as far as no other part stands between; a part with a
-    signature is a block of its own, an empty text too. Of several candidates the first is read.
+    signature is a block of its own, an empty text too. Of several candidates the first is read. Raw bytes are
+    server-sent events, or the JSON array that `streamGenerateContent` sends without `alt=sse`.
     """
 
     provider: ClassVar[str] = "gemini"
     issuer: ClassVar[str] = "gemini"
+    arrays: ClassVar[bool] = True
 
     def __init__(self, **options: Unpack[ReadOptions]) -> None:
         super().__init__(**options)

@@ -39,6 +39,7 @@ from agentkit import (
 )
 from agentkit_openai.caching import BREAKPOINTS, chat_places, mark_latest, open_contents
 from agentkit_openai.custom_calls import custom_text
+from agentkit_openai.message_keys import MESSAGE, MESSAGE_KEYS, keys_in, last_keys
 from agentkit_openai.refusals import is_refusal, is_refusal_part, refusal_part
 from agentkit_openai.roles import role_of
 from agentkit_openai.sounds import spoken_id
@@ -46,6 +47,7 @@ from agentkit_openai.sounds import spoken_id
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
 
 _WEB = frozenset({"http", "https"})
+_KEYED = Trait.STATE | Trait.MEDIA  # what the keys of a message may be kept with
 _OWN = Trait.OPAQUE | Trait.STATE | Trait.AUDIO  # what an assistant's message may carry beside its content
 
 # guides/images-vision: 1,500 pictures and 512 MB a request; the newest models refuse one of more than 30,000
@@ -71,12 +73,12 @@ CHAT = Capabilities(
     late_system="native",
     needs_user=False,
     says={
-        "text": frozenset({"role", "refusal", "type"}),
-        "tool_use": frozenset({"type"}),
+        "text": frozenset({"role", "refusal", "type", MESSAGE_KEYS}),
+        "tool_use": frozenset({"type", MESSAGE_KEYS}),
         "image": frozenset({"*"}),
         "audio": frozenset({"*"}),
         "video": frozenset({"*", "-detail"}),
-        "document": frozenset({"title", "filename"}),
+        "document": frozenset({"title", "filename", MESSAGE_KEYS}),
     },
     speakers=True,
     call_ids=NameRule(limit=40, prefix="call_"),  # string_above_max_length: "maximum length 40"
@@ -84,7 +86,11 @@ CHAT = Capabilities(
 )
 """What all current models of api.openai.com take. Audio is refused by all but the audio models (recorded 400)."""
 
-VENDORS_SAY = {**CHAT.says, "text": frozenset({"refusal", "type"}), "tool_use": frozenset[str]()}
+VENDORS_SAY = {
+    **CHAT.says,
+    "text": frozenset({"refusal", "type", MESSAGE_KEYS}),
+    "tool_use": frozenset({MESSAGE_KEYS}),
+}
 """Of what `says` has in Chat Completions, what its vendors take: neither developers nor custom tools."""
 
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
@@ -124,6 +130,8 @@ class OpenAIChatFormatter(FormatterBase):
     """Whether the vendor knows the role `developer`: others get these messages as the system's."""
     custom_calls: ClassVar[bool] = True
     """Whether the vendor knows calls of custom tools: others take functions alone."""
+    last_keys: ClassVar[frozenset[str]] = frozenset()
+    """Keys that the last message may have, whose text the model is to go on with."""
 
     def __init__(
         self,
@@ -156,11 +164,14 @@ class OpenAIChatFormatter(FormatterBase):
             if traits & result:
                 for block in msg.content:
                     if isinstance(block, ToolResultBlock):
-                        add({"role": "tool", "tool_call_id": block.id, "content": self._output(block)})
+                        item = {"role": "tool", "tool_call_id": block.id, "content": self._output(block)}
+                        add(item if isinstance(block.output, str) else _beside(item, block.output))
             elif traits & call or (msg.role == "assistant" and (self.reasoning_field or traits & _OWN)):
                 add(self._assistant(msg, form, names))
             else:
                 add(self._spoken(msg, form, names))
+        if self.last_keys and legal.turns.msgs and legal.turns.msgs[-1].role == "assistant":
+            messages[-1] |= last_keys(legal.turns.msgs[-1].blocks, self.last_keys)
         if self.cache_breakpoints == "auto" and form.breakpoints:
             self.mark(messages, legal)
         return {"messages": messages, **self._options(task)}
@@ -179,7 +190,7 @@ class OpenAIChatFormatter(FormatterBase):
         }
         if names is not None and msg.name and msg.name != msg.role:
             item["name"] = names.get(msg.name, msg.name)
-        return item
+        return _beside(item, msg.blocks) if msg.traits & _KEYED else item
 
     def _assistant(self, msg: Msg, form: Capabilities, names: Mapping[str, str] | None) -> dict[str, Any]:
         """The assistant's turn: texts, calls, reasoning where the vendor has a field for it, and what stood beside
@@ -218,7 +229,7 @@ class OpenAIChatFormatter(FormatterBase):
             item[self.reasoning_field] = "\n".join(thoughts)
         if calls:
             item["tool_calls"] = calls
-        return item
+        return _beside(item, msg.content) if msg.traits & _KEYED else item
 
     def _content(self, blocks: Sequence[Block], form: Capabilities) -> str | list[dict[str, Any]]:
         """One text as a string; several as the target wants them; media as parts."""
@@ -312,7 +323,13 @@ def detail_of(block: MediaBlock) -> dict[str, Any]:
 def beside(block: MediaBlock) -> dict[str, Any]:
     """What else stood beside the medium in its part."""
     fields = (block.state.fields if block.state else None) or {}
-    return {**copied({key: item for key, item in fields.items() if key not in ("detail", "filename")})}
+    own = {key: item for key, item in fields.items() if key not in ("detail", "filename")}
+    return {**copied({key: item for key, item in own.items() if not key.startswith(MESSAGE)})}
+
+
+def _beside(item: dict[str, Any], blocks: Sequence[object]) -> dict[str, Any]:
+    """A message, and the keys that it came with besides those that are written here."""
+    return {**item, **{key: found for key, found in keys_in(blocks).items() if key not in item}}
 
 
 def embedded(source: Source) -> tuple[str, str]:

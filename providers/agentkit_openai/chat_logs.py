@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from agentkit import (
     Block,
@@ -25,12 +25,14 @@ from agentkit_openai.custom_calls import CUSTOM_CALL, custom_input
 from agentkit_openai.log_parts import (
     Origin,
     as_content,
+    cited,
     invalid,
     items_in,
     read_arguments,
     read_content,
     read_output,
 )
+from agentkit_openai.message_keys import further_keys, with_keys
 from agentkit_openai.refusals import REFUSAL_FIELD, refusal_block
 from agentkit_openai.roles import as_developers
 from agentkit_openai.sounds import Sound
@@ -42,12 +44,16 @@ def load_chat(found: object, parser: type[OpenAIChatStreamParser] = OpenAIChatSt
     """The messages of a log of Chat Completions: its list of messages, a whole request, SDK objects inside.
 
     `parser` says whose log it is: its reader of replies. Each message keeps its place; what cannot be read is an
-    InvalidBlock, what only the server knows an OpaqueBlock. Results get the names of their calls. Raises
-    MessageError for what is no such log.
+    InvalidBlock, what only the server knows an OpaqueBlock. Results get the names of their calls. Further keys of
+    a message are opaque state of its last text, else of a call or medium, and go back with it; of a message that
+    has none of these they are its metadata. Raises MessageError for what is no such log.
     """
     entries = items_in(found, "messages", ("role",))
     log = _Log(parser)
     return [log.read(entry, f"messages[{at}]") for at, entry in enumerate(entries)]
+
+
+_Role: TypeAlias = Literal["user", "assistant", "system"]
 
 
 class _Log:
@@ -57,6 +63,7 @@ class _Log:
         self.origin = Origin(parser.provider, parser.issuer)
         self.issuer = parser.issuer
         self.reasoning_fields = parser.reasoning_fields
+        self.last_keys = parser.last_keys
         self.names: dict[str, str] = {}  # of calls, by id
         self.legacy: dict[str, str] = {}  # ids of calls that came without one, by name
 
@@ -68,15 +75,33 @@ class _Log:
         role = held.get("role")
         name = text_of(held.get("name"))
         if role in ("tool", "function"):
-            return Msg("tool", [self._result(held, place)], "system")
+            return self._answer(held, place)
         if role == "assistant":
-            return Msg(name or "assistant", as_content(self._assistant(held, place)), "assistant")
+            return self._msg(name or "assistant", self._assistant(held, place), "assistant", held)
         if role in ("system", "developer", "user"):
             said = read_content(held.get("content"), self.origin, f"{place}.content")
             side: Literal["user", "system"] = "user" if role == "user" else "system"
             told = as_developers(said, self.issuer) if role == "developer" else said
-            return Msg(name or side, as_content(told), side)
+            return self._msg(name or side, told, side, held)
         return self._unread(held, "its role is none that the wire has", place)
+
+    def _msg(self, name: str, blocks: list[Block], role: _Role, held: dict[str, Any]) -> Msg:
+        """A message with its further keys: on a block of it, or where none can have them its metadata."""
+        keys = further_keys(held, self.reasoning_fields)
+        kept = with_keys(blocks, keys, self.issuer, self.last_keys) if keys else blocks
+        if kept is None:
+            return Msg(name, as_content(blocks), role, metadata=keys)
+        return Msg(name, as_content(kept), role)
+
+    def _answer(self, held: dict[str, Any], place: str) -> Msg:
+        """A result, its message's further keys on its output."""
+        result = self._result(held, place)
+        keys = further_keys(held, ())
+        items = [TextBlock(result.output)] if isinstance(result.output, str) else [*result.output]
+        kept = with_keys(items, keys, self.issuer) if keys else None
+        if kept is None:
+            return Msg("tool", [result], "system", metadata=keys or None)
+        return Msg("tool", [replace(result, output=tuple(kept))], "system")
 
     def _unread(self, entry: object, reason: str, place: str) -> Msg:
         return Msg("unknown", [invalid(entry, reason, place)], "user")
@@ -94,7 +119,8 @@ class _Log:
         thoughts = (text_of(held.get(field)) for field in self.reasoning_fields)
         thought = next(filter(None, thoughts), "")
         blocks: list[Block] = [ThinkingBlock(thought, OpaqueState(self.issuer))] if thought else []
-        blocks += read_content(held.get("content"), self.origin, f"{place}.content")
+        said = read_content(held.get("content"), self.origin, f"{place}.content")
+        blocks += cited(said, held.get("annotations"))
         if refusal := text_of(held.get("refusal")):
             blocks.append(refusal_block(refusal, OpaqueState(self.issuer, fields=REFUSAL_FIELD)))
         if audio := mapping_of(held.get("audio")):

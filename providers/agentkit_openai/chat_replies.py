@@ -45,6 +45,8 @@ class OpenAIChatStreamParser(StreamParserBase):
     raw_arguments: ClassVar[bool] = True
     reasoning_fields: ClassVar[tuple[str, ...]] = ("reasoning_content", "reasoning")
     """Where the server puts its reasoning: of several fields that say something the first is read."""
+    last_keys: ClassVar[frozenset[str]] = frozenset()
+    """Keys that the last message of a request may have, whose text the model is to go on with."""
 
     def __init__(self, **options: Unpack[ReadOptions]) -> None:
         super().__init__(**options)
@@ -241,7 +243,8 @@ class OpenAIChatStreamParser(StreamParserBase):
         if error := error_of(choice):  # gateways put the error of the server behind them here
             self.reply.fail(*error)
         word = text_of(native)
-        reason = reason_of(word)
+        complete = self._sound.ends and not word  # what a server may say of a sound in the place of a reason
+        reason = FinishReason.STOP if complete else reason_of(word)
         self._settle()
         if reason is FinishReason.TOOL_USE and not self.reply.has_calls:
             reason = FinishReason.OTHER
@@ -264,8 +267,7 @@ class OpenAIChatStreamParser(StreamParserBase):
         self._take_last()
         ended = self.reply.finish_reason is not None
         if self._sound.ends and not ended and not self.reply.error:
-            self._settle()
-            self.reply.end(FinishReason.STOP)
+            self._end({}, None)
         elif ended:
             self._cite()
         else:

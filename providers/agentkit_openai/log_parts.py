@@ -21,6 +21,7 @@ from agentkit import (
     Source,
     TextBlock,
     VideoBlock,
+    items_of,
     mapping_of,
     plain,
     plain_values,
@@ -30,7 +31,7 @@ from agentkit import (
 from agentkit_openai.chat import file_name
 from agentkit_openai.refusals import REFUSAL_PART, refusal_block
 
-__all__ = ["Origin", "as_content", "invalid", "items_in", "read_arguments", "read_content", "read_output"]
+__all__ = ["Origin", "as_content", "cited", "invalid", "items_in", "read_arguments", "read_content", "read_output"]
 
 
 class Origin(NamedTuple):
@@ -68,6 +69,16 @@ def as_content(blocks: list[Block]) -> str | list[Block]:
     only = blocks[0]
     plain_text = len(blocks) == 1 and isinstance(only, TextBlock) and not (only.state or only.metadata)
     return only.text if plain_text and isinstance(only, TextBlock) else blocks
+
+
+def cited(blocks: list[Block], annotations: object) -> list[Block]:
+    """The content of a message, its annotations the citations of its last text, as a reply's are."""
+    found = items_of(annotations)
+    at = next((at for at in reversed(range(len(blocks))) if isinstance(blocks[at], TextBlock)), None)
+    if not found or at is None:
+        return blocks
+    metadata = {**(blocks[at].metadata or {}), "citations": plain_values(found)}
+    return [*blocks[:at], replace(blocks[at], metadata=metadata), *blocks[at + 1 :]]
 
 
 def read_arguments(found: object) -> tuple[dict[str, Any], str | None]:

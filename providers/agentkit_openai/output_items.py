@@ -40,6 +40,8 @@ class OutputItems:
         self.reply = reply
         self.refused = False
         self._phases: dict[Place, str] = {}
+        self._texts: dict[Place, list[Key]] = {}  # of messages, by their places
+        self._refusals: set[Key] = set()
         self._citations: dict[Key, list[Any]] = {}
         self._asked: dict[str, tuple[Key, dict[str, Any]]] = {}  # calls by their ids
         self._open: dict[Place, dict[str, Any]] = {}  # items that have begun
@@ -87,7 +89,7 @@ class OutputItems:
         self.reply.add((*place, _WHOLE, 0), OpaqueBlock(_WIRE, plain_values(item)))
 
     def _message(self, place: Place, item: dict[str, Any]) -> None:
-        self._phases[place] = text_of(item.get("phase"))
+        self._phases[place] = text_of(item.get("phase")) or self._phases.get(place, "")
         for number, part in enumerate(items_of(item.get("content"))):
             held = mapping_of(part)
             key = (*place, SAID, number)
@@ -103,6 +105,8 @@ class OutputItems:
             if cited := items_of(held.get("annotations")):
                 self.reply.note(key, citations=plain_values(cited))
             self.reply.close(key)
+        for text_key in self._texts.get(place, ()):  # also those that began before their phase was known
+            self._sign_text(text_key)
 
     def _reasoning(self, key: Key, item: dict[str, Any]) -> None:
         text = reasoning_text(item)
@@ -145,8 +149,9 @@ class OutputItems:
             return
         begins = not self.reply.holds(key)
         self.reply.text(key, text)
-        if begins and (phase := self._phases.get((key[0], key[1]))):
-            self.reply.sign(key, fields={"phase": phase})
+        if begins:
+            self._texts.setdefault((key[0], key[1]), []).append(key)
+            self._sign_text(key)
         if begins and refused:
             self._refuse(key)
 
@@ -154,8 +159,15 @@ class OutputItems:
         if self.reply.holds(key):
             self.refused = True
             self.reply.note(key, refusal=True)
-            phase = self._phases.get((key[0], key[1]))
-            self.reply.sign(key, fields={**REFUSAL_PART, **({"phase": phase} if phase else {})})
+            self._refusals.add(key)
+            self._sign_text(key)
+
+    def _sign_text(self, key: Key) -> None:
+        """What a text goes back with: the phase of its message, as far as it is known, and what it is."""
+        phase = self._phases.get((key[0], key[1]))
+        fields = {**(REFUSAL_PART if key in self._refusals else {}), **({"phase": phase} if phase else {})}
+        if fields:
+            self.reply.sign(key, fields=fields)
 
     def cite(self, key: Key, found: object) -> None:
         """A citation of a text: the finished item has them all."""

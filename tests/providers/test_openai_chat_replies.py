@@ -513,6 +513,16 @@ def test_a_sound_that_is_complete_ends_a_reply_without_another_end() -> None:
     assert len(msg.media) == 1
 
 
+def test_a_spoken_reply_without_a_reason_ends_the_same_however_it_comes() -> None:
+    sound = {"id": "au1", "data": "UklGRgAAAABXQVZF", "transcript": "Hello."}
+    chunks = [_chunk({"audio": sound}), _chunk({"audio": {"expires_at": 9}})]
+    whole = parse_response(_whole({"audio": {**sound, "expires_at": 9}}, None))
+    assert whole.finish_reason is FinishReason.STOP
+    assert _streamed(*chunks) == whole
+    assert _streamed(sse(chunks)) == whole  # with its [DONE]
+    assert _streamed(sse(chunks).removesuffix(b"data: [DONE]\n\n")) == whole
+
+
 def test_pieces_of_a_sound_that_were_encoded_one_by_one_are_joined_as_bytes() -> None:
     msg = _streamed(_chunk({"audio": {"data": "SUQz"}}), _chunk({"audio": {"data": "AA=="}}),
                     _chunk({"audio": {"data": "AQ=="}}), _chunk({}, "stop"))  # fmt: skip

@@ -147,6 +147,25 @@ def test_a_phase_is_kept_with_each_text_of_its_message() -> None:
     )
 
 
+def test_a_phase_that_only_the_finished_item_tells_is_the_texts_that_came_before_it() -> None:
+    message = _said("Hm.", "Hi.", phase="commentary")
+    refused: Json = {**_said(id="msg_2", phase="final_answer"), "content": [{"type": "refusal", "refusal": "No."}]}
+    begun: list[Json] = [{**item, "content": []} for item in (_said(), _said(id="msg_2"))]
+    events = [
+        _event("output_item.added", output_index=0, item=begun[0]),
+        _event("output_text.delta", output_index=0, content_index=0, item_id="msg_1", delta="Hm."),
+        _event("output_text.delta", output_index=0, content_index=1, item_id="msg_1", delta="Hi."),
+        _event("output_item.added", output_index=1, item=begun[1]),
+        _event("refusal.delta", output_index=1, content_index=0, item_id="msg_2", delta="No."),
+    ]
+    done = [_event("output_item.done", output_index=at, item=item) for at, item in enumerate((message, refused))]
+    whole = parse_response(_whole(message, refused))
+    assert _streamed(_created(), *events, *done, _completed(message, refused)) == whole
+    assert _streamed(_created(), *events, _completed(message, refused)) == whole
+    bare: list[Json] = [{**item, "content": []} for item in (message, refused)]
+    assert _streamed(_created(), *events, _completed(*bare)).blocks == whole.blocks
+
+
 def test_a_calls_namespace_caller_and_async_are_kept() -> None:
     caller = {"type": "program", "caller_id": "p1"}
     block = _blocks(_call(namespace="eyes", caller=caller, is_async=True))[0]

@@ -220,3 +220,92 @@ def test_a_spoken_reply_that_a_tool_hands_on_is_data_or_words() -> None:
     assert words[-1]["content"] == "[audio, as its transcript]\nBob: a cat."
     promoted = OpenAIChatFormatter("gpt-audio", on_loss="raise").lower(msgs).request["messages"]
     assert "audio_1" not in str(promoted)
+
+
+KEYED: list[dict[str, Any]] = [
+    {"role": "system", "content": "Be kind.", "weight": 1},
+    {"role": "user", "content": "Hi.", "tags": ["a"]},
+    {"role": "assistant", "content": None, "tool_calls": [CALL], "reasoning_details": [{"data": "x"}]},
+    {"role": "tool", "tool_call_id": "c1", "content": "A cat.", "took": 3},
+    {"role": "user", "content": [PICTURE], "tags": {}},
+    {"role": "assistant", "content": "It is", "mood": False},
+]
+"""A log with further keys in messages of every kind."""
+
+
+@pytest.mark.parametrize("provider", ["openai", "deepseek", "vllm", "dashscope-compatible"])
+def test_further_keys_of_a_message_come_back_and_are_no_loss(provider: str) -> None:
+    plan = formatted(provider, KEYED, on_loss="describe")
+    own = {"role", "content", "tool_calls", "tool_call_id", "reasoning_content"}
+
+    def further(log: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        kept = ({key: item for key, item in said.items() if key not in own} for said in log)
+        return [keys for keys in kept if keys]
+
+    seen = load_provider(provider).chat().capabilities().image is not None
+    assert further(plan.request["messages"]) == further([*KEYED[:4], *KEYED[4 if seen else 5 :]])
+    assert not any("message." in detail for entry in plan.ledger.entries for detail in entry.details)
+
+
+@pytest.mark.parametrize("target", ["openai-responses", "anthropic", "gemini", "ollama", "dashscope", "deepseek"])
+def test_further_keys_of_a_message_stay_away_from_other_wires_and_the_ledger_names_them(target: str) -> None:
+    plan = load_provider(target).chat(on_loss="describe").lower(load_native("dashscope-compatible", KEYED))
+    said = str(plan.request)
+    told = " ".join(detail for entry in plan.ledger.entries for detail in entry.details)
+    for key in ("weight", "tags", "reasoning_details", "took", "mood"):
+        assert f"'{key}'" not in said
+        assert f"the wire has no place for its message.{key}" in told
+
+
+@pytest.mark.parametrize(("provider", "key"), [("dashscope-compatible", "partial"), ("deepseek", "prefix")])
+def test_a_text_that_the_model_is_to_go_on_with_says_so_as_long_as_it_is_the_last(provider: str, key: str) -> None:
+    log: list[dict[str, Any]] = [ASKED, {"role": "assistant", "content": "It is", key: True}]
+    plan = formatted(provider, log)
+    assert plan.request["messages"][-1].items() >= log[-1].items()
+    assert [detail for entry in plan.ledger.entries for detail in entry.details] == []
+    followed = formatted(provider, [*log, ASKED])
+    assert key not in str(followed.request)
+    elsewhere = load_provider("vllm").chat().lower(load_native(provider, log))
+    assert key not in str(elsewhere.request)
+    assert [detail for entry in elsewhere.ledger.entries for detail in entry.details] == [
+        f"the wire has no place for its {key}"
+    ]
+
+
+def test_a_text_to_go_on_with_is_one_on_both_wires_of_dashscope() -> None:
+    log: list[dict[str, Any]] = [ASKED, {"role": "assistant", "content": "It is", "partial": True}]
+    there = load_provider("dashscope").chat().lower(load_native("dashscope-compatible", log)).request["messages"]
+    assert there[-1]["partial"] is True
+    back = load_provider("dashscope-compatible").chat().lower(load_native("dashscope", there)).request
+    assert back["messages"] == log
+
+
+def test_a_developers_message_of_one_wire_of_dashscope_is_the_systems_on_the_other() -> None:
+    log = [{"role": "developer", "content": "Be kind."}, ASKED]
+    plan = load_provider("dashscope").chat().lower(load_native("dashscope-compatible", log))
+    assert plan.request["messages"][0] == {"role": "system", "content": [{"text": "Be kind."}]}
+    assert plan.ledger.entries[0].details == ("the wire has no place for its role",)
+
+
+def test_what_the_formatter_writes_itself_is_written_once_and_null_says_nothing() -> None:
+    reply = {"role": "assistant", "content": "Hi.", "reasoning_content": "Hm.", "refusal": None, "extra": None}
+    msgs = load_native("deepseek", [ASKED, reply, {**ASKED, "cache_control": {"type": "ephemeral"}}])
+    messages = load_provider("deepseek").chat().lower(msgs).request["messages"]
+    assert messages == [ASKED, {"role": "assistant", "content": "Hi.", "reasoning_content": "Hm."}, ASKED]
+
+
+def test_further_keys_of_a_message_that_says_nothing_are_its_metadata() -> None:
+    (msg, result) = load_native(
+        "openai",
+        [{"role": "assistant", "content": "", "mood": 1}, {"role": "tool", "content": [{"type": "x"}], "took": 2}],
+    )
+    assert (msg.content, msg.metadata) == ("", {"mood": 1})
+    assert result.metadata == {"took": 2}
+
+
+def test_the_annotations_of_a_message_are_the_citations_of_its_text() -> None:
+    found = [{"type": "url_citation", "url_citation": {"url": "https://x.org"}}]
+    (msg,) = load_native("openai", [{"role": "assistant", "content": "As X says.", "annotations": found}])
+    assert msg.blocks[0].metadata == {"citations": found}
+    plan = load_provider("openai").chat().lower([Msg("user", "Go.", "user"), msg])
+    assert plan.ledger.entries[-1].details == ("the wire has no place for its citations",)
