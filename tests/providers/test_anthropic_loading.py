@@ -109,7 +109,7 @@ def test_a_call_names_the_servers_tool_that_made_it_only_if_that_is_sent_too(the
 @pytest.mark.parametrize("odd", [["s1"], {"a": 1}, 5, None])
 def test_a_caller_or_an_id_of_any_shape_does_no_harm(odd: Any) -> None:
     ran: dict[str, Any] = {"type": "server_tool_use", "id": odd, "name": "code_execution", "input": {}}
-    calls = [
+    calls: list[dict[str, Any]] = [
         {"type": "tool_use", "id": "c1", "name": "look", "input": {}, "caller": odd},
         {"type": "tool_use", "id": "c2", "name": "look", "input": {}, "caller": {"type": "x", "tool_id": odd}},
     ]

@@ -68,7 +68,13 @@ def _anthropic_places(block: dict[str, Any]) -> Iterator[Log]:
     named = {"toolset_name": block["toolset_name"]} if block.get("toolset_name") else {}
     if kind == "tool_use":
         answer = {"type": "tool_result", "tool_use_id": "c1", "content": "x", **named}
-        yield [_HI, {"role": "assistant", "content": [block]}, {"role": "user", "content": [answer]}]
+        log: Log = [_HI, {"role": "assistant", "content": [block]}, {"role": "user", "content": [answer]}]
+        if maker := block.get("caller", {}).get("tool_id"):  # a server's tool called, and goes on with the result
+            runs: dict[str, Any] = {"type": "server_tool_use", "id": maker, "name": "code_execution", "input": {}}
+            ran: dict[str, Any] = {"type": "code_execution_tool_result", "tool_use_id": maker, "content": {}}
+            log[1]["content"].insert(0, runs)
+            log += [{"role": "assistant", "content": [ran, _SO]}, _HI]
+        yield log
     elif kind == "tool_result":
         call: dict[str, Any] = {"type": "tool_use", "id": "c1", "name": "look", "input": {}, **named}
         yield [_HI, {"role": "assistant", "content": [call]}, {"role": "user", "content": [block]}]
