@@ -207,7 +207,10 @@ class OpenAIChatFormatter(FormatterBase):
         refused: list[str] = []
         for block in msg.content:
             if block.type == "tool_use":
-                calls.append(_call(block, custom_text(block) if self.custom_calls else None))
+                custom = self.custom_calls and block.state is not None
+                calls.append(_call(block, custom_text(block) if custom else None))
+            elif block.type == "text" and block.state is None:
+                said.append(block)
             elif block.type == "thinking":
                 thoughts.append(block.thinking)
             elif block.type == "opaque" and "type" not in block.data:
@@ -233,6 +236,9 @@ class OpenAIChatFormatter(FormatterBase):
 
     def _content(self, blocks: Sequence[Block], form: Capabilities) -> str | list[dict[str, Any]]:
         """One text as a string; several as the target wants them; media as parts."""
+        only = blocks[0] if len(blocks) == 1 else None
+        if only and only.type == "text" and only.state is None:
+            return only.text
         said = [block for block in blocks if block.type != "thinking"]
         texts = [block.text for block in said if block.type == "text" and not is_refusal_part(block)]
         if len(texts) == len(said) and (len(said) == 1 or form.parts != "apart"):
