@@ -6,19 +6,13 @@ from typing import Unpack
 
 from agentkit import Msg, Provider, ReadOptions, mapping_of, plain
 from agentkit_openai.caching import ChatPlaces, chat_places, open_contents
-from agentkit_openai.chat import (
-    CHAT,
-    VENDORS_SAY,
-    OpenAIChatFormatter,
-    OpenAIMultiAgentFormatter,
-    beside,
-    detail_of,
-    wire_url,
-)
+from agentkit_openai.chat import OpenAIChatFormatter, OpenAIMultiAgentFormatter
+from agentkit_openai.chat_form import CHAT, VENDORS_SAY
 from agentkit_openai.chat_logs import load_chat
 from agentkit_openai.chat_replies import OpenAIChatStreamParser
 from agentkit_openai.counting import OpenAITokenCounter
 from agentkit_openai.endpoint import OpenAIChatEndpoint, OpenAIResponsesEndpoint
+from agentkit_openai.media_parts import beside, detail_of, wire_url
 from agentkit_openai.responses import OpenAIResponsesFormatter, OpenAIResponsesMultiAgentFormatter
 from agentkit_openai.responses_logs import load_responses
 from agentkit_openai.responses_replies import OpenAIResponsesStreamParser

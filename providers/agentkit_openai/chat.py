@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar, Literal, Unpack, assert_never
 
 from agentkit import (
-    Base64Source,
     Block,
     CacheBreakpoints,
     Capabilities,
@@ -17,17 +15,13 @@ from agentkit import (
     FormatterOptions,
     Legal,
     MediaBlock,
-    MediaLimits,
-    MediaRule,
     ModelFact,
     Msg,
     MultiAgentHistory,
     NameRule,
     OptionError,
     Request,
-    Source,
     Task,
-    TextBlock,
     Tool,
     ToolChoice,
     ToolResultBlock,
@@ -35,76 +29,20 @@ from agentkit import (
     Trait,
     check_breakpoints,
     copied,
-    media_types,
 )
-from agentkit_openai.caching import BREAKPOINTS, chat_places, mark_latest, open_contents
+from agentkit_openai.caching import chat_places, mark_latest, open_contents
+from agentkit_openai.chat_form import AUDIO_FORMATS, CHAT, CHAT_FACTS
 from agentkit_openai.custom_calls import custom_text
-from agentkit_openai.message_keys import MESSAGE, MESSAGE_KEYS, keys_in, last_keys
+from agentkit_openai.media_parts import beside, detail_of, embedded, file_name, wire_url
+from agentkit_openai.message_keys import keys_in, last_keys
 from agentkit_openai.refusals import is_refusal, is_refusal_part, refusal_part
 from agentkit_openai.roles import role_of
 from agentkit_openai.sounds import spoken_id
 
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
 
-_WEB = frozenset({"http", "https"})
 _KEYED = Trait.STATE | Trait.MEDIA  # what the keys of a message may be kept with
 _OWN = Trait.OPAQUE | Trait.STATE | Trait.AUDIO  # what an assistant's message may carry beside its content
-
-# guides/images-vision: 1,500 pictures and 512 MB a request; the newest models refuse one of more than 30,000
-# patches of 32 x 32 pixels, and the spec an image_url of more than 20,971,520 characters.
-IMAGE_LIMITS = MediaLimits(count=1_500, pixels=29_000_000, data=20_971_000)
-FILE_LIMITS = MediaLimits(data=66_000_000, total=66_000_000)
-"""guides/file-inputs: 50 MB each and together, in base64 text."""
-MEDIA_TOTAL = 500_000_000
-
-CHAT = Capabilities(
-    target="OpenAI Chat Completions",
-    issuer="openai",
-    wire="openai",
-    reply_part=lambda data: "type" not in data,  # what stands beside the content; every part has a type
-    thinking="never",  # it neither returns reasoning nor takes it back (API reference)
-    image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
-    spoken=True,  # guides/audio: "a previous audio response" is named by its id
-    # guides/file-inputs: PDF only, no URL form
-    document=MediaRule(types=frozenset({"application/pdf"}), limits=FILE_LIMITS),
-    media_total=MEDIA_TOTAL,
-    results="each",
-    parts="apart",
-    late_system="native",
-    needs_user=False,
-    says={
-        "text": frozenset({"role", "refusal", "type", MESSAGE_KEYS}),
-        "tool_use": frozenset({"type", MESSAGE_KEYS}),
-        "image": frozenset({"*"}),
-        "audio": frozenset({"*"}),
-        "video": frozenset({"*", "-detail"}),
-        "document": frozenset({"title", "filename", MESSAGE_KEYS}),
-    },
-    speakers=True,
-    call_ids=NameRule(limit=40, prefix="call_"),  # string_above_max_length: "maximum length 40"
-    tool_names=NameRule(limit=64),
-)
-"""What all current models of api.openai.com take. Audio is refused by all but the audio models (recorded 400)."""
-
-VENDORS_SAY = {
-    **CHAT.says,
-    "text": frozenset({"refusal", "type", MESSAGE_KEYS}),
-    "tool_use": frozenset({MESSAGE_KEYS}),
-}
-"""Of what `says` has in Chat Completions, what its vendors take: neither developers nor custom tools."""
-
-AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
-"""`input_audio.format` by media type (SDK: ChatCompletionContentPartInputAudioParam)."""
-
-_FACTS = (
-    ModelFact(
-        r"(gpt-audio|gpt-4o(-mini)?-audio|gpt-realtime)",
-        {"audio": MediaRule(types=frozenset(AUDIO_FORMATS))},
-        "SDK ChatModel; guides/audio: only audio models accept input_audio",
-        "2026-11-20",
-    ),
-    BREAKPOINTS,
-)
 
 
 class OpenAIChatFormatter(FormatterBase):
@@ -122,7 +60,7 @@ class OpenAIChatFormatter(FormatterBase):
     """
 
     base: ClassVar[Capabilities] = CHAT
-    facts: ClassVar[tuple[ModelFact, ...]] = _FACTS
+    facts: ClassVar[tuple[ModelFact, ...]] = CHAT_FACTS
     reasoning_field: ClassVar[str | None] = None
     reasoning_always: ClassVar[bool] = False
     empty_content: ClassVar[str | None] = None
@@ -310,60 +248,9 @@ class OpenAIMultiAgentFormatter(OpenAIChatFormatter):
     default_history = MultiAgentHistory
 
 
-def wire_url(source: Source) -> str:
-    """A URL that the server fetches, or a data URL."""
-    return source.data_url if isinstance(source, Base64Source) else source.url
-
-
-def came_with(block: TextBlock | ToolUseBlock | MediaBlock, *names: str) -> dict[str, Any]:
-    """The keys that a block came with, and goes back with."""
-    fields = block.state.fields if block.state else None
-    return {name: copied(fields[name]) for name in names if name in fields} if fields else {}
-
-
-def detail_of(block: MediaBlock) -> dict[str, Any]:
-    """How closely a picture is looked at (SDK: ImageURL.detail)."""
-    return came_with(block, "detail") if block.type == "image" else {}
-
-
-def beside(block: MediaBlock) -> dict[str, Any]:
-    """What else stood beside the medium in its part."""
-    fields = (block.state.fields if block.state else None) or {}
-    own = {key: item for key, item in fields.items() if key not in ("detail", "filename")}
-    return {**copied({key: item for key, item in own.items() if not key.startswith(MESSAGE)})}
-
-
 def _beside(item: dict[str, Any], blocks: Sequence[object]) -> dict[str, Any]:
     """A message, and the keys that it came with besides those that are written here."""
     return {**item, **{key: found for key, found in keys_in(blocks).items() if key not in item}}
-
-
-def embedded(source: Source) -> tuple[str, str]:
-    """The base64 text and media type of a source on a wire that takes no URL for it."""
-    if not isinstance(source, Base64Source):
-        raise TypeError("the capabilities let no URL through here")
-    return source.data, source.media_type
-
-
-def file_name(block: MediaBlock) -> str:
-    """A document's file name: the one that it came with, else its title where it is one, else by its type."""
-    title = getattr(block, "title", None) or ""
-    if title and came_with(block, "filename").get("filename") == title:
-        return title
-    kept = re.sub(r"[^\w. -]+", "_", title).strip(" ._")[:80]
-    source = block.source
-    suffix = _SUFFIXES.get(source.media_type or "", "") if isinstance(source, Base64Source) else ""
-    return kept if kept and "." in kept else f"{kept or 'document'}{suffix}"
-
-
-_SUFFIXES = {
-    "application/pdf": ".pdf",
-    "text/plain": ".txt",
-    "text/markdown": ".md",
-    "text/csv": ".csv",
-    "text/html": ".html",
-    "application/json": ".json",
-}
 
 
 def _call(block: ToolUseBlock, text: str | None) -> dict[str, Any]:

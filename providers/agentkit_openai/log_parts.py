@@ -28,7 +28,7 @@ from agentkit import (
     source_of,
     text_of,
 )
-from agentkit_openai.chat import file_name
+from agentkit_openai.media_parts import file_name
 from agentkit_openai.refusals import REFUSAL_PART, refusal_block
 
 __all__ = ["Origin", "as_content", "cited", "invalid", "items_in", "read_arguments", "read_content", "read_output"]

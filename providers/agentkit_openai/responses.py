@@ -34,17 +34,11 @@ from agentkit import (
     settled,
 )
 from agentkit_openai.caching import BREAKPOINTS, mark_latest
-from agentkit_openai.chat import (
-    FILE_LIMITS,
-    IMAGE_LIMITS,
-    MEDIA_TOTAL,
-    came_with,
-    file_name,
-    named_schema,
-    wire_url,
-)
+from agentkit_openai.chat import named_schema
+from agentkit_openai.chat_form import FILE_LIMITS, IMAGE_LIMITS, MEDIA_TOTAL
 from agentkit_openai.custom_calls import custom_text
 from agentkit_openai.item_pairs import part_pair
+from agentkit_openai.media_parts import came_with, file_name, wire_url
 from agentkit_openai.reasoning import reasoning_item
 from agentkit_openai.refusals import is_refusal, refusal_part
 from agentkit_openai.roles import role_of
