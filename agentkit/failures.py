@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from time import time
 from typing import Any, cast
 
@@ -26,44 +25,37 @@ __all__ = ["Failure", "failure_in", "request_id_in", "retry_after", "room_in"]
 
 # The sentences and codes of the providers' own documents and of recorded answers; none is a contract. A code says
 # more than a sentence, which may quote the request: what stands in quotation marks is never looked at.
-_TOO_LONG_CODE = re.compile(r"context_(length|window|size)|input_too_long|prompt_too_long", re.IGNORECASE)
-_TOO_LONG = re.compile(
+_TOO_LONG_CODE = r"context_(length|window|size)|input_too_long|prompt_too_long"
+_TOO_LONG = (
     r"maximum context length is|context length is only|longer than the maximum model length"
     r"|exceed(s|ed|ing)? ([\w']+ ){0,3}context[ _](window|length|limit|size)"
     r"|Range of input length should be|input is too long|prompt is too long"
-    r"|exceeds? the maximum number of tokens|input token count",
-    re.IGNORECASE,
+    r"|exceeds? the maximum number of tokens|input token count"
 )
-_NOT_TOO_LONG = re.compile(
-    r"_above_max_length|Range of max_tokens|max_(completion_|output_)?tokens\W+is too large", re.IGNORECASE
-)
-_OF_A_PART = re.compile(  # a code that says which part of the request is wrong: its size is no matter
+_NOT_TOO_LONG = r"_above_max_length|Range of max_tokens|max_(completion_|output_)?tokens\W+is too large"
+_OF_A_PART = (  # a code that says which part of the request is wrong: its size is no matter
     r"(?!invalid_(request|parameter|argument|params)(_error)?$)"
-    r"(invalid|unsupported|empty|missing|unknown|string|array|integer|image|file|model)_\w+",
-    re.IGNORECASE,
+    r"(invalid|unsupported|empty|missing|unknown|string|array|integer|image|file|model)_\w+"
 )
-_NO_QUOTA = re.compile(r"insufficient_quota|spend_limit|billing|Arrearage|AllocationQuota", re.IGNORECASE)
-_NO_QUOTA_SAID = re.compile(r"insufficient_quota|spend limit|exceeded your current quota", re.IGNORECASE)
-_NO_KEY = re.compile(
+_NO_QUOTA = r"insufficient_quota|spend_limit|billing|Arrearage|AllocationQuota"
+_NO_QUOTA_SAID = r"insufficient_quota|spend limit|exceeded your current quota"
+_NO_KEY = (
     r"API_KEY_INVALID|InvalidApiKey|invalid_api_key|Arrearage|authentication_error"
     r"|permission_error|billing_error|UNAUTHENTICATED|PERMISSION_DENIED|AccessDenied"
-    r"|ExpiredToken|UnrecognizedClient|(Invalid|Incomplete)Signature|InvalidClientTokenId",  # AWS: common errors
-    re.IGNORECASE,
+    r"|ExpiredToken|UnrecognizedClient|(Invalid|Incomplete)Signature|InvalidClientTokenId"  # AWS: common errors
 )
-_NO_KEY_SAID = re.compile(r"api[ _]?key not valid|credit balance is too low", re.IGNORECASE)
-_BUSY = re.compile(
+_NO_KEY_SAID = r"api[ _]?key not valid|credit balance is too low"
+_BUSY = (
     r"overloaded|UNAVAILABLE|server_error|insufficient_system_resource|InternalError\b|\bapi_error|timeout_error"
     r"|DEADLINE_EXCEEDED|InternalServer|Model(Stream)?Error|ModelTimeout"  # AWS: ResponseStream
-    r"|\bRequestTimeOut|\bSystemError",  # DashScope: error codes
-    re.IGNORECASE,
+    r"|\bRequestTimeOut|\bSystemError"  # DashScope: error codes
 )
-_LIMITED = re.compile(r"rate_limit|insufficient_quota|RESOURCE_EXHAUSTED|Throttling|ModelNotReady", re.IGNORECASE)
-_REFUSED = re.compile(
+_LIMITED = r"rate_limit|insufficient_quota|RESOURCE_EXHAUSTED|Throttling|ModelNotReady"
+_REFUSED = (
     r"invalid_request_error|INVALID_ARGUMENT|InvalidParameter|DataInspectionFailed|data_inspection_failed"
-    r"|invalid_prompt|ValidationException|ResourceNotFound|\b(invalid|unsupported|empty)_(image|base64|value|parameter)",
-    re.IGNORECASE,
+    r"|invalid_prompt|ValidationException|ResourceNotFound|\b(invalid|unsupported|empty)_(image|base64|value|parameter)"
 )
-_QUOTED = re.compile(r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|“[^”]*”")
+_QUOTED = r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|“[^”]*”"
 _UNSAID = (None, 200)  # an error within a stream, or within an answer that calls itself good
 _AGAIN = frozenset({408, 409, 424, 425})  # what every SDK tries again; 424 is a model of Bedrock's that failed
 
@@ -129,37 +121,43 @@ class Failure:
     @property
     def _plain(self) -> str:
         """What is said, but for what it quotes."""
-        return _QUOTED.sub("…", self.said)
+        return re.sub(_QUOTED, "…", self.said)
 
     @property
     def _is_too_long(self) -> bool:
         code = self.code or ""
-        if _TOO_LONG_CODE.search(code):
+        if _says(_TOO_LONG_CODE, code):
             return True
-        if _OF_A_PART.fullmatch(code) or _NOT_TOO_LONG.search(f"{code} {self.said}"):
+        of_a_part = re.fullmatch(_OF_A_PART, code, re.IGNORECASE) is not None
+        if of_a_part or _says(_NOT_TOO_LONG, f"{code} {self.said}"):
             return False
-        return _TOO_LONG.search(self._plain) is not None
+        return _says(_TOO_LONG, self._plain)
 
     @property
     def _is_quota(self) -> bool:
         """Whether a quota is used up that no waiting fills. Who says how long to wait means another."""
         if self.code is not None:
-            return _NO_QUOTA.search(self.code) is not None
-        return self.retry_after is None and _NO_QUOTA_SAID.search(self._plain) is not None
+            return _says(_NO_QUOTA, self.code)
+        return self.retry_after is None and _says(_NO_QUOTA_SAID, self._plain)
+
+
+def _says(pattern: str, text: str) -> bool:
+    """Whether a text has one of these words. Compiled when first asked: most programs never meet an error."""
+    return re.search(pattern, text, re.IGNORECASE) is not None
 
 
 def _kind_by_words(words: str) -> type[ModelError]:
-    rules: tuple[tuple[re.Pattern[str], type[ModelError]], ...] = (
+    rules: tuple[tuple[str, type[ModelError]], ...] = (
         (_NO_KEY, AuthError),
         (_LIMITED, RateLimitError),
         (_BUSY, OverloadedError),
         (_REFUSED, BadRequestError),
     )
-    return next((kind for pattern, kind in rules if pattern.search(words)), ModelError)
+    return next((kind for pattern, kind in rules if _says(pattern, words)), ModelError)
 
 
 def _kind_by_status(status: int, code: str, said: str) -> type[ModelError]:
-    if status in (401, 402, 403) or (status == 400 and (_NO_KEY.search(code) or _NO_KEY_SAID.search(said))):
+    if status in (401, 402, 403) or (status == 400 and (_says(_NO_KEY, code) or _says(_NO_KEY_SAID, said))):
         return AuthError
     if status == 429:
         return RateLimitError
@@ -209,6 +207,8 @@ def _told(found: object) -> str | None:
 
 def _until(date: str) -> float:
     """The seconds until a date of HTTP's; less than none for what is no date."""
+    from email.utils import parsedate_to_datetime  # of the size of all the rest here, and hardly ever asked
+
     try:
         return max(0.0, parsedate_to_datetime(date).timestamp() - time())
     except (TypeError, ValueError):
@@ -255,24 +255,21 @@ def _text(found: Mapping[str, Any], name: str) -> str | None:
 
 
 # How much of a context there is, and how much a request took: (the room, what was found), by name in a pattern.
-_SIZES = tuple(
-    re.compile(pattern, re.IGNORECASE | re.DOTALL)
-    for pattern in (
-        # vLLM: the reply's own limit is part of it
-        r"maximum context length is (?P<room>\d+) tokens.*?requested (?P<reply>\d+) output tokens"
-        r".*?(?P<found>\d+) input tokens",
-        # OpenAI of old and DeepSeek: "(A in the messages, B in the completion)"
-        r"maximum context length is (?P<room>\d+) tokens.*?\((?P<found>\d+) in the messages, "
-        r"(?P<reply>\d+) in the completion\)",
-        r"maximum context length is (?P<room>\d+) tokens"
-        r"(?:.*?(?:resulted in|requested|request has) (?P<found>\d+))?",
-        r"passed (?P<found>\d+) input tokens.*?maximum input length of (?P<room>\d+) tokens",
-        r"\(length (?P<found>\d+)\) is longer than the maximum model length of (?P<room>\d+)",
-        r"prompt is too long: (?P<found>\d+) tokens > (?P<room>\d+)",
-        r"exceed context limit: (?P<found>\d+) \+ (?P<reply>\d+) > (?P<room>\d+)",
-        r"input token count \((?P<found>\d+)\) exceeds .*?\((?P<room>\d+)\)",
-        r"Range of input length should be \[\d+, ?(?P<room>\d+)\]",
-    )
+_SIZES = (
+    # vLLM: the reply's own limit is part of it
+    r"maximum context length is (?P<room>\d+) tokens.*?requested (?P<reply>\d+) output tokens"
+    r".*?(?P<found>\d+) input tokens",
+    # OpenAI of old and DeepSeek: "(A in the messages, B in the completion)"
+    r"maximum context length is (?P<room>\d+) tokens.*?\((?P<found>\d+) in the messages, "
+    r"(?P<reply>\d+) in the completion\)",
+    r"maximum context length is (?P<room>\d+) tokens"
+    r"(?:.*?(?:resulted in|requested|request has) (?P<found>\d+))?",
+    r"passed (?P<found>\d+) input tokens.*?maximum input length of (?P<room>\d+) tokens",
+    r"\(length (?P<found>\d+)\) is longer than the maximum model length of (?P<room>\d+)",
+    r"prompt is too long: (?P<found>\d+) tokens > (?P<room>\d+)",
+    r"exceed context limit: (?P<found>\d+) \+ (?P<reply>\d+) > (?P<room>\d+)",
+    r"input token count \((?P<found>\d+)\) exceeds .*?\((?P<room>\d+)\)",
+    r"Range of input length should be \[\d+, ?(?P<room>\d+)\]",
 )
 
 
@@ -284,7 +281,7 @@ def room_in(said: str) -> tuple[int, int | None] | None:
     """
     said = re.sub(r"(?<=\d),(?=\d{3}\b)", "", said)
     for pattern in _SIZES:
-        match = pattern.search(said)
+        match = re.search(pattern, said, re.IGNORECASE | re.DOTALL)
         if match:
             sizes = {name: int(number) for name, number in match.groupdict().items() if number}
             room = sizes["room"] - sizes.get("reply", 0)
