@@ -180,6 +180,5 @@ class Call:
 
 
 def _runtime_error(error: BaseException) -> RuntimeError | None:
-    """The RuntimeError that an error is, or that an SDK has wrapped in its own."""
-    found = next((one for one in (error, error.__cause__) if isinstance(one, RuntimeError)), None)
-    return None if isinstance(found, NotImplementedError | RecursionError) else found
+    """The RuntimeError, and none of its kinds, that an error is, or that an SDK has wrapped in its own."""
+    return next((one for one in (error, error.__cause__) if type(one) is RuntimeError), None)
