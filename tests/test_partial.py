@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic_core import from_json
 
 from agentkit import partial as room
 from agentkit.partial import Arguments, objects_in
@@ -38,7 +39,7 @@ def test_short_arguments_are_read_anew_at_every_piece() -> None:
 
 
 @given(st.dictionaries(st.text(max_size=4), JSON, max_size=3), st.integers(1, 5))
-def test_the_last_piece_of_short_arguments_gives_the_whole_object_and_late_reading_changes_nothing(
+def test_the_last_piece_gives_the_whole_object_or_nearly_and_late_reading_changes_nothing(
     found: dict[str, Any], size: int
 ) -> None:
     text = json.dumps(found)
@@ -49,7 +50,12 @@ def test_the_last_piece_of_short_arguments_gives_the_whole_object_and_late_readi
         at_once.append(live.partial(live.length))
     arguments, lengths = taken(pieces)
     assert [arguments.partial(length) for length in reversed(lengths)] == at_once[::-1]
-    assert at_once[-1] == found or len(text) > 250
+    if len(text) <= 250:
+        assert at_once[-1] == found
+    else:  # read anew only every so often: at most a few characters behind
+        lag = len(text) * 4 // 100
+        nearly = [from_json(text[: len(text) - late], allow_partial="trailing-strings") for late in range(lag + 1)]
+        assert at_once[-1] in nearly
 
 
 def test_long_arguments_are_read_a_number_of_times_that_grows_slower_than_they_do(
