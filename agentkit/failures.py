@@ -31,6 +31,8 @@ _TOO_LONG = (
     r"|exceed(s|ed|ing)? ([\w']+ ){0,3}context[ _](window|length|limit|size)"
     r"|Range of input length should be|input is too long|prompt is too long"
     r"|exceeds? the maximum number of tokens|input token count"
+    r"|longer than the model's context length|exceeds the maximum allowed length"  # SGLang
+    r"|too long to fit into the model|`inputs` tokens \+ `max_new_tokens` must be"  # vLLM of old; TGI
 )
 _NOT_TOO_LONG = r"_above_max_length|Range of max_tokens|max_(completion_|output_)?tokens\W+is too large"
 _OF_A_PART = (  # a code that says which part of the request is wrong: its size is no matter
@@ -270,6 +272,12 @@ _SIZES = (
     r"exceed context limit: (?P<found>\d+) \+ (?P<reply>\d+) > (?P<room>\d+)",
     r"input token count \((?P<found>\d+)\) exceeds .*?\((?P<room>\d+)\)",
     r"Range of input length should be \[\d+, ?(?P<room>\d+)\]",
+    r"\((?P<found>\d+) tokens\) exceeds the available context size \((?P<room>\d+) tokens\)",  # llama.cpp
+    # SGLang, with "longer than the model's context length" too
+    r"input( length)? \((?P<found>\d+) tokens\) (is longer|exceeds) [^()]*length \((?P<room>\d+) tokens\)",
+    r"total length (?P<found>\d+)\) is too long [^()]*\(context length (?P<room>\d+)\)",  # vLLM of old
+    # text-generation-inference
+    r"`max_new_tokens` must be <= (?P<room>\d+)\. Given: (?P<found>\d+) `inputs` tokens and (?P<reply>\d+)",
 )
 
 

@@ -65,6 +65,18 @@ TOO_LONG = [
     (400, None, "The decoder prompt (length 5000) is longer than the maximum model length of 4096."),
     (400, "exceed_context_size_error", "Try another one."),
     (400, "ValidationException", "Input is too long for requested model."),
+    (400, "BadRequestError", "The input (61709 tokens) is longer than the model's context length (40960 tokens)."),
+    (400, "400", "Input length (160062 tokens) exceeds the maximum allowed length (59862 tokens)."),
+    (
+        400,
+        "BadRequestError",
+        "The prompt (total length 25938) is too long to fit into the model (context length 4096).",
+    ),
+    (
+        422,
+        "validation",
+        "`inputs` tokens + `max_new_tokens` must be <= 2048. Given: 1887 `inputs` tokens and 1024",
+    ),
 ]
 
 NOT_TOO_LONG = [
@@ -284,6 +296,15 @@ def test_an_error_in_a_body(body: Any, expected: Failure | None) -> None:
         ("The decoder prompt (length 5000) is longer than the maximum model length of 4096.", (4096, 5000)),
         ("The input token count (9) exceeds the maximum number of tokens allowed (8).", (8, 9)),
         ("Range of input length should be [1, 30720]", (30_720, None)),
+        ("request (20022 tokens) exceeds the available context size (16384 tokens), try", (16_384, 20_022)),
+        ("The input (61709 tokens) is longer than the model's context length (40960 tokens).", (40_960, 61_709)),
+        ("Input length (160062 tokens) exceeds the maximum allowed length (59862 tokens).", (59_862, 160_062)),
+        ("(total length 25938) is too long to fit into the model (context length 4096). Make", (4_096, 25_938)),
+        (
+            "`inputs` tokens + `max_new_tokens` must be <= 2048. Given: 1887 `inputs` tokens and 1024 "
+            "`max_new_tokens`",
+            (1_024, 1_887),
+        ),
         ("maximum context length is 10 tokens. However, you requested 20 output tokens … 5 input tokens", None),
         ("Your input exceeds the context window of this model.", None),
     ],

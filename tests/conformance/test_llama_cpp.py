@@ -297,6 +297,25 @@ async def test_a_prompt_that_is_too_long_is_known_as_such(llama: LlamaServer, pr
             await model.generate([user("word " * 4_000)])
 
 
+@pytest.mark.parametrize(
+    ("provider", "streamed"),
+    [("vllm", False), ("vllm", True), ("anthropic", False), ("openai-responses", False)],
+)
+async def test_one_replan_is_enough_when_the_server_names_both_sizes(
+    llama: LlamaServer, provider: str, streamed: bool
+) -> None:
+    talk = [user("word " * 400)] * 24
+    async with anthropic_client(llama) if provider == "anthropic" else openai_client(llama) as client:
+        model = ChatModel(provider, MODEL, client=client, max_tokens=64, budget=Budget(1_000_000))
+        msgs = [system("Be brief."), *talk, user("Where is the library?")]
+        if streamed:
+            async with model.stream(msgs) as stream:
+                reply = await stream.finish()
+        else:
+            reply = await model.generate(msgs)
+    assert reply.text == SAID
+
+
 # -- what the model sees ----------------------------------------------------------------------------------------
 
 
