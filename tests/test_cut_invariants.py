@@ -427,7 +427,9 @@ _OPENED = Opened()
 
 
 @pytest.mark.parametrize(
-    "counter", [CharacterTokenCounter(), Elsewhere(100), Elsewhere(60), Elsewhere(170)], ids=repr
+    "counter",
+    [CharacterTokenCounter(), Elsewhere(100), Elsewhere(60), Elsewhere(170)],
+    ids=["local", "equal", "low", "high"],
 )
 @pytest.mark.parametrize(
     "strategies",

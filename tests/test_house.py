@@ -357,7 +357,18 @@ def test_all_formatters_together_load_no_sdk_and_no_client() -> None:
 # -- (e) the repository ----------------------------------------------------------------------------
 
 _TOP_LEVEL: Final = frozenset(
-    ["pyproject.toml", "agentkit", "providers", "tests", "examples", "README.md", ".ci", ".gitignore"]
+    [
+        "pyproject.toml",
+        "agentkit",
+        "providers",
+        "tests",
+        "examples",
+        "README.md",
+        "LICENSE",
+        "CHANGELOG.md",
+        ".ci",
+        ".gitignore",
+    ]
 )
 # Put together from pieces: this file is one of those that are searched.
 _HOMES: Final = "|".join([r"(?:home|Users|work)/\w", r"(?:root|tmp)(?![\w-])", "var/folders/"])
