@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 from threading import Lock
-from typing import Any, Self, TypedDict, Unpack, cast
+from typing import Any, Literal, Never, Self, TypedDict, Unpack, cast
 
 import anyio
 import anyio.to_thread
@@ -27,18 +27,19 @@ from agentkit.errors import (
     check_text,
 )
 from agentkit.failures import room_in
-from agentkit.formatting import Asked, FormatterBase
-from agentkit.history import HistoryPolicy, MultiAgentHistory
+from agentkit.formatting import Asked, FormatterBase, FormatterOptions
+from agentkit.history import MultiAgentHistory
 from agentkit.ledger import Plan
 from agentkit.loops import finish, is_over, running_loop
 from agentkit.messages import Msg
 from agentkit.model_stream import ModelStream
+from agentkit.option_names import check_names, check_parameters
 from agentkit.registry import Provider, available_providers, load_provider
 from agentkit.schemas import OutputLike
 from agentkit.tokens import CharacterTokenCounter, TokenCount
 from agentkit.tools import ToolChoiceLike, ToolLike
 
-__all__ = ["ChatModel", "Wanted"]
+__all__ = ["ChatModel", "ModelOptions", "Wanted"]
 
 _CLOSING = 5.0  # seconds that open connections have to say goodbye
 
@@ -46,6 +47,17 @@ _SHORTER = 0.75
 """How much of a prompt is kept where the provider does not say how much it can be."""
 _SLACK = 0.97
 """How much of the room that a provider names is used: its count and ours differ from message to message."""
+
+
+class ModelOptions(FormatterOptions, total=False):
+    """The options of a ChatModel besides its client: see ChatModel."""
+
+    cache_breakpoints: Literal["off", "auto", "auto-1h"]
+    formatter_options: Mapping[str, Any] | None
+    max_tokens: int | None
+    client_options: Mapping[str, Any] | None
+    parameters: Mapping[str, Any] | None
+    replan: bool | None
 
 
 class ChatModel:
@@ -62,11 +74,15 @@ class ChatModel:
                     the first call, with `client_options` (`api_key`, `base_url` …), in the running event loop, and
                     again in the next loop when that one has ended; two loops at once need two models. `aclose`, or
                     leaving `async with model`, closes that one alone
-    history, budget, and any other option of the provider's formatter: see FormatterBase
+    history, budget, on_loss, media_roots, fetch
+                    options of the formatter: see FormatterBase
+    cache_breakpoints, formatter_options
+                    whether requests are marked for the prompt cache, where the provider's formatter has that
+                    option; and further options of that formatter, by name
     max_tokens      the limit of a reply, under the name that the provider has for it (`max_completion_tokens`
                     for OpenAI's chat: a server of another's may want it as one of the `parameters`)
-    parameters      further parameters of the provider's, by its own names, for every call; a call may give others,
-                    or None to leave one out
+    parameters      parameters of the provider, by its own names, for every call: `{"temperature": 0}`. A call may
+                    pass others, or None to leave one out
     replan          whether a prompt that the provider finds too long is cut and sent once more. By default, if
                     there is a budget
 
@@ -84,26 +100,24 @@ class ChatModel:
         model: str | None = None,
         *,
         client: Any = None,
-        history: HistoryPolicy | None = None,
-        budget: Budget | None = None,
-        max_tokens: int | None = None,
-        client_options: Mapping[str, Any] | None = None,
-        parameters: Mapping[str, Any] | None = None,
-        replan: bool | None = None,
-        **options: Any,
+        **options: Unpack[ModelOptions],
     ) -> None:
+        check_names("ChatModel", options, _MODEL_OPTIONS, _NEITHER)
         self.provider, self.model = _named(provider, model)
+        client_options, parameters = options.get("client_options"), options.get("parameters")
+        replan, max_tokens = options.get("replan"), options.get("max_tokens")
         check_option("client_options", client_options, Mapping | None)
         check_option("parameters", parameters, Mapping | None)
         check_option("replan", replan, bool | None)
+        check_parameters(parameters)
         _check_limit(max_tokens)
         if client is not None and client_options:
             raise OptionError("client_options", "there is a client already", "Give either.")
-        self.formatter: FormatterBase = self.provider.chat(self.model, history=history, budget=budget, **options)
+        self._options = _formatter_options(options)
+        self.formatter: FormatterBase = self.provider.chat(self.model, **cast("FormatterOptions", self._options))
         self.max_tokens = max_tokens
         self.parameters = dict(parameters or {})
-        self.replan = budget is not None if replan is None else replan
-        self._options: dict[str, Any] = {"history": history, **options}
+        self.replan = self.formatter.budget is not None if replan is None else replan
         self._client_options = dict(client_options or {})
         self._owns = client is None
         self._endpoint: EndpointBase | None = None
@@ -124,10 +138,12 @@ class ChatModel:
 
     async def plan(self, msgs: Sequence[Msg], **asked: Unpack[Wanted]) -> Plan:
         """What would be sent, without sending it. `generate` and `stream` take it instead of messages."""
+        check_names("plan()", asked, Wanted.__annotations__, _NO_PARAMETERS)
         return await self.formatter.plan(msgs, **cast("Asked", asked))
 
     async def count(self, msgs: Sequence[Msg] | Plan, **asked: Unpack[Wanted]) -> TokenCount:
         """The tokens of the request, by the budget's counter, else by an estimate."""
+        check_names("count()", asked, Wanted.__annotations__, _NO_PARAMETERS)
         plan = msgs if isinstance(msgs, Plan) else await self.plan(msgs, **asked)
         return await self._count(plan)
 
@@ -139,13 +155,15 @@ class ChatModel:
         tool_choice: ToolChoiceLike | None = None,
         response_format: OutputLike | None = None,
         max_tokens: int | None = None,
-        **parameters: Any,
+        parameters: Mapping[str, Any] | None = None,
+        **unknown: Never,
     ) -> Msg:
-        """The reply, whole. `parameters` are the provider's own: `temperature`, `reasoning` …
+        """The reply, whole. `parameters` are the provider's, by its own names: `{"temperature": 0}`.
 
         For the plan that was sent, make it first: `reply = await model.generate(plan)`; that one is sent as it is
         and never cut further. Raises ModelError where the call fails.
         """
+        check_names("generate()", unknown, _CALL_OPTIONS, _PARAMETER)
         wanted = Wanted(tools=tools, tool_choice=tool_choice, response_format=response_format)
         call = await self._call(msgs, wanted, max_tokens, parameters)
         return await call.whole()
@@ -158,9 +176,11 @@ class ChatModel:
         tool_choice: ToolChoiceLike | None = None,
         response_format: OutputLike | None = None,
         max_tokens: int | None = None,
-        **parameters: Any,
+        parameters: Mapping[str, Any] | None = None,
+        **unknown: Never,
     ) -> ModelStream:
         """The reply as it comes: `async with model.stream(msgs) as stream`. See ModelStream."""
+        check_names("stream()", unknown, _CALL_OPTIONS, _PARAMETER)
         wanted = Wanted(tools=tools, tool_choice=tool_choice, response_format=response_format)
         return ModelStream(partial(self._call, msgs, wanted, max_tokens, parameters))
 
@@ -197,16 +217,20 @@ class ChatModel:
         msgs: Sequence[Msg] | Plan,
         wanted: Wanted,
         max_tokens: int | None,
-        parameters: Mapping[str, Any],
+        parameters: Mapping[str, Any] | None,
     ) -> Call:
         _check_limit(max_tokens)
+        check_option("parameters", parameters, Mapping | None)
+        check_parameters(parameters)
         planned = isinstance(msgs, Plan)
         if planned and any(item is not None for item in wanted.values()):
             raise OptionError("tools", "the plan was made without them", "Give them to model.plan.")
         plan = msgs if isinstance(msgs, Plan) else await self.plan(msgs, **wanted)
         endpoint = await self._opened()
         limit = self.max_tokens if max_tokens is None else max_tokens
-        given = {name: item for name, item in {**self.parameters, **parameters}.items() if item is not None}
+        given = {
+            name: item for name, item in {**self.parameters, **(parameters or {})}.items() if item is not None
+        }
         if "stream" in given:
             raise OptionError("parameters.stream", "how a reply comes is no parameter", "Call generate or stream.")
         if limit is not None:
@@ -264,7 +288,8 @@ class ChatModel:
         if limit <= 0:
             return None
         smaller = replace(budget, max_tokens=limit + budget.reserve) if budget else Budget(limit)
-        formatter = self.provider.chat(self.model, budget=smaller, **self._options)
+        options = cast("FormatterOptions", {**self._options, "budget": smaller})
+        formatter = self.provider.chat(self.model, **options)
         try:
             return await formatter.plan(tuple(plan.ledger.msgs), **cast("Asked", wanted))
         except BudgetError:
@@ -277,6 +302,24 @@ class Wanted(TypedDict, total=False):
     tools: Sequence[ToolLike] | None
     tool_choice: ToolChoiceLike | None
     response_format: OutputLike | None
+
+
+_MODEL_OPTIONS = {"provider", "model", "client", *ModelOptions.__annotations__}
+_CALL_OPTIONS = {*Wanted.__annotations__, "max_tokens", "parameters"}
+_PARAMETER = "Pass a parameter of the provider as parameters={NAME: …}."
+_NO_PARAMETERS = "Pass it to generate() or stream()."
+_NEITHER = (
+    "Pass a parameter of the provider as parameters={NAME: …}, an option of its SDK's client as "
+    "client_options={NAME: …}, one of its formatter as formatter_options={NAME: …}."
+)
+
+
+def _formatter_options(options: ModelOptions) -> dict[str, Any]:
+    """Returns the options for the formatter."""
+    further = options.get("formatter_options")
+    check_option("formatter_options", further, Mapping | None)
+    names = {*FormatterOptions.__annotations__, "cache_breakpoints"}
+    return {**{name: item for name, item in options.items() if name in names}, **(further or {})}
 
 
 def _next_limit(tokens: int, said: str) -> int:

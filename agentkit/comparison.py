@@ -15,6 +15,7 @@ from agentkit.errors import AgentkitError, ModelError, OptionError, check_option
 from agentkit.ledger import Plan
 from agentkit.loops import finish
 from agentkit.messages import Msg
+from agentkit.option_names import check_names
 from agentkit.recordings import Recorded, Recording, fingerprint
 from agentkit.storage import dump_message
 from agentkit.tokens import TokenCount
@@ -156,9 +157,8 @@ def _check(prices: object, record: object, replay: object, asked: Mapping[str, o
         check_option(f"prices[{name!r}]", price, Price)
     check_option("record", record, str | Path | None)
     check_option("replay", replay, str | Path | None)
-    unknown = asked.keys() - Wanted.__annotations__.keys()
-    if unknown:
-        raise TypeError(f"compare() got an unexpected keyword argument {min(unknown)!r}")
+    known = (*Wanted.__annotations__, "prices", "record", "replay", "at_once")
+    check_names("compare()", asked, known, "Pass it to a ChatModel of your own.")
 
 
 def _given(models: Sequence[ChatModel | str] | Mapping[str, ChatModel | str]) -> list[tuple[str, ChatModel | str]]:

@@ -167,7 +167,8 @@ class ProviderError(AgentkitError):
         self.name = name
         self.available = tuple(available)
         self.place = "provider"
-        super().__init__(f"provider {name!r}: {reason}. Choose one of: {', '.join(available) or 'none'}.")
+        end = "" if reason.endswith((".", "?")) else "."
+        super().__init__(f"provider {name!r}: {reason}{end} Choose one of: {', '.join(available) or 'none'}.")
 
 
 class MissingExtraError(AgentkitError, ImportError):

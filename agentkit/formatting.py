@@ -23,6 +23,7 @@ from agentkit.lowering import Lowering, Request, Task, holds_media
 from agentkit.media import check_roots, settle_media
 from agentkit.messages import Msg
 from agentkit.model_facts import ModelFact, apply_facts
+from agentkit.option_names import check_names
 from agentkit.schemas import OutputLike, as_output_schema
 from agentkit.shelf import Shelf
 from agentkit.tidied import OnLoss
@@ -72,13 +73,11 @@ class FormatterBase(ABC):
     def __init__(
         self,
         model: str | None = None,
-        *,
-        history: HistoryPolicy | None = None,
-        budget: Budget | None = None,
-        on_loss: OnLoss = "describe",
-        media_roots: Iterable[str | Path] = (),
-        fetch: Fetch | None = None,
+        **options: Unpack[FormatterOptions],
     ) -> None:
+        check_names(type(self).__name__, options, _options_of(type(self)))
+        history, budget, fetch = options.get("history"), options.get("budget"), options.get("fetch")
+        on_loss = options.get("on_loss", "describe")
         if on_loss not in ("describe", "drop", "raise"):
             raise OptionError("on_loss", f"{on_loss!r} is unknown", "Use describe, drop or raise.")
         check_text("model", model)
@@ -91,7 +90,7 @@ class FormatterBase(ABC):
         self.history: HistoryPolicy = self.default_history() if history is None else history
         self._budget = budget
         self.on_loss: OnLoss = on_loss
-        self.media_roots = check_roots(media_roots)
+        self.media_roots = check_roots(options.get("media_roots", ()))
         self.fetch = fetch
         self._watch = Watch()
         self._weigher = Weigher(budget.counter.weigher, frozenset(budget.never_cut)) if budget else None
@@ -153,9 +152,7 @@ class FormatterBase(ABC):
         return lowered.plan(tuple(given))
 
     def _lowering(self, asked: Asked) -> Lowering:
-        unknown = asked.keys() - Asked.__annotations__.keys()
-        if unknown:
-            raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+        check_names("format()", asked, Asked.__annotations__)
         tools = as_tools(asked.get("tools"))
         model = asked.get("model")
         name = self.model if model is None else model
@@ -164,6 +161,15 @@ class FormatterBase(ABC):
         output = as_output_schema(asked.get("response_format"))
         task = Task(self.capabilities(name), name, tools, choice, output)
         return Lowering(task, self.history, self.on_loss, self.media_roots, self.convert, self.fetch)
+
+
+@cache
+def _options_of(formatter: type[FormatterBase]) -> frozenset[str]:
+    """Returns the names of a formatter's options: those of every formatter, and its own."""
+    from inspect import signature
+
+    own = signature(formatter).parameters.keys() - {"options"}
+    return frozenset({*FormatterOptions.__annotations__, *own})
 
 
 @cache

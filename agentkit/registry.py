@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -11,6 +13,7 @@ from agentkit.endpoints import EndpointBase
 from agentkit.errors import ProviderError
 from agentkit.formatting import FormatterBase
 from agentkit.messages import Msg
+from agentkit.option_names import closest
 from agentkit.streaming import StreamParserBase
 
 if TYPE_CHECKING:
@@ -30,6 +33,8 @@ class Provider:
     parser       reads its replies, whole and streamed; None: they cannot be read
     endpoint     calls its models through the official SDK; None: they cannot be called
     load_native  its own messages, or a whole request, as messages; None: they cannot be loaded
+    models       a regular expression for the beginning of its models' names: whoever writes `gpt-4o` alone is told
+                 to write `openai:gpt-4o`
     """
 
     name: str
@@ -38,6 +43,7 @@ class Provider:
     parser: type[StreamParserBase] | None = None
     endpoint: type[EndpointBase] | None = None
     load_native: Callable[[object], list[Msg]] | None = None
+    models: str | None = None
 
 
 def available_providers() -> list[str]:
@@ -56,7 +62,7 @@ def load_provider(name: str) -> Provider:
     """The provider of that name. Raises ProviderError for an unknown one, or one that does not load."""
     point = _found().get(name)
     if point is None:
-        raise ProviderError(name, "it is not installed", available_providers())
+        raise ProviderError(name, f"no such provider{_meant(name)}", available_providers())
     try:
         loaded: object = point.load()
     except (ImportError, AttributeError) as error:
@@ -64,3 +70,18 @@ def load_provider(name: str) -> Provider:
     if not isinstance(loaded, Provider):
         raise ProviderError(name, f"{point.value} is no Provider", available_providers())
     return loaded
+
+
+def _meant(name: str) -> str:
+    """Returns what an unknown name probably means: a model without its provider, or a misspelled provider."""
+    for provider in _loadable():
+        if provider.models and re.match(provider.models, name):
+            return f". For a model, write '{provider.name}:{name}'"
+    near = closest(name.strip().lower(), available_providers())
+    return f". Did you mean {near!r}?" if near else ""
+
+
+def _loadable() -> Iterator[Provider]:
+    for known in available_providers():
+        with suppress(ProviderError):
+            yield load_provider(known)

@@ -192,7 +192,7 @@ async def test_options_are_refused_before_anything_is_sent() -> None:
                 with pytest.raises(OptionError, match=told):
                     await compare(MSGS, [one], **options)
             bogus: dict[str, Any] = {"bogus": 1}
-            with pytest.raises(TypeError, match="bogus"):
+            with pytest.raises(OptionError, match="bogus"):
                 await compare(MSGS, [one], **bogus)
     assert server.requests == []
 

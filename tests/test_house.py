@@ -26,7 +26,7 @@ PROVIDERS: Final = ROOT / "providers"
 
 ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("errors",),
-    ("values", "usage", "native", "loops"),
+    ("values", "usage", "native", "loops", "option_names"),
     ("schemas",),
     ("sources", "adopting"),
     ("blocks",),

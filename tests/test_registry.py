@@ -22,7 +22,7 @@ def test_an_unknown_name_is_refused_with_the_names_there_are(name: str) -> None:
         load_provider(name)
     assert caught.value.name == name
     assert caught.value.available == tuple(available_providers())
-    assert str(caught.value).startswith(f"provider {name!r}: it is not installed.")
+    assert str(caught.value).startswith(f"provider {name!r}: no such provider")
 
 
 def test_a_provider_is_loaded_once() -> None:

@@ -6,12 +6,12 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, TypeAlias, cast
+from typing import Any, ClassVar, Self, TypeAlias, Unpack, cast
 
 import anyio.lowlevel
 
 from agentkit.blocks import MediaBlock, OpaqueBlock, TextBlock, ThinkingBlock, ToolUseBlock
-from agentkit.chat_model import ChatModel
+from agentkit.chat_model import ChatModel, ModelOptions
 from agentkit.endpoints import EndpointBase, Outgoing
 from agentkit.errors import OptionError, check_option
 from agentkit.failures import Failure
@@ -63,7 +63,7 @@ class ScriptedModel(ChatModel):
         replies: Iterable[Scripted],
         provider: str | Provider = "openai",
         model: str = "scripted",
-        **options: Any,
+        **options: Unpack[ModelOptions],
     ) -> None:
         check_option("provider", provider, str | Provider)
         script = _Script(_checked(replies))

@@ -25,4 +25,5 @@ PROVIDER = Provider(
     parser=AnthropicStreamParser,
     endpoint=AnthropicEndpoint,
     load_native=load_native,
+    models="claude-",
 )

@@ -39,6 +39,7 @@ PROVIDER = Provider(
     parser=DashScopeStreamParser,
     endpoint=DashScopeEndpoint,
     load_native=load_native,
+    models=r"qwen|qwq-|qvq-",
 )
 COMPATIBLE_PROVIDER = Provider(
     "dashscope-compatible",

@@ -104,6 +104,7 @@ PROVIDER = Provider(
     parser=DeepSeekChatStreamParser,
     endpoint=DeepSeekEndpoint,
     load_native=load_native,
+    models="deepseek-",
 )
 
 

@@ -25,4 +25,5 @@ PROVIDER = Provider(
     parser=GeminiStreamParser,
     endpoint=GeminiEndpoint,
     load_native=load_native,
+    models="gemini-",
 )

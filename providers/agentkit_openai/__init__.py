@@ -49,6 +49,7 @@ PROVIDER = Provider(
     parser=OpenAIChatStreamParser,
     endpoint=OpenAIChatEndpoint,
     load_native=load_chat,
+    models=r"(chat)?gpt-|o\d(-|$)|codex-",
 )
 RESPONSES_PROVIDER = Provider(
     "openai-responses",

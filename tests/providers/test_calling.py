@@ -451,7 +451,7 @@ async def test_native_parameters_go_where_the_provider_has_them(provider: str) -
     with LoopbackServer("Warm.") as server:
         parameters = {"temperature": 0.5, "top_p": 0.9, "seed": 3}
         async with model_of(provider, server, parameters=parameters) as model:
-            await model.generate(HELLO, temperature=0.25, seed=None)
+            await model.generate(HELLO, parameters={"temperature": 0.25, "seed": None})
     body = server.requests[0].body
     place = body.get("options") or body.get("parameters") or body.get("generationConfig") or body
     assert place["temperature"] == 0.25
@@ -626,14 +626,14 @@ async def test_a_long_reply_of_anthropics_is_streamed_though_it_is_wanted_whole(
     with LoopbackServer("Long.") as server:
         async with model_of("anthropic", server, max_tokens=64_000) as model:
             assert (await model.generate(HELLO)).text == "Long."
-            assert (await model.generate(HELLO, timeout=3_600)).text == "Long."
+            assert (await model.generate(HELLO, parameters={"timeout": 3_600})).text == "Long."
     assert [request.streamed for request in server.requests] == [True, False]
 
 
 async def test_anthropics_limit_is_16000_tokens_unless_said() -> None:
     with LoopbackServer("Hello.") as server:
         async with model_of("anthropic", server) as model:
-            await model.generate(HELLO, betas=["one", "two"], extra_body={"speed": "fast"})
+            await model.generate(HELLO, parameters={"betas": ["one", "two"], "extra_body": {"speed": "fast"}})
     request = server.requests[0]
     assert request.body["max_tokens"] == 16_000
     assert request.body["speed"] == "fast"
@@ -673,7 +673,9 @@ async def test_what_ollamas_sdk_would_lose_arrives() -> None:
     ]
     with LoopbackServer("Hello.") as server:
         async with model_of("ollama", server) as model:
-            await model.generate(msgs, tools=[{"name": "look", "parameters": schema}], truncate=False)
+            await model.generate(
+                msgs, tools=[{"name": "look", "parameters": schema}], parameters={"truncate": False}
+            )
     body = server.requests[0].body
     assert body["truncate"] is False
     assert body["tools"][0]["function"]["parameters"] == schema
@@ -754,7 +756,9 @@ async def test_geminis_own_object_may_hold_its_parameters() -> None:
     config = types.GenerateContentConfig(temperature=0.5, thinking_config=types.ThinkingConfig(thinking_budget=7))
     with LoopbackServer("Hello.") as server:
         async with model_of("gemini", server) as model:
-            await model.generate(HELLO, config=config, safety_settings=[{"category": "A", "threshold": "B"}])
+            await model.generate(
+                HELLO, parameters={"config": config, "safety_settings": [{"category": "A", "threshold": "B"}]}
+            )
     body = server.requests[0].body
     assert body["generationConfig"]["temperature"] == 0.5
     assert body["generationConfig"]["thinkingConfig"]["thinkingBudget"] == 7
@@ -770,13 +774,13 @@ async def test_geminis_parameters_have_either_name_wherever_they_stand() -> None
     config = types.GenerateContentConfig(temperature=0.5, safety_settings=[safety])
     with LoopbackServer("Hello.") as server:
         async with model_of("gemini", server) as model:
-            await model.generate(HELLO, config=config)
-            await model.generate(HELLO, safety_settings=[safety])
+            await model.generate(HELLO, parameters={"config": config})
+            await model.generate(HELLO, parameters={"safety_settings": [safety]})
             system = types.GenerateContentConfig(system_instruction="Be rude.")
             with pytest.raises(OptionError, match="system_instruction"):
-                await model.generate([Msg("system", "Be kind.", "system"), *HELLO], config=system)
+                await model.generate([Msg("system", "Be kind.", "system"), *HELLO], parameters={"config": system})
             with pytest.raises(OptionError, match="max_output_tokens"):
-                await model.generate(HELLO, max_tokens=9, config={"maxOutputTokens": 3})
+                await model.generate(HELLO, max_tokens=9, parameters={"config": {"maxOutputTokens": 3}})
     for request in server.requests:
         assert request.body["safetySettings"][0]["threshold"] == "BLOCK_NONE"
         assert "safetySettings" not in request.body.get("generationConfig", {})
@@ -981,9 +985,9 @@ async def test_a_parameter_that_json_has_no_word_for_is_refused(provider: str, s
         async with model_of(provider, server) as model:
             with pytest.raises(OptionError, match="parameters"):
                 await (
-                    _events(model, HELLO, temperature=object())
+                    _events(model, HELLO, parameters={"temperature": object()})
                     if stream
-                    else model.generate(HELLO, temperature=object())
+                    else model.generate(HELLO, parameters={"temperature": object()})
                 )
     assert server.requests == []
 

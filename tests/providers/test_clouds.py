@@ -272,7 +272,7 @@ async def test_bedrocks_errors_are_known_whole_and_within_a_stream(
 async def test_bedrock_is_asked_in_its_own_words_and_the_request_is_signed() -> None:
     with LoopbackServer("Hello.") as server:
         model = ChatModel("anthropic", "eu.anthropic.claude-opus-5-v1:0", client=_bedrock(server))
-        await model.generate(HELLO, betas=["one", "two"])
+        await model.generate(HELLO, parameters={"betas": ["one", "two"]})
         async with model.stream(HELLO) as stream:
             await stream.finish()
         await _close(model)

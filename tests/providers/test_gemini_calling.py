@@ -86,7 +86,7 @@ async def test_models_that_only_look_like_the_sdks_are_called_by_their_methods()
         aio: Any = Aio()
         aio.models = models
         model = ChatModel("gemini", "gemini-3-pro", client=aio)
-        whole = await model.generate(HELLO, http_options={"extra_body": {"labels": {"a": "b"}}})
+        whole = await model.generate(HELLO, parameters={"http_options": {"extra_body": {"labels": {"a": "b"}}}})
         async with model.stream(HELLO) as stream:
             streamed = await stream.finish()
         await _close(client)
@@ -107,8 +107,8 @@ async def test_an_extra_body_of_the_callers_goes_out_too(whose: str) -> None:
     with LoopbackServer("Hello.") as server:
         client = _client(server, aiohttp=False, **({"extra_body": extra} if whose == "client" else {}))
         model = ChatModel("gemini", "gemini-3-pro", client=client)
-        await model.generate(HELLO, **given)
-        async with model.stream(HELLO, **given) as stream:
+        await model.generate(HELLO, parameters=given)
+        async with model.stream(HELLO, parameters=given) as stream:
             await stream.finish()
         await _close(client)
     for request in server.requests:
@@ -127,8 +127,8 @@ async def test_headers_of_a_call_go_out_and_its_retries_are_the_sdks() -> None:
     ) as server:
         client = _client(server, aiohttp=False)
         model = ChatModel("gemini", "gemini-3-pro", client=client)
-        assert (await model.generate(HELLO, http_options=options)).text == "At last."
-        async with model.stream(HELLO, http_options=options) as stream:
+        assert (await model.generate(HELLO, parameters={"http_options": options})).text == "At last."
+        async with model.stream(HELLO, parameters={"http_options": options}) as stream:
             assert (await stream.finish()).text == "Again."
         await _close(client)
     assert [request.headers.get("x-trace") for request in server.requests[:4]] == ["t1"] * 4
