@@ -15,6 +15,7 @@ from pydantic import Discriminator
 from pydantic_core import from_json, to_json
 
 from agentkit.errors import MessageError
+from agentkit.sniffing import sniffed_type
 from agentkit.sources import (
     Base64Source,
     Source,
@@ -188,15 +189,19 @@ class _Media(_Block):
     def from_path(cls, path: str | Path, media_type: str | None = None) -> Self:
         """Media held in the message, read from a file at once (blocking). Calling this is consent to read.
 
-        Raises MessageError when the file cannot be read, or its type is neither given nor known by suffix.
+        Raises MessageError if the file cannot be read, or if neither `media_type`, its suffix nor its first bytes
+        name its type.
         """
         if not isinstance(path, str | Path):
             raise MessageError("path", f"{type(path).__name__} is no path", "Give a path.")
         named = media_type or guess_media_type(Path(path).as_posix())
-        if named is None:
-            raise MessageError(str(path), "the suffix names no known media type", "Pass media_type.")
         try:
-            return cls.from_bytes(Path(path).read_bytes(), named)
+            content = Path(path).read_bytes()
+            named = named or sniffed_type(encode(content[:96]), "")
+            if named is None:
+                reason = "neither the suffix nor the content names a known media type"
+                raise MessageError(str(path), reason, "Pass media_type.")
+            return cls.from_bytes(content, named)
         except (OSError, ValueError) as error:
             if isinstance(error, MessageError):
                 raise

@@ -9,7 +9,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import TypeAlias, cast
 
-from agentkit.shelf import NO_TYPE, as_source, remember, stand_in, warm
+from agentkit.shelf import as_source, remember, stand_in, warm
 from agentkit.sources import Base64Source, URLSource, encode
 
 __all__ = ["LARGEST", "OUTSIDE", "read_file", "weigh_file"]
@@ -58,8 +58,6 @@ _Use: TypeAlias = Callable[[int, str, os.stat_result], "Base64Source | str"]
 
 def _judged(source: URLSource, roots: Sequence[Path], most: int, use: _Use) -> Base64Source | str:
     """What comes of a file, given its descriptor, its path and its status; a reason if it may not be had."""
-    if source.guessed_type is None:
-        return NO_TYPE
     try:
         path = os.path.realpath(_path_of(source.url))
         root = next((root for root in map(str, roots) if _is_under(path, root)), None)

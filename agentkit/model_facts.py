@@ -12,13 +12,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentkit.capabilities import Capabilities
+from agentkit.model_names import bare_model_name
 
 __all__ = ["ModelFact", "apply_facts"]
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFact:
-    """One row: models whose name matches `pattern` (from its start), what it changes, and who says so."""
+    """One row: models whose bare name matches `pattern` (from its start), what it changes, and who says so.
+
+    The bare name (`bare_model_name`) has no vendor's or cloud's prefix, and no date that could count as a version.
+    """
 
     pattern: str
     changes: Mapping[str, Any]
@@ -27,10 +31,10 @@ class ModelFact:
 
 
 def apply_facts(base: Capabilities, model: str | None, facts: Sequence[ModelFact]) -> Capabilities:
-    """The form for one model: every row that names it, in order. Vendor prefixes (`openai/…`) are passed over."""
+    """Returns the capabilities for one model: `base` changed by every row that matches its bare name, in order."""
     if model is None:
         return base
-    name = model.rpartition("/")[2].lower()
+    name = bare_model_name(model)
     changes: dict[str, Any] = {}
     for fact in facts:
         if re.match(fact.pattern, name):

@@ -54,13 +54,16 @@ class Shelf:
 
     def resolve_for(self, form: Capabilities, kind: Kind, source: Source) -> Base64Source | URLSource | str:
         """The same for one target, which may need what it cannot open to be fetched."""
-        found = self.resolve(source)
+        found = self.resolve(source, kind)
         if self.fetches and isinstance(found, URLSource) and needs_fetching(form, kind, found):
             return stand_in(found.guessed_type or _USUAL[kind])
         return found
 
-    def resolve(self, source: Source) -> Base64Source | URLSource | str:
-        """The source as a wire can have it (base64, or a URL that is no file and no data), or a reason."""
+    def resolve(self, source: Source, kind: Kind = "document") -> Base64Source | URLSource | str:
+        """The source as a wire can have it (base64, or a URL that is no file and no data), or a reason.
+
+        A file that was not read yet and has no suffix is taken for a usual one of the kind.
+        """
         if isinstance(source, Base64Source):
             return _settle(source)
         if source.scheme == "data":
@@ -72,7 +75,7 @@ class Shelf:
             return _with_plain_scheme(source)
         if not self.assume:
             return self.unread
-        return stand_in(source.guessed_type) if source.guessed_type else NO_TYPE
+        return stand_in(source.guessed_type or _USUAL[kind])
 
 
 def stand_in(media_type: str, size: int | None = None) -> Base64Source:
@@ -102,7 +105,7 @@ _USUAL: Mapping[Kind, str] = {
     "video": "video/mp4",
     "document": "application/pdf",
 }
-"""What media of unknown type are taken for until they were fetched."""
+"""What media of unknown type are taken for until they were read or fetched."""
 
 
 def needs_fetching(form: Capabilities, kind: Kind, source: URLSource) -> bool:
@@ -153,7 +156,7 @@ def as_source(data: str, declared: str, what: str) -> Base64Source | str:
     """
     media_type = true_type(data, canonical_media_type(declared))
     if media_type is None:
-        return f"{what} is no {canonical_media_type(declared)}"
+        return f"{what} is no {canonical_media_type(declared)}" if declared else NO_TYPE
     return sound_source(media_type, in_utf8(data, declared) if is_text_type(media_type) else data)
 
 
@@ -189,7 +192,7 @@ def is_base64(data: str) -> bool:
         return False
 
 
-NO_TYPE = "a file whose name tells no media type"
+NO_TYPE = "a file whose media type neither its name nor its content tells"
 
 _DATA_URL = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
 

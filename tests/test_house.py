@@ -26,14 +26,15 @@ PROVIDERS: Final = ROOT / "providers"
 
 ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("errors",),
-    ("values", "usage", "native", "loops", "option_names"),
+    ("values", "usage", "native", "loops", "option_names", "model_names"),
     ("schemas",),
     ("sources", "adopting"),
+    ("sniffing",),
     ("blocks",),
     ("traits",),
     ("messages", "tool_running"),
     ("storage", "tools", "text_counts", "text_estimate", "encodings", "ledger"),
-    ("sniffing", "charsets", "addresses"),
+    ("charsets", "addresses"),
     ("partial", "failures", "blame"),
     ("events", "endpoints", "data_urls"),
     ("request_parts", "drafts"),

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import pytest
@@ -23,6 +23,7 @@ from agentkit import (
     LossError,
     MediaLimits,
     MediaRule,
+    MessageError,
     Msg,
     MultiAgentHistory,
     OldestFirst,
@@ -52,6 +53,7 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "root" / "a b.png").write_bytes(PNG)
     (tmp_path / "root" / "empty.png").write_bytes(b"")
     (tmp_path / "root" / "nosuffix").write_bytes(PNG)
+    (tmp_path / "root" / "unknown").write_bytes(b"in a format that nobody knows")
     (tmp_path / "secret.png").write_bytes(OTHER)
     (tmp_path / "rootless").mkdir()
     (tmp_path / "rootless" / "a.png").write_bytes(OTHER)
@@ -123,6 +125,28 @@ async def test_a_root_may_be_given_as_a_string_or_through_a_link(root: Path) -> 
     assert data(await shown(picture(str(link / "a.png")), root)) == PNG
 
 
+@pytest.mark.parametrize("name", ["nosuffix", "a.dat"])
+@pytest.mark.parametrize("on_loss", ["describe", "raise"])
+async def test_the_content_of_a_file_without_a_known_suffix_tells_its_type(
+    root: Path, name: str, on_loss: Literal["describe", "raise"]
+) -> None:
+    (root / name).write_bytes(PNG)
+    plan = await EchoFormatter(media_roots=[root], on_loss=on_loss).plan([picture(str(root / name))])
+    assert sent(plan)[0]["content"][0]["source"] == {
+        "type": "base64",
+        "media_type": "image/png",
+        "data": base64.b64encode(PNG).decode(),
+    }
+    assert plan.ledger.losses == []
+    assert ImageBlock.from_path(root / name) == ImageBlock.from_bytes(PNG, "image/png")
+
+
+def test_a_file_that_tells_its_type_nowhere_needs_one(root: Path) -> None:
+    with pytest.raises(MessageError, match="Pass media_type"):
+        ImageBlock.from_path(root / "unknown")
+    assert ImageBlock.from_path(root / "unknown", "image/png").source.media_type == "image/png"
+
+
 async def test_a_declared_type_wins_over_the_suffix(root: Path) -> None:
     (root / "nosuffix").write_bytes(b"in a format that nobody knows")
     turn = await shown(picture(str(root / "nosuffix"), "image/svg+xml"), root)
@@ -147,7 +171,7 @@ UNREAD: list[tuple[str, Callable[[Path], str], str]] = [
         "it is a local file outside the media roots",
     ),
     ("missing", lambda root: str(root / "missing.png"), "it is a local file that cannot be read"),
-    ("a folder", lambda root: str(root / "sub"), "it is a file whose name tells no media type"),
+    ("a folder", lambda root: str(root / "sub"), "it is a path that is no file"),
     ("on another machine", lambda root: f"file://elsewhere{root}/a.png", "it is a local file that cannot be read"),
     ("with a null character", lambda root: f"{root}/a\0.png", "it is a local file that cannot be read"),
     (
@@ -156,7 +180,11 @@ UNREAD: list[tuple[str, Callable[[Path], str], str]] = [
         "it is a local file that cannot be read",
     ),
     ("empty", lambda root: str(root / "empty.png"), "it is an empty file"),
-    ("of no known type", lambda root: str(root / "nosuffix"), "it is a file whose name tells no media type"),
+    (
+        "of no known type",
+        lambda root: str(root / "unknown"),
+        "it is a file whose media type neither its name nor its content tells",
+    ),
 ]
 
 

@@ -14,7 +14,6 @@ from agentkit import (
     FormatterOptions,
     Legal,
     MediaBlock,
-    MediaLimits,
     MediaRule,
     ModelFact,
     Msg,
@@ -39,6 +38,7 @@ from agentkit import (
     text_of,
 )
 from agentkit_anthropic.caching import mark
+from agentkit_anthropic.model_facts import FACTS, IMAGES
 from agentkit_anthropic.parts import CARRIED, carried, content_text, part_pair, search_text
 from agentkit_anthropic.schemas import in_subset
 
@@ -46,10 +46,6 @@ __all__ = ["AnthropicChatFormatter", "AnthropicMultiAgentFormatter"]
 
 _WEB = frozenset({"http", "https"})
 _PDF = frozenset({"application/pdf"})
-
-# build-with-claude/vision: 100 pictures on models with a window of 200k tokens (600 on others), 8000 px a side,
-# 2000 px with more than 20 pictures ("… for many-image requests: 2000 pixels"), 10 MB of base64 text each.
-_IMAGES = MediaLimits(count=100, side=8_000, crowd=(20, 2_000), data=10_000_000)
 
 MESSAGES = Capabilities(
     target="Anthropic Messages",
@@ -61,7 +57,7 @@ MESSAGES = Capabilities(
     thinking="signed",
     binds_thinking=True,  # "later models: every account"
     proof=frozenset({"signature", "redacted_data"}),
-    image=MediaRule(types=media_types("image", "png jpeg gif webp"), schemes=_WEB, limits=_IMAGES),
+    image=IMAGES,
     document=MediaRule(
         types=_PDF | media_types("text", "plain markdown csv html") | {"application/json"},
         schemes=_WEB,
@@ -90,28 +86,6 @@ MESSAGES = Capabilities(
 )
 """What all current models take. Rules are quoted from the API's error texts."""
 
-_FACTS = (
-    ModelFact(
-        r"claude-(instant|2|3|(opus|sonnet|haiku)-4|(opus|sonnet|haiku|fable|mythos)-5(?![.-]?[1-9]\b))",
-        {"binds_thinking": False},
-        "the prefix check is run by 5.1 and later models (preserved-thinking/prefix-checks)",
-        "2026-11-20",
-    ),
-    ModelFact(
-        r"claude-(instant|2|3|(opus|sonnet|haiku)-4|(opus|sonnet|haiku)-5(?![.-]?[1-9]\b))",
-        {"tool_choices": frozenset({"auto", "none", "required", "tool"})},
-        "any and tool are refused by Opus 5.5, Fable 5.1, Mythos 5.1 and Mythos Preview only (its error text)",
-        "2026-11-20",
-    ),
-    ModelFact(
-        r"claude-(instant|2|3|(opus|sonnet|haiku)-4(?![.-][6-9]))",
-        {"last_user": False},
-        "prefill was removed with 4.6 (api/errors#prefill-not-supported)",
-        "2026-11-20",
-    ),
-)
-
-
 # SDK: CacheControlEphemeralParam; a missing ttl is five minutes.
 _MARKERS = {"auto": {"type": "ephemeral"}, "auto-1h": {"type": "ephemeral", "ttl": "1h"}}
 
@@ -127,7 +101,7 @@ class AnthropicChatFormatter(FormatterBase):
     """
 
     base: ClassVar[Capabilities] = MESSAGES
-    facts: ClassVar[tuple[ModelFact, ...]] = _FACTS
+    facts: ClassVar[tuple[ModelFact, ...]] = FACTS
 
     def __init__(
         self,

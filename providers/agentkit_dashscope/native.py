@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, ClassVar, Literal, Unpack
 
 from agentkit import (
@@ -115,16 +116,18 @@ _STRINGS: dict[str, Any] = {
 TEXT = replace(MULTIMODAL, **_STRINGS)
 
 NAMED_CHOICE = ModelFact(
-    r"qwen-(plus|max|turbo|flash)|qwen3-max",
+    r"qwen-(plus|max|turbo|flash|coder|math)|qwen3-(max|coder)|qwen(1\.5|2(\.5)?)-(?!vl|omni|audio)",
     {"tool_choices": frozenset({"auto", "none", "tool"})},
-    "models whose thinking is off unless asked for (model-studio)",
+    "models whose thinking is off unless asked for, or that have none (model-studio)",
     "2026-11-20",
 )
 
 _TEXT_MODELS = ModelFact(
-    r"(qwen-(plus|max|turbo|flash|long)|qwen3-(max|coder|next|\d)|qwen2\.5-(?!vl|omni)|qwq|deepseek|glm|kimi)",
+    r"qwen-(plus|max|turbo|flash|long|coder|math|mt|doc|deep-research|\d)|qwen3-(max|coder|next|\d)"
+    r"|qwen(1\.5|2(\.5)?)-(?!vl|omni|audio)|qwq|deepseek|glm-(?![\d.]+v)|kimi|minimax",
     _STRINGS,
-    "each model is bound to one path; Qwen3.5 and later, *-vl-* and *-omni-* to the multimodal one (model-studio)",
+    "each model is bound to one path; Qwen3.5 and later, *-vl-*, *-omni-* and *-audio-* and glm-4.5v to the"
+    " multimodal one (model-studio)",
     "2026-11-20",
 )
 
@@ -164,9 +167,8 @@ class DashScopeChatFormatter(FormatterBase):
 
     def capabilities(self, model: str | None = None) -> Capabilities:
         """The form of the path that the model is bound to."""
-        if self.path == "auto":
-            return super().capabilities(model)
-        return TEXT if self.path == "text" else MULTIMODAL
+        form = super().capabilities(model)
+        return form if self.path == "auto" else _on_path(form, self.path)
 
     def path_of(self, model: str | None = None) -> Literal["text", "multimodal"]:
         """The path that a request for the model is made for."""
@@ -187,6 +189,13 @@ class DashScopeChatFormatter(FormatterBase):
             open_contents(messages, lambda text: {"text": text})
             mark(messages, legal)
         return {"messages": messages, "result_format": "message", **_options(task)}
+
+
+@lru_cache(256)
+def _on_path(form: Capabilities, path: Literal["text", "multimodal"]) -> Capabilities:
+    """The capabilities on the path that the caller chose, with what is known of the model besides its path."""
+    chosen = TEXT if path == "text" else MULTIMODAL
+    return replace(form, **{name: getattr(chosen, name) for name in _STRINGS})
 
 
 class DashScopeMultiAgentFormatter(DashScopeChatFormatter):

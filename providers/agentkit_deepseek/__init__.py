@@ -67,7 +67,10 @@ class DeepSeekChatFormatter(OpenAIChatFormatter):
             "2026-11-20",
         ),
         ModelFact(
-            r"deepseek-chat$", {"thinking": "never"}, "api-docs.deepseek.com: thinking is off", "2026-11-20"
+            r"deepseek-chat",
+            {"thinking": "never", "tool_choices": CHAT.tool_choices},
+            "api-docs.deepseek.com: thinking is off, and only thinking refuses a forced tool",
+            "2026-11-20",
         ),
     )
     reasoning_field = "reasoning_content"

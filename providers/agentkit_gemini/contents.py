@@ -85,7 +85,7 @@ _FACTS = (
         "2026-11-20",
     ),
     ModelFact(
-        r"gemini-[12]",
+        r"gemini-[12](?!\d)",
         {"stand_in": None},
         "signatures are optional before Gemini 3 (thought-signatures page)",
         "2026-11-20",

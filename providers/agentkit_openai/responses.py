@@ -94,7 +94,7 @@ RESPONSES = Capabilities(
 
 _FACTS = (
     ModelFact(
-        r"gpt-[345]|gpt-6(?![.-]?[2-9])|o\d",
+        r"(chat)?gpt-([345]|oss)|gpt-6(?![.-]?[2-9])|codex-|o\d",
         {"binds_thinking": False},
         "the prefix of reasoning is checked from gpt-6.2 on (guides/latest-model)",
         "2026-11-20",

@@ -19,7 +19,8 @@ class VLLMTokenCounter(RemoteTokenCounter):
     url   the endpoint; by default `/tokenize` at the root of the client's server (vLLM's docs)
 
     The server renders its chat template, tools included, and counts: exact for text. What media become inside
-    the model it does not say: they are left out and estimated.
+    the model it does not say: they are left out and estimated. Tools count under `tool_choice="none"` too, as the
+    server shows them to the model then, unless it runs with `--exclude-tools-when-tool-choice-none`.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class VLLMTokenCounter(RemoteTokenCounter):
             "messages": [_message(message, left_out) for message in self.part(request, "messages")],
             "add_generation_prompt": extra.get("add_generation_prompt", True),
         }
-        if request.get("tools") and request.get("tool_choice") != "none":
+        if request.get("tools"):  # under tool_choice "none" too: the server renders them in any case
             body["tools"] = request["tools"]
         if extra.get("chat_template_kwargs"):
             body["chat_template_kwargs"] = extra["chat_template_kwargs"]

@@ -172,8 +172,12 @@ async def test_server_tools_are_estimated() -> None:
         counted = await counter.count(request)
         own = {"name": "search", "input_schema": {"type": "object"}}
         await counter.count({**request, "tools": [own, *request["tools"]]})
+        forced = {"tool_choice": {"type": "tool", "name": "web_search"}}
+        await counter.count({**request, "tools": [own, *request["tools"]], **forced})
     assert set(seen.bodies[0]) == {"model", "messages"}
     assert seen.bodies[1]["tools"] == [own]
+    assert seen.bodies[1]["tool_choice"] == {"type": "auto"}
+    assert "tool_choice" not in seen.bodies[2]  # it names a tool that is left out
     assert counted > len(json.dumps(request["messages"]))
     assert counted.estimated == ("the endpoint takes no server tools: estimated",)
 
@@ -316,6 +320,15 @@ async def test_vllm_counts_the_request_and_media_are_estimated() -> None:
     assert counted >= len(json.dumps(body["messages"])) + 1_600
     assert counted.estimated == ("the endpoint counts text only: media are estimated",)
     assert text.estimated == ()
+
+
+@pytest.mark.parametrize("choice", ["auto", "none", "required", "search"])
+async def test_vllm_counts_tools_under_every_choice(choice: str) -> None:
+    request = load_provider("vllm").chat().lower([says("Bob", "Hi.")], tools=[TOOL], tool_choice=choice).request
+    with server(vllm_answer) as seen:
+        async with openai.AsyncOpenAI(api_key="k", base_url=f"{seen.url}/v1", max_retries=0) as client:
+            await VLLMTokenCounter(client.post, model=MODEL).count(request)
+    assert seen.bodies[0]["tools"] == request["tools"]
 
 
 async def test_vllms_endpoint_may_be_elsewhere() -> None:

@@ -1,0 +1,35 @@
+"""Model names: what clouds, gateways and snapshots add to a model's own name."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["bare_model_name"]
+
+# Bedrock: `us.anthropic.`, `qwen.`; Databricks: `system.ai.`. A word and a hyphen follow: no file's suffix does.
+_VENDOR = re.compile(r"(?:[a-z-]+\.)+(?=[a-z]+[0-9.]*-)")
+_PREFIXES = ("ft:", "databricks-")
+# Vertex: `@20251101`; Bedrock: `-v1:0`; Claude Code: `[1m]`.
+_SUFFIX = re.compile(r"(?<=.)@.*|(?<=\d)-v\d+:\d+(?::\w+)?$|\[\w+\]$")
+# 2026-10-01, 10-2026, 20261001, 261001, 1001 (month and day, or year and month), and Gemini's preview-05-06.
+_DATE = re.compile(
+    r"[-_](?:20\d\d-\d\d-\d\d|\d\d-20\d\d|\d{8}|\d{6}|\d{4}|(?<=preview-)\d\d-\d\d|(?<=exp-)\d\d-\d\d)(?![0-9a-z])"
+)
+
+
+def bare_model_name(model: str) -> str:
+    """Returns a model's own name in lower case: no path, no vendor, no date, no version of a cloud's.
+
+    Versions have one or two digits, dates have more: no date is left to be read as a version.
+
+    >>> bare_model_name("us.anthropic.claude-opus-4-5-20251101-v1:0")
+    'claude-opus-4-5'
+    >>> bare_model_name("publishers/anthropic/models/claude-opus-4-5@20251101")
+    'claude-opus-4-5'
+    >>> bare_model_name("openai/gpt-6-2026-10-01")
+    'gpt-6'
+    """
+    name = model.strip().rpartition("/")[2].lower()
+    for prefix in _PREFIXES:
+        name = name.removeprefix(prefix)
+    return _DATE.sub("", _SUFFIX.sub("", _VENDOR.sub("", name, count=1)))

@@ -1,0 +1,342 @@
+"""Model facts: which row each real model id matches, on its maker's API, in clouds and behind gateways."""
+
+import datetime as dt
+from dataclasses import fields
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit import Capabilities, MultiAgentHistory, load_provider
+from agentkit.encodings import encoding_of
+from agentkit.image_tokens import image_rule
+from agentkit.model_names import bare_model_name
+
+_MODES: Final = ("auto", "none", "required", "tool")
+_FORCED: Final = frozenset(_MODES)
+_FREE: Final = frozenset({"auto", "none"})
+
+
+def _capabilities(provider: str, model: str | None) -> Capabilities:
+    return load_provider(provider).chat(history=MultiAgentHistory()).capabilities(model)
+
+
+def _facts(provider: str, model: str | None) -> dict[str, Any]:
+    form = _capabilities(provider, model)
+    return {field.name: getattr(form, field.name) for field in fields(form)}
+
+
+# -- Anthropic ---------------------------------------------------------------------------------------
+
+# Per model: forced tools, thinking bound to its prefix, prefill, images in one request.
+_CLAUDE: Final = {
+    "claude-instant-1.2": (True, False, True, 100),
+    "claude-2.1": (True, False, True, 100),
+    "claude-3-haiku-20240307": (True, False, True, 100),
+    "claude-3-5-sonnet-20241022": (True, False, True, 100),
+    "claude-3-7-sonnet-latest": (True, False, True, 100),
+    "claude-opus-4-20250514": (True, False, True, 100),
+    "claude-4-opus-20250514": (True, False, True, 100),
+    "claude-sonnet-4-0": (True, False, True, 100),
+    "claude-opus-4-1-20250805": (True, False, True, 100),
+    "claude-haiku-4-5": (True, False, True, 100),
+    "claude-sonnet-4-5-20250929": (True, False, True, 100),
+    "claude-opus-4-5-20251101": (True, False, True, 100),
+    "claude-opus-4.5": (True, False, True, 100),
+    "claude-opus-4-6": (True, False, False, 600),
+    "claude-sonnet-4-6": (True, False, False, 600),
+    "claude-opus-4.7": (True, False, False, 600),
+    "claude-opus-4-8": (True, False, False, 600),
+    "claude-sonnet-5": (True, False, False, 600),
+    "claude-opus-5": (True, False, False, 600),
+    "claude-fable-5": (True, False, False, 600),
+    "claude-mythos-5": (True, False, False, 600),
+    "claude-haiku-5-5": (True, True, False, 600),
+    "claude-sonnet-5-5": (False, True, False, 600),
+    "claude-opus-5-5": (False, True, False, 600),
+    "claude-opus-5.5": (False, True, False, 600),
+    "claude-fable-5-1": (False, True, False, 600),
+    "claude-mythos-5-1": (False, True, False, 600),
+    "claude-fable-5-2": (False, True, False, 600),
+    "claude-mythos-5-2": (False, True, False, 600),
+    "claude-mythos-preview": (False, True, False, 100),
+    "claude-opus-6": (False, True, False, 600),
+    "tomorrows-model": (False, True, False, 100),
+}
+
+_BEDROCK: Final = (
+    "{}-v1:0",
+    "anthropic.{}-v1:0",
+    "us.anthropic.{}-v1:0",
+    "us-gov.anthropic.{}-v1",
+    "global.anthropic.{}",
+    "bedrock/converse/eu.anthropic.{}-v1:0:200k",
+    "arn:aws:bedrock:us-east-1:123456789012:inference-profile/apac.anthropic.{}-v1:0",
+    "arn:aws:bedrock:us-east-1::foundation-model/anthropic.{}-v1:0",
+)
+_GATEWAYS: Final = (
+    "{}",
+    "anthropic/{}",
+    "openrouter/anthropic/{}",
+    "azure_ai/{}",
+    "vertex_ai/{}@default",
+    "publishers/anthropic/models/{}@20260301",
+    "projects/p/locations/global/publishers/anthropic/models/{}",
+    "databricks-{}",
+    "system.ai.{}",
+    "{}[1m]",
+    "{}-20260301",
+    "{}@20260301",
+)
+
+
+@pytest.mark.parametrize("place", [*_GATEWAYS, *_BEDROCK])
+@pytest.mark.parametrize("model", _CLAUDE)
+def test_a_claude_model_is_known_in_every_cloud(model: str, place: str) -> None:
+    form = _capabilities("anthropic", place.format(model))
+    assert form.image is not None
+    assert form.image.limits is not None
+    found = (form.tool_choices == _FORCED, form.binds_thinking, not form.last_user, form.image.limits.count)
+    assert found == _CLAUDE[model]
+
+
+@pytest.mark.parametrize("model", ["anthropic.claude-v2", "anthropic.claude-v2:1", "anthropic.claude-instant-v1"])
+def test_the_first_claude_models_of_bedrock_are_known(model: str) -> None:
+    form = _capabilities("anthropic", model)
+    assert (form.tool_choices, form.binds_thinking, form.last_user) == (_FORCED, False, False)
+
+
+def test_an_unnamed_model_takes_what_all_current_ones_take() -> None:
+    form = _capabilities("anthropic", None)
+    assert (form.tool_choices, form.binds_thinking, form.last_user) == (_FREE, True, True)
+    assert form.image is not None
+    assert form.image.limits is not None
+    assert form.image.limits.count == 100
+
+
+# -- OpenAI ------------------------------------------------------------------------------------------
+
+# Per model: whether reasoning is bound to its prefix, and whether content parts take cache markers.
+_GPT: Final = {
+    "gpt-4o-2024-11-20": (False, False),
+    "gpt-4.1": (False, False),
+    "gpt-4-0613": (False, False),
+    "gpt-5": (False, False),
+    "gpt-5-2025-08-07": (False, False),
+    "gpt-5-mini-2025-08-07": (False, False),
+    "gpt-5.2-2025-12-11": (False, False),
+    "gpt-5.5-2026-04-23": (False, False),
+    "gpt-5.6-sol": (False, True),
+    "gpt-5.6-terra": (False, False),
+    "gpt-6-sol": (False, True),
+    "gpt-6-astra": (False, True),
+    "gpt-6-2026-06-11": (False, True),
+    "gpt-6-luna-2026-06-11": (False, True),
+    "gpt-6.1-sol": (False, True),
+    "gpt-6.1-sol-2026-10-02": (False, True),
+    "gpt-6.1-terra": (False, False),
+    "gpt-6.2-astra": (True, True),
+    "gpt-6.2-sol-2026-11-17": (True, True),
+    "gpt-7": (True, True),
+    "o1": (False, False),
+    "o3-2025-04-16": (False, False),
+    "o4-mini": (False, False),
+    "codex-mini-latest": (False, False),
+    "chatgpt-4o-latest": (False, False),
+    "gpt-oss-120b": (False, False),
+    "tomorrows-model": (True, False),
+}
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "{}",
+        "openai/{}",
+        "azure/{}",
+        "openrouter/openai/{}",
+        "ft:{}:acme:a:b",
+        "openai.{}-v1:0",
+        "{}-2026-12-24",
+    ],
+)
+@pytest.mark.parametrize("model", _GPT)
+def test_a_gpt_model_is_known_behind_every_gateway(model: str, place: str) -> None:
+    form = _capabilities("openai-responses", place.format(model))
+    assert (form.binds_thinking, form.breakpoints) == _GPT[model]
+
+
+@pytest.mark.parametrize(
+    ("model", "audio"),
+    [
+        ("gpt-audio-mini-2025-12-15", True),
+        ("openai/gpt-4o-audio-preview-2025-06-03", True),
+        ("gpt-4o-mini-audio-preview", True),
+        ("gpt-4o", False),
+        ("gpt-6-sol", False),
+    ],
+)
+def test_audio_is_for_audio_models(model: str, audio: bool) -> None:
+    assert (_capabilities("openai", model).audio is not None) is audio
+
+
+# -- Gemini, DeepSeek, DashScope, vLLM ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["{}", "models/{}", "google/{}", "vertex_ai/{}", "publishers/google/models/{}"])
+@pytest.mark.parametrize(
+    ("model", "media"),
+    [
+        ("gemini-1.5-pro-002", False),
+        ("gemini-2.0-flash-001", False),
+        ("gemini-2.5-pro-preview-05-06", False),
+        ("gemini-2.5-flash-preview-09-2025", False),
+        ("gemini-3-pro-preview", True),
+        ("gemini-3.5-flash", True),
+        ("gemini-4-argon", True),
+        ("gemini-10-pro", True),
+    ],
+)
+def test_results_hold_media_from_gemini_3_on(model: str, media: bool, place: str) -> None:
+    form = _capabilities("gemini", place.format(model))
+    assert bool(form.result_media) is media
+    assert (form.stand_in is not None) is media
+
+
+@pytest.mark.parametrize(
+    ("model", "choices", "sees"),
+    [
+        ("deepseek-chat", _FORCED, False),
+        ("deepseek/deepseek-chat", _FORCED, False),
+        ("deepseek-chat-v3-0324", _FORCED, False),
+        ("deepseek-reasoner", _FREE, False),
+        ("deepseek-v4-pro", _FREE, False),
+        ("deepseek-flash", _FREE, True),
+        ("deepseek-v4-flash", _FREE, True),
+        (None, _FREE, False),
+    ],
+)
+def test_deepseek_takes_a_forced_tool_where_it_does_not_think(
+    model: str | None, choices: frozenset[str], sees: bool
+) -> None:
+    form = _capabilities("deepseek", model)
+    assert (form.tool_choices, form.image is not None) == (choices, sees)
+    assert (form.thinking == "never") is (choices == _FORCED)
+
+
+# Per model: its path, and whether it takes a named tool.
+_QWEN: Final = {
+    "qwen-plus": ("text", True),
+    "qwen-plus-2025-07-28": ("text", True),
+    "qwen-max-0428": ("text", True),
+    "qwen-turbo-latest": ("text", True),
+    "qwen-flash": ("text", True),
+    "qwen-long": ("text", False),
+    "qwen-coder-plus": ("text", True),
+    "qwen-coder-turbo-0919": ("text", True),
+    "qwen-math-plus": ("text", True),
+    "qwen-mt-turbo": ("text", False),
+    "qwen-7b-chat": ("text", False),
+    "qwen1.5-72b-chat": ("text", True),
+    "qwen2-7b-instruct": ("text", True),
+    "qwen2-vl-7b-instruct": ("multimodal", False),
+    "qwen2-audio-instruct": ("multimodal", False),
+    "qwen2.5-72b-instruct": ("text", True),
+    "qwen2.5-coder-32b-instruct": ("text", True),
+    "qwen2.5-math-7b-instruct": ("text", True),
+    "qwen2.5-vl-72b-instruct": ("multimodal", False),
+    "qwen2.5-omni-7b": ("multimodal", False),
+    "qwen3-max": ("text", True),
+    "qwen3-max-2025-09-23": ("text", True),
+    "qwen3-coder-plus": ("text", True),
+    "qwen3-next-80b-a3b-thinking": ("text", False),
+    "qwen3-235b-a22b-instruct-2507": ("text", False),
+    "qwen3-vl-plus": ("multimodal", False),
+    "qwen3-omni-flash": ("multimodal", False),
+    "qwen3.5-plus": ("multimodal", False),
+    "qwen3.7-plus": ("multimodal", False),
+    "qwen3.8-max": ("multimodal", False),
+    "qwen-vl-max": ("multimodal", False),
+    "qwen-vl-ocr": ("multimodal", False),
+    "qwen-omni-turbo": ("multimodal", False),
+    "qwen-audio-turbo": ("multimodal", False),
+    "qvq-max": ("multimodal", False),
+    "qwq-plus": ("text", False),
+    "deepseek-v3.2": ("text", False),
+    "deepseek-r1-distill-qwen-7b": ("text", False),
+    "glm-4.5": ("text", False),
+    "glm-4.5-air": ("text", False),
+    "glm-4.5v": ("multimodal", False),
+    "glm-4.6v-flash": ("multimodal", False),
+    "glm-5": ("text", False),
+    "kimi-k2-thinking": ("text", False),
+    "MiniMax-M2.5": ("text", False),
+    "tomorrows-model": ("multimodal", False),
+}
+
+
+@pytest.mark.parametrize("place", ["{}", "dashscope/{}", "{}-2026-01-23"])
+@pytest.mark.parametrize("model", _QWEN)
+def test_a_model_of_dashscope_has_its_path(model: str, place: str) -> None:
+    path, named = _QWEN[model]
+    form = _capabilities("dashscope", place.format(model))
+    assert ("text" if form.parts == "string" else "multimodal") == path
+    assert ("tool" in form.tool_choices) is named
+    assert ("tool" in _capabilities("dashscope-compatible", place.format(model)).tool_choices) is named
+
+
+@pytest.mark.parametrize("path", ["text", "multimodal"])
+def test_a_chosen_path_changes_nothing_else_that_is_known_of_the_model(path: str) -> None:
+    formatter = load_provider("dashscope").chat
+    chosen: Any = formatter
+    form = chosen("qwen-plus", path=path).capabilities()
+    assert ("text" if form.parts == "string" else "multimodal") == path
+    assert "tool" in form.tool_choices
+
+
+@pytest.mark.parametrize(
+    ("model", "short"),
+    [
+        ("mistralai/Mistral-Small-3.2-24B-Instruct-2506", True),
+        ("mistral.mistral-large-2407-v1:0", True),
+        ("mistral-nemo.Q4_K_M.gguf", True),
+        ("Qwen/Qwen3-8B", False),
+    ],
+)
+def test_vllm_knows_mistral_models_by_name(model: str, short: bool) -> None:
+    rule = _capabilities("vllm", model).call_ids
+    assert (rule is not None and rule.limit == 9) is short
+
+
+# -- names -------------------------------------------------------------------------------------------
+
+_KNOWN: Final = [
+    *[("anthropic", model) for model in _CLAUDE],
+    *[("openai-responses", model) for model in _GPT],
+    *[("openai", model) for model in _GPT],
+    *[("dashscope", model) for model in _QWEN],
+    *[("dashscope-compatible", model) for model in _QWEN],
+    *[("deepseek", model) for model in ("deepseek-chat", "deepseek-v4-flash", "deepseek-v4-pro")],
+    *[("gemini", model) for model in ("gemini-2.5-flash", "gemini-3-pro", "gemini-4-argon")],
+    *[("vllm", model) for model in ("mistral-large", "qwen3-8b")],
+    *[("ollama", model) for model in ("qwen3", "llama3.3:70b")],
+]
+
+
+_DATES: Final = ("-%Y-%m-%d", "-%Y%m%d", "@%Y%m%d", "-%m%d", "-%y%m", "-%y%m%d", "-%m-%Y")
+
+
+@given(st.sampled_from(_KNOWN), st.dates(dt.date(2023, 1, 1), dt.date(2099, 12, 31)), st.data())
+def test_a_date_is_no_version(known: tuple[str, str], date: dt.date, data: st.DataObject) -> None:
+    provider, model = known
+    spelled = data.draw(st.sampled_from(_DATES))
+    dated = f"{model}{date.strftime(spelled)}"
+    assert _facts(provider, dated) == _facts(provider, model), dated
+    assert image_rule(dated) is image_rule(model)
+    assert encoding_of(dated) == encoding_of(model) or encoding_of(model).note
+
+
+@given(st.sampled_from(_KNOWN))
+def test_a_bare_name_stays_as_it_is(known: tuple[str, str]) -> None:
+    assert bare_model_name(bare_model_name(known[1])) == bare_model_name(known[1])
