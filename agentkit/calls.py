@@ -98,7 +98,10 @@ class Call:
         if self.endpoint.wants_stream(outgoing):
             return await self._gathered()
         try:
-            found = plain(await self.endpoint.send(outgoing))
+            answer = await self.endpoint.send(outgoing)
+            if isinstance(answer, bytes | str) and not answer.strip():
+                raise self._error(Failure("the answer is empty", network=True))
+            found = plain(answer)
             failure = self.endpoint.failure_in(found)
             if failure is None:
                 return self.settled(self._reader.parse_response(found, **self._reading()))

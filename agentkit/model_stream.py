@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
@@ -27,6 +28,12 @@ _PIECE = 32 * 1024
 """Bytes that are read without a turn for others: well under a millisecond."""
 
 _TOLD = 200  # bytes of an answer that is none
+
+_GRACE = 0.25
+"""Seconds to wait for the end of a complete reply's body: only a connection that is read to its end is reused."""
+
+_NOTHING = re.compile(rb"(\s|:[^\n]*(\n|$))*")
+"""Blank lines and comments, which some servers send to keep a connection open."""
 
 
 class Opened(Protocol):
@@ -176,9 +183,13 @@ class ModelStream(AsyncIterator[StreamEvent]):
             raise
 
     async def _read(self) -> None:
-        """Take one more chunk."""
+        """Take one more chunk; none after the last event of the wire, which some servers never close behind."""
         if self._chunks is None or self._parser is None:
             raise InputError("stream", "it is not open", "Use `async with model.stream(…) as stream:`.")
+        if self._parser.is_complete and not self._pieces:
+            await _pass_over(self._chunks)
+            await self._end()
+            return
         try:
             chunk = await self._next(self._chunks)
             if not self._began and not self._head and type(chunk) is bytes:
@@ -203,8 +214,9 @@ class ModelStream(AsyncIterator[StreamEvent]):
         if self._parser.reply.error is not None:
             await self._fail(_failure_of(self._parser))
         elif not began and not message.blocks and message.finish_reason is FinishReason.INTERRUPTED:
-            came = f": {self._head.decode('utf-8', 'replace')}" if self._head.strip() else ""
-            await self._fail(Failure(f"the stream ended before it began{came}"))
+            is_empty = self._parser.is_complete or _NOTHING.fullmatch(self._head) is not None
+            came = "" if is_empty else f": {self._head.decode('utf-8', 'replace')}"
+            await self._fail(Failure(f"the stream ended before it began{came}", network=is_empty))
 
     async def _next(self, chunks: AsyncIterator[Any]) -> Any:
         """The next chunk; a long one in pieces, since its transport let nobody else have a turn."""
@@ -271,6 +283,13 @@ async def _leave(
     if chunks is not None:
         await _stop(chunks)
     await context.__aexit__(None, None, None)
+
+
+async def _pass_over(chunks: AsyncIterator[Any]) -> None:
+    """Read a body to its end, if the end comes soon. What still comes is no part of the reply."""
+    with anyio.move_on_after(_GRACE), suppress(Exception):
+        async for _ in chunks:
+            pass
 
 
 async def _stop(chunks: AsyncIterator[Any]) -> None:

@@ -48,6 +48,8 @@ class StreamParserBase(ABC):
         reply = parser.finish()
 
     A provider's class says who issues its opaque state, and reads events and whole replies into `self.reply`.
+    Where the wire has a last event, the class sets `is_complete` when that event comes: a ModelStream reads no
+    further.
     """
 
     provider: ClassVar[str]
@@ -84,6 +86,8 @@ class StreamParserBase(ABC):
         self._bytes: EventBytes | EventArray = EventBytes()
         self._opening: _Opening | None = _Opening(self.lines, self.arrays)
         self._msg: Msg | None = None
+        self.is_complete = False
+        """True once the last event of the wire came. Gemini's and DashScope's streams have none."""
 
     @abstractmethod
     def read_event(self, event: dict[str, Any]) -> None:
@@ -191,6 +195,7 @@ class StreamParserBase(ABC):
         if isinstance(event, dict):
             self.read_event(event)
         elif data.strip() == b"[DONE]":
+            self.is_complete = True
             self.read_done()
         elif not cut:
             self.reply.fail(f"an event that is no JSON object: {data[:200].decode('utf-8', 'replace')}")

@@ -80,6 +80,7 @@ class AnthropicStreamParser(StreamParserBase):
         elif kind == "message_delta":
             self._read_end(event)
         elif kind == "message_stop":
+            self.is_complete = True
             self._end({})
         elif kind == "error" or (kind is None and "error" in event):  # some gateways leave the type off
             error = mapping_of(event.get("error"))

@@ -104,7 +104,7 @@ class GeminiEndpoint(EndpointBase):
         models, config = (sender.models, _config(outgoing)) if sender else (self._models, _with_body(outgoing))
         config["should_return_http_response"] = True
         answer = await models.generate_content(model=outgoing.path, contents=_STAND_IN, config=config)
-        return str(answer.sdk_http_response.body or "{}")
+        return str(answer.sdk_http_response.body or "")
 
     @asynccontextmanager
     async def stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[Any]]:

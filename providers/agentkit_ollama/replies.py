@@ -83,6 +83,7 @@ class OllamaStreamParser(StreamParserBase):
         if event.get("error") is not None:
             self.reply.fail(_error(event["error"]))
         elif event.get("done"):
+            self.is_complete = True
             self._end(event)
 
     def close(self) -> None:

@@ -133,6 +133,7 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         self.reply.begin(held.get("id"), held.get("model"))
 
     def _ended(self, event: dict[str, Any]) -> None:
+        self.is_complete = True
         self._begun(event)
         held = mapping_of(event.get("response"))
         status = text_of(held.get("status")) or str(event["type"]).rpartition(".")[2]

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol, Self
 from agentkit import ChatModel
 from agentkit.testing import LoopbackServer
 
-__all__ = ["MODELS", "RawServer", "model_of", "options"]
+__all__ = ["MODELS", "RawServer", "StallingServer", "model_of", "options"]
 
 MODELS: Final = {
     "anthropic": "claude-opus-5",
@@ -31,16 +31,25 @@ class RawServer:
     """A server that answers any request with the same bytes, and closes the connection."""
 
     def __init__(self, answer: bytes) -> None:
+        self.answer = answer
+        self.calls = 0
+        owner = self
+
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 self.rfile.read(int(self.headers.get("content-length", "0")))
-                self.wfile.write(answer)
+                owner.calls += 1
+                owner.reply(self)
 
             def log_message(self, format: str, *args: object) -> None:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+
+    def reply(self, handler: BaseHTTPRequestHandler) -> None:
+        """Send the answer."""
+        handler.wfile.write(self.answer)
 
     def url(self, provider: str | None = None) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
@@ -53,6 +62,22 @@ class RawServer:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+
+class StallingServer(RawServer):
+    """A server that begins its answer, if there is one, and then says nothing more and never closes."""
+
+    def __init__(self, answer: bytes = b"") -> None:
+        super().__init__(answer)
+        self.over = threading.Event()
+
+    def reply(self, handler: BaseHTTPRequestHandler) -> None:
+        super().reply(handler)
+        self.over.wait(30)
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        super().__exit__()
 
 
 def options(provider: str, server: Server, retries: int = 0) -> dict[str, Any]:

@@ -44,7 +44,7 @@ from agentkit import (
 )
 from agentkit.testing import LoopbackError, LoopbackServer, Reply
 from tests.providers import LOOK, PROVIDERS, chat, user
-from tests.providers.calling import MODELS, RawServer, model_of, options
+from tests.providers.calling import MODELS, RawServer, StallingServer, model_of, options
 from tests.wire.loopback import expected_body
 
 pytestmark = pytest.mark.anyio
@@ -908,6 +908,58 @@ async def test_a_whole_reply_answers_a_stream_too(provider: str) -> None:
                 _, streamed = await _events(model, HELLO)
         assert (streamed.content, streamed.usage) == (whole.content, whole.usage)
         assert streamed.finish_reason is FinishReason.STOP
+
+
+ENDED: Final = tuple(name for name in PROVIDERS if name not in ("dashscope", "gemini"))
+"""The providers whose wire has a last event."""
+
+
+async def _streamed_bytes(provider: str, *replies: Any) -> bytes:
+    """The raw bytes of a streamed reply."""
+    with LoopbackServer([*replies]) as server:
+        async with model_of(provider, server) as model:
+            await model.open()
+            endpoint, plan = cast("EndpointBase", vars(model)["_endpoint"]), await model.plan(HELLO)
+            async with endpoint.stream(endpoint.body(model.model, plan.request, {}, stream=True)) as pieces:
+                return b"".join([piece async for piece in pieces])
+
+
+def _open_stream(body: bytes) -> bytes:
+    """The head of an answer without a length, and the beginning of its body."""
+    return b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n" + body
+
+
+@pytest.mark.parametrize("provider", ENDED)
+async def test_a_stream_is_over_with_the_last_event_of_its_wire(provider: str) -> None:
+    body = await _streamed_bytes(provider, "Yes, here I am.")
+    with StallingServer(_open_stream(body)) as server, anyio.fail_after(10):
+        async with _raw(provider, server) as model:
+            kinds, reply = await _events(model, HELLO)
+    assert (reply.text, reply.finish_reason) == ("Yes, here I am.", FinishReason.STOP)
+    assert reply.usage
+    assert kinds.count("message-end") == 1
+
+
+@pytest.mark.parametrize("body", [b"", b"\n\n", b": keep-alive\n\n: keep-alive\n\n"])
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_an_empty_answer_may_be_tried_again(provider: str, body: bytes) -> None:
+    with RawServer(_open_stream(body)) as server:
+        async with _raw(provider, server) as model:
+            with pytest.raises(NetworkError) as streamed:
+                await _events(model, HELLO)
+            if not body.strip():
+                with pytest.raises(NetworkError) as whole:
+                    await model.generate(HELLO)
+                assert whole.value.retryable
+    assert streamed.value.retryable
+
+
+async def test_a_chat_stream_of_nothing_but_its_end_may_be_tried_again() -> None:
+    with RawServer(_open_stream(b"data: [DONE]\n\n")) as server:
+        async with _raw("openai", server) as model:
+            with pytest.raises(NetworkError) as error:
+                await _events(model, HELLO)
+    assert error.value.retryable
 
 
 def _answer(status: int, body: bytes, *headers: str) -> bytes:
