@@ -114,6 +114,10 @@ if TYPE_CHECKING:
     from agentkit.ledger import Plan as Plan
     from agentkit.ledger import Synthesis as Synthesis
     from agentkit.legalize import Legal as Legal
+    from agentkit.log_forms import check_log_form as check_log_form
+    from agentkit.log_forms import check_log_message as check_log_message
+    from agentkit.log_forms import check_log_request as check_log_request
+    from agentkit.log_forms import describe_log_form as describe_log_form
     from agentkit.lowering import Request as Request
     from agentkit.lowering import Task as Task
     from agentkit.media_cache import MediaCache as MediaCache
@@ -204,6 +208,7 @@ _ROOMS = {
     "ledger": "Cut Disposition Entry Ledger Plan Synthesis",
     "legalize": "Legal",
     "turn_taking": "BEGIN_TURN CONTINUE_TURN",
+    "log_forms": "check_log_form check_log_message check_log_request describe_log_form",
     "lowering": "Request Task",
     "media_cache": "MediaCache",
     "messages": "Msg",
@@ -352,9 +357,13 @@ __all__ = [
     "available_providers",
     "breakpoints",
     "check_breakpoints",
+    "check_log_form",
+    "check_log_message",
+    "check_log_request",
     "close_schema",
     "compare",
     "copied",
+    "describe_log_form",
     "dump_messages",
     "failure_in",
     "fit_speaker",

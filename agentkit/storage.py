@@ -13,6 +13,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from agentkit.adopting import adopt_block, adopt_extra
 from agentkit.blocks import Block, InvalidBlock, ResultItem
 from agentkit.errors import MessageError, VersionError
+from agentkit.log_forms import check_log_message, describe_log_form
 from agentkit.messages import Msg
 from agentkit.values import placed
 
@@ -22,6 +23,9 @@ FORMAT_VERSION = 1
 """Version 1 names itself. Version 0 is what came before: a bare list, AgentScope's dicts included."""
 
 _MESSAGE_KEYS = frozenset({"name", "content", "role", "id", "timestamp", "metadata", "pinned"})
+
+_FORMS = "agentkit agentscope anthropic langchain openai openai-responses"
+"""Forms whose content blocks are read, or kept as InvalidBlock with their data."""
 
 # A union's own schema does not take over the settings of its members.
 _FINITE = ConfigDict(allow_inf_nan=False)
@@ -65,7 +69,7 @@ def _unwrap(data: Mapping[str, object]) -> object:
     if version > FORMAT_VERSION:
         raise VersionError("agentkit", version, FORMAT_VERSION)
     if "messages" not in data:
-        raise MessageError("messages", "the object has no messages", 'Give {"messages": […]}.')
+        raise MessageError("messages", "the object has no messages", describe_log_form(data))
     return data["messages"]
 
 
@@ -78,7 +82,9 @@ def load_message(found: object, place: str = "message") -> Msg:
     data = dict(cast("Mapping[str, Any]", found))
     for key in ("name", "role", "content"):
         if key not in data:
-            raise MessageError(f"{place}.{key}", "it is missing", "A message has name, role and content.")
+            advice = f"A message has name, role and content. {describe_log_form(data)}"
+            raise MessageError(f"{place}.{key}", "it is missing", advice)
+    check_log_message(data, place, ("content",), (), _FORMS)
     extra = {key: data.pop(key) for key in list(data) if key not in _MESSAGE_KEYS}
     adopt_extra(data, extra)
     data["content"] = _load_content(data["content"], f"{place}.content")

@@ -27,7 +27,7 @@ PROVIDERS: Final = ROOT / "providers"
 ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("errors",),
     ("values", "usage", "native", "loops", "option_names", "model_names"),
-    ("schemas",),
+    ("schemas", "log_forms"),
     ("sources", "adopting"),
     ("sniffing",),
     ("blocks",),

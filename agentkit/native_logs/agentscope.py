@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from agentkit.errors import MessageError
+from agentkit.log_forms import check_log_message, check_log_request, describe_log_form
 from agentkit.messages import Msg
 from agentkit.native import items_of, mapping_of, plain_values, text_of
 from agentkit.registry import load_provider
@@ -31,6 +32,7 @@ def load_agentscope(found: object) -> list[Msg]:
         message, marks = _marked(one)
         if not isinstance(message, dict):
             raise MessageError(f"messages[{at}]", "it is no message", "Give AgentScope's message dicts.")
+        check_log_message(cast("dict[str, Any]", message), f"messages[{at}]", ("content",), (), _FORMS)
         loaded += _load(cast("dict[str, Any]", message), marks, f"messages[{at}]")
     return loaded
 
@@ -52,12 +54,17 @@ def _messages(state: object) -> tuple[list[Any], object]:
         return cast("list[Any]", state), None
     held = _holder(mapping_of(state))
     if held is None:
-        raise MessageError("messages", "there is no list of messages", "Give the messages, or an agent's state.")
+        raise MessageError("messages", "there is no list of messages", describe_log_form(state))
     if "role" in held:
         return [held], None
+    if isinstance(held.get("messages"), list):
+        check_log_request(held, ("messages",))
     messages = next(items_of(held[key]) for key in _LISTS if isinstance(held.get(key), list))
     return messages, held.get("_compressed_summary") or held.get("summary")
 
+
+_FORMS = "agentscope anthropic langchain openai openai-responses"
+"""Forms whose content blocks are read, or kept as InvalidBlock with their data."""
 
 _LISTS = ("content", "context", "messages", "observed_context")
 """Under which a memory, an agent of 2.x, and an agent of another service have their messages."""

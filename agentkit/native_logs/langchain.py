@@ -14,6 +14,7 @@ from agentkit.blocks import (
 )
 from agentkit.capabilities import short_hash
 from agentkit.errors import MessageError
+from agentkit.log_forms import check_log_message, check_log_request, describe_log_form
 from agentkit.messages import Msg, Role
 from agentkit.native import items_of, mapping_of, plain_values, text_of
 from agentkit.native_logs.langchain_besides import Besides
@@ -32,6 +33,9 @@ _ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "system",
 }
+_CONTENT = ("content", "tool_calls", "invalid_tool_calls", "tool_call_chunks", "additional_kwargs")
+_FORMS = "langchain anthropic openai openai-responses"
+"""Forms whose content blocks are read: LangChain passes on those of providers."""
 _FIELDS = frozenset(
     {"type", "role", "content", "name", "id", "tool_calls", "invalid_tool_calls", "tool_call_id", "status"}
     | {"usage_metadata", "tool_call_chunks", "additional_kwargs"}
@@ -72,10 +76,11 @@ def _inside(held: dict[str, Any]) -> list[Any]:
         mapping_of(held.get("data")),
     ):
         if isinstance(inner.get("messages"), list):
+            check_log_request({"system": inner.get("system")}, ())  # a graph's state may have any other key
             return cast("list[Any]", inner["messages"])
     if _unfolded(held):
         return [held]
-    raise MessageError("messages", "there is no list of messages", "Give LangChain's messages.")
+    raise MessageError("messages", "there is no list of messages", describe_log_form(held))
 
 
 def _unfolded(found: Any) -> dict[str, Any]:
@@ -91,7 +96,7 @@ def _unfolded(found: Any) -> dict[str, Any]:
         return {"type": named, **held["kwargs"]}
     if isinstance(held.get("data"), dict) and "content" in held["data"]:
         return {**held["data"], "type": held.get("type") or held["data"].get("type")}
-    if "content" in held and ("type" in held or "role" in held):
+    if ("content" in held and ("type" in held or "role" in held)) or ("tool_calls" in held and "role" in held):
         return held
     return {}
 
@@ -112,6 +117,8 @@ class _Log:
     def message(self, message: dict[str, Any], found: Any, place: str) -> Msg:
         """One message: none is left out, and none becomes two."""
         kind = _kind(message)
+        if message or isinstance(found, dict):
+            check_log_message(message or mapping_of(found), place, _CONTENT, (), _FORMS)
         if not message or kind == "remove":
             reason = "an order to take a message away" if message else "it is no message"
             return Msg("user", (InvalidBlock(found, reason, place),), "user")

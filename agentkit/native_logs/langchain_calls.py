@@ -18,7 +18,7 @@ SIGNATURES = "__gemini_function_call_thought_signatures__"
 _KINDS = frozenset({"tool_use", "tool_call", "function_call", "invalid_tool_call", "tool_call_chunk"})
 """Types of content blocks that are calls."""
 
-_ARGUMENTS = ("args", "input", "arguments")
+_ARGUMENTS = ("args", "input", "arguments", "parameters")
 
 
 class Calls:

@@ -23,6 +23,9 @@ from agentkit import (
     ToolResultBlock,
     ToolUseBlock,
     URLSource,
+    check_log_message,
+    check_log_request,
+    describe_log_form,
     items_of,
     mapping_of,
     plain_values,
@@ -44,12 +47,16 @@ def load_native(found: object) -> list[Msg]:
     request: dict[str, Any] = {"messages": given} if isinstance(given, list) else mapping_of(given)
     messages = request.get("messages")
     if not isinstance(messages, list):
-        raise MessageError("messages", "there is no list of messages", "Give the messages, or a request.")
+        raise MessageError("messages", "there is no list of messages", describe_log_form(given))
+    check_log_request(request, ("messages", "system"))
     log = _Log()
     loaded = [msg for msg in [log.system(request.get("system"), "system")] if msg]
     for number, message in enumerate(cast("list[Any]", messages)):
-        loaded += log.message(mapping_of(message), f"messages[{number}]")
+        loaded += log.message(message, f"messages[{number}]")
     return loaded
+
+
+_BLOCKS = "Pass a string, or a list of content blocks."
 
 
 class _Log:
@@ -66,12 +73,15 @@ class _Log:
         blocks = self._blocks(content, place)
         return Msg("system", blocks, "system") if blocks else None
 
-    def message(self, message: dict[str, Any], place: str) -> Iterator[Msg]:
+    def message(self, found: object, place: str) -> Iterator[Msg]:
         """One message: its results, and what else it says, each in a message of its own."""
+        message = mapping_of(found)
         role, content = message.get("role"), message.get("content")
         self.role = text_of(role)
         if role not in ("user", "assistant", "system"):
-            raise MessageError(f"{place}.role", f"it is {role!r}", "A role is user, assistant or system.")
+            expected = "expected 'user', 'assistant' or 'system'"
+            raise MessageError(f"{place}.role", f"{expected}, got {role!r}", describe_log_form(found))
+        check_log_message(message, place, ("content",), (), "anthropic")
         if role == "system":
             told = self.system(content, f"{place}.content")
             if told:
@@ -83,6 +93,8 @@ class _Log:
                 yield Msg("system", blocks, "system") if results else Msg(role, blocks, role)
 
     def _blocks(self, content: object, place: str) -> list[Block]:
+        if content is not None and not isinstance(content, list):
+            raise MessageError(place, f"expected text or a list, got {type(content).__name__}", _BLOCKS)
         return [self._block(mapping_of(item), f"{place}[{at}]", item) for at, item in enumerate(items_of(content))]
 
     def _block(self, block: dict[str, Any], place: str, found: Any) -> Block:

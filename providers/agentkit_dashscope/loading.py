@@ -21,6 +21,9 @@ from agentkit import (
     ToolResultBlock,
     ToolUseBlock,
     VideoBlock,
+    check_log_message,
+    check_log_request,
+    describe_log_form,
     items_of,
     mapping_of,
     plain_values,
@@ -33,6 +36,9 @@ from agentkit_dashscope.native import guarded
 __all__ = ["load_native"]
 
 _KNOWN: Final = frozenset({"role", "content", "reasoning_content", "tool_calls", "tool_call_id", "name"})
+_CONTENT: Final = ("content", "reasoning_content", "tool_calls")
+_HELD: Final = ("session_id", "memory_id")
+"""Keys that name messages which the service stores (model-studio: application calls)."""
 _KINDS: Final[dict[str, type[ImageBlock | AudioBlock | VideoBlock]]] = {
     "image": ImageBlock,
     "audio": AudioBlock,
@@ -55,7 +61,9 @@ def load_native(found: object) -> list[Msg]:
     held = mapping_of(mapping_of(request).get("input")) or mapping_of(request)
     messages = [held] if "role" in held and "messages" not in held else held.get("messages")
     if not isinstance(messages, list):
-        raise MessageError("messages", "there is no list of messages", "Give the messages, or a request.")
+        raise MessageError("messages", "there is no list of messages", describe_log_form(request))
+    if "messages" in held:
+        check_log_request({**mapping_of(request), "input": None, **held}, ("messages",), _HELD)
     return [_message(one, f"messages[{at}]") for at, one in enumerate(cast("list[Any]", messages))]
 
 
@@ -78,6 +86,7 @@ def _message(found: Any, place: str) -> Msg:
     if not isinstance(found, dict):
         return Msg("user", (InvalidBlock(found, "it is no message", place),), "user")
     message = cast("dict[str, Any]", found)
+    check_log_message(message, place, _CONTENT, (), "dashscope")
     rest = {key: item for key, item in message.items() if key not in _KNOWN} or None
     role = text_of(message.get("role")).lower()
     if role == "tool":

@@ -20,6 +20,9 @@ from agentkit import (
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
+    check_log_message,
+    check_log_request,
+    describe_log_form,
     items_of,
     mapping_of,
     plain_values,
@@ -50,6 +53,10 @@ _STAND_INS = frozenset(
 )
 
 
+_HELD = ("cached_content", "cachedContent")
+"""Keys that name contents which the service stores (google-genai: GenerateContentConfig.cached_content)."""
+
+
 def load_native(found: object) -> list[Msg]:
     """A conversation from its contents, or from a request: the arguments of `generate_content`, or its JSON body.
 
@@ -61,6 +68,8 @@ def load_native(found: object) -> list[Msg]:
     given = plain_values(found)
     request = mapping_of(given) if "contents" in mapping_of(given) else {"contents": given}
     system = pick(request, "system_instruction") or pick(mapping_of(request.get("config")), "system_instruction")
+    for place in (request, mapping_of(request.get("config"))):
+        check_log_request(place, ("contents", "system_instruction", "systemInstruction"), _HELD)
     contents = _contents(request["contents"])
     log = _Log(_ids(contents))
     loaded = [Msg("system", blocks, "system")] if (blocks := log.system(system)) else []
@@ -88,12 +97,16 @@ def _content(item: object, place: str) -> dict[str, Any]:
     if isinstance(item, str):
         return {"bare": "user", "parts": [{"text": item}]}
     if not isinstance(item, dict) or not item:
-        raise MessageError(place, "it is no content", "Give contents, or a request.")
+        raise MessageError(place, "it is no content", describe_log_form(item))
     found = shallow(cast("dict[str, Any]", item))
     if "parts" in found or "role" in found:
+        check_log_message(found, place, ("parts",), (), "gemini")
+        if not isinstance(found.get("parts"), list | None):
+            reason = f"expected a list, got {type(found['parts']).__name__}"
+            raise MessageError(f"{place}.parts", reason, "Pass a list of parts.")
         return {"role": found.get("role"), "parts": items_of(found.get("parts"))}
     if not found.keys() & _PARTS:
-        raise MessageError(place, "it is neither a content nor a part", "Give contents, or a request.")
+        raise MessageError(place, "it is neither a content nor a part", describe_log_form(item))
     return {"bare": "model" if "function_call" in found else "user", "parts": [found]}
 
 
@@ -128,7 +141,8 @@ class _Log:
         """One content: its responses, and what else it says, each in a message of its own."""
         role = content.get("role") or "user"
         if role not in ("user", "model", "function"):
-            raise MessageError(f"{place}.role", f"it is {role!r}", "A role is user or model.")
+            reason = f"expected 'user' or 'model', got {role!r}"
+            raise MessageError(f"{place}.role", reason, describe_log_form(content))
         blocks = self._blocks(content["parts"], f"{place}.parts", model=role == "model")
         for results, run in groupby(blocks, key=lambda block: isinstance(block, ToolResultBlock)):
             if results:

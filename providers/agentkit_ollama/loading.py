@@ -16,6 +16,9 @@ from agentkit import (
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
+    check_log_message,
+    check_log_request,
+    describe_log_form,
     items_of,
     mapping_of,
     plain_values,
@@ -27,6 +30,7 @@ from agentkit_ollama.values import medium, unwrapped
 __all__ = ["load_native"]
 
 _KNOWN: Final = frozenset({"role", "content", "thinking", "images", "tool_calls", "tool_name", "tool_call_id"})
+_CONTENT: Final = ("content", "thinking", "images", "tool_calls")
 _ERROR: Final = "[error]"
 
 
@@ -44,7 +48,9 @@ def load_native(found: object) -> list[Msg]:
     held = mapping_of(request)
     messages = [held] if "role" in held and "messages" not in held else held.get("messages")
     if not isinstance(messages, list):
-        raise MessageError("messages", "there is no list of messages", "Give the messages, or a request.")
+        raise MessageError("messages", "there is no list of messages", describe_log_form(request))
+    if "messages" in held:
+        check_log_request(held, ("messages",))
     log = _Log()
     return [log.message(one, f"messages[{at}]") for at, one in enumerate(cast("list[Any]", messages))]
 
@@ -61,6 +67,7 @@ class _Log:
         if not isinstance(found, dict):
             return Msg("user", (InvalidBlock(found, "it is no message", place),), "user")
         message = cast("dict[str, Any]", found)
+        check_log_message(message, place, _CONTENT, (), "ollama")
         rest = {key: item for key, item in message.items() if key not in _KNOWN} or None
         role = text_of(message.get("role")).lower()
         if role == "tool":

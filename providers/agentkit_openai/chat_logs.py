@@ -15,6 +15,7 @@ from agentkit import (
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
+    check_log_message,
     items_of,
     mapping_of,
     short_hash,
@@ -53,6 +54,12 @@ def load_chat(found: object, parser: type[OpenAIChatStreamParser] = OpenAIChatSt
     return [log.read(entry, f"messages[{at}]") for at, entry in enumerate(entries)]
 
 
+_MODEL_KEYS = ("content", "tool_calls", "function_call", "refusal", "audio")
+_VENDOR_KEYS = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "thinking_blocks", "images")
+"""Keys with content of a model that vendors add: they go back as opaque state of the message."""
+_FORMS = "openai openai-responses"
+"""Whose content parts are read: servers of this wire format take those of Responses too."""
+
 _Role: TypeAlias = Literal["user", "assistant", "system"]
 
 
@@ -74,6 +81,8 @@ class _Log:
         held = cast("dict[str, Any]", entry)
         role = held.get("role")
         name = text_of(held.get("name"))
+        read = {*_MODEL_KEYS, *self.reasoning_fields} if role == "assistant" else {"content"}
+        check_log_message(held, place, read, _VENDOR_KEYS if role == "assistant" else (), _FORMS)
         if role in ("tool", "function"):
             return self._answer(held, place)
         if role == "assistant":

@@ -21,6 +21,8 @@ from agentkit import (
     Source,
     TextBlock,
     VideoBlock,
+    check_log_request,
+    describe_log_form,
     items_of,
     mapping_of,
     plain,
@@ -41,24 +43,27 @@ class Origin(NamedTuple):
     issuer: str
 
 
-def items_in(found: object, name: str, marks: tuple[str, ...]) -> list[Any]:
+def items_in(found: object, name: str, marks: tuple[str, ...], also: tuple[str, ...] = ()) -> list[Any]:
     """The entries of a log, in JSON values.
 
     A log is a list, a request that has one under `name`, a single entry, or any of them as JSON text. Raises
-    MessageError for what is none: something else, or a list in which no entry has one of the `marks`.
+    MessageError for what is none: something else, a list in which no entry has one of the `marks`, or a request
+    that has messages under another key than `name` and `also`.
     """
     whole = cast("Any", found) if isinstance(found, list | tuple) else plain(found)
     request = cast("dict[str, Any]", whole) if isinstance(whole, dict) else {}
     if name in request:
+        check_log_request(request, (name, *also))
         whole = request[name]
     elif any(mark in request for mark in marks):
         whole = [request]
     if not isinstance(whole, list | tuple):
-        advice = f"Give the list of {name}, or the whole request; parse_response reads a reply."
-        raise MessageError("log", f"there is no list of {name} in it", advice)
+        raise MessageError(
+            "log", f"there is no list of {name} in it", describe_log_form(plain_values(cast("object", whole)))
+        )
     entries = [plain_values(entry) for entry in cast("list[Any]", whole)]
     if entries and not any(isinstance(entry, dict) and any(mark in entry for mark in marks) for entry in entries):
-        raise MessageError("log", f"nothing in the list is of {name}", f"Give the list of {name}.")
+        raise MessageError("log", f"nothing in the list is of {name}", describe_log_form(entries))
     return entries
 
 
@@ -120,7 +125,9 @@ def _read_part(part: object, origin: Origin, place: str) -> Block:
     if not isinstance(part, dict):
         return invalid(part, "it is no content part", place)
     held = cast("dict[str, Any]", part)
-    kind = held.get("type")
+    kind = held.get("type", "text" if held.keys() == {"text"} else None)
+    if not isinstance(kind, str):
+        return invalid(held, f"expected a content part with a type, got the keys {list(held)[:8]}", place)
     try:
         block = _part(kind, held, origin)
     except MessageError as error:

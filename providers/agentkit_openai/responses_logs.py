@@ -15,7 +15,11 @@ from agentkit import (
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
+    check_log_form,
+    check_log_message,
+    check_log_request,
     plain,
+    plain_values,
     text_of,
 )
 from agentkit_openai.custom_calls import CUSTOM_CALL, custom_input
@@ -38,6 +42,8 @@ __all__ = ["load_responses"]
 _WIRE = str(RESPONSES.wire)
 _ISSUER = str(RESPONSES.issuer)
 _ORIGIN = Origin(_WIRE, _ISSUER)
+_HELD = ("previous_response_id", "conversation", "prompt")
+"""Keys that name messages which the service stores (SDK: ResponseCreateParams)."""
 
 
 def load_responses(found: object) -> list[Msg]:
@@ -51,14 +57,14 @@ def load_responses(found: object) -> list[Msg]:
     whole = cast("Any", found) if isinstance(found, list | tuple) else plain(found)
     if isinstance(whole, dict):
         request = cast("dict[str, Any]", whole)
-        if isinstance(request.get("instructions"), str):
-            log.add("system", text_of(request["instructions"]), "system")
+        check_log_request(request, ("input", "instructions"), _HELD)
+        if "input" not in request and isinstance(request.get("output"), list):
+            whole = request["output"]
+        log.instruct(request.get("instructions"))
         if isinstance(request.get("input"), str):
             log.add("user", text_of(request["input"]), "user")
             return log.msgs
-        if "input" not in request and isinstance(request.get("output"), list):
-            whole = request["output"]
-    entries = items_in(cast("object", whole), "input", ("role", "type"))
+    entries = items_in(cast("object", whole), "input", ("role", "type"), ("instructions",))
     for at, entry in enumerate(entries):
         log.read(entry, f"input[{at}]")
     log.flush()
@@ -78,6 +84,17 @@ class _Log:
         self.flush()
         self.msgs.append(Msg(name, content, role))
 
+    def instruct(self, instructions: object) -> None:
+        """The system prompt; of a reply it may be a list of items."""
+        if isinstance(instructions, str):
+            self.add("system", text_of(instructions), "system")
+        elif isinstance(instructions, list):
+            for at, entry in enumerate(cast("list[Any]", plain_values(cast("object", instructions)))):
+                self.read(entry, f"instructions[{at}]")
+        elif instructions is not None:
+            reason = "it is neither text nor a list of items"
+            self.add("system", [invalid(instructions, reason, "instructions")], "system")
+
     def flush(self) -> None:
         """The assistant has said what it had to say."""
         said, self._saying = self._saying, []
@@ -90,6 +107,7 @@ class _Log:
             self.add("unknown", [invalid(entry, "it is no item", place)], "user")
             return
         item = cast("dict[str, Any]", entry)
+        check_log_form(item, place, "openai openai-responses")
         kind = item.get("type") or ("message" if "role" in item else None)
         if not kind and item.keys() == {"id"}:
             kind = "item_reference"  # SDK: ItemReference.type may be left out
@@ -100,10 +118,12 @@ class _Log:
         elif isinstance(kind, str):
             self._saying.append(self._said(kind, item, place))
         else:
+            check_log_message(item, place, ("type",), (), "openai openai-responses")
             self.add("unknown", [invalid(item, "an item without a type", place)], "user")
 
     def _message(self, item: dict[str, Any], place: str) -> None:
         role = item.get("role")
+        check_log_message(item, place, ("content",), (), "openai openai-responses")
         blocks = read_content(item.get("content"), _ORIGIN, f"{place}.content")
         if role == "assistant":
             self._saying.extend(_phased(blocks, text_of(item.get("phase"))))
