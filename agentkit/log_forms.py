@@ -140,8 +140,8 @@ def check_log_request(request: Mapping[str, Any], read: Collection[str], held: C
     """Checks that a request has no messages where its reader does not look.
 
     `read` are the keys under which the reader finds messages and the system prompt. `held` are those that name
-    messages which the server stores: they are not in the request. Raises MessageError if the request has one of the `held`
-    keys, or messages under a key that is not read.
+    messages which the server stores: they are not in the request. Raises MessageError if the request has one of
+    the `held` keys, or messages under a key that is not read.
     """
     for key in held:
         if request.get(key):
@@ -156,9 +156,8 @@ def check_log_request(request: Mapping[str, Any], read: Collection[str], held: C
 
 def describe_log_form(log: object) -> str:
     """Returns advice that names the form that a log, a request or a message looks like; or general advice."""
-    items = items_of(log)
-    first = next((item for item in items if isinstance(item, dict)), None) if items else log
-    return _advice(_find_form(mapping_of(first)))
+    first = next(filter(None, map(mapping_of, items_of(log) or [log])), {})
+    return _advice(_find_form(first))
 
 
 _ADVICE = "Convert the messages to one of the forms that load_native reads."

@@ -117,8 +117,8 @@ class _Log:
     def message(self, message: dict[str, Any], found: Any, place: str) -> Msg:
         """One message: none is left out, and none becomes two."""
         kind = _kind(message)
-        if message or isinstance(found, dict):
-            check_log_message(message or mapping_of(found), place, _CONTENT, (), _FORMS)
+        if held := message or mapping_of(found):
+            check_log_message(held, place, _CONTENT, (), _FORMS)
         if not message or kind == "remove":
             reason = "an order to take a message away" if message else "it is no message"
             return Msg("user", (InvalidBlock(found, reason, place),), "user")

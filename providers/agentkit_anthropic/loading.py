@@ -47,7 +47,7 @@ def load_native(found: object) -> list[Msg]:
     request: dict[str, Any] = {"messages": given} if isinstance(given, list) else mapping_of(given)
     messages = request.get("messages")
     if not isinstance(messages, list):
-        raise MessageError("messages", "there is no list of messages", describe_log_form(given))
+        raise MessageError("messages", "there is no list of messages", describe_log_form(cast("object", given)))
     check_log_request(request, ("messages", "system"))
     log = _Log()
     loaded = [msg for msg in [log.system(request.get("system"), "system")] if msg]
@@ -93,9 +93,10 @@ class _Log:
                 yield Msg("system", blocks, "system") if results else Msg(role, blocks, role)
 
     def _blocks(self, content: object, place: str) -> list[Block]:
-        if content is not None and not isinstance(content, list):
+        items = items_of(content)
+        if content is not None and content is not items:
             raise MessageError(place, f"expected text or a list, got {type(content).__name__}", _BLOCKS)
-        return [self._block(mapping_of(item), f"{place}[{at}]", item) for at, item in enumerate(items_of(content))]
+        return [self._block(mapping_of(item), f"{place}[{at}]", item) for at, item in enumerate(items)]
 
     def _block(self, block: dict[str, Any], place: str, found: Any) -> Block:
         try:

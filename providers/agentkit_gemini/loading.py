@@ -97,7 +97,7 @@ def _content(item: object, place: str) -> dict[str, Any]:
     if isinstance(item, str):
         return {"bare": "user", "parts": [{"text": item}]}
     if not isinstance(item, dict) or not item:
-        raise MessageError(place, "it is no content", describe_log_form(item))
+        raise MessageError(place, "it is no content", describe_log_form(cast("object", item)))
     found = shallow(cast("dict[str, Any]", item))
     if "parts" in found or "role" in found:
         check_log_message(found, place, ("parts",), (), "gemini")
@@ -106,7 +106,7 @@ def _content(item: object, place: str) -> dict[str, Any]:
             raise MessageError(f"{place}.parts", reason, "Pass a list of parts.")
         return {"role": found.get("role"), "parts": items_of(found.get("parts"))}
     if not found.keys() & _PARTS:
-        raise MessageError(place, "it is neither a content nor a part", describe_log_form(item))
+        raise MessageError(place, "it is neither a content nor a part", describe_log_form(cast("object", item)))
     return {"bare": "model" if "function_call" in found else "user", "parts": [found]}
 
 
