@@ -292,7 +292,9 @@ class Cutting:
     async def _foresee_loss(self, count: int) -> None:
         """Loss that is sure without I/O, before there is any."""
         if self.lowering.on_loss == "raise":
-            self.lowering.refuse_loss((await self._foreseen(count))[0].ledger)
+            ledger = (await self._foreseen(count))[0].ledger.copy()
+            self._edition(count).account(ledger)  # what is cut is no loss
+            self.lowering.refuse_loss(ledger)
 
     async def _refuse(self) -> None:
         most = len(self.schedule)
@@ -302,11 +304,11 @@ class Cutting:
 
     async def _plan(self, count: int) -> Plan:
         lowered, tokens = await self._size(count)
-        self.lowering.refuse_loss(lowered.ledger)
         edition = self._edition(count)
+        edition.account(lowered.ledger)
+        self.lowering.refuse_loss(lowered.ledger)
         if not edition.runs:
             return lowered.plan(tuple(self.ledger.msgs), tokens)
-        edition.account(lowered.ledger)
         weight = self.schedule.weight(count)
         saved = self.schedule.weight(0) - weight
         behind = weight - edition.weight_before()

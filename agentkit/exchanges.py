@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
-from typing import TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 from agentkit.blocks import Block, ToolResultBlock, ToolUseBlock
 from agentkit.ledger import BlockPath, Disposition, Ledger, Note
 from agentkit.messages import Msg, Role, continues, derive, part_of
 from agentkit.traits import Trait
+from agentkit.unmatched_results import UNMATCHED_MARK, describe_unmatched, drop_unmatched
 
 __all__ = ["Draft", "INTERRUPTED", "Watch", "repair"]
 
@@ -25,6 +26,9 @@ INTERRUPTED = "The call was interrupted: no result was recorded."
 
 Origin: TypeAlias = BlockPath | str
 """Where a block of a draft comes from: an input block, or the name of a synthesis."""
+
+Unmatched: TypeAlias = Literal["describe", "drop", "omit"]
+"""How `repair` treats a result without an open call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +79,17 @@ def block_origins(msg: Msg, origin: int | tuple[Origin, ...]) -> tuple[Origin, .
     return origin
 
 
-def repair(draft: Draft, ledger: Ledger) -> Draft:
+def repair(draft: Draft, ledger: Ledger, unmatched: Unmatched = "describe") -> Draft:
     """Bring a conversation into normal form. One that is in normal form comes back as it is.
 
-    Calls and results pair by id in order of arrival. A result without a call goes, a call without a result
-    gets a marked one, whatever was said inside an exchange moves behind it. Deterministic and idempotent.
+    Calls and results pair by id in order of arrival. A result without an open call is a loss: `unmatched` says
+    whether it becomes a text of the user or is dropped. A history policy that left out the call chose to: `omit`
+    drops the result and is no loss; nor is an equal copy of a result, which is always dropped. A call without a
+    result gets a marked one, whatever was said inside an exchange moves behind it. Deterministic and idempotent.
     """
     if draft.look or is_normal(draft):
         return draft
-    return _Repair(draft, ledger).run()
+    return _Repair(draft, ledger, unmatched).run()
 
 
 class Watch:
@@ -95,7 +101,7 @@ class Watch:
     def __init__(self) -> None:
         self._seen: tuple[list[Msg], Look] | None = None
 
-    def repair(self, draft: Draft, ledger: Ledger) -> Draft:
+    def repair(self, draft: Draft, ledger: Ledger, unmatched: Unmatched = "describe") -> Draft:
         """The same as `repair`."""
         seen = self._seen
         if seen and continues(draft.msgs, seen[0]):
@@ -104,7 +110,7 @@ class Watch:
             normal = is_normal(draft)
         if not normal or draft.look is None:
             self._seen = None
-            return _Repair(draft, ledger).run()
+            return _Repair(draft, ledger, unmatched).run()
         spoken = not draft.msgs[-1].traits & Trait.SYSTEM  # not the system prompt alone
         self._seen = (list(draft.msgs), draft.look) if spoken else None
         return draft
@@ -168,18 +174,28 @@ _Place: TypeAlias = tuple[int, int]
 
 @dataclass(slots=True)
 class _Pairing:
-    """Which result answers which call, and which results answer none; places are (message, block)."""
+    """Which result answers which call; places are (message, block).
+
+    `unmatched` are the results that answer none, with the name of their tool; `repeated` those among them that
+    equal the result that their call already has.
+    """
 
     answers: dict[_Place, _Place] = field(default_factory=dict[_Place, _Place])
-    orphans: list[_Place] = field(default_factory=list[_Place])
+    unmatched: dict[_Place, str] = field(default_factory=dict[_Place, str])
+    repeated: set[_Place] = field(default_factory=set[_Place])
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """Calls of one id that no result has answered, and how much talk there was when the last one came."""
+    """Calls of one id that no result has answered, and how much talk there was when the last one came.
+
+    `name` is the tool of the last call, `answer` the last result of the id and how much talk there was then.
+    """
 
     calls: deque[_Place] = field(default_factory=deque[_Place])
     talk: int = 0
+    name: str = ""
+    answer: tuple[int, ToolResultBlock] | None = None
 
 
 def _pair(msgs: Sequence[Msg]) -> _Pairing:
@@ -201,16 +217,20 @@ def _pair(msgs: Sequence[Msg]) -> _Pairing:
                 queue = waiting.setdefault(block.id, _Waiting())
                 if queue.talk != talk:
                     queue.calls.clear()
-                queue.talk = talk
+                queue.talk, queue.name = talk, block.name
                 queue.calls.append((number, at))
             elif isinstance(block, ToolResultBlock):
-                found = waiting.get(block.id)
-                if found and found.calls:
+                found = waiting.setdefault(block.id, _Waiting())
+                if found.calls:
                     pairing.answers[found.calls.popleft()] = (number, at)
                 elif (later := ahead.claim(block.id, at)) is not None:
                     pairing.answers[number, later] = (number, at)
                 else:
-                    pairing.orphans.append((number, at))
+                    pairing.unmatched[number, at] = block.name or found.name
+                    if found.answer == (talk, block):
+                        pairing.repeated.add((number, at))
+                    continue
+                found.answer = (talk, block)
     return pairing
 
 
@@ -241,24 +261,50 @@ class _Ahead:
 class _Repair:
     """One run over a conversation that is not in normal form."""
 
-    def __init__(self, draft: Draft, ledger: Ledger) -> None:
+    def __init__(self, draft: Draft, ledger: Ledger, unmatched: Unmatched) -> None:
         self.draft = draft
         self.ledger = ledger
+        self.unmatched: Unmatched = unmatched
         self.pairing = _pair(draft.msgs)
         self.out = Draft([], [])
         self.known: dict[int, tuple[Origin, ...]] = {}
         self.open_until = -1  # the number of the last message that brings a result to an exchange begun before
 
     def run(self) -> Draft:
-        for place in self.pairing.orphans:
-            self._note(place, Disposition.DROPPED, "a result without a call that waits for it")
         for number, msg in enumerate(self.draft.msgs):
             if msg.traits & Trait.TOOL:
-                for run in _runs(msg):
-                    self._emit(number, msg, run)
+                self._emit_parts(number, msg)
             else:
                 self._emit(number, msg, range(len(msg.blocks)))
         return self.out
+
+    def _emit_parts(self, number: int, msg: Msg) -> None:
+        """A tool message in parts, as results stand between them; results that answer a call go with that call."""
+        unmatched = {at for at, block in enumerate(msg.blocks) if (number, at) in self.pairing.unmatched}
+        for is_result, group in groupby(range(len(msg.blocks)), lambda at: _is_result(msg.blocks[at])):
+            run = [at for at in group if not is_result or at in unmatched]
+            if is_result:
+                self._emit_unmatched(number, msg, run)
+            else:
+                self._emit(number, msg, run)
+
+    def _emit_unmatched(self, number: int, msg: Msg, run: Sequence[int]) -> None:
+        """Results that answer no open call, as a message of the user."""
+        blocks: list[Block] = []
+        origins: list[Origin] = []
+        for at in run:
+            block, origin = cast("ToolResultBlock", msg.blocks[at]), self._origins(number)[at]
+            if (number, at) in self.pairing.repeated:
+                self._note((number, at), Disposition.DROPPED, f"equals the result that call {block.id!r} has")
+            elif self.unmatched != "describe":
+                drop_unmatched(block, origin, self.ledger, lost=self.unmatched == "drop")
+            else:
+                name = self.pairing.unmatched[number, at]
+                for part, source in describe_unmatched(block, name, origin, self.ledger):
+                    blocks.append(part)
+                    origins.append(source)
+        if blocks:
+            self.out.add(part_of(msg, tuple(blocks), "user", UNMATCHED_MARK), tuple(origins))
 
     def _origins(self, number: int) -> tuple[Origin, ...]:
         """Where the blocks of one message come from: one look a message, however many parts it falls into."""
@@ -321,12 +367,5 @@ class _Repair:
             self.ledger.note(origin, Note(disposition, reason))
 
 
-def _runs(msg: Msg) -> list[list[int]]:
-    """The blocks of a tool message by number, results left out, parted where results stood between them."""
-    runs: list[list[int]] = [[]]
-    for at, block in enumerate(msg.blocks):
-        if not isinstance(block, ToolResultBlock):
-            runs[-1].append(at)
-        elif runs[-1]:
-            runs.append([])
-    return [run for run in runs if run]
+def _is_result(block: Block) -> bool:
+    return isinstance(block, ToolResultBlock)

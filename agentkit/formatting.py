@@ -14,7 +14,7 @@ from agentkit.budget import Budget
 from agentkit.capabilities import Capabilities
 from agentkit.cutting import Cutting
 from agentkit.errors import EmptyConversationError, MessageError, OptionError, check_option, check_text
-from agentkit.exchanges import Draft, Watch
+from agentkit.exchanges import Draft, Unmatched, Watch
 from agentkit.fetching import Fetch
 from agentkit.history import ChatHistory, HistoryPolicy
 from agentkit.ledger import Ledger, Plan
@@ -126,7 +126,7 @@ class FormatterBase(ABC):
         given = _checked(msgs)
         lowering = self._lowering(asked)
         ledger = Ledger(given)
-        whole = self._watch.repair(Draft.of(given), ledger)
+        whole = self._watch.repair(Draft.of(given), ledger, self._unmatched)
         await anyio.lowlevel.checkpoint()
         if (self.budget is not None or self.on_loss == "raise") and holds_media(whole):
             await settle_media(given)
@@ -147,9 +147,15 @@ class FormatterBase(ABC):
         given = _checked(msgs)
         lowering = self._lowering(asked)
         ledger = Ledger(given)
-        lowered = lowering.lower(self._watch.repair(Draft.of(given), ledger), ledger, Shelf())
+        whole = self._watch.repair(Draft.of(given), ledger, self._unmatched)
+        lowered = lowering.lower(whole, ledger, Shelf())
         lowering.refuse_loss(lowered.ledger)
         return lowered.plan(tuple(given))
+
+    @property
+    def _unmatched(self) -> Unmatched:
+        """How tool results without a call are treated."""
+        return "drop" if self.on_loss == "drop" else "describe"
 
     def _lowering(self, asked: Asked) -> Lowering:
         check_names("format()", asked, Asked.__annotations__)

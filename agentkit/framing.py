@@ -23,6 +23,7 @@ from agentkit.frames import mark_frame
 from agentkit.ledger import FRAMED, Disposition, Ledger, Note
 from agentkit.messages import Msg, derive
 from agentkit.traits import Trait
+from agentkit.unmatched_results import result_text
 
 __all__ = ["Framing", "Piece", "Said", "is_replys", "said_by"]
 
@@ -251,8 +252,7 @@ class Framing:
         elif isinstance(block, ToolUseBlock):
             yield f"(calls {block.name} with {block.arguments})", origin
         elif isinstance(block, ToolResultBlock):
-            failed = ", an error" if block.is_error else ""
-            yield f"(result of {block.name}{failed}) {block.text}", origin
+            yield result_text(block, block.name), origin
             for number, item in enumerate(block.items):
                 if not isinstance(item, TextBlock):
                     yield item, origin if isinstance(origin, str) else (*origin, number)

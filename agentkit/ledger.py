@@ -6,7 +6,7 @@ input block, is worked out when somebody asks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, TypeAlias
@@ -134,13 +134,13 @@ class Ledger:
         """One entry an input block, in input order; a result's list output gives one an item as well."""
         return [self._entry(path, block, notes) for path, block, notes in self._account()]
 
-    def _account(self) -> Iterator[tuple[BlockPath, Block, list[Note]]]:
-        """Every input block with what was noted of it."""
+    def _account(self, chosen: Collection[int] | None = None) -> Iterator[tuple[BlockPath, Block, list[Note]]]:
+        """Every input block with what was noted of it; `chosen`: only those of some messages."""
         spread: dict[int, list[Note]] = {}
-        for numbers, note in self._runs:
+        for numbers, note in self._runs if chosen is None or chosen else ():
             for number in numbers:
                 spread.setdefault(number, []).append(note)
-        for path, block in _paths(self.msgs):
+        for path, block in _paths(self.msgs, range(len(self.msgs)) if chosen is None else sorted(chosen)):
             yield path, block, [*self._notes.get(path, ()), *self._inherited(path), *spread.get(path[0], ())]
 
     def _entry(self, path: BlockPath, block: Block, notes: list[Note]) -> Entry:
@@ -149,7 +149,7 @@ class Ledger:
             return Entry(place_of(path), block.type, Disposition.CARRIED, "as it is", details=further)
         primary = min(notes, key=lambda note: note.disposition)
         details = tuple(dict.fromkeys(note.reason for note in notes if note is not primary))
-        lost = any(note.lost for note in notes)
+        lost = any(note.lost for note in notes) and not _is_left_out(notes)
         return Entry(place_of(path), block.type, primary.disposition, primary.reason, lost, details + further)
 
     def _remarks_of(self, path: BlockPath, block: Block, notes: list[Note]) -> tuple[str, ...]:
@@ -162,14 +162,19 @@ class Ledger:
         return (Ledger, (self.msgs, self.syntheses, self._notes, self._runs, remarked))
 
     def _inherited(self, path: BlockPath) -> list[Note]:
-        """An item of a result shares what happened to the result."""
-        return self._notes.get(path[:2], []) if len(path) == 3 else []
+        """An item of a result shares what happened to the result; a loss is noted of each item by itself."""
+        return [note for note in self._notes.get(path[:2], []) if not note.lost] if len(path) == 3 else []
 
     @property
     def losses(self) -> list[tuple[str, str]]:
-        """Place and reason of all user content that did not reach the request, in input order."""
-        found = [(path, note) for path, notes in self._notes.items() for note in notes if note.lost]
-        return [(place_of(path), note.reason) for path, note in sorted(found, key=lambda pair: pair[0])]
+        """Place and reason of all user content that did not reach the request, in input order.
+
+        What a cut or the history policy leaves out is no loss, whatever else happened to it.
+        """
+        lost = {number for numbers, note in self._runs if note.lost for number in numbers}
+        lost |= {path[0] for path, notes in self._notes.items() if any(note.lost for note in notes)}
+        found = ((path, notes) for path, _, notes in self._account(lost) if not _is_left_out(notes))
+        return [(place_of(path), note.reason) for path, notes in found for note in notes if note.lost]
 
     def to_dict(self) -> dict[str, Any]:
         """The ledger as JSON values."""
@@ -185,9 +190,14 @@ def place_of(path: BlockPath) -> str:
     return "".join(f"{step}[{number}]" for step, number in zip(steps, path, strict=False))
 
 
-def _paths(msgs: Sequence[Msg]) -> Iterator[tuple[BlockPath, Block]]:
-    for number, msg in enumerate(msgs):
-        for at, block in enumerate(msg.blocks):
+def _is_left_out(notes: Sequence[Note]) -> bool:
+    """Returns True if a cut or the history policy left a block out."""
+    return any(note.disposition is Disposition.DROPPED and not note.lost for note in notes)
+
+
+def _paths(msgs: Sequence[Msg], numbers: Iterable[int]) -> Iterator[tuple[BlockPath, Block]]:
+    for number in numbers:
+        for at, block in enumerate(msgs[number].blocks):
             yield (number, at), block
             if isinstance(block, ToolResultBlock) and not isinstance(block.output, str):
                 for item_at, item in enumerate(block.output):

@@ -98,7 +98,7 @@ class _Legalizing:
     def _tidy_all(self, draft: Draft, start: int, attention: int, line: int) -> None:
         turns = self.legal.turns
         skipped = self._untouched(draft, start, attention | Trait.REPEATED | line)
-        if skipped == len(draft.msgs):
+        if skipped == len(draft.msgs) and not self.promoted:
             self.legal.turns = draft
             return
         turns.msgs, turns.origins = draft.msgs[:skipped], draft.origins[:skipped]

@@ -106,7 +106,7 @@ class Lowering:
         form = self.task.capabilities
         ledger.remarks = Unsaid(form, self.history)
         task, names = _settle(self.task, ledger)
-        shown = repair(self.history.render(draft, ledger, form), ledger)
+        shown = repair(self.history.render(draft, ledger, form), ledger, "omit")
         task, shown = _say_choice(task, shown, ledger)
         legal = legalize(shown, ledger, form, self.on_loss, shelf)
         legal.tool_names.update(names)

@@ -248,10 +248,14 @@ def derive(name: str, content: str | tuple[Block, ...], role: Role, pinned: bool
     return msg
 
 
-def part_of(msg: Msg, blocks: tuple[Block, ...], role: Role) -> Msg:
-    """Some blocks of a message as a message of their own, with all else that was said of it."""
+def part_of(msg: Msg, blocks: tuple[Block, ...], role: Role, mark: str = "") -> Msg:
+    """Some blocks of a message as a message of their own, with all else that was said of it.
+
+    `mark` is a key that the part's metadata have beside those of the message.
+    """
     part = derive(msg.name, blocks, role, msg.pinned)
-    for setter, kept in zip(_ABOUT, (msg.id, msg.timestamp, msg.metadata), strict=True):
+    metadata = {**(msg.metadata or {}), mark: True} if mark else msg.metadata
+    for setter, kept in zip(_ABOUT, (msg.id, msg.timestamp, metadata), strict=True):
         setter(part, kept)
     return part
 

@@ -12,6 +12,7 @@ from agentkit.messages import Msg, continues
 from agentkit.text_estimate import estimate_text
 from agentkit.tokens import LocalTokenCounter
 from agentkit.traits import Trait
+from agentkit.unmatched_results import UNMATCHED_MARK
 
 __all__ = ["Units", "Weigher"]
 
@@ -97,7 +98,9 @@ class Units:
         spoken = (
             number
             for number, start in enumerate(self.starts)
-            if self.msgs[start].role == "user" and not self.msgs[start].traits & Trait.TOOL
+            if self.msgs[start].role == "user"
+            and not self.msgs[start].traits & Trait.TOOL
+            and UNMATCHED_MARK not in (self.msgs[start].metadata or {})
         )
         return next(spoken, None)
 

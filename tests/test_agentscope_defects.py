@@ -250,7 +250,7 @@ def test_d07_a_person_who_interrupts_a_tool_turn_is_heard_behind_it(kind: str, p
 @every_provider
 @both_kinds
 def test_d08_orphans_are_repaired_and_reported(kind: str, provider: str) -> None:
-    """Orphans went out as they stood; here a result without a call goes, and a call without one is answered."""
+    """Orphans went out unchanged; here such a result becomes a user text, and a call without one is answered."""
     msgs = [
         user("Go."),
         system(result("lost", "Nobody asked.")),
@@ -259,10 +259,11 @@ def test_d08_orphans_are_repaired_and_reported(kind: str, provider: str) -> None
     ]
     plan = _formatter(kind, provider).lower(msgs, tools=[LOOK])
     assert problems(provider, plan.request) == []
-    assert "Nobody asked." not in _said(plan.request)
+    assert "(result of look) Nobody asked." in _said(plan.request)
     assert "interrupted" in _said(plan.request)
-    dropped = [entry.place for entry in plan.ledger.entries if entry.disposition is Disposition.DROPPED]
-    assert dropped == ["msgs[1].content[0]"]
+    described = [entry.place for entry in plan.ledger.entries if entry.disposition is Disposition.DESCRIBED]
+    assert described == ["msgs[1].content[0]"]
+    assert plan.ledger.losses == [("msgs[1].content[0]", "no open tool call has id 'lost'")]
     assert "interrupted" in [made.name for made in plan.ledger.syntheses]
 
 

@@ -7,7 +7,24 @@ from itertools import permutations
 
 import pytest
 
-from agentkit import ImageBlock, Ledger, Msg, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, URLSource
+from agentkit import (
+    Budget,
+    CharacterTokenCounter,
+    ImageBlock,
+    Ledger,
+    LossError,
+    Msg,
+    MultiAgentHistory,
+    OldestFirst,
+    Stepped,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    URLSource,
+    available_providers,
+    load_provider,
+)
 from agentkit.exchanges import INTERRUPTED, Draft, repair
 from tests.conftest import AnyMsg, EchoFormatter, brief, call, fates, result, said, says
 
@@ -97,16 +114,72 @@ REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
             "user Eve: wait",
         ],
     ),
-    ("a result without a call is dropped", [BOB, result("c1"), EVE], ["user Bob: hi", "user Eve: wait"]),
     (
-        "a result before its call is dropped, the call answered by the marked result",
-        [result("c1"), call("c1")],
-        ["assistant Friday: call c1", LOST],
+        "a result without a call becomes a user text",
+        [BOB, result("c1"), EVE],
+        ["user Bob: hi", "user system: (result of search) found", "user Eve: wait"],
     ),
     (
-        "a second result of one call is dropped",
+        "a result before its call becomes a user text, the call answered by the marked result",
+        [result("c1"), call("c1")],
+        ["user system: (result of search) found", "assistant Friday: call c1", LOST],
+    ),
+    (
+        "another result of one call becomes a user text",
         [call("c1"), result("c1", output="first"), result("c1", output="second")],
-        ["assistant Friday: call c1", "system system: result c1=first"],
+        [
+            "assistant Friday: call c1",
+            "system system: result c1=first",
+            "user system: (result of search) second",
+        ],
+    ),
+    (
+        "an equal second result of one call is dropped",
+        [call("c1"), result("c1"), result("c1"), EVE],
+        ["assistant Friday: call c1", "system system: result c1=found", "user Eve: wait"],
+    ),
+    (
+        "a second result after other talk becomes a user text, equal or not",
+        [call("c1"), result("c1"), EVE, result("c1")],
+        [
+            "assistant Friday: call c1",
+            "system system: result c1=found",
+            "user Eve: wait",
+            "user system: (result of search) found",
+        ],
+    ),
+    (
+        "a result without a call in an open exchange follows the exchange",
+        [call("c1"), result("c9"), result("c1")],
+        [
+            "assistant Friday: call c1",
+            "system system: result c1=found",
+            "user system: (result of search) found",
+        ],
+    ),
+    (
+        "neighboring results without calls become one message",
+        [result("c8", "c9")],
+        ["user system: (result of search) found | (result of search) found"],
+    ),
+    (
+        "a result without a call parts its message",
+        [mixed(TextBlock("one"), answer("c9"), TextBlock("two"))],
+        ["assistant Friday: one", "user Friday: (result of search) found", "assistant Friday: two"],
+    ),
+    (
+        "a failed result without a name bears the name of its call",
+        [call("c1"), result("c1"), Msg("tool", [ToolResultBlock("c1", "", "boom", True)], "user")],
+        [
+            "assistant Friday: call c1",
+            "system system: result c1=found",
+            "user tool: (result of search, an error) boom",
+        ],
+    ),
+    (
+        "a result without a name and a call is of a tool",
+        [Msg("tool", [ToolResultBlock("c1", "", "boom")], "user")],
+        ["user tool: (result of a tool) boom"],
     ),
     (
         "a call that nobody answered gets the marked result",
@@ -214,14 +287,77 @@ def test_the_ledger_says_what_repair_did() -> None:
         "msgs[0].content[0]": "carried",
         "msgs[1].content[0]": "moved",
         "msgs[2].content[0]": "carried",
-        "msgs[3].content[0]": "dropped",
+        "msgs[3].content[0]": "described",
     }
-    assert plan.ledger.losses == []
+    assert plan.ledger.losses == [("msgs[3].content[0]", "no open tool call has id 'c9'")]
 
 
 def test_a_repair_is_no_loss() -> None:
-    plan = EchoFormatter(on_loss="raise").lower([result("c9"), call("c1"), EVE])
+    plan = EchoFormatter(on_loss="raise").lower([call("c1"), EVE, result("c1"), result("c1"), call("c2"), BOB])
     assert said(plan)[0] == "assistant Friday: call c1"
+    assert fates(plan)["msgs[3].content[0]"] == "dropped"
+    assert plan.ledger.entries[3].reason == "equals the result that call 'c1' has"
+
+
+UNMATCHED = ToolResultBlock("c9", "camera", (TextBlock("here"), ImageBlock(URLSource("https://a/b.png"))))
+
+
+def test_a_result_without_a_call_is_a_loss_and_its_media_go_along() -> None:
+    msgs = [BOB, Msg("system", [UNMATCHED], "system")]
+    plan = EchoFormatter().lower(msgs)
+    assert said(plan) == ["user Bob: hi", "user system: (result of camera) here | <image>"]
+    assert [entry.disposition.word for entry in plan.ledger.entries] == [
+        "carried",
+        "described",
+        "described",
+        "moved",
+    ]
+    assert [place for place, _ in plan.ledger.losses] == [
+        "msgs[1].content[0]",
+        "msgs[1].content[0].output[0]",
+        "msgs[1].content[0].output[1]",
+    ]
+
+
+def test_a_result_without_a_call_goes_under_drop_and_raises_under_raise() -> None:
+    msgs = [BOB, Msg("system", [UNMATCHED], "system")]
+    plan = EchoFormatter(on_loss="drop").lower(msgs)
+    assert said(plan) == ["user Bob: hi"]
+    assert [entry.disposition.word for entry in plan.ledger.entries[1:]] == ["dropped"] * 3
+    assert len(plan.ledger.losses) == 3
+    with pytest.raises(LossError, match=r"msgs\[1\].content\[0\]: .* no open tool call has id 'c9'"):
+        EchoFormatter(on_loss="raise").lower(msgs)
+
+
+async def test_what_a_budget_cuts_or_a_viewer_does_not_see_is_no_loss(anyio_backend: str) -> None:
+    msgs = [result("c9"), *(says("Bob", f"{at} {'word ' * 50}") for at in range(9))]
+    formatter = EchoFormatter(on_loss="raise", budget=Budget(200, CharacterTokenCounter()))
+    plan = await formatter.plan(msgs)
+    assert plan.ledger.entries[0].disposition.word == "dropped"
+    assert plan.ledger.losses == []
+    policy = MultiAgentHistory(visible=lambda msg: msg.name == "Bob")
+    plan = EchoFormatter(history=policy, on_loss="raise").lower(msgs)
+    assert plan.ledger.losses == []
+    assert not plan.ledger.entries[0].lost
+
+
+async def test_a_result_without_a_call_is_a_unit_that_is_adopted_as_a_text(anyio_backend: str) -> None:
+    msgs = [says("Bob", "word " * 300), result("c9"), EVE]
+    formatter = EchoFormatter(budget=Budget(100, CharacterTokenCounter(), strategy=OldestFirst()))
+    plan = await formatter.plan(msgs)
+    assert brief(plan.history) == ["user system: (result of search) found", "user Eve: wait"]
+    again = await formatter.plan(plan.history)
+    assert again.request == plan.request
+    assert again.ledger.losses == []
+
+
+@pytest.mark.parametrize("provider", available_providers())
+@pytest.mark.parametrize("kind", ["chat", "multi_agent"])
+def test_a_conversation_of_one_result_is_no_empty_request(provider: str, kind: str) -> None:
+    formatter = getattr(load_provider(provider), kind)()
+    plan = formatter.lower([Msg("tool", [ToolResultBlock("c9", "look_up", "It is 12 degrees.")], "user")])
+    assert "(result of look_up) It is 12 degrees." in str(plan.request)
+    assert plan.ledger.losses
 
 
 def test_a_split_message_keeps_its_speaker_time_id_and_notes() -> None:
@@ -244,3 +380,9 @@ def test_media_in_results_pair_like_any_other() -> None:
     shot = ToolResultBlock("c1", "camera", (TextBlock("here"), ImageBlock(URLSource("https://a/b.png"))))
     msgs = [call("c1"), EVE, Msg("system", (shot,), "system")]
     assert mended(*msgs)[1] == "system system: result c1=here | <image>"
+
+
+async def test_a_result_without_a_call_is_not_the_task_that_cuts_keep(anyio_backend: str) -> None:
+    msgs = [result("c9"), says("Bob", "The task."), *(says("Eve", "word " * 50) for _ in range(9))]
+    plan = await EchoFormatter(budget=Budget(200, CharacterTokenCounter(), strategy=Stepped())).plan(msgs)
+    assert brief(plan.history)[0] == "user Bob: The task."

@@ -34,7 +34,7 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("traits",),
     ("messages", "tool_running"),
     ("storage", "tools", "text_counts", "text_estimate", "encodings", "ledger"),
-    ("charsets", "addresses"),
+    ("charsets", "addresses", "unmatched_results"),
     ("partial", "failures", "blame"),
     ("events", "endpoints", "data_urls"),
     ("request_parts", "drafts"),

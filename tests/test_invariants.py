@@ -493,7 +493,7 @@ def _lines(msg: Msg) -> Iterator[str]:
         elif isinstance(block, ToolUseBlock):
             yield f"(calls {block.name} with {block.arguments})"
         elif isinstance(block, ToolResultBlock):
-            yield f"(result of {block.name}{', an error' if block.is_error else ''}) {block.text}"
+            yield f"(result of {block.name or 'a tool'}{', an error' if block.is_error else ''}) {block.text}"
 
 
 @examples(60)

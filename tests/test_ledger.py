@@ -77,14 +77,29 @@ def test_an_item_shares_what_happened_to_its_result() -> None:
 
 
 def test_losses_are_places_and_reasons_in_input_order() -> None:
-    ledger = Ledger([says("Bob", "hi"), SHOT])
+    ledger = Ledger([says("Bob", "hi"), SHOT, says("Bob", "ho"), says("Eve", "hm")])
     ledger.note((1, 0, 1), Note(Disposition.DROPPED, "no images", lost=True))
     ledger.note((0, 0), Note(Disposition.DESCRIBED, "too long", lost=True))
-    ledger.note((1, 0), Note(Disposition.DROPPED, "cut"))
+    ledger.note((1, 0), Note(Disposition.CARRIED, "another id"))
+    ledger.note_messages([3, 2], Note(Disposition.CARRIED, "no name", lost=True))
     assert ledger.losses == [
         ("msgs[0].content[0]", "too long"),
         ("msgs[1].content[0].output[1]", "no images"),
+        ("msgs[2].content[0]", "no name"),
+        ("msgs[3].content[0]", "no name"),
     ]
+    assert [entry.place for entry in ledger.entries if entry.lost] == [place for place, _ in ledger.losses]
+
+
+def test_what_a_cut_or_a_policy_leaves_out_is_no_loss() -> None:
+    ledger = Ledger([says("Bob", "hi"), SHOT, says("Bob", "ho")])
+    for path in ((0, 0), (1, 0), (1, 0, 1)):
+        ledger.note(path, Note(Disposition.DESCRIBED, "no image", lost=True))
+    ledger.note((2, 0), Note(Disposition.DROPPED, "no image", lost=True))
+    ledger.note_messages([0], Note(Disposition.DROPPED, "cut"))
+    ledger.note((1, 0), Note(Disposition.DROPPED, "not visible"))
+    assert ledger.losses == [("msgs[2].content[0]", "no image")]
+    assert [entry.lost for entry in ledger.entries] == [False, False, False, False, True]
 
 
 def test_a_copy_goes_its_own_way() -> None:

@@ -97,14 +97,18 @@ def _empty(found: object) -> None:
 
 
 def _pairing(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
-    text = _text(formatter.lower(msgs).request)
+    plan = formatter.lower(msgs)
+    text = _text(plan.request)
     asked, answered = _marks("call", text), _marks("result", text)
     for msg in msgs:
         for use in msg.tool_uses:
             mark = str(use.input["place"])
             yield from _misplaced(mark, "result" + mark.removeprefix("call"), asked, answered, _results_of(msgs))
-    if "resultOfNothing" in answered:
-        yield "a result without a call is sent"
+    if "resultOfNothing" in _results_of(msgs):
+        if "resultOfNothing" not in answered:
+            yield "the content of a result without a call is not sent"
+        if not plan.ledger.losses:
+            yield "the ledger does not call a result without a call a loss"
 
 
 def _results_of(msgs: Sequence[Msg]) -> set[str]:

@@ -1,0 +1,61 @@
+"""Tool results without an open tool call: their content as a text of the user, or dropped; a loss either way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from agentkit.blocks import Block, InvalidBlock, MediaBlock, TextBlock, ToolResultBlock, plain_text
+from agentkit.ledger import BlockPath, Disposition, Ledger, Note
+
+__all__ = ["UNMATCHED_MARK", "describe_unmatched", "drop_unmatched", "result_text"]
+
+UNMATCHED_MARK = "agentkit_unmatched_result"
+"""Metadata key of a message that holds a result as text. No speaker said the text, so it is never the task."""
+
+_Origin: TypeAlias = BlockPath | str
+
+
+def result_text(block: ToolResultBlock, name: str) -> str:
+    """Returns a result as a sentence that names its tool."""
+    failed = ", an error" if block.is_error else ""
+    return f"(result of {name or 'a tool'}{failed}) {block.text}"
+
+
+def describe_unmatched(
+    block: ToolResultBlock, name: str, origin: _Origin, ledger: Ledger
+) -> Iterator[tuple[Block, _Origin]]:
+    """Yields the result's text, then its media, each with its origin."""
+    reason = _reason(block)
+    described, moved = Note(Disposition.DESCRIBED, reason, True), Note(Disposition.MOVED, reason, True)
+    _note(ledger, origin, described)
+    yield plain_text(result_text(block, name)), origin
+    for path, item in _items(block, origin):
+        sent = isinstance(item, MediaBlock | InvalidBlock)
+        _note(ledger, path, moved if sent else described)
+        if sent:
+            yield item, path
+        elif not isinstance(item, TextBlock):
+            yield plain_text("[part left out because its tool call is missing]"), path
+
+
+def drop_unmatched(block: ToolResultBlock, origin: _Origin, ledger: Ledger, *, lost: bool) -> None:
+    """Records the result and its items as dropped."""
+    note = Note(Disposition.DROPPED, _reason(block), lost)
+    _note(ledger, origin, note)
+    for path, _ in _items(block, origin):
+        _note(ledger, path, note)
+
+
+def _reason(block: ToolResultBlock) -> str:
+    return f"no open tool call has id {block.id[:64]!r}"
+
+
+def _items(block: ToolResultBlock, origin: _Origin) -> Iterator[tuple[_Origin, Block]]:
+    for at, item in enumerate(() if isinstance(block.output, str) else block.output):
+        yield origin if isinstance(origin, str) else (*origin, at), item
+
+
+def _note(ledger: Ledger, origin: _Origin, note: Note) -> None:
+    if not isinstance(origin, str):
+        ledger.note(origin, note)
