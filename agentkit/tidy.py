@@ -176,7 +176,9 @@ class _Tidying(MediaTidying):
         form, own = self.capabilities, block.wire == self.capabilities.wire
         plain_error = result is not None and result.is_error and not form.error_media
         replys = self.role == "assistant" or bool(own and form.reply_part and form.reply_part(block.data))
-        if own and (self.role == "assistant" or not (replys or plain_error)):
+        if own and result is None and form.result_part and form.result_part(block.data):
+            yield from self._lose(path, "part", "it belongs in a tool result")
+        elif own and (self.role == "assistant" or not (replys or plain_error)):
             yield block
         elif replys:
             self._note(path, Disposition.DROPPED, f"a part of a reply that only {shown(block.wire)} knows")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from agentkit.blocks import Block, InvalidBlock, MediaBlock, TextBlock, ToolResultBlock, plain_text
+from agentkit.blocks import Block, TextBlock, ToolResultBlock, plain_text
 from agentkit.ledger import BlockPath, Disposition, Ledger, Note
 
 __all__ = ["UNMATCHED_MARK", "describe_unmatched", "drop_unmatched", "result_text"]
@@ -25,18 +25,16 @@ def result_text(block: ToolResultBlock, name: str) -> str:
 def describe_unmatched(
     block: ToolResultBlock, name: str, origin: _Origin, ledger: Ledger
 ) -> Iterator[tuple[Block, _Origin]]:
-    """Yields the result's text, then its media, each with its origin."""
+    """Yields the result's text, then its other items, each with its origin."""
     reason = _reason(block)
     described, moved = Note(Disposition.DESCRIBED, reason, True), Note(Disposition.MOVED, reason, True)
     _note(ledger, origin, described)
     yield plain_text(result_text(block, name)), origin
     for path, item in _items(block, origin):
-        sent = isinstance(item, MediaBlock | InvalidBlock)
-        _note(ledger, path, moved if sent else described)
-        if sent:
+        is_text = isinstance(item, TextBlock)
+        _note(ledger, path, described if is_text else moved)
+        if not is_text:
             yield item, path
-        elif not isinstance(item, TextBlock):
-            yield plain_text("[part left out because its tool call is missing]"), path
 
 
 def drop_unmatched(block: ToolResultBlock, origin: _Origin, ledger: Ledger, *, lost: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -149,3 +151,17 @@ def test_the_state_of_a_text_in_a_result_goes_to_no_other_issuer() -> None:
     cited = TextBlock("Cats.", state=OpaqueState("openai", fields={"citations": [{"type": "x"}]}))
     for provider in ("anthropic", "gemini"):
         assert "citations" not in str(chat(provider).lower(answered(cited)).request)
+
+
+def test_a_part_of_a_tool_result_is_a_loss_in_a_turn() -> None:
+    exchange = [msg if msg.role != "assistant" else replace(msg, name="Eve") for msg in answered(FOUND)]
+    history = MultiAgentHistory(viewer="Friday")
+    plan = chat("anthropic", history=history).lower([asked(FOUND), *exchange[1:]])
+    assert "tool_reference" not in json.dumps(plan.request)
+    assert plan.ledger.losses == [
+        ("msgs[0].content[0]", "it belongs in a tool result"),
+        ("msgs[2].content[0].output[0]", "it belongs in a tool result"),
+    ]
+    native = chat("anthropic").lower(exchange)
+    assert native.ledger.losses == []
+    assert "tool_reference" in json.dumps(native.request)

@@ -52,6 +52,7 @@ MESSAGES = Capabilities(
     issuer="anthropic",
     wire="anthropic",
     reply_part=lambda data: part_pair(data) is not None,
+    result_part=lambda data: data.get("type") in {"tool_reference", "browser_state"},  # SDK: ToolResultBlockParam
     part_pair=part_pair,
     resumes=True,  # stop reason pause_turn: the assistant's content is sent again as it is
     thinking="signed",
