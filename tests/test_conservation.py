@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import given
@@ -65,8 +65,11 @@ policies: SearchStrategy[HistoryPolicy] = st.sampled_from((*POLICIES, *_VIEWS))
 on_losses: SearchStrategy[OnLoss] = st.sampled_from(("describe", "drop", "raise"))
 
 
-def _medium(kind: str) -> Block:
-    blocks: dict[str, Block] = {
+_Item: TypeAlias = TextBlock | MediaBlock
+
+
+def _medium(kind: str) -> _Item:
+    blocks: dict[str, _Item] = {
         "text": TextBlock("Hello."),
         "image": ImageBlock(Base64Source("image/png", DATA["image/png"])),
         "image URL": ImageBlock(URLSource("https://example.com/a.png")),
@@ -83,11 +86,11 @@ _kinds = st.sampled_from(
 )
 _contents = st.lists(_kinds.map(_medium), min_size=1, max_size=3).map(tuple)
 _spoken: SearchStrategy[list[Msg]] = st.builds(
-    lambda name, role, content: [Msg(name, content, role)],
+    Msg,
     st.sampled_from(("Bob", "Alice", "Friday", "system")),
-    st.sampled_from(("system", "system", "assistant", "user")),
     _contents,
-)
+    st.sampled_from(("system", "system", "assistant", "user")),
+).map(lambda msg: [msg])
 
 
 def _as_exchange(
