@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar, cast
 
 from pydantic_core import to_json
@@ -51,6 +51,7 @@ class Assembly:
         tool_names: Mapping[str, str],
         raw_arguments: bool,
         binds_thinking: bool = False,
+        redact: Callable[[str], str] = str,
     ) -> None:
         self.name = name
         self.provider = provider
@@ -66,6 +67,7 @@ class Assembly:
             issuer=issuer, request=request, raw_arguments=raw_arguments, binds_thinking=binds_thinking
         )
         self._tool_names = tool_names
+        self._redact = redact
         self._drafts: dict[Key, Draft] = {}
         self._events: list[StreamEvent] = []
         self._begun = False
@@ -115,8 +117,9 @@ class Assembly:
 
         `more` are a `status` of HTTP's and a `retry_after` in seconds, where they are told.
         """
-        message = text_of(message) or "an error without a message"
-        known: dict[str, Any] = {"code": text_of(code), "request_id": text_of(request_id), **more}
+        message = self._redact(text_of(message)) or "an error without a message"
+        code = self._redact(text_of(code)) or None
+        known: dict[str, Any] = {"code": code, "request_id": self._redact(text_of(request_id)), **more}
         self.error = {"message": message, **{name: said for name, said in known.items() if said not in ("", None)}}
         if self.finish_reason is None:
             self.begin()

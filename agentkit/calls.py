@@ -10,9 +10,11 @@ from typing import Any
 
 from agentkit.blame import guess_place
 from agentkit.budget import Budget
+from agentkit.credentials import Redact, conceal, redactor
 from agentkit.echoes import strip_echo
 from agentkit.endpoints import EndpointBase, Outgoing
 from agentkit.errors import (
+    AgentkitError,
     BadRequestError,
     ContextLengthError,
     MessageError,
@@ -73,6 +75,7 @@ class Call:
             "request": self.plan.request,
             "name": self.viewer or "assistant",
             "tool_names": self.plan.tool_names,
+            "redact": self.redactor(),
         }
 
     def _outgoing(self, *, stream: bool) -> Outgoing:
@@ -105,14 +108,15 @@ class Call:
             failure = self.endpoint.failure_in(found)
             if failure is None:
                 return self.settled(self._reader.parse_response(found, **self._reading()))
+            ours = self.error_of(failure)
         except Exception as error:
             ours = self.error_of(error)
-            if self.endpoint.wants_stream(outgoing):  # the error taught it
-                return await self._gathered()
-            if ours is None or ours is error:
+            if (ours is None or ours is error) and not self.endpoint.wants_stream(outgoing):
                 raise
-            raise ours from error
-        raise self._error(failure)
+        if self.endpoint.wants_stream(outgoing):  # the error taught it
+            return await self._gathered()
+        assert ours is not None
+        raise ours  # outside of the handler: an error that shows a key is not even its context
 
     async def _gathered(self) -> Msg:
         """The whole reply, from a stream. What is cut off is no whole reply."""
@@ -133,16 +137,40 @@ class Call:
             counter.anchor(self.plan.request, usage.input_tokens)
         return strip_echo(msg, self.viewer) if self.viewer else msg
 
-    def error_of(self, error: BaseException | Failure) -> ModelError | None:
+    def error_of(self, error: BaseException | Failure) -> AgentkitError | None:
+        """Returns the agentkit error for a failed call, or None if the provider and its SDK did not raise it.
+
+        Neither error shows a credential afterwards. The SDK's error becomes the cause, unless it still shows one.
+        """
+        redact = self.redactor(error)
+        if isinstance(error, Failure):
+            ours: AgentkitError | None = self._error(error)
+            is_clean = True
+        else:
+            ours = self._known_error(error)
+            is_clean = conceal(error, redact)
+            if ours is None and not is_clean:
+                ours = ModelError(self.provider.name, f"{type(error).__name__}: {error}")
+        if ours is not None and ours is not error:
+            conceal(ours, redact)
+            ours.__cause__ = error if isinstance(error, BaseException) and is_clean else None
+        return ours
+
+    def redactor(self, *more: object) -> Redact:
+        """A function that takes the credentials of the client, the call and its error out of a text."""
+        return redactor(self.endpoint.client, self.parameters, *more)
+
+    def _known_error(self, error: BaseException) -> AgentkitError | None:
         """The error of ours that it is; None for one that is neither the provider's nor the transport's."""
         if isinstance(error, ModelError):
             return error
         if isinstance(error, MessageError):
             return ModelError(self.provider.name, f"an answer that is none: {error.reason}")
-        if isinstance(error, Failure):
-            return self._error(error)
         if isinstance(error, TypeError) and "JSON serializable" in str(error):
-            raise OptionError("parameters", str(error), "Give values that JSON has a word for.") from error
+            return OptionError("parameters", str(error), "Give values that JSON has a word for.")
+        if _is_header_error(error):
+            reason = "a key or a header has a character that HTTP headers cannot carry"
+            return OptionError("client", reason, "Pass the key exactly as the provider shows it.")
         failure, runtime = self.endpoint.failure(error), _runtime_error(error)
         if self.endpoint.closed and (runtime or (failure and failure.network)):
             return self._closed()
@@ -180,6 +208,15 @@ class Call:
             return False
         self.plan = plan
         return True
+
+
+def _is_header_error(error: BaseException | None) -> bool:
+    """Returns True if an HTTP client refused the value of a header (httpx, aiohttp: UnicodeEncodeError; h11)."""
+    while error is not None:
+        if isinstance(error, UnicodeEncodeError) or "Illegal header" in str(error):
+            return True
+        error = error.__cause__
+    return False
 
 
 def _runtime_error(error: BaseException) -> RuntimeError | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,6 +16,7 @@ import anyio.to_thread
 
 from agentkit.budget import Budget
 from agentkit.calls import Call
+from agentkit.credentials import check_client, clean_options, conceal, redactor, variable_in
 from agentkit.endpoints import EndpointBase
 from agentkit.errors import (
     AgentkitError,
@@ -124,6 +126,7 @@ class ChatModel:
         if client is not None:
             endpoint = _endpoint_of(self.provider)
             endpoint.check(client)
+            check_client(client)
             self._endpoint = endpoint(client)
         self._loop: Any = None  # whose client it is, if it is opened here
         self._left: EndpointBase | None = None  # of a loop that has ended
@@ -231,6 +234,7 @@ class ChatModel:
         given = {
             name: item for name, item in {**self.parameters, **(parameters or {})}.items() if item is not None
         }
+        given = clean_options("parameters", given)
         if "stream" in given:
             raise OptionError("parameters.stream", "how a reply comes is no parameter", "Call generate or stream.")
         if limit is not None:
@@ -356,13 +360,31 @@ def _check_limit(max_tokens: int | None) -> None:
 
 
 def _opened(endpoint: type[EndpointBase], options: Mapping[str, Any]) -> EndpointBase:
-    """An endpoint with a client of its own. What its SDK has against the options is an OptionError."""
+    """An endpoint with a client of its own. What its SDK has against the options is an OptionError.
+
+    No error shows a credential of the options or of the environment.
+    """
     try:
-        return endpoint.open(**options)
-    except AgentkitError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise OptionError("client_options", str(error), "Give what the SDK's client takes.") from error
+        opened = endpoint.open(**clean_options("client_options", options))
+    except Exception as error:
+        ours = _opening_error(error, options)
+    else:
+        check_client(opened.client)
+        return opened
+    raise ours  # outside of the handler: an error that shows a key is not even its context
+
+
+def _opening_error(error: Exception, options: Mapping[str, Any]) -> AgentkitError:
+    """The error of an SDK that refuses its options, without a credential of the options or the environment."""
+    place = variable_in(error.object) if isinstance(error, UnicodeEncodeError) else None
+    is_clean = conceal(error, redactor(options, error, os.environ))
+    if isinstance(error, AgentkitError):
+        return error
+    reason = str(error) if is_clean else f"{type(error).__name__} (its text shows a credential)"
+    ours = OptionError(place or "client_options", reason, "Pass what the SDK's client takes.")
+    if is_clean:
+        ours.__cause__ = error
+    return ours
 
 
 def _endpoint_of(provider: Provider) -> type[EndpointBase]:

@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self
 import anyio
 import anyio.lowlevel
 
-from agentkit.errors import ContextLengthError, InputError, ModelError, NetworkError
+from agentkit.errors import AgentkitError, ContextLengthError, InputError, ModelError, NetworkError
 from agentkit.events import MessageStart, StreamEvent, UsageEvent
 from agentkit.failures import Failure
 from agentkit.ledger import Plan
@@ -49,7 +49,7 @@ class Opened(Protocol):
         """The reply to `plan`, not opened yet."""
         ...
 
-    def error_of(self, error: BaseException | Failure) -> ModelError | None:
+    def error_of(self, error: BaseException | Failure) -> AgentkitError | None:
         """The error of ours that it is; None for one that is neither the provider's nor the transport's."""
         ...
 
@@ -255,8 +255,10 @@ class ModelStream(AsyncIterator[StreamEvent]):
             self._settle()
             assert cause is not None
             raise cause
+        if not isinstance(ours, ModelError):
+            self._settle()
+            raise ours
         if ours is not cause:
-            ours.__cause__ = cause
             ours.request_id = ours.request_id or self.request_id
         if isinstance(ours, ContextLengthError) and not self._shows and await self._call.replan(ours):
             self._message = None

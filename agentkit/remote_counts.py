@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import isawaitable
 from typing import Any, ClassVar
 
+from agentkit.credentials import conceal, redactor
 from agentkit.errors import InputError, OptionError, check_option, check_text
 from agentkit.tokens import CharacterTokenCounter, LocalTokenCounter, TokenCounterBase
 
@@ -50,11 +51,15 @@ class RemoteTokenCounter(TokenCounterBase):
         return request[name]
 
     async def ask(self, *args: Any, **named: Any) -> Any:
-        """What the endpoint answers."""
-        found = self.call(*args, **named)
-        if not isawaitable(found):
-            raise OptionError("call", "it is not asynchronous", "Pass the method of the async client.")
-        return await found
+        """What the endpoint answers. The SDK's errors are raised without the credentials of its client."""
+        try:
+            found = self.call(*args, **named)
+            if isawaitable(found):
+                return await found
+        except Exception as error:
+            conceal(error, redactor(getattr(self.call, "__self__", None), named, error))
+            raise
+        raise OptionError("call", "it is not asynchronous", "Pass the method of the async client.")
 
     async def estimate(self, parts: Sequence[Any]) -> int:
         """What parts that were not sent cost, by the local counter."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypedDict, Unpack, cast
 
 from agentkit.assembly import Assembly
@@ -27,11 +27,13 @@ class ReadOptions(TypedDict, total=False):
                 is made up for a call without one is of this turn
     name        the speaker of the message; `assistant` unless said
     tool_names  `plan.tool_names`: what tools are called in the conversation, where the wire has another spelling
+    redact      takes credentials out of the text of an error that the provider reports
     """
 
     request: Mapping[str, Any] | None
     name: str
     tool_names: Mapping[str, str] | None
+    redact: Callable[[str], str]
 
 
 class StreamParserBase(ABC):
@@ -82,6 +84,7 @@ class StreamParserBase(ABC):
             tool_names=options.get("tool_names") or {},
             raw_arguments=self.raw_arguments,
             binds_thinking=self.binds_thinking,
+            redact=options.get("redact", str),
         )
         self._bytes: EventBytes | EventArray = EventBytes()
         self._opening: _Opening | None = _Opening(self.lines, self.arrays)

@@ -36,7 +36,7 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("storage", "tools", "text_counts", "text_estimate", "encodings", "ledger"),
     ("charsets", "addresses", "unmatched_results"),
     ("partial", "failures", "blame"),
-    ("events", "endpoints", "data_urls"),
+    ("events", "endpoints", "data_urls", "credentials"),
     ("request_parts", "drafts"),
     ("tokens", "image_tokens"),
     ("tokenizers", "hugging_face", "usage_anchored", "remote_counts"),

@@ -71,11 +71,11 @@ class OpenAIChatEndpoint(EndpointBase):
     def _from_environment(cls, options: Mapping[str, Any]) -> dict[str, Any]:
         found = dict(options)
         if cls.key and found.get("api_key") is None:
-            found["api_key"] = os.environ.get(cls.key) or cls.keyless
+            found["api_key"] = os.environ.get(cls.key, "").strip() or cls.keyless
             if found["api_key"] is None:
                 raise AuthError(cls.provider, f"no key: give client_options={{'api_key': …}} or set {cls.key}")
         if cls.address and found.get("base_url") is None:
-            told = os.environ.get(cls.address_key) if cls.address_key else None
+            told = os.environ.get(cls.address_key, "").strip() if cls.address_key else None
             found["base_url"] = told or cls.address
         return found
 
