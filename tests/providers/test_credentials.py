@@ -183,9 +183,9 @@ async def test_headers_of_the_options_are_refused_by_their_name(name: str, key: 
 async def test_headers_of_a_call_are_checked_like_those_of_a_client() -> None:
     with LoopbackServer("Here.") as server:
         async with model_at("openai", server) as model:
-            await model.generate(HELLO, extra_headers={"X-Gateway": f" {CANARY}\n"})
+            await model.generate(HELLO, parameters={"extra_headers": {"X-Gateway": f" {CANARY}\n"}})
             with pytest.raises(OptionError, match=r"parameters\['extra_headers'\]\['X-Gateway'\]") as caught:
-                await model.generate(HELLO, extra_headers={"X-Gateway": f"{CANARY}é"})
+                await model.generate(HELLO, parameters={"extra_headers": {"X-Gateway": f"{CANARY}é"}})
         assert server.requests[0].headers["x-gateway"] == CANARY
     assert_hidden(caught.value)
 
