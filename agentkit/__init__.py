@@ -164,6 +164,7 @@ if TYPE_CHECKING:
     from agentkit.tokens import LocalTokenCounter as LocalTokenCounter
     from agentkit.tokens import TokenCount as TokenCount
     from agentkit.tokens import TokenCounterBase as TokenCounterBase
+    from agentkit.tool_calls import run_tool_calls as run_tool_calls
     from agentkit.tools import Tool as Tool
     from agentkit.tools import ToolChoice as ToolChoice
     from agentkit.tools import ToolLike as ToolLike
@@ -229,6 +230,7 @@ _ROOMS = {
     "tidied": "OnLoss",
     "tokenizers": "TiktokenCounter",
     "tokens": "CharacterTokenCounter LocalTokenCounter TokenCount TokenCounterBase",
+    "tool_calls": "run_tool_calls",
     "tools": "Tool ToolChoice ToolLike run_call",
     "traits": "Trait",
     "units": "Units",
@@ -388,6 +390,7 @@ __all__ = [
     "request_id_in",
     "retry_after",
     "run_call",
+    "run_tool_calls",
     "settled",
     "short_hash",
     "sniffed_type",

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, cast
 
 from pydantic import Discriminator
 from pydantic_core import from_json, to_json
 
 from agentkit.errors import MessageError
+from agentkit.mcp_results import McpItem, McpResult, read_mcp_item, read_mcp_result
 from agentkit.sniffing import sniffed_type
 from agentkit.sources import (
     Base64Source,
@@ -281,7 +282,8 @@ ResultItem: TypeAlias = Annotated[
 class ToolResultBlock(_Block):
     """What a tool answered: text, or a sequence of text, media and parts that only a wire knows.
 
-    `name` may be left to its call's.
+    `name` may be left to its call's. `output` also takes a CallToolResult of the Model Context Protocol, or its
+    `content`, as an object or a dict: it becomes blocks, and its `isError` sets `is_error`.
     """
 
     id: Text
@@ -290,13 +292,26 @@ class ToolResultBlock(_Block):
     is_error: bool = False
     type: Literal["tool_result"] = "tool_result"
 
+    @classmethod
+    def _convert_refused(cls, values: dict[str, Any]) -> dict[str, Any] | None:
+        """Arguments that were refused, with an MCP result read; None if they hold none (see `Checked`)."""
+        read = _read_output(values.get("output", ""))
+        if read is None:
+            return None
+        read["is_error"] = read.get("is_error") or values.get("is_error", False)
+        metadata: dict[str, Any] = {**(read.get("metadata") or {}), **(values.get("metadata") or {})}
+        return {**values, **read, "metadata": metadata or None}
+
     if TYPE_CHECKING:
 
         def __init__(
             self,
             id: str,
             name: str = "",
-            output: str | Sequence[TextBlock | MediaBlock | OpaqueBlock | InvalidBlock | Mapping[str, Any]] = "",
+            output: str
+            | Sequence[TextBlock | MediaBlock | OpaqueBlock | InvalidBlock | Mapping[str, Any] | McpItem]
+            | Mapping[str, Any]
+            | McpResult = "",
             is_error: bool = False,
             type: Literal["tool_result"] = "tool_result",
             *,
@@ -322,6 +337,19 @@ class ToolResultBlock(_Block):
         if isinstance(self.output, str):
             return self.output
         return "\n".join(item.text for item in self.output if isinstance(item, TextBlock))
+
+
+def _read_output(output: object) -> dict[str, Any] | None:
+    """The fields that an MCP result sets; None for an output that is none."""
+    try:
+        if not isinstance(output, list | tuple):
+            return None if isinstance(output, str) else read_mcp_result(output)
+        items = cast("Sequence[object]", output)
+        read = [None if type(type(item)) is Checked else read_mcp_item(item, at) for at, item in enumerate(items)]
+    except Exception:  # an object whose attributes fail: refused as an output
+        return None
+    blocks = [item if block is None else block for item, block in zip(items, read, strict=True)]
+    return {"output": blocks} if any(read) else None
 
 
 Block: TypeAlias = Annotated[

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 from anyio.lowlevel import current_token
 
-__all__ = ["finish", "is_over", "running_loop"]
+__all__ = ["finish", "is_being_canceled", "is_over", "running_loop"]
 
 
 async def finish(work: Callable[[], Awaitable[None]], seconds: float) -> None:
@@ -51,6 +51,15 @@ def _on_asyncio() -> bool:
         return asyncio.current_task() is not None
     except RuntimeError:
         return False
+
+
+def is_being_canceled() -> bool:
+    """True if a cancellation that this task meets is its own.
+
+    On asyncio, awaiting a task or a future that was canceled raises the same error. On trio every one is its own.
+    """
+    task = asyncio.current_task() if _on_asyncio() else None
+    return task is None or task.cancelling() > 0
 
 
 def running_loop() -> Any:

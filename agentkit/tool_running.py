@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import logging
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial, wraps
+from itertools import islice
+from traceback import format_exception
 from typing import Any, TypeAlias, cast
 
 import anyio.to_thread
 from pydantic import ConfigDict, ValidationError, validate_call
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from agentkit.blocks import InvalidBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.errors import AgentkitError, check_option
+from agentkit.loops import is_being_canceled
+from agentkit.mcp_results import read_mcp_item, read_mcp_result
 from agentkit.native import plain_values, text_of
 from agentkit.values import Checked
 
 __all__ = ["run_tool"]
+
+_log = logging.getLogger("agentkit.tools")
+
+MAX_ERROR_CHARACTERS = 4_000
+"""Length of an error text that goes to the model."""
+
+MAX_TRACEBACK_CHARACTERS = 20_000
+"""Length of a traceback in a result's metadata."""
+
+MAX_ITEMS = 100_000
+"""Items that a generator may yield: one without an end would fill the memory."""
 
 
 async def run_tool(name: str, function: Callable[..., Any] | None, block: ToolUseBlock) -> ToolResultBlock:
@@ -27,34 +45,68 @@ async def run_tool(name: str, function: Callable[..., Any] | None, block: ToolUs
     if refusal or function is None:
         return _failed(block, refusal)
     try:
+        return await _run(function, block)
+    except BaseException as error:
+        if _is_interruption(error):
+            raise
+        return _raised(block, error)
+
+
+async def _run(function: Callable[..., Any], block: ToolUseBlock) -> ToolResultBlock:
+    try:
         given, named = _checked(function)(**block.copy_input())
     except ValidationError as error:
-        return _failed(block, _invalid(name, error))
-    except Exception as error:  # a signature that pydantic does not know, or a validator of the user's that fails
-        return _failed(block, _said(error))
+        return _failed(block, _invalid(block.name, error))
     call = partial(function, *given, **named)
-    try:
-        if _is_async(function):
-            found = await call()
-        else:
-            found = await _in_thread(call)
-            if inspect.isawaitable(found):
-                found = await found
-        if inspect.isasyncgen(found):
-            found = [item async for item in found]
-        if isinstance(found, str | TextBlock | MediaBlock | ToolResultBlock):
-            return _result(block, found)
-        return cast("ToolResultBlock", await _in_thread(partial(_result, block, found)))
-    except (Exception, SystemExit) as error:
-        return _failed(block, _said(error))
+    if _is_async(function):
+        found = await call()
+    else:
+        found = await _in_thread(call)
+    while inspect.isawaitable(found):
+        found = await found
+    if inspect.isasyncgen(found):
+        found = await _collect_async(cast("AsyncGenerator[Any, Any]", found))
+    if isinstance(found, str | TextBlock | MediaBlock | ToolResultBlock):
+        return _result(block, found)
+    return cast("ToolResultBlock", await _in_thread(partial(_result, block, found)))
 
 
 async def _in_thread(call: Callable[[], Any]) -> Any:
     """What a function gives, run off the event loop; a thread that is given up ends by itself."""
-    outcome = await anyio.to_thread.run_sync(_outcome, call, abandon_on_cancel=True)
+    is_abandoned = threading.Event()
+    try:
+        outcome = await anyio.to_thread.run_sync(_outcome, call, is_abandoned, abandon_on_cancel=True)
+    finally:
+        is_abandoned.set()
     if outcome.error is not None:
         raise outcome.error
     return outcome.found
+
+
+def _is_interruption(error: BaseException) -> bool:
+    """True if an error is about the task and not about the tool: a cancellation, or an interrupt of the user's.
+
+    On asyncio a tool may also meet the cancellation of some other task or future: that is an error like any other.
+    """
+    try:
+        canceled = anyio.get_cancelled_exc_class()
+    except Exception:  # no event loop runs: the coroutine is being closed
+        return True
+    leaves = [*_leaves(error)]
+    if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):
+        return True
+    return any(isinstance(leaf, canceled) for leaf in leaves) and is_being_canceled()
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    """The errors in a group, however deep; an error that is no group is its own leaf."""
+    pending = [error]
+    while pending:
+        last = pending.pop()
+        if isinstance(last, BaseExceptionGroup):
+            pending += reversed(cast("BaseExceptionGroup[BaseException]", last).exceptions)
+        else:
+            yield last
 
 
 def _refusal(name: str, function: object, block: ToolUseBlock) -> str:
@@ -73,15 +125,40 @@ class _Outcome:
     """What a function gave, or raised, on its way out of a thread: StopIteration and coroutines cannot pass."""
 
     found: Any = None
-    error: Exception | SystemExit | None = None
+    error: BaseException | None = None
 
 
-def _outcome(call: Callable[[], Any]) -> _Outcome:
+def _outcome(call: Callable[[], Any], is_abandoned: threading.Event) -> _Outcome:
     try:
         found = call()
-        return _Outcome([*found] if inspect.isgenerator(found) else found)
-    except (Exception, SystemExit) as error:
+        return _Outcome(_collect(found, is_abandoned) if inspect.isgenerator(found) else found)
+    except BaseException as error:
         return _Outcome(error=error)
+
+
+def _collect(generator: Generator[Any, Any, Any], is_abandoned: threading.Event) -> list[Any]:
+    """The items of a generator, unless the call is given up."""
+    items: list[Any] = []
+    for item in generator:
+        items.append(item)
+        if is_abandoned.is_set():
+            generator.close()
+        _check_count(items)
+    return items
+
+
+async def _collect_async(generator: AsyncGenerator[Any, Any]) -> list[Any]:
+    items: list[Any] = []
+    async with aclosing(generator):
+        async for item in generator:
+            items.append(item)
+            _check_count(items)
+    return items
+
+
+def _check_count(items: list[Any]) -> None:
+    if len(items) > MAX_ITEMS:
+        raise ValueError(f"the tool yields more than {MAX_ITEMS} items")
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
@@ -127,41 +204,68 @@ def _result(block: ToolUseBlock, found: object) -> ToolResultBlock:
     if isinstance(found, ToolResultBlock):
         return replace(found, id=block.id, name=block.name)
     try:
-        return ToolResultBlock(block.id, block.name, _output(found))
-    except AgentkitError as error:
-        return _failed(block, _said(error))
-    except (PydanticSerializationError, ValueError, RecursionError) as error:
-        return _failed(block, f"The tool gave a {type(found).__name__}, which is no JSON: {error}")
+        fields = None if isinstance(found, str) else read_mcp_result(found)
+        return ToolResultBlock(block.id, block.name, **(fields or {"output": _output(block, found)}))
+    except (AgentkitError, PydanticSerializationError, ValueError, RecursionError) as error:
+        kind = type(found).__name__
+        _log.warning("tool %r: its result, a %s, cannot be sent (%s)", block.name, kind, type(error).__name__)
+        said = (
+            _said(error)
+            if isinstance(error, AgentkitError)
+            else f"The tool gave a {kind}, which is no JSON: {error}"
+        )
+        return _failed(block, said)
 
 
-def _output(found: object) -> str | Sequence[TextBlock | MediaBlock | InvalidBlock]:
+def _output(
+    block: ToolUseBlock, found: object
+) -> str | Sequence[TextBlock | MediaBlock | InvalidBlock | Mapping[str, Any]]:
+    items: Sequence[object] = cast("Sequence[object]", found) if isinstance(found, list | tuple) else [found]
+    blocks = [*map(_block, items)]
+    if not any(blocks):
+        return _text(block, cast("object", found))
+    pairs = zip(items, blocks, strict=True)
+    return [TextBlock(_text(block, item)) if known is None else known for item, known in pairs]
+
+
+def _block(found: object) -> TextBlock | MediaBlock | Mapping[str, Any] | None:
+    """A block, or an item of an MCP result as one; None for any other value."""
+    return found if isinstance(found, TextBlock | MediaBlock) else read_mcp_item(found)
+
+
+def _text(block: ToolUseBlock, found: object) -> str:
+    """A value as text: strings as they are, anything else as JSON."""
     if isinstance(found, str):
-        return text_of(found)
-    if isinstance(found, TextBlock | MediaBlock):
-        return (found,)
-    if isinstance(found, list | tuple):
-        items = cast("Sequence[object]", found)
-        if any(isinstance(item, TextBlock | MediaBlock) for item in items):
-            return [_item(item) for item in items]
-    return _json(cast("object", found))
+        text = text_of(found)
+        is_whole = text == found
+    else:
+        text, is_whole = _json(found)
+    if not is_whole:
+        _log.info("tool %r: lone surrogates in its result, replaced by U+FFFD", block.name)
+    return text
 
 
-def _item(found: object) -> TextBlock | MediaBlock:
-    """One of several results, some of which are blocks."""
-    if isinstance(found, TextBlock | MediaBlock):
-        return found
-    return TextBlock(text_of(found) if isinstance(found, str) else _json(found))
-
-
-def _json(found: object) -> str:
+def _json(found: object) -> tuple[str, bool]:
+    """A value as JSON text, and whether that is all of it: lone surrogates are replaced."""
     if _holds_ours(found):
         raise ValueError("a message or a block stands within it: give blocks alone, or a list of them")
     try:
-        return to_json(found, inf_nan_mode="strings").decode()
+        return to_json(found, inf_nan_mode="strings").decode(), True
     except ValueError as error:
         if "surrogates" not in str(error):
             raise
-        return to_json(plain_values(found), inf_nan_mode="strings").decode()
+        values = to_jsonable_python(_with_clean_keys(found), inf_nan_mode="strings")
+        return to_json(plain_values(values)).decode(), False
+
+
+def _with_clean_keys(found: object) -> object:
+    """A value whose keys UTF-8 can carry: pydantic writes lone surrogates in values alone."""
+    if isinstance(found, Mapping):
+        pairs = cast("Mapping[Any, object]", found).items()
+        return {text_of(key) if isinstance(key, str) else key: _with_clean_keys(item) for key, item in pairs}
+    if isinstance(found, list | tuple):
+        return [*map(_with_clean_keys, cast("Iterable[object]", found))]
+    return found
 
 
 def _holds_ours(found: object) -> bool:
@@ -173,14 +277,40 @@ def _holds_ours(found: object) -> bool:
     return type(type(found)) is Checked
 
 
+def _raised(block: ToolUseBlock, error: BaseException) -> ToolResultBlock:
+    """The result of a call whose function raised. Its metadata has the traceback: no provider gets metadata."""
+    _log.warning("tool %r: raised %s", block.name, type(error).__name__, exc_info=error)
+    traceback = _bounded(text_of("".join(format_exception(error))), MAX_TRACEBACK_CHARACTERS)
+    return replace(_failed(block, _said(error)), metadata={"traceback": traceback})
+
+
 def _failed(block: ToolUseBlock, said: str) -> ToolResultBlock:
-    return ToolResultBlock(block.id, block.name, text_of(said), is_error=True)
+    return ToolResultBlock(block.id, block.name, text_of(_bounded(said, MAX_ERROR_CHARACTERS)), is_error=True)
+
+
+def _bounded(text: str, limit: int) -> str:
+    """A text without its middle, if it is longer than the limit."""
+    if len(text) <= limit:
+        return text
+    head, tail = limit * 3 // 4, limit // 4
+    return f"{text[:head]}\n… ({len(text) - head - tail} characters left out) …\n{text[-tail:]}"
 
 
 def _said(error: BaseException) -> str:
+    """The class and the sentence of an error; of a group, those of its errors too."""
+    lines = [_sentence(error)]
+    if isinstance(error, BaseExceptionGroup):
+        lines += [f"- {_sentence(leaf)}" for leaf in islice(_leaves(cast("BaseException", error)), _MAX_LEAVES)]
+    return "\n".join(lines)
+
+
+_MAX_LEAVES = 20  # errors of a group in one text
+
+
+def _sentence(error: BaseException) -> str:
     try:
         said = str(error)
-    except Exception:  # an error whose own sentence fails
+    except BaseException:  # an error whose own sentence fails
         said = ""
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
@@ -189,6 +319,6 @@ def _invalid(name: str, error: ValidationError) -> str:
     """What is wrong with the arguments, one a line, without pydantic's addresses of help."""
     lines = [
         f"- {'.'.join(map(str, found['loc'])) or 'arguments'}: {found['msg']}"
-        for found in error.errors(include_url=False, include_context=False)
+        for found in error.errors(include_url=False, include_context=False, include_input=False)
     ]
     return "\n".join([f"The arguments of {name!r} are not valid:", *lines])

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
 from agentkit.blocks import ToolResultBlock, ToolUseBlock
+from agentkit.docstrings import split_docstring
 from agentkit.errors import MessageError, OptionError, check_option
 from agentkit.schemas import (
     check_schema,
@@ -73,12 +74,22 @@ class Tool(metaclass=Checked):
 
     @classmethod
     def from_function(
-        cls, function: Callable[..., Any], name: str | None = None, description: str | None = None
+        cls,
+        function: Callable[..., Any],
+        name: str | None = None,
+        description: str | None = None,
+        *,
+        parse_docstring: bool = False,
     ) -> Tool:
         """A tool from a typed function: its name, its docstring, and its parameters through pydantic.
 
-        Describe a parameter with `Annotated[int, Field(description=…)]`. Raises MessageError for a function
-        whose parameters cannot be given by keyword or have a type that no JSON schema describes.
+        Describe a parameter with `Annotated[int, Field(description=…)]`, or in the docstring with
+        `parse_docstring=True`: the parameter sections of Google, NumPy and reST style then describe the parameters
+        that have no `Field(description=…)`, and the tool's description is the docstring without any section. This
+        needs the extra `tools`, and raises MissingExtraError without it.
+
+        Raises MessageError for a function whose parameters cannot be given by keyword or have a type that no JSON
+        schema describes.
         """
         given: Any = function
         signed: Any = _signed(given)
@@ -98,8 +109,13 @@ class Tool(metaclass=Checked):
         schema = cast("dict[str, Any]", without_titles(schema))
         schema.setdefault("type", "object")
         schema.setdefault("properties", {})
-        told = inspect.getdoc(function) or "" if description is None else description
-        return cls(called, told, schema, function=function)
+        told = _docstring(function)
+        if parse_docstring:
+            names = adapter.json_schema(by_alias=False).get("properties", {})  # a docstring knows no alias
+            told = _describe(
+                told, _docstring(signed), dict(zip(names, schema["properties"].values(), strict=False))
+            )
+        return cls(called, told if description is None else description, schema, function=function)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], place: str = "tool") -> Tool:
@@ -130,6 +146,25 @@ def _signed(function: Callable[..., Any]) -> Callable[..., Any]:
     if inspect.isroutine(given) or isinstance(given, type | partial):
         return function
     return cast("Callable[..., Any]", getattr(given, "__call__", given))  # noqa: B004
+
+
+def _docstring(function: Callable[..., Any]) -> str:
+    """The docstring of a function, of the function in a `partial`, or of an object's class."""
+    while isinstance(function, partial):
+        function = cast("partial[Any]", function).func
+    return inspect.getdoc(function) or ""
+
+
+def _describe(docstring: str, method_docstring: str, properties: Mapping[str, dict[str, Any]]) -> str:
+    """Adds the descriptions of parameters to their schemas. Returns the description of the tool.
+
+    A callable object may describe its parameters at its class or at `__call__`.
+    """
+    description, parameters = split_docstring(docstring)
+    for name, text in {**split_docstring(method_docstring)[1], **parameters}.items():
+        if name in properties:
+            properties[name].setdefault("description", text)
+    return description
 
 
 _UNNAMED = {

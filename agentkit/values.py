@@ -90,6 +90,10 @@ else:
             except ValidationError as error:
                 known = cls.__dataclass_fields__.items()
                 positional = [name for name, one in known if one.init and not one.kw_only]
+                convert = getattr(cls, "_convert_refused", None)  # costs nothing where nothing is refused
+                values = convert and convert({**dict(zip(positional, args, strict=False)), **kwargs})
+                if values:
+                    return cls(**values)
                 raise placed(cls.__name__, error, positional) from None
 
 

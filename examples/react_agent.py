@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import anyio
 
-from agentkit import Budget, ChatModel, Msg, Tool, ToolResultBlock, ToolUseBlock, run_call
+from agentkit import Budget, ChatModel, Msg, Tool, ToolResultBlock, ToolUseBlock, run_tool_calls
 from agentkit.testing import LoopbackServer
 
 PLACES = {"library": "Marktstrasse 4, open until 18:00", "museum": "Am Ufer 12, closed today"}
@@ -58,8 +58,8 @@ async def solve(model: ChatModel, task: str, steps: int = 8) -> list[Msg]:
         msgs.append(reply)
         if not reply.tool_uses:
             break
-        # A tool that fails, or that nobody has, gives a result that says so.
-        msgs.append(Msg("tools", [await run_call(block, TOOLS) for block in reply.tool_uses], "user"))
+        # The calls run concurrently. A tool that fails, or does not exist, gives a result that says so.
+        msgs.append(Msg("tools", await run_tool_calls(reply.tool_uses, TOOLS), "user"))
     return msgs
 
 

@@ -20,6 +20,7 @@ from agentkit import (
     ThinkingBlock,
     Tool,
     ToolUseBlock,
+    run_tool_calls,
 )
 from agentkit.testing import LoopbackServer
 
@@ -43,7 +44,7 @@ async def turn(model: ChatModel, history: list[Msg]) -> None:
         print(f"    sent: {', '.join(f'{count} x {fate}' for fate, count in sorted(fates.items()))}")
         if not reply.tool_uses:
             return
-        history.append(Msg("tools", [await TOOL.run(block) for block in reply.tool_uses], "user"))
+        history.append(Msg("tools", await run_tool_calls(reply.tool_uses, [TOOL]), "user"))
 
 
 async def main(models: list[ChatModel]) -> None:

@@ -1,8 +1,11 @@
 """Running tools: arguments are checked, results are blocks, nothing but a cancellation is raised."""
 
+import asyncio
 import functools
 import json
+import logging
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -24,6 +27,8 @@ from agentkit import (
     Tool,
     ToolResultBlock,
     ToolUseBlock,
+    available_providers,
+    load_provider,
     run_call,
 )
 
@@ -434,3 +439,204 @@ async def test_a_call_of_a_tool_that_is_not_there_is_told_which_are() -> None:
 async def test_what_is_no_call_is_refused_before_any_tool_is_looked_for() -> None:
     with pytest.raises(OptionError, match="block"):
         await run_call("look", [look])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+# -- what a tool raises: for the log, for the developer, for the model --------------------------------------------
+
+
+class NastyError(BaseException):
+    """An error that is no Exception."""
+
+
+async def test_an_exception_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(secret: str) -> str:
+        raise OddError("the sea is closed")
+
+    caplog.set_level(logging.DEBUG, "agentkit")
+    result = await _run(fail, secret="s3cret")
+    (record,) = caplog.records
+    assert (record.levelno, record.name) == (logging.WARNING, "agentkit.tools")
+    assert record.getMessage() == "tool 'fail': raised OddError"
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], OddError)
+    assert "s3cret" not in caplog.text
+    traceback = (result.metadata or {})["traceback"]
+    assert "in fail" in traceback
+    assert traceback.rstrip().endswith("OddError: the sea is closed")
+
+
+@pytest.mark.parametrize("provider", available_providers())
+async def test_a_traceback_never_reaches_a_provider(provider: str) -> None:
+    def fail() -> str:
+        raise OddError("the sea is closed")
+
+    result = await _run(fail)
+    msgs = [Msg("Bob", "go", "user"), Msg("a", [ToolUseBlock("call_1", "fail", {})], "assistant")]
+    request = load_provider(provider).chat().lower([*msgs, Msg("tools", [result], "user")]).request
+    assert "the sea is closed" in json.dumps(request)
+    assert "raceback" not in json.dumps(request)
+
+
+async def test_what_goes_well_or_is_the_models_fault_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "agentkit")
+    await _run(_some, place="the sea")
+    assert (await _run(_some)).is_error
+    assert caplog.records == []
+
+
+async def test_a_result_that_loses_its_surrogates_is_logged_without_its_text(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def half() -> Any:
+        return {"s3cret\ud800": [Weather("s3cret\udc00", 1.0), float("nan")]}
+
+    caplog.set_level(logging.INFO, "agentkit")
+    replaced = "s3cret\N{REPLACEMENT CHARACTER}"
+    assert json.loads((await _run(half)).text)[replaced][0]["place"] == replaced
+    assert "U+FFFD" in caplog.text
+    assert "s3cret" not in caplog.text
+
+
+async def test_an_error_text_has_a_bound() -> None:
+    def fail() -> str:
+        raise ValueError("head" + "x" * 1_000_000 + "tail")
+
+    def many(numbers: list[int]) -> int:
+        return sum(numbers)
+
+    result = await _run(fail)
+    assert len(result.text) < 5_000
+    assert result.text.startswith("ValueError: head")
+    assert result.text.endswith("tail")
+    assert "characters left out" in result.text
+    assert len((result.metadata or {})["traceback"]) < 25_000
+    assert len((await _run(many, numbers=["x"] * 10_000)).text) < 5_000
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_group_says_what_is_in_it(is_async: bool) -> None:
+    inner = ExceptionGroup("inner", [ValueError("one"), KeyError("two")])
+    group = BaseExceptionGroup("outer", [inner, NastyError("three")])
+
+    def fail() -> str:
+        raise group
+
+    async def fail_later() -> str:
+        raise group
+
+    result = await _run(fail_later if is_async else fail)
+    first, *rest = result.text.splitlines()
+    assert first.startswith("BaseExceptionGroup: outer")
+    assert rest == ["- ValueError: one", "- KeyError: 'two'", "- NastyError: three"]
+
+
+@pytest.mark.parametrize("error", [NastyError("x"), GeneratorExit(), SystemExit("x")])
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_errors_that_are_no_exceptions_are_results(error: BaseException, is_async: bool) -> None:
+    def fail() -> str:
+        raise error
+
+    async def fail_later() -> str:
+        raise error
+
+    result = await _run(fail_later if is_async else fail)
+    assert result.is_error
+    assert result.text.startswith(type(error).__name__)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), BaseExceptionGroup("g", [KeyboardInterrupt()])])
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_an_interrupt_of_the_users_passes_through(error: BaseException, is_async: bool) -> None:
+    def fail() -> str:
+        raise error
+
+    async def fail_later() -> str:
+        raise error
+
+    with pytest.raises(type(error)):
+        await _run(fail_later if is_async else fail)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_the_cancellation_of_another_task_is_an_error_of_the_tools() -> None:
+    async def wait() -> str:
+        task = asyncio.ensure_future(asyncio.sleep(10))
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+        return "never"
+
+    def raise_in_thread() -> str:
+        raise asyncio.CancelledError
+
+    for function in (wait, raise_in_thread):
+        result = await _run(function)
+        assert (result.is_error, result.text) == (True, "CancelledError")
+
+
+async def test_an_error_whose_sentence_exits_is_a_result() -> None:
+    class WorstError(Exception):
+        def __str__(self) -> str:
+            raise SystemExit
+
+    def fail() -> str:
+        raise WorstError
+
+    assert (await _run(fail)).text == "WorstError"
+
+
+async def test_a_generator_without_end_is_an_error() -> None:
+    def forever() -> Iterator[int]:
+        while True:
+            yield 1
+
+    async def forever_later() -> AsyncIterator[int]:
+        while True:
+            yield 1
+
+    for function in (forever, forever_later):
+        result = await _run(function)
+        assert result.is_error
+        assert "more than 100000 items" in result.text
+
+
+async def test_a_generator_stops_when_its_call_is_canceled() -> None:
+    stopped = threading.Event()
+
+    def forever() -> Iterator[int]:
+        try:
+            while True:
+                yield 1
+                time.sleep(0.001)
+        finally:
+            stopped.set()
+
+    with anyio.move_on_after(0.05) as scope:
+        await _run(forever)
+    assert scope.cancelled_caught
+    assert await anyio.to_thread.run_sync(stopped.wait, 10)
+
+
+async def test_odd_values_are_results_or_errors_of_their_call() -> None:
+    cyclic: list[Any] = []
+    cyclic.append(cyclic)
+
+    def recurse() -> Any:
+        return recurse()
+
+    async def nested() -> Any:
+        return _async_some("deep")
+
+    for value in (cyclic, b"\xff", object, lambda: 1, threading.Lock(), Base64Source, Msg("a", "b", "user")):
+        result = await Tool("give", function=partial(_identity, value)).run(ToolUseBlock("c", "give", {}))
+        assert result.is_error, value
+    assert (await _run(recurse)).text.startswith("RecursionError")
+    assert (await _run(nested)).output == "deep"
+
+
+def _identity(value: Any) -> Any:
+    return value
+
+
+async def _async_some(text: str) -> str:
+    return text

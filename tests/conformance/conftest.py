@@ -10,7 +10,11 @@ import pytest
 if TYPE_CHECKING:
     from tests.conformance.llama_cpp import LlamaServer
 
-NEEDED = {"test_llama_cpp.py": "xllamacpp", "test_gemini_protobuf.py": "google.ai.generativelanguage"}
+NEEDED = {
+    "test_llama_cpp.py": "xllamacpp",
+    "test_gemini_protobuf.py": "google.ai.generativelanguage",
+    "test_mcp_types.py": "mcp_types",
+}
 
 
 def _installed(name: str) -> bool:

@@ -1,0 +1,181 @@
+"""`run_tool_calls`: concurrent, in order, with errors as results, and canceled as one."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio
+import pytest
+
+from agentkit import OptionError, ToolUseBlock, run_tool_calls
+
+pytestmark = pytest.mark.anyio
+
+
+def calls(count: int, name: str = "work", **arguments: Any) -> list[ToolUseBlock]:
+    return [ToolUseBlock(f"c{number}", name, {"number": number, **arguments}) for number in range(count)]
+
+
+class Meter:
+    """A tool that counts how many of its calls run at the same time."""
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.most = 0
+        self.lock = threading.Lock()
+
+    def step(self, change: int) -> None:
+        with self.lock:
+            self.running += change
+            self.most = max(self.most, self.running)
+
+
+async def test_results_come_in_the_order_of_the_calls() -> None:
+    async def work(number: int) -> int:
+        await anyio.sleep(0.05 - number / 2000)
+        return number
+
+    results = await run_tool_calls(calls(100), [work])
+    assert [(result.id, result.name, result.text) for result in results] == [
+        (f"c{number}", "work", str(number)) for number in range(100)
+    ]
+
+
+async def test_calls_run_at_the_same_time() -> None:
+    meeting = threading.Barrier(10, timeout=10)
+
+    def work(number: int) -> int:
+        meeting.wait()
+        return number
+
+    assert not any(result.is_error for result in await run_tool_calls(calls(10), [work]))
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+async def test_a_limit_holds(limit: int) -> None:
+    meter = Meter()
+
+    async def work(number: int) -> int:
+        meter.step(1)
+        await anyio.sleep(0.005)
+        meter.step(-1)
+        return number
+
+    results = await run_tool_calls(calls(9), [work], max_concurrency=limit)
+    assert [result.text for result in results] == [str(number) for number in range(9)]
+    assert meter.most == limit
+
+
+async def test_an_error_is_the_result_of_its_call_alone() -> None:
+    def work(number: int) -> int:
+        if number == 1:
+            raise ValueError("the sea is closed")
+        if number == 2:
+            raise SystemExit(3)
+        return number
+
+    found = await run_tool_calls([*calls(4), ToolUseBlock("c4", "missing", {})], [work])
+    assert [result.is_error for result in found] == [False, True, True, False, True]
+    assert found[1].text == "ValueError: the sea is closed"
+    assert "no tool 'missing'" in found[4].text
+
+
+@pytest.fixture
+async def stuck() -> AsyncIterator[threading.Event]:
+    """An event that threads wait for; set in the end."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+async def test_a_cancellation_cancels_all_calls(stuck: threading.Event) -> None:
+    canceled: list[int] = []
+
+    async def wait(number: int) -> None:
+        try:
+            await anyio.sleep_forever()
+        except anyio.get_cancelled_exc_class():
+            canceled.append(number)
+            raise
+
+    def block(number: int) -> None:
+        stuck.wait()
+
+    blocks = [*calls(20, "wait"), *calls(20, "block")]
+    started = time.monotonic()
+    with anyio.move_on_after(0.2) as scope:
+        await run_tool_calls(blocks, [wait, block])
+    assert scope.cancelled_caught
+    assert sorted(canceled) == [*range(20)]
+    assert time.monotonic() - started < 5
+
+
+async def test_an_interrupt_is_raised_as_itself() -> None:
+    async def work(number: int) -> int:
+        if number == 1:
+            raise KeyboardInterrupt
+        await anyio.sleep_forever()
+        return number
+
+    with pytest.raises(KeyboardInterrupt):
+        await run_tool_calls(calls(3), [work])
+
+
+async def test_no_calls_have_no_results() -> None:
+    assert await run_tool_calls([], []) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "options", "told"),
+    [
+        ("c", {}, "calls"),
+        (ToolUseBlock("c", "work", {}), {}, "calls"),
+        (["c"], {}, r"calls\[0\]"),
+        (None, {}, "calls"),
+        ([], {"max_concurrency": 0}, "max_concurrency: must be at least 1, got 0"),
+        ([], {"max_concurrency": "3"}, "max_concurrency"),
+    ],
+)
+async def test_bad_arguments_are_refused(found: Any, options: Any, told: str) -> None:
+    with pytest.raises(OptionError, match=told):
+        await run_tool_calls(found, [], **options)
+
+
+async def test_the_contexts_of_calls_are_their_own() -> None:
+    async def work(number: int) -> str:
+        return str(anyio.get_current_task().id)
+
+    results = await run_tool_calls(calls(3), [work])
+    assert len({result.text for result in results}) == 3
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_tool_that_cancels_its_own_task_stops_no_other_call() -> None:
+    async def work(number: int) -> int:
+        if number == 0:
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+        await anyio.sleep(0.01)
+        return number
+
+    for limit in (None, 1):
+        results = await run_tool_calls(calls(3), [work], max_concurrency=limit)
+        assert [result.text for result in results] == ["The call was canceled.", "1", "2"]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_native_cancellation_cancels_all_calls() -> None:
+    async def work(number: int) -> int:
+        await anyio.sleep_forever()
+        return number
+
+    task = asyncio.ensure_future(run_tool_calls(calls(5), [work]))
+    await anyio.sleep(0.02)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
