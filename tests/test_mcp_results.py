@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -139,16 +140,9 @@ def test_base64_never_reaches_a_request_as_text(provider: str) -> None:
     assert any("12 degrees" in text for text in _strings(request))
 
 
-def _strings(found: Any) -> list[str]:
-    match found:
-        case str():
-            return [found]
-        case dict() | list():
-            values: Any = found
-            inner: list[Any] = [*values.values()] if isinstance(found, dict) else values
-            return [text for item in inner for text in _strings(item)]
-        case _:
-            return []
+def _strings(request: dict[str, Any]) -> list[str]:
+    """The strings of a request, as JSON writes them."""
+    return re.findall(r'"((?:[^"\\]|\\.)*)"', json.dumps(request))
 
 
 # -- structured content -------------------------------------------------------------------------------------------
@@ -209,7 +203,7 @@ async def test_objects_of_an_sdk_are_read_as_their_dicts() -> None:
         is_error=True,
         metadata={"_meta": {"trace": 1}},
     )
-    forms = [
+    forms: list[Any] = [
         found,
         found.model_dump(mode="json", by_alias=True),
         found.model_dump(by_alias=True),
