@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from agentkit.errors import OptionError, check_option
+from agentkit.reprs import bounded_repr
 from agentkit.strategies import CutStrategy, Stepped
 from agentkit.summaries import Summarise
 from agentkit.tokens import CharacterTokenCounter, TokenCounterBase
@@ -32,6 +33,8 @@ class Budget:
     strategy: CutStrategy | Sequence[CutStrategy] = field(default_factory=Stepped)
     never_cut: Collection[str] = frozenset()
     cut_first: Collection[str] = frozenset()
+
+    __repr__ = bounded_repr
 
     def __post_init__(self) -> None:
         for name, given in (("max_tokens", self.max_tokens), ("reserve", self.reserve)):

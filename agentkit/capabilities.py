@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agentkit.blocks import Block, OpaqueBlock
 from agentkit.messages import Role
+from agentkit.reprs import bounded_repr
 from agentkit.traits import RESERVED_NAMES, Trait
 
 __all__ = [
@@ -106,6 +107,8 @@ class MediaLimits:
     data: int = 0
     total: int = 0
 
+    __repr__ = bounded_repr
+
     def box(self, count: int) -> Box:
         """What each picture must fit in, when there are so many."""
         most, side = self.crowd
@@ -131,6 +134,8 @@ class MediaRule:
     embed: bool = True
     magic: tuple[str, ...] = ()
     limits: MediaLimits | None = None
+
+    __repr__ = bounded_repr
 
     def takes(self, kind: str, media_type: str) -> bool:
         """Whether data of the type is taken as media of the kind."""
@@ -159,6 +164,8 @@ class NameRule:
     limit: int = 64
     prefix: str = ""
     reserved: frozenset[str] = frozenset()
+
+    __repr__ = bounded_repr
 
     @property
     def takes_plain(self) -> bool:
@@ -275,6 +282,8 @@ class Capabilities:
     stand_in: str | None = None
     breakpoints: bool = False
     attention: int = field(default=0, init=False)
+
+    __repr__ = bounded_repr
 
     def __post_init__(self) -> None:
         mask = Trait.EMPTY | Trait.BLANK | Trait.INVALID | Trait.THINKING | Trait.STATE | Trait.MEDIA

@@ -37,6 +37,7 @@ from agentkit.messages import Msg
 from agentkit.model_stream import ModelStream
 from agentkit.option_names import check_names, check_parameters
 from agentkit.registry import Provider, available_providers, load_provider
+from agentkit.reprs import brief
 from agentkit.schemas import OutputLike
 from agentkit.tokens import CharacterTokenCounter, TokenCount
 from agentkit.tools import ToolChoiceLike, ToolLike
@@ -132,6 +133,10 @@ class ChatModel:
         self._left: EndpointBase | None = None  # of a loop that has ended
         self._binding = Lock()
         self._opening = anyio.Lock()
+
+    def __repr__(self) -> str:
+        viewer = f", viewer={brief(self.viewer, 60)}" if self.viewer is not None else ""
+        return f"{type(self).__name__}({brief(f'{self.provider.name}:{self.model}', 200)}{viewer})"
 
     @property
     def viewer(self) -> str | None:

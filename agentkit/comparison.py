@@ -17,6 +17,7 @@ from agentkit.loops import finish
 from agentkit.messages import Msg
 from agentkit.option_names import check_names
 from agentkit.recordings import Recorded, Recording, fingerprint
+from agentkit.reprs import bounded_repr
 from agentkit.storage import dump_message
 from agentkit.tokens import TokenCount
 from agentkit.usage import Usage
@@ -36,6 +37,8 @@ class Price:
     output: float
     cache_read: float | None = None
     cache_write: float | None = None
+
+    __repr__ = bounded_repr
 
     def of(self, usage: Usage) -> float:
         """What a call cost."""
@@ -74,6 +77,8 @@ class Trial:
     price: float | None = None
     fingerprint: str = ""
     replayed: bool = False
+
+    __repr__ = bounded_repr
 
     def to_dict(self) -> dict[str, Any]:
         """The trial as JSON values."""

@@ -12,6 +12,7 @@ from pydantic_core import SchemaSerializer, core_schema
 
 from agentkit.errors import OptionError
 from agentkit.failures import Failure, failure_in, request_id_in
+from agentkit.reprs import bounded_repr
 
 __all__ = ["EndpointBase", "Incoming", "Outgoing", "merged"]
 
@@ -30,6 +31,8 @@ class Outgoing:
     body: dict[str, Any]
     stream: bool
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    __repr__ = bounded_repr
 
     def payload(self, *, open: bool) -> dict[str, Any]:
         """The body as the SDKs of OpenAI and Anthropic take it: `content=`, the JSON text, or `body=`, as it is.

@@ -25,7 +25,9 @@ Each class owns its sentence, keeps the facts as attributes, names the place
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
+
+from agentkit.reprs import shorten
 
 __all__ = [
     "AgentkitError",
@@ -50,8 +52,14 @@ __all__ = [
 ]
 
 
+_SENTENCE: Final = 1_500  # characters
+
+
 class AgentkitError(Exception):
-    """Anything that agentkit raises on purpose."""
+    """Anything that agentkit raises on purpose. A long sentence loses its middle; the attributes lose nothing."""
+
+    def __init__(self, sentence: str = "") -> None:
+        super().__init__(shorten(sentence, _SENTENCE))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickles carry the sentence and the facts; the constructors take other arguments."""

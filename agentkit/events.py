@@ -16,10 +16,11 @@ The end is told as soon as it is sure: behind a reason that came with content, w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from agentkit.blocks import MediaBlock, OpaqueBlock, ToolUseBlock
+from agentkit.reprs import bounded_repr
 from agentkit.usage import FinishReason, Usage
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ class MessageStart:
     model: str | None = None
     type: Literal["message-start"] = "message-start"
 
+    __repr__ = bounded_repr
+
 
 @dataclass(slots=True)
 class TextStart:
@@ -60,6 +63,8 @@ class TextStart:
 
     index: int
     type: Literal["text-start"] = "text-start"
+
+    __repr__ = bounded_repr
 
 
 @dataclass(slots=True)
@@ -70,6 +75,8 @@ class TextDelta:
     text: str
     type: Literal["text-delta"] = "text-delta"
 
+    __repr__ = bounded_repr
+
 
 @dataclass(slots=True)
 class TextEnd:
@@ -79,6 +86,8 @@ class TextEnd:
     text: str
     type: Literal["text-end"] = "text-end"
 
+    __repr__ = bounded_repr
+
 
 @dataclass(slots=True)
 class ThinkingStart:
@@ -86,6 +95,8 @@ class ThinkingStart:
 
     index: int
     type: Literal["thinking-start"] = "thinking-start"
+
+    __repr__ = bounded_repr
 
 
 @dataclass(slots=True)
@@ -96,6 +107,8 @@ class ThinkingDelta:
     text: str
     type: Literal["thinking-delta"] = "thinking-delta"
 
+    __repr__ = bounded_repr
+
 
 @dataclass(slots=True)
 class ThinkingEnd:
@@ -104,6 +117,8 @@ class ThinkingEnd:
     index: int
     text: str
     type: Literal["thinking-end"] = "thinking-end"
+
+    __repr__ = bounded_repr
 
 
 @dataclass(slots=True)
@@ -115,6 +130,8 @@ class ToolUseStart:
     name: str
     type: Literal["tool-use-start"] = "tool-use-start"
 
+    __repr__ = bounded_repr
+
 
 @dataclass(slots=True)
 class ToolUseDelta:
@@ -122,9 +139,11 @@ class ToolUseDelta:
 
     index: int
     text: str
-    arguments: Arguments
+    arguments: Arguments = field(repr=False)
     length: int
     type: Literal["tool-use-delta"] = "tool-use-delta"
+
+    __repr__ = bounded_repr
 
     @property
     def input(self) -> dict[str, Any]:
@@ -143,6 +162,8 @@ class ToolUseEnd:
     block: ToolUseBlock
     type: Literal["tool-use-end"] = "tool-use-end"
 
+    __repr__ = bounded_repr
+
 
 @dataclass(slots=True)
 class MediaEvent:
@@ -151,6 +172,8 @@ class MediaEvent:
     index: int
     block: MediaBlock
     type: Literal["media"] = "media"
+
+    __repr__ = bounded_repr
 
 
 @dataclass(slots=True)
@@ -161,6 +184,8 @@ class OpaqueEvent:
     block: OpaqueBlock
     type: Literal["opaque"] = "opaque"
 
+    __repr__ = bounded_repr
+
 
 @dataclass(slots=True)
 class UsageEvent:
@@ -168,6 +193,8 @@ class UsageEvent:
 
     usage: Usage
     type: Literal["usage"] = "usage"
+
+    __repr__ = bounded_repr
 
 
 @dataclass(slots=True)
@@ -178,6 +205,8 @@ class ErrorEvent:
     code: str | None = None
     type: Literal["error"] = "error"
 
+    __repr__ = bounded_repr
+
 
 @dataclass(slots=True)
 class MessageEnd:
@@ -186,6 +215,8 @@ class MessageEnd:
     finish_reason: FinishReason
     native: str | None = None
     type: Literal["message-end"] = "message-end"
+
+    __repr__ = bounded_repr
 
 
 StreamEvent: TypeAlias = (

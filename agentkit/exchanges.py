@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias, cast
 from agentkit.blocks import Block, ToolResultBlock, ToolUseBlock
 from agentkit.ledger import BlockPath, Disposition, Ledger, Note
 from agentkit.messages import Msg, Role, continues, derive, part_of
+from agentkit.reprs import bounded_repr
 from agentkit.traits import Trait
 from agentkit.unmatched_results import UNMATCHED_MARK, describe_unmatched, drop_unmatched
 
@@ -55,6 +56,8 @@ class Draft:
     msgs: list[Msg]
     origins: list[int | tuple[Origin, ...]]
     look: Look | None = None
+
+    __repr__ = bounded_repr
 
     @classmethod
     def of(cls, msgs: Sequence[Msg]) -> Draft:

@@ -20,6 +20,7 @@ from agentkit.errors import (
     RateLimitError,
 )
 from agentkit.native import text_of
+from agentkit.reprs import bounded_repr
 
 __all__ = ["Failure", "failure_in", "request_id_in", "retry_after", "room_in"]
 
@@ -84,6 +85,8 @@ class Failure:
     network: bool = False
     param: str | None = None
     advice: str | None = None
+
+    __repr__ = bounded_repr
 
     def __post_init__(self) -> None:
         """Whatever a body had in these places, they are texts that UTF-8 can carry, or nothing."""

@@ -23,6 +23,7 @@ from anyio.lowlevel import RunVar
 from agentkit.charsets import in_utf8
 from agentkit.errors import MissingExtraError, OptionError, check_option
 from agentkit.media_cache import MediaCache
+from agentkit.reprs import bounded_repr
 from agentkit.shelf import true_type, warm
 from agentkit.sources import Base64Source, URLSource, canonical_media_type, encode, is_media_type, is_text_type
 
@@ -55,6 +56,8 @@ class Fetch:
     at_once: int = 8
     allow_private: bool = False
     cache: MediaCache | None = None
+
+    __repr__ = bounded_repr
 
     def __post_init__(self) -> None:
         for name, least in (("max_bytes", 1), ("max_redirects", 0), ("at_once", 1)):

@@ -24,6 +24,7 @@ from agentkit.frames import read_history, safe_name, safe_text
 from agentkit.framing import Framing, Piece, Said, is_replys, said_by
 from agentkit.ledger import Disposition, Ledger, Note
 from agentkit.messages import Msg, recall, remember
+from agentkit.reprs import bounded_repr
 from agentkit.traits import Trait
 
 __all__ = ["ChatHistory", "HistoryPolicy", "MultiAgentHistory"]
@@ -131,6 +132,8 @@ class MultiAgentHistory(HistoryPolicy):
     others_tools: Literal["text", "drop", "native"] = "text"
     visible: Callable[[Msg], bool] | None = None
     timestamps: bool = False
+
+    __repr__ = bounded_repr
 
     def __post_init__(self) -> None:
         check_text("viewer", self.viewer)

@@ -6,6 +6,7 @@ input block, is worked out when somebody asks.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -13,6 +14,7 @@ from typing import Any, TypeAlias
 
 from agentkit.blocks import Block, ToolResultBlock
 from agentkit.messages import Msg
+from agentkit.reprs import bounded_repr, one_line, shorten
 
 __all__ = ["Cut", "Disposition", "Entry", "Ledger", "Note", "Plan", "Synthesis"]
 
@@ -35,6 +37,15 @@ class Disposition(IntEnum):
     def word(self) -> str:
         """The disposition in lower case."""
         return self.name.lower()
+
+    def __str__(self) -> str:
+        return self.word
+
+    def __format__(self, spec: str) -> str:
+        return format(self.word, spec)
+
+    def __repr__(self) -> str:
+        return f"Disposition.{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +76,8 @@ class Entry:
     lost: bool = False
     details: tuple[str, ...] = ()
 
+    __repr__ = bounded_repr
+
     def to_dict(self) -> dict[str, Any]:
         """This entry as JSON values."""
         return {
@@ -84,6 +97,8 @@ class Synthesis:
     name: str
     reason: str
 
+    __repr__ = bounded_repr
+
 
 Remarks: TypeAlias = Callable[[BlockPath, Msg, Block, Sequence[Note]], tuple[str, ...]]
 """What else is to be said of a block, given what was noted of it."""
@@ -101,7 +116,7 @@ class _Remarked:
 
 @dataclass(slots=True)
 class Ledger:
-    """Every input block's disposition, and what the formatter had to invent.
+    """Every input block's disposition, and what the formatter had to invent. `print(ledger)` shows it as a table.
 
     `remarks` says what a block has that its request has no place for: worked out when somebody asks, too.
     """
@@ -176,12 +191,40 @@ class Ledger:
         found = ((path, notes) for path, _, notes in self._account(lost) if not _is_left_out(notes))
         return [(place_of(path), note.reason) for path, notes in found for note in notes if note.lost]
 
+    def __str__(self) -> str:
+        """A table: a row for each block, and one for each text of the request that no block says."""
+        rows = [_HEAD, *map(_row, self.entries)]
+        for made, count in Counter(self.syntheses).items():
+            rows.append(("", made.name, "invented", made.reason + f" (×{count})" * (count > 1)))
+        shown = [[shorten(one_line(cell), _CELL) for cell in row] for row in rows]
+        widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in shown)
+
+    def __repr__(self) -> str:
+        counts = Counter(
+            min((note.disposition for note in notes), default=Disposition.CARRIED)
+            for _, _, notes in self._account()
+        )
+        parts = [f"{count} {disposition}" for disposition, count in sorted(counts.items())]
+        parts += [f"{len(self.losses)} lost"] if self.losses else []
+        parts += [f"{len(self.syntheses)} invented"] if self.syntheses else []
+        return f"<Ledger of {len(self.msgs)} messages: {', '.join(parts) or 'no blocks'}>"
+
     def to_dict(self) -> dict[str, Any]:
         """The ledger as JSON values."""
         return {
             "blocks": [entry.to_dict() for entry in self.entries],
             "syntheses": [{"name": made.name, "reason": made.reason} for made in self.syntheses],
         }
+
+
+_HEAD = ("place", "block", "disposition", "why")
+_CELL = 300  # characters
+
+
+def _row(entry: Entry) -> tuple[str, ...]:
+    lost = ", content lost" if entry.lost else ""
+    return (entry.place, entry.kind, f"{entry.disposition}{lost}", "; ".join((entry.reason, *entry.details)))
 
 
 def place_of(path: BlockPath) -> str:
@@ -224,6 +267,8 @@ class Cut:
     uncached: int = 0
     thinking: tuple[str, ...] = ()
 
+    __repr__ = bounded_repr
+
     @property
     def dropped(self) -> tuple[str, ...]:
         """The places of the messages that went."""
@@ -247,3 +292,5 @@ class Plan:
     cut: Cut | None = None
     call_ids: dict[str, str] = field(default_factory=dict[str, str])
     tool_names: dict[str, str] = field(default_factory=dict[str, str])
+
+    __repr__ = bounded_repr

@@ -18,6 +18,7 @@ from agentkit.media_limits import limit_media
 from agentkit.messages import Msg, derive
 from agentkit.obstacles import address
 from agentkit.part_pairs import whole_pairs
+from agentkit.reprs import bounded_repr
 from agentkit.result_order import matched
 from agentkit.shelf import Shelf
 from agentkit.tidied import ANY_ID, Changes, OnLoss, Promoted, Tidied
@@ -41,6 +42,8 @@ class Legal:
     call_ids: dict[str, str] = field(default_factory=dict[str, str])
     tool_names: dict[str, str] = field(default_factory=dict[str, str])
     speakers: dict[str, str] = field(default_factory=dict[str, str])
+
+    __repr__ = bounded_repr
 
 
 def legalize(draft: Draft, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss, shelf: Shelf) -> Legal:

@@ -28,6 +28,7 @@ from agentkit.legalize import Legal, legalize
 from agentkit.media import OUTSIDE, load_media, needs_loading, weigh_texts
 from agentkit.messages import Msg, derive, part_of
 from agentkit.obstacles import shown
+from agentkit.reprs import bounded_repr
 from agentkit.resizing import can_resize
 from agentkit.schemas import OutputSchema
 from agentkit.shelf import Shelf
@@ -55,6 +56,8 @@ class Task:
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice | None = None
     output: OutputSchema | None = None
+
+    __repr__ = bounded_repr
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 from agentkit.capabilities import Capabilities
 from agentkit.model_names import bare_model_name
+from agentkit.reprs import bounded_repr
 
 __all__ = ["ModelFact", "apply_facts"]
 
@@ -28,6 +29,8 @@ class ModelFact:
     changes: Mapping[str, Any]
     source: str
     date: str
+
+    __repr__ = bounded_repr
 
 
 def apply_facts(base: Capabilities, model: str | None, facts: Sequence[ModelFact]) -> Capabilities:

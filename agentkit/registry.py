@@ -14,6 +14,7 @@ from agentkit.errors import ProviderError
 from agentkit.formatting import FormatterBase
 from agentkit.messages import Msg
 from agentkit.option_names import closest
+from agentkit.reprs import bounded_repr
 from agentkit.streaming import StreamParserBase
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Provider:
     endpoint: type[EndpointBase] | None = None
     load_native: Callable[[object], list[Msg]] | None = None
     models: str | None = None
+
+    __repr__ = bounded_repr
 
 
 def available_providers() -> list[str]:

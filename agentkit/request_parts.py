@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, cast
 
 from pydantic_core import to_json
 
+from agentkit.reprs import bounded_repr, brief
+
 __all__ = ["CACHE_MARKERS", "Medium", "RequestParts", "json_text"]
 
 CACHE_MARKERS = frozenset({"cache_control", "prompt_cache_breakpoint"})
@@ -23,6 +25,9 @@ class Medium(NamedTuple):
     kind: str
     data: str
     detail: str = ""
+
+    def __repr__(self) -> str:
+        return f"Medium({brief(self.kind, 40)}, {brief(self.data, 80)}, {brief(self.detail, 40)})"
 
 
 _TURN_LISTS = frozenset({"messages", "contents", "input"})
@@ -85,6 +90,8 @@ class RequestParts:
     sealed: list[str] = field(default_factory=list[str])
     tools: list[Any] = field(default_factory=list[Any])
     settings: list[Any] = field(default_factory=list[Any])
+
+    __repr__ = bounded_repr
 
     @classmethod
     def of(cls, request: Mapping[str, Any]) -> RequestParts:

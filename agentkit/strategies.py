@@ -11,6 +11,7 @@ from agentkit.blocks import Block, MediaBlock, ResultItem, TextBlock, ToolResult
 from agentkit.errors import OptionError
 from agentkit.exchanges import INTERRUPTED
 from agentkit.messages import Msg, part_of, recall, remember
+from agentkit.reprs import bounded_repr
 from agentkit.traits import Trait
 from agentkit.units import Units
 
@@ -76,6 +77,8 @@ class OldestFirst(CutStrategy):
     step: int | None = 0
     grows: ClassVar[bool] = True
 
+    __repr__ = bounded_repr
+
     def __post_init__(self) -> None:
         check_number("step", self.step)
 
@@ -101,6 +104,8 @@ class Stepped(OldestFirst):
     keep_task: bool = True
     step: int | None = None
 
+    __repr__ = bounded_repr
+
 
 @dataclass(frozen=True)
 class ClearResults(CutStrategy):
@@ -112,6 +117,8 @@ class ClearResults(CutStrategy):
     keep: int = 3
     characters: int = 200
     step: int | None = None
+
+    __repr__ = bounded_repr
 
     def __post_init__(self) -> None:
         check_number("step", self.step)
@@ -143,6 +150,8 @@ class ShrinkResults(CutStrategy):
     characters: int = 2_000
     step: int | None = 0
     repeats: bool = True
+
+    __repr__ = bounded_repr
 
     def __post_init__(self) -> None:
         check_number("step", self.step)
@@ -192,6 +201,8 @@ class DropMedia(CutStrategy):
 
     keep: int = 1
     step: int | None = None
+
+    __repr__ = bounded_repr
 
     def __post_init__(self) -> None:
         check_number("step", self.step)

@@ -13,6 +13,7 @@ from pydantic_core import to_json
 
 from agentkit.errors import OptionError, check_text
 from agentkit.messages import Msg, recall, remember
+from agentkit.reprs import bounded_repr
 from agentkit.strategies import CutStrategy, Stepped, check_number, head_and_tail
 from agentkit.text_estimate import estimate_text
 from agentkit.units import SUMMARY_MARK, Units
@@ -50,6 +51,8 @@ class Summarise(CutStrategy):
     _writing: dict[tuple[str, object], anyio.Event] = field(
         default_factory=dict["tuple[str, object]", anyio.Event], init=False, repr=False, compare=False
     )
+
+    __repr__ = bounded_repr
 
     def __post_init__(self) -> None:
         check_number("step", self.step)

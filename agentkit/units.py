@@ -9,6 +9,7 @@ import anyio
 import anyio.lowlevel
 
 from agentkit.messages import Msg, continues
+from agentkit.reprs import bounded_repr
 from agentkit.text_estimate import estimate_text
 from agentkit.tokens import LocalTokenCounter
 from agentkit.traits import Trait
@@ -43,6 +44,8 @@ class Units:
     lows: dict[str, tuple[object, int, int]] = field(
         default_factory=dict[str, "tuple[object, int, int]"], repr=False, compare=False
     )
+
+    __repr__ = bounded_repr
 
     def __len__(self) -> int:
         return len(self.starts)

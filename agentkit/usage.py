@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Any, cast
 
+from agentkit.reprs import bounded_repr
+
 __all__ = ["FinishReason", "Usage", "token_count"]
 
 
@@ -51,6 +53,8 @@ class Usage:
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
+
+    __repr__ = bounded_repr
 
     @property
     def total_tokens(self) -> int:

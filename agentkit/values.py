@@ -12,6 +12,7 @@ from pydantic.dataclasses import dataclass
 from pydantic_core import ErrorDetails, to_json
 
 from agentkit.errors import MessageError
+from agentkit.reprs import bounded_repr
 
 __all__ = ["Checked", "Json", "JsonObject", "Text", "Unwritten", "copied", "placed", "value"]
 
@@ -60,8 +61,9 @@ Checking one copies its containers: a value shares none with its caller.
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def value(cls: _Class) -> _Class:
-    """Make `cls` a frozen, slotted pydantic dataclass."""
-    return dataclass(frozen=True, slots=True, config=_CONFIG)(cls)  # type: ignore[return-value]
+    """Make `cls` a frozen, slotted pydantic dataclass whose repr is bounded."""
+    cast("Any", cls).__repr__ = bounded_repr
+    return dataclass(frozen=True, slots=True, repr=False, config=_CONFIG)(cls)  # type: ignore[return-value]
 
 
 if TYPE_CHECKING:

@@ -25,6 +25,7 @@ CORE: Final = ROOT / "agentkit"
 PROVIDERS: Final = ROOT / "providers"
 
 ORDER: Final[tuple[tuple[str, ...], ...]] = (
+    ("reprs",),
     ("errors",),
     ("values", "usage", "native", "loops", "option_names", "model_names"),
     ("schemas", "log_forms"),

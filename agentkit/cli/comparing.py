@@ -19,6 +19,7 @@ from agentkit.cli.formatting import read_conversation
 from agentkit.comparison import Price, Trial, compare
 from agentkit.errors import OptionError
 from agentkit.history import MultiAgentHistory
+from agentkit.reprs import one_line
 
 __all__ = ["CompareOptions", "compare_once"]
 
@@ -120,15 +121,10 @@ def _print_table(trials: Sequence[Trial], *, on_stderr: bool) -> None:
     table = Table(Column("model", overflow="fold"), *right, "reply")
     for trial in trials:
         said = f"{type(trial.error).__name__}: {trial.error}" if trial.error else _told(trial)
-        told = Text(_printable(said)[:400], "red" if trial.error else "")
-        table.add_row(Text(_printable(trial.label)), *_figures(trial), told)
+        told = Text(one_line(said)[:400], "red" if trial.error else "")
+        table.add_row(Text(one_line(trial.label)), *_figures(trial), told)
     stream = sys.stderr if on_stderr else sys.stdout
     Console(stderr=on_stderr, width=None if stream.isatty() else 140).print(table)
-
-
-def _printable(said: str) -> str:
-    """A text in one line without what would command a terminal."""
-    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in " ".join(said.split()))
 
 
 _FIGURES = ("tokens", "in", "out", "price", "first", "total", "lost", "finish")

@@ -16,7 +16,7 @@ from agentkit.cli.channels import each_line, parsed, read, write
 from agentkit.errors import MessageError
 from agentkit.formatting import FormatterBase
 from agentkit.history import MultiAgentHistory
-from agentkit.ledger import Ledger, Plan
+from agentkit.ledger import Plan
 from agentkit.messages import Msg
 from agentkit.registry import available_providers, load_provider
 from agentkit.storage import load_messages
@@ -113,35 +113,8 @@ def write_ledgers(plans: Mapping[str, Plan], options: FormatOptions) -> None:
         return
     if options.ledger == "table":
         for name, plan in plans.items():
-            _print_table(name, plan.ledger)
+            sys.stderr.write(f"What happened on the way to {name}:\n{plan.ledger}\n")
         return
     ledgers = {name: plan.ledger.to_dict() for name, plan in plans.items()}
     found = ledgers[options.provider] if options.provider is not None else ledgers
     sys.stderr.write(json.dumps(found, ensure_ascii=False) + "\n")
-
-
-_STYLES = {"dropped": "red", "described": "yellow", "repaired": "cyan", "moved": "cyan", "merged": "blue"}
-
-
-def _print_table(name: str, ledger: Ledger) -> None:
-    """What happened to every block, and what was invented."""
-    from rich.console import Console
-    from rich.table import Column, Table
-    from rich.text import Text
-
-    table = Table(
-        Column("place", no_wrap=True),
-        "block",
-        "disposition",
-        "why",
-        title=f"What happened on the way to {name}",
-    )
-    for entry in ledger.entries:
-        why = "; ".join((entry.reason, *entry.details))
-        word = f"{entry.disposition.word}, content lost" if entry.lost else entry.disposition.word
-        style = _STYLES.get(entry.disposition.word, "")
-        table.add_row(entry.place, entry.kind, Text(word, style), Text(why))
-    for made in dict.fromkeys(ledger.syntheses):
-        count = ledger.syntheses.count(made)
-        table.add_row("", made.name, Text("invented", "magenta"), Text(made.reason + f" (×{count})" * (count > 1)))
-    Console(stderr=True, width=None if sys.stderr.isatty() else 140).print(table)

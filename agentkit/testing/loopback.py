@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import unquote, urlsplit
 
 from agentkit.errors import OptionError
+from agentkit.reprs import bounded_repr
 from agentkit.testing.demo import demo_reply
 from agentkit.testing.exchange import answer_to, first_of
 from agentkit.testing.replies import LoopbackError, Playable
@@ -48,7 +49,7 @@ class Recorded:
 
     provider: str
     path: str
-    headers: dict[str, str]
+    headers: dict[str, str] = field(repr=False)  # a key may be among them
     body: Any
     raw: bytes
     model: str = ""
@@ -56,6 +57,8 @@ class Recorded:
     refused: str | None = None
     disconnected: bool = False
     _over: threading.Event = field(default_factory=threading.Event, repr=False)
+
+    __repr__ = bounded_repr
 
     def wait(self, seconds: float = 10.0) -> Self:
         """This request when its exchange is over. Raises TimeoutError if it is not after so many seconds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, TypeAlias, cast
@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, cast
 from agentkit.blocks import TextBlock, ThinkingBlock, ToolUseBlock
 from agentkit.errors import OptionError
 from agentkit.messages import Msg
+from agentkit.reprs import bounded_repr
 from agentkit.usage import FinishReason, Usage
 
 __all__ = [
@@ -77,7 +78,9 @@ class Reply:
     error_after: int = 0
     cut_after: int | None = None
     cut_after_bytes: int | None = None
-    headers: Mapping[str, str] | None = None
+    headers: Mapping[str, str] | None = field(default=None, repr=False)
+
+    __repr__ = bounded_repr
 
 
 Playable: TypeAlias = (
@@ -112,8 +115,7 @@ class Said:
     @cached_property
     def id(self) -> str:
         """The name of the reply, to which a wire adds its prefix."""
-        blocks = [repr(block) for block in self.msg.blocks]
-        return digest(json.dumps([blocks, str(self.reason)]), 24)
+        return digest(json.dumps([self.msg.to_dict()["content"], str(self.reason)]), 24)
 
     @classmethod
     def of(cls, msg: Msg, reply: Reply, prompt: object) -> Said:

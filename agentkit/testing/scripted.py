@@ -17,6 +17,7 @@ from agentkit.errors import OptionError, check_option
 from agentkit.failures import Failure
 from agentkit.messages import Msg
 from agentkit.registry import Provider, load_provider
+from agentkit.reprs import bounded_repr
 from agentkit.streaming import StreamParserBase
 from agentkit.usage import FinishReason
 
@@ -40,6 +41,8 @@ class ScriptedCall:
     request: Mapping[str, Any]
     parameters: Mapping[str, Any]
     streamed: bool
+
+    __repr__ = bounded_repr
 
 
 class ScriptedModel(ChatModel):

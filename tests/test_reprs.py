@@ -1,0 +1,278 @@
+"""Representations: short whatever the values hold, and with what matters; a ledger is printed as a table."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import pickle
+import re
+from typing import Any, Final, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import agentkit
+import agentkit.testing
+from agentkit import (
+    AgentkitError,
+    Base64Source,
+    BudgetError,
+    ChatModel,
+    Disposition,
+    Entry,
+    FormatterBase,
+    ImageBlock,
+    LossError,
+    Medium,
+    ModelError,
+    Msg,
+    MultiAgentHistory,
+    OptionError,
+    Plan,
+    ProviderError,
+    TextBlock,
+    Tool,
+    ToolResultBlock,
+    ToolUseBlock,
+    ToolUseDelta,
+    Usage,
+    available_providers,
+    load_provider,
+)
+from agentkit.partial import Arguments
+from agentkit.reprs import bounded_repr, brief, one_line, shorten
+from agentkit.testing import ScriptedModel
+from tests.conftest import call, lower, result, says
+
+LARGE: Final = "x" * 1_000_000
+LIMIT: Final = 2_000
+IMAGE: Final = ImageBlock(Base64Source("image/png", "iVBORw0K" * 125_000))
+
+CONTENTS: Final[dict[str, Any]] = {
+    "text": LARGE,
+    "escapes": "\n\x00'\"" * 250_000,
+    "bytes": LARGE.encode(),
+    "list": [LARGE] * 1_000,
+    "flat list": [1] * 1_000_000,
+    "tuple": (IMAGE,) * 1_000,
+    "dict": {f"{number}{LARGE}": LARGE for number in range(3)},
+    "wide dict": {str(number): {"a": [LARGE]} for number in range(10_000)},
+    "messages": [Msg("Bob", [IMAGE, TextBlock(LARGE)], "user")] * 1_000,
+    "number": 10**100_000,
+}
+
+
+def _public_dataclasses() -> list[type[Any]]:
+    names = [getattr(agentkit, name) for name in agentkit.__all__]
+    names += [getattr(agentkit.testing, name) for name in agentkit.testing.__all__]
+    return [found for found in names if inspect.isclass(found) and dataclasses.is_dataclass(found)]
+
+
+def _filled(kind: type[Any], content: object) -> Any:
+    """An instance all of whose fields hold the content."""
+    made: Any = object.__new__(kind)
+    for field in dataclasses.fields(kind):
+        object.__setattr__(made, field.name, content)
+    return made
+
+
+def test_the_public_dataclasses_are_looked_at() -> None:
+    names = {kind.__name__ for kind in _public_dataclasses()}
+    assert {"Msg", "ImageBlock", "Base64Source", "Tool", "Plan", "Trial", "Usage", "TextEnd", "Recorded"} <= names
+
+
+@pytest.mark.parametrize("content", CONTENTS)
+@pytest.mark.parametrize("kind", _public_dataclasses(), ids=lambda kind: kind.__name__)
+def test_a_representation_is_short_whatever_the_fields_hold(kind: type[Any], content: str) -> None:
+    if kind is agentkit.Ledger:
+        return  # made by a formatter alone: see below
+    shown = repr(_filled(kind, CONTENTS[content]))
+    assert len(shown) < LIMIT
+    assert shown.startswith(f"{kind.__name__}(")
+
+
+json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=30) | st.dictionaries(st.text(), inner, max_size=30),
+    max_leaves=100,
+)
+
+
+@settings(max_examples=50)
+@given(json, st.integers(0, 1_000))
+def test_any_value_is_shown_in_about_its_room(found: object, room: int) -> None:
+    shown = brief(found, room)
+    assert len(shown) <= 2 * room + 60
+    assert len(repr(found)) > 30 or brief(found) == repr(found)
+
+
+def test_a_nested_value_is_shown_though_it_refers_to_itself() -> None:
+    found: list[Any] = []
+    found.append(found)
+    assert len(brief(found)) < 100
+    deep: Any = []
+    for _ in range(5_000):
+        deep = [deep]
+    assert len(brief(deep)) < 100
+
+
+def test_a_value_without_a_repr_is_named() -> None:
+    class Mute:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    assert brief([Mute()]) == "[<Mute: RuntimeError>]"
+
+
+def test_short_values_are_shown_whole_without_what_is_the_default() -> None:
+    assert repr(Msg("Bob", "hi", "user")) == "Msg(name='Bob', content='hi', role='user')"
+    assert repr(Msg("Bob", [TextBlock("hi")], "user", pinned=True)) == (
+        "Msg(name='Bob', content=(TextBlock(text='hi'),), role='user', pinned=True)"
+    )
+    assert repr(ToolUseBlock("1", "look", {"at": [1, None]})) == (
+        "ToolUseBlock(id='1', name='look', input={'at': [1, None]})"
+    )
+    assert repr(ToolResultBlock("1")) == "ToolResultBlock(id='1')"
+    assert repr(Usage(7, 2)) == "Usage(input_tokens=7, output_tokens=2)"
+    assert repr(MultiAgentHistory()) == "MultiAgentHistory()"
+    assert eval(repr(Msg("Bob", [TextBlock("hi")], "user"))) == Msg("Bob", [TextBlock("hi")], "user")
+
+
+def test_a_long_value_says_how_long_it_is() -> None:
+    shown = repr(Msg("Bob", [IMAGE, TextBlock(LARGE)], "user"))
+    assert "media_type='image/png'" in shown
+    assert "(1,000,000 characters)" in shown
+    assert repr(Msg("Bob", LARGE, "user")).endswith("xxx… (1,000,000 characters), role='user')")
+    assert re.search(r"… 99\d more\]$", brief([LARGE] * 1_000))
+
+
+def test_what_is_private_is_not_shown() -> None:
+    assert "secret" not in repr(TextBlock("hi", metadata={"secret": 1}))
+    delta = ToolUseDelta(0, "{", Arguments(), 1)
+    assert repr(delta) == "ToolUseDelta(index=0, text='{', length=1)"
+
+
+def test_a_tool_shows_its_name_and_its_parameters() -> None:
+    tool = Tool.from_dict({"name": "look", "description": LARGE, "parameters": {"properties": {"at": {}}}})
+    shown = repr(tool)
+    assert len(shown) < LIMIT
+    assert shown.startswith("Tool(name='look', description='xxx")
+    assert "'properties': {'at': {}}" in shown
+
+
+@pytest.mark.parametrize("name", available_providers())
+def test_a_plan_of_a_large_conversation_is_short(name: str) -> None:
+    provider = load_provider(name)
+    msgs = [says("Bob", LARGE), Msg("Bob", [IMAGE], "user"), call("c"), result("c", output=LARGE)]
+    for formatter in (provider.chat(), provider.multi_agent()):
+        plan = formatter.lower(msgs)
+        shown = repr(plan)
+        assert len(shown) < LIMIT
+        assert shown.startswith("Plan(request={")
+        assert "ledger=<Ledger of 4 messages: " in shown
+        assert "history=(Msg(name='Bob'" in shown
+        assert len(repr(plan.ledger)) < LIMIT
+        assert all(len(repr(entry)) < LIMIT for entry in plan.ledger.entries)
+
+
+def _errors() -> list[AgentkitError]:
+    return [
+        OptionError(LARGE, LARGE, LARGE),
+        LossError(LARGE, [(LARGE, LARGE)] * 1_000),
+        BudgetError(3, 9, [LARGE] * 1_000),
+        ProviderError(LARGE, LARGE, [LARGE] * 1_000),
+        ModelError("openai", LARGE, code=LARGE),
+    ]
+
+
+@pytest.mark.parametrize("error", _errors(), ids=lambda error: type(error).__name__)
+def test_the_sentence_of_an_error_is_short_and_ends_with_the_advice(error: AgentkitError) -> None:
+    assert len(str(error)) < LIMIT
+    assert len(repr(error)) < LIMIT
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_the_facts_of_an_error_are_not_cut() -> None:
+    error = ModelError("openai", LARGE)
+    assert error.said == LARGE
+    assert str(error).endswith(error.advice)
+    assert str(ModelError("openai", "No.")) == "openai: No. Read what the provider says."
+
+
+def test_a_model_shows_its_provider_its_model_and_its_viewer_and_no_key() -> None:
+    model = ChatModel(
+        "anthropic:claude-opus-5",
+        history=MultiAgentHistory(viewer="Friday"),
+        client_options={"api_key": "sk-secret"},
+        parameters={"extra_headers": {"authorization": "sk-secret"}},
+    )
+    assert repr(model) == "ChatModel('anthropic:claude-opus-5', viewer='Friday')"
+    assert repr(ChatModel("openai:gpt-6")) == "ChatModel('openai:gpt-6')"
+    assert repr(ScriptedModel([])) == "ScriptedModel('openai:scripted')"
+    assert len(repr(ChatModel("openai", LARGE, history=MultiAgentHistory(viewer=LARGE)))) < LIMIT
+
+
+def test_a_medium_of_a_request_is_short() -> None:
+    assert len(repr(Medium("image", LARGE, LARGE))) < LIMIT
+
+
+# -- dispositions and the ledger --------------------------------------------------------------------------------
+
+
+def test_a_disposition_prints_its_name() -> None:
+    assert str(Disposition.DROPPED) == "dropped"
+    assert f"{Disposition.MERGED}, {Disposition.MOVED:>7}" == "merged,   moved"
+    assert repr(Disposition.CARRIED) == "Disposition.CARRIED"
+    entry = Entry("msgs[0]", "text", Disposition.CARRIED, "sent unchanged")
+    assert repr(entry).startswith("Entry(place='msgs[0]', kind='text', disposition=Disposition.CARRIED")
+    assert Disposition.DROPPED < Disposition.CARRIED
+
+
+def test_a_ledger_prints_a_row_a_block_and_a_row_for_each_text_that_was_added() -> None:
+    plan: Plan = lower([says("Bob", "hi"), call("c")], MultiAgentHistory(), first_user=True)
+    lines = str(plan.ledger).splitlines()
+    assert lines[0].split() == ["place", "block", "disposition", "why"]
+    assert len(lines) == 1 + len(plan.ledger.entries) + len({*plan.ledger.syntheses})
+    assert lines[1].split(maxsplit=3) == ["msgs[0].content[0]", "text", "merged", "a line of the history frame"]
+    assert all(line[lines[0].index("why") - 1] == " " for line in lines)
+    assert [line for line in lines if "invented" in line]
+
+
+def test_a_ledger_marks_what_is_lost() -> None:
+    plan = lower([Msg("Bob", [IMAGE], "user")], image=None)
+    assert "described, content lost" in str(plan.ledger)
+    assert repr(plan.ledger) == "<Ledger of 1 messages: 1 described, 1 lost>"
+
+
+def test_an_addition_that_was_made_several_times_is_one_row() -> None:
+    ledger = agentkit.Ledger([])
+    ledger.invent("filler turn", "the API wants turns to alternate")
+    ledger.invent("filler turn", "the API wants turns to alternate")
+    assert str(ledger).splitlines()[1].endswith("the API wants turns to alternate (×2)")
+
+
+def test_a_row_of_a_ledger_is_one_line_that_commands_no_terminal() -> None:
+    ledger = agentkit.Ledger([])
+    ledger.invent("frame", "named \x1b[31mEve\nand \u202e" + LARGE)
+    (_, row) = str(ledger).splitlines()
+    assert "\x1b" not in row
+    assert "\u202e" not in row
+    assert len(row) < LIMIT
+    assert one_line(" a\n\tb\x07 ") == "a b\N{REPLACEMENT CHARACTER}"
+
+
+def test_a_text_is_shortened_in_its_middle() -> None:
+    assert shorten("short", 5) == "short"
+    assert shorten("a" * 50 + "z" * 50, 40).startswith("a" * 30 + " … (100 characters) … " + "z" * 10)
+
+
+def test_every_formatter_is_represented_without_its_messages() -> None:
+    for name in available_providers():
+        formatter: FormatterBase = load_provider(name).multi_agent(history=MultiAgentHistory(viewer=LARGE))
+        assert len(repr(formatter)) < LIMIT
+
+
+def test_dataclasses_share_one_representation() -> None:
+    own = [kind for kind in _public_dataclasses() if cast("Any", kind).__repr__ is not bounded_repr]
+    assert own == [agentkit.Ledger]
