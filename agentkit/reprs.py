@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from typing import Any, Final, cast
@@ -103,7 +103,13 @@ def _items(found: Any, room: int) -> str:
     return f"{start}{', '.join(shown)}{comma}{end}"
 
 
-_BRACKETS: Final[dict[type[Any], Sequence[str]]] = {list: "[]", tuple: "()", dict: "{}", set: "{}", frozenset: ("frozenset({", "})")}
+_BRACKETS: Final[dict[Any, Any]] = {
+    list: "[]",
+    tuple: "()",
+    dict: "{}",
+    set: "{}",
+    frozenset: ("frozenset({", "})"),
+}
 
 
 def _parts(found: Any, room: int) -> Iterator[str]:
