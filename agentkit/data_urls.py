@@ -17,7 +17,7 @@ def source_of(found: object, media_type: str | None = None) -> Source | None:
     """The source of a URL or a data URL; None for what is none. `media_type` is what a URL does not say itself.
 
     >>> source_of("data:image/png;base64,AAAA")
-    Base64Source(media_type='image/png', data='AAAA', type='base64')
+    Base64Source(media_type='image/png', data='AAAA')
     """
     url = text_of(found)
     held = _DATA_URL.fullmatch(url)
