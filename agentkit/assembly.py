@@ -72,7 +72,7 @@ class Assembly:
         self._events: list[StreamEvent] = []
         self._begun = False
         self._count = 0
-        self._late = ""  # what came for a block, or a reply, that was complete
+        self._late: list[str] = []  # what came for a block, or a reply, that was complete
 
     def drain(self) -> list[StreamEvent]:
         """The events since the last time."""
@@ -100,10 +100,10 @@ class Assembly:
 
     def end(self, reason: FinishReason, native: str | None = None) -> None:
         """The reply is over: every block that is open is complete."""
-        for key in self._drafts:
-            self.close(key)
         if self.finish_reason is not None:
             return
+        for key in self._drafts:
+            self.close(key)
         if reason in (FinishReason.STOP, FinishReason.OTHER) and self.has_calls:
             reason = FinishReason.TOOL_USE
         self.begin()
@@ -137,14 +137,14 @@ class Assembly:
         draft = self._drafts.get(key)
         if draft is None:
             if self.finish_reason is not None:
-                self._late += piece
+                self._late.append(piece)
                 return
             draft = self._open(key, kind(self._number()))
             self._events.append(draft.start(draft.index))
         if not piece:
             return
         if draft.closed or not isinstance(draft, SaidDraft):
-            self._late += piece
+            self._late.append(piece)
             return
         piece = draft.take(piece)
         draft.pieces.append(piece)
@@ -159,13 +159,13 @@ class Assembly:
         draft = self._drafts.get(key)
         if draft is None:
             if self.finish_reason is not None:
-                self._late += f"{text_of(name)}{piece}"
+                self._late.append(f"{text_of(name)}{piece}")
                 return
             draft = self._open(key, CallDraft(self._number()))
             draft.id, draft.name = text_of(id), self._tool_name(name)
             self._events.append(ToolUseStart(draft.index, draft.id, draft.name))
         if draft.closed or not isinstance(draft, CallDraft):
-            self._late += piece
+            self._late.append(piece)
             return
         draft.id = draft.id or text_of(id)
         draft.name = draft.name or self._tool_name(name)
@@ -301,7 +301,7 @@ class Assembly:
             "model": self.model,
             "usage": self.usage.to_dict() if self.usage else None,
             "error": self.error,
-            "behind_end": text_of(self._late) or None,
+            "behind_end": text_of("".join(self._late)) or None,
             **plain_values(self.notes),
         }
         return found | {name: item for name, item in rest.items() if item is not None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, cast
 
 from agentkit.blocks import MediaBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
@@ -19,6 +20,10 @@ _PATH = re.compile(r"\b(messages?|input|contents)((?:\.?\[\d+\]|\.\d+|\.[A-Za-z_
 _STEP = re.compile(r"\d+|[A-Za-z_]+")
 _LISTS = {"message": "messages", "messages": "messages", "input": "input", "contents": "contents"}
 _RESULTS = frozenset({"function_response", "functionResponse"})
+_READ = 4_000  # characters of a refusal that are searched: a server may send any number of paths
+_MOST_PATHS = 20
+_MOST_STEPS = 20
+_MOST_DIGITS = 9  # of an index
 _SHORT = 3  # an id, or a text, of fewer characters may stand anywhere by chance
 
 
@@ -33,7 +38,7 @@ def guess_place(
     Paths in the text are looked up in the request, and what stands there is looked for in the messages. Then the
     ids of calls that the text quotes.
     """
-    ids = call_ids or {}
+    ids, said = call_ids or {}, said[:_READ]
     for fragment, behind in _fragments(said, request):
         found = _block_like(fragment, behind, msgs, ids)
         if found:
@@ -45,11 +50,11 @@ def _fragments(said: str, request: Mapping[str, Any]) -> Iterator[tuple[Any, lis
     """What the paths in a text lead to, the nearest part first, then the turn that it stands in; and the turns
     behind that one.
     """
-    for match in _PATH.finditer(said):
+    for match in islice(_PATH.finditer(said), _MOST_PATHS):
         turns: Any = request.get(_LISTS[match[1]])
         if not isinstance(turns, list):
             continue
-        held, steps = cast("Any", turns), _STEP.findall(match[2])
+        held, steps = cast("Any", turns), _STEP.findall(match[2])[:_MOST_STEPS]
         trail: list[Any] = []
         texts: list[str] = []
         for step in steps:
@@ -69,7 +74,8 @@ def _fragments(said: str, request: Mapping[str, Any]) -> Iterator[tuple[Any, lis
 def _step(held: Any, step: str) -> Any:
     if isinstance(held, list):
         parts = cast("list[Any]", held)
-        return parts[int(step)] if step.isdigit() and int(step) < len(parts) else None
+        is_index = step.isdigit() and len(step) <= _MOST_DIGITS and int(step) < len(parts)
+        return parts[int(step)] if is_index else None
     return cast("dict[str, Any]", held).get(step) if isinstance(held, dict) else None
 
 

@@ -60,6 +60,10 @@ _REFUSED = (
 )
 _QUOTED = r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|“[^”]*”"
 _UNSAID = (None, 200)  # an error within a stream, or within an answer that calls itself good
+_LONGEST_WAIT = 1e9  # seconds
+_READ = 4_000
+"""Characters of an error that are searched: the patterns take quadratic time on a text that is made for that."""
+_MOST_DIGITS = 12  # of a number of tokens
 _AGAIN = frozenset({408, 409, 424, 425})  # what every SDK tries again; 424 is a model of Bedrock's that failed
 
 
@@ -89,10 +93,14 @@ class Failure:
     __repr__ = bounded_repr
 
     def __post_init__(self) -> None:
-        """Whatever a body had in these places, they are texts that UTF-8 can carry, or nothing."""
+        """Whatever a body had in these places, they are texts that UTF-8 can carry, numbers in range, or None."""
         object.__setattr__(self, "said", _told(self.said) or "")
         for name in ("code", "request_id", "param"):
             object.__setattr__(self, name, _told(getattr(self, name)))
+        if type(self.status) is not int or not 100 <= self.status < 1_000:
+            object.__setattr__(self, "status", None)
+        if self.retry_after is not None and not 0 <= self.retry_after < _LONGEST_WAIT:
+            object.__setattr__(self, "retry_after", None)
 
     def error(self, provider: str, place: str = "") -> ModelError:
         """The error of ours that it is."""
@@ -126,7 +134,7 @@ class Failure:
     @property
     def _plain(self) -> str:
         """What is said, but for what it quotes."""
-        return re.sub(_QUOTED, "…", self.said)
+        return re.sub(_QUOTED, "…", self.said[:_READ])
 
     @property
     def _is_too_long(self) -> bool:
@@ -134,7 +142,7 @@ class Failure:
         if _says(_TOO_LONG_CODE, code):
             return True
         of_a_part = re.fullmatch(_OF_A_PART, code, re.IGNORECASE) is not None
-        if of_a_part or _says(_NOT_TOO_LONG, f"{code} {self.said}"):
+        if of_a_part or _says(_NOT_TOO_LONG, f"{code} {self.said[:_READ]}"):
             return False
         return _says(_TOO_LONG, self._plain)
 
@@ -181,7 +189,7 @@ def retry_after(headers: Mapping[str, Any] | None) -> float | None:
             found = float(said)
         except (TypeError, ValueError):
             found = _until(str(said))
-        if 0 <= found < 1e9:
+        if 0 <= found / unit < _LONGEST_WAIT:
             return found / unit
     return None
 
@@ -290,11 +298,11 @@ def room_in(said: str) -> tuple[int, int | None] | None:
     >>> room_in("prompt is too long: 210000 tokens > 200000 maximum")
     (200000, 210000)
     """
-    said = re.sub(r"(?<=\d),(?=\d{3}\b)", "", said)
+    said = re.sub(r"(?<=\d),(?=\d{3}\b)", "", said[:_READ])
     for pattern in _SIZES:
         match = re.search(pattern, said, re.IGNORECASE | re.DOTALL)
         if match:
-            sizes = {name: int(number) for name, number in match.groupdict().items() if number}
+            sizes = {name: int(number[:_MOST_DIGITS]) for name, number in match.groupdict().items() if number}
             room = sizes["room"] - sizes.get("reply", 0)
             return (room, sizes.get("found")) if room > 0 else None
     return None

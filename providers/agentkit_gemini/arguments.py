@@ -13,7 +13,11 @@ from agentkit_gemini.parts import shallow
 __all__ = ["PartialArguments"]
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]")
-_LARGEST = 10_000  # items of a list: an index beyond is no argument
+_DEEPEST = 100
+"""Steps of a path: JSON that is nested more deeply is read by no tool."""
+_MOST_SKIPPED = 1_000
+"""Items of lists that the paths of one call may skip. The API names the items of a list one after the other."""
+_INDEX_DIGITS = 9
 
 
 class PartialArguments:
@@ -21,14 +25,19 @@ class PartialArguments:
 
     def __init__(self) -> None:
         self._found: dict[str, Any] = {}
+        self._skipped = 0  # items of lists that no path has named
         self._texts: dict[str, tuple[Any, str | int, list[str]]] = {}  # by path: strings that go on, in pieces
 
     @property
     def found(self) -> dict[str, Any]:
         """The arguments as an object."""
         for home, step, pieces in self._texts.values():
-            _put(home, step, "".join(pieces))
+            home[step] = "".join(pieces)
         return self._found
+
+    def update(self, arguments: Mapping[str, Any]) -> None:
+        """Set whole arguments by name."""
+        self._found.update(arguments)
 
     def grow(self, part: dict[str, Any]) -> bool:
         """Take a part that is what most are, more of one text and nothing else, as the API spells it."""
@@ -55,15 +64,39 @@ class PartialArguments:
             self._begin(path, item)
         if path in self._texts and not told.get("will_continue"):
             home, step, pieces = self._texts.pop(path)
-            _put(home, step, "".join(pieces))
+            home[step] = "".join(pieces)
 
     def _begin(self, path: str, item: Any) -> None:
         steps = _steps(path)
-        home = _home(self._found, steps) if steps and not isinstance(steps[0], int) else None
-        if home is not None and isinstance(steps[-1], int) == isinstance(home, list):
-            _put(home, steps[-1], item)
-            if isinstance(item, str):
-                self._texts[path] = (home, steps[-1], [item])
+        home = self._home(steps) if steps and not isinstance(steps[0], int) else None
+        if home is None or isinstance(steps[-1], int) != isinstance(home, list):
+            return
+        if self._put(home, steps[-1], item) and isinstance(item, str):
+            self._texts[path] = (home, steps[-1], [item])
+
+    def _home(self, steps: list[str | int]) -> Any:
+        """The container of a path's last step, created on the way; None where something else is in its place."""
+        home: Any = self._found
+        for step, following in pairwise(steps):
+            inner: Any = _get(home, step)
+            if inner is None:
+                inner = [] if isinstance(following, int) else {}
+                if not self._put(home, step, inner):
+                    return None
+            if not isinstance(inner, list if isinstance(following, int) else dict):
+                return None
+            home = cast("Any", inner)
+        return home
+
+    def _put(self, home: Any, step: str | int, item: Any) -> bool:
+        """Set an item. Returns False where the path skips more items of lists than a call may."""
+        if isinstance(step, int) and (skipped := step - len(home)) >= 0:
+            self._skipped += skipped
+            if self._skipped > _MOST_SKIPPED:
+                return False
+            home.extend([None] * (skipped + 1))
+        home[step] = item
+        return True
 
 
 def _value(told: Mapping[str, Any]) -> Any:
@@ -81,7 +114,7 @@ def _steps(path: str) -> list[str | int]:
     at = 1 if path.startswith("$") else 0
     while at < len(path):
         found = _STEP.match(path, at)
-        if found is None or (found[2] and int(found[2][:9]) > _LARGEST):
+        if found is None or len(found[2] or "") > _INDEX_DIGITS or len(steps) >= _DEEPEST:
             return []
         name = found[1] or found[3] or found[4]
         steps.append(int(found[2]) if found[2] else re.sub(r"\\(.)", r"\1", name or ""))
@@ -89,27 +122,7 @@ def _steps(path: str) -> list[str | int]:
     return steps
 
 
-def _home(found: dict[str, Any], steps: list[str | int]) -> Any:
-    """The container of a path's last step, made on the way; None where something else stands in it."""
-    home: Any = found
-    for step, following in pairwise(steps):
-        inner: Any = _get(home, step)
-        if inner is None:
-            inner = [] if isinstance(following, int) else {}
-            _put(home, step, inner)
-        if not isinstance(inner, list if isinstance(following, int) else dict):
-            return None
-        home = cast("Any", inner)
-    return home
-
-
 def _get(home: Any, step: str | int) -> Any:
     if isinstance(step, int):
         return home[step] if step < len(home) else None
     return home.get(step)
-
-
-def _put(home: Any, step: str | int, item: Any) -> None:
-    if isinstance(step, int):
-        home.extend([None] * (step + 1 - len(home)))
-    home[step] = item

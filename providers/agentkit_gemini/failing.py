@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from json import JSONDecodeError
+from math import inf
 from typing import Any
 
 from agentkit import Failure, MessageError, failure_in, items_of, mapping_of, plain, request_id_in, retry_after
@@ -74,8 +75,8 @@ def delay_of(inner: Mapping[str, Any]) -> float | None:
     """RetryInfo's delay: seconds with an `s` behind (protobuf's JSON form of a Duration)."""
     for item in _items(inner):
         match = re.fullmatch(r"(\d+(?:\.\d+)?)s", str(item.get("retryDelay")))
-        if match:
-            return float(match[1])
+        if match and (delay := float(match[1])) < inf:
+            return delay
     return None
 
 

@@ -241,7 +241,7 @@ class GeminiStreamParser(StreamParserBase):
         for piece in items_of(call.get("partial_args")):
             self._partial.add(mapping_of(piece))
         if isinstance(args := call.get("args"), dict):
-            self._partial.found.update(cast("dict[str, Any]", args))
+            self._partial.update(cast("dict[str, Any]", args))
         if not goes_on:
             self.reply.set_input(self._key, self._partial.found)
             self._partial = None
