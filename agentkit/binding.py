@@ -8,7 +8,7 @@ tools, and every earlier turn. Cache markers, the choice of tool and the order o
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
@@ -120,6 +120,10 @@ class _Chain:
                 self.add({name: _as_parts(found) if name == "system" else found})
 
     def add(self, found: Any) -> None:
+        for turn in _as_said(found):
+            self._add(turn)
+
+    def _add(self, found: Any) -> None:
         text = json.dumps(_plain(found), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
         self._sum.update(text.encode("utf-8", "surrogatepass") + b"\n")
 
@@ -132,8 +136,32 @@ def _turns(request: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
     return next((request[name] for name in _TURNS if isinstance(request.get(name), list)), ())
 
 
+_STORED = frozenset({"message", "function_call", "custom_tool_call"})
+
+
+def _as_said(turn: Any) -> Iterator[Any]:
+    """Yields what a turn says to the model, without what ties it to stored items (OpenAI Responses).
+
+    A message and a call say the same with the id of their item and without; a message says its texts one by one.
+    """
+    item = cast("dict[str, Any]", turn) if isinstance(turn, dict) else {}
+    if item.get("type") not in _STORED:
+        yield turn
+        return
+    kept = {key: value for key, value in item.items() if key not in ("id", "status")}
+    if kept.pop("type") != "message":
+        yield {**kept, "type": item["type"]}
+    elif item.get("role") == "assistant" and isinstance(item.get("content"), list):
+        for part in cast("list[dict[str, Any]]", item["content"]):
+            yield {**kept, "content": part["text"] if part.get("type") == "output_text" else [part]}
+    else:
+        yield kept
+
+
 def _is_reply(turn: Mapping[str, Any]) -> bool:
     kind = str(turn.get("type", ""))
+    if kind == "tool_search_output":
+        return turn.get("execution") == "server"
     return turn.get("role") in ("assistant", "model") or kind in _OUTPUTS or kind.endswith("_call")
 
 

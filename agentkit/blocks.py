@@ -48,8 +48,9 @@ class OpaqueState(metaclass=Checked):
     """State that only the system that issued it can read, to go back to it byte for byte.
 
     `issuer` names that system by its provider's system name: `anthropic`, `gemini`, `openai`, `deepseek`,
-    `vllm`, `ollama`, `dashscope`. `signature` and `redacted_data` are Anthropic's, `encrypted_content` and
-    `item_id` those of OpenAI's reasoning items, `thought_signature` (standard base64) Gemini's. `fields` are
+    `vllm`, `ollama`, `dashscope`. `signature` and `redacted_data` are Anthropic's, `encrypted_content` is that of
+    OpenAI's reasoning items, `item_id` the id of one of OpenAI's output items: of reasoning, of a message or call
+    after it, of a generated image. `thought_signature` (standard base64) is Gemini's. `fields` are
     further keys that the block came with and goes back with: `phase` on OpenAI's messages, `caller` on Anthropic's
     calls, and in anybody's turn `detail` on a picture, `fps` on a film. `audio` on a sound that a model spoke has
     its `id`, by which it goes back to its issuer, and its `transcript`, which is sent where the sound cannot

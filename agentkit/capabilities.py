@@ -207,6 +207,8 @@ class Capabilities:
     proof           the fields of OpaqueState of which a signed thinking block needs one; none: the issuer suffices
     image … document    how each kind goes into user turns; None: not at all
     spoken          whether a sound that the target's own model spoke goes back by its id (`OpaqueState.fields`)
+    reply_media     whether media that the target's own model made are sent back in its turns, as the items that
+                    they came as (`OpaqueState.item_id`)
     media_roles     in whose turns media may stand; elsewhere it is promoted into a user turn
     result_media    which kinds tool results carry natively, and `result_types` of which types (empty: as the rule)
     error_media     whether a result marked as an error may hold media
@@ -252,6 +254,7 @@ class Capabilities:
     video: MediaRule | None = None
     document: MediaRule | None = None
     spoken: bool = False
+    reply_media: bool = False
     media_roles: frozenset[Role] = frozenset({"user"})
     result_media: frozenset[Kind] = frozenset()
     result_types: frozenset[str] = frozenset()

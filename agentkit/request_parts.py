@@ -59,6 +59,7 @@ _MEDIA = {
     "inline_data": "document",
     "source": "document",
     "data": "document",
+    "result": "image",  # of Responses' image_generation_call
 }
 _LONG = 2_000  # characters
 _SEALED = "encrypted_content"

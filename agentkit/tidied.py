@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from agentkit.blocks import Block, MediaBlock, OpaqueState, TextBlock, ToolResultBlock, ToolUseBlock, plain_text
 from agentkit.capabilities import Capabilities, Kind, NameRule
@@ -146,6 +146,11 @@ class MediaTidying:
         if block.state is not None and block.type == "audio" and "audio" in (block.state.fields or {}):
             yield from self._spoken(block, block.state, path, label, result)
             return
+        if self._is_reply_item(block, path, result):
+            self._note(path, Disposition.CARRIED, "sent as the item that the model made it in")
+            self.out.carry(path, block.type, cast("Base64Source", block.source))
+            yield block
+            return
         source = self.shelf.resolve_for(self.capabilities, block.type, block.source)
         if isinstance(source, str):
             yield from self._lose(
@@ -183,6 +188,14 @@ class MediaTidying:
             yield plain_text(self._in_place("[document, as text]", text))
         else:
             yield from self._lose(path, block.type, reason, source)
+
+    def _is_reply_item(self, block: MediaBlock, path: BlockPath, result: ToolResultBlock | None) -> bool:
+        """Returns True if the target's own model made the media and takes them back unchanged, in its own turn."""
+        state, form = block.state, self.capabilities
+        if not form.reply_media or state is None or result is not None or path in self.changes:
+            return False
+        own = state.issuer == form.issuer and state.item_id is not None
+        return own and self.role == "assistant" and isinstance(block.source, Base64Source)
 
     def _spoken(
         self, block: MediaBlock, state: OpaqueState, path: BlockPath, label: str, result: ToolResultBlock | None

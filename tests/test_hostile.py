@@ -201,7 +201,7 @@ def test_reasoning_stays_right_before_what_it_led_to() -> None:
     formatter = load_provider("openai-responses").chat()
     request = formatter.lower([USER, said, Msg("s", [ToolResultBlock("a", "t", "r")], "system")]).request
     assert faults("openai-responses", request) == []
-    kinds = [item.get("type", item.get("role")) for item in request["input"]]
+    kinds = [item.get("role", item["type"]) for item in request["input"]]
     assert kinds == ["user", "reasoning", "assistant", "function_call", "function_call_output"]
 
 

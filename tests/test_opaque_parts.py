@@ -87,7 +87,7 @@ def test_an_assistants_part_is_dropped_elsewhere_and_loses_nothing() -> None:
 def test_a_part_of_a_reply_in_a_users_turn_is_nothing_to_its_own_wire() -> None:
     search = OpaqueBlock("openai-responses", {"type": "web_search_call", "id": "ws_1", "status": "completed"})
     plan = chat("openai-responses", on_loss="raise").lower([asked(search, TextBlock("Hi."))])
-    assert plan.request["input"] == [{"role": "user", "content": "Hi."}]
+    assert plan.request["input"] == [{"type": "message", "role": "user", "content": "Hi."}]
 
 
 def test_a_failed_result_holds_no_such_part_where_the_wire_wants_text_alone() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, TypeAlias, cast
 
 from agentkit import (
@@ -19,9 +20,10 @@ from agentkit_openai.custom_calls import CUSTOM_CALL, custom_input
 from agentkit_openai.item_places import Place
 from agentkit_openai.reasoning import reasoning_state, reasoning_text
 from agentkit_openai.refusals import REFUSAL_PART
-from agentkit_openai.responses import CALL_FIELDS, RESPONSES
+from agentkit_openai.responses import RESPONSES
+from agentkit_openai.turn_items import CALL_FIELDS, IMAGE_CALL
 
-__all__ = ["CALL", "OutputItems", "SAID", "THINKING", "picture_of"]
+__all__ = ["CALL", "OutputItems", "SAID", "THINKING", "image_state", "picture_of"]
 
 Key: TypeAlias = tuple[int, ...]
 
@@ -45,11 +47,14 @@ class OutputItems:
         self._citations: dict[Key, list[Any]] = {}
         self._asked: dict[str, tuple[Key, dict[str, Any]]] = {}  # calls by their ids
         self._open: dict[Place, dict[str, Any]] = {}  # items that have begun
+        self._ids: dict[Place, str] = {}
+        self._thoughts: dict[Place, dict[str, Any]] = {}  # reasoning items: those after them go with their ids
 
     def begin(self, place: Place, item: dict[str, Any]) -> None:
         """An item that is announced: its content comes later."""
         kind = item.get("type")
         self._open[place] = item
+        self.identify(place, item)
         if kind == "message":
             self._phases[place] = text_of(item.get("phase"))
         elif str(kind) in _CALLS:
@@ -57,10 +62,18 @@ class OutputItems:
             self.reply.call(key, item.get("call_id"), item.get("name"))
             self._sign_call(key, item, CUSTOM_CALL if kind == "custom_tool_call" else None)
 
+    def identify(self, place: Place, item: dict[str, Any]) -> None:
+        """The id of an item: the last one that is told counts."""
+        if item.get("type") == "reasoning":
+            self._thoughts[place] = item
+        if id := text_of(item.get("id")):
+            self._ids[place] = id
+
     def finish(self, place: Place, item: dict[str, Any]) -> None:
         """A finished item (SDK: ResponseOutputItem): the truth over the pieces that came of it."""
         kind = item.get("type")
         self._open.pop(place, None)
+        self.identify(place, item)
         if kind == "message":
             self._message(place, item)
         elif kind == "reasoning":
@@ -73,6 +86,7 @@ class OutputItems:
             self._answer(place, item)
         elif picture := picture_of(item):
             self.reply.add((*place, _WHOLE, 0), picture)
+            self.reply.sign((*place, _WHOLE, 0), **image_state(item))
         elif kind and isinstance(kind, str):
             self.reply.add((*place, _WHOLE, 0), OpaqueBlock(_WIRE, plain_values(item)))
         else:
@@ -139,8 +153,9 @@ class OutputItems:
     def _sign_call(self, key: Key, item: dict[str, Any], known: dict[str, Any] | None = None) -> None:
         held = {name: item[name] for name in CALL_FIELDS if item.get(name)}
         fields = {**(known or {}), **plain_values(held)}
-        if fields:
-            self.reply.sign(key, fields=fields)
+        self.reply.sign(
+            key, item_id=self._ids.get((key[0], key[1])) if self._thoughts else None, fields=fields or None
+        )
         self._asked[_call_id(item)] = key, item
 
     def say(self, key: Key, text: str, refused: bool = False) -> None:
@@ -184,9 +199,24 @@ class OutputItems:
         """Citations of texts that were never done, and what the service was doing when the stream broke off."""
         for key, cited in self._citations.items():
             self.reply.note(key, citations=cited)
+        self._sign_items()
         begun = [item for item in self._open.values() if str(item.get("type")) not in _SHOWN]
         if begun:
             self.reply.notes["incomplete_parts"] = plain_values(begun)
+
+    def _sign_items(self) -> None:
+        """What blocks go back with that is known at the end: the ids of their items, and what followed reasoning.
+
+        Calls were signed when they were complete.
+        """
+        for place, texts in self._texts.items():
+            if any(before < place for before in self._thoughts):
+                for key in texts:
+                    self.reply.sign(key, item_id=self._ids.get(place))
+        for place, following in pairwise(sorted(self._ids)):
+            if place in self._thoughts:
+                state = reasoning_state(self._thoughts[place], self._ids[following])
+                self.reply.sign((*place, THINKING, 0), fields=state["fields"])
 
 
 def _call_id(item: dict[str, Any]) -> str:
@@ -196,7 +226,7 @@ def _call_id(item: dict[str, Any]) -> str:
 def picture_of(item: dict[str, Any]) -> ImageBlock | None:
     """The picture of an `image_generation_call` that succeeded; None for any other item."""
     data = text_of(item.get("result"))
-    if item.get("type") != "image_generation_call" or not data or data.startswith("data:"):
+    if item.get("type") != IMAGE_CALL or not data or data.startswith("data:"):
         return None
     format = text_of(item.get("output_format")) or "png"
     media_type = {"svg": "image/svg+xml", "jpg": "image/jpeg"}.get(format, f"image/{format}")
@@ -205,3 +235,11 @@ def picture_of(item: dict[str, Any]) -> ImageBlock | None:
         return ImageBlock(Base64Source(media_type, data), metadata=plain_values(known) or None)
     except MessageError:
         return ImageBlock(Base64Source("image/png", data), metadata=plain_values(known) or None)
+
+
+def image_state(item: dict[str, Any]) -> dict[str, Any]:
+    """Returns the opaque state of a generated image, as fields of OpaqueState: its id, its item's other fields."""
+    others = {
+        key: value for key, value in item.items() if key not in ("id", "type", "result") and value is not None
+    }
+    return {"item_id": text_of(item.get("id")) or None, "fields": {IMAGE_CALL: plain_values(others)}}

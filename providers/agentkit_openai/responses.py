@@ -18,15 +18,12 @@ from agentkit import (
     Msg,
     MultiAgentHistory,
     NameRule,
-    OpaqueBlock,
     Request,
     Task,
     TextBlock,
-    ThinkingBlock,
     Tool,
     ToolChoice,
     ToolResultBlock,
-    ToolUseBlock,
     Trait,
     check_breakpoints,
     copied,
@@ -36,19 +33,14 @@ from agentkit import (
 from agentkit_openai.caching import BREAKPOINTS, mark_latest
 from agentkit_openai.chat import named_schema
 from agentkit_openai.chat_form import FILE_LIMITS, IMAGE_LIMITS, MEDIA_TOTAL
-from agentkit_openai.custom_calls import custom_text
 from agentkit_openai.item_pairs import part_pair
 from agentkit_openai.media_parts import came_with, file_name, wire_url
-from agentkit_openai.reasoning import reasoning_item
-from agentkit_openai.refusals import is_refusal, refusal_part
 from agentkit_openai.roles import role_of
+from agentkit_openai.turn_items import CALL_FIELDS, IMAGE_CALL, ItemWriter
 
 __all__ = ["OpenAIResponsesFormatter", "OpenAIResponsesMultiAgentFormatter"]
 
 _WEB = frozenset({"http", "https"})
-
-CALL_FIELDS = ("namespace", "caller", "async")
-"""Keys with which a call goes back (SDK: ResponseFunctionToolCallParam)."""
 
 OUTPUT_FIELDS = ("caller", "name", "namespace")
 """Keys with which a result goes back, in the state of its first text (SDK: FunctionCallOutput)."""
@@ -73,6 +65,7 @@ RESPONSES = Capabilities(
     part_pair=part_pair,
     thinking="signed",
     binds_thinking=True,  # gpt-6.2 removes reasoning behind an edited prefix without a word (guides/reasoning)
+    reply_media=True,  # image_generation_call (SDK: ImageGenerationCall)
     proof=frozenset({"encrypted_content"}),  # an id alone is a 404 under store=false (guides/reasoning)
     image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
     document=MediaRule(types=_FILES, schemes=_WEB, limits=FILE_LIMITS),
@@ -84,7 +77,7 @@ RESPONSES = Capabilities(
     says={
         "text": frozenset({"role", "refusal", "type", "phase", *OUTPUT_FIELDS}),
         "tool_use": frozenset({"type", *CALL_FIELDS}),
-        "image": frozenset({"detail"}),
+        "image": frozenset({"detail", IMAGE_CALL}),
         "document": frozenset({"title", "detail", "filename"}),  # a file by its URL has no name
     },
     call_ids=NameRule(limit=64, prefix="call_"),  # SPEC: call_id 1 to 64 characters
@@ -103,8 +96,14 @@ _FACTS = (
 
 
 class OpenAIResponsesFormatter(FormatterBase):
-    """`await AsyncOpenAI().responses.create(model=…, **request)`, stateless: no item carries a stored id but
-    reasoning, which goes back with its `encrypted_content` and right before what followed it.
+    """`await AsyncOpenAI().responses.create(model=…, **request)`, with or without `store`.
+
+    Reasoning is sent with its `encrypted_content`, right before the item that the model produced after it. Both
+    have their ids, and so have the items after them: the service ties stored items together by id, and unless
+    `store` is false it refuses reasoning with an id before an item without. Where that item is missing, was
+    rewritten or has no known id, as in histories of earlier versions, reasoning is sent without its id: the
+    encrypted content is enough then. Messages and calls without such reasoning before them have no ids, which any
+    server accepts.
 
     cache_breakpoints    `"auto"` marks content parts for the prompt cache, if the model is known to take markers
                          (see `mark_latest`); texts that are not the assistant's are lists of one part then
@@ -126,11 +125,11 @@ class OpenAIResponsesFormatter(FormatterBase):
 
     def convert(self, legal: Legal, task: Task) -> Request:
         """The request: input items, and tools, tool_choice and text where asked for."""
+        writer = ItemWriter({*legal.call_ids, *legal.tool_names})
         if self.cache_breakpoints == "auto" and task.capabilities.breakpoints:
-            items = _marked_items(legal)
+            items = _marked_items(legal, writer)
         else:
-            custom = set[str]()
-            items = [item for msg in (*legal.system.msgs, *legal.turns.msgs) for item in _items(msg, custom)]
+            items = [item for msg in (*legal.system.msgs, *legal.turns.msgs) for item in _items(msg, writer)]
         return {"input": items, **_options(task)}
 
 
@@ -140,64 +139,33 @@ class OpenAIResponsesMultiAgentFormatter(OpenAIResponsesFormatter):
     default_history = MultiAgentHistory
 
 
-def _items(msg: Msg, custom: set[str]) -> Iterator[dict[str, Any]]:
-    """The items of one turn. `custom` are the calls of custom tools so far: their results have another type."""
+def _items(msg: Msg, writer: ItemWriter) -> Iterator[dict[str, Any]]:
+    """The items of one turn."""
     if msg.traits & Trait.RESULT:
-        for block in msg.tool_results:
-            kind = "custom_tool_call_output" if block.id in custom else "function_call_output"
-            yield {"type": kind, "call_id": block.id, "output": _output(block), **_beside_output(block)}
+        yield from _result_items(msg.blocks, writer)
     elif msg.role == "assistant" or msg.traits & Trait.CALL:
-        yield from _assistant_items(msg, custom)
+        yield from writer.items(msg)
     else:
         content = msg.content
-        yield {"role": role_of(msg), "content": content if isinstance(content, str) else _content(content)}
+        yield _message(role_of(msg), content if isinstance(content, str) else _content(content))
 
 
-def _assistant_items(msg: Msg, custom: set[str]) -> Iterator[dict[str, Any]]:
-    """Reasoning, messages and calls in their order, but messages before the first call (guides/reasoning).
-
-    A message is a plain string: a list would need the stored id of an output message around `output_text`,
-    and `input_text` is refused in an assistant's turn.
-    """
-    if isinstance(msg.content, str):
-        yield {"role": "assistant", "content": msg.content}
-        return
-    for block in _messages_first(msg.content):
-        if isinstance(block, ThinkingBlock):
-            yield reasoning_item(block)
-        elif isinstance(block, ToolUseBlock):
-            yield _call(block, custom)
-        elif isinstance(block, TextBlock):
-            said = [refusal_part(block)] if is_refusal(block) else block.text
-            yield {"role": "assistant", "content": said, **came_with(block, "phase")}
-        elif isinstance(block, OpaqueBlock):
-            yield copied(block.data)
+def _result_items(blocks: tuple[Block, ...], writer: ItemWriter) -> Iterator[dict[str, Any]]:
+    """The results of one turn, then what else the user says in it."""
+    others: list[Block] = []
+    for block in blocks:
+        if isinstance(block, ToolResultBlock):
+            kind = "custom_tool_call_output" if block.id in writer.custom else "function_call_output"
+            yield {"type": kind, "call_id": block.id, "output": _output(block), **_beside_output(block)}
+        else:
+            others.append(block)
+    if others:
+        yield _message("user", _content(tuple(others)))
 
 
-def _call(block: ToolUseBlock, custom: set[str]) -> dict[str, Any]:
-    """A call of a function, or of a custom tool."""
-    text = custom_text(block)
-    if text is None:
-        custom.discard(block.id)
-        made = {"type": "function_call", "call_id": block.id, "name": block.name, "arguments": block.arguments}
-    else:
-        custom.add(block.id)
-        made = {"type": "custom_tool_call", "call_id": block.id, "name": block.name, "input": text}
-    return {**made, **came_with(block, *CALL_FIELDS)}
-
-
-def _messages_first(blocks: tuple[Block, ...]) -> list[Block]:
-    """The blocks with every text before the first call, and each reasoning still right before what it led to."""
-    first = next((at for at, block in enumerate(blocks) if isinstance(block, ToolUseBlock)), len(blocks))
-    early, late, thoughts = [*blocks[:first]], list[Block](), list[Block]()
-    while early and isinstance(early[-1], ThinkingBlock):
-        thoughts.insert(0, early.pop())
-    for block in blocks[first:]:
-        thoughts.append(block)
-        if not isinstance(block, ThinkingBlock):
-            (early if isinstance(block, TextBlock) else late).extend(thoughts)
-            thoughts = []
-    return [*early, *late]
+def _message(role: str, content: str | list[dict[str, Any]]) -> dict[str, Any]:
+    """A message; some servers refuse one without its `type` (llama.cpp: "Cannot determine type of 'item'")."""
+    return {"type": "message", "role": role, "content": content}
 
 
 def _content(blocks: tuple[Block, ...]) -> str | list[dict[str, Any]]:
@@ -243,33 +211,34 @@ def _beside_output(block: ToolResultBlock) -> dict[str, Any]:
     return came_with(first, *OUTPUT_FIELDS) if first else {}
 
 
-def _marked_items(legal: Legal) -> list[dict[str, Any]]:
+def _marked_items(legal: Legal, writer: ItemWriter) -> list[dict[str, Any]]:
     """The items with their markers: on what is settled in the turns of others, and in results."""
     items: list[dict[str, Any]] = []
-    custom = set[str]()
     parts: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
     for draft in (legal.system, legal.turns):
         for msg, flags in settled(draft):
-            made = [*_items(msg, custom)]
+            made = [*_items(msg, writer)]
             items.extend(made)
-            parts[draft is legal.system].extend(_markable(made, flags))
+            if not msg.traits & Trait.ASSISTANT:
+                parts[draft is legal.system].extend(_markable(made, flags))
     mark_latest(parts[True], parts[False])
     return items
 
 
 def _markable(made: list[dict[str, Any]], flags: tuple[bool, ...]) -> Iterator[dict[str, Any]]:
     """The settled parts of one turn's items; each text becomes a list of one part, marked or not."""
-    for number, item in enumerate(made):
+    rest = iter(flags)
+    for item in made:
         key = "output" if "output" in item else "content"
-        if key not in item or item.get("role") == "assistant":
-            continue
+        whole = key == "output"  # one item a result, one part a block of any other turn
         if isinstance(item[key], str):
             if not item[key].strip():
+                next(rest, None)
                 continue
             item[key] = [{"type": "input_text", "text": item[key]}]
-        whole = key == "output"  # one item a result, one part a block of any other turn
-        for part, flag in zip(item[key], (flags[number],) * len(item[key]) if whole else flags, strict=True):
-            if flag:
+        flag = whole and next(rest)
+        for part in item[key]:
+            if flag if whole else next(rest):
                 yield part
 
 

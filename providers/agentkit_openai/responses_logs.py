@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any, Literal, cast
 
 from agentkit import (
@@ -18,6 +19,7 @@ from agentkit import (
     check_log_form,
     check_log_message,
     check_log_request,
+    mapping_of,
     plain,
     plain_values,
     text_of,
@@ -32,10 +34,11 @@ from agentkit_openai.log_parts import (
     read_content,
     read_output,
 )
-from agentkit_openai.output_items import picture_of
+from agentkit_openai.output_items import image_state, picture_of
 from agentkit_openai.reasoning import reasoning_state, reasoning_text
-from agentkit_openai.responses import CALL_FIELDS, OUTPUT_FIELDS, RESPONSES
+from agentkit_openai.responses import OUTPUT_FIELDS, RESPONSES
 from agentkit_openai.roles import as_developers
+from agentkit_openai.turn_items import CALL_FIELDS
 
 __all__ = ["load_responses"]
 
@@ -65,8 +68,7 @@ def load_responses(found: object) -> list[Msg]:
             log.add("user", text_of(request["input"]), "user")
             return log.msgs
     entries = items_in(cast("object", whole), "input", ("role", "type"), ("instructions",))
-    for at, entry in enumerate(entries):
-        log.read(entry, f"input[{at}]")
+    log.read_all(entries, "input")
     log.flush()
     return log.msgs
 
@@ -89,8 +91,7 @@ class _Log:
         if isinstance(instructions, str):
             self.add("system", text_of(instructions), "system")
         elif isinstance(instructions, list):
-            for at, entry in enumerate(cast("list[Any]", plain_values(cast("object", instructions)))):
-                self.read(entry, f"instructions[{at}]")
+            self.read_all(cast("list[Any]", plain_values(cast("object", instructions))), "instructions")
         elif instructions is not None:
             reason = "it is neither text nor a list of items"
             self.add("system", [invalid(instructions, reason, "instructions")], "system")
@@ -101,7 +102,12 @@ class _Log:
         if said:
             self.msgs.append(Msg("assistant", as_content(said), "assistant"))
 
-    def read(self, entry: object, place: str) -> None:
+    def read_all(self, entries: list[Any], name: str) -> None:
+        """A list of items, each with the id of the one after it."""
+        for at, (entry, following) in enumerate(zip_longest(entries, entries[1:])):
+            self.read(entry, f"{name}[{at}]", mapping_of(following).get("id"))
+
+    def read(self, entry: object, place: str, follower: object) -> None:
         """One item (SDK: ResponseInputItemParam)."""
         if not isinstance(entry, dict):
             self.add("unknown", [invalid(entry, "it is no item", place)], "user")
@@ -116,7 +122,7 @@ class _Log:
         elif kind in ("function_call_output", "custom_tool_call_output"):
             self.add("tool", [self._result(item, place)], "system")
         elif isinstance(kind, str):
-            self._saying.append(self._said(kind, item, place))
+            self._saying.append(self._said(kind, item, place, follower))
         else:
             check_log_message(item, place, ("type",), (), "openai openai-responses")
             self.add("unknown", [invalid(item, "an item without a type", place)], "user")
@@ -126,7 +132,8 @@ class _Log:
         check_log_message(item, place, ("content",), (), "openai openai-responses")
         blocks = read_content(item.get("content"), _ORIGIN, f"{place}.content")
         if role == "assistant":
-            self._saying.extend(_phased(blocks, text_of(item.get("phase"))))
+            phase = text_of(item.get("phase"))
+            self._saying.extend(_with_state(blocks, {"phase": phase} if phase else {}, self._id_of(item)))
         elif role in ("user", "system", "developer"):
             side: Literal["user", "system"] = "user" if role == "user" else "system"
             told = as_developers(blocks, _ISSUER) if role == "developer" else blocks
@@ -134,26 +141,38 @@ class _Log:
         else:
             self.add("unknown", [invalid(item, "its role is none that the wire has", place)], "user")
 
-    def _said(self, kind: str, item: dict[str, Any], place: str) -> Block:
+    def _said(self, kind: str, item: dict[str, Any], place: str, follower: object) -> Block:
         """What the assistant said, and what the service did; items of yours that only the wire knows among it."""
         if kind == "reasoning":
-            return ThinkingBlock(reasoning_text(item), OpaqueState(_ISSUER, **reasoning_state(item)))
+            return ThinkingBlock(reasoning_text(item), OpaqueState(_ISSUER, **reasoning_state(item, follower)))
         if kind in ("function_call", "custom_tool_call"):
             try:
                 return self._call(kind, item)
             except MessageError as error:
                 return invalid(item, str(error), place)
-        return picture_of(item) or OpaqueBlock(_WIRE, item)
+        picture = picture_of(item)
+        return (
+            replace(picture, state=OpaqueState(_ISSUER, **image_state(item)))
+            if picture
+            else OpaqueBlock(_WIRE, item)
+        )
 
     def _call(self, kind: str, item: dict[str, Any]) -> ToolUseBlock:
         id, name = text_of(item.get("call_id")), text_of(item.get("name"))
         self._names[id] = name
         fields = {key: item[key] for key in CALL_FIELDS if item.get(key)}
+        own_id = self._id_of(item)
         if kind == "custom_tool_call":
-            state = OpaqueState(_ISSUER, fields={**CUSTOM_CALL, **fields})
+            state = OpaqueState(_ISSUER, item_id=own_id, fields={**CUSTOM_CALL, **fields})
             return ToolUseBlock(id, name, custom_input(text_of(item.get("input"))), state=state)
         given, raw = read_arguments(item.get("arguments"))
-        return ToolUseBlock(id, name, given, raw, OpaqueState(_ISSUER, fields=fields) if fields else None)
+        kept = OpaqueState(_ISSUER, item_id=own_id, fields=fields or None) if fields or own_id else None
+        return ToolUseBlock(id, name, given, raw, kept)
+
+    def _id_of(self, item: dict[str, Any]) -> str | None:
+        """The id of an item that comes after reasoning, with which it goes back."""
+        has_reasoning = any(isinstance(block, ThinkingBlock) for block in self._saying)
+        return text_of(item.get("id")) or None if has_reasoning else None
 
     def _result(self, item: dict[str, Any], place: str) -> ToolResultBlock:
         id = text_of(item.get("call_id"))
@@ -173,12 +192,12 @@ def _with_fields(output: str | list[Any], fields: dict[str, Any]) -> str | list[
     return [*items[:at], replace(items[at], state=OpaqueState(_ISSUER, fields=fields)), *items[at + 1 :]]
 
 
-def _phased(blocks: list[Block], phase: str) -> list[Block]:
-    """The texts of one message, with the phase that it goes back with."""
-    if not phase:
+def _with_state(blocks: list[Block], fields: dict[str, Any], id: str | None) -> list[Block]:
+    """Returns the blocks of one message, its texts with the fields and the id that they are sent back with."""
+    if not fields and not id:
         return blocks
     return [
-        replace(block, state=OpaqueState(_ISSUER, fields={**_fields(block), "phase": phase}))
+        replace(block, state=OpaqueState(_ISSUER, item_id=id, fields={**_fields(block), **fields} or None))
         if isinstance(block, TextBlock)
         else block
         for block in blocks

@@ -99,7 +99,9 @@ class OpenAIResponsesStreamParser(StreamParserBase):
                 return  # no telling which is which
             places = [(at, 0) for at in range(len(output))]
         for place, item in zip(places, output, strict=True):
-            if place not in self._places.done and isinstance(item, dict):
+            if isinstance(item, dict) and place in self._places.done:
+                self._items.identify(place, cast("dict[str, Any]", item))  # some gateways change ids on the way
+            elif isinstance(item, dict):
                 self._places.done.add(place)
                 self._items.finish(place, cast("dict[str, Any]", item))
 

@@ -104,16 +104,7 @@ def formatter(provider: str, kind: str, budget: Budget | None = None) -> Formatt
 
 
 def request_for(provider: str, kind: str, msgs: list[Msg], **options: Any) -> dict[str, Any]:
-    return as_taken(provider, formatter(provider, kind).lower(msgs, **options).request)
-
-
-def as_taken(provider: str, request: dict[str, Any]) -> dict[str, Any]:
-    """The server wants an assistant's text as a typed item with a list of parts; OpenAI takes it without."""
-    for item in request["input"] if provider == "openai-responses" else ():
-        if item.get("role") == "assistant" and isinstance(item["content"], str):
-            item["content"] = [{"type": "output_text", "text": item["content"], "annotations": []}]
-            item["type"] = "message"
-    return request
+    return formatter(provider, kind).lower(msgs, **options).request
 
 
 # -- the three ways in ------------------------------------------------------------------------------------------
@@ -284,7 +275,7 @@ async def test_every_conversation_is_taken(llama: LlamaServer, provider: str, na
 @pytest.mark.parametrize("limit", [1_000_000, 500], ids=["whole", "cut"])
 async def test_an_example_is_taken(llama: LlamaServer, limit: int, provider: str, kind: str) -> None:
     msgs = load_messages((EXAMPLES / "library.json").read_text("utf-8"))
-    request = as_taken(provider, await formatter(provider, kind, Budget(limit)).format(msgs))
+    request = await formatter(provider, kind, Budget(limit)).format(msgs)
     _, text, calls = await ask(llama, provider, request)
     assert text or calls
 

@@ -382,7 +382,8 @@ def test_a_marker_of_openai_says_that_it_is_explicit() -> None:
     part = {"type": "text", "text": "Hi.", "prompt_cache_breakpoint": {"mode": "explicit"}}
     assert request == {"messages": [{"role": "user", "name": "Bob", "content": [part]}]}
     request = _formatter(EXACT[1], ChatHistory()).lower([user("Hi.")]).request
-    assert request == {"input": [{"role": "user", "content": [{**part, "type": "input_text"}]}]}
+    message = {"type": "message", "role": "user", "content": [{**part, "type": "input_text"}]}
+    assert request == {"input": [message]}
 
 
 # -- through the real SDKs ---------------------------------------------------------------------------------------

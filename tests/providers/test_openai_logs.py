@@ -240,19 +240,21 @@ SEARCH: Final[Json] = {
 }
 CITED: Final[Json] = {"type": "url_citation", "url": "x", "title": "X", "start_index": 0, "end_index": 1}
 ITEMS: Final[list[Json]] = [
-    {"role": "system", "content": "You are Friday."},
-    {"role": "user", "content": [
+    {"type": "message", "role": "system", "content": "You are Friday."},
+    {"type": "message", "role": "user", "content": [
         {"type": "input_text", "text": "See."},
         {"type": "input_image", "image_url": "https://x.org/a.png", "detail": "auto"},
     ]},
     REASONING,
     SEARCH,
-    {"role": "assistant", "content": "I look.", "phase": "commentary"},
-    {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}", "namespace": "eyes"},
-    {"type": "custom_tool_call", "call_id": "c2", "name": "sh", "input": "ls"},
+    {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "phase": "commentary",
+     "content": [{"type": "output_text", "text": "I look.", "annotations": []}]},
+    {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": "{}",
+     "namespace": "eyes"},
+    {"type": "custom_tool_call", "id": "ctc_1", "call_id": "c2", "name": "sh", "input": "ls"},
     {"type": "function_call_output", "call_id": "c1", "output": "A cat."},
     {"type": "custom_tool_call_output", "call_id": "c2", "output": "cat.png"},
-    {"role": "assistant", "content": "A cat.", "phase": "final_answer"},
+    {"type": "message", "role": "assistant", "content": "A cat.", "phase": "final_answer"},
 ]  # fmt: skip
 
 
@@ -288,17 +290,18 @@ def test_the_output_of_a_reply_may_stand_in_the_list() -> None:
         {"id": "r", "created_at": 1, "model": "m", "object": "response", "output": output, "tools": [],
          "tool_choice": "auto", "parallel_tool_calls": True}
     )  # fmt: skip
-    items = [{"role": "user", "content": "?"}, *reply.output]
+    items = [{"type": "message", "role": "user", "content": "?"}, *reply.output]
     expected = load_responses([{"role": "user", "content": "?"}, *output])
     assert load_responses(items) == expected
     assert expected[1].blocks[1] == TextBlock(
         "A cat.",
-        state=OpaqueState("openai", fields={"phase": "final_answer"}),
+        state=OpaqueState("openai", item_id="msg_1", fields={"phase": "final_answer"}),
         metadata={"citations": [CITED]},
     )
     assert load_responses(reply) == expected[1:]
     sent = _again("openai-responses", {"input": items})["input"]
-    assert sent == [items[0], REASONING, {"role": "assistant", "content": "A cat.", "phase": "final_answer"}]
+    uncited = [{"type": "output_text", "text": "A cat.", "annotations": []}]
+    assert sent == [items[0], REASONING, {**output[1], "content": uncited}]
 
 
 def test_results_with_pictures_and_files_are_read() -> None:
@@ -321,7 +324,8 @@ def test_results_with_pictures_and_files_are_read() -> None:
 def test_a_picture_that_the_service_made_is_a_picture() -> None:
     item = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "AAAA"}
     (msg,) = load_responses([item])
-    assert msg.blocks == (ImageBlock(Base64Source("image/png", "AAAA"), metadata={"id": "ig_1"}),)
+    state = OpaqueState("openai", item_id="ig_1", fields={"image_generation_call": {"status": "completed"}})
+    assert msg.blocks == (ImageBlock(Base64Source("image/png", "AAAA"), state=state, metadata={"id": "ig_1"}),)
 
 
 @pytest.mark.parametrize("item", [7, None, {"role": "moon", "content": "?"}, [[]]])

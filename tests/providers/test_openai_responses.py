@@ -57,6 +57,10 @@ def _reasoned(text: str = "", item_id: str | None = "rs_1", issuer: str = "opena
     return ThinkingBlock(text, OpaqueState(issuer, encrypted_content="gAAA==", item_id=item_id))
 
 
+def _said(text: str, item_id: str) -> TextBlock:
+    return TextBlock(text, state=OpaqueState("openai", item_id=item_id))
+
+
 TOOL_TALK: Final = [
     system("You are Friday."),
     user("Look, please."),
@@ -68,12 +72,12 @@ TOOL_TALK: Final = [
 
 def test_a_chat_with_a_tool_is_exactly_this() -> None:
     assert _items(TOOL_TALK) == [
-        {"role": "system", "content": "You are Friday."},
-        {"role": "user", "content": "Look, please."},
-        {"role": "assistant", "content": "I look."},
+        {"type": "message", "role": "system", "content": "You are Friday."},
+        {"type": "message", "role": "user", "content": "Look, please."},
+        {"type": "message", "role": "assistant", "content": "I look."},
         _function_call("call_1", '{"place":"here"}'),
         {"type": "function_call_output", "call_id": "call_1", "output": "A cat."},
-        {"role": "assistant", "content": "A cat is here."},
+        {"type": "message", "role": "assistant", "content": "A cat is here."},
     ]
 
 
@@ -81,15 +85,17 @@ def test_many_speakers_are_exactly_this() -> None:
     request = OpenAIResponsesMultiAgentFormatter().lower([*TOOL_TALK, user("Thanks.", name="Alice")]).request
     assert problems("openai-responses", request) == []
     assert request["input"] == [
-        {"role": "system", "content": "You are Friday."},
+        {"type": "message", "role": "system", "content": "You are Friday."},
         {
+            "type": "message",
             "role": "user",
             "content": [_text(f"{PREAMBLE}<history>"), _text("\nBob: Look, please."), _text("\n</history>")],
         },
-        {"role": "assistant", "content": "I look."},
+        {"type": "message", "role": "assistant", "content": "I look."},
         _function_call("call_1", '{"place":"here"}'),
         {"type": "function_call_output", "call_id": "call_1", "output": "A cat."},
         {
+            "type": "message",
             "role": "user",
             "content": [
                 _text("<history>"),
@@ -104,8 +110,8 @@ def test_many_speakers_are_exactly_this() -> None:
 def test_a_viewers_reasoning_goes_back_and_anothers_does_not() -> None:
     msgs = [
         user("Who looks?"),
-        assistant(_reasoned("mine", "rs_1"), "I do."),
-        assistant(_reasoned("Max's", "rs_2"), "Good.", name="Max"),
+        assistant(_reasoned("mine", "rs_1"), _said("I do.", "msg_1")),
+        assistant(_reasoned("Max's", "rs_2"), _said("Good.", "msg_2"), name="Max"),
     ]
     formatter = OpenAIResponsesMultiAgentFormatter(history=MultiAgentHistory(viewer="Friday"))
     request = formatter.lower(msgs).request
@@ -113,10 +119,11 @@ def test_a_viewers_reasoning_goes_back_and_anothers_does_not() -> None:
     assert [item.get("id") for item in request["input"] if item.get("type") == "reasoning"] == ["rs_1"]
 
 
-def test_no_item_has_a_name_or_an_id_but_reasoning() -> None:
-    for item in _items([*TOOL_TALK[:2], assistant(_reasoned(), call("c1")), system(result("c1", "A cat."))]):
-        assert item.get("type") == "function_call" or "name" not in item
-        assert item.get("type") == "reasoning" or "id" not in item
+def test_no_item_but_a_call_has_a_name_and_none_without_reasoning_an_id() -> None:
+    said = TextBlock("I look.", state=OpaqueState("openai", item_id="msg_1"))
+    for item in _items([*TOOL_TALK[:2], assistant(said, call("c1")), system(result("c1", "A cat."))]):
+        assert item["type"] == "function_call" or "name" not in item
+        assert "id" not in item
 
 
 # --- reasoning (4.4) ---
@@ -124,7 +131,11 @@ def test_no_item_has_a_name_or_an_id_but_reasoning() -> None:
 
 def test_reasoning_goes_back_with_its_proof_right_before_what_followed_it() -> None:
     items = _items(
-        [user("Go."), assistant(_reasoned("Hm."), "I look.", call("c1")), system(result("c1", "A cat."))]
+        [
+            user("Go."),
+            assistant(_reasoned("Hm."), _said("I look.", "msg_1"), call("c1")),
+            system(result("c1", "A cat.")),
+        ]
     )
     assert items[1:4] == [
         {
@@ -133,7 +144,13 @@ def test_reasoning_goes_back_with_its_proof_right_before_what_followed_it() -> N
             "encrypted_content": "gAAA==",
             "id": "rs_1",
         },
-        {"role": "assistant", "content": "I look."},
+        {
+            "type": "message",
+            "id": "msg_1",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "I look.", "annotations": []}],
+        },
         _function_call("c1"),
     ]
 
@@ -156,8 +173,8 @@ FOREIGN: Final = (
 @pytest.mark.parametrize("block", FOREIGN, ids=lambda block: block.thinking)
 def test_foreign_or_unproven_thinking_never_becomes_a_reasoning_item(block: ThinkingBlock) -> None:
     assert _items([user("Go."), assistant(block, "Done.")]) == [
-        {"role": "user", "content": "Go."},
-        {"role": "assistant", "content": "Done."},
+        {"type": "message", "role": "user", "content": "Go."},
+        {"type": "message", "role": "assistant", "content": "Done."},
     ]
 
 
@@ -168,8 +185,8 @@ def test_reasoning_that_nothing_follows_is_left_out() -> None:
 
 def test_reasoning_goes_when_the_turn_behind_it_is_blank() -> None:
     assert _items([user("Go."), assistant(_reasoned(), "  "), user("Go on.")]) == [
-        {"role": "user", "content": "Go."},
-        {"role": "user", "content": "Go on."},
+        {"type": "message", "role": "user", "content": "Go."},
+        {"type": "message", "role": "user", "content": "Go on."},
     ]
 
 
@@ -195,7 +212,10 @@ def test_a_turns_text_goes_before_its_calls() -> None:
 
 def test_assistant_text_is_a_plain_string_since_input_text_is_refused_there() -> None:
     items = _items([user("Go."), assistant("One.", "Two.")])
-    assert items[1:] == [{"role": "assistant", "content": "One."}, {"role": "assistant", "content": "Two."}]
+    assert items[1:] == [
+        {"type": "message", "role": "assistant", "content": "One."},
+        {"type": "message", "role": "assistant", "content": "Two."},
+    ]
 
 
 def test_parallel_results_are_items_of_their_own_with_nothing_between() -> None:
@@ -285,8 +305,8 @@ def test_media_that_the_wire_refuses_are_described(block: Block, kind: str) -> N
 @pytest.mark.parametrize("blank", ["", " \n"])
 def test_a_blank_text_is_no_part_and_no_item(blank: str) -> None:
     assert _items([user(blank, "Go."), assistant(blank), user("On.")]) == [
-        {"role": "user", "content": "Go."},
-        {"role": "user", "content": "On."},
+        {"type": "message", "role": "user", "content": "Go."},
+        {"type": "message", "role": "user", "content": "On."},
     ]
 
 
@@ -300,7 +320,7 @@ def test_the_input_is_never_an_empty_list(msgs: list[Msg]) -> None:
 def test_a_blank_signed_text_is_no_item() -> None:
     state = OpaqueState("openai", item_id="msg_1")
     items = _items([user("Go."), assistant(TextBlock("", state=state), "Done.")])
-    assert items[1:] == [{"role": "assistant", "content": "Done."}]
+    assert items[1:] == [{"type": "message", "role": "assistant", "content": "Done."}]
 
 
 # --- tools, choice, output (4.5) ---

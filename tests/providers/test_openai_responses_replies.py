@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -105,10 +106,12 @@ def test_a_reply_is_a_message_of_the_assistants_with_its_blocks_in_the_order_of_
     assert msg == Msg(
         "Friday",
         [
-            ThinkingBlock("Hm.", _state(encrypted_content="gAAA==", item_id="rs_1")),
+            ThinkingBlock(
+                "Hm.", _state(encrypted_content="gAAA==", item_id="rs_1", fields={"followed_by": "ws_1"})
+            ),
             OpaqueBlock("openai-responses", SEARCH),
-            TextBlock("I look."),
-            ToolUseBlock("call_1", "look", {}, "{}"),
+            TextBlock("I look.", state=_state(item_id="msg_1")),
+            ToolUseBlock("call_1", "look", {}, "{}", _state(item_id="fc_call_1")),
         ],
         "assistant",
         metadata={
@@ -132,9 +135,8 @@ def test_a_call_goes_by_its_call_id_and_by_its_items_id_only_where_there_is_no_o
 def test_thinking_keeps_the_digest_of_the_request_that_it_came_in_answer_to() -> None:
     request = {"input": [{"role": "user", "content": "Go."}]}
     block = parse_response(_whole(_thought(), _said("Done.")), request=request).blocks[0]
-    assert block == ThinkingBlock(
-        "", _state(encrypted_content="gAAA==", item_id="rs_1", prefix=prefix_digest(request))
-    )
+    state = _state(encrypted_content="gAAA==", item_id="rs_1", fields={"followed_by": "msg_1"})
+    assert block == ThinkingBlock("", replace(state, prefix=prefix_digest(request)))
     unproven = parse_response(_whole(_thought(encrypted_content=None), _said("Done.")), request=request).blocks[0]
     assert unproven == ThinkingBlock("", _state(item_id="rs_1"))
 
@@ -196,7 +198,20 @@ def test_annotations_are_the_texts_citations() -> None:
 def test_a_picture_that_was_made_is_a_picture_and_one_that_failed_stays_what_it_is() -> None:
     item = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "output_format": "webp"}
     assert _blocks({**item, "result": "AAAA", "revised_prompt": "A cat."}) == (
-        ImageBlock(Base64Source("image/webp", "AAAA"), metadata={"id": "ig_1", "revised_prompt": "A cat."}),
+        ImageBlock(
+            Base64Source("image/webp", "AAAA"),
+            state=_state(
+                item_id="ig_1",
+                fields={
+                    "image_generation_call": {
+                        "status": "completed",
+                        "output_format": "webp",
+                        "revised_prompt": "A cat.",
+                    }
+                },
+            ),
+            metadata={"id": "ig_1", "revised_prompt": "A cat."},
+        ),
     )
     failed = {**item, "status": "failed", "result": None}
     assert _blocks(failed) == (OpaqueBlock("openai-responses", failed),)
@@ -340,7 +355,8 @@ def test_the_proof_of_reasoning_is_the_one_of_the_item_that_is_done() -> None:
         _event("output_item.done", output_index=1, item=_said("Hi.")),
         _completed(),
     )
-    assert msg.blocks[0] == ThinkingBlock("", _state(encrypted_content="gAAA==", item_id="rs_1"))
+    state = _state(encrypted_content="gAAA==", item_id="rs_1", fields={"followed_by": "msg_1"})
+    assert msg.blocks[0] == ThinkingBlock("", state)
 
 
 def test_an_item_that_is_done_is_the_truth_over_its_pieces() -> None:
@@ -487,8 +503,6 @@ def test_a_stream_that_breaks_off_keeps_what_came_and_marks_the_call_that_was_cu
 
 # -- there and back --------------------------------------------------------------------------------------------
 
-WITHOUT_IDS: Final = ("id", "status", "annotations", "logprobs")
-
 
 def _sent(reply: Msg, *rest: Msg) -> list[Json]:
     request = OpenAIResponsesFormatter().lower([user("Go."), reply, *rest]).request
@@ -507,14 +521,14 @@ def test_a_reply_goes_back_item_for_item() -> None:
         {"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_2", "name": "sh", "input": "ls"},
     ]
     results = [Msg("tool", [ToolResultBlock(id, output="A.")], "system") for id in ("call_1", "call_2")]
-    call = {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": '{ "x": 1 }'}
+    call = {key: value for key, value in items[4].items() if key != "status"}
     assert _sent(parse_response(_whole(*items)), *results) == [
         items[0],
         SEARCH,
-        {"role": "assistant", "content": "I look.", "phase": "commentary"},
+        {**items[2], "content": [{"type": "output_text", "text": "I look.", "annotations": []}]},
         items[3],
-        {**call, "namespace": "eyes", "caller": caller},
-        {"type": "custom_tool_call", "call_id": "call_2", "name": "sh", "input": "ls"},
+        call,
+        items[5],
         {"type": "function_call_output", "call_id": "call_1", "output": "A."},
         {"type": "custom_tool_call_output", "call_id": "call_2", "output": "A."},
     ]
@@ -570,8 +584,8 @@ def test_what_the_model_asks_of_your_machine_goes_back_with_its_answer_or_not_at
     assert formatter.lower([user("Go."), reply, answer]).request["input"][1:] == [_thought(), asks, answers]
     for half in (reply, answer):
         assert formatter.lower([user("Go."), half, user("On.")]).request["input"] == [
-            {"role": "user", "content": "Go."},
-            {"role": "user", "content": "On."},
+            {"type": "message", "role": "user", "content": "Go."},
+            {"type": "message", "role": "user", "content": "On."},
         ]
 
 

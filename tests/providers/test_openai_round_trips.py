@@ -34,12 +34,17 @@ CHAT_LOGS: list[list[dict[str, Any]]] = [
     [ASKED, {"role": "assistant", "content": None, "tool_calls": [CALL]},
      {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "x"}, {"type": "new", "of": 1}]}],
 ]  # fmt: skip
+ASKED_ITEM: dict[str, Any] = {"type": "message", **ASKED}
 ITEM_LOGS: list[list[dict[str, Any]]] = [
-    [{"role": "user", "content": [{"type": "input_text", "text": "Hi."}, {"type": "input_file", "file_id": "f"}]}],
-    [{"role": "user", "content": [{"type": "input_image", "file_id": "f", "detail": "low"}]}],
-    [{"role": "user", "content": [{"type": "input_image", "image_url": "https://x.org/a.png", "detail": "high"}]}],
-    [ASKED, {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}, ASKED],
-    [ASKED, {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
+    [{"type": "message", "role": "user",
+      "content": [{"type": "input_text", "text": "Hi."}, {"type": "input_file", "file_id": "f"}]}],
+    [{"type": "message", "role": "user",
+      "content": [{"type": "input_image", "file_id": "f", "detail": "low"}]}],
+    [{"type": "message", "role": "user",
+      "content": [{"type": "input_image", "image_url": "https://x.org/a.png", "detail": "high"}]}],
+    [ASKED_ITEM,
+     {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}, ASKED_ITEM],
+    [ASKED_ITEM, {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
      {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_file", "file_id": "f"}]}],
 ]  # fmt: skip
 KINDRED: dict[str, list[dict[str, Any]]] = {
@@ -121,12 +126,17 @@ def test_a_developers_message_is_a_system_message_on_any_other_wire(source: str,
 def test_a_developers_message_comes_back_from_anywhere_in_a_log(provider: str, multi: bool) -> None:
     kind = "text" if provider == "openai" else "input_text"
     parts = [{"type": kind, "text": "Be brief."}, {"type": kind, "text": "And kind."}]
-    log = [{"role": "system", "content": "You are Friday."}, {"role": "developer", "content": parts}, ASKED]
+    log: list[dict[str, Any]] = [
+        {"role": "system", "content": "You are Friday."},
+        {"role": "developer", "content": parts},
+        ASKED,
+    ]
     log.append({"role": "developer", "content": "Be long."})
     found = load_provider(provider)
     turns = (found.multi_agent if multi else found.chat)().lower(load_native(provider, log)).request
     said = turns.get("messages") or turns["input"]
-    assert [said[0], said[1], said[3]] == [log[0], log[1], log[3]]
+    beside: dict[str, Any] = {} if provider == "openai" else {"type": "message"}
+    assert [said[0], said[1], said[3]] == [{**beside, **log[at]} for at in (0, 1, 3)]
 
 
 @pytest.mark.parametrize("provider", ["deepseek", "vllm", "dashscope-compatible"])

@@ -212,7 +212,7 @@ def test_every_key_of_chat_completions_comes_back() -> None:
 def test_a_files_name_comes_back_as_it_was(provider: str, name: str) -> None:
     file = {"filename": name, "file_data": f"data:application/pdf;base64,{PDF}"}
     part = {"type": "file", "file": file} if provider == "openai" else {"type": "input_file", **file}
-    log = [{"role": "user", "content": [part]}]
+    log = [{**({} if provider == "openai" else {"type": "message"}), "role": "user", "content": [part]}]
     made = chat(provider).lower(load_native(provider, log)).request
     assert (made.get("messages") or made["input"]) == log
 
@@ -221,7 +221,7 @@ def test_a_files_name_comes_back_as_it_was(provider: str, name: str) -> None:
 
 
 _STORED: Final = {"id", "status"}
-"""What an item has that is stored at the provider, or comes back from there: requests are made without."""
+"""What a stored item has: requests are made without, unless ids come with reasoning (see test_openai_item_ids)."""
 
 _HALVES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     # What a reply asks of your machine, and what you answer.
@@ -277,7 +277,7 @@ def _plain_item(item: dict[str, Any]) -> dict[str, Any]:
         return kept
     if kind in ("function_call_output", "custom_tool_call_output"):
         return {**kept, "output": _plain_texts(item["output"])}
-    return kept if kind == "reasoning" and "id" not in item else item
+    return kept if kind == "reasoning" else item
 
 
 def _plain_texts(content: object) -> object:
@@ -295,16 +295,13 @@ def _plain_texts(content: object) -> object:
 
 
 def _is_left_by_responses(log: Log) -> bool:
-    """What is knowingly said otherwise: a thought without the proof that its issuer wants back stays away, a
-    picture that the service made is a picture, a file has some name.
+    """What is knowingly said otherwise: a thought without the proof that its issuer wants back stays away, and a
+    file has some name.
     """
     parts = [part for item in log for key in ("content", "output") for part in _parts(item.get(key))]
     files = [part for part in parts if part.get("type") == "input_file"]
-    kinds = {item.get("type") for item in log}
-    return (
-        any(item.get("type") == "reasoning" and "encrypted_content" not in item for item in log)
-        or "image_generation_call" in kinds
-        or any("filename" not in file for file in files if "file_data" in file)
+    return any(item.get("type") == "reasoning" and "encrypted_content" not in item for item in log) or any(
+        "filename" not in file for file in files if "file_data" in file
     )
 
 

@@ -646,6 +646,27 @@ def responses_reasoning(request: JSON) -> Problems:
             yield f"{path}: reasoning without its following item"
 
 
+def responses_paired_ids(request: JSON) -> Problems:
+    """Reasoning with an id comes right before an item with one, other items have ids only after such reasoning,
+    and no id comes twice ("Duplicate item found with id").
+    """
+    items, is_paired, seen = _items(request), False, set[object]()
+    for (path, item), (_, following) in zip(items, [*items[1:], ("", {})], strict=False):
+        kind, item_id = _item_type(item), item.get("id")
+        if kind == "reasoning":
+            is_paired = item_id is not None
+            if is_paired and following.get("id") is None:
+                yield f"{path}: reasoning with an id before an item without"
+        elif kind in ("message", *_CALLS) and item_id is not None and not is_paired:
+            yield f"{path}: an id without the reasoning before it"
+        if item.get("role") not in (None, "assistant") or kind in _CALLS.values():
+            is_paired = False
+        if item_id is not None and kind in ("reasoning", "message", *_CALLS):
+            if item_id in seen:
+                yield f"{path}: the id {item_id!r} comes twice"
+            seen.add(item_id)
+
+
 def responses_stateless_reasoning(request: JSON) -> Problems:
     """With `store` false, reasoning goes back with its `encrypted_content`: ids are not kept."""
     if request.get("store") is not False:
@@ -1204,6 +1225,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         Rule(responses_call_ids, _OPENAI),
         Rule(responses_call_names, _OPENAI),
         Rule(responses_reasoning, _REASONING),
+        Rule(responses_paired_ids, _REASONING),
         Rule(responses_stateless_reasoning, _REASONING),
         Rule(responses_part_sides, _OPENAI),
         Rule(responses_no_empty_part, _OPENAI),
