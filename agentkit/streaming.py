@@ -12,6 +12,7 @@ from agentkit.events import StreamEvent
 from agentkit.failures import failure_in
 from agentkit.messages import Msg
 from agentkit.native import EventArray, EventBytes, parsed, plain
+from agentkit.option_names import check_names
 from agentkit.usage import FinishReason, Usage
 
 __all__ = ["ReadOptions", "StreamParserBase"]
@@ -66,9 +67,7 @@ class StreamParserBase(ABC):
     """Whether the wire may also send its events as the items of one JSON array."""
 
     def __init__(self, **options: Unpack[ReadOptions]) -> None:
-        unknown = options.keys() - ReadOptions.__annotations__.keys()
-        if unknown:
-            raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+        check_names(type(self).__name__, options, ReadOptions.__annotations__)
         name = options.get("name", "assistant")
         check_text("name", name)
         request = options.get("request")

@@ -249,16 +249,21 @@ class MediaTidying:
         return not form.result_types or media_type in form.result_types
 
     def _lose(
-        self, path: BlockPath, kind: str, reason: str, source: Base64Source | URLSource | None = None
+        self,
+        path: BlockPath,
+        kind: str,
+        reason: str,
+        source: Base64Source | URLSource | None = None,
+        noted: str = "",
     ) -> Iterator[TextBlock]:
-        """What cannot go: a short sentence in its place, or nothing."""
+        """What cannot go: a short sentence in its place, or nothing. `noted` is another reason for the ledger."""
         if self.on_loss == "describe":
-            self._note(path, Disposition.DESCRIBED, reason, lost=True)
+            self._note(path, Disposition.DESCRIBED, noted or reason, lost=True)
             found = address(source)
             at = f"; it is at {found}" if found else ""
             yield plain_text(self._in_place(f"[{kind} left out because {reason}{at}]"))
         else:
-            self._note(path, Disposition.DROPPED, reason, lost=True)
+            self._note(path, Disposition.DROPPED, noted or reason, lost=True)
 
     def _in_place(self, label: str, text: str | None = None) -> str:
         """A label, and text behind it, as a line of their own; in a frame they are nobody's utterance."""

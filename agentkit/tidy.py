@@ -25,6 +25,7 @@ from agentkit.held_media import media_of
 from agentkit.ledger import BlockPath, Disposition
 from agentkit.messages import Msg, Role, derive, recall, remember
 from agentkit.obstacles import shown
+from agentkit.reprs import shorten
 from agentkit.shelf import Shelf, is_base64
 from agentkit.sources import Base64Source, URLSource
 from agentkit.tidied import Changes, MediaTidying, OnLoss, Tidied, passing_key
@@ -109,6 +110,14 @@ def _files(msg: Msg, shelf: Shelf) -> list[object] | None:
     return found
 
 
+_UNREAD = "it could not be read when the history was loaded"
+"""What the request says of an invalid block. Its reason may quote the block, and is for the ledger alone."""
+
+
+def _why_invalid(block: InvalidBlock) -> str:
+    return f"invalid block: {shorten(block.reason, 300)}"
+
+
 class _Tidying(MediaTidying):
     """One message as one target takes it, with no regard to what stands around it."""
 
@@ -149,7 +158,7 @@ class _Tidying(MediaTidying):
             case OpaqueBlock():
                 yield from self._opaque(block, (at,))
             case InvalidBlock():
-                yield from self._lose((at,), "block", "it could not be read when the history was loaded")
+                yield from self._lose((at,), "block", _UNREAD, noted=_why_invalid(block))
             case _:
                 yield from self._medium(block, (at,), f"from the message of '{shown(msg.name)}'")
 
@@ -260,7 +269,7 @@ class _Tidying(MediaTidying):
         elif isinstance(item, OpaqueBlock):
             yield from self._opaque(item, path, result)
         elif isinstance(item, InvalidBlock):
-            yield from self._lose(path, "block", "it could not be read when the history was loaded")
+            yield from self._lose(path, "block", _UNREAD, noted=_why_invalid(item))
         else:
             call = shown(self._fit_id(result.id))
             label = f"from the tool result of '{shown(result.name) or 'tool'}', call {call}"

@@ -83,14 +83,14 @@ class TestFormat:
         assert len(json.loads(out)) == 9
 
     def test_the_ledger_goes_to_standard_error_as_a_table(self) -> None:
-        code, out, err = self.call("format", POISONED, "--provider", "anthropic", "--ledger")
+        code, out, err = self.call("format", POISONED, "--keep-invalid", "--provider", "anthropic", "--ledger")
         assert code == 0
         assert json.loads(out)
         assert "msgs[28].content[1]" in err
         assert "described, content lost" in err
 
     def test_or_as_json(self) -> None:
-        _, _, err = self.call("format", POISONED, "--provider", "anthropic", "--ledger", "json")
+        _, _, err = self.call("format", POISONED, "--keep-invalid", "--provider", "anthropic", "--ledger", "json")
         ledger = json.loads(err)
         assert {entry["disposition"] for entry in ledger["blocks"]} >= {"dropped", "described", "carried"}
 
@@ -102,10 +102,13 @@ class TestFormat:
         assert 1 < len(json.loads(out)["messages"]) < 124
 
     def test_loss_under_raise_is_exit_code_1(self) -> None:
-        code, out, err = self.call("format", POISONED, "--provider", "openai", "--on-loss", "raise")
+        code, out, err = self.call(
+            "format", POISONED, "--keep-invalid", "--provider", "openai", "--on-loss", "raise"
+        )
         assert (code, out) == (1, "")
-        assert err.startswith("agentkit: msgs[28].content[1]: ")
-        assert err.count("\n") == 1
+        *notes, error = err.splitlines()
+        assert error.startswith("agentkit: msgs[0].content[0]: ")
+        assert [note.partition(": invalid block: ")[0] for note in notes] == ["agentkit: messages[32].content[1]"]
 
     @pytest.mark.parametrize(
         ("arguments", "stdin", "place"),
@@ -140,7 +143,9 @@ class TestFormat:
         assert err.count("\n") == 1
 
     def test_a_conversation_too_large_for_the_budget_is_bad_input(self) -> None:
-        code, _, err = self.call("format", POISONED, "--provider", "anthropic", "--max-tokens", "10")
+        code, _, err = self.call(
+            "format", POISONED, "--keep-invalid", "--provider", "anthropic", "--max-tokens", "10"
+        )
         assert code == 2
         assert "smallest legal request" in err
 
@@ -179,6 +184,6 @@ def test_without_its_extra_the_command_says_what_to_install() -> None:
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
     code = "from agentkit.cli import main; main()"
-    command = f"{sys.executable} -c '{code}' format {POISONED} --all | head -c 10"
+    command = f"{sys.executable} -c '{code}' format {LIBRARY} --all | head -c 10"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert done.stderr == ""

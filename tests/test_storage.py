@@ -275,4 +275,6 @@ def test_a_history_with_unreadable_blocks_can_be_formatted() -> None:
     )
     plan = EchoFormatter().lower(msgs)
     assert said(plan) == ["user a: hi | [block left out because it could not be read when the history was loaded]"]
-    assert plan.ledger.losses == [("msgs[0].content[1]", "it could not be read when the history was loaded")]
+    ((place, reason),) = plan.ledger.losses
+    assert place == "msgs[0].content[1]"
+    assert reason.startswith("invalid block: Input tag 'poem' found using 'type' does not match")

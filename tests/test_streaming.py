@@ -269,7 +269,7 @@ def test_options_are_checked_at_the_door() -> None:
         Plain(request=3)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     with pytest.raises(OptionError, match="name"):
         Plain(name="\ud800")
-    with pytest.raises(TypeError, match="nam"):
+    with pytest.raises(OptionError, match="Did you mean 'name'"):
         Plain(nam="x")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from agentkit.errors import AgentkitError, LossError, MissingExtraError
+from agentkit.reprs import one_line
 
 __all__ = ["main"]
 
@@ -34,10 +35,5 @@ def run(arguments: list[str]) -> int:
 
 def complain(error: AgentkitError) -> int:
     """One line on stderr, and the exit code for it."""
-    sys.stderr.write(f"agentkit: {one_line(error)}\n")
+    sys.stderr.write(f"agentkit: {one_line(str(error))}\n")
     return 1 if isinstance(error, LossError) else 2
-
-
-def one_line(error: BaseException) -> str:
-    """What an error says, on one line."""
-    return " ".join(str(error).split())

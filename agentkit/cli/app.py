@@ -35,14 +35,33 @@ _OnLoss: TypeAlias = Annotated[
 _MediaRoots: TypeAlias = Annotated[
     list[Path] | None, typer.Option(help="A folder that local media may be read from; repeatable.")
 ]
+_MaxTokens: TypeAlias = Annotated[
+    int | None,
+    typer.Option(help="Limit of the prompt in estimated tokens; the oldest messages are cut.", show_default=False),
+]
+_KeepInvalid: TypeAlias = Annotated[
+    bool, typer.Option("--keep-invalid", help="Go on with blocks that cannot be read; they are left out.")
+]
 _LedgerForm: TypeAlias = Annotated[
     Literal["table", "json"] | None,
     typer.Option(help="What happened to every block, on standard error: a table unless said.", show_default=False),
 ]
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"agentkit {version('agentkit-middleware')}\n")
+        raise typer.Exit
+
+
 @app.callback()
-def agentkit() -> None:
+def agentkit(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
     """From a conversation of many speakers to each provider's exact request."""
 
 
@@ -57,12 +76,11 @@ def format_command(
         typer.Option(help="How the frame writes names and texts: safe unless said.", show_default=False),
     ] = None,
     model: _Model = None,
-    max_tokens: Annotated[
-        int | None, typer.Option(help="Cut the oldest messages to this estimate.", show_default=False)
-    ] = None,
+    max_tokens: _MaxTokens = None,
     on_loss: _OnLoss = "describe",
     media_root: _MediaRoots = None,
     ledger: _LedgerForm = None,
+    keep_invalid: _KeepInvalid = False,
     every: Annotated[bool, typer.Option("--all", help="A request for every provider.")] = False,
     lines: Annotated[bool, typer.Option("--lines", help="One conversation a line, one request a line.")] = False,
 ) -> None:
@@ -81,6 +99,7 @@ def format_command(
         on_loss=on_loss,
         media_roots=tuple(media_root or ()),
         ledger=ledger,
+        keep_invalid=keep_invalid,
     )
     raise typer.Exit((format_lines if lines else format_once)(_source(file), options))
 
@@ -96,11 +115,12 @@ def read_command(
         bool,
         typer.Option("--lines", help="One reply a line: an object, a list of events, or a string of raw text."),
     ] = False,
+    keep_invalid: _KeepInvalid = False,
 ) -> None:
     """Write the message that a native reply is, with its usage and finish reason: of a response (a JSON object),
     of a recorded stream (a JSON list of its events), or of the raw text of one (server-sent events, JSON lines).
     """
-    raise typer.Exit((read_lines if lines else read_once)(_source(file), provider))
+    raise typer.Exit((read_lines if lines else read_once)(_source(file), provider, keep_invalid))
 
 
 @app.command("convert")
@@ -114,9 +134,11 @@ def convert_command(
     multi_agent: _MultiAgent = False,
     viewer: _Viewer = None,
     model: _Model = None,
+    max_tokens: _MaxTokens = None,
     on_loss: _OnLoss = "describe",
     media_root: _MediaRoots = None,
     ledger: _LedgerForm = None,
+    keep_invalid: _KeepInvalid = False,
     lines: Annotated[bool, typer.Option("--lines", help="One log a line, one request a line.")] = False,
 ) -> None:
     """Write another provider's request for a native log: a JSON list of messages, or a whole request, whose tools
@@ -128,10 +150,11 @@ def convert_command(
         viewer=viewer,
         frame="safe",
         model=model,
-        max_tokens=None,
+        max_tokens=max_tokens,
         on_loss=on_loss,
         media_roots=tuple(media_root or ()),
         ledger=ledger,
+        keep_invalid=keep_invalid,
     )
     convert = convert_lines if lines else convert_once
     raise typer.Exit(convert(_source(file), ConvertOptions(source=source, format=options)))
@@ -145,7 +168,11 @@ def compare_command(
     file: _File = None,
     multi_agent: _MultiAgent = False,
     viewer: _Viewer = None,
-    max_tokens: Annotated[int | None, typer.Option(help="The limit of each reply.", show_default=False)] = None,
+    max_tokens: _MaxTokens = None,
+    max_reply_tokens: Annotated[
+        int | None, typer.Option(help="Limit of each reply in tokens.", show_default=False)
+    ] = None,
+    keep_invalid: _KeepInvalid = False,
     record: Annotated[
         Path | None, typer.Option(help="A JSON-lines file that every call is added to.", show_default=False)
     ] = None,
@@ -175,6 +202,8 @@ def compare_command(
         viewer=viewer,
         multi_agent=multi_agent or viewer is not None,
         max_tokens=max_tokens,
+        max_reply_tokens=max_reply_tokens,
+        keep_invalid=keep_invalid,
         record=record,
         replay=replay,
         prices=price or [],
@@ -189,7 +218,7 @@ def _source(file: Path | None) -> Path | None:
 
 
 def dispatch(arguments: list[str]) -> int:
-    """Run one command and give its exit code; a usage error is one line as well."""
+    """Run one command and give its exit code; a usage error is one line as well, no command at all the help."""
     command = typer.main.get_command(app)
     try:
         code: object = command.main(_with_ledger_form(arguments), prog_name="agentkit", standalone_mode=False)
@@ -198,6 +227,9 @@ def dispatch(arguments: list[str]) -> int:
         message, exit_code = getattr(error, "format_message", None), getattr(error, "exit_code", None)
         if message is None or exit_code is None:
             raise
+        if not arguments:
+            sys.stderr.write(f"{message()}\n")
+            return 2
         said = " ".join(message().split())
         if said:
             sys.stderr.write(f"agentkit: {said}\n")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import anyio
 
-from agentkit.cli import one_line
+from agentkit.blocks import InvalidBlock, ToolResultBlock
 from agentkit.errors import AgentkitError, LossError, MessageError, OptionError
+from agentkit.messages import Msg
+from agentkit.reprs import one_line, shorten
 
-__all__ = ["each_line", "parsed", "read", "write"]
+__all__ = ["check_blocks", "each_line", "parsed", "read", "write"]
 
 
 def read(file: Path | None) -> bytes:
@@ -58,6 +60,26 @@ def _put(text: bytes) -> None:
         raise OptionError("standard output", f"it cannot be written ({error.strerror})", "Mend that.") from None
 
 
+def check_blocks(msgs: Sequence[Msg], keep_invalid: bool, ledger: object = None) -> None:
+    """Refuses messages with blocks that could not be read, or reports each of these blocks on standard error.
+
+    Where a ledger is printed, it has them. Raises MessageError with the place and the reason of each.
+    """
+    found = [f"{block.place}: invalid block: {block.reason}" for msg in msgs for block in _invalid_blocks(msg)]
+    if found and not keep_invalid:
+        place, _, first = found[0].partition(": ")
+        reason = "; ".join(one_line(text) for text in (first, *found[1:]))
+        raise MessageError(place, reason, "Correct the input, or use --keep-invalid.")
+    if ledger is None:
+        sys.stderr.writelines(f"agentkit: {shorten(one_line(text), 1_000)}\n" for text in found)
+
+
+def _invalid_blocks(msg: Msg) -> Iterator[InvalidBlock]:
+    for block in msg.blocks:
+        items = block.items if isinstance(block, ToolResultBlock) else (block,)
+        yield from (item for item in items if isinstance(item, InvalidBlock))
+
+
 def each_line(file: Path | None, work: Callable[[bytes], Awaitable[Any]]) -> int:
     """Write what `work` makes of each line; a line that fails gives its error, blank ones nothing.
 
@@ -77,7 +99,7 @@ async def _each_line(file: Path | None, work: Callable[[bytes], Awaitable[Any]])
             worst = max(worst, 1 if isinstance(error, LossError) else 2)
             place = getattr(error, "place", "")
             text = _as_text(
-                {"error": {"class": type(error).__name__, "place": place, "sentence": one_line(error)}}
+                {"error": {"class": type(error).__name__, "place": place, "sentence": one_line(str(error))}}
             )
         _put(text)
     return worst

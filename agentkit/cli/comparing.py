@@ -13,8 +13,9 @@ from typing import Any
 
 import anyio
 
+from agentkit.budget import Budget
 from agentkit.chat_model import ChatModel
-from agentkit.cli.channels import read, write
+from agentkit.cli.channels import check_blocks, read, write
 from agentkit.cli.formatting import read_conversation
 from agentkit.comparison import Price, Trial, compare
 from agentkit.errors import OptionError
@@ -32,6 +33,8 @@ class CompareOptions:
     viewer: str | None
     multi_agent: bool
     max_tokens: int | None
+    max_reply_tokens: int | None
+    keep_invalid: bool
     record: Path | None
     replay: Path | None
     prices: Sequence[str]
@@ -44,9 +47,14 @@ def compare_once(file: Path | None, options: CompareOptions) -> int:
     """
     _check(options)
     msgs, asked = read_conversation(read(file))
+    check_blocks(msgs, options.keep_invalid)
     prices = _prices(options)
     history = MultiAgentHistory(viewer=options.viewer) if options.multi_agent else None
-    models = {name: ChatModel(name, history=history, max_tokens=options.max_tokens) for name in options.models}
+    budget = None if options.max_tokens is None else Budget(options.max_tokens)
+    models = {
+        name: ChatModel(name, history=history, budget=budget, max_tokens=options.max_reply_tokens)
+        for name in options.models
+    }
     work = partial(compare, msgs, models, prices=prices, record=options.record, replay=options.replay, **asked)
     trials = anyio.run(_run, work, list(models.values()))
     on_stdout = str(options.json) == "-"

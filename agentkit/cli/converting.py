@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import anyio
 
-from agentkit.cli.channels import each_line, parsed, read, write
+from agentkit.cli.channels import check_blocks, each_line, parsed, read, write
 from agentkit.cli.formatting import FormatOptions, read_conversation, write_ledgers
 from agentkit.errors import OptionError
 from agentkit.formatting import Asked, FormatterBase
@@ -59,6 +59,7 @@ def convert_lines(file: Path | None, options: ConvertOptions) -> int:
 
 async def _converted(text: bytes, options: ConvertOptions, formatter: FormatterBase | None) -> dict[str, Any]:
     msgs, asked = _loaded(text, options.source)
+    check_blocks(msgs, options.format.keep_invalid, options.format.ledger)
     if formatter is None or options.format.provider is None:
         return dump_messages(msgs) | _stored(asked)
     plan = await formatter.plan(msgs, **asked)

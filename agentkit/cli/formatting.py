@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 import anyio
 
 from agentkit.budget import Budget
-from agentkit.cli.channels import each_line, parsed, read, write
+from agentkit.cli.channels import check_blocks, each_line, parsed, read, write
 from agentkit.errors import MessageError
 from agentkit.formatting import FormatterBase
 from agentkit.history import MultiAgentHistory
@@ -38,6 +38,7 @@ class FormatOptions:
     on_loss: OnLoss
     media_roots: tuple[Path, ...]
     ledger: Literal["table", "json"] | None
+    keep_invalid: bool
 
     def formatters(self) -> dict[str, FormatterBase]:
         """A formatter for each provider asked for."""
@@ -58,7 +59,7 @@ class FormatOptions:
 def format_once(file: Path | None, options: FormatOptions) -> int:
     """One conversation, one request (or an object of one a provider), indented."""
     formatters = options.formatters()
-    plans = anyio.run(_plans, read(file), formatters)
+    plans = anyio.run(_plans, read(file), formatters, options)
     write_ledgers(plans, options)
     write(_requests(plans, options), indent=2)
     return 0
@@ -69,7 +70,7 @@ def format_lines(file: Path | None, options: FormatOptions) -> int:
     formatters = options.formatters()
 
     async def request(line: bytes) -> Any:
-        plans = await _plans(line, formatters)
+        plans = await _plans(line, formatters, options)
         write_ledgers(plans, options)
         return _requests(plans, options)
 
@@ -82,8 +83,9 @@ def _requests(plans: Mapping[str, Plan], options: FormatOptions) -> Any:
     return {name: plan.request for name, plan in plans.items()}
 
 
-async def _plans(text: bytes, formatters: Mapping[str, FormatterBase]) -> dict[str, Plan]:
+async def _plans(text: bytes, formatters: Mapping[str, FormatterBase], options: FormatOptions) -> dict[str, Plan]:
     msgs, asked = read_conversation(text)
+    check_blocks(msgs, options.keep_invalid, options.ledger)
     return {name: await formatter.plan(msgs, **asked) for name, formatter in formatters.items()}
 
 

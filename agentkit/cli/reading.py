@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any, cast
 
-from agentkit.cli.channels import each_line, parsed, read, write
+from agentkit.cli.channels import check_blocks, each_line, parsed, read, write
 from agentkit.errors import MessageError, OptionError
 from agentkit.messages import Msg
 from agentkit.native import plain_values
@@ -22,19 +22,19 @@ _ARRAY = re.compile(rb"\A(\xef\xbb\xbf)?\s*\[\s*\{")
 """How a stream that is one JSON array of events begins."""
 
 
-def read_once(file: Path | None, provider: str) -> int:
+def read_once(file: Path | None, provider: str, keep_invalid: bool) -> int:
     """One reply: a response, the list of its events, or the raw text of its stream."""
     parser = _parser(provider)
-    write(_told(_reply(read(file), parser)), indent=2)
+    write(_told(_reply(read(file), parser), keep_invalid), indent=2)
     return 0
 
 
-def read_lines(file: Path | None, provider: str) -> int:
+def read_lines(file: Path | None, provider: str, keep_invalid: bool) -> int:
     """One reply a line: an object is a response, a list its events, a string raw text of the stream."""
     parser = _parser(provider)
 
     async def told(line: bytes) -> Any:
-        return _told(_from_json(parsed(line), parser))
+        return _told(_from_json(parsed(line), parser), keep_invalid)
 
     return each_line(file, told)
 
@@ -46,7 +46,8 @@ def _parser(provider: str) -> type[StreamParserBase]:
     return parser
 
 
-def _told(msg: Msg) -> dict[str, Any]:
+def _told(msg: Msg, keep_invalid: bool) -> dict[str, Any]:
+    check_blocks([msg], keep_invalid)
     reply = (msg.metadata or {}).get("reply", {})
     return {
         "message": msg.to_dict(),
