@@ -7,10 +7,10 @@ caller's to change, and copying finished dicts takes longer than making them (se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,17 +22,17 @@ from agentkit.capabilities import Capabilities, fit_speakers
 from agentkit.errors import LossError, MessageError
 from agentkit.exchanges import Draft, block_origins, is_normal, prompt_length, repair
 from agentkit.fetching import Fetch
-from agentkit.history import ChatHistory, HistoryPolicy
+from agentkit.history import HistoryPolicy
 from agentkit.ledger import BlockPath, Cut, Disposition, Ledger, Note, Plan
 from agentkit.legalize import Legal, legalize
 from agentkit.media import OUTSIDE, load_media, needs_loading, weigh_texts
 from agentkit.messages import Msg, derive, part_of
-from agentkit.obstacles import shown
 from agentkit.reprs import bounded_repr
 from agentkit.resizing import can_resize
 from agentkit.schemas import OutputSchema
 from agentkit.shelf import Shelf
 from agentkit.sources import Base64Source, URLSource
+from agentkit.speaker_names import note_omitted_names
 from agentkit.tidied import OnLoss
 from agentkit.tools import Tool, ToolChoice, renamed
 from agentkit.traits import Trait
@@ -110,15 +110,15 @@ class Lowering:
         ledger.remarks = Unsaid(form, self.history)
         task, names = _settle(self.task, ledger)
         shown = repair(self.history.render(draft, ledger, form), ledger, "omit")
-        task, shown = _say_choice(task, shown, ledger)
-        legal = legalize(shown, ledger, form, self.on_loss, shelf)
+        task, asking = _say_choice(task, shown, ledger)
+        legal = legalize(asking, ledger, form, self.on_loss, shelf)
         legal.tool_names.update(names)
         if form.speakers:
             spoken = chain(legal.system.msgs, legal.turns.msgs)
             legal.speakers.update(fit_speakers((msg.name for msg in spoken), form.speaker_refused))
             _note_renamed(legal.turns, legal.speakers, ledger)
         else:
-            _note_speakers(draft.msgs, self.history, ledger)
+            note_omitted_names(shown, ledger, form, getattr(self.history, "viewer", None))
         return Lowered(self.convert(legal, _complete(task, legal, ledger)), ledger, legal)
 
     def needs_loading(self, draft: Draft) -> bool:
@@ -201,21 +201,6 @@ def _note_renamed(turns: Draft, renamed: Mapping[str, str], ledger: Ledger) -> N
                 if not isinstance(origin, str):
                     note = Note(Disposition.CARRIED, f"its speaker is named {renamed[msg.name]!r} on the wire")
                     ledger.note(origin, note)
-
-
-def _note_speakers(msgs: Sequence[Msg], history: HistoryPolicy, ledger: Ledger) -> None:
-    """Say it when a chat of several users goes to a wire that has no place for their names."""
-    if not isinstance(history, ChatHistory):
-        return
-    names = dict.fromkeys(msg.name for msg in msgs if msg.role == "user")
-    if len(names) > 1:
-        first = ", ".join(f"'{shown(name)}'" for name in islice(names, _NAMED))
-        who = f"{first} and {len(names) - _NAMED} more" if len(names) > _NAMED else first
-        reason = f"the wire has no field for a name ({who}): use MultiAgentHistory to keep them"
-        ledger.invent("unnamed speakers", reason)
-
-
-_NAMED = 8  # speakers in one sentence; each block's entry names its own
 
 
 def _settle(task: Task, ledger: Ledger) -> tuple[Task, dict[str, str]]:

@@ -12,6 +12,7 @@ from agentkit.ledger import AS_LINE, FRAMED, BlockPath, Disposition, Note
 from agentkit.messages import Msg
 from agentkit.obstacles import shown
 from agentkit.sources import URLSource
+from agentkit.speaker_names import name_omitted
 from agentkit.tidied import LEFT_OFF
 
 __all__ = ["Unsaid"]
@@ -26,11 +27,12 @@ class Unsaid:
 
     def __call__(self, path: BlockPath, msg: Msg, block: Block, notes: Sequence[Note]) -> tuple[str, ...]:
         """What of a block and its speaker is not said; nothing for one that went with all that it had."""
-        if any(note.lost or note.disposition is Disposition.DROPPED for note in notes):
+        fates = [note.disposition for note in notes if note.lost or note.disposition is Disposition.DROPPED]
+        if any(fate <= Disposition.DESCRIBED for fate in fates):
             return ()
         found: list[str] = []
         if len(path) == 2 and not isinstance(block, ToolResultBlock) and self._unnamed(msg, notes):
-            found.append(f"its speaker's name '{shown(msg.name)}' is not said")
+            found.append(name_omitted(msg.name))
         found += [f"the wire has no place for its {shown(key)}" for key in self._keys(block, notes)]
         spoken = len(path) == 2 and isinstance(block, TextBlock) and FRAMED not in notes
         if spoken and self.form.remarks and isinstance(block, TextBlock):
@@ -39,8 +41,8 @@ class Unsaid:
 
     def _unnamed(self, msg: Msg, notes: Sequence[Note]) -> bool:
         """Whether somebody speaks who has a name, and neither a field nor a line says it."""
-        if self.form.speakers or not msg.name or msg.name == msg.role:
-            return False
+        if self.form.speakers or not msg.name or msg.name == msg.role or any(note.lost for note in notes):
+            return False  # a name that is lost has a note of its own
         own = msg.role == "assistant" and msg.name == getattr(self.policy, "viewer", None)
         return not own and FRAMED not in notes and AS_LINE not in notes
 

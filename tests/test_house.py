@@ -53,7 +53,7 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("framing",),
     ("history",),
     ("obstacles",),
-    ("tidied",),
+    ("tidied", "speaker_names"),
     ("tidy",),
     ("media_limits", "part_pairs", "unsaid"),
     ("media",),

@@ -227,25 +227,12 @@ def test_keys_that_a_block_came_with_are_named_where_they_stay() -> None:
     assert entry.details == ("the wire has no place for its phase", "the wire has no place for its new")
 
 
-def test_each_speaker_whose_name_is_not_said_is_named() -> None:
-    msgs = [says("Bob", "hi"), says("Zoe", "ho"), Msg("user", "hm", "user"), Msg("system", "x", "system")]
-    plan = lower(msgs, speakers=False)
-    assert [entry.details for entry in plan.ledger.entries] == [
-        ("its speaker's name 'Bob' is not said",),
-        ("its speaker's name 'Zoe' is not said",),
-        (),
-        (),
-    ]
-    (made,) = [made for made in plan.ledger.syntheses if made.name == "unnamed speakers"]
-    assert "'Bob', 'Zoe'" in made.reason
-
-
 def test_a_line_of_a_frame_and_of_a_late_system_message_says_its_speaker() -> None:
     msgs = [says("Bob", "hi"), Msg("Guide", "Be brief.", "system"), Msg("Friday", "ho", "assistant")]
     framed = lower(msgs, MultiAgentHistory(viewer="Friday"), speakers=False)
     assert [entry.details for entry in framed.ledger.entries] == [
         (),
-        ("its speaker's name 'Guide' is not said",),
+        ("speaker name 'Guide' omitted: the API has no field for it",),
         (),
     ]
     lined = lower(msgs, speakers=False, late_system="line")
@@ -262,14 +249,8 @@ def test_a_plan_goes_to_another_process_with_all_that_its_ledger_says() -> None:
     policy = MultiAgentHistory(visible=lambda msg: True)
     plan = lower([says("Bob", "hi"), call("c", name="Friday"), result("c")], policy, speakers=False)
     told = [entry.to_dict() for entry in plan.ledger.entries]
-    assert told[1]["details"] == ["its speaker's name 'Friday' is not said"]
+    assert told[1]["details"] == ["speaker name 'Friday' omitted: the API has no field for it"]
     assert [entry.to_dict() for entry in pickle.loads(pickle.dumps(plan)).ledger.entries] == told
-
-
-def test_of_many_unnamed_speakers_a_few_are_named_in_one_sentence() -> None:
-    plan = lower([says(f"Bob {number}", "hi") for number in range(20)], speakers=False)
-    (made,) = [made for made in plan.ledger.syntheses if made.name == "unnamed speakers"]
-    assert "'Bob 7' and 12 more)" in made.reason
 
 
 def test_plans_of_equal_formatters_are_equal() -> None:

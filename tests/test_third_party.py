@@ -115,7 +115,7 @@ async def test_it_gets_repair_for_nothing(parrot: Provider) -> None:
         {"c": "found"},
         {"d": INTERRUPTED},
     ]
-    assert fates(plan)["msgs[4].content[0]"] == "dropped"
+    assert fates(plan)["msgs[4].content[0]"] == "described"
     assert fates(plan)["msgs[2].content[0]"] == "moved"
 
 

@@ -1,0 +1,164 @@
+"""Speaker names where an API has no field for them: a loss as soon as several speakers share a role."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from agentkit import (
+    Budget,
+    CharacterTokenCounter,
+    ChatHistory,
+    HistoryPolicy,
+    LossError,
+    Msg,
+    MultiAgentHistory,
+    OldestFirst,
+    Plan,
+    TextBlock,
+    ThinkingBlock,
+    available_providers,
+    load_provider,
+)
+from tests.conftest import call, lower, result, says, speech, target
+
+BOB, ALICE = says("Bob", "hi"), says("Alice", "hello")
+FRIDAY, JARVIS = says("Friday", "yes?", "assistant"), says("Jarvis", "no", "assistant")
+SYSTEM = Msg("system", "Be brief.", "system")
+GUIDE, JUDGE = Msg("Guide", "Be kind.", "system"), Msg("Judge", "Be fair.", "system")
+
+
+def omitted(name: str) -> str:
+    return f"speaker name '{name}' omitted: the API has no field for it"
+
+
+def nameless(msgs: Sequence[Msg], history: HistoryPolicy | None = None, **form: Any) -> Plan:
+    """The plan of an API without a name field."""
+    return lower(msgs, history, speakers=False, **form)
+
+
+LOST: list[tuple[str, Sequence[Msg], HistoryPolicy, list[int]]] = [
+    ("two users", [BOB, FRIDAY, ALICE], ChatHistory(), [0, 2]),
+    ("three users", [BOB, ALICE, says("Eve", "hm")], ChatHistory(), [0, 1, 2]),
+    ("a named user and one without a name", [BOB, says("", "hm"), FRIDAY], ChatHistory(), [0]),
+    ("a named user and one named like the role", [BOB, says("user", "hm"), FRIDAY], ChatHistory(), [0]),
+    ("two names that differ in a blank", [BOB, says("Bob ", "hm")], ChatHistory(), [0, 1]),
+    ("two assistants", [BOB, FRIDAY, JARVIS], ChatHistory(), [1, 2]),
+    ("a caller and another assistant", [BOB, call("c1"), result("c1"), JARVIS], ChatHistory(), [1, 3]),
+    ("two late system messages", [BOB, GUIDE, FRIDAY, JUDGE], ChatHistory(), [1, 3]),
+    ("the exchanges of two agents", [call("a"), result("a"), call("b", name="Ann"), result("b")],
+     MultiAgentHistory(), [0, 2]),
+    ("another agent's native exchange", [call("a"), result("a"), call("b", name="Ann"), result("b")],
+     MultiAgentHistory(viewer="Friday", others_tools="native"), [2]),
+    ("another agent's alone", [BOB, call("b", name="Ann"), result("b")],
+     MultiAgentHistory(viewer="Friday", others_tools="native"), [1]),
+    ("two users of a policy of one's own", [BOB, ALICE], HistoryPolicy(), [0, 1]),
+]  # fmt: skip
+
+KEPT: list[tuple[str, Sequence[Msg], HistoryPolicy]] = [
+    ("one user and one assistant", [SYSTEM, BOB, FRIDAY, BOB], ChatHistory()),
+    ("a user twice", [BOB, BOB], ChatHistory()),
+    ("users without names", [says("user", "hi"), says("", "hm")], ChatHistory()),
+    ("the names of results", [BOB, call("c1"), result("c1"), BOB, call("c2"),
+     Msg("tool", result("c2").content, "user")], ChatHistory()),
+    ("the name of a result without a call", [BOB, Msg("tool", result("c9").content, "user")], ChatHistory()),
+    ("another user who says nothing", [BOB, says("Alice", " \n"), Msg("Eve", [], "user")], ChatHistory()),
+    ("another agent who only thinks", [FRIDAY, Msg("Jarvis", [ThinkingBlock("hm")], "assistant")], ChatHistory()),
+    ("the system prompt's names", [SYSTEM, GUIDE, BOB], ChatHistory()),
+    ("a system prompt and one late message", [SYSTEM, BOB, GUIDE], ChatHistory()),
+    ("frames", [BOB, ALICE, FRIDAY, call("c1"), result("c1"), says("Jarvis", "no")], MultiAgentHistory()),
+    ("a viewer", [BOB, ALICE, JARVIS, FRIDAY, call("b", name="Ann"), result("b"), call("a"), result("a")],
+     MultiAgentHistory(viewer="Friday")),
+    ("what a viewer does not see", [call("b", name="Ann"), result("b"), call("a"), result("a")],
+     MultiAgentHistory(visible=lambda msg: msg.name != "Ann")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("msgs", "history", "places"), [row[1:] for row in LOST], ids=[row[0] for row in LOST])
+def test_several_names_on_one_role_are_lost(
+    msgs: Sequence[Msg], history: HistoryPolicy, places: list[int]
+) -> None:
+    losses = [(f"msgs[{at}].content[0]", omitted(msgs[at].name)) for at in places]
+    for on_loss in ("describe", "drop"):
+        plan = lower(msgs, history, on_loss, speakers=False)
+        assert plan.ledger.losses == losses
+        assert [entry.place for entry in plan.ledger.entries if entry.lost] == [place for place, _ in losses]
+        assert plan.request == lower(msgs, history).request
+    with pytest.raises(LossError) as caught:
+        lower(msgs, history, "raise", speakers=False)
+    assert caught.value.losses == tuple(losses)
+    assert losses[0][0] in str(caught.value)
+    assert lower(msgs, history, "raise").ledger.losses == []  # the API has a name field
+
+
+@pytest.mark.parametrize(("msgs", "history"), [row[1:] for row in KEPT], ids=[row[0] for row in KEPT])
+def test_one_name_on_a_role_and_names_that_a_text_states_are_no_loss(
+    msgs: Sequence[Msg], history: HistoryPolicy
+) -> None:
+    lost = [reason for _, reason in nameless(msgs, history).ledger.losses if "speaker" in reason]
+    assert lost == []
+
+
+def test_a_late_system_line_states_its_name() -> None:
+    msgs = [BOB, GUIDE, FRIDAY, JUDGE]
+    assert nameless(msgs, late_system="line").ledger.losses == []
+    assert len(nameless(msgs, late_system="native").ledger.losses) == 2
+
+
+def test_every_block_of_a_message_loses_its_speaker() -> None:
+    plan = nameless([BOB, speech("Alice", "one", "two")])
+    assert [entry.reason for entry in plan.ledger.entries if entry.lost] == [
+        omitted("Bob"), omitted("Alice"), omitted("Alice"),
+    ]  # fmt: skip
+
+
+def test_a_split_message_loses_its_speaker_too() -> None:
+    talk = Msg("Eve", [*result("c1").blocks, TextBlock("so")], "user")
+    plan = nameless([BOB, call("c1"), talk])
+    assert [place for place, _ in plan.ledger.losses] == ["msgs[0].content[0]", "msgs[2].content[1]"]
+
+
+def test_a_name_that_is_alone_on_its_role_is_a_detail() -> None:
+    plan = nameless([SYSTEM, BOB, FRIDAY])
+    assert [entry.details for entry in plan.ledger.entries] == [(), (omitted("Bob"),), (omitted("Friday"),)]
+    assert not any(entry.lost for entry in plan.ledger.entries)
+
+
+def _remark(text: str, role: str) -> tuple[str, ...]:
+    return ("another remark",)
+
+
+def test_a_lost_name_is_said_once_and_other_remarks_stay() -> None:
+    plan = nameless([BOB, ALICE], remarks=_remark)
+    (bob, alice) = plan.ledger.entries
+    assert (bob.reason, bob.details, bob.lost) == (omitted("Bob"), ("another remark",), True)
+    assert alice.lost
+    merged = nameless([BOB, ALICE], merge_turns=True).ledger.entries[1]
+    assert (merged.disposition.word, merged.details, merged.lost) == ("merged", (omitted("Alice"),), True)
+
+
+async def test_names_that_a_budget_cuts_are_no_loss(anyio_backend: str) -> None:
+    msgs = [says("Alice", "word " * 300), *(says("Bob", f"line {at}") for at in range(3))]
+    budget = Budget(120, CharacterTokenCounter(), strategy=OldestFirst())
+    plan = await target(speakers=False)(on_loss="raise", budget=budget).plan(msgs)
+    assert plan.cut
+    assert plan.ledger.losses == []
+    with pytest.raises(LossError):
+        await target(speakers=False)(on_loss="raise", budget=Budget(100_000)).plan(msgs)
+
+
+@pytest.mark.parametrize("provider", available_providers())
+async def test_a_chat_of_two_users_raises_where_no_field_has_their_names(
+    provider: str, anyio_backend: str
+) -> None:
+    msgs = [BOB, ALICE]
+    chat = load_provider(provider).chat
+    if chat().capabilities().speakers:
+        assert "Alice" in str((await chat(on_loss="raise").plan(msgs)).request)
+    else:
+        with pytest.raises(LossError, match=r"msgs\[0\]\.content\[0\]: .* speaker name 'Bob' omitted"):
+            await chat(on_loss="raise").format(msgs)
+        assert [entry.lost for entry in chat().lower(msgs).ledger.entries] == [True, True]
+    assert (await load_provider(provider).multi_agent(on_loss="raise").plan(msgs)).ledger.losses == []
