@@ -1,8 +1,9 @@
-"""Providers, found through the entry-point group `agentkit.providers`: ours and anybody's alike."""
+"""Providers, found through the entry-point group `agentkit.providers`: built in and installed."""
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["Provider", "available_providers", "load_provider"]
 
 GROUP = "agentkit.providers"
+DISTRIBUTION = "agentkit-middleware"
+"""The distribution whose providers are built in: no other one can replace them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,40 +54,81 @@ class Provider:
 
 def available_providers() -> list[str]:
     """The names of all installed providers, sorted."""
-    return sorted(_found())
+    return sorted(_claims())
 
 
-def _found() -> dict[str, EntryPoint]:
+def _claims() -> dict[str, list[EntryPoint]]:
+    """The entry points of all installed distributions, by the provider's name."""
     from importlib.metadata import entry_points  # slow to import, and only needed to look up a name
 
-    return {point.name: point for point in entry_points(group=GROUP)}
+    claims: dict[str, list[EntryPoint]] = {}
+    for point in entry_points(group=GROUP):
+        claims.setdefault(point.name, []).append(point)
+    return claims
 
 
 @cache
 def load_provider(name: str) -> Provider:
-    """The provider of that name. Raises ProviderError for an unknown one, or one that does not load."""
-    point = _found().get(name)
-    if point is None:
+    """Returns the provider of that name.
+
+    A name of agentkit's own distribution is its provider: the claim of another distribution to the name is ignored
+    with a warning. Raises ProviderError for an unknown name, for one that two other distributions claim, and for a
+    provider that does not load, whatever its module raises.
+    """
+    claims = _claims().get(name)
+    if not claims:
         raise ProviderError(name, f"no such provider{_meant(name)}", available_providers())
+    point = _rightful(name, claims)
     try:
         loaded: object = point.load()
-    except (ImportError, AttributeError) as error:
-        raise ProviderError(name, f"its package does not load ({error})", available_providers()) from error
+    except (Exception, SystemExit) as error:  # a module may raise anything when it is imported
+        told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        reason = f"its package does not load ({told})"
+        raise ProviderError(name, reason, available_providers()) from error
     if not isinstance(loaded, Provider):
         raise ProviderError(name, f"{point.value} is no Provider", available_providers())
     return loaded
 
 
+def _rightful(name: str, claims: list[EntryPoint]) -> EntryPoint:
+    """The entry point that a name stands for, of all that claim it."""
+    own = next((point for point in claims if _distribution_of(point) == DISTRIBUTION), None)
+    others = [point for point in claims if point is not own]
+    if own is not None:
+        for other in others:
+            told = f"the claim of the distribution {_distribution_of(other)!r} to the provider {name!r} is ignored"
+            warnings.warn(f"agentkit: {told}. The built-in provider is used.", stacklevel=3)
+        return own
+    if len(others) > 1:
+        names = " and ".join(repr(_distribution_of(other)) for other in others)
+        reason = f"the distributions {names} claim this name. Uninstall all but one of them"
+        raise ProviderError(name, reason, available_providers())
+    return others[0]
+
+
+def _distribution_of(point: EntryPoint) -> str:
+    """The normalized name of the distribution that declares an entry point (PyPA: names and normalization)."""
+    name = point.dist.name if point.dist is not None else f"unknown, with {point.value}"
+    return re.sub(r"[-_.]+", "-", name).lower() if point.dist is not None else name
+
+
 def _meant(name: str) -> str:
     """Returns what an unknown name probably means: a model without its provider, or a misspelled provider."""
     for provider in _loadable():
-        if provider.models and re.match(provider.models, name):
+        if provider.models and _matches(provider.models, name):
             return f". For a model, write '{provider.name}:{name}'"
     near = closest(name.strip().lower(), available_providers())
     return f". Did you mean {near!r}?" if near else ""
 
 
+def _matches(pattern: str, name: str) -> bool:
+    try:
+        return re.match(pattern, name) is not None
+    except re.error:  # of another package
+        return False
+
+
 def _loadable() -> Iterator[Provider]:
     for known in available_providers():
-        with suppress(ProviderError):
+        with suppress(ProviderError, Warning):
             yield load_provider(known)

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from importlib import invalidate_caches
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agentkit import FormatterBase, Provider, ProviderError, available_providers, load_provider
+from agentkit.cli import run
 from tests.conftest import EchoFormatter
 
 
@@ -43,3 +51,118 @@ def test_a_loaded_formatter_needs_no_argument_and_no_sdk(name: str) -> None:
         assert isinstance(formatter, FormatterBase)
         assert formatter.model is None
         assert formatter.capabilities().target
+
+
+# -- claims of other distributions ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str, str], None]]:
+    """Installs a distribution: its name, a line of its entry points, and the text of its module."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(str(tmp_path))  # pyright: ignore[reportUnknownMemberType]
+    modules: list[str] = []
+
+    def add(name: str, entry: str, module: str) -> None:
+        metadata = tmp_path / f"{name}-1.0.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (metadata / "entry_points.txt").write_text(f"[agentkit.providers]\n{entry}\n")
+        stem = entry.partition("=")[2].partition(":")[0].strip()
+        (tmp_path / f"{stem}.py").write_text(module)
+        modules.append(stem)
+        load_provider.cache_clear()
+        invalidate_caches()
+
+    yield add
+    for stem in modules:
+        sys.modules.pop(stem, None)
+    load_provider.cache_clear()
+
+
+ECHO = (
+    "from agentkit import Provider\nfrom tests.conftest import EchoFormatter\n"
+    "PROVIDER = Provider('echo', EchoFormatter, EchoFormatter)\n"
+)
+
+
+@pytest.mark.parametrize("name", ["aaa-plugin", "zzz_Plugin", "agentkit-middleware-extra"])
+def test_a_claim_to_a_built_in_name_is_ignored_with_a_warning(name: str, install: Callable[..., None]) -> None:
+    before = available_providers()
+    install(name, "openai = claims_openai:PROVIDER", ECHO)
+    assert available_providers() == before
+    with pytest.warns(UserWarning, match=name.lower().replace("_", "-")):
+        provider = load_provider("openai")
+    assert provider.name == "openai"
+    assert "claims_openai" not in sys.modules
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert load_provider("anthropic").name == "anthropic"
+        assert load_provider("openai") is provider
+
+
+def test_two_claims_to_one_name_are_an_error_that_names_both(install: Callable[..., None]) -> None:
+    install("first-plugin", "echo = first_echo:PROVIDER", ECHO)
+    install("second-plugin", "echo = second_echo:PROVIDER", ECHO)
+    install("third-plugin", "echo-alone = third_echo:PROVIDER", ECHO)
+    with pytest.raises(ProviderError, match=r"'(first|second)-plugin' and '(first|second)-plugin'"):
+        load_provider("echo")
+    assert "echo" in available_providers()
+    assert load_provider("echo-alone").name == "echo"
+    for name in ("openai", "gemini"):
+        assert load_provider(name).name == name
+
+
+FAILURES = {
+    "SyntaxError": "def (:\n",
+    "ValueError": "raise ValueError('no such region')\n",
+    "ZeroDivisionError": "1 / 0\n",
+    "SystemExit": "import sys\nsys.exit(3)\n",
+    "RecursionError": "def deeper(): deeper()\ndeeper()\n",
+    "KeyError": "{}['key']\n",
+    "ModuleNotFoundError": "import no_such_module\n",
+}
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+def test_whatever_a_module_raises_is_an_error_of_that_name_alone(kind: str, install: Callable[..., None]) -> None:
+    install("broken-plugin", "broken = broken_plugin:PROVIDER", FAILURES[kind])
+    with pytest.raises(ProviderError, match=rf"'broken': its package does not load \({kind}") as caught:
+        load_provider("broken")
+    assert type(caught.value.__cause__).__name__ == kind
+    assert load_provider("openai").name == "openai"
+    with pytest.raises(ProviderError, match="Did you mean 'openai'"):
+        load_provider("opanai")
+
+
+HALF = ECHO + "import dataclasses\nPROVIDER = dataclasses.replace(PROVIDER, models='(')\n"
+FAILS_LATE = (
+    "from agentkit import Provider\nfrom tests.conftest import EchoFormatter\n"
+    "class Late(EchoFormatter):\n    async def plan(self, *given, **named): raise KeyError('late')\n"
+    "class Early(EchoFormatter):\n    def __init__(self, *given, **named): raise KeyError('early')\n"
+    "PROVIDER = Provider('late', Late, Early)\n"
+)
+
+
+def test_a_pattern_of_models_that_is_none_disturbs_no_other_name(install: Callable[..., None]) -> None:
+    install("half-plugin", "half = half_plugin:PROVIDER", HALF)
+    with pytest.raises(ProviderError, match="openai:gpt-4o"):
+        load_provider("gpt-4o")
+
+
+@pytest.mark.parametrize("lines", [(), ("--lines",)])
+@pytest.mark.parametrize("form", [(), ("--multi-agent",)])
+def test_format_all_names_a_broken_provider_and_goes_on(
+    form: tuple[str, ...], lines: tuple[str, ...], install: Callable[..., None], capsys: Any, tmp_path: Path
+) -> None:
+    install("broken-plugin", "broken = broken_plugin:PROVIDER", FAILURES["ValueError"])
+    install("late-plugin", "late = late_plugin:PROVIDER", FAILS_LATE)
+    said = tmp_path / "said.json"
+    said.write_text('[{"name": "Bob", "role": "user", "content": "hi"}]')
+    code = run(["format", "--all", *form, *lines, str(said)])
+    out, err = capsys.readouterr()
+    assert set(json.loads(out)) == set(available_providers()) - {"broken", "late"}
+    assert code == 0
+    assert "provider 'broken': its package does not load (ValueError: no such region)" in err
+    assert "provider 'late': its formatter failed (KeyError" in err
+    assert run(["format", "--provider", "late", *form, str(said)]) == 2

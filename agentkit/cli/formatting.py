@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -12,8 +13,9 @@ from typing import Any, Literal, cast
 import anyio
 
 from agentkit.budget import Budget
+from agentkit.cli import complain
 from agentkit.cli.channels import check_blocks, each_line, parsed, read, write
-from agentkit.errors import MessageError
+from agentkit.errors import AgentkitError, MessageError, ProviderError
 from agentkit.formatting import FormatterBase
 from agentkit.history import MultiAgentHistory
 from agentkit.ledger import Plan
@@ -41,19 +43,38 @@ class FormatOptions:
     keep_invalid: bool
 
     def formatters(self) -> dict[str, FormatterBase]:
-        """A formatter for each provider asked for."""
-        names = available_providers() if self.provider is None else [self.provider]
-        return {name: self._formatter(name) for name in names}
+        """A formatter for each provider asked for. Of all providers, one that does not load is named on stderr."""
+        if self.provider is not None:
+            return {self.provider: self._formatter(self.provider)}
+        found: dict[str, FormatterBase] = {}
+        for name in available_providers():
+            try:
+                found[name] = self._formatter(name)
+            except ProviderError as error:
+                complain(error)
+        return found
 
     def _formatter(self, name: str) -> FormatterBase:
         provider = load_provider(name)
-        return (provider.multi_agent if self.multi_agent else provider.chat)(
-            self.model,
-            history=MultiAgentHistory(viewer=self.viewer, frame=self.frame) if self.multi_agent else None,
-            budget=None if self.max_tokens is None else Budget(self.max_tokens),
-            on_loss=self.on_loss,
-            media_roots=self.media_roots,
-        )
+        kind = provider.multi_agent if self.multi_agent else provider.chat
+        history = MultiAgentHistory(viewer=self.viewer, frame=self.frame) if self.multi_agent else None
+        budget = None if self.max_tokens is None else Budget(self.max_tokens)
+        with own_errors(name):
+            return kind(
+                self.model, history=history, budget=budget, on_loss=self.on_loss, media_roots=self.media_roots
+            )
+
+
+@contextmanager
+def own_errors(name: str) -> Generator[None]:
+    """Raise an exception of a provider's own code as ProviderError, which names the provider."""
+    try:
+        yield
+    except AgentkitError:
+        raise
+    except Exception as error:
+        reason = f"its formatter failed ({type(error).__name__}: {error})"
+        raise ProviderError(name, reason, available_providers()) from error
 
 
 def format_once(file: Path | None, options: FormatOptions) -> int:
@@ -86,7 +107,16 @@ def _requests(plans: Mapping[str, Plan], options: FormatOptions) -> Any:
 async def _plans(text: bytes, formatters: Mapping[str, FormatterBase], options: FormatOptions) -> dict[str, Plan]:
     msgs, asked = read_conversation(text)
     check_blocks(msgs, options.keep_invalid, options.ledger)
-    return {name: await formatter.plan(msgs, **asked) for name, formatter in formatters.items()}
+    plans: dict[str, Plan] = {}
+    for name, formatter in formatters.items():
+        try:
+            with own_errors(name):
+                plans[name] = await formatter.plan(msgs, **asked)
+        except ProviderError as error:
+            if len(formatters) == 1:
+                raise
+            complain(error)
+    return plans
 
 
 _ASKED = ("tools", "tool_choice", "response_format")
