@@ -3,7 +3,8 @@
 This front door is lazy: a name is imported from its room when it is first asked for, so that a program pays
 for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `usage`, `sources`,
 `blocks`, `adopting`, `traits`, `messages`, `tool_running`, `storage`, `native`, `data_urls`, `partial`,
-`failures`, `blame`, `events`, `endpoints`, `schemas`, `tools`, `text_counts`, `text_estimate`,
+`failures`, `blame`, `events`, `endpoints`, `schemas`, `object_schemas`, `strict_schemas`, `tools`,
+`text_counts`, `text_estimate`,
 `request_parts`, `drafts`, `tokens`, `encodings`, `image_tokens`, `tokenizers`, `hugging_face`,
 `usage_anchored`, `remote_counts`, `ledger`, `exchanges`, `units`, `strategies`, `binding`, `schedule`,
 `summaries`, `edition`, `capabilities`, `model_facts`, `composing`, `assembly`, `streaming`, `echoes`,
@@ -157,6 +158,7 @@ if TYPE_CHECKING:
     from agentkit.strategies import Stepped as Stepped
     from agentkit.streaming import ReadOptions as ReadOptions
     from agentkit.streaming import StreamParserBase as StreamParserBase
+    from agentkit.strict_schemas import StrictRules as StrictRules
     from agentkit.summaries import Summarise as Summarise
     from agentkit.tidied import OnLoss as OnLoss
     from agentkit.tokenizers import TiktokenCounter as TiktokenCounter
@@ -226,6 +228,7 @@ _ROOMS = {
     "storage": "dump_messages load_messages",
     "strategies": "ClearResults CutStrategy DropMedia OldestFirst ShrinkResults Stepped",
     "streaming": "ReadOptions StreamParserBase",
+    "strict_schemas": "StrictRules",
     "summaries": "Summarise",
     "tidied": "OnLoss",
     "tokenizers": "TiktokenCounter",
@@ -325,6 +328,7 @@ __all__ = [
     "Stepped",
     "StreamEvent",
     "StreamParserBase",
+    "StrictRules",
     "Summarise",
     "Synthesis",
     "Task",

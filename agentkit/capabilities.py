@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from agentkit.blocks import Block, OpaqueBlock
 from agentkit.messages import Role
 from agentkit.reprs import bounded_repr
+from agentkit.strict_schemas import StrictRules
 from agentkit.traits import RESERVED_NAMES, Trait
 
 __all__ = [
@@ -233,6 +234,9 @@ class Capabilities:
     speaker_refused    the characters that the field refuses, as the inside of a character class
     call_ids, tool_names    which identifiers the wire takes; None: any that is not empty
     tool_choices    the modes it takes; a forced choice that it refuses is asked for in words at the end
+    allowed_tools   the modes, `auto` or `required`, that it can limit to some of the tools; in any other mode only
+                    these tools are offered
+    strict          what it demands of a schema under `strict: true`; None: it has no such flag
     output          a structured answer by `schema`, as any JSON `object`, or `prompt` alone
     tools_declared  whether calls in the history need tools in the request
     signed_parts    whether texts and calls carry a signature of their own
@@ -279,6 +283,8 @@ class Capabilities:
     call_ids: NameRule | None = None
     tool_names: NameRule | None = None
     tool_choices: frozenset[str] = frozenset({"auto", "none", "required", "tool"})
+    allowed_tools: frozenset[str] = frozenset()
+    strict: StrictRules | None = None
     output: Literal["schema", "object", "prompt"] = "schema"
     tools_declared: bool = False
     signed_parts: bool = False

@@ -17,7 +17,7 @@ from agentkit.errors import EmptyConversationError, MessageError, OptionError, c
 from agentkit.exchanges import Draft, Unmatched, Watch
 from agentkit.fetching import Fetch
 from agentkit.history import ChatHistory, HistoryPolicy
-from agentkit.ledger import Ledger, Plan
+from agentkit.ledger import Ledger, Plan, Synthesis
 from agentkit.legalize import Legal
 from agentkit.lowering import Lowering, Request, Task, holds_media
 from agentkit.media import check_roots, settle_media
@@ -27,6 +27,7 @@ from agentkit.option_names import check_names
 from agentkit.schemas import OutputLike, as_output_schema
 from agentkit.shelf import Shelf
 from agentkit.tidied import OnLoss
+from agentkit.tool_options import fit_choice, fit_output, fit_tools
 from agentkit.tools import ToolChoiceLike, ToolLike, as_tool_choice, as_tools
 from agentkit.units import Weigher
 
@@ -112,7 +113,8 @@ class FormatterBase(ABC):
         """The request: keyword arguments for the SDK's call, JSON values alone, the caller's own to change.
 
         tools            Tools, typed functions, or dicts in a provider's form
-        tool_choice      `auto`, `none`, `required`, or a tool's name
+        tool_choice      `auto`, `none`, `required`, a tool's name, or a list of names of which one must be called
+                         (see ToolChoice)
         response_format  a pydantic model or a JSON schema that the answer must obey
         model            the model, if not the formatter's own
 
@@ -164,8 +166,11 @@ class FormatterBase(ABC):
         name = self.model if model is None else model
         check_text("model", name)
         choice = as_tool_choice(asked.get("tool_choice"), tools)
-        output = as_output_schema(asked.get("response_format"))
-        task = Task(self.capabilities(name), name, tools, choice, output)
+        form, notes = self.capabilities(name), list[Synthesis]()
+        output = fit_output(as_output_schema(asked.get("response_format")), form, notes)
+        tools, choice = fit_choice(tools, choice, form, notes)
+        tools = fit_tools(tools, form, notes)
+        task = Task(form, name, tools, choice, output, tuple(notes))
         return Lowering(task, self.history, self.on_loss, self.media_roots, self.convert, self.fetch)
 
 

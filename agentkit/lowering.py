@@ -23,7 +23,7 @@ from agentkit.errors import LossError, MessageError
 from agentkit.exchanges import Draft, block_origins, is_normal, prompt_length, repair
 from agentkit.fetching import Fetch
 from agentkit.history import HistoryPolicy
-from agentkit.ledger import BlockPath, Cut, Disposition, Ledger, Note, Plan
+from agentkit.ledger import BlockPath, Cut, Disposition, Ledger, Note, Plan, Synthesis
 from agentkit.legalize import Legal, legalize
 from agentkit.media import OUTSIDE, load_media, needs_loading, weigh_texts
 from agentkit.messages import Msg, derive, part_of
@@ -38,10 +38,11 @@ from agentkit.tools import Tool, ToolChoice, renamed
 from agentkit.traits import Trait
 from agentkit.unsaid import Unsaid
 
-__all__ = ["CALL_A_TOOL", "CALL_TOOL", "Lowered", "Lowering", "Request", "Task", "holds_media"]
+__all__ = ["CALL_A_TOOL", "CALL_ONE_OF", "CALL_TOOL", "Lowered", "Lowering", "Request", "Task", "holds_media"]
 
 CALL_A_TOOL = "(Answer by calling a tool.)"
 CALL_TOOL = "(Answer by calling the tool {}.)"
+CALL_ONE_OF = "(Answer by calling one of the tools {}.)"
 """What the user says last where a call is asked for and the target takes no such choice of tool."""
 
 Request: TypeAlias = dict[str, Any]
@@ -49,13 +50,17 @@ Request: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a request asks for besides the conversation, in the wire's spelling, and who it is for."""
+    """What a request asks for besides the conversation, in the wire's spelling, and who it is for.
+
+    `syntheses` are what had to be changed of the caller's tools, choice and schema for the target.
+    """
 
     capabilities: Capabilities
     model: str | None = None
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice | None = None
     output: OutputSchema | None = None
+    syntheses: tuple[Synthesis, ...] = ()
 
     __repr__ = bounded_repr
 
@@ -207,6 +212,7 @@ def _settle(task: Task, ledger: Ledger) -> tuple[Task, dict[str, str]]:
     """The task in the target's terms, and what its tools were called: legal names, no choice that it refuses."""
     form = task.capabilities
     tools, choice = task.tools, task.tool_choice
+    ledger.syntheses.extend(task.syntheses)
     names: dict[str, str] = {}
     if tools and form.tool_names:
         fitted = [form.tool_names.fit(tool.name) for tool in tools]
@@ -218,6 +224,8 @@ def _settle(task: Task, ledger: Ledger) -> tuple[Task, dict[str, str]]:
         tools = tuple(renamed(tool, new) for tool, new in zip(tools, fitted, strict=True))
         if choice and choice.name is not None:
             choice = ToolChoice("tool", form.tool_names.fit(choice.name))
+        elif choice and choice.names:
+            choice = ToolChoice(choice.mode, names=tuple(map(form.tool_names.fit, choice.names)))
     if choice and choice.mode == "none" and "none" not in form.tool_choices:
         ledger.invent("tool choice", f"{form.target} has no choice 'none': the tools are left out")
         tools, choice = (), None
@@ -231,6 +239,8 @@ def _say_choice(task: Task, shown: Draft, ledger: Ledger) -> tuple[Task, Draft]:
         return task, shown
     ledger.invent("tool choice", f"{form.target} has no choice {choice.mode!r}: asked for in words")
     text = CALL_A_TOOL if choice.name is None else CALL_TOOL.format(choice.name)
+    if choice.names:
+        text = CALL_ONE_OF.format(", ".join(choice.names))
     said = Draft([*shown.msgs, derive("user", text, "user")], [*shown.origins, ("tool choice",)])
     is_normal(said)
     return replace(task, tool_choice=None), said

@@ -18,6 +18,7 @@ __all__ = [
     "as_output_schema",
     "check_schema",
     "close_schema",
+    "find_definition",
     "map_schema",
     "without_titles",
 ]
@@ -27,6 +28,9 @@ __all__ = [
 class OutputSchema(metaclass=Checked):
     """The form that the answer must have: a JSON schema under a name.
 
+    `strict` is the flag of the APIs that have one for answers: True closes the schema if that changes nothing, and
+    is left out otherwise (see `Ledger.syntheses`); None sets the flag for a schema that is closed already.
+
     `closed` is whether every object names all its properties as required and allows no other, which is
     what the providers' strict modes ask for.
     """
@@ -34,6 +38,7 @@ class OutputSchema(metaclass=Checked):
     schema: JsonObject
     name: Text = "output"
     description: Text | None = None
+    strict: bool | None = None
 
     def __post_init__(self) -> None:
         check_schema(self.schema, "schema")
@@ -86,6 +91,17 @@ def _rooted(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
+def find_definition(reference: object, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Returns what a `$ref` within a schema refers to (a JSON pointer, RFC 6901); None for any other reference."""
+    if not isinstance(reference, str) or reference[:2] not in ("#", "#/"):
+        return None
+    found: object = root
+    for step in reference.split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        found = cast("Mapping[str, Any]", found).get(name) if isinstance(found, Mapping) else None
+    return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else None
+
+
 def _schema_from_dict(found: Mapping[str, Any]) -> OutputSchema:
     inner = found.get("json_schema")
     holder: Mapping[str, Any] = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else found
@@ -93,7 +109,7 @@ def _schema_from_dict(found: Mapping[str, Any]) -> OutputSchema:
     try:
         if named:
             name = holder.get("name") or "output"
-            return OutputSchema(holder["schema"], name, holder.get("description"))
+            return OutputSchema(holder["schema"], name, holder.get("description"), holder.get("strict"))
         return OutputSchema(dict(found))
     except MessageError as error:
         raise OptionError("response_format", error.reason, "Give a JSON schema.") from None
@@ -116,8 +132,15 @@ _NAMED = frozenset({"properties", "$defs", "definitions", "patternProperties"})
 _NESTED = frozenset({"items", "anyOf", "oneOf", "allOf", "not", "prefixItems", "additionalProperties"})
 
 
-def check_schema(schema: Any, place: str) -> None:
-    """Refuse a schema whose shape nobody could follow; what its keywords say is the provider's to judge."""
+_NULLABLE = frozenset({"const", "default", "example"})
+
+
+def check_schema(schema: Any, place: str) -> bool:
+    """Returns True if some keyword is null, which says nothing (`map_schema` leaves it out).
+
+    Raises MessageError for a schema whose shape nobody could follow; its keywords are the provider's to judge.
+    """
+    has_nulls = False
     waiting: list[tuple[Any, str]] = [(schema, place)]
     while waiting:
         part, where = waiting.pop()
@@ -125,7 +148,9 @@ def check_schema(schema: Any, place: str) -> None:
             waiting.extend((item, f"{where}[{at}]") for at, item in enumerate(cast("list[Any]", part)))
         elif isinstance(part, dict):
             for key, item in cast("dict[str, Any]", part).items():
-                if key in _NAMED:
+                if item is None:
+                    has_nulls = has_nulls or key not in _NULLABLE
+                elif key in _NAMED:
                     if not isinstance(item, dict):
                         reason = f"expected an object, got {type(item).__name__}"
                         raise MessageError(f"{where}.{key}", reason, "Mend the schema.")
@@ -133,6 +158,7 @@ def check_schema(schema: Any, place: str) -> None:
                     waiting.extend((inner, f"{where}.{key}.{name}") for name, inner in named)
                 elif key in _NESTED:
                     waiting.append((item, f"{where}.{key}"))
+    return has_nulls
 
 
 def close_schema(schema: Any) -> Any:
@@ -148,13 +174,15 @@ def _close_object(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def map_schema(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-    """A copy of a JSON schema with `change` applied to every subschema, innermost first."""
+    """A copy of a JSON schema with `change` applied to every subschema, innermost first, and no null keywords."""
     if isinstance(schema, list):
         return [map_schema(item, change) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
     mapped: dict[str, Any] = {}
     for key, item in cast("dict[str, Any]", schema).items():
+        if item is None and key not in _NULLABLE:
+            continue
         if key in _NAMED:
             named = cast("dict[str, Any]", item).items()
             mapped[key] = {name: map_schema(inner, change) for name, inner in named}

@@ -14,10 +14,7 @@ from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from agentkit.blocks import ToolResultBlock, ToolUseBlock
 from agentkit.docstrings import split_docstring
 from agentkit.errors import MessageError, OptionError, check_option
-from agentkit.schemas import (
-    check_schema,
-    without_titles,
-)
+from agentkit.schemas import check_schema, map_schema, without_titles
 from agentkit.values import Checked, JsonObject, Text, value
 
 __all__ = [
@@ -26,6 +23,7 @@ __all__ = [
     "ToolLike",
     "as_tool_choice",
     "as_tools",
+    "read_allowed_tools",
     "run_call",
 ]
 
@@ -36,7 +34,10 @@ _NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 class Tool(metaclass=Checked):
     """A tool that a model may call: a name, what it does, and a JSON schema of its arguments.
 
-    `parameters` is a JSON schema of type object. `strict` asks the provider to hold the model to it.
+    `parameters` is a JSON schema of an object; `"type": "object"` may be missing. `strict` asks the provider to
+    hold the model to it. Strict mode takes only closed schemas: one that requires all its properties is closed
+    (`additionalProperties: false`). Any other schema, and any for a provider without strict mode, is sent without
+    the flag, and `ledger.syntheses` says so.
     """
 
     name: Text
@@ -48,8 +49,10 @@ class Tool(metaclass=Checked):
     def __post_init__(self) -> None:
         if not self.name:
             raise MessageError("name", "the tool's name is empty", "Name the tool.")
-        check_schema(self.parameters, "parameters")
-        if self.parameters.get("type", "object") != "object":
+        if check_schema(self.parameters, "parameters"):
+            object.__setattr__(self, "parameters", map_schema(self.parameters, dict))
+        kind = self.parameters.get("type", "object")
+        if kind != "object" and not (isinstance(kind, list) and "object" in kind):
             raise MessageError("parameters", "the schema's type is not object", "Wrap it in an object.")
 
     @property
@@ -219,32 +222,45 @@ def _as_tool(found: object, place: str) -> Tool:
 
 @value
 class ToolChoice(metaclass=Checked):
-    """Which tool the model may or must call: `auto`, `none`, `required` (any one), or `tool` with a name."""
+    """Which tool the model may or must call: `auto`, `none`, `required` (any one), or `tool` with a name.
+
+    `names` limits `auto` and `required` to some of the tools. OpenAI and Gemini have a field for this, and the
+    tools of the request stay the same. Any other request offers only these tools, and the ledger says so: this
+    changes the beginning of the prompt, so that a prompt cache misses, and thinking that is bound to its prefix is
+    not sent back.
+    """
 
     mode: Literal["auto", "none", "required", "tool"]
     name: Text | None = None
+    names: tuple[Text, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.mode == "tool") != (self.name is not None):
             raise MessageError("name", "a name goes with mode 'tool' and no other", "Give both or none.")
+        if self.names and self.mode not in ("auto", "required"):
+            reason = f"mode {self.mode!r} takes no list of names"
+            raise MessageError("names", reason, "Pass mode 'auto' or 'required'.")
 
 
-ToolChoiceLike: TypeAlias = ToolChoice | str | Mapping[str, Any]
+ToolChoiceLike: TypeAlias = ToolChoice | str | Sequence[str] | Mapping[str, Any]
 
 _MODES = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
 
 
 def as_tool_choice(choice: ToolChoiceLike | None, tools: Sequence[Tool]) -> ToolChoice | None:
-    """A choice from what callers give: a ToolChoice, a mode, a tool's name, or `{"name": …}`.
+    """A choice from what callers give: a ToolChoice, a mode, a tool's name, `{"name": …}`, or a list of names.
 
-    Without tools there is nothing to choose: `auto` and `none` mean nothing then, the others are refused.
+    Of a list, one tool must be called. `{"mode": "auto", "names": […]}`, or OpenAI's `allowed_tools`, may say that
+    none has to be. Without tools there is nothing to choose: `auto` and `none` mean nothing then, the others are
+    refused.
     """
     if choice is None:
         return None
     found = _read_choice(choice)
     names = [tool.name for tool in tools]
-    if found.mode == "tool" and found.name not in names:
-        raise OptionError("tool_choice", f"no tool is called {found.name!r}", f"There are {names}.")
+    unknown = next((name for name in found.names or (found.name,) if name is not None and name not in names), None)
+    if unknown is not None:
+        raise OptionError("tool_choice", f"no tool is called {unknown!r}", f"There are {names}.")
     if not tools and found.mode == "required":
         raise OptionError("tool_choice", "a tool is required and none is given", "Pass tools.")
     return found if tools else None
@@ -253,11 +269,16 @@ def as_tool_choice(choice: ToolChoiceLike | None, tools: Sequence[Tool]) -> Tool
 def _read_choice(choice: ToolChoiceLike) -> ToolChoice:
     if isinstance(choice, ToolChoice):
         return choice
-    if not isinstance(choice, str | Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise OptionError("tool_choice", f"{choice!r} is no choice", "Write a mode or a tool's name.")
     if isinstance(choice, str):
         mode = _MODES.get(choice)
         return ToolChoice(cast("Any", mode)) if mode else ToolChoice("tool", choice)
+    if isinstance(choice, list | tuple):
+        return _among("required", cast("Sequence[object]", choice))
+    if not isinstance(choice, Mapping):
+        raise OptionError("tool_choice", f"{choice!r} is no choice", "Pass a mode, or names of tools.")
+    limited = read_allowed_tools(choice)
+    if limited is not None:
+        return _among(*limited)
     said = choice.get("mode") or choice.get("type")
     mode = _MODES.get(said) if isinstance(said, str) else None
     if mode:
@@ -267,6 +288,43 @@ def _read_choice(choice: ToolChoiceLike) -> ToolChoice:
     if not isinstance(name, str):
         raise OptionError("tool_choice", f"{choice!r} names no tool", 'Write {"name": "…"} or a mode.')
     return ToolChoice("tool", name)
+
+
+def read_allowed_tools(choice: Mapping[str, Any]) -> tuple[str, list[object]] | None:
+    """Returns the mode and the names of a choice that is limited to some tools: ours or OpenAI's (both APIs).
+
+    None for any other choice. What has no name, such as a provider's own tool, is left out.
+    """
+    if "names" in choice:
+        names = choice["names"]
+        return str(choice.get("mode") or "required"), [*names] if isinstance(names, list | tuple) else [names]
+    if choice.get("type") != "allowed_tools":
+        return None
+    inner = choice.get("allowed_tools")
+    held = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else choice
+    tools = held.get("tools")
+    listed = cast("list[object]", tools) if isinstance(tools, list) else []
+    return str(held.get("mode") or "auto"), [name for tool in listed if (name := _name_in(tool)) is not None]
+
+
+def _name_in(tool: object) -> object:
+    """The name in OpenAI's reference to a tool, nested or flat; None if it has none."""
+    if not isinstance(tool, Mapping):
+        return None
+    found = cast("Mapping[str, Any]", tool)
+    inner = found.get("function")
+    return cast("Mapping[str, Any]", inner).get("name") if isinstance(inner, Mapping) else found.get("name")
+
+
+def _among(mode: str, names: Sequence[object]) -> ToolChoice:
+    """A choice limited to some tools, each of which is named once."""
+    known = [name for name in names if isinstance(name, str)]
+    if not known or len(known) < len(names):
+        reason = f"{list(names)!r} holds something else than names" if names else "no tool is named"
+        raise OptionError("tool_choice", reason, "Pass the names of tools.")
+    if mode not in ("auto", "required", "any"):
+        raise OptionError("tool_choice", f"mode {mode!r} takes no names", "Pass mode 'auto' or 'required'.")
+    return ToolChoice("auto" if mode == "auto" else "required", names=tuple(dict.fromkeys(known)))
 
 
 def renamed(tool: Tool, name: str) -> Tool:

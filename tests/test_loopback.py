@@ -12,7 +12,7 @@ import anyio
 import httpx2
 import pytest
 
-from agentkit import ImageBlock, Msg, OptionError, TextBlock, ToolUseBlock
+from agentkit import ImageBlock, Msg, OptionError, TextBlock, Tool, ToolUseBlock, load_provider
 from agentkit.testing import LoopbackError, LoopbackServer, Reply, demo_reply
 from agentkit.testing.routes import BASES
 from tests.providers import LOOK, PROVIDERS, chat, user
@@ -328,6 +328,16 @@ def test_the_demo_fills_in_what_a_schema_wants() -> None:
     (use,) = demo_reply(body).tool_uses
     assert use.input == {"unit": "C", "days": 1, "where": {"city": "Hello"}}
     assert demo_reply({**body, "tool_choice": "none"}).tool_uses == ()
+
+
+@pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini", "anthropic", "vllm", "dashscope"])
+@pytest.mark.parametrize("choice", [["b", "c"], "b"])
+def test_the_rule_calls_a_tool_that_the_choice_names(provider: str, choice: Any) -> None:
+    tools = [Tool("a"), Tool("b"), Tool("c")]
+    model = {"anthropic": "claude-opus-5", "dashscope": "qwen-plus"}.get(provider)
+    request = load_provider(provider).chat(model).lower([user("Hello")], tools=tools, tool_choice=choice).request
+    (use,) = demo_reply({**request, **request.get("config", {})}).tool_uses
+    assert use.name == "b"
 
 
 async def test_the_server_answers_by_the_rule_when_it_is_an_agent() -> None:

@@ -385,7 +385,7 @@ def test_any_type_that_pydantic_knows_will_do(given: type[Any], name: str) -> No
                 "type": "json_schema",
                 "json_schema": {"name": "hit", "schema": SCHEMA, "strict": True, "description": "d"},
             },
-            OutputSchema(SCHEMA, "hit", "d"),
+            OutputSchema(SCHEMA, "hit", "d", strict=True),
         ),
         ({"type": "json_schema", "schema": SCHEMA}, OutputSchema(SCHEMA)),
     ],

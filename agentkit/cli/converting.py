@@ -87,14 +87,18 @@ def _stored(asked: Asked) -> dict[str, Any]:
 
 
 def _plain(found: object) -> Any:
+    told: dict[str, Any]
     if isinstance(found, list | tuple):
         return [_plain(item) for item in cast("list[object]", found)]
     if isinstance(found, Tool):
         told = {"name": found.name, "description": found.description, "parameters": found.parameters}
         return told if found.strict is None else {**told, "strict": found.strict}
     if isinstance(found, ToolChoice):
+        if found.names:
+            return {"mode": found.mode, "names": [*found.names]}
         return {"name": found.name} if found.mode == "tool" else found.mode
     if isinstance(found, OutputSchema):
         told = {"name": found.name, "schema": found.schema}
+        told |= {} if found.strict is None else {"strict": found.strict}
         return {**told, "description": found.description} if found.description else told
     return found

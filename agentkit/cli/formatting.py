@@ -132,8 +132,8 @@ def read_conversation(text: bytes) -> tuple[list[Msg], dict[str, Any]]:
     asked = {name: found[name] for name in _ASKED if found.get(name) is not None}
     if not isinstance(asked.get("tools", []), list):
         raise MessageError("tools", "it is no list", "Give a list of tools.")
-    if not isinstance(asked.get("tool_choice", ""), str | dict):
-        raise MessageError("tool_choice", "it is no choice", 'Give a mode, or {"name": "…"}.')
+    if not isinstance(asked.get("tool_choice", ""), str | dict | list):
+        raise MessageError("tool_choice", "it is no choice", 'Pass a mode, {"name": "…"}, or a list of names.')
     if not isinstance(asked.get("response_format", {}), dict):
         raise MessageError("response_format", "it is no object", "Give a JSON schema.")
     return msgs, asked

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import Any, cast
 
 from agentkit.errors import MessageError, OptionError
 from agentkit.formatting import Asked
 from agentkit.native import items_of, mapping_of, plain_values, text_of
 from agentkit.schemas import OutputSchema, as_output_schema, map_schema
-from agentkit.tools import Tool, ToolChoice
+from agentkit.tools import Tool, ToolChoice, read_allowed_tools
 
 __all__ = ["load_tools", "tools_left_out"]
 
@@ -32,8 +34,8 @@ def load_tools(request: object) -> Asked:
     asked: Asked = {}
     if tools:
         asked["tools"] = tools
-        choice = _choice(held)
-        if choice is not None and (choice.name is None or choice.name in {tool.name for tool in tools}):
+        choice = _among(_choice(held), {tool.name for tool in tools})
+        if choice is not None:
             asked["tool_choice"] = choice
     output = _output(held)
     if output is not None:
@@ -121,14 +123,33 @@ def _choice(held: Mapping[str, Any]) -> ToolChoice | None:
     calling = mapping_of(config.get("functionCallingConfig") or config.get("function_calling_config"))
     if calling:
         allowed = items_of(calling.get("allowedFunctionNames") or calling.get("allowed_function_names"))
-        one = allowed[0] if len(allowed) == 1 and text_of(calling.get("mode")).upper() == "ANY" else None
-        return _named(one) or _mode(calling.get("mode"))
+        mode = _mode(calling.get("mode"))
+        if len(allowed) == 1 and mode is not None and mode.mode == "required":
+            return _named(allowed[0])
+        return _limited(mode, allowed)
     found = held.get("tool_choice", held.get("function_call"))
     if not isinstance(found, dict):
         return _mode(found)
     choice = cast("dict[str, Any]", found)
+    limited = read_allowed_tools(choice)
+    if limited is not None:
+        return _limited(_mode(limited[0]), limited[1])
     inner = mapping_of(choice.get("function")) or choice
     return _named(inner.get("name")) or _mode(choice.get("mode") or choice.get("type"))
+
+
+def _limited(mode: ToolChoice | None, names: Sequence[object]) -> ToolChoice | None:
+    """A mode that is limited to some tools; the mode alone where no names are given."""
+    known = tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
+    return replace(mode, names=known) if mode is not None and mode.mode in ("auto", "required") else mode
+
+
+def _among(choice: ToolChoice | None, tools: AbstractSet[str]) -> ToolChoice | None:
+    """The choice among the tools that were loaded; None where none of those it names was."""
+    if choice is None or not choice.names:
+        return choice if choice is None or choice.name is None or choice.name in tools else None
+    names = tuple(name for name in choice.names if name in tools)
+    return replace(choice, names=names) if names else None
 
 
 def _mode(found: object) -> ToolChoice | None:

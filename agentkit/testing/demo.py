@@ -1,7 +1,7 @@
 """A model of one rule, for examples and tests of agents: no key, no network, and a tool loop that ends.
 
-It calls the first tool when tools are given and the last thing in the conversation is no result of one; else it
-answers, and quotes the result.
+It calls the first tool, of those that the choice names, when tools are given and the last thing in the
+conversation is no result of one; else it answers, and quotes the result.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, cast
 from agentkit.blocks import ToolUseBlock
 from agentkit.messages import Msg
 from agentkit.testing.replies import digest
+from agentkit.tools import read_allowed_tools
 
 __all__ = ["demo_reply"]
 
@@ -92,14 +93,32 @@ def _tools(body: Object) -> list[Object]:
         one for tool in found for key in ("functionDeclarations", "function_declarations")
         for one in _objects(tool.get(key))
     ]  # fmt: skip
-    return declared or [_object(tool.get("function")) or tool for tool in found]
+    tools = declared or [_object(tool.get("function")) or tool for tool in found]
+    names = _named(body)
+    return [tool for tool in tools if not names or tool.get("name") in names]
+
+
+def _named(body: Object) -> list[object]:
+    """The tools to which the choice is limited; none where it is not."""
+    choice = _object(body.get("tool_choice") or _object(body.get("parameters")).get("tool_choice"))
+    limited = read_allowed_tools(choice)
+    if limited is not None:
+        return limited[1]
+    calling = _calling(body)
+    allowed = calling.get("allowedFunctionNames") or calling.get("allowed_function_names")
+    one = _object(choice.get("function")).get("name") or choice.get("name")
+    return cast("list[object]", allowed) if isinstance(allowed, list) else [one] if one else []
+
+
+def _calling(body: Object) -> Object:
+    config = _object(body.get("toolConfig") or body.get("tool_config"))
+    return _object(config.get("functionCallingConfig") or config.get("function_calling_config"))
 
 
 def _forbidden(body: Object) -> bool:
     """Whether the request says that no tool may be called."""
     choice = body.get("tool_choice") or _object(body.get("parameters")).get("tool_choice")
-    config = _object(body.get("toolConfig") or body.get("tool_config"))
-    calling = _object(config.get("functionCallingConfig") or config.get("function_calling_config"))
+    calling = _calling(body)
     return choice == "none" or _object(choice).get("type") == "none" or calling.get("mode") == "NONE"
 
 

@@ -40,7 +40,7 @@ from agentkit import (
 from agentkit_anthropic.caching import mark
 from agentkit_anthropic.model_facts import FACTS, IMAGES
 from agentkit_anthropic.parts import CARRIED, carried, content_text, part_pair, search_text
-from agentkit_anthropic.schemas import in_subset
+from agentkit_anthropic.schemas import STRICT, in_subset
 
 __all__ = ["AnthropicChatFormatter", "AnthropicMultiAgentFormatter"]
 
@@ -81,6 +81,7 @@ MESSAGES = Capabilities(
     needs_user=True,
     call_ids=NameRule(limit=128, prefix="toolu_"),  # '^[a-zA-Z0-9_-]+$', no documented length
     tool_names=NameRule(limit=64),
+    strict=STRICT,
     tool_choices=frozenset({"auto", "none"}),  # 'type "tool" and "any" are not supported' on the newest
     breakpoints=True,
     tools_declared=True,  # "Requests which include `tool_use` or `tool_result` blocks must define tools."

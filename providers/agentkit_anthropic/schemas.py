@@ -6,7 +6,24 @@ from typing import Any
 
 from pydantic_core import to_json
 
-__all__ = ["in_subset"]
+from agentkit import StrictRules
+
+__all__ = ["STRICT", "in_subset"]
+
+STRICT = StrictRules(
+    keywords=frozenset(
+        [
+            *("type", "properties", "required", "additionalProperties", "items", "anyOf", "enum", "const"),
+            *("$ref", "$defs", "definitions", "default", "title", "description", "format"),
+        ]
+    ),
+    formats=frozenset(
+        ["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"],
+    ),
+    optional=True,
+    recursive=False,
+)
+"""build-with-claude/structured-outputs, for strict tools. Keywords that it takes in part only are not listed."""
 
 # build-with-claude/structured-outputs: keywords that the grammar compiler refuses.
 _REFUSED = frozenset(

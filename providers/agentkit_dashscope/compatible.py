@@ -53,6 +53,7 @@ COMPATIBLE = replace(
     call_ids=None,
     tool_names=TOOL_NAMES,
     tool_choices=frozenset({"auto", "none"}),
+    allowed_tools=frozenset(),
     output="object",
     breakpoints=True,
 )

@@ -14,7 +14,7 @@ from agentkit import (
     media_types,
 )
 from agentkit_deepseek.endpoint import DeepSeekEndpoint
-from agentkit_openai import CHAT, VENDORS_SAY, OpenAIChatFormatter, OpenAIChatStreamParser, load_chat
+from agentkit_openai import CHAT, STRICT, VENDORS_SAY, OpenAIChatFormatter, OpenAIChatStreamParser, load_chat
 
 __all__ = [
     "DeepSeekChatFormatter",
@@ -31,6 +31,9 @@ _MEDIA_TOTAL = 46_000_000  # of the 48 MiB that a request may have (guides/visio
 
 _LAST = frozenset({"prefix"})  # guides/chat_prefix_completion
 
+# guides/function_calling, strict mode
+_STRICT = replace(STRICT, keywords=STRICT.keywords - {"minItems", "maxItems"})
+
 DEEPSEEK = replace(
     CHAT,
     target="DeepSeek",
@@ -45,6 +48,8 @@ DEEPSEEK = replace(
     spoken=False,
     says={**VENDORS_SAY, "text": VENDORS_SAY["text"] | _LAST},
     call_ids=None,
+    strict=_STRICT,
+    allowed_tools=frozenset(),
     tool_choices=frozenset({"auto", "none"}),  # "deepseek-reasoner does not support this tool_choice"
     output="object",  # no json_schema in chat (api-docs.deepseek.com)
 )

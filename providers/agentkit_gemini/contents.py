@@ -70,6 +70,7 @@ GENERATE = Capabilities(
     last_user=True,
     needs_user=True,
     tool_names=NameRule(pattern=r"[A-Za-z_][A-Za-z0-9_-]*", limit=63),
+    allowed_tools=frozenset({"auto", "required"}),
     signed_parts=True,
     stand_in=SKIP_SIGNATURE,
 )
@@ -218,5 +219,8 @@ _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "tool": "ANY"}
 
 
 def _choice(choice: ToolChoice) -> dict[str, Any]:
-    made: dict[str, Any] = {"mode": _MODES[choice.mode]}
-    return {**made, "allowed_function_names": [choice.name]} if choice.mode == "tool" else made
+    """Names go with ANY and VALIDATED alone (SDK: FunctionCallingConfig): with VALIDATED, text is allowed too."""
+    names = [*choice.names] if choice.name is None else [choice.name]
+    if not names:
+        return {"mode": _MODES[choice.mode]}
+    return {"mode": "VALIDATED" if choice.mode == "auto" else "ANY", "allowed_function_names": names}

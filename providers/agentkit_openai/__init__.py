@@ -7,7 +7,7 @@ from typing import Unpack
 from agentkit import Msg, Provider, ReadOptions, mapping_of, plain
 from agentkit_openai.caching import ChatPlaces, chat_places, open_contents
 from agentkit_openai.chat import OpenAIChatFormatter, OpenAIMultiAgentFormatter
-from agentkit_openai.chat_form import CHAT, VENDORS_SAY
+from agentkit_openai.chat_form import CHAT, STRICT, VENDORS_SAY
 from agentkit_openai.chat_logs import load_chat
 from agentkit_openai.chat_replies import OpenAIChatStreamParser
 from agentkit_openai.counting import OpenAITokenCounter
@@ -31,6 +31,7 @@ __all__ = [
     "OpenAITokenCounter",
     "PROVIDER",
     "RESPONSES_PROVIDER",
+    "STRICT",
     "VENDORS_SAY",
     "beside",
     "chat_places",

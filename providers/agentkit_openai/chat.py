@@ -279,6 +279,10 @@ def _function(tool: Tool) -> dict[str, Any]:
 
 
 def _choice(choice: ToolChoice) -> str | dict[str, Any]:
+    """SDK: ChatCompletionToolChoiceOptionParam."""
+    if choice.names:
+        tools = [{"type": "function", "function": {"name": name}} for name in choice.names]
+        return {"type": "allowed_tools", "allowed_tools": {"mode": choice.mode, "tools": tools}}
     return {"type": "function", "function": {"name": choice.name}} if choice.mode == "tool" else choice.mode
 
 
@@ -286,13 +290,13 @@ _schema_names = NameRule(limit=64)
 
 
 def named_schema(task: Task) -> dict[str, Any]:
-    """The answer's schema under a legal name; strict where it is closed, as strict mode demands."""
+    """The answer's schema under a legal name, with its flag for strict mode."""
     output = task.output
     assert output is not None
     named: dict[str, Any] = {
         "name": _schema_names.fit(output.name),
         "schema": copied(output.schema),
-        "strict": output.closed,
+        "strict": bool(output.strict),
     }
     if output.description:
         named["description"] = output.description

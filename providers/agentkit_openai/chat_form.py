@@ -8,12 +8,23 @@ from agentkit import (
     MediaRule,
     ModelFact,
     NameRule,
+    StrictRules,
     media_types,
 )
 from agentkit_openai.caching import BREAKPOINTS
 from agentkit_openai.message_keys import MESSAGE_KEYS
 
-__all__ = ["AUDIO_FORMATS", "CHAT", "CHAT_FACTS", "FILE_LIMITS", "IMAGE_LIMITS", "MEDIA_TOTAL", "VENDORS_SAY"]
+__all__ = [
+    "ALLOWED_TOOLS",
+    "AUDIO_FORMATS",
+    "CHAT",
+    "CHAT_FACTS",
+    "FILE_LIMITS",
+    "IMAGE_LIMITS",
+    "MEDIA_TOTAL",
+    "STRICT",
+    "VENDORS_SAY",
+]
 
 _WEB = frozenset({"http", "https"})
 
@@ -23,6 +34,23 @@ IMAGE_LIMITS = MediaLimits(count=1_500, pixels=29_000_000, data=20_971_000)
 FILE_LIMITS = MediaLimits(data=66_000_000, total=66_000_000)
 """guides/file-inputs: 50 MB each and together, in base64 text."""
 MEDIA_TOTAL = 500_000_000
+
+STRICT = StrictRules(
+    keywords=frozenset(
+        [
+            *("type", "properties", "required", "additionalProperties", "items", "anyOf", "enum", "const"),
+            *("$ref", "$defs", "definitions", "title", "description", "pattern", "format", "minItems", "maxItems"),
+            *("multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+        ]
+    ),
+    formats=frozenset(["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"]),
+    depth=10,
+    outputs=True,
+)
+"""guides/structured-outputs#supported-schemas. Other keywords, such as `maxLength`, were answered with 400."""
+
+ALLOWED_TOOLS = frozenset({"auto", "required"})
+"""The modes of a choice among some tools (SDK: ToolChoiceAllowed, ChatCompletionAllowedTools)."""
 
 CHAT = Capabilities(
     target="OpenAI Chat Completions",
@@ -50,6 +78,8 @@ CHAT = Capabilities(
     speakers=True,
     call_ids=NameRule(limit=40, prefix="call_"),  # string_above_max_length: "maximum length 40"
     tool_names=NameRule(limit=64),
+    allowed_tools=ALLOWED_TOOLS,
+    strict=STRICT,
 )
 """What all current models of api.openai.com take. Audio is refused by all but the audio models (recorded 400)."""
 

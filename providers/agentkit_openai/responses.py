@@ -32,7 +32,7 @@ from agentkit import (
 )
 from agentkit_openai.caching import BREAKPOINTS, mark_latest
 from agentkit_openai.chat import named_schema
-from agentkit_openai.chat_form import FILE_LIMITS, IMAGE_LIMITS, MEDIA_TOTAL
+from agentkit_openai.chat_form import ALLOWED_TOOLS, FILE_LIMITS, IMAGE_LIMITS, MEDIA_TOTAL, STRICT
 from agentkit_openai.item_pairs import part_pair
 from agentkit_openai.media_parts import came_with, file_name, wire_url
 from agentkit_openai.roles import role_of
@@ -82,6 +82,8 @@ RESPONSES = Capabilities(
     },
     call_ids=NameRule(limit=64, prefix="call_"),  # SPEC: call_id 1 to 64 characters
     tool_names=NameRule(limit=64),
+    allowed_tools=ALLOWED_TOOLS,
+    strict=STRICT,
 )
 
 
@@ -265,4 +267,8 @@ def _tool(tool: Tool) -> dict[str, Any]:
 
 
 def _choice(choice: ToolChoice) -> str | dict[str, Any]:
+    """SDK: ToolChoiceAllowedParam, ToolChoiceFunctionParam, ToolChoiceOptions."""
+    if choice.names:
+        tools = [{"type": "function", "name": name} for name in choice.names]
+        return {"type": "allowed_tools", "mode": choice.mode, "tools": tools}
     return {"type": "function", "name": choice.name} if choice.mode == "tool" else choice.mode

@@ -59,6 +59,7 @@ VLLM = replace(
     first_user=True,
     needs_user=True,
     speakers=False,
+    allowed_tools=frozenset(),
     spoken=False,
     says=VENDORS_SAY,
     call_ids=None,  # opaque; Kimi K2's template wants its `functions.name:0` back unchanged

@@ -454,7 +454,7 @@ def test_an_output_schema_is_closed_and_within_the_grammar() -> None:
 
 def test_a_tool_without_parameters_has_a_schema_of_type_object() -> None:
     sent = _request([user("Go.")], tools=[Tool("stop", parameters={})])["tools"][0]["input_schema"]
-    assert sent == {"type": "object"}
+    assert sent == {"type": "object", "properties": {}}
 
 
 # --- cache markers (1.9) ---

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
+from tests.wire.schema_rules import object_problems, strict_problems
+
 __all__ = ["RULES", "Rule", "check_order"]
 
 JSON: TypeAlias = Mapping[str, Any]
@@ -218,9 +220,13 @@ def tool_choice_has_tools(request: JSON) -> Problems:
         if request.get(key) is not None and not request.get("tools"):
             yield f"{key}: no tools in the request"
     choice = request.get("tool_choice")
-    chosen = _at(choice, "function", "name") or _at(choice, "custom", "name") or _at(choice, "name")
-    if chosen and chosen not in {name for _, name in _declared_tools(request)}:
-        yield f"tool_choice: {chosen!r} is not among the tools"
+    allowed = _at(choice, "allowed_tools", "tools") or _at(choice, "tools")
+    for one in [choice, *(cast("list[object]", allowed) if isinstance(allowed, list) else [])]:
+        chosen = _at(one, "function", "name") or _at(one, "custom", "name") or _at(one, "name")
+        if chosen and chosen not in {name for _, name in _declared_tools(request)}:
+            yield f"tool_choice: {chosen!r} is not among the tools"
+    if _at(choice, "type") == "allowed_tools" and not allowed:
+        yield "tool_choice: allowed_tools without tools"
 
 
 def speaker_names(request: JSON) -> Problems:
@@ -360,6 +366,28 @@ def strict_schemas(request: JSON) -> Problems:
             required = cast("list[object]", listed) if isinstance(listed, list) else []
             if any(name not in required for name in cast("dict[str, object]", properties)):
                 yield f"{place}: a strict schema requires every property"
+
+
+def strict_keywords(request: JSON) -> Problems:
+    """A strict schema says nothing that strict mode does not know."""
+    for path, schema in _strict_schemas(request):
+        yield from (f"{path}: {problem}" for problem in strict_problems(schema))
+
+
+def _tool_schemas(request: JSON) -> Iterator[Placed]:
+    """The schema of every declared function that has one, on any wire."""
+    for holder in ("tools", "config"):
+        for path, one in _walk({holder: request.get(holder)}, ""):
+            if "name" in one:
+                for key in ("parameters", "input_schema", "parameters_json_schema"):
+                    if isinstance(one.get(key), dict):
+                        yield f"{path}.{key}", one[key]
+
+
+def tool_schemas_are_objects(request: JSON) -> Problems:
+    """A tool's schema is an object with properties, and no combination of schemas."""
+    for path, schema in _tool_schemas(request):
+        yield from (f"{path}: {problem}" for problem in object_problems(schema))
 
 
 _OPENAI_IMAGES: Final = ("image/png", "image/jpeg", "image/webp", "image/gif")
@@ -1173,6 +1201,7 @@ def user_says_something(request: JSON) -> Problems:
 
 _OPENAI: Final = "openai/openai-openapi, and error texts of the service"
 _IMAGES: Final = "https://developers.openai.com/api/docs/guides/images-vision"
+_STRUCTURED: Final = "https://developers.openai.com/api/docs/guides/structured-outputs"
 _FILES: Final = "https://developers.openai.com/api/docs/guides/file-inputs"
 _REASONING: Final = "https://developers.openai.com/api/docs/guides/reasoning"
 _DEEPSEEK: Final = "https://api-docs.deepseek.com/api/create-chat-completion"
@@ -1202,6 +1231,9 @@ _CHAT: Final = (
     Rule(no_empty_text_part, _OPENAI),
     Rule(assistant_says_something, _OPENAI),
     Rule(json_object_says_json, _OPENAI),
+    Rule(tool_schemas_are_objects, _OPENAI),
+    Rule(strict_schemas, _OPENAI),
+    Rule(strict_keywords, _STRUCTURED),
 )
 """What every OpenAI-shaped chat wire wants."""
 
@@ -1213,7 +1245,6 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         Rule(speaker_names, _OPENAI),
         Rule(chat_media_only_in_user, _OPENAI),
         Rule(content_length, _OPENAI),
-        Rule(strict_schemas, _OPENAI),
         Rule(_image_urls(_OPENAI_IMAGES), _IMAGES),
         Rule(openai_audio, _OPENAI),
         Rule(openai_files, _FILES),
@@ -1235,7 +1266,9 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         Rule(at_most_128_tools, _OPENAI),
         Rule(tool_choice_has_tools, _OPENAI),
         Rule(json_object_says_json, _OPENAI),
+        Rule(tool_schemas_are_objects, _OPENAI),
         Rule(strict_schemas, _OPENAI),
+        Rule(strict_keywords, _STRUCTURED),
     ),
     "anthropic": (
         Rule(some_message, _ANTHROPIC),
@@ -1268,6 +1301,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         Rule(tool_names, _ANTHROPIC_TOOLS),
         Rule(unique_tools, _ANTHROPIC_TOOLS),
         Rule(tool_choice_has_tools, _ANTHROPIC_TOOLS),
+        Rule(tool_schemas_are_objects, _ANTHROPIC_TOOLS),
     ),
     "gemini": (
         Rule(some_message, _GEMINI),
@@ -1286,6 +1320,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         Rule(gemini_config, _GEMINI),
         Rule(gemini_system, _GEMINI),
         Rule(gemini_one_schema, _GEMINI),
+        Rule(tool_schemas_are_objects, _GEMINI),
         Rule(unique_tools, _GEMINI),
     ),
     "ollama": (
@@ -1297,6 +1332,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         Rule(assistant_says_something, _OLLAMA),
         Rule(user_says_something, "ollama-python 0.6.3: `_client._copy_messages`"),
         Rule(ollama_tools_are_functions, _OLLAMA),
+        Rule(tool_schemas_are_objects, _OLLAMA),
         Rule(unique_tools, _OLLAMA),
     ),
     "dashscope": (

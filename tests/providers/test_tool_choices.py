@@ -1,0 +1,272 @@
+"""Choices among several tools: how each provider is asked for them, and how logs give them back."""
+
+from typing import Any, Final, Literal, cast
+
+import pytest
+
+from agentkit import (
+    MessageError,
+    OpaqueState,
+    OptionError,
+    ThinkingBlock,
+    Tool,
+    ToolChoice,
+    load_provider,
+    load_tools,
+    prefix_digest,
+)
+from tests.providers import assistant, call, problems, result, system, user
+
+A: Final = Tool("a", "First.")
+B: Final = Tool("b", "Second.")
+C: Final = Tool("files.read", "Third.")  # a name that most APIs refuse
+TOOLS: Final = [A, B, C]
+BOTH: Final = ("a", "b")
+Mode = Literal["auto", "required"]
+
+NATIVE: Final[dict[tuple[str, Mode], dict[str, Any]]] = {
+    ("openai", "required"): {
+        "type": "allowed_tools",
+        "allowed_tools": {
+            "mode": "required",
+            "tools": [{"type": "function", "function": {"name": name}} for name in BOTH],
+        },
+    },
+    ("openai", "auto"): {
+        "type": "allowed_tools",
+        "allowed_tools": {
+            "mode": "auto",
+            "tools": [{"type": "function", "function": {"name": name}} for name in BOTH],
+        },
+    },
+    ("openai-responses", "required"): {
+        "type": "allowed_tools",
+        "mode": "required",
+        "tools": [{"type": "function", "name": name} for name in BOTH],
+    },
+    ("openai-responses", "auto"): {
+        "type": "allowed_tools",
+        "mode": "auto",
+        "tools": [{"type": "function", "name": name} for name in BOTH],
+    },
+    ("gemini", "required"): {"mode": "ANY", "allowed_function_names": ["a", "b"]},
+    ("gemini", "auto"): {"mode": "VALIDATED", "allowed_function_names": ["a", "b"]},
+}
+
+# Provider and model, and what a forced choice among the tools that are offered becomes.
+REDUCED: Final[list[tuple[str, str | None, object]]] = [
+    ("anthropic", "claude-sonnet-4-5", {"type": "any"}),
+    ("anthropic", None, None),
+    ("ollama", None, None),
+    ("dashscope", "qwen-plus", None),
+    ("dashscope", None, None),
+    ("dashscope-compatible", None, None),
+    ("deepseek", None, None),
+    ("deepseek", "deepseek-chat", "required"),
+    ("vllm", None, "required"),
+]
+
+
+def _choice(request: dict[str, Any]) -> Any:
+    config = request.get("config", {}).get("tool_config", {})
+    return config.get("function_calling_config", request.get("tool_choice"))
+
+
+def _names(request: dict[str, Any]) -> list[str]:
+    declared = request.get("tools") or request["config"]["tools"][0]["function_declarations"]
+    return [tool.get("function", tool)["name"] for tool in declared]
+
+
+def _last_text(request: dict[str, Any]) -> str:
+    return str(request["messages"][-1]["content"])
+
+
+@pytest.mark.parametrize(("target", "choice"), NATIVE.items(), ids=lambda found: str(found)[:40])
+def test_a_choice_among_several_goes_where_the_api_has_a_field_for_it(
+    target: tuple[str, Mode], choice: dict[str, Any]
+) -> None:
+    provider, mode = target
+    formatter = load_provider(provider).chat()
+    plan = formatter.lower([user("Go.")], tools=TOOLS, tool_choice=ToolChoice(mode, names=BOTH))
+    assert problems(provider, plan.request) == []
+    assert _choice(plan.request) == choice
+    assert len(_names(plan.request)) == 3
+    assert plan.ledger.syntheses == []
+    if mode == "required":
+        listed = formatter.lower([user("Go.")], tools=TOOLS, tool_choice=["a", "b"])
+        assert listed.request == plan.request
+
+
+@pytest.mark.parametrize(("provider", "model", "forced"), REDUCED)
+def test_elsewhere_only_these_tools_are_offered(provider: str, model: str | None, forced: object) -> None:
+    plan = load_provider(provider).chat(model).lower([user("Go.")], tools=TOOLS, tool_choice=["b", "a"])
+    off: dict[str, Any] = {"extra_body": {"thinking": {"type": "disabled"}}}  # as that model is
+    assert problems(provider, plan.request | (off if model == "deepseek-chat" else {})) == []
+    assert _names(plan.request) == ["a", "b"]
+    assert _choice(plan.request) == forced
+    assert ("one of the tools b, a.)" in _last_text(plan.request)) is (forced is None)
+    reasons = [made.reason for made in plan.ledger.syntheses if made.name == "tool choice"]
+    assert "cannot limit the choice to some of the tools: only 'b', 'a' offered" in reasons[0]
+    assert len(reasons) == (2 if forced is None else 1)
+
+
+@pytest.mark.parametrize(("provider", "model", "_"), REDUCED)
+def test_a_free_choice_among_some_offers_only_these(provider: str, model: str | None, _: object) -> None:
+    choice = ToolChoice("auto", names=("a",))
+    plan = load_provider(provider).chat(model).lower([user("Go.")], tools=TOOLS, tool_choice=choice)
+    assert problems(provider, plan.request) == []
+    assert _names(plan.request) == ["a"]
+    assert _choice(plan.request) in ("auto", {"type": "auto"}, None)
+    assert "(Answer by" not in _last_text(plan.request)
+    assert [made.name for made in plan.ledger.syntheses] == ["tool choice"]
+
+
+@pytest.mark.parametrize("names", [["a", "b", "files.read"], ("files.read", "b", "a")])
+@pytest.mark.parametrize(("provider", "model", "_"), REDUCED)
+def test_a_choice_among_all_tools_is_one_without_names(
+    provider: str, model: str | None, _: object, names: list[str]
+) -> None:
+    formatter = load_provider(provider).chat(model)
+    found = formatter.lower([user("Go.")], tools=TOOLS, tool_choice=names)
+    assert found.request == formatter.lower([user("Go.")], tools=TOOLS, tool_choice="required").request
+
+
+@pytest.mark.parametrize(("provider", "model", "_"), REDUCED)
+def test_a_list_of_one_is_a_forced_tool(provider: str, model: str | None, _: object) -> None:
+    formatter = load_provider(provider).chat(model)
+    found = formatter.lower([user("Go.")], tools=TOOLS, tool_choice=["a"])
+    assert found.request == formatter.lower([user("Go.")], tools=TOOLS, tool_choice="a").request
+
+
+@pytest.mark.parametrize(
+    "provider", ["openai", "openai-responses", "gemini", "anthropic", "dashscope", "deepseek", "vllm", "ollama"]
+)
+def test_the_names_of_a_choice_are_in_the_apis_spelling(provider: str) -> None:
+    plan = load_provider(provider).chat().lower([user("Go.")], tools=TOOLS, tool_choice=["files.read", "a"])
+    assert problems(provider, plan.request) == []
+    wire = next((new for new, old in plan.tool_names.items() if old == "files.read"), "files.read")
+    assert wire in str(_choice(plan.request)) or wire in _last_text(plan.request) or wire in _names(plan.request)
+    assert {wire, "a"} <= {*_names(plan.request)}
+
+
+def test_thinking_that_is_bound_to_the_tools_does_not_go_back_with_other_tools() -> None:
+    formatter = load_provider("anthropic").chat("claude-opus-5-5")
+    first = formatter.lower([user("Go.")], tools=TOOLS).request
+    state = OpaqueState("anthropic", signature="c2ln", prefix=prefix_digest(first))
+    msgs = [user("Go."), assistant(ThinkingBlock("Hm.", state), call("c1", "a")), system(result("c1", "A"))]
+    kept = formatter.lower(msgs, tools=TOOLS)
+    assert "signature" in str(kept.request)
+    limited = formatter.lower(msgs, tools=TOOLS, tool_choice=ToolChoice("auto", names=("a",)))
+    assert "signature" not in str(limited.request)
+    assert limited.ledger.entries[1].reason == "thinking bound to a prefix that has changed"
+
+
+# -- what callers and logs write ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["a", "b"], ToolChoice("required", names=BOTH)),
+        (("a", "b", "a"), ToolChoice("required", names=BOTH)),
+        ({"mode": "auto", "names": ["a"]}, ToolChoice("auto", names=("a",))),
+        ({"names": ["a", "b"]}, ToolChoice("required", names=BOTH)),
+        (NATIVE["openai", "auto"], ToolChoice("auto", names=BOTH)),
+        (NATIVE["openai-responses", "required"], ToolChoice("required", names=BOTH)),
+    ],
+)
+def test_several_names_are_read_from_every_form(given: Any, expected: ToolChoice) -> None:
+    formatter = load_provider("openai").chat()
+    named = formatter.lower([user("Go.")], tools=TOOLS, tool_choice=expected).request
+    assert formatter.lower([user("Go.")], tools=TOOLS, tool_choice=given).request == named
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ([], "no tool is named"),
+        (["a", 3], "something else than names"),
+        (["a", "z"], "no tool is called 'z'"),
+        ({"mode": "none", "names": ["a"]}, "'none' takes no names"),
+        ({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "mcp", "server_label": "x"}]}, "no tool"),
+        ({"a", "b"}, "is no choice"),
+        (3, "is no choice"),
+    ],
+)
+def test_a_choice_among_nothing_is_refused(given: Any, reason: str) -> None:
+    with pytest.raises(OptionError, match=reason) as caught:
+        load_provider("openai").chat().lower([user("Go.")], tools=TOOLS, tool_choice=given)
+    assert caught.value.place == "tool_choice"
+
+
+@pytest.mark.parametrize("mode", ["none", "tool"])
+def test_a_list_of_names_goes_with_two_modes(mode: Any) -> None:
+    with pytest.raises(MessageError, match="takes no list of names"):
+        ToolChoice(mode, "a" if mode == "tool" else None, ("a",))
+
+
+def _logged(provider: str, choice: dict[str, Any]) -> dict[str, Any]:
+    request = cast("dict[str, Any]", load_provider(provider).chat().lower([user("Go.")], tools=TOOLS[:2]).request)
+    if provider != "gemini":
+        return {**request, "tool_choice": choice}
+    return {**request, "config": {**request["config"], "tool_config": {"function_calling_config": choice}}}
+
+
+@pytest.mark.parametrize(("target", "choice"), NATIVE.items(), ids=lambda found: str(found)[:40])
+def test_a_logged_choice_comes_back_as_it_was(target: tuple[str, Mode], choice: dict[str, Any]) -> None:
+    provider, mode = target
+    asked = load_tools(_logged(provider, choice))
+    assert asked.get("tool_choice") == ToolChoice(mode, names=BOTH)
+    again = load_provider(provider).chat().lower([user("Go.")], **asked).request
+    assert _choice(again) == choice
+
+
+@pytest.mark.parametrize(
+    ("provider", "choice"),
+    [
+        ("gemini", {"mode": "ANY", "allowed_function_names": ["a"]}),
+        ("gemini", {"mode": "VALIDATED", "allowed_function_names": ["b"]}),
+        (
+            "openai-responses",
+            {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "b"}]},
+        ),
+        ("openai-responses", {"type": "function", "name": "a"}),
+    ],
+)
+def test_a_logged_choice_of_one_tool_comes_back_as_it_was(provider: str, choice: dict[str, Any]) -> None:
+    again = load_provider(provider).chat().lower([user("Go.")], **load_tools(_logged(provider, choice))).request
+    assert _choice(again) == choice
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ({"toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["a", "b"]}}}, BOTH),
+        (
+            {"tool_config": {"function_calling_config": {"mode": "ANY", "allowed_function_names": ["a", "z"]}}},
+            ("a",),
+        ),
+        (
+            {
+                "tool_choice": {
+                    "type": "allowed_tools",
+                    "mode": "required",
+                    "tools": [{"type": "function", "name": "b"}, {"type": "mcp", "server_label": "x"}],
+                }
+            },
+            ("b",),
+        ),
+    ],
+)
+def test_of_a_logged_choice_the_tools_that_can_be_loaded_are_kept(
+    choice: dict[str, Any], expected: tuple[str, ...]
+) -> None:
+    tools = [{"name": "a", "input_schema": {"type": "object"}}, {"name": "b", "input_schema": {"type": "object"}}]
+    asked = load_tools({"tools": tools, **choice})
+    assert asked.get("tool_choice") == ToolChoice("required", names=expected)
+
+
+def test_a_logged_choice_of_tools_that_are_not_there_is_none() -> None:
+    tools = [{"name": "a", "input_schema": {"type": "object"}}]
+    choice = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "z"}]}
+    assert "tool_choice" not in load_tools({"tools": tools, "tool_choice": choice})

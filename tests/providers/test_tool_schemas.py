@@ -1,0 +1,362 @@
+"""Tool schemas and strict mode: what is sent is an object at its root, and closed wherever it is called strict."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentkit import MessageError, OutputSchema, Tool, load_provider
+from agentkit.object_schemas import as_object_schema
+from tests.providers import problems, user
+from tests.wire.schema_rules import object_problems, strict_problems
+
+PROVIDERS: Final = (
+    *("openai", "openai-responses", "anthropic", "gemini", "ollama", "dashscope", "dashscope-compatible"),
+    *("deepseek", "vllm"),
+)
+FLAGGED: Final = ("openai", "openai-responses", "anthropic", "dashscope-compatible", "deepseek", "vllm")
+OPENAI: Final = tuple(name for name in FLAGGED if name != "anthropic")
+
+TEXT: Final = {"type": "string"}
+CLOSED: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"q": TEXT},
+    "required": ["q"],
+    "additionalProperties": False,
+}
+OPEN: Final[dict[str, Any]] = {"type": "object", "properties": {"q": TEXT}, "required": ["q"]}
+OPTIONAL: Final[dict[str, Any]] = {"type": "object", "properties": {"q": TEXT, "n": {"type": "integer"}}}
+
+
+def _sent(provider: str, tool: Tool, model: str | None = None) -> tuple[dict[str, Any], list[str]]:
+    """The schema and the flag of a tool as a provider gets it, and what the ledger says of it."""
+    plan = load_provider(provider).chat(model).lower([user("Go.")], tools=[tool])
+    assert problems(provider, plan.request) == []
+    declared: Any = plan.request.get("tools") or plan.request["config"]["tools"][0]["function_declarations"]
+    found: dict[str, Any] = declared[0].get("function", declared[0])
+    keys = ("parameters", "input_schema", "parameters_json_schema")
+    schema = next((found[key] for key in keys if key in found), None)
+    return {"schema": schema, "strict": found.get("strict")}, [made.reason for made in plan.ledger.syntheses]
+
+
+# -- an object at the root ---------------------------------------------------------------------------
+
+NO_ARGUMENTS: Final = {"type": "object", "properties": {}}
+ROOTS: Final[dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]]] = {
+    "empty": ({}, NO_ARGUMENTS, []),
+    "a type alone": ({"type": "object"}, NO_ARGUMENTS, []),
+    "properties alone": ({"properties": {"q": TEXT}}, {"type": "object", "properties": {"q": TEXT}}, []),
+    "nulls": ({"type": "object", "properties": None, "required": None, "description": None}, NO_ARGUMENTS, []),
+    "a null type": ({"type": None, "properties": {"q": TEXT}}, {"type": "object", "properties": {"q": TEXT}}, []),
+    "nulls below": (
+        {"type": "object", "properties": {"q": {"type": "string", "items": None, "enum": None, "default": None}}},
+        {"type": "object", "properties": {"q": {"type": "string", "default": None}}},
+        [],
+    ),
+    "types": ({"type": ["object", "null"], "properties": {"q": TEXT}}, OPEN | {"required": None}, []),
+    "a reference": (
+        {"$ref": "#/$defs/Query", "$defs": {"Query": OPEN}},
+        {**OPEN, "$defs": {"Query": OPEN}},
+        [],
+    ),
+    "a reference to a reference": (
+        {"$ref": "#/definitions/A", "definitions": {"A": {"$ref": "#/definitions/B"}, "B": OPEN}},
+        {**OPEN, "definitions": {"A": {"$ref": "#/definitions/B"}, "B": OPEN}},
+        [],
+    ),
+    "a choice of one": ({"anyOf": [OPEN, {"type": "null"}]}, OPEN, []),
+    "one of one": ({"oneOf": [CLOSED], "description": "d"}, {**CLOSED, "description": "d"}, []),
+    "all of two": (
+        {"allOf": [OPEN, {"properties": {"n": TEXT}, "required": ["n"]}]},
+        {"type": "object", "properties": {"q": TEXT, "n": TEXT}, "required": ["q", "n"]},
+        [],
+    ),
+    "a choice of two": (
+        {
+            "anyOf": [
+                {"type": "object", "properties": {"a": TEXT, "k": {"const": "a"}}, "required": ["a", "k"]},
+                {"type": "object", "properties": {"b": TEXT, "k": {"const": "b"}}, "required": ["b", "k"]},
+            ]
+        },
+        {
+            "type": "object",
+            "properties": {"a": TEXT, "k": {"anyOf": [{"const": "a"}, {"const": "b"}]}, "b": TEXT},
+            "required": ["k"],
+        },
+        ["tool 'f': anyOf at the root of its parameters: merged into one object"],
+    ),
+    "either is required": (
+        {**OPTIONAL, "oneOf": [{"required": ["q"]}, {"required": ["n"]}]},
+        OPTIONAL,
+        ["tool 'f': oneOf at the root of its parameters: merged into one object"],
+    ),
+    "not and enum": (
+        {**OPTIONAL, "not": {"required": ["q", "n"]}, "enum": [{}]},
+        OPTIONAL,
+        ["tool 'f': enum, not at the root of its parameters: merged into one object"],
+    ),
+    "a reference to itself": (
+        {"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/A"}}},
+        {**NO_ARGUMENTS, "$defs": {"A": {"$ref": "#/$defs/A"}}},
+        ["tool 'f': $ref at the root of its parameters: merged into one object"],
+    ),
+}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(("schema", "expected", "said"), ROOTS.values(), ids=list(ROOTS))
+def test_every_provider_gets_an_object_at_the_root(
+    provider: str, schema: dict[str, Any], expected: dict[str, Any], said: list[str]
+) -> None:
+    before = copy.deepcopy(schema)
+    sent, told = _sent(provider, Tool("f", parameters=schema))
+    if sent["schema"] is not None or provider != "gemini":  # Gemini: a function without parameters has no schema
+        assert sent["schema"] == {key: item for key, item in expected.items() if item is not None}
+    assert told == said
+    assert schema == before
+
+
+def test_a_schema_that_is_an_object_is_not_copied() -> None:
+    tool = Tool("f", parameters=OPEN)
+    assert as_object_schema(tool.parameters)[0] is tool.parameters
+
+
+@pytest.mark.parametrize("kind", ["array", "null", ["string", "null"]])
+def test_arguments_of_another_type_are_refused(kind: object) -> None:
+    with pytest.raises(MessageError, match="not object"):
+        Tool("f", parameters={"type": kind})
+
+
+def test_definitions_that_refer_to_each_other_end() -> None:
+    many = {"anyOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}] * 10}
+    schema = {"$ref": "#/$defs/A", "$defs": {"A": many, "B": many}}
+    found, lost = as_object_schema(schema)
+    assert found["type"] == "object"
+    assert "$ref" in lost
+
+
+# -- strict ------------------------------------------------------------------------------------------
+
+NESTED: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "who": {"type": "object", "properties": {"name": TEXT}, "required": ["name"]},
+        "list": {"type": "array", "items": {"type": "object", "properties": {"a": TEXT}, "required": ["a"]}},
+        "kind": {"$ref": "#/$defs/Kind", "description": "Which."},
+        "any": {"anyOf": [{"$ref": "#/$defs/Kind"}, {"type": "null"}]},
+        "first": {"type": "string", "default": "x", "examples": ["y"]},
+    },
+    "required": ["who", "list", "kind", "any", "first"],
+    "$defs": {"Kind": {"type": "object", "properties": {"k": {"enum": ["a", "b"]}}, "required": ["k"]}},
+}
+
+
+@pytest.mark.parametrize("provider", FLAGGED)
+@pytest.mark.parametrize("schema", [{}, OPEN, CLOSED, NESTED], ids=["none", "open", "closed", "nested"])
+def test_a_schema_is_closed_where_that_changes_nothing(provider: str, schema: dict[str, Any]) -> None:
+    sent, told = _sent(provider, Tool("f", parameters=schema, strict=True))
+    assert sent["strict"] is True
+    assert told == []
+    found = sent["schema"]
+    assert found["additionalProperties"] is False
+    assert [*found["properties"]] == [*schema.get("properties", {})] == found["required"]
+    if provider != "anthropic":
+        assert [*strict_problems(found)] == []
+
+
+def test_what_is_nested_is_closed_too() -> None:
+    sent, _ = _sent("openai", Tool("f", parameters=NESTED, strict=True))
+    inner = sent["schema"]["properties"]
+    closed = {"type": "object", "properties": {"name": TEXT}, "required": ["name"], "additionalProperties": False}
+    assert inner["who"] == closed
+    assert inner["list"]["items"]["additionalProperties"] is False
+    assert inner["kind"] == {"anyOf": [{"$ref": "#/$defs/Kind"}], "description": "Which."}
+    assert inner["first"] == TEXT
+    assert sent["schema"]["$defs"]["Kind"]["additionalProperties"] is False
+
+
+def _with(**inner: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"q": inner}, "required": ["q"]}
+
+
+LEFT_OUT: Final[dict[str, tuple[dict[str, Any], str]]] = {
+    "an optional property": ({**OPTIONAL, "required": ["q"]}, "the property n is optional"),
+    "an optional property below": (_with(**OPTIONAL), "the property q.q is optional"),
+    "further properties": ({**OPEN, "additionalProperties": True}, "the root allows further properties"),
+    "a map": (_with(type="object", additionalProperties=TEXT), "q allows further properties"),
+    "any object": (_with(type="object"), "q allows further properties"),
+    "anything": (_with(), "q has no type"),
+    "a list of anything": (_with(type="array"), "q is an array without items"),
+    "a length": (_with(type="string", maxLength=3), "q has the keyword 'maxLength'"),
+    "one of": (_with(oneOf=[TEXT]), "q has the keyword 'oneOf'"),
+    "a format": (_with(type="string", format="regex"), "q has the format 'regex'"),
+    "another document": (_with(**{"$ref": "https://a.example/b"}), "q refers to 'https://a.example/b', which"),
+    "a definition that is not there": (_with(**{"$ref": "#/$defs/a"}), "q refers to '#/$defs/a', which"),
+    "a name that is not there": ({**OPEN, "required": ["q", "x"]}, "the root requires a property"),
+    "what is no schema": (_with(type="array", items=True), "q.items is no object"),
+}
+
+
+@pytest.mark.parametrize("provider", OPENAI)
+@pytest.mark.parametrize(("schema", "reason"), LEFT_OUT.values(), ids=list(LEFT_OUT))
+def test_strict_is_left_out_where_a_schema_would_mean_something_else(
+    provider: str, schema: dict[str, Any], reason: str
+) -> None:
+    sent, (told,) = _sent(provider, Tool("f", parameters=schema, strict=True))
+    assert not sent["strict"]
+    assert sent["schema"] == schema
+    assert told.startswith(f"tool 'f': sent without strict: {reason}")
+
+
+def test_anthropic_takes_optional_properties_but_no_recursion() -> None:
+    sent, told = _sent("anthropic", Tool("f", parameters=OPTIONAL, strict=True))
+    assert (sent["strict"], sent["schema"]["additionalProperties"], told) == (True, False, [])
+    tree = {"type": "object", "properties": {"left": {"$ref": "#/$defs/Tree"}}, "required": []}
+    sent, told = _sent("anthropic", Tool("f", parameters={**tree, "$defs": {"Tree": tree}}, strict=True))
+    assert sent["strict"] is None
+    assert told == ["tool 'f': sent without strict: a definition refers to itself"]
+    tree["required"] = ["left"]
+    sent, told = _sent("openai", Tool("f", parameters={**tree, "$defs": {"Tree": tree}}, strict=True))
+    assert (sent["strict"], told) == (True, [])
+
+
+def test_a_schema_may_be_ten_levels_deep() -> None:
+    deep: dict[str, Any] = TEXT
+    for level in range(11):
+        assert bool(_sent("openai", Tool("f", parameters=_with(**deep), strict=True))[0]["strict"]) is (level < 10)
+        deep = _with(**deep)
+
+
+@pytest.mark.parametrize("provider", ["gemini", "ollama", "dashscope"])
+def test_a_provider_without_strict_mode_says_so(provider: str) -> None:
+    sent, (told,) = _sent(provider, Tool("f", parameters=OPEN, strict=True))
+    assert sent == {"schema": OPEN, "strict": None}
+    assert "has no strict mode for tools" in told
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("strict", [None, False])
+def test_nothing_is_said_where_nobody_asked_for_strict_mode(provider: str, strict: bool | None) -> None:
+    sent, told = _sent(provider, Tool("f", parameters=OPTIONAL, strict=strict))
+    assert (sent["schema"], not sent["strict"], told) == (OPTIONAL, True, [])
+
+
+# -- strict answers ----------------------------------------------------------------------------------
+
+
+def _answer(provider: str, output: object) -> tuple[dict[str, Any], list[str]]:
+    asked: Any = output
+    plan = load_provider(provider).chat().lower([user("Answer in json.")], response_format=asked)
+    assert problems(provider, plan.request) == []
+    request: Mapping[str, Any] = plan.request
+    text = cast("dict[str, Any]", request.get("text", {})).get("format")
+    return text or request["response_format"]["json_schema"], [made.reason for made in plan.ledger.syntheses]
+
+
+@pytest.mark.parametrize("provider", ["openai", "openai-responses", "vllm"])
+@pytest.mark.parametrize(
+    ("schema", "strict", "expected", "said"),
+    [
+        (CLOSED, None, True, 0),
+        (CLOSED, True, True, 0),
+        (CLOSED, False, False, 0),
+        (OPEN, None, False, 0),
+        (OPEN, True, True, 0),
+        (NESTED, True, True, 0),
+        (OPTIONAL, True, False, 1),
+        (OPTIONAL, False, False, 0),
+        ({**CLOSED, "properties": {"q": {"type": "string", "maxLength": 3}}}, None, False, 1),
+    ],
+)
+def test_the_schema_of_an_answer_is_strict_where_it_can_be(
+    provider: str, schema: dict[str, Any], strict: bool | None, expected: bool, said: int
+) -> None:
+    sent, told = _answer(provider, OutputSchema(schema, strict=strict))
+    assert sent["strict"] is expected
+    assert len(told) == said
+    if expected:
+        assert [*strict_problems(sent["schema"])] == []
+    else:
+        assert sent["schema"] == schema
+
+
+def test_the_flag_of_a_response_format_is_read() -> None:
+    flat = {"type": "json_schema", "name": "a", "schema": OPEN, "strict": True}
+    nested = {"type": "json_schema", "json_schema": {"name": "a", "schema": OPEN, "strict": True}}
+    assert _answer("openai", flat) == _answer("openai", nested)
+    assert _answer("openai-responses", nested)[0]["strict"] is True
+
+
+# -- any schema --------------------------------------------------------------------------------------
+
+_NAMES: Final = st.sampled_from(["a", "b", "type", "properties", "$ref", "name"])
+_LEAVES: Final = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["string", "integer", "null", "object", "array", ["string", "null"], None]),
+        "enum": st.sampled_from([["x"], [1, None]]),
+        "const": st.sampled_from(["x", None]),
+        "description": st.sampled_from(["d", None]),
+        "default": st.sampled_from(["x", None]),
+        "format": st.sampled_from(["uri", "email"]),
+        "minimum": st.integers(0, 3),
+        "minLength": st.integers(0, 3),
+        "$ref": st.sampled_from(["#", "#/$defs/a", "#/$defs/b", "#/nowhere", "https://a.example/b"]),
+    },
+)
+
+
+def _grown(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    properties = st.dictionaries(_NAMES, inner, max_size=3)
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.sampled_from(["object", "array", ["object", "null"], None]),
+            "properties": st.none() | properties,
+            "required": st.none() | st.lists(_NAMES, max_size=3, unique=True),
+            "additionalProperties": st.sampled_from([True, False, None, {"type": "string"}]),
+            "items": inner,
+            "anyOf": st.lists(inner, min_size=1, max_size=2),
+            "oneOf": st.lists(inner, min_size=1, max_size=2),
+            "allOf": st.lists(inner, min_size=1, max_size=2),
+            "not": inner,
+            "$defs": st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2),
+            "title": st.just("T"),
+        },
+    ) | properties.map(lambda held: {"type": "object", "properties": held, "required": [*held]})
+
+
+_SCHEMAS: Final = st.recursive(_LEAVES, _grown, max_leaves=6)
+
+
+@settings(max_examples=150, deadline=None)
+@given(_SCHEMAS, st.sampled_from([None, True, False]))
+def test_what_is_called_strict_obeys_the_rules_of_strict_mode(schema: dict[str, Any], strict: bool | None) -> None:
+    try:
+        tool = Tool("f", parameters=schema, strict=strict)
+    except MessageError:
+        return  # a root of another type
+    before = copy.deepcopy(schema)
+    for provider in PROVIDERS:
+        sent, told = _sent(provider, tool)
+        if sent["schema"] is not None:
+            assert [*object_problems(sent["schema"])] == [], provider
+        if sent["strict"] and provider in OPENAI:
+            assert [*strict_problems(sent["schema"])] == [], provider
+        if strict and not sent["strict"]:
+            assert any("strict" in reason for reason in told), provider
+    assert schema == before
+
+
+@settings(max_examples=100, deadline=None)
+@given(_SCHEMAS)
+def test_an_object_at_the_root_stays_what_it_is(schema: dict[str, Any]) -> None:
+    try:
+        tool = Tool("f", parameters=schema)
+    except MessageError:
+        return
+    made, _ = as_object_schema(tool.parameters)
+    assert as_object_schema(made) == (made, ())

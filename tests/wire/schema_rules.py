@@ -1,0 +1,97 @@
+"""What APIs demand of tool schemas, and OpenAI of schemas under `strict: true`, by the published rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+
+__all__ = ["object_problems", "strict_problems"]
+
+# "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level" (error text
+# of both OpenAI APIs); "input_schema does not support oneOf, allOf, or anyOf at the top level" (Anthropic).
+_NOT_AT_ROOT: Final = ("oneOf", "anyOf", "allOf", "enum", "not", "const", "$ref")
+
+
+def object_problems(schema: Mapping[str, Any]) -> Iterator[str]:
+    """What keeps a schema from being that of a tool's arguments."""
+    if schema.get("type") != "object":
+        yield f"its type is {schema.get('type')!r}"
+    if not isinstance(schema.get("properties"), dict):
+        yield "object schema missing properties"
+    for key in _NOT_AT_ROOT:
+        if key in schema:
+            yield f"{key} at the top level"
+
+
+# developers.openai.com/api/docs/guides/structured-outputs#supported-schemas
+_TYPES: Final = ("string", "number", "boolean", "integer", "object", "array", "null")
+_KEYWORDS: Final[dict[str, tuple[str, ...]]] = {
+    "string": ("pattern", "format"),
+    "number": ("multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum"),
+    "array": ("items", "minItems", "maxItems"),
+    "object": ("properties", "required", "additionalProperties"),
+}
+_EVERYWHERE: Final = ("type", "enum", "const", "anyOf", "$ref", "$defs", "definitions", "title", "description")
+_FORMATS: Final = ("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid")
+_DEEPEST: Final = 10
+
+
+def strict_problems(schema: Mapping[str, Any]) -> Iterator[str]:
+    """The rules of strict mode that a schema breaks, each with its place."""
+    yield from object_problems(schema)
+    yield from _problems(schema, schema, "schema", 1)
+    for holder in ("$defs", "definitions"):
+        for name, one in cast("dict[str, Any]", schema.get(holder, {})).items():
+            yield from _problems(one, schema, f"schema.{holder}.{name}", 1)
+
+
+def _problems(one: Any, root: Mapping[str, Any], place: str, depth: int) -> Iterator[str]:
+    if not isinstance(one, dict):
+        yield f"{place}: no object"
+        return
+    part = cast("dict[str, Any]", one)
+    allowed = {*_EVERYWHERE, *(key for keys in _KEYWORDS.values() for key in keys)}
+    yield from (f"{place}: {key!r} is not permitted" for key in part if key not in allowed)
+    yield from (f"{place}: null {key}" for key, item in part.items() if item is None and key != "const")
+    if "$ref" in part:
+        yield from _reference_problems(part, root, place)
+        return
+    if not part.keys() & {"type", "anyOf", "enum", "const"}:
+        yield f"{place}: schema must have a 'type' key"
+    if part.get("format", _FORMATS[0]) not in _FORMATS:
+        yield f"{place}: {part['format']!r} is not a valid format"
+    for number, branch in enumerate(part.get("anyOf", [])):
+        yield from _problems(branch, root, f"{place}.anyOf[{number}]", depth)
+    kinds = part.get("type", [])
+    for kind in kinds if isinstance(kinds, list) else [kinds]:
+        if kind not in _TYPES:
+            yield f"{place}: type {kind!r}"
+        if kind in ("object", "array") and depth > _DEEPEST:
+            yield f"{place}: nested deeper than {_DEEPEST} levels"
+        if kind == "object":
+            yield from _object_problems(part, root, place, depth)
+        if kind == "array":
+            if "items" not in part:
+                yield f"{place}: array schema missing items"
+            yield from _problems(part.get("items", {"type": "null"}), root, f"{place}.items", depth + 1)
+
+
+def _object_problems(part: dict[str, Any], root: Mapping[str, Any], place: str, depth: int) -> Iterator[str]:
+    properties = cast("dict[str, Any]", part.get("properties", {}))
+    required = cast("list[str]", part.get("required", []))
+    if part.get("additionalProperties") is not False:
+        yield f"{place}: 'additionalProperties' is required to be supplied and to be false"
+    if "required" not in part or {*required} != {*properties}:
+        yield f"{place}: 'required' must name every key in properties, and no other"
+    for name, inner in properties.items():
+        yield from _problems(inner, root, f"{place}.properties.{name}", depth + 1)
+
+
+def _reference_problems(part: dict[str, Any], root: Mapping[str, Any], place: str) -> Iterator[str]:
+    if len(part) > 1:
+        yield f"{place}: $ref cannot have keywords {sorted(part.keys() - {'$ref'})}"
+    target: Any = root
+    for step in part["$ref"].removeprefix("#").split("/")[1:]:
+        target = target.get(step) if isinstance(target, dict) else None
+    if not part["$ref"].startswith("#") or target is None:
+        yield f"{place}: reference to {part['$ref']!r} cannot be resolved"
