@@ -21,6 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agentkit.adopting import parse_arguments as parse_arguments
     from agentkit.assembly import Assembly as Assembly
     from agentkit.binding import prefix_digest as prefix_digest
     from agentkit.blame import guess_place as guess_place
@@ -182,6 +183,7 @@ if TYPE_CHECKING:
     from agentkit.values import copied as copied
 
 _ROOMS = {
+    "adopting": "parse_arguments",
     "assembly": "Assembly",
     "binding": "prefix_digest",
     "blame": "guess_place",
@@ -387,6 +389,7 @@ __all__ = [
     "mapping_of",
     "media_types",
     "merged",
+    "parse_arguments",
     "plain",
     "plain_values",
     "prefix_digest",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any, cast
+
+from agentkit.native import plain_values
 
 __all__ = [
     "adopt_block",
@@ -101,7 +105,21 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
     from pydantic_core import from_json
 
     try:
-        parsed = from_json(text, allow_inf_nan=False)
-    except ValueError:
-        return None
+        parsed: object = from_json(text, allow_inf_nan=False)
+    except (ValueError, TypeError):
+        if not _SURROGATE.search(text):
+            return None
+        parsed = _without_surrogates(text)
     return cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else None
+
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+"""A surrogate, written out or as an escape of JSON."""
+
+
+def _without_surrogates(text: str) -> object:
+    """The value of JSON text, its lone surrogates replaced; None if it is no JSON."""
+    try:  # int refuses NaN and the infinities
+        return plain_values(json.loads(text, parse_constant=int), "arguments")
+    except (ValueError, RecursionError):
+        return None

@@ -182,7 +182,7 @@ class Assembly:
         draft = self._drafts.get(key)
         if not isinstance(draft, SaidDraft) or draft.closed or (known := draft.text) == whole:
             return
-        draft.pieces = [whole]
+        draft.pieces, draft.half = [whole], ""
         if whole.startswith(known):
             self._events.append(draft.delta(draft.index, whole[len(known) :]))
 
@@ -194,7 +194,7 @@ class Assembly:
         if isinstance(found, dict):
             draft.input = _json_object(cast("dict[str, Any]", found))
         elif isinstance(found, str) and found != draft.arguments.text:
-            draft.arguments = Arguments()
+            draft.arguments, draft.half = Arguments(), ""
             draft.arguments.add(text_of(found))
 
     def arguments_of(self, key: Key) -> str:
@@ -241,11 +241,22 @@ class Assembly:
         draft = self._drafts.get(key)
         if draft is None or draft.closed:
             return
+        self._take_rest(draft)
         draft.closed = True
         if isinstance(draft, SaidDraft):
             self._events.append(draft.end(draft.index, draft.text))
         elif isinstance(draft, CallDraft):
             self._close_call(draft)
+
+    def _take_rest(self, draft: Draft) -> None:
+        """A character of which only one half came is replaced where it stands."""
+        piece = draft.take_rest()
+        if piece and isinstance(draft, SaidDraft):
+            draft.pieces.append(piece)
+            self._events.append(draft.delta(draft.index, piece))
+        elif piece and isinstance(draft, CallDraft):
+            draft.arguments.add(piece)
+            self._events.append(ToolUseDelta(draft.index, piece, draft.arguments, draft.arguments.length))
 
     def _close_call(self, draft: CallDraft) -> None:
         draft.blocks = self._composer.calls(draft, complete=True)
@@ -273,6 +284,9 @@ class Assembly:
 
     def message(self) -> Msg:
         """All that came, as a message. Without an end it was interrupted, or failed."""
+        for draft in self._drafts.values():
+            if not draft.closed:
+                self._take_rest(draft)
         blocks = self._blocks()
         if self.finish_reason is None:
             self.begin()

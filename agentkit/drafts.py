@@ -24,23 +24,28 @@ __all__ = ["CallDraft", "Draft", "SaidDraft", "TextDraft", "ThinkingDraft", "Who
 class Draft:
     """A block in the making."""
 
-    __slots__ = ("_half", "closed", "index", "metadata", "state")
+    __slots__ = ("closed", "half", "index", "metadata", "state")
 
     def __init__(self, index: int) -> None:
         self.index = index
         self.state: dict[str, Any] = {}
         self.metadata: dict[str, Any] = {}
         self.closed = False
-        self._half = ""  # the first half of a character that was cut in two
+        self.half = ""  # the first half of a character that was cut in two
 
     def take(self, piece: str) -> str:
         """A piece as UTF-8 can carry it: half a character at its end waits for the other half."""
-        if piece.isascii() and not self._half:
+        if piece.isascii() and not self.half:
             return piece
-        piece, self._half = self._half + piece, ""
+        piece, self.half = self.half + piece, ""
         if "\ud800" <= piece[-1:] <= "\udbff":
-            piece, self._half = piece[:-1], piece[-1]
-        return text_of(piece)
+            piece, self.half = piece[:-1], piece[-1]
+        return text_of(piece, f"reply.content[{self.index}]") if not piece.isascii() else piece
+
+    def take_rest(self) -> str:
+        """The replacement of half a character that never got its other half; empty if there is none."""
+        half, self.half = self.half, ""
+        return text_of(half, f"reply.content[{self.index}]")
 
 
 class SaidDraft(Draft):

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import math
 import re
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, cast
 
 from pydantic_core import from_json
 
 from agentkit.errors import MessageError
 
-__all__ = ["EventArray", "EventBytes", "items_of", "mapping_of", "parsed", "plain", "plain_values", "text_of"]
+__all__ = [
+    "EventArray",
+    "EventBytes",
+    "is_encodable",
+    "items_of",
+    "mapping_of",
+    "parsed",
+    "plain",
+    "plain_values",
+    "text_of",
+]
 
 
 def plain(found: object) -> Any:
@@ -60,31 +71,44 @@ def items_of(found: object) -> list[Any]:
     return found if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
-def text_of(found: object) -> str:
-    """A string of the wire that UTF-8 can carry; an empty one for anything else."""
+def text_of(found: object, place: str = "") -> str:
+    """A string of the wire that UTF-8 can carry; an empty one for anything else.
+
+    Lone surrogates become U+FFFD, which is logged with the place.
+    """
     if not isinstance(found, str):
         return ""
     if not found.isascii():
         try:
             found.encode()
         except UnicodeEncodeError:
+            _LOG.warning("%s: lone surrogates replaced by U+FFFD", place or "a text")
             return found.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return found
 
 
+_LOG = logging.getLogger("agentkit")
 _DEEPEST = 200
 """Levels of nesting: pydantic reads some 250."""
 
 
-def plain_values(found: object, depth: int = 0) -> Any:
+def plain_values(found: object, place: str = "", dump: Callable[[Any], object] | None = None) -> Any:
     """Any value as JSON values that can be written and read again, whatever is in it.
 
-    SDK objects inside are read as `plain` reads them, bytes become base64 text. What JSON cannot say is put by the
-    nearest that it can: a lone surrogate by a mark, NaN and the infinities by null, what is nested too deeply or
-    is no JSON value by a short text.
+    SDK objects inside are read as `plain` reads them, or first by `dump`, which returns what it does not know
+    unchanged; bytes become base64 text. What JSON cannot say is replaced: a lone surrogate by U+FFFD (logged with
+    its path, which begins with `place`), NaN and the infinities by null, what is nested too deeply by the texts in
+    it, what is no JSON value by a short text.
     """
+    return _plain(found, 0, (None, place), dump)
+
+
+_Path: TypeAlias = "tuple[_Path | None, object]"
+
+
+def _plain(found: object, depth: int, path: _Path, dump: Callable[[Any], object] | None) -> Any:
     if isinstance(found, str):
-        return text_of(found)
+        return found if found.isascii() or is_encodable(found) else text_of(found, _spelled(path))
     if found is None or isinstance(found, bool):
         return found
     if isinstance(found, int):
@@ -93,24 +117,84 @@ def plain_values(found: object, depth: int = 0) -> Any:
         return found if math.isfinite(found) else None
     if isinstance(found, bytes | bytearray | memoryview):
         return base64.b64encode(cast("bytes", found)).decode("ascii")
-    return _plain_container(found, depth)
+    if depth >= _DEEPEST:
+        _LOG.warning("%s: nested too deeply, only its texts are kept", _spelled(path))
+        return " ".join(("(nested too deeply)", *_texts(found)))
+    if isinstance(found, Mapping):
+        held: dict[str, Any] = {}
+        for key, item in cast("Mapping[Any, Any]", found).items():
+            held[text_of(str(key), _spelled(path))] = _plain(item, depth + 1, (path, key), dump)
+        return held
+    if isinstance(found, list | tuple):
+        items: list[Any] = []
+        for at, item in enumerate(cast("Sequence[Any]", found)):
+            items.append(_plain(item, depth + 1, (path, at), dump))
+        return items
+    opened = found if dump is None else dump(found)
+    if opened is found:
+        opened = plain(found) if callable(getattr(found, "model_dump", None)) else f"({type(found).__name__})"
+    return _plain(opened, depth + 1, path, dump)
 
 
 _LONGEST = 1_024
 """Bits of a whole number: what a float can reach."""
 
 
-def _plain_container(found: object, depth: int) -> Any:
-    if depth >= _DEEPEST:
-        return "(nested too deeply)"
-    if isinstance(found, Mapping):
+def is_encodable(text: str) -> bool:
+    """Returns True if UTF-8 can carry a text: it has no lone surrogate."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _spelled(path: _Path) -> str:
+    """A path as text: `messages[3].content[1]`."""
+    steps: list[str] = []
+    before, step = path
+    while before is not None:
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{text_of(str(step)[:80])}")
+        before, step = before
+    return f"{step}{''.join(reversed(steps))}".removeprefix(".")
+
+
+def _texts(found: object, read: Callable[[str], str] = text_of) -> Iterator[str]:
+    """The texts in a value of any depth, keys included, in order."""
+    waiting, known = [found], set[int]()
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield read(item)
+        elif isinstance(item, Mapping | list | tuple) and id(cast("object", item)) not in known:
+            known.add(id(cast("object", item)))
+            inner: list[object] = []
+            if isinstance(item, Mapping):
+                for pair in cast("Mapping[object, object]", item).items():
+                    inner += pair
+            else:
+                inner += cast("Sequence[object]", item)
+            waiting += reversed(inner)
+
+
+def replace_surrogates(found: Any, place: str) -> Any:
+    """The value, its lone surrogates replaced by U+FFFD, which is logged; the same value if it has none.
+
+    Objects in it, and what is nested too deeply, stay as they are.
+    """
+    return found if all(map(is_encodable, _texts(found, str))) else _replaced(found, 0, (None, place))
+
+
+def _replaced(found: Any, depth: int, path: _Path) -> Any:
+    if isinstance(found, str):
+        return text_of(found, _spelled(path))
+    if depth < _DEEPEST and isinstance(found, Mapping):
         pairs = cast("Mapping[Any, Any]", found).items()
-        return {text_of(str(key)): plain_values(item, depth + 1) for key, item in pairs}
-    if isinstance(found, list | tuple):
-        return [plain_values(item, depth + 1) for item in cast("list[Any]", found)]
-    if callable(getattr(found, "model_dump", None)):
-        return plain_values(plain(found), depth + 1)
-    return f"({type(found).__name__})"
+        return {_replaced(key, depth, path): _replaced(item, depth + 1, (path, key)) for key, item in pairs}
+    if depth < _DEEPEST and isinstance(found, list | tuple):
+        items = enumerate(cast("Sequence[Any]", found))
+        return [_replaced(item, depth + 1, (path, at)) for at, item in items]
+    return found
 
 
 _MARK = b"\xef\xbb\xbf"  # the byte order mark that a stream may begin with

@@ -15,6 +15,7 @@ from agentkit.blocks import Block, InvalidBlock, ResultItem
 from agentkit.errors import MessageError, VersionError
 from agentkit.log_forms import check_log_message, describe_log_form
 from agentkit.messages import Msg
+from agentkit.native import is_encodable, replace_surrogates
 from agentkit.values import placed
 
 __all__ = ["FORMAT_VERSION", "dump_messages", "load_messages"]
@@ -77,6 +78,7 @@ def load_message(found: object, place: str = "message") -> Msg:
     """One message from its dict. Keys without a field of their own are kept in `metadata`."""
     if isinstance(found, Msg):
         return found
+    found = replace_surrogates(found, place)
     if not isinstance(found, Mapping):
         raise MessageError(place, f"expected an object, found {type(found).__name__}", "Give a message.")
     data = dict(cast("Mapping[str, Any]", found))
@@ -98,8 +100,6 @@ def load_message(found: object, place: str = "message") -> Msg:
 def _load_content(content: object, place: str) -> object:
     if content is None:
         return ()
-    if isinstance(content, str) and not _encodes(content):
-        return (InvalidBlock(ascii(content), "the text has a lone surrogate", place),)
     if not isinstance(content, list | tuple):
         return content
     return tuple(
@@ -107,25 +107,26 @@ def _load_content(content: object, place: str) -> object:
     )
 
 
-def _encodes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _load_block(found: object, place: str) -> object:
     """A block, with what is unreadable kept; a result's items one by one, so that one bad item harms no other."""
     block = adopt_block(found)
     if isinstance(block, dict):
         parts = cast("dict[str, Any]", block)
+        if parts.get("type") == "invalid" and isinstance(parts.get("data"), dict):
+            return _reload_block(parts, place)
         output = parts.get("output")
         if isinstance(output, list):
             items = enumerate(cast("list[object]", output))
             read = [_read(_item_reader, item, f"{place}.output[{at}]") for at, item in items]
             return _read(_block_reader, {**parts, "output": read}, place, found)
     return _read(_block_reader, cast("object", block), place, found)
+
+
+def _reload_block(stored: dict[str, Any], place: str) -> object:
+    """A block that an earlier version could not read, if this one can."""
+    kept = _read(_block_reader, stored, place)
+    block = _load_block(stored["data"], place) if isinstance(kept, InvalidBlock) else kept
+    return kept if isinstance(block, InvalidBlock) else block
 
 
 def _read(reader: TypeAdapter[Any], block: object, place: str, found: object = None) -> object:
@@ -137,7 +138,7 @@ def _read(reader: TypeAdapter[Any], block: object, place: str, found: object = N
 
 def _keep_invalid(found: object, reason: str, place: str) -> InvalidBlock:
     """The block as it was found; what no JSON value can hold, as text."""
-    reason = ascii(reason)[1:-1] if not _encodes(reason) else reason
+    reason = ascii(reason)[1:-1] if not is_encodable(reason) else reason
     try:
         data = json.loads(json.dumps(found, allow_nan=False, ensure_ascii=False).encode())
         return InvalidBlock(data, reason, place)

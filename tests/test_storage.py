@@ -199,7 +199,6 @@ UNREADABLE: list[tuple[str, Any, str]] = [
     ("whose type is an object", {"type": {"a": 1}}, ""),
     ("without its text", {"type": "text"}, "text"),
     ("with a number as text", {"type": "text", "text": 5}, "text"),
-    ("with half an emoji", {"type": "text", "text": "\ud83d"}, "surrogate"),
     ("with NaN", {"type": "tool_use", "id": "c", "name": "n", "input": {"x": float("nan")}}, "finite"),
     ("with a bad source", {"type": "image", "source": {"type": "url", "url": ""}}, "blank"),
     ("without a source", {"type": "image"}, "source"),
@@ -209,7 +208,6 @@ UNREADABLE: list[tuple[str, Any, str]] = [
         {"type": "text", "text": "x", "foo": 1, "metadata": "q"},
         "metadata",
     ),
-    ("with a number key", {1: 2, "type": "text", "text": "x"}, ""),
 ]
 
 
@@ -256,10 +254,52 @@ def test_half_an_emoji_in_a_string_does_not_close_the_whole_history() -> None:
     )
     first, second = load_messages(text)
     assert second.text == "ok"
-    (kept,) = first.blocks
-    assert isinstance(kept, InvalidBlock)
-    assert kept.place.startswith("messages[0].content")
-    assert "surrogate" in kept.reason
+    assert first.text == "cut \ufffd"
+
+
+def test_lone_surrogates_are_replaced_in_every_text_and_their_places_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    call = {"type": "tool_use", "id": "c", "name": "n", "input": '{"q": "cut \ud83d"}'}
+    escaped = {"type": "tool_use", "id": "d", "name": "n", "input": '{"q": "cut \\ud83d"}'}
+    result = {"type": "tool_result", "id": "c", "output": [{"type": "text", "text": "\udc00 result"}]}
+    stored = [
+        {"name": "a\ud83d", "content": [call, escaped], "role": "assistant", "metadata": {"k": ["\ud83d"]}},
+        {"name": "s", "content": [result], "role": "system"},
+    ]
+    first, second = load_messages(stored)
+    assert first.name == "a\ufffd"
+    assert [use.input for use in first.tool_uses] == [{"q": "cut \ufffd"}] * 2
+    assert first.metadata == {"k": ["\ufffd"]}
+    assert second.tool_results[0].text == "\ufffd result"
+    places = [record.getMessage().partition(": ")[0] for record in caplog.records]
+    assert "messages[0].content[0].input" in places
+    assert "messages[1].content[0].output[0].text" in places
+    assert all("cut" not in record.getMessage() for record in caplog.records)
+    assert {record.name for record in caplog.records} == {"agentkit"}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"type": "text", "text": "x"},
+        {"type": "tool_use", "id": "c", "name": "n", "input": {}},
+        {"type": "image", "source": {"type": "url", "url": "https://a/b.png"}},
+    ],
+)
+def test_an_invalid_block_is_read_again_by_a_version_that_knows_the_block(data: dict[str, Any]) -> None:
+    (now,) = Msg.from_dict({"name": "a", "role": "user", "content": [data]}).blocks
+    before = Msg("a", (InvalidBlock(data, "unknown type", "messages[0].content[0]"),), "user")
+    assert load_messages(dump_messages([before]))[0].blocks == (now,)
+
+
+def test_an_invalid_item_of_a_result_is_read_again() -> None:
+    item = InvalidBlock({"type": "text", "text": "x"}, "unknown type", "messages[0].content[0].output[0]")
+    result = Msg("s", (ToolResultBlock("c", "n", (item,)),), "system")
+    assert load_messages(dump_messages([result]))[0].tool_results[0].items == (TextBlock("x"),)
+    thought = InvalidBlock({"type": "thinking", "thinking": "x"}, "no item of a result", "there")
+    result = Msg("s", (ToolResultBlock("c", "n", (thought,)),), "system")
+    assert load_messages(dump_messages([result])) == [result]
 
 
 def test_data_nested_too_deeply_does_not_close_the_whole_history() -> None:

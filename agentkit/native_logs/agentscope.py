@@ -25,7 +25,7 @@ def load_agentscope(found: object) -> list[Msg]:
     results that one message holds are parted. What Anthropic, Gemini and OpenAI bind their thinking to is kept,
     for them alone. Keys without a field are metadata. Raises MessageError for what is no dump.
     """
-    state = plain_values(_opened(found))
+    state = plain_values(found, "log", _dumped)
     messages, summary = _messages(state)
     loaded = list(_summary(summary))
     for at, one in enumerate(messages):
@@ -37,13 +37,14 @@ def load_agentscope(found: object) -> list[Msg]:
     return loaded
 
 
-def _opened(found: object) -> Any:
+def _dumped(found: Any) -> Any:
     """Messages of 1.x are no pydantic models: they have `to_dict`, memories and agents `state_dict`."""
-    if isinstance(found, list | tuple):
-        return [_opened(item) for item in cast("list[Any]", found)]
     dump = getattr(found, "model_dump", None)
     if callable(dump):
-        return dump(mode="json", warnings=False)  # unset fields as well: `type` is a default
+        try:
+            return dump(mode="json", warnings=False)  # unset fields as well: `type` is a default
+        except ValueError:  # a lone surrogate
+            return dump(warnings=False)
     plain = getattr(found, "to_dict", None) or getattr(found, "state_dict", None)
     return plain() if callable(plain) else found
 

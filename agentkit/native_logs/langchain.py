@@ -51,18 +51,14 @@ def load_langchain(found: object) -> list[Msg]:
     other keys metadata. Blocks that only a provider knows are opaque, what cannot be read is kept as InvalidBlock.
     Raises MessageError for what is no dump.
     """
-    state = plain_values(_opened(found))
+    state = plain_values(found, "log", _dumped)
     messages = cast("list[Any]", state) if isinstance(state, list) else _inside(mapping_of(state))
     log = _Log()
     return [log.message(_unfolded(one), one, f"messages[{at}]") for at, one in enumerate(messages)]
 
 
-def _opened(found: object) -> Any:
-    """Message objects with all their fields: the type is a default."""
-    if isinstance(found, list | tuple):
-        return [_opened(item) for item in cast("list[Any]", found)]
-    if isinstance(found, dict):
-        return {key: _opened(item) for key, item in cast("dict[Any, Any]", found).items()}
+def _dumped(found: Any) -> Any:
+    """A message object with all its fields: the type is a default."""
     dump = getattr(found, "model_dump", None)
     return dump() if callable(dump) else found
 

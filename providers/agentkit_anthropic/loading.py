@@ -43,7 +43,7 @@ def load_native(found: object) -> list[Msg]:
     under the names of their calls; what cannot be read is kept as InvalidBlock. Cache markers are left off.
     Raises MessageError for what is no conversation of Anthropic's.
     """
-    given: Any = plain_values(found)
+    given: Any = plain_values(found, "log")
     request: dict[str, Any] = {"messages": given} if isinstance(given, list) else mapping_of(given)
     messages = request.get("messages")
     if not isinstance(messages, list):

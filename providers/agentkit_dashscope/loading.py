@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final, cast
 
@@ -26,6 +26,7 @@ from agentkit import (
     describe_log_form,
     items_of,
     mapping_of,
+    parse_arguments,
     plain_values,
     short_hash,
     source_of,
@@ -55,7 +56,7 @@ def load_native(found: object) -> list[Msg]:
     of a message are its metadata. Cache markers are left off; what cannot be read is kept as InvalidBlock. Raises
     MessageError for what is no conversation of DashScope's.
     """
-    request: Any = plain_values(_opened(found))
+    request: Any = plain_values(found, "log", _dumped)
     if isinstance(request, list):
         request = {"messages": cast("list[Any]", request)}
     held = mapping_of(mapping_of(request).get("input")) or mapping_of(request)
@@ -67,17 +68,13 @@ def load_native(found: object) -> list[Msg]:
     return [_message(one, f"messages[{at}]") for at, one in enumerate(cast("list[Any]", messages))]
 
 
-def _opened(found: object) -> Any:
-    """Objects of `dashscope.v2` as dicts of what was set in them, and of the `type` that tells a part's kind."""
+def _dumped(found: Any) -> Any:
+    """An object of `dashscope.v2` as a dict of what was set in it, and of the `type` that tells a part's kind."""
     known: Any = getattr(found, "model_fields_set", None)
     if isinstance(known, set):
         names = [name for name in cast("Any", type(found)).model_fields if name == "type" or name in known]
-        fields = {str(name): _opened(getattr(found, name)) for name in names}
+        fields = {str(name): getattr(found, name) for name in names}
         return {**fields, **mapping_of(getattr(found, "model_extra", None))}
-    if isinstance(found, list | tuple):
-        return [_opened(item) for item in cast("list[Any]", found)]
-    if isinstance(found, Mapping):
-        return {key: _opened(item) for key, item in cast("Mapping[Any, Any]", found).items()}
     return found
 
 
@@ -217,10 +214,9 @@ def _call(call: dict[str, Any], found: Any, place: str) -> Block:
         return InvalidBlock(found, "it is no call of a function", place)
     name, given = text_of(function.get("name")), function.get("arguments")
     id = text_of(call.get("id")) or f"call_{short_hash(f'{place}{name}', 24)}"
-    if not isinstance(given, str):
-        return ToolUseBlock(id, name, mapping_of(given))
-    stored = {"type": "tool_use", "id": id, "name": name, "input": given}
-    return Msg.from_dict({"name": "", "role": "assistant", "content": [stored]}).blocks[0]
+    if isinstance(given, str):
+        return ToolUseBlock(id, name, parse_arguments(given) or {}, given)
+    return ToolUseBlock(id, name, mapping_of(given))
 
 
 _MARKED: Final = re.compile(r"\[error\](?: (.*))?", re.DOTALL)

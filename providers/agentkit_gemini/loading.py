@@ -65,7 +65,7 @@ def load_native(found: object) -> list[Msg]:
     and a file of the Files API, is an OpaqueBlock; what cannot be read is kept as InvalidBlock. The documented
     stand-ins for signatures are left off. Raises MessageError for what is no conversation of Gemini's.
     """
-    given = plain_values(found)
+    given = plain_values(found, "log")
     request = mapping_of(given) if "contents" in mapping_of(given) else {"contents": given}
     system = pick(request, "system_instruction") or pick(mapping_of(request.get("config")), "system_instruction")
     for place in (request, mapping_of(request.get("config"))):

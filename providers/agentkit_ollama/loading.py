@@ -21,6 +21,7 @@ from agentkit import (
     describe_log_form,
     items_of,
     mapping_of,
+    parse_arguments,
     plain_values,
     short_hash,
     text_of,
@@ -42,7 +43,7 @@ def load_native(found: object) -> list[Msg]:
     else before the text. Keys of a message that the wire does not know are metadata; what cannot be read is kept
     as InvalidBlock. Raises MessageError for what is no conversation of Ollama's.
     """
-    request: Any = plain_values(unwrapped(found))
+    request: Any = plain_values(found, "log", unwrapped)
     if isinstance(request, list):
         request = {"messages": cast("list[Any]", request)}
     held = mapping_of(request)
@@ -159,13 +160,8 @@ def _call(call: dict[str, Any], found: Any, place: str) -> Block:
         return InvalidBlock(found, "it is no call of a function", place)
     id = text_of(call.get("id")) or f"call_{short_hash(f'{place}{name}', 24)}"
     if isinstance(given, str):
-        read = Msg.from_dict({"name": "", "role": "assistant", "content": [_stored(id, name, given)]})
-        return read.blocks[0]
+        return ToolUseBlock(id, name, parse_arguments(given) or {}, given)
     return ToolUseBlock(id, name, mapping_of(given))
-
-
-def _stored(id: str, name: str, arguments: str) -> dict[str, Any]:
-    return {"type": "tool_use", "id": id, "name": name, "input": arguments}
 
 
 _MARKED: Final = re.compile(rf"{re.escape(_ERROR)}(?: (.*))?", re.DOTALL)

@@ -55,12 +55,12 @@ class OllamaStreamParser(StreamParserBase):
     @classmethod
     def parse_response(cls, reply: object, **options: Unpack[ReadOptions]) -> Msg:
         """A whole reply, as the SDK's object, its dict or JSON text, as a message. Raises MessageError."""
-        return super().parse_response(unwrapped(reply), **options)
+        return super().parse_response(_opened(reply), **options)
 
     def feed(self, chunk: object) -> list[StreamEvent]:
         """The events that one chunk brings: a `ChatResponse`, its dict, or raw bytes of the stream."""
         known = type(chunk)
-        return super().feed(chunk if known is bytes or known is dict else unwrapped(chunk))
+        return super().feed(chunk if known is bytes or known is dict else _opened(chunk))
 
     def read_whole(self, reply: dict[str, Any]) -> None:
         """A whole reply, which looks like the one line of a stream."""
@@ -135,3 +135,8 @@ class OllamaStreamParser(StreamParserBase):
 def _error(found: object) -> str:
     """The text of an error; some proxies put it into an object."""
     return text_of(found) or text_of(mapping_of(found).get("message")) or str(plain_values(found))[:1_000]
+
+
+def _opened(found: object) -> object:
+    """The SDK's object as JSON values; raw text and bytes unchanged."""
+    return found if isinstance(found, str | bytes | bytearray) else plain_values(found, "reply", unwrapped)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
 from typing import Any, cast
 
 from agentkit import AudioBlock, Base64Source, ImageBlock, sniffed_type
@@ -12,8 +11,8 @@ from agentkit import AudioBlock, Base64Source, ImageBlock, sniffed_type
 __all__ = ["medium", "unwrapped"]
 
 
-def unwrapped(found: object) -> Any:
-    """An object of the SDK's as a dict of what was set in it, objects inside and all; anything else as it is.
+def unwrapped(found: Any) -> Any:
+    """An object of the SDK's as a dict of what was set in it, or the one value of it; anything else unchanged.
 
     Not by `model_dump`: a picture's text that is the path of a file would be read from the disk
     (ollama-python, `Image.serialize_model`).
@@ -21,12 +20,8 @@ def unwrapped(found: object) -> Any:
     known: Any = getattr(found, "model_fields_set", None)
     if isinstance(known, set):
         names = [name for name in cast("Any", type(found)).model_fields if name in known]
-        values = {str(name): unwrapped(getattr(found, name)) for name in names}
+        values = {str(name): getattr(found, name) for name in names}
         return values["value"] if values.keys() == {"value"} else values
-    if isinstance(found, list | tuple):
-        return [unwrapped(item) for item in cast("list[Any]", found)]
-    if isinstance(found, Mapping):
-        return {key: unwrapped(item) for key, item in cast("Mapping[Any, Any]", found).items()}
     return found
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-from pydantic_core import from_json
-
 from agentkit import (
     AudioBlock,
     Base64Source,
@@ -25,6 +23,7 @@ from agentkit import (
     describe_log_form,
     items_of,
     mapping_of,
+    parse_arguments,
     plain,
     plain_values,
     source_of,
@@ -61,7 +60,7 @@ def items_in(found: object, name: str, marks: tuple[str, ...], also: tuple[str, 
         raise MessageError(
             "log", f"there is no list of {name} in it", describe_log_form(plain_values(cast("object", whole)))
         )
-    entries = [plain_values(entry) for entry in cast("list[Any]", whole)]
+    entries: list[Any] = plain_values(cast("object", whole), name)
     if entries and not any(isinstance(entry, dict) and any(mark in entry for mark in marks) for entry in entries):
         raise MessageError("log", f"nothing in the list is of {name}", describe_log_form(entries))
     return entries
@@ -91,11 +90,7 @@ def read_arguments(found: object) -> tuple[dict[str, Any], str | None]:
     if isinstance(found, dict):
         return cast("dict[str, Any]", found), None
     text = text_of(found)
-    try:
-        parsed: object = from_json(text, allow_inf_nan=False) if text else {}
-    except ValueError:
-        parsed = None
-    return (cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}), text or None
+    return parse_arguments(text) or {}, text or None
 
 
 def read_output(content: object, origin: Origin, place: str) -> str | list[Any]:
