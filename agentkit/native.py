@@ -108,7 +108,7 @@ _Path: TypeAlias = "tuple[_Path | None, object]"
 
 def _plain(found: object, depth: int, path: _Path, dump: Callable[[Any], object] | None) -> Any:
     if isinstance(found, str):
-        return found if found.isascii() or is_encodable(found) else text_of(found, _spelled(path))
+        return found if is_encodable(found) else text_of(found, _spelled(path))
     if found is None or isinstance(found, bool):
         return found
     if isinstance(found, int):
@@ -142,6 +142,8 @@ _LONGEST = 1_024
 
 def is_encodable(text: str) -> bool:
     """Returns True if UTF-8 can carry a text: it has no lone surrogate."""
+    if text.isascii():
+        return True
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -154,7 +156,8 @@ def _spelled(path: _Path) -> str:
     steps: list[str] = []
     before, step = path
     while before is not None:
-        steps.append(f"[{step}]" if isinstance(step, int) else f".{text_of(str(step)[:80])}")
+        named = isinstance(step, str) and step.isidentifier() and len(step) < 40  # any other key may be content
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{step}" if named else "[…]")
         before, step = before
     return f"{step}{''.join(reversed(steps))}".removeprefix(".")
 

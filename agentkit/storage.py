@@ -117,9 +117,18 @@ def _load_block(found: object, place: str) -> object:
         output = parts.get("output")
         if isinstance(output, list):
             items = enumerate(cast("list[object]", output))
-            read = [_read(_item_reader, item, f"{place}.output[{at}]") for at, item in items]
+            read = [_load_item(item, f"{place}.output[{at}]") for at, item in items]
             return _read(_block_reader, {**parts, "output": read}, place, found)
     return _read(_block_reader, cast("object", block), place, found)
+
+
+def _load_item(item: object, place: str) -> object:
+    """An item of a result; one that an earlier version could not read is read again."""
+    kept = _read(_item_reader, item, place)
+    if not isinstance(kept, InvalidBlock) or not isinstance(kept.data, dict):
+        return kept
+    again = _read(_item_reader, adopt_block(cast("object", kept.data)), place)
+    return kept if isinstance(again, InvalidBlock) else again
 
 
 def _reload_block(stored: dict[str, Any], place: str) -> object:

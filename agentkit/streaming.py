@@ -11,12 +11,13 @@ from agentkit.errors import MessageError, OptionError, check_option, check_text
 from agentkit.events import StreamEvent
 from agentkit.failures import failure_in
 from agentkit.messages import Msg
-from agentkit.native import EventArray, EventBytes, parsed, plain
+from agentkit.native import EventArray, EventBytes, parsed, plain, replace_surrogates
 from agentkit.option_names import check_names
 from agentkit.usage import FinishReason, Usage
 
 __all__ = ["ReadOptions", "StreamParserBase"]
 
+_TOO_DEEP = "JSON that is nested too deeply"
 _BYTES = (bytes, bytearray, memoryview)
 _MARK = b"\xef\xbb\xbf"  # of the byte order
 
@@ -115,8 +116,11 @@ class StreamParserBase(ABC):
         found = plain(reply)
         if not isinstance(found, dict):
             raise MessageError("reply", f"a {type(found).__name__} is no reply", "Give the whole reply.")
-        parser.read_whole(cast("dict[str, Any]", found))
-        return parser.finish()
+        try:
+            parser.read_whole(replace_surrogates(found, "reply"))
+            return parser.finish()
+        except RecursionError:
+            raise MessageError("reply", _TOO_DEEP, "Pass the reply unchanged.") from None
 
     def feed(self, chunk: object) -> list[StreamEvent]:
         """The events that one chunk brings: an event of the SDK's, a dict, or raw bytes of the stream."""
@@ -183,9 +187,11 @@ class StreamParserBase(ABC):
             self.reply.fail(failure.said, failure.code, failure.request_id, status=failure.status)
         else:
             try:
-                self.read_whole(whole)
+                self.read_whole(replace_surrogates(whole, "reply"))
             except MessageError as error:
                 self.reply.fail(error.reason)
+            except RecursionError:
+                self.reply.fail(_TOO_DEEP)
 
     def _read_data(self, data: bytes, *, cut: bool = False) -> None:
         """Read the data of one event. What the end of the stream cut in two is no event and no error."""
@@ -195,7 +201,10 @@ class StreamParserBase(ABC):
         except MessageError:
             event = None
         if isinstance(event, dict):
-            self.read_event(event)
+            try:
+                self.read_event(event)
+            except RecursionError:
+                self.reply.fail(_TOO_DEEP)
         elif data.strip() == b"[DONE]":
             self.is_complete = True
             self.read_done()
@@ -205,7 +214,10 @@ class StreamParserBase(ABC):
     def _read(self, event: dict[str, Any] | list[Any]) -> None:
         if not isinstance(event, dict):
             raise MessageError("chunk", f"a {type(event).__name__} is no event", "Give a dict, or bytes.")
-        self.read_event(event)
+        try:
+            self.read_event(event)
+        except RecursionError:
+            raise MessageError("chunk", _TOO_DEEP, "Pass the event unchanged.") from None
 
 
 class _Opening:

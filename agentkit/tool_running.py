@@ -234,37 +234,33 @@ def _block(found: object) -> TextBlock | MediaBlock | Mapping[str, Any] | None:
 
 
 def _text(block: ToolUseBlock, found: object) -> str:
-    """A value as text: strings as they are, anything else as JSON."""
-    if isinstance(found, str):
-        text = text_of(found)
-        is_whole = text == found
-    else:
-        text, is_whole = _json(found)
-    if not is_whole:
-        _log.info("tool %r: lone surrogates in its result, replaced by U+FFFD", block.name)
-    return text
+    """A value as text: strings as they are, anything else as JSON; lone surrogates are replaced."""
+    place = f"tool {block.name!r}: its result"
+    return text_of(found, place) if isinstance(found, str) else _json(found, place)
 
 
-def _json(found: object) -> tuple[str, bool]:
-    """A value as JSON text, and whether that is all of it: lone surrogates are replaced."""
+def _json(found: object, place: str) -> str:
     if _holds_ours(found):
         raise ValueError("a message or a block stands within it: give blocks alone, or a list of them")
     try:
-        return to_json(found, inf_nan_mode="strings").decode(), True
+        return to_json(found, inf_nan_mode="strings").decode()
     except ValueError as error:
         if "surrogates" not in str(error):
             raise
-        values = to_jsonable_python(_with_clean_keys(found), inf_nan_mode="strings")
-        return to_json(plain_values(values)).decode(), False
+        values = to_jsonable_python(_with_clean_texts(found, place), inf_nan_mode="strings")
+        return to_json(plain_values(values, place)).decode()
 
 
-def _with_clean_keys(found: object) -> object:
-    """A value whose keys UTF-8 can carry: pydantic writes lone surrogates in values alone."""
+def _with_clean_texts(found: object, place: str) -> object:
+    """A value whose texts UTF-8 can carry. Keys are content: `place` names the whole result."""
+    if isinstance(found, str):
+        return text_of(found, place)
     if isinstance(found, Mapping):
         pairs = cast("Mapping[Any, object]", found).items()
-        return {text_of(key) if isinstance(key, str) else key: _with_clean_keys(item) for key, item in pairs}
+        clean = ((text_of(key, place) if isinstance(key, str) else key, item) for key, item in pairs)
+        return {key: _with_clean_texts(item, place) for key, item in clean}
     if isinstance(found, list | tuple):
-        return [*map(_with_clean_keys, cast("Iterable[object]", found))]
+        return [_with_clean_texts(item, place) for item in cast("Iterable[object]", found)]
     return found
 
 

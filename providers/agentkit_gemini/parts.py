@@ -67,7 +67,8 @@ _BYTES = frozenset({"thought_signature", "data", "sdk_blob", "continuation_token
 @lru_cache(1_024)
 def snake(key: str) -> str:
     """`inlineData` as `inline_data`."""
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda found: f"_{found[1].lower()}", key) if key.isascii() else key
+    name = str(key)  # a dict that is no JSON may have other keys
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda found: f"_{found[1].lower()}", name) if name.isascii() else name
 
 
 @lru_cache(1_024)

@@ -91,7 +91,7 @@ class _Log:
         if isinstance(instructions, str):
             self.add("system", text_of(instructions), "system")
         elif isinstance(instructions, list):
-            self.read_all(cast("list[Any]", plain_values(cast("object", instructions), "instructions")), "instructions")
+            self.read_all(plain_values(cast("object", instructions), "instructions"), "instructions")
         elif instructions is not None:
             reason = "it is neither text nor a list of items"
             self.add("system", [invalid(instructions, reason, "instructions")], "system")
