@@ -125,6 +125,7 @@ if TYPE_CHECKING:
     from agentkit.media_cache import MediaCache as MediaCache
     from agentkit.messages import Msg as Msg
     from agentkit.model_facts import ModelFact as ModelFact
+    from agentkit.model_rules import ModelRules as ModelRules
     from agentkit.model_stream import ModelStream as ModelStream
     from agentkit.native import items_of as items_of
     from agentkit.native import mapping_of as mapping_of
@@ -168,6 +169,9 @@ if TYPE_CHECKING:
     from agentkit.tokens import TokenCount as TokenCount
     from agentkit.tokens import TokenCounterBase as TokenCounterBase
     from agentkit.tool_calls import run_tool_calls as run_tool_calls
+    from agentkit.tool_texts import CALL_TEXT as CALL_TEXT
+    from agentkit.tool_texts import ERROR_TEXT as ERROR_TEXT
+    from agentkit.tool_texts import RESULT_TEXT as RESULT_TEXT
     from agentkit.tools import Tool as Tool
     from agentkit.tools import ToolChoice as ToolChoice
     from agentkit.tools import ToolLike as ToolLike
@@ -175,6 +179,7 @@ if TYPE_CHECKING:
     from agentkit.traits import Trait as Trait
     from agentkit.turn_taking import BEGIN_TURN as BEGIN_TURN
     from agentkit.turn_taking import CONTINUE_TURN as CONTINUE_TURN
+    from agentkit.turn_taking import RESULT_TURN as RESULT_TURN
     from agentkit.units import Units as Units
     from agentkit.usage import FinishReason as FinishReason
     from agentkit.usage import Usage as Usage
@@ -212,12 +217,13 @@ _ROOMS = {
     "hugging_face": "HuggingFaceTokenCounter",
     "ledger": "Cut Disposition Entry Ledger Plan Synthesis",
     "legalize": "Legal",
-    "turn_taking": "BEGIN_TURN CONTINUE_TURN",
+    "turn_taking": "BEGIN_TURN CONTINUE_TURN RESULT_TURN",
     "log_forms": "check_log_form check_log_message check_log_request describe_log_form",
     "lowering": "Request Task",
     "media_cache": "MediaCache",
     "messages": "Msg",
     "model_facts": "ModelFact",
+    "model_rules": "ModelRules",
     "model_stream": "ModelStream",
     "native": "items_of mapping_of plain plain_values text_of",
     "native_logs": "load_agentscope load_langchain load_native load_tools tools_left_out",
@@ -236,6 +242,7 @@ _ROOMS = {
     "tokenizers": "TiktokenCounter",
     "tokens": "CharacterTokenCounter LocalTokenCounter TokenCount TokenCounterBase",
     "tool_calls": "run_tool_calls",
+    "tool_texts": "CALL_TEXT ERROR_TEXT RESULT_TEXT",
     "tools": "Tool ToolChoice ToolLike run_call",
     "traits": "Trait",
     "units": "Units",
@@ -257,6 +264,7 @@ __all__ = [
     "Block",
     "Budget",
     "BudgetError",
+    "CALL_TEXT",
     "CONTINUE_TURN",
     "CacheBreakpoints",
     "Capabilities",
@@ -270,6 +278,7 @@ __all__ = [
     "Disposition",
     "DocumentBlock",
     "DropMedia",
+    "ERROR_TEXT",
     "EmptyConversationError",
     "EndpointBase",
     "Entry",
@@ -302,6 +311,7 @@ __all__ = [
     "MissingExtraError",
     "ModelError",
     "ModelFact",
+    "ModelRules",
     "ModelStream",
     "Msg",
     "MultiAgentHistory",
@@ -320,6 +330,8 @@ __all__ = [
     "Price",
     "Provider",
     "ProviderError",
+    "RESULT_TEXT",
+    "RESULT_TURN",
     "RateLimitError",
     "ReadOptions",
     "RemoteTokenCounter",

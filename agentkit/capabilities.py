@@ -223,6 +223,12 @@ class Capabilities:
     merge_turns     whether consecutive turns of one side are joined
     resumes         whether a turn that ends in a part that asks (`part_pair`) is gone on with: nothing follows it
                     then, and what that turn asks may be unanswered
+    alternates      whether turns of the user and the assistant alternate strictly, results being neither's: a
+                    turn of the assistant stands between a result and a user's turn. Such a target joins turns of
+                    one side, begins with a user's turn, and takes one system message, at the start
+    system_role     whether there is a role for the system; without one the prompt begins the first user turn
+    tool_role       whether there is a role for tools; without one calls and results are texts
+    parallel_calls  whether a turn may hold several calls; without them each call is followed by its result
     first_user, last_user, needs_user    whether the first, the last, any turn must be the user's
     blank           which texts are refused: `empty` ones, or `whitespace` too
     says            by kind of block: the keys beside its content that the wire has a place for, in the turn where
@@ -274,6 +280,10 @@ class Capabilities:
     first_user: bool = False
     last_user: bool = False
     needs_user: bool = False
+    alternates: bool = False
+    system_role: bool = True
+    tool_role: bool = True
+    parallel_calls: bool = True
     resumes: bool = False
     blank: Literal["empty", "whitespace"] = "whitespace"
     says: Mapping[str, frozenset[str]] = field(default_factory=dict[str, "frozenset[str]"])
@@ -303,6 +313,11 @@ class Capabilities:
         if not all(rule is None or rule.takes_plain for rule in (self.call_ids, self.tool_names)):
             mask |= Trait.TOOL
         object.__setattr__(self, "attention", mask)
+        implied = ("merge_turns", "first_user", "one_system") if self.alternates else ()
+        for name in implied:
+            object.__setattr__(self, name, True)
+        if self.alternates or not self.system_role:
+            object.__setattr__(self, "late_system", "line")
 
     def pair_of(self, block: Block) -> tuple[str, str]:
         """What a block of this target's own belongs to (`part_pair`): two empty texts for any other."""

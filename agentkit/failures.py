@@ -58,6 +58,14 @@ _REFUSED = (
     r"invalid_request_error|INVALID_ARGUMENT|InvalidParameter|DataInspectionFailed|data_inspection_failed"
     r"|invalid_prompt|ValidationException|ResourceNotFound|\b(invalid|unsupported|empty)_(image|base64|value|parameter)"
 )
+_TEMPLATE = (  # refusals of chat templates, as llama.cpp and vLLM pass them on, with status 400 or 500
+    r"Jinja Exception|raise_exception|TemplateError|roles must alternate|only supports single tool-calls"
+    r"|Tool call IDs should be|System role (is )?not supported|Only [\w, ]*\buser\b[\w, ]* roles are supported"
+)
+_TEMPLATE_ADVICE = (
+    "The chat template of the model refuses the request. Pass model_rules=ModelRules(…) to declare what the "
+    "template takes: system_role, tool_role, parallel_tool_calls, images, alternating_turns, call_ids."
+)
 _QUOTED = r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|“[^”]*”"
 _UNSAID = (None, 200)  # an error within a stream, or within an answer that calls itself good
 _LONGEST_WAIT = 1e9  # seconds
@@ -114,7 +122,7 @@ class Failure:
             retry_after=self.retry_after,
             place=place if kind is BadRequestError else "",
             retryable=False if kind is RateLimitError and self._is_quota else None,
-            advice=self.advice,
+            advice=self.advice or (_TEMPLATE_ADVICE if self._is_refused_by_template else None),
         )
 
     @property
@@ -127,6 +135,8 @@ class Failure:
             status = int(self.code or 0)  # a status is the code of some
         if status in (*_UNSAID, 400, 413, 422, 500) and self._is_too_long:
             return ContextLengthError
+        if self._is_refused_by_template:
+            return BadRequestError
         if status in _UNSAID:
             return _kind_by_words(self.code or self._plain)
         return _kind_by_status(status or 0, self.code or "", self._plain)
@@ -145,6 +155,11 @@ class Failure:
         if of_a_part or _says(_NOT_TOO_LONG, f"{code} {self.said[:_READ]}"):
             return False
         return _says(_TOO_LONG, self._plain)
+
+    @property
+    def _is_refused_by_template(self) -> bool:
+        """True if the chat template of a local model refuses the request, which no retry changes."""
+        return self.status in (*_UNSAID, 400, 422, 500) and _says(_TEMPLATE, self._plain)
 
     @property
     def _is_quota(self) -> bool:

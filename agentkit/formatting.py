@@ -23,6 +23,7 @@ from agentkit.lowering import Lowering, Request, Task, holds_media
 from agentkit.media import check_roots, settle_media
 from agentkit.messages import Msg
 from agentkit.model_facts import ModelFact, apply_facts
+from agentkit.model_rules import ModelRules
 from agentkit.option_names import check_names
 from agentkit.schemas import OutputLike, as_output_schema
 from agentkit.shelf import Shelf
@@ -51,6 +52,7 @@ class FormatterOptions(TypedDict, total=False):
     on_loss: OnLoss
     media_roots: Iterable[str | Path]
     fetch: Fetch | None
+    model_rules: ModelRules | None
 
 
 class FormatterBase(ABC):
@@ -63,6 +65,7 @@ class FormatterBase(ABC):
                  its place, `drop` it, or `raise` LossError. The ledger names every case
     media_roots  the folders that `file:` sources may be read from; none by default
     fetch        how media at URLs are downloaded that the target cannot open by itself; None: not at all
+    model_rules  what the chat template of a local model refuses (system or tool role, parallel calls, media …)
 
     A provider's class gives `base`, `facts` and `convert`. Nothing here calls a provider or needs its SDK.
     """
@@ -85,6 +88,7 @@ class FormatterBase(ABC):
         check_option("history", history, HistoryPolicy | None)
         check_option("budget", budget, Budget | None)
         check_option("fetch", fetch, Fetch | None)
+        check_option("model_rules", options.get("model_rules"), ModelRules | None)
         if fetch is not None:
             fetch.check_installed()
         self.model = model
@@ -93,6 +97,7 @@ class FormatterBase(ABC):
         self.on_loss: OnLoss = on_loss
         self.media_roots = check_roots(options.get("media_roots", ()))
         self.fetch = fetch
+        self.model_rules = options.get("model_rules")
         self._watch = Watch()
         self._weigher = Weigher(budget.counter.weigher, frozenset(budget.never_cut)) if budget else None
 
@@ -107,7 +112,8 @@ class FormatterBase(ABC):
 
     def capabilities(self, model: str | None = None) -> Capabilities:
         """The form of the target that the request is for."""
-        return _form_of(type(self), self.model if model is None else model)
+        form = _form_of(type(self), self.model if model is None else model)
+        return form if self.model_rules is None else self.model_rules.apply(form)
 
     async def format(self, msgs: Sequence[Msg], **asked: Unpack[Asked]) -> Request:
         """The request: keyword arguments for the SDK's call, JSON values alone, the caller's own to change.

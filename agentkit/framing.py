@@ -22,6 +22,7 @@ from agentkit.exchanges import Draft, Origin, block_origins, prompt_length
 from agentkit.frames import mark_frame
 from agentkit.ledger import FRAMED, Disposition, Ledger, Note
 from agentkit.messages import Msg, derive
+from agentkit.tool_texts import call_text, result_text
 from agentkit.traits import Trait
 from agentkit.unmatched_results import result_text
 
@@ -250,7 +251,7 @@ class Framing:
         if isinstance(block, TextBlock):
             yield block.text, origin
         elif isinstance(block, ToolUseBlock):
-            yield f"(calls {block.name} with {block.arguments})", origin
+            yield call_text(block), origin
         elif isinstance(block, ToolResultBlock):
             yield result_text(block, block.name), origin
             for number, item in enumerate(block.items):

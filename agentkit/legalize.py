@@ -23,6 +23,7 @@ from agentkit.result_order import matched
 from agentkit.shelf import Shelf
 from agentkit.tidied import ANY_ID, Changes, OnLoss, Promoted, Tidied
 from agentkit.tidy import tidy
+from agentkit.tool_turns import fit_exchanges
 from agentkit.traits import Trait
 from agentkit.turn_taking import TurnTaking
 
@@ -68,6 +69,7 @@ class _Legalizing:
 
     def run(self, draft: Draft) -> Legal:
         draft = whole_pairs(draft, self.ledger, self.capabilities)
+        draft = fit_exchanges(draft, self.ledger, self.capabilities, self.on_loss)
         at = prompt_length(draft.msgs)
         self._limit_media(draft, at)
         self._take_system(draft.part(range(at)))
@@ -81,6 +83,8 @@ class _Legalizing:
         if self.moved:  # a turn of media stands behind results that a pair was open over
             self.legal.turns = whole_pairs(self.legal.turns, self.ledger, self.capabilities)
         turns = matched(self.legal.turns, self.capabilities, self.legal.call_ids)
+        if not self.capabilities.system_role:
+            turns = self._begun_by_system(turns)
         has_system = bool(self.legal.system.msgs)
         self.legal.turns = TurnTaking(turns, self.ledger, self.capabilities).run(has_system)
         return self.legal
@@ -168,6 +172,23 @@ class _Legalizing:
             )
             self._note_all(origins, Note(Disposition.MERGED, "joined with the system prompt before it"))
             self.legal.system = Draft([derive(system.msgs[0].name, whole, "system")], [origins])
+
+    def _begun_by_system(self, turns: Draft) -> Draft:
+        """The turns, of which the first begins with the system prompt: the target has no system role."""
+        system, self.legal.system = self.legal.system, Draft([], [])
+        if not system.msgs:
+            return turns
+        blocks = [block for msg in system.msgs for block in msg.blocks]
+        origins = [o for pair in zip(system.msgs, system.origins, strict=True) for o in block_origins(*pair)]
+        self._note_all(origins, Note(Disposition.MOVED, "moved into the first user turn: no system role"))
+        joins = bool(turns.msgs) and turns.msgs[0].role == "user" and not turns.msgs[0].traits & Trait.TOOL
+        if joins:
+            blocks += turns.msgs[0].blocks
+            origins += block_origins(turns.msgs[0], turns.origins[0])
+        begun = Draft([derive("user", tuple(blocks), "user")], [tuple(origins)])
+        begun.msgs += turns.msgs[joins:]
+        begun.origins += turns.origins[joins:]
+        return begun
 
     def _tidied(
         self, msg: Msg, origin: int | tuple[Origin, ...], number: int

@@ -116,6 +116,7 @@ class Lowering:
         task, names = _settle(self.task, ledger)
         shown = repair(self.history.render(draft, ledger, form), ledger, "omit")
         task, asking = _say_choice(task, shown, ledger)
+        asking = _say_output(task, asking, ledger)
         legal = legalize(asking, ledger, form, self.on_loss, shelf)
         legal.tool_names.update(names)
         if form.speakers:
@@ -251,9 +252,21 @@ def _complete(task: Task, legal: Legal, ledger: Ledger) -> Task:
     form = task.capabilities
     if not task.tools and form.tools_declared and (tools := _declared(legal, ledger)):
         task = replace(task, tools=tools, tool_choice=ToolChoice("none"))
-    if task.output and form.output != "schema":
-        _instruct(task.output, legal, ledger)
+    if task.output and form.output != "schema" and form.system_role:
+        ledger.invent("output instruction", _UNENFORCED)
+        legal.system.add(derive("system", _instruction(task.output), "system"), ("output instruction",))
     return task
+
+
+def _say_output(task: Task, shown: Draft, ledger: Ledger) -> Draft:
+    """Adds the instruction for the answer to a system prompt that becomes the start of the first user turn."""
+    if not task.output or task.capabilities.output == "schema" or task.capabilities.system_role:
+        return shown
+    ledger.invent("output instruction", _UNENFORCED)
+    at = prompt_length(shown.msgs)
+    told = derive("system", _instruction(task.output), "system")
+    msgs = [*shown.msgs[:at], told, *shown.msgs[at:]]
+    return Draft(msgs, [*shown.origins[:at], ("output instruction",), *shown.origins[at:]], shown.look)
 
 
 def _declared(legal: Legal, ledger: Ledger) -> tuple[Tool, ...]:
@@ -270,9 +283,10 @@ def _bare(name: str) -> Tool:
     return Tool(name)
 
 
-def _instruct(output: OutputSchema, legal: Legal, ledger: Ledger) -> None:
+_UNENFORCED = "the target enforces no JSON schema"
+
+
+def _instruction(output: OutputSchema) -> str:
     """The schema in words, where the wire cannot enforce it."""
     # DeepSeek and DashScope refuse json_object unless a message says json.
-    text = f"Answer in json, with one object that matches this JSON schema:\n{to_json(output.schema).decode()}"
-    ledger.invent("output instruction", "the target enforces no JSON schema")
-    legal.system.add(derive("system", text, "system"), ("output instruction",))
+    return f"Answer in json, with one object that matches this JSON schema:\n{to_json(output.schema).decode()}"

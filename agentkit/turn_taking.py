@@ -9,13 +9,16 @@ from agentkit.messages import Msg, Role, derive
 from agentkit.part_pairs import ends_asking
 from agentkit.traits import Trait
 
-__all__ = ["BEGIN_TURN", "CONTINUE_TURN", "TurnTaking"]
+__all__ = ["BEGIN_TURN", "CONTINUE_TURN", "RESULT_TURN", "TurnTaking"]
 
 BEGIN_TURN = "(The conversation begins here.)"
 """The user turn put first where a wire wants one there and the conversation begins otherwise."""
 
 CONTINUE_TURN = "(Please continue.)"
 """The user turn put last where a wire wants one there and the conversation ends on the assistant."""
+
+RESULT_TURN = "(I have the result.)"
+"""The assistant turn between a tool result and a user turn, where the target wants turns to alternate strictly."""
 
 
 class TurnTaking:
@@ -31,6 +34,8 @@ class TurnTaking:
         capabilities = self.capabilities
         if capabilities.merge_turns:
             self._merge()
+        if capabilities.alternates:
+            self._part_results()
         msgs = self.turns.msgs
         if not msgs and (capabilities.needs_user or not has_system):
             self._fill(0, BEGIN_TURN, "there is no turn")
@@ -43,9 +48,16 @@ class TurnTaking:
             self._fill(len(msgs), CONTINUE_TURN, "the conversation ends without a user turn")
         return self.turns
 
-    def _fill(self, at: int, text: str, reason: str) -> None:
+    def _part_results(self) -> None:
+        """Adds the assistant turn that stands between a result and a user turn."""
+        msgs = self.turns.msgs
+        for at in range(len(msgs) - 1, 0, -1):
+            if msgs[at - 1].traits & Trait.RESULT and _is_users(msgs[at]):
+                self._fill(at, RESULT_TURN, "a user turn follows a tool result", "assistant")
+
+    def _fill(self, at: int, text: str, reason: str, role: Role = "user") -> None:
         self.ledger.invent("filler turn", reason)
-        self.turns.msgs.insert(at, derive("user", text, "user"))
+        self.turns.msgs.insert(at, derive(role, text, role))
         self.turns.origins.insert(at, ("filler turn",))
 
     def _merge(self) -> None:

@@ -25,6 +25,7 @@ from agentkit import (
     HistoryPolicy,
     ImageBlock,
     InvalidBlock,
+    ModelRules,
     Msg,
     MultiAgentHistory,
     OpaqueBlock,
@@ -574,19 +575,27 @@ MODELS: dict[str, tuple[str | None, ...]] = {
     "dashscope-compatible": (None,),
 }
 
+RULES: tuple[ModelRules, ...] = (
+    ModelRules(system_role=False, tool_role=False, images=False, alternating_turns=True),
+    ModelRules(parallel_tool_calls=False, alternating_turns=True, call_ids="mistral", audio=False),
+)
+"""Rules of chat templates: of one that takes texts of two roles alone, and of one with tools."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A provider and a model."""
+    """A provider and a model, with the rules of its chat template, if any are declared."""
 
     provider: str
     model: str | None = None
+    rules: ModelRules | None = None
 
     def formatter(
         self, history: HistoryPolicy, on_loss: OnLoss = "describe", budget: Budget | None = None
     ) -> FormatterBase:
         """A formatter for it."""
-        return _class_of(self.provider)(self.model, history=history, on_loss=on_loss, budget=budget)
+        kind = _class_of(self.provider)
+        return kind(self.model, history=history, on_loss=on_loss, budget=budget, model_rules=self.rules)
 
 
 @cache
@@ -594,8 +603,12 @@ def _class_of(provider: str) -> type[FormatterBase]:
     return load_provider(provider).chat
 
 
-TARGETS = tuple(Target(name, model) for name in available_providers() for model in MODELS.get(name, (None,)))
-"""Every installed provider, with no model's name and with some that have facts of their own."""
+TARGETS = (
+    *(Target(name, model) for name in available_providers() for model in MODELS.get(name, (None,))),
+    *(Target(name, None, RULES[0]) for name in ("anthropic", "openai", "vllm")),
+    *(Target(name, None, RULES[1]) for name in ("openai", "ollama")),
+)
+"""Every installed provider, with no model's name, with some that have facts of their own, and with rules."""
 
 POLICIES = (
     ChatHistory(),

@@ -189,6 +189,40 @@ def test_a_limit_that_ends_is_to_be_tried_again(code: str | None, said: str, sec
     assert error.retryable
 
 
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (400, "Conversation roles must alternate user/assistant/user/assistant/..."),
+        (
+            500,
+            "After the optional system message, conversation roles must alternate user/assistant/user/…",
+        ),
+        (400, "System role not supported"),
+        (500, "This model only supports single tool-calls at once!"),
+        (400, "Tool call IDs should be alphanumeric strings with length 9!"),
+        (400, "Only user and assistant roles are supported!"),
+        (
+            500,
+            "Only user and assistant roles are supported, with the exception of an initial system message!",
+        ),
+        (500, "While executing CallExpression at line 9: Jinja Exception: Invalid content type"),
+        (None, "jinja2.exceptions.TemplateError: no"),
+    ],
+)
+def test_a_refusal_by_a_chat_template_names_the_option_that_declares_its_rules(
+    status: int | None, said: str
+) -> None:
+    error = Failure(said, status).error("vllm")
+    assert type(error) is BadRequestError
+    assert not error.retryable
+    assert "model_rules=ModelRules(" in str(error)
+
+
+def test_a_refusal_that_only_quotes_a_template_is_none() -> None:
+    error = Failure("Invalid value: 'roles must alternate'.", 400).error("openai")
+    assert "model_rules" not in str(error)
+
+
 def test_a_failure_of_the_network() -> None:
     error = Failure("", network=True).error("somebody")
     assert type(error) is NetworkError

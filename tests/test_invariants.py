@@ -30,6 +30,7 @@ from agentkit import (
     Ledger,
     LocalTokenCounter,
     LossError,
+    ModelRules,
     Msg,
     MultiAgentHistory,
     OldestFirst,
@@ -43,7 +44,7 @@ from agentkit import (
     load_messages,
 )
 from agentkit.exchanges import INTERRUPTED, Draft, repair
-from agentkit.turn_taking import BEGIN_TURN, CONTINUE_TURN
+from agentkit.turn_taking import BEGIN_TURN, CONTINUE_TURN, RESULT_TURN
 from tests.conversations import (
     TARGETS,
     Marks,
@@ -293,7 +294,7 @@ def test_conservation_raise_lets_out_what_loses_nothing_and_names_what_would(
 
 _MARKER = r"Q[a-z]\d+Z"
 _DOCUMENTED = (
-    re.escape(BEGIN_TURN), re.escape(CONTINUE_TURN), re.escape(INTERRUPTED),
+    re.escape(BEGIN_TURN), re.escape(CONTINUE_TURN), re.escape(RESULT_TURN), re.escape(INTERRUPTED),
     r"The tool failed without a message\.", r"\[error\]",
     r"# Conversation History\nThe content between <(\w+)></\1> tags contains your conversation history\n",
     r"You are (Friday|Alice|Bob)\.\n", r"</?(history|log)>",
@@ -352,7 +353,8 @@ def test_conservation_every_text_traces_to_an_input_or_a_named_synthesis(
             assert not re.sub(r"[\s:-]", "", rest), case(target, formatter, (rest, leaf))
         named = {made.name for made in plan.ledger.syntheses}
         body = as_json(plan.request)
-        assert (BEGIN_TURN in body or CONTINUE_TURN in body) == ("filler turn" in named), target
+        filled = any(text in body for text in (BEGIN_TURN, CONTINUE_TURN, RESULT_TURN))
+        assert filled == ("filler turn" in named), target
         assert (INTERRUPTED in body) <= ("interrupted" in named), target
         assert ("<system-info>" in body) == ("promotion" in named), target
 
@@ -369,7 +371,36 @@ _ALLOWED = {
 def problems(target: Target, request: Mapping[str, Any]) -> list[str]:
     allowed = _ALLOWED.get((target.provider, target.model or ""), "-")
     found = check_request(target.provider, request) or check_order(target.provider, request)
-    return [problem for problem in found if not problem.endswith(allowed)]
+    found = [problem for problem in found if not problem.endswith(allowed)]
+    return found + (template_problems(target.rules, request) if target.rules else [])
+
+
+def template_problems(rules: ModelRules, request: Mapping[str, Any]) -> list[str]:
+    """What a chat template with these rules refuses: the rules of the published templates of Gemma and Mistral."""
+    messages = list(request["messages"])
+    calls = [len(message["tool_calls"]) for message in messages if message.get("tool_calls")]
+    calls += [sum(part["type"] == "tool_use" for part in parts) for parts in _part_lists(messages)]
+    roles = [str(message["role"]) for message in messages]
+    found: list[str] = []
+    if not rules.system_role and ("system" in roles or "system" in request):
+        found.append("a system message")
+    if not rules.tool_role and ("tool" in roles or any(calls)):
+        found.append("a tool message")
+    if not rules.parallel_tool_calls and any(count > 1 for count in calls):
+        found.append("calls side by side")
+    spoken = [str(one["role"]) for one in messages if one["role"] != "tool" and not one.get("tool_calls")]
+    spoken = spoken[1:] if spoken[:1] == ["system"] else spoken
+    if rules.alternating_turns and any(role != ("user", "assistant")[at % 2] for at, role in enumerate(spoken)):
+        found.append(f"roles do not alternate: {roles}")
+    return found
+
+
+def _part_lists(messages: Sequence[Mapping[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """The contents that are lists of typed parts: Anthropic's."""
+    for message in messages:
+        content = message.get("content")
+        if isinstance(content, list) and all("type" in part for part in cast("list[dict[str, Any]]", content)):
+            yield cast("list[dict[str, Any]]", content)
 
 
 @examples(100)

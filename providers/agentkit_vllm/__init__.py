@@ -62,7 +62,9 @@ VLLM = replace(
     allowed_tools=frozenset(),
     spoken=False,
     says=VENDORS_SAY,
-    call_ids=None,  # opaque; Kimi K2's template wants its `functions.name:0` back unchanged
+    alternates=True,  # Mistral's and Gemma's: "Conversation roles must alternate", results being no turn
+    # Mistral's and the Hugging Face templates demand exactly nine alphanumeric characters; the others take any id
+    call_ids=NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9),
 )
 
 
@@ -70,16 +72,17 @@ class VLLMChatFormatter(OpenAIChatFormatter):
     """The openai SDK with the server's `base_url`: `chat.completions.create(model=…, **request)`.
 
     Without a model's name the request has the shape that the strictest chat templates take: one system
-    message, alternating turns, the user first.
+    message, alternating turns (`RESULT_TURN` stands between a tool result and a user turn), the user first, call
+    ids of nine letters or digits. `model_rules` declares what else a model's template refuses.
     """
 
     base: ClassVar[Capabilities] = VLLM
     facts: ClassVar[tuple[ModelFact, ...]] = (
         ModelFact(
-            r".*(mistral|mixtral|ministral|magistral|devstral|codestral|pixtral)",
-            {"call_ids": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9)},
-            "the Hugging Face templates demand exactly nine alphanumeric characters (vLLM's docs)",
-            "2026-11-20",
+            r".*kimi",
+            {"call_ids": None},
+            "Kimi K2's template wants its `functions.name:0` back unchanged (Kimi-K2: tool_call_guidance.md)",
+            "2026-11-22",
         ),
     )
     reasoning_field = "reasoning"  # the request's field in current source; older servers ignore it (vLLM's docs)

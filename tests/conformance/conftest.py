@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tests.conformance.llama_cpp import LlamaServer
 
 NEEDED = {
+    "test_chat_templates.py": "xllamacpp",
     "test_llama_cpp.py": "xllamacpp",
     "test_gemini_protobuf.py": "google.ai.generativelanguage",
     "test_mcp_types.py": "mcp_types",

@@ -43,14 +43,15 @@ class LlamaServer:
         return str(found["prompt"])
 
 
-def serving(folder: Path) -> Iterator[LlamaServer]:
-    """The server, with a model and a projector written into an empty folder."""
+def serving(folder: Path, template: str = "") -> Iterator[LlamaServer]:
+    """The server, with a model and a projector written into an empty folder, and perhaps another template."""
     xllamacpp: Any = import_module("xllamacpp")
     model, projector = folder / "model.gguf", folder / "projector.gguf"
     write_model(model)
     write_projector(projector)
     params = xllamacpp.CommonParams()
     params.model.path, params.mmproj.path = str(model), str(projector)
+    params.chat_template = template
     params.n_ctx, params.n_parallel, params.port = 16384, 1, 0
     params.warmup, params.verbosity = False, -1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1  # more of them spin while they wait

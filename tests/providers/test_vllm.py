@@ -6,11 +6,13 @@ from typing import Any, Final
 import pytest
 
 from agentkit import (
+    RESULT_TURN,
     AudioBlock,
     Base64Source,
     Block,
     DocumentBlock,
     ImageBlock,
+    ModelRules,
     Msg,
     MultiAgentHistory,
     OpaqueState,
@@ -47,13 +49,13 @@ def _messages(msgs: list[Msg], model: str | None = None) -> list[dict[str, Any]]
 
 
 CALLS: Final = [
-    {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": '{"place":"here"}'}}
+    {"id": "call00001", "type": "function", "function": {"name": "look", "arguments": '{"place":"here"}'}}
 ]
 TOOL_TALK: Final = [
     system("You are Friday."),
     user("Look, please."),
-    assistant("I look.", call("call_1", place="here")),
-    system(result("call_1", "A cat.")),
+    assistant("I look.", call("call00001", place="here")),
+    system(result("call00001", "A cat.")),
     assistant("A cat is here."),
     user("Thanks.", name="Alice"),
 ]
@@ -64,7 +66,7 @@ def test_a_chat_with_a_tool_is_exactly_this_without_names() -> None:
         {"role": "system", "content": "You are Friday."},
         {"role": "user", "content": "Look, please."},
         {"role": "assistant", "content": "I look.", "tool_calls": CALLS},
-        {"role": "tool", "tool_call_id": "call_1", "content": "A cat."},
+        {"role": "tool", "tool_call_id": "call00001", "content": "A cat."},
         {"role": "assistant", "content": "A cat is here."},
         {"role": "user", "content": "Thanks."},
     ]
@@ -77,7 +79,8 @@ def test_many_speakers_are_one_glued_string() -> None:
         {"role": "system", "content": "You are Friday."},
         {"role": "user", "content": f"{PREAMBLE}<history>\nBob: Look, please.\n</history>"},
         {"role": "assistant", "content": "I look.", "tool_calls": CALLS},
-        {"role": "tool", "tool_call_id": "call_1", "content": "A cat."},
+        {"role": "tool", "tool_call_id": "call00001", "content": "A cat."},
+        {"role": "assistant", "content": RESULT_TURN},
         {"role": "user", "content": "<history>\nFriday: A cat is here.\nAlice: Thanks.\n</history>"},
     ]
 
@@ -125,9 +128,10 @@ def test_what_was_said_between_results_is_one_user_turn_behind_them() -> None:
         user("Please."),
     ]
     messages = _messages(msgs)
-    assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool", "user"]
-    assert all(isinstance(message["content"], str) for message in messages[2:4])
-    parts = messages[4]["content"]
+    roles = ["user", "assistant", "tool", "tool", "assistant", "user"]
+    assert [message["role"] for message in messages] == roles
+    assert all(isinstance(message["content"], str) for message in messages[2:5])
+    parts = messages[5]["content"]
     assert sum(part["type"] == "image_url" for part in parts) == 2
     assert [part["text"] for part in parts if part["type"] == "text"][-2:] == ["Hurry.", "Please."]
 
@@ -160,16 +164,22 @@ def test_reasoning_has_its_own_field_and_is_never_a_part_which_would_be_read_as_
 
 
 @pytest.mark.parametrize("call_id", ["functions.name:0", "chatcmpl-tool-" + "0" * 32])
-def test_ids_are_opaque_and_go_back_unchanged(call_id: str) -> None:
-    messages = _messages([user("Go."), assistant(call(call_id)), system(result(call_id, "A"))])
-    assert messages[1]["tool_calls"][0]["id"] == messages[2]["tool_call_id"] == call_id
+def test_kimis_ids_are_opaque_and_go_back_unchanged(call_id: str) -> None:
+    msgs = [user("Go."), assistant(call(call_id)), system(result(call_id, "A"))]
+    named = _messages(msgs, "moonshotai/Kimi-K2-Instruct")
+    declared = VLLMChatFormatter("mine", model_rules=ModelRules(call_ids="any")).lower(msgs).request["messages"]
+    for messages in (named, declared):
+        assert messages[1]["tool_calls"][0]["id"] == messages[2]["tool_call_id"] == call_id
 
 
 @pytest.mark.parametrize("ids", [("call_1", "call_2"), ("same", "same"), ("", ""), ("abcdefghi", "abcdefgh")])
-def test_mistral_templates_get_ids_of_exactly_nine_alphanumerics(ids: tuple[str, str]) -> None:
+@pytest.mark.parametrize("model", [None, "served-under-an-alias", MISTRAL])
+def test_mistral_templates_get_ids_of_exactly_nine_alphanumerics_under_any_name(
+    ids: tuple[str, str], model: str | None
+) -> None:
     first, second = ids
     msgs = [user("Go."), assistant(call(first), call(second)), system(result(first, "A"), result(second, "B"))]
-    plan = VLLMChatFormatter(MISTRAL).lower(msgs)
+    plan = VLLMChatFormatter(model).lower(msgs)
     assert problems("vllm", plan.request) == []
     asked = [one["id"] for one in plan.request["messages"][1]["tool_calls"]]
     assert all(re.fullmatch("[A-Za-z0-9]{9}", one) for one in asked)

@@ -1,0 +1,83 @@
+"""`ModelRules`: what the chat template of a model refuses, declared by the user who serves the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Any, Literal
+
+from agentkit.capabilities import Capabilities, NameRule
+from agentkit.errors import OptionError, check_option
+
+__all__ = ["ModelRules"]
+
+_CALL_IDS = {"any": None, "mistral": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9)}
+"""Mistral's templates demand exactly nine alphanumeric characters (mistral-common; the Hugging Face templates)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRules:
+    """Rules of a model's chat template, which no server reports. A template that refuses a request names one.
+
+        gemma_2 = ModelRules(system_role=False, tool_role=False, images=False, alternating_turns=True)
+        model = ChatModel("vllm:gemma-2-9b-it", model_rules=gemma_2)
+
+    The ledger names every change. The rules are folded into the target's Capabilities (`apply`).
+
+    Attributes:
+        system_role: False if there is no system role. The system prompt then begins the first user turn.
+        tool_role: False if there is no role for tools. Calls then become texts of the assistant (`CALL_TEXT`),
+            results become texts of the user (`RESULT_TEXT`, `ERROR_TEXT`).
+        parallel_tool_calls: False if a turn holds one call at most. Calls made together then follow each other,
+            each with its result.
+        images: False if the model takes no images: these are described or dropped, as `on_loss` says. Likewise
+            `audio`, `video` and `documents`. True is what the provider's capabilities say.
+        alternating_turns: True if turns of the user and the assistant must alternate. Turns of one side are then
+            joined, later system messages become lines of the user, and `RESULT_TURN` of the assistant stands
+            between a result and a turn of the user. False: nothing stands there. None: as the provider says.
+        call_ids: Call ids that the template takes: "mistral" (nine letters or digits), "any", or a NameRule.
+            None: as the provider says.
+
+    """
+
+    system_role: bool = True
+    tool_role: bool = True
+    parallel_tool_calls: bool = True
+    images: bool = True
+    audio: bool = True
+    video: bool = True
+    documents: bool = True
+    alternating_turns: bool | None = None
+    call_ids: NameRule | Literal["any", "mistral"] | None = None
+
+    def __post_init__(self) -> None:
+        for rule in fields(self):
+            if rule.name not in ("alternating_turns", "call_ids"):
+                check_option(f"model_rules.{rule.name}", getattr(self, rule.name), bool)
+        check_option("model_rules.alternating_turns", self.alternating_turns, bool | None)
+        check_option("model_rules.call_ids", self.call_ids, NameRule | str | None)
+        if isinstance(self.call_ids, str) and self.call_ids not in _CALL_IDS:
+            advice = "Pass 'any', 'mistral' or a NameRule."
+            raise OptionError("model_rules.call_ids", f"unknown rule {self.call_ids!r}", advice)
+
+    def apply(self, capabilities: Capabilities) -> Capabilities:
+        """Returns the capabilities restricted by these rules, one object for equal arguments."""
+        return _apply(self, capabilities)
+
+
+@lru_cache(256)
+def _apply(rules: ModelRules, capabilities: Capabilities) -> Capabilities:
+    taken = {"image": rules.images, "audio": rules.audio, "video": rules.video, "document": rules.documents}
+    refused = {kind for kind, is_taken in taken.items() if not is_taken}
+    changes: dict[str, Any] = dict.fromkeys(refused)
+    changes["result_media"] = capabilities.result_media - refused
+    changes["spoken"] = capabilities.spoken and rules.audio
+    changes["system_role"] = capabilities.system_role and rules.system_role
+    changes["tool_role"] = capabilities.tool_role and rules.tool_role
+    changes["parallel_calls"] = capabilities.parallel_calls and rules.parallel_tool_calls
+    if rules.alternating_turns is not None:
+        changes["alternates"] = rules.alternating_turns
+    if rules.call_ids is not None:
+        named = rules.call_ids
+        changes["call_ids"] = named if isinstance(named, NameRule) else _CALL_IDS[named]
+    return replace(capabilities, **changes)

@@ -1,0 +1,24 @@
+"""Tool calls and results as text."""
+
+from __future__ import annotations
+
+from agentkit.blocks import ToolResultBlock, ToolUseBlock
+
+__all__ = ["CALL_TEXT", "ERROR_TEXT", "RESULT_TEXT", "call_text", "result_text"]
+
+CALL_TEXT = "(calls {name} with {arguments})"
+"""A tool call as text: in a history frame, and in the assistant's turn of a target without a role for tools."""
+
+RESULT_TEXT = "(result of {name}) {text}"
+ERROR_TEXT = "(result of {name}, an error) {text}"
+"""A tool result as text: in a history frame, and in a user turn of a target without a role for tools."""
+
+
+def call_text(call: ToolUseBlock) -> str:
+    """Returns a tool call as text."""
+    return CALL_TEXT.format(name=call.name, arguments=call.arguments)
+
+
+def result_text(result: ToolResultBlock, name: str) -> str:
+    """Returns a tool result as text, under the name of its tool. Media are no part of the text."""
+    return (ERROR_TEXT if result.is_error else RESULT_TEXT).format(name=name, text=result.text)

@@ -1,0 +1,144 @@
+"""Chat templates of local models on llama.cpp's server: with its rules declared, each takes every conversation.
+
+The templates beside this module have the rules and the refusals of published ones, each named in its first line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from agentkit import (
+    BadRequestError,
+    ChatHistory,
+    ChatModel,
+    HistoryPolicy,
+    ModelRules,
+    Msg,
+    MultiAgentHistory,
+    load_provider,
+)
+from tests.conformance.llama_cpp import LlamaServer, serving
+from tests.conformance.test_llama_cpp import ASKED, CALLED, HISTORIES, MODEL, PICTURE, openai_client
+from tests.providers import LOOK, assistant, call, result, system, user
+
+pytestmark = pytest.mark.anyio
+
+TEXT_ONLY: Final = ModelRules(tool_role=False, images=False, alternating_turns=True)
+RULES: Final[dict[str, ModelRules]] = {
+    "gemma_2": ModelRules(system_role=False, tool_role=False, images=False, alternating_turns=True),
+    "gemma_3_tools": ModelRules(alternating_turns=True),
+    "llama_2": ModelRules(tool_role=False, images=False, alternating_turns=True),
+    "llama_3_1": ModelRules(parallel_tool_calls=False, images=False),
+    "mistral_v02": ModelRules(system_role=False, tool_role=False, images=False, alternating_turns=True),
+    "mistral_v03": ModelRules(images=False, alternating_turns=True, call_ids="mistral"),
+}
+"""What each template refuses, as a user declares it."""
+
+BOTH: Final = Msg("system", [result("call_2", "two"), result("call_1", "one", PICTURE, is_error=True)], "system")
+TALKS: Final[dict[str, list[Msg]]] = {
+    **HISTORIES,
+    "a question after a picture in a result": [
+        *CALLED,
+        Msg("system", [result("call_1", "a map", PICTURE)], "system"),
+        user("Where am I?"),
+    ],
+    "one exchange after the other": [
+        *CALLED,
+        Msg("system", [result("call_1", "near you")], "system"),
+        assistant(call("call_2", place="b"), call("call_1", place="c")),
+        BOTH,
+        assistant("Found."),
+        user("Thanks."),
+        user("Go on.", name="Ann"),
+    ],
+    "the assistant begins": [assistant("Hello."), assistant(call("call_1"), call("call_2")), BOTH, user("Yes?")],
+    "the system alone": [system("Be brief."), system("Be kind.")],
+    "the system after a result": [
+        *CALLED,
+        Msg("system", [result("call_1", "")], "system"),
+        system("Speak German now."),
+        user("Und?"),
+    ],
+    "others' calls": [
+        *ASKED,
+        Msg("Alice", [call("call_1", place="a"), call("call_2", place="b")], "assistant"),
+        BOTH,
+        Msg("Alice", "There.", "assistant"),
+        Msg("Bob", "Where?", "user"),
+    ],
+}
+HISTORY: Final[dict[str, Callable[[], HistoryPolicy]]] = {
+    "chat": ChatHistory,
+    "multi-agent": MultiAgentHistory,
+    "viewer": lambda: MultiAgentHistory(viewer="Friday"),
+    "native": lambda: MultiAgentHistory(viewer="Friday", others_tools="native"),
+}
+
+
+@pytest.fixture(scope="module", params=sorted(RULES))
+def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Any]]:
+    """A template's name, and a server that renders it."""
+    name = str(request.param)
+    with contextmanager(serving)(Path(tmp_path_factory.mktemp(name)), _template(name)) as server:
+        yield name, server
+
+
+def _template(name: str) -> str:
+    return (Path(__file__).parent / "templates" / f"{name}.jinja").read_text("utf-8")
+
+
+def _request(kind: str, msgs: list[Msg], provider: str = "vllm", **options: Any) -> dict[str, Any]:
+    formatter = load_provider(provider).chat(MODEL, history=HISTORY[kind](), **options)
+    return formatter.lower(msgs, tools=[LOOK]).request
+
+
+@pytest.mark.parametrize(("provider", "kind"), [*(("vllm", kind) for kind in HISTORY), ("openai", "chat")])
+def test_every_conversation_is_taken_by_a_template_whose_rules_are_declared(
+    family: tuple[str, LlamaServer], kind: str, provider: str
+) -> None:
+    name, server = family
+    refused: dict[str, Any] = {}
+    for title, msgs in TALKS.items():
+        request = _request(kind, msgs, provider, model_rules=RULES[name])
+        status, answer = server.post("/v1/chat/completions", {"max_tokens": 1, **request})
+        if status != 200:
+            refused[title] = answer, [message["role"] for message in request["messages"]]
+    assert refused == {}
+
+
+@pytest.mark.parametrize("kind", HISTORY)
+def test_the_rules_are_kept_by_the_request_itself(family: tuple[str, LlamaServer], kind: str) -> None:
+    """The server makes up for some rules by itself, as for a system role that a template refuses."""
+    rules = RULES[family[0]]
+    for msgs in TALKS.values():
+        messages = _request(kind, msgs, model_rules=rules)["messages"]
+        roles = {message["role"] for message in messages}
+        assert rules.system_role or "system" not in roles
+        assert rules.tool_role or not ({"tool"} & roles or any("tool_calls" in message for message in messages))
+        assert rules.parallel_tool_calls or all(len(message.get("tool_calls", "1")) == 1 for message in messages)
+        assert rules.images or "image_url" not in str(messages)
+
+
+def test_without_rules_a_template_refuses_some(family: tuple[str, LlamaServer]) -> None:
+    name, server = family
+    statuses = {
+        server.post("/v1/chat/completions", {"max_tokens": 1, **_request("chat", msgs, "openai")})[0]
+        for msgs in TALKS.values()
+    }
+    assert statuses == {200, 400}, name
+
+
+async def test_a_refusal_names_the_option(family: tuple[str, LlamaServer]) -> None:
+    name, server = family
+    key = "the assistant begins"
+    async with openai_client(server) as client:
+        with pytest.raises(BadRequestError, match="model_rules=ModelRules") as error:
+            await ChatModel("openai", MODEL, client=client).generate(TALKS[key], tools=[LOOK])
+        assert not error.value.retryable
+        model = ChatModel("openai", MODEL, client=client, model_rules=RULES[name], max_tokens=1)
+        await model.generate(TALKS[key], tools=[LOOK])
