@@ -24,7 +24,6 @@ from agentkit.ledger import FRAMED, Disposition, Ledger, Note
 from agentkit.messages import Msg, derive
 from agentkit.tool_texts import call_text, result_text
 from agentkit.traits import Trait
-from agentkit.unmatched_results import result_text
 
 __all__ = ["Framing", "Piece", "Said", "is_replys", "said_by"]
 

@@ -21,4 +21,4 @@ def call_text(call: ToolUseBlock) -> str:
 
 def result_text(result: ToolResultBlock, name: str) -> str:
     """Returns a tool result as text, under the name of its tool. Media are no part of the text."""
-    return (ERROR_TEXT if result.is_error else RESULT_TEXT).format(name=name, text=result.text)
+    return (ERROR_TEXT if result.is_error else RESULT_TEXT).format(name=name or "a tool", text=result.text)

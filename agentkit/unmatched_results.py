@@ -7,19 +7,14 @@ from typing import TypeAlias
 
 from agentkit.blocks import Block, TextBlock, ToolResultBlock, plain_text
 from agentkit.ledger import BlockPath, Disposition, Ledger, Note
+from agentkit.tool_texts import result_text
 
-__all__ = ["UNMATCHED_MARK", "describe_unmatched", "drop_unmatched", "result_text"]
+__all__ = ["UNMATCHED_MARK", "describe_unmatched", "drop_unmatched"]
 
 UNMATCHED_MARK = "agentkit_unmatched_result"
 """Metadata key of a message that holds a result as text. No speaker said the text, so it is never the task."""
 
 _Origin: TypeAlias = BlockPath | str
-
-
-def result_text(block: ToolResultBlock, name: str) -> str:
-    """Returns a result as a sentence that names its tool."""
-    failed = ", an error" if block.is_error else ""
-    return f"(result of {name or 'a tool'}{failed}) {block.text}"
 
 
 def describe_unmatched(
