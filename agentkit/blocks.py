@@ -333,6 +333,13 @@ class ToolResultBlock(_Block):
         return texts[0] if len(texts) == 1 else "\n".join(f"- {text}" for text in texts)
 
     @property
+    def marked_listing(self) -> str:
+        """The listing, after `[error]` if the tool failed: for an API without a field for errors."""
+        if not self.is_error:
+            return self.listing
+        return f"[error] {self.listing}" if self.listing else "[error]"
+
+    @property
     def text(self) -> str:
         """The output's text blocks, joined by line breaks."""
         if isinstance(self.output, str):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -25,9 +25,22 @@ from agentkit.messages import Msg, derive
 from agentkit.tool_texts import call_text, result_text
 from agentkit.traits import Trait
 
-__all__ = ["Framing", "Piece", "Said", "is_replys", "said_by"]
+__all__ = ["Framing", "Piece", "Said", "has_line", "is_replys", "said_by"]
 
 Piece: TypeAlias = TextBlock | MediaBlock | OpaqueBlock | InvalidBlock
+
+_INVISIBLE = Note(Disposition.DROPPED, "the viewer does not see it")
+_TOOL_USE = Note(Disposition.DROPPED, "another agent's tool use")
+_UNSAID = Note(Disposition.DROPPED, "thinking, or a provider's own part, of a speaker in the frame")
+
+
+def has_line(block: Block, msg: Msg) -> bool:
+    """Returns True if a frame states the block of a message: no tool use, thinking or part of a reply."""
+    return not (_is_tool(block) or isinstance(block, ThinkingBlock) or is_replys(block, msg))
+
+
+def _is_tool(block: Block) -> bool:
+    return isinstance(block, ToolUseBlock | ToolResultBlock)
 
 
 def is_replys(block: Block, msg: Msg) -> bool:
@@ -166,8 +179,6 @@ class Framing:
                 self._note_asked(self.draft.msgs[at])
         elif not msg.traits & Trait.TOOL:
             self._say(start)
-        elif self.policy.others_tools == "drop":
-            self._leave_out(start, stop, "another agent's tool use")
         else:
             self._retell(start, stop)
 
@@ -175,7 +186,8 @@ class Framing:
         visible = self.policy.visible
         if visible is None or all(visible(msg) for msg in self.draft.msgs[start:stop]):
             return True
-        self._leave_out(start, stop, "the viewer does not see it")
+        for at in range(start, stop):
+            self._note_all(block_origins(self.draft.msgs[at], self.draft.origins[at]), _INVISIBLE)
         return False
 
     def _stays_native(self, msg: Msg) -> bool:
@@ -217,34 +229,31 @@ class Framing:
         if isinstance(whole, int):
             self.framed.append(whole)
             return
-        for origin in whole:
-            if not isinstance(origin, str):
-                self.ledger.note(origin, FRAMED)
+        self._note_all(whole, FRAMED)
 
     def _add(self, said: Said, whole: int | Sequence[Origin]) -> None:
         """What is said by blocks that come from there."""
         self.pieces.extend(said.pieces)
         self.places.extend([at if isinstance(at, str) else _origin(whole, at) for at in said.places])
         self.traits |= said.traits
-        for origin in [_origin(whole, at) for at in said.unsaid]:
-            if not isinstance(origin, str):
-                note = Note(Disposition.DROPPED, "thinking, or a provider's own part, of a speaker in the frame")
-                self.ledger.note(origin, note)
+        self._note_all((_origin(whole, at) for at in said.unsaid), _UNSAID)
 
     def _retell(self, start: int, stop: int) -> None:
-        """Another agent's exchange as lines under its name."""
-        msgs, origins = self.draft.msgs, self.draft.origins
-        speaker = self.policy.speaker(msgs[start])
+        """Another agent's exchange as lines under its name; with `drop`, without its calls and results."""
+        drops = self.policy.others_tools == "drop"
+        speaker = self.policy.speaker(self.draft.msgs[start])
         for at in range(start, stop):
-            lines: list[Piece | None] = []
-            places: list[Origin] = []
-            for block, origin in zip(msgs[at].blocks, block_origins(msgs[at], origins[at]), strict=True):
-                for told, place in self._told(block, origin, msgs[at]):
-                    said = plain_text(f"\n{speaker}: {self.policy.text(told)}") if isinstance(told, str) else told
-                    lines.append(said)
-                    places.append(place)
-            self._add(said_by(speaker, lines), places)
-            self._frame(origins[at])
+            msg, whole = self.draft.msgs[at], self.draft.origins[at]
+            sources = [*zip(msg.blocks, block_origins(msg, whole), strict=True)]
+            kept = [(block, origin) for block, origin in sources if not (drops and _is_tool(block))]
+            self._note_all([origin for block, origin in sources if drops and _is_tool(block)], _TOOL_USE)
+            told = [pair for block, origin in kept for pair in self._told(block, origin, msg)]
+            lines = [self._as_piece(speaker, piece) for piece, _ in told]
+            self._add(said_by(speaker, lines), [place for _, place in told])
+            self._frame(whole if len(kept) == len(sources) else tuple(origin for _, origin in kept))
+
+    def _as_piece(self, speaker: str, told: str | Piece | None) -> Piece | None:
+        return plain_text(f"\n{speaker}: {self.policy.text(told)}") if isinstance(told, str) else told
 
     def _told(self, block: Block, origin: Origin, msg: Msg) -> Iterator[tuple[str | Piece | None, Origin]]:
         if isinstance(block, TextBlock):
@@ -261,11 +270,10 @@ class Framing:
         else:
             yield block, origin
 
-    def _leave_out(self, start: int, stop: int, reason: str) -> None:
-        for at in range(start, stop):
-            for origin in block_origins(self.draft.msgs[at], self.draft.origins[at]):
-                if not isinstance(origin, str):
-                    self.ledger.note(origin, Note(Disposition.DROPPED, reason))
+    def _note_all(self, origins: Iterable[Origin], note: Note) -> None:
+        for origin in origins:
+            if not isinstance(origin, str):
+                self.ledger.note(origin, note)
 
     def _close(self) -> None:
         """Write the frame that is open, if anything is in it."""

@@ -12,16 +12,13 @@ from typing import Any, Literal, cast
 from agentkit.blocks import (
     Block,
     TextBlock,
-    ThinkingBlock,
-    ToolResultBlock,
-    ToolUseBlock,
     plain_text,
 )
 from agentkit.capabilities import Capabilities
 from agentkit.errors import OptionError, check_option, check_text
 from agentkit.exchanges import Draft, Origin, block_origins
 from agentkit.frames import read_history, safe_name, safe_text
-from agentkit.framing import Framing, Piece, Said, is_replys, said_by
+from agentkit.framing import Framing, Piece, Said, has_line, said_by
 from agentkit.ledger import Disposition, Ledger, Note
 from agentkit.messages import Msg, recall, remember
 from agentkit.reprs import bounded_repr
@@ -120,7 +117,8 @@ class MultiAgentHistory(HistoryPolicy):
                   undoes it; `plain`: names and texts as they are
     preamble      the text before the first frame; None for AgentScope's
     tags          the name of the frame's tag
-    others_tools  other agents' exchanges, given a viewer: lines of `text`, `drop`, or `native`
+    others_tools  other agents' exchanges, given a viewer: lines of `text`, `native`, or `drop`, which omits calls
+                  and results, never the words beside them
     visible       which messages the viewer sees at all; an exchange is seen if all its messages are
     timestamps    whether each line begins with `[TIMESTAMP] `
     """
@@ -152,12 +150,13 @@ class MultiAgentHistory(HistoryPolicy):
         return self.visible is None and (self.viewer is None or self.others_tools != "drop")
 
     def sees(self, unit: Sequence[Msg]) -> bool:
-        """Whether the viewer sees all of it, and not as another's tool use that is dropped."""
+        """Whether the viewer sees all of it, and it is more than another agent's tool use that is dropped."""
         if self.visible is not None and not all(map(self.visible, unit)):
             return False
-        others = self.viewer is not None and self.others_tools == "drop"
         own = unit[0].name == self.viewer and unit[0].role == "assistant"
-        return not (others and unit[0].traits & Trait.TOOL and not own)
+        if own or self.viewer is None or self.others_tools != "drop" or not unit[0].traits & Trait.TOOL:
+            return True
+        return any(has_line(block, msg) for msg in unit for block in msg.blocks)
 
     @property
     def opening(self) -> str:
@@ -204,14 +203,11 @@ class MultiAgentHistory(HistoryPolicy):
     def _line(self, speaker: str, block: Block, msg: Msg) -> Piece | None:
         if isinstance(block, TextBlock):
             return plain_text(f"\n{speaker}: {self.text(block.text)}")
-        if isinstance(block, ThinkingBlock | ToolUseBlock | ToolResultBlock) or is_replys(block, msg):
-            return None
-        return block
+        return cast("Piece", block) if has_line(block, msg) else None
 
     def speaker(self, msg: Msg) -> str:
         """The speaker as a line begins with it, its time included."""
-        name = msg.name or msg.role
-        shown = safe_name(name, self.tags) if self.frame == "safe" else name
+        shown = safe_name(msg.name or msg.role, self.tags) if self.frame == "safe" else msg.name
         return f"[{_flat(msg.timestamp)}] {shown}" if self.timestamps else shown
 
     def text(self, text: str) -> str:

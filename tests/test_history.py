@@ -222,9 +222,16 @@ def test_in_a_name_backslash_colon_breaks_and_leading_blanks_are_escaped(name: s
     assert inside(says(name, "hi")) == f"{shown}: hi"
 
 
-@pytest.mark.parametrize("style", ["safe", "plain"])
-def test_an_empty_name_becomes_its_role(style: str) -> None:
-    assert inside(says("", "hi"), says("", "yes", "assistant"), frame=style) == "user: hi\nassistant: yes"
+def test_an_empty_name_becomes_its_role() -> None:
+    assert inside(says("", "hi"), says("", "yes", "assistant"), frame="safe") == "user: hi\nassistant: yes"
+
+
+def test_an_empty_name_is_empty_in_the_plain_frame_and_the_role_in_the_safe_one() -> None:
+    assert inside(says("", "hm"), frame="plain") == ": hm"
+    assert inside(says("", "hm"), frame="safe") == "user: hm"
+    exchange = [call("a", name=""), result("a")]
+    assert "\n: (calls search" in frame(BOB, *exchange, viewer="Friday", frame="plain")
+    assert "\nassistant: (calls search" in frame(BOB, *exchange, viewer="Friday")
 
 
 def test_the_plain_frame_writes_texts_and_names_as_they_are() -> None:
@@ -374,11 +381,67 @@ def test_what_another_agents_tool_says_cannot_close_the_frame() -> None:
     assert [speaker for speaker, _ in read_history(text)] == ["Bob", "Ann", "Ann", "Ann"]
 
 
-def test_another_agents_exchange_may_be_dropped() -> None:
-    plan = lower([BOB, *EXCHANGE], MultiAgentHistory(viewer="Friday", others_tools="drop"), parts="glued")
-    assert len(sent(plan)) == 1
-    assert "search" not in sent(plan)[0]["content"][0]["text"]
-    assert fates(plan)["msgs[1].content[1]"] == fates(plan)["msgs[2].content[0]"] == "dropped"
+DROP = MultiAgentHistory(viewer="Friday", others_tools="drop")
+
+
+def test_another_agents_calls_and_results_may_be_dropped_and_the_words_beside_them_stay() -> None:
+    plan = lower([BOB, *EXCHANGE, ALICE], DROP, parts="glued")
+    (turn,) = sent(plan)
+    assert read_history(turn["content"][0]["text"]) == [("Bob", "hi"), ("Ann", "let me see"), ("Alice", "hello")]
+    assert fates(plan) == {
+        "msgs[0].content[0]": "merged",
+        "msgs[1].content[0]": "merged",
+        "msgs[1].content[1]": "dropped",
+        "msgs[2].content[0]": "dropped",
+        "msgs[3].content[0]": "merged",
+    }
+    assert [(entry.reason, entry.details) for entry in plan.ledger.entries[2:4]] == [
+        ("another agent's tool use", ())
+    ] * 2
+    assert plan.ledger.losses == []
+
+
+def test_media_and_thinking_beside_calls_that_are_dropped_fare_as_in_the_frame() -> None:
+    calling = Msg("Ann", (ThinkingBlock("hm"), IMAGE, ToolUseBlock("a", "search", {})), "assistant")
+    plan = lower([calling, EXCHANGE[1]], DROP, parts="apart")
+    (turn,) = sent(plan)
+    assert [block["type"] for block in turn["content"]] == ["text", "text", "image", "text"]
+    assert list(fates(plan).values()) == ["dropped", "merged", "dropped", "dropped"]
+
+
+def test_calls_alone_that_are_dropped_leave_no_line() -> None:
+    exchange = [call("a", name="Ann"), result("a")]
+    assert read_history(sent(lower([BOB, *exchange, ALICE], DROP, parts="glued"))[0]["content"][0]["text"]) == [
+        ("Bob", "hi"),
+        ("Alice", "hello"),
+    ]
+    assert not DROP.sees(exchange)
+    assert not DROP.sees([Msg("Ann", (ThinkingBlock("hm"), *exchange[0].blocks), "assistant"), exchange[1]])
+    assert DROP.sees(EXCHANGE)
+    assert DROP.sees([call("a", name="Friday"), result("a")])
+    assert DROP.sees([BOB])
+    assert MultiAgentHistory(others_tools="drop").sees(exchange)
+
+
+def test_a_viewer_who_sees_some_messages_alone_drops_tool_use_among_them() -> None:
+    policy = MultiAgentHistory(viewer="Friday", others_tools="drop", visible=lambda msg: msg.name != "Bob")
+    own = [call("c"), result("c")]
+    plan = lower([BOB, *EXCHANGE, *own, ALICE], policy, parts="glued")
+    texts = [msg["content"][0].get("text", "") for msg in sent(plan)]
+    assert [pair for text in texts for pair in read_history(text)] == [("Ann", "let me see"), ("Alice", "hello")]
+    assert said(plan)[1:3] == ["assistant Friday: call c", "system system: result c=found"]
+    assert [entry.reason for entry in plan.ledger.entries] == [
+        "the viewer does not see it",
+        "a line of the history frame",
+        "another agent's tool use",
+        "another agent's tool use",
+        "as it is",
+        "as it is",
+        "a line of the history frame",
+    ]
+    assert not policy.sees([BOB])
+    assert not policy.sees([EXCHANGE[0], says("Bob", "hm", "system")])
+    assert not policy.shows_all
 
 
 def test_another_agents_exchange_may_stay_native() -> None:

@@ -269,7 +269,7 @@ def _output(block: ToolResultBlock) -> str | list[dict[str, Any]]:
     """A result: text, since media were promoted or described, or a list if it has parts of the wire's own."""
     items = [item for item in block.items if isinstance(item, TextBlock | OpaqueBlock)]
     if not any(isinstance(item, OpaqueBlock) for item in items):
-        return f"[error] {block.listing}".rstrip() if block.is_error else block.listing
+        return block.marked_listing
     mark = [{"text": "[error]"}] if block.is_error else []
     return [*mark, *(_part(item, guard=False) for item in items)]
 

@@ -111,7 +111,7 @@ def _message(msg: Msg) -> dict[str, Any]:
 
 def _result(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
     """A tool message: matched by `tool_name` and order, by `tool_call_id` where the server honours it."""
-    text = f"[error] {block.listing}".rstrip() if block.is_error else block.listing
+    text = block.marked_listing
     name = names.get(block.id, block.name)
     return {"role": "tool", "content": text, "tool_name": name, "tool_call_id": block.id}
 

@@ -164,10 +164,10 @@ def _call(call: dict[str, Any], found: Any, place: str) -> Block:
     return ToolUseBlock(id, name, mapping_of(given))
 
 
-_MARKED: Final = re.compile(rf"{re.escape(_ERROR)}(?: (.*))?", re.DOTALL)
+_MARKED: Final = re.compile(rf"{re.escape(_ERROR)}(?: (.+))?", re.DOTALL)
 
 
 def _without_error(text: str) -> tuple[str, bool]:
     """A result's text without the mark that our formatter sets before an error's, and whether it was there."""
-    found = _MARKED.fullmatch(text) if text == text.rstrip() else None
+    found = _MARKED.fullmatch(text)
     return (found[1] or "", True) if found else (text, False)

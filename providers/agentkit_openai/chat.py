@@ -265,7 +265,7 @@ def _result_text(block: ToolResultBlock) -> str:
     """A result as text: the wire has no flag for an error."""
     if isinstance(block.output, str) and not block.is_error:
         return block.output
-    return f"[error] {block.listing}".rstrip() if block.is_error else block.listing
+    return block.marked_listing
 
 
 def _function(tool: Tool) -> dict[str, Any]:

@@ -200,7 +200,7 @@ def _part(block: Block) -> dict[str, Any]:
 def _output(block: ToolResultBlock) -> str | list[dict[str, Any]]:
     """A result: text, or a list with media; the wire has no flag for an error."""
     if isinstance(block.output, str) or all(isinstance(item, TextBlock) for item in block.output):
-        return f"[error] {block.listing}".rstrip() if block.is_error else block.listing
+        return block.marked_listing
     mark = [{"type": "input_text", "text": "[error]"}] if block.is_error else []
     return [*mark, *(_part(item) for item in block.output)]
 

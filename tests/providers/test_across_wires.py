@@ -22,7 +22,7 @@ from agentkit import (
     load_tools,
 )
 from tests.native_logs import LOGS, SAID
-from tests.providers import PNG, PROVIDERS, chat, multi_agent, problems
+from tests.providers import PNG, PROVIDERS, assistant, call, chat, multi_agent, problems, result, system, user
 
 
 def _loaded(source: str) -> tuple[list[Msg], Asked]:
@@ -129,3 +129,14 @@ def test_what_was_loaded_can_be_stored(source: str) -> None:
     msgs, _ = _loaded(source)
     stored: Any = [msg.to_dict() for msg in msgs]
     assert load_messages(json.loads(json.dumps(stored))) == msgs
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("output", ["no net \n", "  no net", "no net"])
+def test_a_failed_result_keeps_its_blanks(provider: str, output: str) -> None:
+    msgs = [user("Go."), assistant(call("c1")), system(result("c1", output, is_error=True))]
+    request = chat(provider).lower(msgs).request
+    assert json.dumps(output)[1:] in json.dumps(request)
+    if provider in ("dashscope", "ollama"):  # these logs are read with the mark of our formatter
+        (loaded,) = load_native(provider, request)[2].tool_results
+        assert (loaded.text, loaded.is_error) == (output, True)
