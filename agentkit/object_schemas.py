@@ -97,18 +97,22 @@ def _both(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 def _any(objects: list[dict[str, Any]]) -> dict[str, Any]:
     """An object that has the properties of all schemas, and requires what each requires."""
-    made = objects[0]
+    made: dict[str, Any] = objects[0]
     for other in objects[1:]:
-        ours, theirs = made.get("properties", {}), other.get("properties", {})
+        ours: dict[str, Any] = made.get("properties", {})
+        theirs: dict[str, Any] = other.get("properties", {})
         shared = {
             name: {"anyOf": [*_alternatives(ours[name]), theirs[name]]}
             for name in ours
             if name in theirs and ours[name] != theirs[name]
         }
-        required = [name for name in made.get("required", ()) if name in other.get("required", ())]
+        required: list[Any] = [name for name in made.get("required", ()) if name in other.get("required", ())]
         closed = made.get("additionalProperties") is other.get("additionalProperties") is False
-        made = {**_both(made, other), "properties": {**ours, **theirs, **ours, **shared}, "required": required}
-        made = {key: item for key, item in made.items() if key != "additionalProperties" or closed}
+        both: dict[str, Any] = _both(made, other) | {
+            "properties": {**ours, **theirs, **ours, **shared},
+            "required": required,
+        }
+        made = {key: item for key, item in both.items() if key != "additionalProperties" or closed}
     return made if made.get("required") else {key: item for key, item in made.items() if key != "required"}
 
 

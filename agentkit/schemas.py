@@ -98,7 +98,7 @@ def find_definition(reference: object, root: Mapping[str, Any]) -> Mapping[str, 
     found: object = root
     for step in reference.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
-        found = cast("Mapping[str, Any]", found).get(name) if isinstance(found, Mapping) else None
+        found = cast("Mapping[str, object]", found).get(name) if isinstance(found, Mapping) else None
     return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else None
 
 

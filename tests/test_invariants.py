@@ -433,9 +433,13 @@ _TOOLS: tuple[dict[str, Any], ...] = (
     {"name": "検索", "parameters": {"type": "object", "properties": {}}},
     {"name": "t" * 100, "description": ""},
     {"name": "9lives", "strict": False},
+    {"name": "open", "strict": True, "parameters": {"properties": {"n": {"type": "integer"}}, "required": ["n"]}},
+    {"name": "loose", "strict": True, "parameters": {"anyOf": [{"properties": {"n": {}}}, {"type": "null"}]}},
     {"name": "a.b", "input_schema": {"type": "object", "properties": {"title": {"type": "number", "minimum": 1}}}},
 )
-_choices = st.sampled_from((None, "auto", "none", "required", "検索"))
+_choices: st.SearchStrategy[Any] = st.sampled_from(
+    (None, "auto", "none", "required", "検索", ["検索", "a.b"], {"mode": "auto", "names": ["検索"]})
+)
 _schemas: st.SearchStrategy[Any] = st.sampled_from(
     (None, None, {"title": "Answer", "type": "object", "properties": {"n": {"type": "integer"}}})
 )
@@ -444,7 +448,7 @@ _schemas: st.SearchStrategy[Any] = st.sampled_from(
 @examples(40)
 @given(histories(3), history_policies, _choices, _schemas)
 def test_wire_validity_holds_with_tools_a_choice_and_a_schema(
-    msgs: list[Msg], policy: HistoryPolicy, choice: str | None, schema: Any
+    msgs: list[Msg], policy: HistoryPolicy, choice: Any, schema: Any
 ) -> None:
     for target in TARGETS:
         formatter = target.formatter(policy)

@@ -1,6 +1,6 @@
 """Choices among several tools: how each provider is asked for them, and how logs give them back."""
 
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 import pytest
 
@@ -206,7 +206,7 @@ def test_a_list_of_names_goes_with_two_modes(mode: Any) -> None:
 
 
 def _logged(provider: str, choice: dict[str, Any]) -> dict[str, Any]:
-    request = cast("dict[str, Any]", load_provider(provider).chat().lower([user("Go.")], tools=TOOLS[:2]).request)
+    request = load_provider(provider).chat().lower([user("Go.")], tools=TOOLS[:2]).request
     if provider != "gemini":
         return {**request, "tool_choice": choice}
     return {**request, "config": {**request["config"], "tool_config": {"function_calling_config": choice}}}

@@ -39,12 +39,13 @@ def _sent(provider: str, tool: Tool, model: str | None = None) -> tuple[dict[str
     found: dict[str, Any] = declared[0].get("function", declared[0])
     keys = ("parameters", "input_schema", "parameters_json_schema")
     schema = next((found[key] for key in keys if key in found), None)
-    return {"schema": schema, "strict": found.get("strict")}, [made.reason for made in plan.ledger.syntheses]
+    held: dict[str, Any] = {"schema": schema, "strict": found.get("strict")}
+    return held, [made.reason for made in plan.ledger.syntheses]
 
 
 # -- an object at the root ---------------------------------------------------------------------------
 
-NO_ARGUMENTS: Final = {"type": "object", "properties": {}}
+NO_ARGUMENTS: Final[dict[str, Any]] = {"type": "object", "properties": {}}
 ROOTS: Final[dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]]] = {
     "empty": ({}, NO_ARGUMENTS, []),
     "a type alone": ({"type": "object"}, NO_ARGUMENTS, []),
@@ -214,7 +215,7 @@ def test_strict_is_left_out_where_a_schema_would_mean_something_else(
 def test_anthropic_takes_optional_properties_but_no_recursion() -> None:
     sent, told = _sent("anthropic", Tool("f", parameters=OPTIONAL, strict=True))
     assert (sent["strict"], sent["schema"]["additionalProperties"], told) == (True, False, [])
-    tree = {"type": "object", "properties": {"left": {"$ref": "#/$defs/Tree"}}, "required": []}
+    tree: dict[str, Any] = {"type": "object", "properties": {"left": {"$ref": "#/$defs/Tree"}}, "required": []}
     sent, told = _sent("anthropic", Tool("f", parameters={**tree, "$defs": {"Tree": tree}}, strict=True))
     assert sent["strict"] is None
     assert told == ["tool 'f': sent without strict: a definition refers to itself"]
@@ -342,10 +343,11 @@ def test_what_is_called_strict_obeys_the_rules_of_strict_mode(schema: dict[str, 
     before = copy.deepcopy(schema)
     for provider in PROVIDERS:
         sent, told = _sent(provider, tool)
-        if sent["schema"] is not None:
-            assert [*object_problems(sent["schema"])] == [], provider
+        found: Any = sent["schema"]
+        if found is not None:
+            assert [*object_problems(found)] == [], provider
         if sent["strict"] and provider in OPENAI:
-            assert [*strict_problems(sent["schema"])] == [], provider
+            assert [*strict_problems(found)] == [], provider
         if strict and not sent["strict"]:
             assert any("strict" in reason for reason in told), provider
     assert schema == before

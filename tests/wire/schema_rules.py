@@ -62,8 +62,8 @@ def _problems(one: Any, root: Mapping[str, Any], place: str, depth: int) -> Iter
         yield f"{place}: {part['format']!r} is not a valid format"
     for number, branch in enumerate(part.get("anyOf", [])):
         yield from _problems(branch, root, f"{place}.anyOf[{number}]", depth)
-    kinds = part.get("type", [])
-    for kind in kinds if isinstance(kinds, list) else [kinds]:
+    kinds: Any = part.get("type", [])
+    for kind in cast("list[Any]", kinds) if isinstance(kinds, list) else [kinds]:
         if kind not in _TYPES:
             yield f"{place}: type {kind!r}"
         if kind in ("object", "array") and depth > _DEEPEST:
@@ -90,8 +90,8 @@ def _object_problems(part: dict[str, Any], root: Mapping[str, Any], place: str, 
 def _reference_problems(part: dict[str, Any], root: Mapping[str, Any], place: str) -> Iterator[str]:
     if len(part) > 1:
         yield f"{place}: $ref cannot have keywords {sorted(part.keys() - {'$ref'})}"
-    target: Any = root
+    target: object = root
     for step in part["$ref"].removeprefix("#").split("/")[1:]:
-        target = target.get(step) if isinstance(target, dict) else None
+        target = cast("dict[str, object]", target).get(step) if isinstance(target, dict) else None
     if not part["$ref"].startswith("#") or target is None:
         yield f"{place}: reference to {part['$ref']!r} cannot be resolved"
