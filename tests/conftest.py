@@ -22,6 +22,7 @@ from agentkit import (
     TextBlock,
     ToolResultBlock,
     ToolUseBlock,
+    copied,
 )
 
 AnyMsg: Any = Msg
@@ -53,13 +54,13 @@ class EchoFormatter(FormatterBase):
         request: Request = {"messages": [wire(msg) for msg in (*legal.system.msgs, *legal.turns.msgs)]}
         if task.tools:
             request["tools"] = [
-                {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+                {"name": tool.name, "description": tool.description, "parameters": copied(tool.parameters)}
                 for tool in task.tools
             ]
         if task.tool_choice:
             request["tool_choice"] = task.tool_choice.name or task.tool_choice.mode
         if task.output and task.capabilities.output == "schema":
-            request["schema"] = task.output.schema
+            request["schema"] = copied(task.output.schema)
         return request
 
 

@@ -92,7 +92,7 @@ async def test_it_converts(parrot: Provider) -> None:
         "rules": ["Be loud."],
         "squawks": [
             {"who": "keeper", "text": "hi"},
-            {"who": "bird", "text": "", "calls": {"c": '{"q":"c"}'}},
+            {"who": "bird", "text": "", "calls": {"c": {"trick": "search", "arguments": '{"q":"c"}'}}},
             {"who": "keeper", "results": {"c": "found"}},
             {"who": "bird", "text": "yes?"},
         ],
@@ -155,9 +155,9 @@ async def test_it_gets_names_tools_and_output_fitted_for_nothing(parrot: Provide
         response_format={"type": "object"},
     )
     (wire_id,) = plan.call_ids
-    assert squawks(plan)[1]["calls"] == {wire_id: '{"q":"an id"}'}
+    assert squawks(plan)[1]["calls"] == {wire_id: {"trick": "search", "arguments": '{"q":"an id"}'}}
     assert squawks(plan)[2]["results"] == {wire_id: "found"}
-    assert plan.request["tricks"] == ["sing"]
+    assert [trick["name"] for trick in plan.request["tricks"]] == ["sing"]
     assert "JSON schema" in plan.request["rules"][-1]
     assert {made.name for made in plan.ledger.syntheses} == {"tool choice", "output instruction"}
 

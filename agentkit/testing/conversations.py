@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from agentkit.blocks import ImageBlock, OpaqueState, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from agentkit.blocks import (
+    AudioBlock,
+    DocumentBlock,
+    ImageBlock,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    VideoBlock,
+)
 from agentkit.messages import Msg
 
 __all__ = ["CONVERSATIONS"]
@@ -15,6 +25,8 @@ _PNG: Final = bytes.fromhex(
     "0000000d49444154789c636064f8ff1f0003020180e4b1a2bd0000000049454e44ae426082"
 )
 _PICTURE: Final = ImageBlock.from_bytes(_PNG, "image/png")
+_OTHER_PICTURE: Final = ImageBlock.from_bytes(_PNG + b"other", "image/png")
+_LONG: Final = f"markLong {'and so on ' * 3_000}to the end"
 
 
 def _call(id: str, mark: str, name: str = "look") -> ToolUseBlock:
@@ -68,7 +80,34 @@ CONVERSATIONS: Final[Mapping[str, list[Msg]]] = {
     "media": [
         Msg("Ann", [TextBlock("markBefore"), _PICTURE, TextBlock("markAfter")], "user"),
         Msg("Friday", [_call("c1", "callOne")], "assistant"),
-        _results(ToolResultBlock("c1", "look", [TextBlock("resultOne"), _PICTURE])),
+        _results(ToolResultBlock("c1", "look", [TextBlock("resultOne"), _OTHER_PICTURE])),
+        Msg("Ann", "markLast", "user"),
+    ],
+    "media of every kind": [
+        Msg(
+            "Ann",
+            [
+                TextBlock("markBefore"),
+                ImageBlock.from_url("https://example.com/picture.png"),
+                AudioBlock.from_bytes(b"RIFF\x24\x00\x00\x00WAVEfmt sound", "audio/wav"),
+                VideoBlock.from_bytes(b"\x00\x00\x00\x18ftypmp42film", "video/mp4"),
+                DocumentBlock.from_bytes(b"%PDF-1.4 paper", "application/pdf"),
+                DocumentBlock.from_bytes(b"markDocument of text", "text/plain"),
+                TextBlock("markAfter"),
+            ],
+            "user",
+        ),
+    ],
+    "texts of every kind": [
+        Msg("Ann", 'markQuoted "so" \\ <b>&amp;</b> {{x}} %s \u2028 \U0001f600 Köln', "user"),
+        Msg("Friday", _LONG, "assistant"),
+        Msg("Ann", "markLast", "user"),
+    ],
+    "a system message later": [
+        _SYSTEM,
+        _ASKED,
+        Msg("Friday", "markAnswer", "assistant"),
+        Msg("system", "markLater be kind", "system"),
         Msg("Ann", "markLast", "user"),
     ],
     "thoughts of another model": [

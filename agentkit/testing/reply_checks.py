@@ -1,21 +1,27 @@
-"""What must hold of a provider's parser: a stream is the whole reply, and nothing that comes harms it."""
+"""What must hold of a provider's parser: a stream is the whole reply, all of it is read, and nothing harms it."""
 
 from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
-from agentkit.errors import MessageError
+from agentkit.blocks import OpaqueState
+from agentkit.errors import AgentkitError, MessageError
 from agentkit.messages import Msg
 from agentkit.registry import Provider
 from agentkit.streaming import StreamParserBase
+from agentkit.testing.findings import as_text, guarded, json_text, leaves
+from agentkit.testing.replies import Reply
 
 __all__ = ["Sample", "reply_faults"]
 
-Sample: TypeAlias = tuple[object, "Sequence[Mapping[str, Any]] | bytes"]
-"""A native reply, whole, and the same as a stream: its events as dicts, or its raw bytes."""
+Events: TypeAlias = "Sequence[Mapping[str, Any]] | bytes"
+
+Sample: TypeAlias = "tuple[object, Events] | tuple[object, Events, Reply]"
+"""A native reply, whole, the same as a stream (events as dicts, or raw bytes), and perhaps what it says."""
 
 _ODD: Final[tuple[dict[str, Any], ...]] = (
     {},
@@ -27,14 +33,27 @@ _ODD: Final[tuple[dict[str, Any], ...]] = (
 
 def reply_faults(provider: Provider, samples: Sequence[Sample]) -> Iterator[str]:
     """What fails, as sentences."""
-    parser = provider.parser
+    parser, samples = provider.parser, copy.deepcopy(samples)
     if parser is None:
         if samples:
             yield "parser: there are samples, and no parser to read them"
         return
-    yield from _harmed(parser)
-    for number, (whole, events) in enumerate(samples):
-        yield from (f"{parser.__name__}, samples[{number}]: {fault}" for fault in _sample(provider, whole, events))
+    name = parser.__name__
+    yield from guarded(name, _harmed(parser))
+    yield from guarded(name, _issuer(provider, parser))
+    for number, (whole, events, *expected) in enumerate(samples):
+        place = f"{name}, samples[{number}]"
+        yield from guarded(place, _sample(provider, whole, events))
+        yield from guarded(place, _read_whole(parser, whole, *cast("list[Reply]", expected)))
+        yield from guarded(place, _broken(parser, whole, events))
+        yield from guarded(place, _sent_back(provider, whole))
+    yield from guarded(name, _leaks(parser, samples))
+
+
+def _issuer(provider: Provider, parser: type[StreamParserBase]) -> Iterator[str]:
+    issuer = provider.chat.base.issuer
+    if issuer is not None and parser.issuer != issuer:
+        yield f"its issuer is {parser.issuer!r}, and that of the formatter {issuer!r}: no thinking would go back"
 
 
 def _harmed(parser: type[StreamParserBase]) -> Iterator[str]:
@@ -45,12 +64,15 @@ def _harmed(parser: type[StreamParserBase]) -> Iterator[str]:
         except MessageError:
             continue
         except Exception as error:
-            yield f"{parser.__name__}: an unknown event raises {type(error).__name__}: {error}"
+            yield f"an unknown event raises {as_text(error)}"
     if read.finish().finish_reason is None:
-        yield f"{parser.__name__}: a stream that breaks off gives a message without a finish reason"
+        yield "a stream that breaks off gives a message without a finish reason"
 
 
-def _sample(provider: Provider, whole: object, events: Sequence[Mapping[str, Any]] | bytes) -> Iterator[str]:
+# -- one reply ----------------------------------------------------------------------------------------------------
+
+
+def _sample(provider: Provider, whole: object, events: Events) -> Iterator[str]:
     parser = cast("type[StreamParserBase]", provider.parser)
     given = copy.deepcopy((whole, events))
     reply = parser.parse_response(whole)
@@ -66,10 +88,120 @@ def _sample(provider: Provider, whole: object, events: Sequence[Mapping[str, Any
         yield "the message is another one once it was stored and loaded"
     if reply.finish_reason is None:
         yield "the message has no finish reason"
-    provider.chat().lower([Msg("Ann", "hi", "user"), reply])
+    if reply.role != "assistant":
+        yield f"the message has the role {reply.role!r}"
 
 
-def _streamed(parser: type[StreamParserBase], events: Sequence[Mapping[str, Any]] | bytes, size: int) -> Msg:
+def _read_whole(parser: type[StreamParserBase], whole: object, expected: Reply | None = None) -> Iterator[str]:
+    """All that a reply says is in the message: its texts, arguments and usage, as far as they can be told."""
+    reply = parser.parse_response(whole)
+    if expected is not None:
+        yield from _unexpected(reply, expected)
+    said = "\n".join(str(leaf) for _, leaf in leaves(reply.to_dict()))
+    for key, leaf in leaves(whole if isinstance(whole, dict) else {}):
+        if isinstance(leaf, str) and " " in leaf.strip() and not leaf.startswith(("{", "[")) and leaf not in said:
+            yield f"{leaf[:60]!r} of {key!r} is not in the message"
+        if isinstance(leaf, str) and leaf.startswith("{") and not _is_among(leaf, reply):
+            yield f"the arguments {leaf[:60]!r} are in no call of the message"
+        if _COUNT.search(key) and isinstance(leaf, int) and leaf > 0 and reply.usage is None:
+            yield f"the reply has usage ({key!r} is {leaf}), and the message has none"
+
+
+_COUNT: Final = re.compile(r"tokens?(_?count)?$|eval_count$", re.IGNORECASE)
+
+
+def _is_among(text: str, reply: Msg) -> bool:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return True  # no arguments
+    return any(use.input == value for use in reply.tool_uses) or text in json_text(reply.to_dict())
+
+
+def _unexpected(reply: Msg, expected: Reply) -> Iterator[str]:
+    said = expected.said if isinstance(expected.said, Msg) else Msg("assistant", str(expected.said), "assistant")
+    wanted, found = _content(said), _content(reply)
+    for kind in wanted:
+        if found[kind] != wanted[kind]:
+            yield f"{kind}: {found[kind]!r} is read, and {wanted[kind]!r} was said"
+    if expected.finish_reason is not None and reply.finish_reason is not expected.finish_reason:
+        yield f"finish reason: {reply.finish_reason} is read, and {expected.finish_reason} was said"
+    if expected.usage is not None and reply.usage != expected.usage:
+        yield f"usage: {reply.usage} is read, and {expected.usage} was said"
+
+
+def _content(msg: Msg) -> dict[str, Any]:
+    return {
+        "text": msg.text,
+        "thinking": [(block.thinking, _proof(block.state)) for block in msg.blocks if block.type == "thinking"],
+        "calls": [(use.name, use.input) for use in msg.tool_uses],
+    }
+
+
+def _proof(state: OpaqueState | None) -> tuple[str | None, ...]:
+    if state is None:
+        return ()
+    return (state.signature, state.redacted_data, state.encrypted_content, state.thought_signature)
+
+
+def _sent_back(provider: Provider, whole: object) -> Iterator[str]:
+    """The message goes back to its provider: nothing in it is a loss."""
+    reply = cast("type[StreamParserBase]", provider.parser).parse_response(whole)
+    plan = provider.chat().lower([Msg("Ann", "hi", "user"), reply, Msg("Ann", "go on", "user")])
+    for place, reason in plan.ledger.losses:
+        yield f"the message does not go back to its own provider: {place} is lost ({reason})"
+    texts = [str(leaf) for _, leaf in leaves(plan.request)]
+    if reply.text.strip() and "\n" not in reply.text and not any(reply.text in text for text in texts):
+        yield "the text of the message does not go back to its own provider"
+
+
+# -- what goes wrong ----------------------------------------------------------------------------------------------
+
+
+def _broken(parser: type[StreamParserBase], whole: object, events: Events) -> Iterator[str]:
+    """A reply with a part missing, and a stream that ends anywhere, raise nothing but errors of agentkit."""
+    for label, part in _without_parts(whole):
+        try:
+            parser.parse_response(part)
+        except AgentkitError:
+            continue
+        except Exception as error:
+            yield f"a reply {label} raises {as_text(error)}"
+    for end in range(0, len(events), max(1, len(events) // 20)):
+        try:
+            reply = _streamed(parser, events[:end], 10_000_000)
+        except Exception as error:
+            yield f"a stream that ends after {end} of {len(events)} raises {as_text(error)}"
+            break
+        if reply.finish_reason is None:
+            yield f"a stream that ends after {end} of {len(events)} gives a message without a finish reason"
+            break
+
+
+def _without_parts(whole: object) -> Iterator[tuple[str, object]]:
+    """A reply without each of its keys, and with null and a number under it, two levels deep."""
+    if not isinstance(whole, dict):
+        return
+    reply = cast("dict[str, Any]", whole)
+    for key, value in reply.items():
+        yield f"without {key!r}", {name: item for name, item in reply.items() if name != key}
+        for other in (None, 3, [None], {"": None}):
+            yield f"with {other!r} under {key!r}", {**reply, key: other}
+        inner = cast("list[Any]", value)[0] if isinstance(value, list) and value else value
+        for label, part in _without_parts(inner) if reply is not inner and isinstance(inner, dict) else ():
+            yield f"{label} in {key!r}", {**reply, key: [part] if isinstance(value, list) else part}
+
+
+def _leaks(parser: type[StreamParserBase], samples: Sequence[Sample]) -> Iterator[str]:
+    """A reply is read as the same message whatever was read before."""
+    first = [parser.parse_response(whole) for whole, *_ in samples]
+    again = [parser.parse_response(whole) for whole, *_ in reversed(samples)][::-1]
+    for number, (reply, other) in enumerate(zip(first, again, strict=True)):
+        if reply != other:
+            yield f"samples[{number}] is read as another message the second time: {_unlike(reply, other)}"
+
+
+def _streamed(parser: type[StreamParserBase], events: Events, size: int) -> Msg:
     read = parser()
     if isinstance(events, bytes):
         for start in range(0, len(events), size):

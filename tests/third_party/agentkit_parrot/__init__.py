@@ -13,6 +13,8 @@ from agentkit import (
     Provider,
     Request,
     Task,
+    Tool,
+    copied,
 )
 
 __all__ = ["PARROT", "PROVIDER", "ParrotChatFormatter", "ParrotMultiAgentFormatter"]
@@ -25,7 +27,7 @@ PARROT = Capabilities(
     merge_turns=True,
     first_user=True,
     call_ids=NameRule(limit=64),
-    tool_choices=frozenset({"auto", "none"}),
+    tool_choices=frozenset({"auto"}),
     output="prompt",
 )
 
@@ -44,7 +46,7 @@ class ParrotChatFormatter(FormatterBase):
             "rules": [msg.text for msg in legal.system.msgs],
             "squawks": [_squawk(msg) for msg in legal.turns.msgs],
         }
-        return {**request, "tricks": [tool.name for tool in task.tools]} if task.tools else request
+        return {**request, "tricks": [_trick(tool) for tool in task.tools]} if task.tools else request
 
 
 class ParrotMultiAgentFormatter(ParrotChatFormatter):
@@ -53,12 +55,22 @@ class ParrotMultiAgentFormatter(ParrotChatFormatter):
     default_history = MultiAgentHistory
 
 
+def _trick(tool: Tool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parameters": copied(tool.parameters)}
+
+
 def _squawk(msg: Msg) -> dict[str, Any]:
     if msg.tool_results:
-        results = {"who": "keeper", "results": {found.id: found.text for found in msg.tool_results}}
+        results: dict[str, Any] = {
+            "who": "keeper",
+            "results": {found.id: found.text for found in msg.tool_results},
+        }
+        if failed := [found.id for found in msg.tool_results if found.is_error]:
+            results["failed"] = failed
         return {**results, "text": msg.text} if msg.text else results
     squawk: dict[str, Any] = {"who": "bird" if msg.role == "assistant" else "keeper", "text": msg.text}
-    return {**squawk, "calls": {use.id: use.arguments for use in msg.tool_uses}} if msg.tool_uses else squawk
+    calls = {use.id: {"trick": use.name, "arguments": use.arguments} for use in msg.tool_uses}
+    return {**squawk, "calls": calls} if calls else squawk
 
 
 PROVIDER = Provider("parrot", ParrotChatFormatter, ParrotMultiAgentFormatter)

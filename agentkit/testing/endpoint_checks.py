@@ -1,0 +1,214 @@
+"""What must hold of an endpoint: it sends the request that it is given, and says of any error what it is."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, Self, cast
+
+import anyio
+
+from agentkit.endpoints import EndpointBase, Outgoing
+from agentkit.failures import Failure
+from agentkit.registry import Provider
+from agentkit.testing.conversations import CONVERSATIONS
+from agentkit.testing.findings import as_text, guarded, json_text, leaves, marks
+from agentkit.testing.option_checks import make_tools
+
+__all__ = ["endpoint_faults"]
+
+_MODEL: Final = "model-of-the-check"
+_OPTION: Final = {"temperature": 0.375}
+_TOKENS: Final = 7321
+
+
+def endpoint_faults(provider: Provider) -> Iterator[str]:
+    """What fails, as sentences."""
+    kind = provider.endpoint
+    if kind is None:
+        return
+    for check in (_bodies, _sending, _failures):
+        yield from guarded(f"{kind.__name__}, {check.__name__.strip('_')}", check(provider, kind))
+
+
+def _request(provider: Provider) -> dict[str, Any]:
+    msgs = CONVERSATIONS["calls side by side"]
+    return provider.chat(_MODEL).lower(msgs, tools=make_tools()).request
+
+
+def _bodies(provider: Provider, kind: type[EndpointBase]) -> Iterator[str]:
+    """The body holds the request, the model and the options, and the call says whether it streams."""
+    endpoint, request = kind(_Recorder()), _request(provider)
+    before = json_text(request)
+    options = {**_OPTION, **endpoint.limit(_TOKENS)}
+    if _TOKENS not in [leaf for _, leaf in leaves(endpoint.limit(_TOKENS))]:
+        yield "`limit` does not limit the tokens of a reply"
+    outgoing = {stream: endpoint.body(_MODEL, request, options, stream=stream) for stream in (False, True)}
+    if json_text(request) != before:
+        yield "`body` changes the request"
+    for stream, call in outgoing.items():
+        if not isinstance(call, Outgoing):
+            yield f"`body` returns a {type(call).__name__}, and not an Outgoing"
+            return
+        yield from _unsent(call, request, options)
+        if call.stream is not stream:
+            yield f"`body` with stream={stream} returns an Outgoing with stream={call.stream}"
+
+
+def _unsent(call: Outgoing, request: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[str]:
+    sent = [leaf for _, leaf in leaves(call.body)]
+    texts = [leaf for leaf in sent if isinstance(leaf, str)]
+    missing = [
+        leaf for _, leaf in leaves(request) if isinstance(leaf, str) and marks("mark|call|result|tool", leaf)
+    ]
+    lost = [leaf for leaf in missing if leaf not in texts]
+    if lost:
+        yield f"`body` leaves out {lost[0][:60]!r} and {len(lost) - 1} more texts of the request"
+    if _MODEL not in sent and _MODEL not in call.path:
+        yield "`body` leaves out the model"
+    for name, value in options.items():
+        if value not in sent:
+            yield f"`body` leaves out the parameter {name!r}"
+
+
+# -- sending ------------------------------------------------------------------------------------------------------
+
+
+class _Recorder:
+    """A client that has every method, and notes what it is called with."""
+
+    def __init__(self, calls: list[str] | None = None) -> None:
+        self.recorded: list[str] = [] if calls is None else calls
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Recorder(self.recorded)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.recorded.append(_shown([args, kwargs]))
+        return self
+
+    def __await__(self) -> Generator[Any, Any, Self]:
+        return self
+        yield
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self
+
+    async def __anext__(self) -> Any:
+        raise StopAsyncIteration
+
+    def __bytes__(self) -> bytes:
+        return b"{}"
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case bytes() | bytearray():
+            return value.decode("utf-8", "replace")
+        case Mapping():
+            return " ".join(f"{key} {_shown(inner)}" for key, inner in cast("Mapping[Any, Any]", value).items())
+        case list() | tuple():
+            return " ".join(map(_shown, cast("Sequence[Any]", value)))
+        case _:
+            return str(value)
+
+
+def _sending(provider: Provider, kind: type[EndpointBase]) -> Iterator[str]:
+    """What goes to the client, whole or as a stream, holds the request."""
+    request = _request(provider)
+    for stream in (False, True):
+        client = _Recorder()
+        endpoint = kind(client)
+        outgoing = endpoint.body(_MODEL, request, {}, stream=stream)
+        client.recorded.clear()
+        _call(endpoint, outgoing)
+        sent = "\n".join(client.recorded)
+        wanted = marks("mark", json_text(outgoing.body))
+        if client.recorded and wanted and not marks("mark", sent).keys() >= wanted.keys():
+            yield f"`{'stream' if stream else 'send'}` does not send the body"
+
+
+def _call(endpoint: EndpointBase, outgoing: Outgoing) -> None:
+    """Sends a call to a recorder, which answers nothing of use: what that raises says nothing of the endpoint."""
+
+    async def call() -> None:
+        with anyio.move_on_after(_PATIENCE):
+            if not outgoing.stream:
+                await endpoint.send(outgoing)
+                return
+            async with endpoint.stream(outgoing) as chunks:
+                async for _ in chunks:
+                    pass
+
+    def run() -> None:
+        with suppress(BaseException):
+            anyio.run(call)
+
+    thread = threading.Thread(target=run, daemon=True)  # this one may have an event loop
+    thread.start()
+    thread.join(2 * _PATIENCE)
+
+
+_PATIENCE: Final = 5.0  # seconds
+
+
+# -- errors -------------------------------------------------------------------------------------------------------
+
+
+class _OddError(Exception):
+    """Has what errors of SDKs have, in other types."""
+
+    status_code = status = code = "?"
+    response = request = headers = body = message = details = None
+
+
+_ERRORS: Final[tuple[Callable[[], BaseException], ...]] = (
+    _OddError,
+    ValueError,
+    lambda: KeyError("x"),
+    lambda: OSError(5, "x"),
+    lambda: TimeoutError("x"),
+    lambda: ConnectionError("x"),
+    lambda: ExceptionGroup("x", [ValueError("y")]),
+)
+_REPLIES: Final[tuple[object, ...]] = (
+    {},
+    [],
+    None,
+    "text",
+    b"\xff",
+    {"error": None},
+    {"error": 3},
+    {"error": {"message": None, "code": []}},
+)
+
+
+def _failures(provider: Provider, kind: type[EndpointBase]) -> Iterator[str]:
+    """Of any error, and of any reply, the endpoint says what failed, or None."""
+    endpoint = kind(_Recorder())
+    for make in _ERRORS:
+        error = make()
+        yield from _judged("failure", endpoint.failure, error, type(error).__name__)
+    for reply in _REPLIES:
+        yield from _judged("failure_in", endpoint.failure_in, reply, repr(reply))
+    if endpoint.failure(ZeroDivisionError("x")) is not None:
+        yield "`failure` takes an error of the caller's program for one of the provider"
+
+
+def _judged(name: str, judge: Callable[[Any], object], given: object, label: str) -> Iterator[str]:
+    try:
+        found = judge(given)
+    except Exception as error:
+        yield f"`{name}` raises {as_text(error)} for {label}"
+        return
+    if found is not None and not isinstance(found, Failure):
+        yield f"`{name}` returns a {type(found).__name__} for {label}, and not a Failure"

@@ -1,0 +1,118 @@
+"""What the checks of a provider share: exceptions as findings, and parts of a request by their content."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+__all__ = ["as_text", "empty", "guarded", "io_events", "json_text", "leaves", "marks", "surroundings"]
+
+
+def guarded(place: str, findings: Iterable[str]) -> Iterator[str]:
+    """Yields findings with their place. What the checked code raises is a finding too."""
+    try:
+        for finding in findings:
+            yield f"{place}: {finding}"
+    except (GeneratorExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        yield f"{place}: raises {as_text(error)}"
+
+
+def as_text(error: BaseException) -> str:
+    """The class and the sentence of an error."""
+    try:
+        sentence = str(error)
+    except Exception:
+        sentence = "its text cannot be had"
+    return f"{type(error).__name__}: {sentence[:500]}"
+
+
+def json_text(request: object) -> str:
+    """A request as JSON. Raises TypeError or ValueError for what is no JSON."""
+    return json.dumps(request, ensure_ascii=False, allow_nan=False)
+
+
+def empty(value: object) -> None:
+    """Empties every container, the innermost first."""
+    if isinstance(value, dict | list):
+        container = cast("Any", value)
+        for inner in [*(container.values() if isinstance(value, dict) else container)]:
+            empty(inner)
+        container.clear()
+
+
+def marks(kind: str, text: str) -> dict[str, list[int]]:
+    """The marks of a kind in a text, with their positions."""
+    found: dict[str, list[int]] = {}
+    for match in re.finditer(rf"\b{kind}[A-Z][A-Za-z]*", text.replace("\\n", "\n ")):
+        found.setdefault(match[0], []).append(match.start())
+    return found
+
+
+def leaves(value: object, key: object = "") -> Iterator[tuple[str, Any]]:
+    """The scalars in JSON values, each with the key that it stands under."""
+    if isinstance(value, Mapping):
+        for name, inner in cast("Mapping[Any, Any]", value).items():
+            yield from leaves(inner, name)
+    elif isinstance(value, list | tuple):
+        for inner in cast("Sequence[Any]", value):
+            yield from leaves(inner, key)
+    else:
+        yield str(key), value
+
+
+def surroundings(value: object, wanted: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
+    """By mark: the largest part of a request that holds this mark and none of the others, as keys and scalars.
+
+    A mark that shares its string with another one has no such part.
+    """
+    parts: dict[str, list[tuple[str, str]]] = {}
+    _divide(value, "", wanted, parts)
+    return parts
+
+
+def _divide(value: object, key: str, wanted: Sequence[str], parts: dict[str, list[tuple[str, str]]]) -> None:
+    text = json.dumps(value, ensure_ascii=False)
+    held = [mark for mark in wanted if re.search(rf"\b{mark}\b", text.replace("\\n", "\n "))]
+    if len(held) == 1:
+        parts[held[0]] = [("", key), *((name, str(scalar)) for name, scalar in leaves(value, key))]
+    elif held and isinstance(value, dict):
+        for name, inner in cast("dict[str, Any]", value).items():
+            _divide(inner, name, held, parts)
+    elif held and isinstance(value, list):
+        for inner in cast("list[Any]", value):
+            _divide(inner, key, held, parts)
+
+
+# -- I/O ----------------------------------------------------------------------------------------------------------
+
+_IO_EVENTS = ("open", "os.listdir", "os.scandir", "os.system", "socket.", "subprocess.", "tempfile.", "urllib.")
+_watched: dict[int, list[str]] = {}
+_hooks: list[object] = []
+
+
+@contextmanager
+def io_events() -> Iterator[list[str]]:
+    """The audit events of files, sockets and processes that this thread causes in the block."""
+    if not _hooks:  # an audit hook stays for good
+        sys.addaudithook(_note_event)
+        _hooks.append(_note_event)
+    events: list[str] = []
+    _watched[threading.get_ident()] = events
+    try:
+        yield events
+    finally:
+        del _watched[threading.get_ident()]
+
+
+def _note_event(event: str, arguments: tuple[object, ...]) -> None:
+    if _watched and event.startswith(_IO_EVENTS):
+        events = _watched.get(threading.get_ident())
+        if events is not None:
+            events.append(event)

@@ -1,0 +1,320 @@
+"""What must hold of the requests of any formatter: what was said arrives, once, in its place, under its name."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias, cast
+
+from agentkit.blocks import (
+    AudioBlock,
+    Block,
+    DocumentBlock,
+    ImageBlock,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    VideoBlock,
+)
+from agentkit.errors import LossError
+from agentkit.formatting import FormatterBase
+from agentkit.history import ChatHistory
+from agentkit.ledger import Plan
+from agentkit.messages import Msg
+from agentkit.model_facts import apply_facts
+from agentkit.sources import Base64Source
+from agentkit.testing.conversations import CONVERSATIONS
+from agentkit.testing.findings import empty, guarded, io_events, json_text, leaves, marks, surroundings
+
+__all__ = ["request_faults"]
+
+Check: TypeAlias = Callable[[FormatterBase, list[Msg]], Iterator[str]]
+
+
+def request_faults(kind: type[FormatterBase], model: str | None) -> Iterator[str]:
+    """What fails in the requests of one formatter, as sentences."""
+    for name, msgs in CONVERSATIONS.items():
+        for check in _CHECKS:
+            yield from guarded(f"{kind.__name__}, {name}, {check.__name__.strip('_')}", check(kind(model), msgs))
+    for probe in _PROBES:
+        yield from guarded(f"{kind.__name__}, {probe.__name__.strip('_')}", probe(kind(model)))
+
+
+# -- every conversation -------------------------------------------------------------------------------------------
+
+
+def _purity(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
+    before = [msg.to_dict() for msg in msgs]
+    first: object = formatter.lower(msgs).request
+    if not isinstance(first, dict):
+        yield f"the request is a {type(first).__name__}, and not a dict"
+        return
+    try:
+        text = json_text(cast("object", first))
+    except (TypeError, ValueError) as error:
+        yield f"the request is not JSON: {error}"
+        return
+    if json_text(formatter.lower(msgs).request) != text:
+        yield "the same conversation gives another request the second time"
+    with io_events() as events:
+        formatter.lower(msgs)
+    if events:
+        yield f"a request is made with I/O: {', '.join(dict.fromkeys(events))}"
+    empty(cast("object", first))
+    if json_text(formatter.lower(msgs).request) != text:
+        yield "a request shares its containers with the next: changing one changes the other"
+    if [msg.to_dict() for msg in msgs] != before:
+        yield "the messages were changed, or a request shares its containers with them"
+    if json_text(type(formatter)(formatter.model).lower(msgs).request) != text:
+        yield "a fresh formatter gives another request"
+
+
+def _pairing(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
+    text = json_text(formatter.lower(msgs).request)
+    asked, answered = marks("call", text), marks("result", text)
+    for msg in msgs:
+        for use in msg.tool_uses:
+            mark = str(use.input["place"])
+            yield from _misplaced(mark, "result" + mark.removeprefix("call"), asked, answered, _results_of(msgs))
+    yield from _unanswered(formatter, msgs)
+
+
+def _results_of(msgs: Sequence[Msg]) -> set[str]:
+    return {found for msg in msgs for block in msg.tool_results for found in marks("result", block.text)}
+
+
+def _misplaced(
+    call: str, result: str, asked: Mapping[str, list[int]], answered: Mapping[str, list[int]], given: set[str]
+) -> Iterator[str]:
+    calls, results = asked.get(call, []), answered.get(result, [])
+    if len(calls) != 1:
+        yield f"the call with {call!r} is sent {len(calls)} times"
+    elif result in given and len(results) != 1:
+        yield f"the result {result!r} is sent {len(results)} times"
+    elif result in given and results[0] < calls[0]:
+        yield f"the result {result!r} stands before its call"
+
+
+def _unanswered(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
+    """A result bears the id of its call and of no other, where the API has ids, and a call its tool's name."""
+    plan = formatter.lower(msgs)
+    uses = {str(use.input["place"]): use for msg in msgs for use in msg.tool_uses}
+    spelled = {ours: wire for wire, ours in {**plan.call_ids, **plan.tool_names}.items()}
+    calls = surroundings(plan.request, [*uses])
+    results = surroundings(plan.request, ["result" + mark.removeprefix("call") for mark in uses])
+    for mark, use in uses.items():
+        call = {text for _, text in calls.get(mark, [])}
+        result = {text for _, text in results.get("result" + mark.removeprefix("call"), [])}
+        id, name = spelled.get(use.id, use.id), spelled.get(use.name, use.name)
+        if call and not any(name in text for text in call):
+            yield f"the call with {mark!r} does not name its tool {name!r}"
+        if call and result and (id in call) != (id in result):
+            yield f"the result of the call with {mark!r} does not bear the id of its call, {id!r}"
+
+
+def _conservation(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
+    plan = formatter.lower(msgs)
+    places = Counter(entry.place for entry in plan.ledger.entries)
+    wanted = [f"msgs[{at}].content[{n}]" for at, msg in enumerate(msgs) for n, _ in enumerate(msg.blocks)]
+    for place in wanted:
+        if places[place] != 1:
+            yield f"the ledger has {places[place]} entries for {place}"
+    yield from _lost(plan, msgs, isinstance(formatter.history, ChatHistory))
+    yield from _lost_media(plan, msgs)
+    yield from _unraised(formatter, plan, msgs)
+
+
+def _lost(plan: Plan, msgs: Sequence[Msg], is_chat: bool) -> Iterator[str]:
+    sent = marks("mark", json_text(plan.request))
+    texts = [leaf for _, leaf in leaves(plan.request) if isinstance(leaf, str)]
+    fates = {entry.place: entry.disposition.word for entry in plan.ledger.entries}
+    for place, block in _placed(msgs):
+        text = str(getattr(block, "text", "")) if isinstance(block, TextBlock) else ""
+        count = 0
+        for mark in marks("mark", text):
+            count = len(sent.get(mark, []))
+            if count > 1:
+                yield f"{mark!r} of {place} is sent {count} times"
+            if not count and fates.get(place) != "dropped":
+                yield f"{mark!r} of {place} is not sent, and the ledger does not say that it was dropped"
+        is_verbatim = is_chat or len(text.splitlines()) == 1  # a frame indents the lines of a text
+        if count == 1 and is_verbatim and not any(text in leaf for leaf in texts):
+            yield f"the text of {place} is not sent as it was written"
+
+
+def _placed(msgs: Sequence[Msg]) -> Iterator[tuple[str, Block]]:
+    """Every block, and every item of a result, with its place."""
+    for at, msg in enumerate(msgs):
+        for number, block in enumerate(msg.blocks):
+            place = f"msgs[{at}].content[{number}]"
+            yield place, block
+            if isinstance(block, ToolResultBlock) and not isinstance(block.output, str):
+                yield from ((f"{place}.output[{n}]", item) for n, item in enumerate(block.output))
+
+
+def _lost_media(plan: Plan, msgs: Sequence[Msg]) -> Iterator[str]:
+    text = json_text(plan.request)
+    entries = {entry.place: entry for entry in plan.ledger.entries}
+    for place, block in _placed(msgs):
+        if not isinstance(block, ImageBlock | AudioBlock | VideoBlock | DocumentBlock):
+            continue
+        source, entry = block.source, entries.get(place)
+        data = source.data if isinstance(source, Base64Source) else source.url
+        written = source.text if isinstance(source, Base64Source) and block.type == "document" else None
+        count = text.count(json.dumps(data, ensure_ascii=False)[1:-1]) + text.count(written or data) * bool(
+            written
+        )
+        if count > 1:
+            yield f"the {block.type} of {place} is sent {count} times"
+        if not count and entry is not None and entry.disposition.word in _SENT:
+            yield f"the {block.type} of {place} is not sent, and the ledger calls it {entry.disposition.word}"
+
+
+_SENT: Final = frozenset({"carried", "merged", "moved", "repaired"})
+
+
+def _unraised(formatter: FormatterBase, plan: Plan, msgs: list[Msg]) -> Iterator[str]:
+    strict = type(formatter)(formatter.model, on_loss="raise")
+    try:
+        strict.lower(msgs)
+    except LossError:
+        if not plan.ledger.losses:
+            yield 'on_loss="raise" raises, and the ledger has no loss'
+    else:
+        if plan.ledger.losses:
+            yield f'on_loss="raise" lets a loss pass: {plan.ledger.losses[0]}'
+
+
+def _order(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
+    """What was said stands in the order in which it was said, the system's words apart."""
+    text = json_text(formatter.lower(msgs).request)
+    sent = {mark: places[0] for mark, places in marks("mark", text).items()}
+    said = [mark for msg in msgs if msg.role != "system" for mark in marks("mark", msg.text)]
+    found = [mark for mark in said if mark in sent]
+    if found != sorted(found, key=sent.__getitem__):
+        yield f"the order {sorted(found, key=sent.__getitem__)} is not that of the conversation"
+
+
+_CHECKS: Final[tuple[Check, ...]] = (_purity, _pairing, _conservation, _order)
+
+
+# -- one question each --------------------------------------------------------------------------------------------
+
+_USER_WORDS: Final = frozenset({"user", "human"})
+_ASSISTANT_WORDS: Final = frozenset({"assistant", "model", "bot", "ai"})
+
+
+def _roles(formatter: FormatterBase) -> Iterator[str]:
+    """A chat tells the model's turns from the user's, and in the usual words if it uses them."""
+    if not isinstance(formatter.history, ChatHistory):
+        return
+    texts = {"markAsked": "user", "markAnswer": "assistant", "markThanks": "user"}
+    request = formatter.lower([Msg("Ann", text, cast("Any", role)) for text, role in texts.items()]).request
+    parts = surroundings(request, [*texts])
+    shapes = {mark: {(key, text.replace(mark, "")) for key, text in part} for mark, part in parts.items()}
+    if len(shapes) < len(texts):
+        yield "several turns share one string"
+    elif shapes["markAnswer"] in (shapes["markAsked"], shapes["markThanks"]):
+        yield "nothing tells a turn of the assistant from a turn of the user"
+    for mark, shape in shapes.items():
+        wrong = _ASSISTANT_WORDS if texts[mark] == "user" else _USER_WORDS
+        if words := wrong & {text.lower() for _, text in shape}:
+            yield f"a turn of the {texts[mark]} is sent as one of the {min(words)}"
+
+
+def _names(formatter: FormatterBase) -> Iterator[str]:
+    """Speakers keep their names, in a field of their own or in the text of the history."""
+    if isinstance(formatter.history, ChatHistory) and not formatter.capabilities().speakers:
+        return
+    request = formatter.lower(CONVERSATIONS["many speakers"]).request
+    texts = [leaf for _, leaf in leaves(request) if isinstance(leaf, str)]
+    for name in ("Ann", "Bob", "Friday"):
+        if not any(re.search(rf"\b{name}\b", text) for text in texts):
+            yield f"the name of the speaker {name!r} is not sent"
+
+
+def _error_flag(formatter: FormatterBase) -> Iterator[str]:
+    """A failed result is told from a good one."""
+
+    def request(is_error: bool) -> str:
+        result = ToolResultBlock("c1", "look", "resultOne", is_error=is_error)
+        return json_text(formatter.lower([*_call({"place": "callOne"}), Msg("tools", [result], "user")]).request)
+
+    if request(False) == request(True):
+        yield "nothing tells a failed tool result from a good one"
+
+
+def _arguments(formatter: FormatterBase) -> Iterator[str]:
+    """The arguments of a call arrive as they are: as an object, or as its JSON."""
+    given: dict[str, Any] = {"place": "callOne", "more": {"list": ["Köln", 2.5, None, True], "empty": {}}}
+    msgs = [*_call(given), Msg("tools", [ToolResultBlock("c1", "look", "resultOne")], "user")]
+    if not any(value == given for value in _values(formatter.lower(msgs).request)):
+        yield "the arguments of a call are not those that the model gave"
+
+
+def _call(arguments: dict[str, Any]) -> list[Msg]:
+    return [Msg("Ann", "markAsked", "user"), Msg("Friday", [ToolUseBlock("c1", "look", arguments)], "assistant")]
+
+
+def _values(value: Any) -> Iterator[Any]:
+    """Every value in a request, and those that its strings are the JSON of."""
+    yield value
+    if isinstance(value, str) and value.startswith("{"):
+        try:
+            yield json.loads(value)
+        except ValueError:
+            return
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _values(inner)
+
+
+def _own_thinking(formatter: FormatterBase) -> Iterator[str]:
+    """Thinking that the ledger calls carried is sent, with what proves it."""
+    form = formatter.capabilities()
+    if form.issuer is None or form.thinking == "never":
+        return
+    proofs = {name: f"cHJvb2Zf{name}" for name in form.proof - {"redacted_data"}}
+    thinking = ThinkingBlock("markThought", OpaqueState(form.issuer, **cast("Any", proofs)))
+    turn = Msg("Friday", [thinking, ToolUseBlock("c1", "look", {"place": "callOne"})], "assistant")
+    result = Msg("tools", [ToolResultBlock("c1", "look", "resultOne")], "user")
+    plan = formatter.lower([Msg("Ann", "markAsked", "user"), turn, result])
+    entry = next(entry for entry in plan.ledger.entries if entry.place == "msgs[1].content[0]")
+    wanted = [*proofs.values()] if form.thinking == "signed" and proofs else ["markThought"]
+    text = json_text(plan.request)
+    if entry.disposition.word in _SENT and not any(value in text for value in wanted):
+        yield f"thinking is not sent back, and the ledger calls it {entry.disposition.word}"
+
+
+def _foreign_thinking(formatter: FormatterBase) -> Iterator[str]:
+    """Thinking of another system, and what proves it, are not sent."""
+    plan = formatter.lower(CONVERSATIONS["thoughts of another model"])
+    fates = {entry.place: entry.disposition.word for entry in plan.ledger.entries}
+    texts = [leaf for _, leaf in leaves(plan.request)]
+    if "xyz" in texts or ("hm" in texts and fates["msgs[1].content[0]"] == "dropped"):
+        yield "thinking that another system issued is sent"
+
+
+def _facts(formatter: FormatterBase) -> Iterator[str]:
+    """The facts of a model change the form of its target."""
+    kind = type(formatter)
+    for fact in kind.facts:
+        model = re.sub(r"\W", "", fact.pattern)
+        wanted, found = apply_facts(kind.base, model, kind.facts), kind(model).capabilities()
+        for name in fact.changes:
+            if getattr(found, name) != getattr(wanted, name):
+                yield f"what is known of {model!r} is not applied: {name} is {getattr(found, name)!r}"
+
+
+_PROBES: Final[tuple[Callable[[FormatterBase], Iterator[str]], ...]] = (
+    _roles,
+    _names,
+    _error_flag,
+    _arguments,
+    _own_thinking,
+    _foreign_thinking,
+    _facts,
+)
