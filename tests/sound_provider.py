@@ -38,7 +38,7 @@ from agentkit import (
     text_of,
 )
 from agentkit.testing import Reply
-from agentkit.testing.reply_checks import Sample
+from agentkit.testing.reply_checks import ExpectedSample
 from tests.conftest import ECHO
 
 MAGPIE: Final = replace(
@@ -106,7 +106,7 @@ def part(block: Block) -> dict[str, Any]:
 def load_native(found: object) -> list[Msg]:
     """Messages from a request."""
     if not isinstance(found, dict) or "turns" not in found:
-        raise MessageError("log", f"a {type(found).__name__} has no turns", "Pass a request.")
+        raise MessageError("log", "it has no turns", "Pass a request.")
     data = cast("dict[str, Any]", found)
     system = [Msg("system", str(text), "system") for text in items_of(data.get("system"))]
     return [*system, *load_messages([_stored(mapping_of(one)) for one in items_of(data["turns"])])]
@@ -212,13 +212,13 @@ SAID: Final = Reply(
     usage=Usage(90, 40),
     finish_reason=FinishReason.TOOL_USE,
 )
-CUT: Final[Sample] = (
+CUT: Final[ExpectedSample] = (
     {"parts": [{"text": "Half a"}], "over": "full"},
     [{"piece": {"text": "Half"}}, {"piece": {"text": " a"}}, {"over": "full"}],
     Reply("Half a", finish_reason=FinishReason.LENGTH),
 )
 RAW: Final = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in EVENTS)
-SAMPLES: Final[list[Sample]] = [(WHOLE, EVENTS, SAID), (WHOLE, RAW, SAID), CUT]
+SAMPLES: Final[list[ExpectedSample]] = [(WHOLE, EVENTS, SAID), (WHOLE, RAW, SAID), CUT]
 
 
 # -- calls --------------------------------------------------------------------------------------------------------

@@ -127,7 +127,22 @@ def _no_failures(part: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"result": {**part["result"], "failed": False}}] if "result" in part else [part]
 
 
-def _call_without(name: str, value: Any) -> Callable[[dict[str, Any]], list[dict[str, Any]]]:
+Part = dict[str, Any]
+
+
+def _python_arguments(part: Part) -> str:
+    return str(part["call"]["arguments"]).replace('"', "'")
+
+
+def _no_text(part: Part) -> str:
+    return ""
+
+
+def _no_object(part: Part) -> str:
+    return "{}"
+
+
+def _call_without(name: str, value: Callable[[Part], str]) -> Callable[[Part], list[Part]]:
     return lambda part: [{"call": {**part["call"], name: value(part)}} if "call" in part else part]
 
 
@@ -294,12 +309,12 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     "gives results no id": (editing_parts(_no_result_ids), "does not bear the id of its call, 'c1'"),
     "loses that a result failed": (editing_parts(_no_failures), "nothing tells a failed tool result"),
     "loses the names of tools": (
-        editing_parts(_call_without("tool", lambda part: "")),
+        editing_parts(_call_without("tool", _no_text)),
         "does not name its tool 'look'",
     ),
-    "loses arguments": (editing_parts(_call_without("arguments", lambda part: "{}")), "is sent 0 times"),
+    "loses arguments": (editing_parts(_call_without("arguments", _no_object)), "is sent 0 times"),
     "writes arguments as Python": (
-        editing_parts(_call_without("arguments", lambda part: str(part["call"]["arguments"]).replace('"', "'"))),
+        editing_parts(_call_without("arguments", _python_arguments)),
         "the arguments of a call are not those that the model gave",
     ),
     "shares the parameters of tools": (converting(_sharing_tools), "shares the parameters of a tool"),
@@ -333,11 +348,18 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
 
 
 def _loading(edit: Callable[[list[Msg]], Any]) -> Provider:
-    return replace(PROVIDER, load_native=lambda found: edit(load_native(found)))
+    def load(found: object) -> list[Msg]:
+        return cast("list[Msg]", edit(load_native(found)))
+
+    return replace(PROVIDER, load_native=load)
 
 
 def _fragile(found: object) -> list[Msg]:
     return load_native(found) if cast("dict[str, Any]", found)["turns"] else []
+
+
+def _taking_anything(found: object) -> list[Msg]:
+    return load_native(cast("object", found)) if isinstance(found, dict) else cast("Any", 3)
 
 
 def _eating(found: object) -> list[Msg]:
@@ -362,9 +384,7 @@ LOGS: Final[dict[str, tuple[Provider, str]]] = {
     "changes the log": (replace(PROVIDER, load_native=_eating), "the request was changed"),
     "gives dicts": (_loading(lambda msgs: [msg.to_dict() for msg in msgs]), "load_native: "),
     "takes anything": (
-        replace(
-            PROVIDER, load_native=lambda found: load_native(found) if isinstance(found, dict) else cast("Any", 3)
-        ),
+        replace(PROVIDER, load_native=_taking_anything),
         "is loaded as a int, and not as a list of Msg",
     ),
 }

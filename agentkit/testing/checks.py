@@ -17,7 +17,7 @@ from agentkit.testing.conversations import CONVERSATIONS
 from agentkit.testing.endpoint_checks import endpoint_faults
 from agentkit.testing.findings import as_text, guarded, json_text
 from agentkit.testing.option_checks import make_tools, option_faults
-from agentkit.testing.reply_checks import Sample, reply_faults
+from agentkit.testing.reply_checks import ExpectedSample, Sample, reply_faults
 from agentkit.testing.request_checks import request_faults
 
 __all__ = ["ConformanceError", "check_provider"]
@@ -33,7 +33,9 @@ class ConformanceError(AssertionError):
         super().__init__(f"{provider} fails {len(faults)} of the checks of agentkit:\n{listed}")
 
 
-def check_provider(provider: Provider | str, *, samples: Sequence[Sample] = (), model: str | None = None) -> None:
+def check_provider(
+    provider: Provider | str, *, samples: Sequence[Sample | ExpectedSample] = (), model: str | None = None
+) -> None:
     """Checks a provider's formatters, and its parser, endpoint and `load_native` where it has them.
 
     Requests of sound and broken conversations must be pure (inputs stay as they are, the same input gives the
@@ -55,7 +57,7 @@ def check_provider(provider: Provider | str, *, samples: Sequence[Sample] = (), 
         raise ConformanceError(found.name, faults)
 
 
-def _faults(provider: Provider, samples: Sequence[Sample], model: str | None) -> Iterator[str]:
+def _faults(provider: Provider, samples: Sequence[Sample | ExpectedSample], model: str | None) -> Iterator[str]:
     wrong = [*_wrong_classes(provider)]
     if wrong:
         yield from wrong
@@ -100,7 +102,8 @@ def _native_faults(provider: Provider, model: str | None) -> Iterator[str]:
             yield f"{value!r} raises {as_text(error)}, and no AgentkitError"
             continue
         if not isinstance(loaded, list) or not all(isinstance(msg, Msg) for msg in cast("list[object]", loaded)):
-            yield f"{value!r} is loaded as a {type(loaded).__name__}, and not as a list of Msg"
+            kind = type(cast("object", loaded)).__name__
+            yield f"{value!r} is loaded as a {kind}, and not as a list of Msg"
 
 
 def _reloaded(provider: Provider, model: str | None, msgs: list[Msg]) -> Iterator[str]:
@@ -116,7 +119,7 @@ def _reloaded(provider: Provider, model: str | None, msgs: list[Msg]) -> Iterato
             yield f"the turn of the {role} is loaded as another's"
 
 
-_OTHER_FORMS: Final[tuple[object, ...]] = (
+_OTHER_FORMS: Final[tuple[Any, ...]] = (
     None,
     3,
     "text",

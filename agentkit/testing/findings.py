@@ -6,7 +6,7 @@ import json
 import re
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -98,7 +98,7 @@ _hooks: list[object] = []
 
 
 @contextmanager
-def io_events() -> Iterator[list[str]]:
+def io_events() -> Generator[list[str]]:
     """The audit events of files, sockets and processes that this thread causes in the block."""
     if not _hooks:  # an audit hook stays for good
         sys.addaudithook(_note_event)

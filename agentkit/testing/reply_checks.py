@@ -16,12 +16,15 @@ from agentkit.streaming import StreamParserBase
 from agentkit.testing.findings import as_text, guarded, json_text, leaves
 from agentkit.testing.replies import Reply
 
-__all__ = ["Sample", "reply_faults"]
+__all__ = ["ExpectedSample", "Sample", "reply_faults"]
 
 Events: TypeAlias = "Sequence[Mapping[str, Any]] | bytes"
 
-Sample: TypeAlias = "tuple[object, Events] | tuple[object, Events, Reply]"
-"""A native reply, whole, the same as a stream (events as dicts, or raw bytes), and perhaps what it says."""
+Sample: TypeAlias = "tuple[object, Events]"
+"""A native reply, whole, and the same as a stream: its events as dicts, or its raw bytes."""
+
+ExpectedSample: TypeAlias = "tuple[object, Events, Reply]"
+"""The same with what the reply says."""
 
 _ODD: Final[tuple[dict[str, Any], ...]] = (
     {},
@@ -31,7 +34,7 @@ _ODD: Final[tuple[dict[str, Any], ...]] = (
 """Events of no stream, which must do no harm."""
 
 
-def reply_faults(provider: Provider, samples: Sequence[Sample]) -> Iterator[str]:
+def reply_faults(provider: Provider, samples: Sequence[Sample | ExpectedSample]) -> Iterator[str]:
     """What fails, as sentences."""
     parser, samples = provider.parser, copy.deepcopy(samples)
     if parser is None:
@@ -44,7 +47,7 @@ def reply_faults(provider: Provider, samples: Sequence[Sample]) -> Iterator[str]
     for number, (whole, events, *expected) in enumerate(samples):
         place = f"{name}, samples[{number}]"
         yield from guarded(place, _sample(provider, whole, events))
-        yield from guarded(place, _read_whole(parser, whole, *cast("list[Reply]", expected)))
+        yield from guarded(place, _read_whole(parser, whole, *expected[:1]))
         yield from guarded(place, _broken(parser, whole, events))
         yield from guarded(place, _sent_back(provider, whole))
     yield from guarded(name, _leaks(parser, samples))
@@ -98,7 +101,7 @@ def _read_whole(parser: type[StreamParserBase], whole: object, expected: Reply |
     if expected is not None:
         yield from _unexpected(reply, expected)
     said = "\n".join(str(leaf) for _, leaf in leaves(reply.to_dict()))
-    for key, leaf in leaves(whole if isinstance(whole, dict) else {}):
+    for key, leaf in leaves(cast("object", whole if isinstance(whole, dict) else {})):
         if isinstance(leaf, str) and " " in leaf.strip() and not leaf.startswith(("{", "[")) and leaf not in said:
             yield f"{leaf[:60]!r} of {key!r} is not in the message"
         if isinstance(leaf, str) and leaf.startswith("{") and not _is_among(leaf, reply):
@@ -187,12 +190,14 @@ def _without_parts(whole: object) -> Iterator[tuple[str, object]]:
         yield f"without {key!r}", {name: item for name, item in reply.items() if name != key}
         for other in (None, 3, [None], {"": None}):
             yield f"with {other!r} under {key!r}", {**reply, key: other}
-        inner = cast("list[Any]", value)[0] if isinstance(value, list) and value else value
-        for label, part in _without_parts(inner) if reply is not inner and isinstance(inner, dict) else ():
+        inner: Any = value
+        if isinstance(value, list) and value:
+            inner = cast("list[Any]", value)[0]
+        for label, part in _without_parts(cast("object", inner)):
             yield f"{label} in {key!r}", {**reply, key: [part] if isinstance(value, list) else part}
 
 
-def _leaks(parser: type[StreamParserBase], samples: Sequence[Sample]) -> Iterator[str]:
+def _leaks(parser: type[StreamParserBase], samples: Sequence[Sample | ExpectedSample]) -> Iterator[str]:
     """A reply is read as the same message whatever was read before."""
     first = [parser.parse_response(whole) for whole, *_ in samples]
     again = [parser.parse_response(whole) for whole, *_ in reversed(samples)][::-1]

@@ -268,8 +268,10 @@ def _values(value: Any) -> Iterator[Any]:
             yield json.loads(value)
         except ValueError:
             return
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _values(inner)
+    if isinstance(value, dict | list):
+        container = cast("Any", value)
+        for inner in [*(container.values() if isinstance(value, dict) else container)]:
+            yield from _values(inner)
 
 
 def _own_thinking(formatter: FormatterBase) -> Iterator[str]:
