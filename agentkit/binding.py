@@ -17,6 +17,7 @@ from typing import Any, cast
 from agentkit.blocks import OpaqueState, ThinkingBlock
 from agentkit.exchanges import Draft, block_origins
 from agentkit.ledger import BlockPath
+from agentkit.native import mapping_of
 from agentkit.request_parts import CACHE_MARKERS
 from agentkit.traits import Trait
 
@@ -153,7 +154,8 @@ def _as_said(turn: Any) -> Iterator[Any]:
         yield {**kept, "type": item["type"]}
     elif item.get("role") == "assistant" and isinstance(item.get("content"), list):
         for part in cast("list[dict[str, Any]]", item["content"]):
-            yield {**kept, "content": part["text"] if part.get("type") == "output_text" else [part]}
+            is_text = mapping_of(part).get("type") == "output_text"
+            yield {**kept, "content": part.get("text") if is_text else [part]}
     else:
         yield kept
 
@@ -170,8 +172,8 @@ def _parts(turn: dict[str, Any]) -> list[dict[str, Any]]:
     return [turn, *cast("list[dict[str, Any]]", content)] if isinstance(content, list) else [turn]
 
 
-def _proof(part: Mapping[str, Any]) -> str:
-    kind: object = part.get("type")
+def _proof(part: Any) -> str:
+    kind: object = mapping_of(part).get("type")
     return str(part.get(_PROOFS.get(kind, ""), "")) if isinstance(kind, str) else ""
 
 
