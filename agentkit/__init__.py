@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from agentkit.errors import BadRequestError as BadRequestError
     from agentkit.errors import BudgetError as BudgetError
     from agentkit.errors import ContextLengthError as ContextLengthError
+    from agentkit.errors import ConversionError as ConversionError
     from agentkit.errors import EmptyConversationError as EmptyConversationError
     from agentkit.errors import InputError as InputError
     from agentkit.errors import LossError as LossError
@@ -116,6 +117,7 @@ if TYPE_CHECKING:
     from agentkit.ledger import Plan as Plan
     from agentkit.ledger import Synthesis as Synthesis
     from agentkit.legalize import Legal as Legal
+    from agentkit.legalize import split_results as split_results
     from agentkit.log_forms import check_log_form as check_log_form
     from agentkit.log_forms import check_log_message as check_log_message
     from agentkit.log_forms import check_log_request as check_log_request
@@ -202,7 +204,7 @@ _ROOMS = {
     "data_urls": "source_of",
     "echoes": "strip_echo",
     "endpoints": "EndpointBase Incoming Outgoing merged",
-    "errors": "AgentkitError AuthError BadRequestError BudgetError ContextLengthError "
+    "errors": "AgentkitError AuthError BadRequestError BudgetError ContextLengthError ConversionError "
     "EmptyConversationError InputError LossError MessageError MissingExtraError ModelError "
     "NetworkError OptionError OverloadedError ProviderError RateLimitError VersionError",
     "events": "ErrorEvent MediaEvent MessageEnd MessageStart OpaqueEvent StreamEvent TextDelta TextEnd "
@@ -216,7 +218,7 @@ _ROOMS = {
     "history": "ChatHistory HistoryPolicy MultiAgentHistory",
     "hugging_face": "HuggingFaceTokenCounter",
     "ledger": "Cut Disposition Entry Ledger Plan Synthesis",
-    "legalize": "Legal",
+    "legalize": "Legal split_results",
     "turn_taking": "BEGIN_TURN CONTINUE_TURN RESULT_TURN",
     "log_forms": "check_log_form check_log_message check_log_request describe_log_form",
     "lowering": "Request Task",
@@ -273,6 +275,7 @@ __all__ = [
     "ChatModel",
     "ClearResults",
     "ContextLengthError",
+    "ConversionError",
     "Cut",
     "CutStrategy",
     "Disposition",
@@ -414,6 +417,7 @@ __all__ = [
     "short_hash",
     "sniffed_type",
     "source_of",
+    "split_results",
     "strip_echo",
     "text_of",
     "token_count",

@@ -6,6 +6,7 @@
     │   ├── VersionError                … stored JSON is newer than this agentkit
     │   ├── EmptyConversationError      … there is no message to send
     │   └── OptionError                 … in an option of a formatter, a policy or a budget
+    ├── ConversionError                 a formatter's capabilities accept what its converter cannot write
     ├── LossError                       on_loss="raise" and the target cannot carry something
     ├── BudgetError                     nothing legal is small enough for the budget
     ├── ProviderError                   no such provider, or its package does not load
@@ -35,6 +36,7 @@ __all__ = [
     "BadRequestError",
     "BudgetError",
     "ContextLengthError",
+    "ConversionError",
     "EmptyConversationError",
     "InputError",
     "LossError",
@@ -130,6 +132,24 @@ def check_text(name: str, given: str | None) -> None:
         (given or "").encode()
     except UnicodeEncodeError:
         raise OptionError(name, "it has a lone surrogate", "Mend the text.") from None
+
+
+class ConversionError(AgentkitError):
+    """A formatter's capabilities accept a block that its converter cannot write: a mistake in the formatter.
+
+    Attributes:
+        kind: type of the block, such as `image`.
+        place: the part of the request without a form for it, such as `a tool result`.
+
+    """
+
+    def __init__(self, kind: str, place: str) -> None:
+        self.kind = kind
+        self.place = place
+        super().__init__(
+            f"{place}: the capabilities accept a block of type {kind!r} here, but the converter cannot write it. "
+            "Change the formatter's capabilities, or override convert()."
+        )
 
 
 class LossError(AgentkitError):

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, groupby
+from typing import cast
 
-from agentkit.blocks import Block, TextBlock, ToolUseBlock, plain_text
+from agentkit.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock, plain_text
 from agentkit.capabilities import Capabilities
 from agentkit.exchanges import Draft, Origin, block_origins, is_normal, prompt_length
 from agentkit.ledger import AS_LINE, Disposition, Ledger, Note
@@ -27,7 +28,7 @@ from agentkit.tool_turns import fit_exchanges
 from agentkit.traits import Trait
 from agentkit.turn_taking import TurnTaking
 
-__all__ = ["Legal", "legalize"]
+__all__ = ["Legal", "legalize", "split_results"]
 
 
 @dataclass(slots=True)
@@ -45,6 +46,14 @@ class Legal:
     speakers: dict[str, str] = field(default_factory=dict[str, str])
 
     __repr__ = bounded_repr
+
+
+def split_results(msg: Msg) -> tuple[tuple[ToolResultBlock, ...], Msg | None]:
+    """Returns the results of a legal turn, and what else the user says in it: None if that is nothing."""
+    if not msg.traits & (Trait.OTHER | Trait.CALL):
+        return cast("tuple[ToolResultBlock, ...]", msg.content), None
+    others = tuple(block for block in msg.blocks if not isinstance(block, ToolResultBlock))
+    return msg.tool_results, derive(msg.name, others, "user")
 
 
 def legalize(draft: Draft, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss, shelf: Shelf) -> Legal:

@@ -14,6 +14,7 @@ from agentkit import (
     BadRequestError,
     BudgetError,
     ContextLengthError,
+    ConversionError,
     EmptyConversationError,
     InputError,
     LossError,
@@ -37,6 +38,7 @@ TREE: list[tuple[type[AgentkitError], tuple[type[BaseException], ...]]] = [
     (EmptyConversationError, (InputError,)),
     (OptionError, (InputError,)),
     (LossError, (AgentkitError,)),
+    (ConversionError, (AgentkitError,)),
     (BudgetError, (AgentkitError,)),
     (ProviderError, (AgentkitError,)),
     (ModelError, (AgentkitError,)),
@@ -84,6 +86,12 @@ SPECIMENS: list[tuple[AgentkitError, str, dict[str, object]]] = [
         "msgs[0].content[1]: Echo would lose this: a (and 1 more). "
         'Take it out, choose a target that carries it, or use on_loss="describe".',
         {"losses": (("msgs[0].content[1]", "a"), ("msgs[2].content[0]", "b"))},
+    ),
+    (
+        ConversionError("video", "a tool result"),
+        "a tool result: the capabilities accept a block of type 'video' here, but the converter cannot write it. "
+        "Change the formatter's capabilities, or override convert().",
+        {"kind": "video", "place": "a tool result"},
     ),
     (
         BudgetError(100, 140, ["msgs[0]", "msgs[4]"]),

@@ -9,6 +9,7 @@ from agentkit import (
     Base64Source,
     Block,
     Capabilities,
+    ConversionError,
     DocumentBlock,
     FormatterBase,
     FormatterOptions,
@@ -19,7 +20,6 @@ from agentkit import (
     Msg,
     MultiAgentHistory,
     NameRule,
-    OpaqueBlock,
     Request,
     Source,
     Task,
@@ -163,7 +163,7 @@ def _strip_prefill(messages: list[dict[str, Any]]) -> None:
 
 
 def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
-    blocks = [block for msg in msgs for block in msg.blocks if isinstance(block, TextBlock | OpaqueBlock)]
+    blocks = [block for msg in msgs for block in msg.blocks]
     if not blocks:
         return {}
     only = blocks[0]
@@ -202,7 +202,7 @@ def _content(content: str | Iterable[Block], place: _Place = "plain") -> list[di
             case "opaque":
                 add(copied(block.data))
             case "audio" | "video" | "invalid":
-                raise TypeError(f"{block.type} is no block of this wire")
+                raise ConversionError(block.type, "a message or a tool result")
             case _:
                 assert_never(block)
     return blocks

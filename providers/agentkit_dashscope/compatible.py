@@ -87,6 +87,8 @@ class DashScopeCompatibleChatFormatter(OpenAIChatFormatter):
 
     def media_part(self, block: MediaBlock) -> dict[str, Any]:
         """`input_audio.data` is a URL or a data URL here, unlike OpenAI's raw base64 (model-studio)."""
+        if block.type == "document":
+            return super().media_part(block)
         url = wire_url(block.source)
         if block.type != "audio":
             kind = f"{block.type}_url"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, Unpack
+from typing import Any, ClassVar, Literal, Unpack, assert_never
 
 from agentkit import (
     Base64Source,
+    Block,
     CacheBreakpoints,
     Capabilities,
+    ConversionError,
     FormatterBase,
     FormatterOptions,
     Legal,
@@ -22,22 +24,20 @@ from agentkit import (
     Msg,
     MultiAgentHistory,
     NameRule,
-    OpaqueBlock,
     OptionError,
     Request,
     Task,
     TextBlock,
-    ThinkingBlock,
     Tool,
     ToolChoice,
     ToolResultBlock,
-    ToolUseBlock,
     Trait,
     check_breakpoints,
     copied,
     frame_tag,
     mapping_of,
     media_types,
+    split_results,
 )
 from agentkit_dashscope.caching import mark
 from agentkit_openai import open_contents
@@ -180,7 +180,10 @@ class DashScopeChatFormatter(FormatterBase):
         messages: list[dict[str, Any]] = []
         for msg in (*legal.system.msgs, *legal.turns.msgs):
             if msg.traits & Trait.RESULT:
-                messages.extend(_result(block) for block in msg.tool_results)
+                results, other = split_results(msg)
+                messages.extend(_result(block) for block in results)
+                if other:
+                    messages.append(_message(other, as_text))
             else:
                 messages.append(_message(msg, as_text))
         if legal.turns.msgs and _is_begun(legal.turns.msgs[-1]):
@@ -206,17 +209,22 @@ class DashScopeMultiAgentFormatter(DashScopeChatFormatter):
 
 def _message(msg: Msg, as_text: bool) -> dict[str, Any]:
     role = "assistant" if msg.traits & Trait.CALL else msg.role
-    said: list[TextBlock | MediaBlock | OpaqueBlock] = []
+    said: list[Block] = []
     thoughts: list[str] = []
     calls: list[dict[str, Any]] = []
     for block in msg.blocks:
-        if isinstance(block, ToolUseBlock):
-            function = {"name": block.name, "arguments": block.arguments}
-            calls.append({"id": block.id, "type": "function", "function": function})
-        elif isinstance(block, ThinkingBlock):
-            thoughts.append(block.thinking)
-        elif isinstance(block, TextBlock | MediaBlock | OpaqueBlock):
-            said.append(block)
+        match block.type:
+            case "text" | "image" | "audio" | "video" | "document" | "opaque":
+                said.append(block)
+            case "thinking":
+                thoughts.append(block.thinking)
+            case "tool_use":
+                function = {"name": block.name, "arguments": block.arguments}
+                calls.append({"id": block.id, "type": "function", "function": function})
+            case "tool_result" | "invalid":
+                raise ConversionError(block.type, "a message")
+            case _:
+                assert_never(block)
     # What a frame says begins with a line break or with the frame's own words.
     guard = role == "user" and not as_text and not frame_tag(msg)
     message: dict[str, Any] = {"role": role, "content": _content(said, as_text, guard)}
@@ -225,21 +233,30 @@ def _message(msg: Msg, as_text: bool) -> dict[str, Any]:
     return {**message, "tool_calls": calls} if calls else message
 
 
-def _content(
-    said: Iterable[TextBlock | MediaBlock | OpaqueBlock], as_text: bool, guard: bool
-) -> str | list[dict[str, Any]]:
+def _content(said: Sequence[Block], as_text: bool, guard: bool) -> str | list[dict[str, Any]]:
     """A string on the text path, and where there is nothing to say; single-key parts on the other."""
-    parts = [_part(block, guard) for block in said]
-    return "\n".join(part["text"] for part in parts) if as_text or not parts else parts
+    if not as_text and said:
+        return [_part(block, guard) for block in said]
+    for block in said:
+        if block.type != "text":
+            raise ConversionError(block.type, "a message on the text path")
+    return "\n".join(block.text for block in said if isinstance(block, TextBlock))
 
 
-def _part(block: TextBlock | MediaBlock | OpaqueBlock, guard: bool) -> dict[str, Any]:
-    if isinstance(block, OpaqueBlock):
-        return {**copied(block.data)}
-    if isinstance(block, TextBlock):
-        return {"text": guarded(block.text) if guard else block.text, **_carried(block)}
-    source = block.source
-    return {block.type: source.data_url if isinstance(source, Base64Source) else source.url, **_carried(block)}
+def _part(block: Block, guard: bool) -> dict[str, Any]:
+    match block.type:
+        case "text":
+            return {"text": guarded(block.text) if guard else block.text, **_carried(block)}
+        case "image" | "audio" | "video":
+            source = block.source
+            url = source.data_url if isinstance(source, Base64Source) else source.url
+            return {block.type: url, **_carried(block)}
+        case "opaque":
+            return {**copied(block.data)}
+        case "document" | "thinking" | "tool_use" | "tool_result" | "invalid":
+            raise ConversionError(block.type, "a message or a tool result")
+        case _:
+            assert_never(block)
 
 
 def _carried(block: TextBlock | MediaBlock) -> dict[str, Any]:
@@ -266,12 +283,11 @@ def _result(block: ToolResultBlock) -> dict[str, Any]:
 
 
 def _output(block: ToolResultBlock) -> str | list[dict[str, Any]]:
-    """A result: text, since media were promoted or described, or a list if it has parts of the wire's own."""
-    items = [item for item in block.items if isinstance(item, TextBlock | OpaqueBlock)]
-    if not any(isinstance(item, OpaqueBlock) for item in items):
+    """A result: text, or a list of parts if it holds anything else."""
+    if isinstance(block.output, str) or all(isinstance(item, TextBlock) for item in block.output):
         return block.marked_listing
     mark = [{"text": "[error]"}] if block.is_error else []
-    return [*mark, *(_part(item, guard=False) for item in items)]
+    return [*mark, *(_part(item, guard=False) for item in block.output)]
 
 
 def _options(task: Task) -> dict[str, Any]:

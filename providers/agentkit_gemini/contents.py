@@ -10,6 +10,7 @@ from agentkit import (
     Base64Source,
     Block,
     Capabilities,
+    ConversionError,
     FormatterBase,
     Legal,
     MediaBlock,
@@ -23,13 +24,13 @@ from agentkit import (
     OpaqueState,
     Request,
     Task,
-    TextBlock,
     Tool,
     ToolChoice,
     ToolResultBlock,
     Trait,
     copied,
     media_types,
+    split_results,
 )
 from agentkit_gemini.parts import part_pair
 from agentkit_gemini.responses import response_fields
@@ -112,8 +113,11 @@ class GeminiChatFormatter(FormatterBase):
             content, traits = msg.content, msg.traits
             role = "model" if msg.role == "assistant" or traits & Trait.CALL else "user"
             if traits & Trait.RESULT:
-                parts = [_response(block, names) for block in msg.tool_results]
-                role = "user"
+                results, other = split_results(msg)
+                contents.append({"role": "user", "parts": [_response(block, names) for block in results]})
+                if other is None:
+                    continue
+                role, parts = "user", [_part(block) for block in other.blocks]
             elif isinstance(content, str):
                 parts = [{"text": content}]
             else:
@@ -133,7 +137,7 @@ class GeminiMultiAgentFormatter(GeminiChatFormatter):
 
 
 def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
-    said = [_part(block) for msg in msgs for block in msg.blocks if isinstance(block, TextBlock | OpaqueBlock)]
+    said = [_part(block) for msg in msgs for block in msg.blocks]
     return {"system_instruction": {"parts": said}} if said else {}
 
 
@@ -152,7 +156,7 @@ def _part(block: Block) -> dict[str, Any]:
         case "opaque":
             return {**copied(block.data)}
         case "tool_result" | "invalid":
-            raise TypeError(f"a {block.type} block is no part")
+            raise ConversionError(block.type, "a content")
         case _:
             assert_never(block)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, assert_never
 
 from agentkit import (
     Base64Source,
     Capabilities,
+    ConversionError,
     FormatterBase,
     Legal,
     MediaBlock,
@@ -16,13 +17,12 @@ from agentkit import (
     Request,
     Task,
     TextBlock,
-    ThinkingBlock,
     Tool,
     ToolResultBlock,
-    ToolUseBlock,
     Trait,
     copied,
     media_types,
+    split_results,
 )
 
 __all__ = ["OllamaChatFormatter", "OllamaMultiAgentFormatter"]
@@ -63,7 +63,10 @@ class OllamaChatFormatter(FormatterBase):
         names: dict[str, str] = {}
         for msg in legal.turns.msgs:
             if msg.traits & Trait.RESULT:
-                messages.extend(_result(block, names) for block in msg.tool_results)
+                results, other = split_results(msg)
+                messages.extend(_result(block, names) for block in results)
+                if other:
+                    messages.append(_message(other))
             else:
                 if msg.traits & Trait.CALL:
                     names = {block.id: block.name for block in msg.tool_uses}
@@ -91,16 +94,20 @@ def _message(msg: Msg) -> dict[str, Any]:
     thoughts: list[str] = []
     calls: list[dict[str, Any]] = []
     for block in msg.content:
-        if isinstance(block, TextBlock):
-            lines.append(block.text)
-        elif isinstance(block, ThinkingBlock):
-            thoughts.append(block.thinking)
-        elif isinstance(block, ToolUseBlock):
-            function = {"name": block.name, "arguments": block.copy_input()}
-            calls.append({"id": block.id, "function": function})
-        elif isinstance(block, MediaBlock) and isinstance(block.source, Base64Source):
-            images.append(block.source.data)
-            lines.append(f"[{block.type} {len(images)}]")
+        match block.type:
+            case "text":
+                lines.append(block.text)
+            case "thinking":
+                thoughts.append(block.thinking)
+            case "tool_use":
+                function = {"name": block.name, "arguments": block.copy_input()}
+                calls.append({"id": block.id, "function": function})
+            case "image" | "audio" | "video" | "document":
+                lines.append(_mark(block, images))
+            case "tool_result" | "opaque" | "invalid":
+                raise ConversionError(block.type, "a message")
+            case _:
+                assert_never(block)
     message: dict[str, Any] = {"role": role, "content": "\n".join(lines)}
     if thoughts:
         message["thinking"] = "\n".join(thoughts)
@@ -109,11 +116,36 @@ def _message(msg: Msg) -> dict[str, Any]:
     return {**message, "tool_calls": calls} if calls else message
 
 
+def _mark(block: MediaBlock, images: list[str]) -> str:
+    """Adds media to those beside the text, and returns the mark that stands for them in it."""
+    images.append(block.source.data if isinstance(block.source, Base64Source) else block.source.url)
+    return f"[{block.type} {len(images)}]"
+
+
 def _result(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
     """A tool message: matched by `tool_name` and order, by `tool_call_id` where the server honours it."""
-    text = block.marked_listing
+    images: list[str] = []
+    text = _output(block, images)
     name = names.get(block.id, block.name)
-    return {"role": "tool", "content": text, "tool_name": name, "tool_call_id": block.id}
+    message = {"role": "tool", "content": text, "tool_name": name, "tool_call_id": block.id}
+    return {**message, "images": images} if images else message
+
+
+def _output(block: ToolResultBlock, images: list[str]) -> str:
+    if isinstance(block.output, str) or all(isinstance(item, TextBlock) for item in block.output):
+        return block.marked_listing
+    lines = ["[error]"] if block.is_error else list[str]()
+    for item in block.output:
+        match item.type:
+            case "text":
+                lines.append(item.text)
+            case "image" | "audio" | "video" | "document":
+                lines.append(_mark(item, images))
+            case "opaque" | "invalid":
+                raise ConversionError(item.type, "a tool result")
+            case _:
+                assert_never(item)
+    return "\n".join(lines)
 
 
 def _tool(tool: Tool) -> dict[str, Any]:

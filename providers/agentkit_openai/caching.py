@@ -74,7 +74,10 @@ def _flags(legal: Legal) -> Iterator[tuple[bool, ...]]:
     for draft in (legal.system, legal.turns):
         for msg, flags in settled(draft):
             if msg.traits & Trait.RESULT:
-                yield from ((flag,) for flag in flags)
+                count = len(msg.tool_results)
+                yield from ((flag,) for flag in flags[:count])
+                if flags[count:]:
+                    yield flags[count:]
             else:
                 unsaid = ("tool_use", "thinking")
                 yield tuple(

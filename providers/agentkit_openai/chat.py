@@ -11,6 +11,7 @@ from agentkit import (
     Block,
     CacheBreakpoints,
     Capabilities,
+    ConversionError,
     FormatterBase,
     FormatterOptions,
     Legal,
@@ -29,6 +30,7 @@ from agentkit import (
     Trait,
     check_breakpoints,
     copied,
+    split_results,
 )
 from agentkit_openai.caching import chat_places, mark_latest, open_contents
 from agentkit_openai.chat_form import AUDIO_FORMATS, CHAT, CHAT_FACTS
@@ -100,10 +102,12 @@ class OpenAIChatFormatter(FormatterBase):
         for msg in legal.turns.msgs:
             traits = msg.traits
             if traits & result:
-                for block in msg.content:
-                    if isinstance(block, ToolResultBlock):
-                        item = {"role": "tool", "tool_call_id": block.id, "content": self._output(block)}
-                        add(item if isinstance(block.output, str) else _beside(item, block.output))
+                results, other = split_results(msg)
+                for block in results:
+                    item = {"role": "tool", "tool_call_id": block.id, "content": self._output(block)}
+                    add(item if isinstance(block.output, str) else _beside(item, block.output))
+                if other:
+                    add(self._spoken(other, form, names))
             elif traits & call or (msg.role == "assistant" and (self.reasoning_field or traits & _OWN)):
                 add(self._assistant(msg, form, names))
             else:
@@ -144,21 +148,26 @@ class OpenAIChatFormatter(FormatterBase):
         fields: dict[str, Any] = {}
         refused: list[str] = []
         for block in msg.content:
-            if block.type == "tool_use":
-                custom = self.custom_calls and block.state is not None
-                calls.append(_call(block, custom_text(block) if custom else None))
-            elif block.type == "text" and block.state is None:
-                said.append(block)
-            elif block.type == "thinking":
-                thoughts.append(block.thinking)
-            elif block.type == "opaque" and "type" not in block.data:
-                fields |= copied(block.data)
-            elif block.type == "audio" and (audio := spoken_id(block)):
-                fields["audio"] = {"id": audio}
-            elif block.type == "text" and is_refusal(block) and not is_refusal_part(block):
-                refused.append(block.text)
-            else:
-                said.append(block)
+            match block.type:
+                case "text" if block.state is None or not is_refusal(block) or is_refusal_part(block):
+                    said.append(block)
+                case "text":
+                    refused.append(block.text)
+                case "tool_use":
+                    custom = self.custom_calls and block.state is not None
+                    calls.append(_call(block, custom_text(block) if custom else None))
+                case "thinking" if self.reasoning_field:
+                    thoughts.append(block.thinking)
+                case "opaque" if "type" not in block.data:
+                    fields |= copied(block.data)
+                case "audio" if audio := spoken_id(block):
+                    fields["audio"] = {"id": audio}
+                case "image" | "audio" | "video" | "document" | "opaque":
+                    said.append(block)
+                case "thinking" | "tool_result" | "invalid":
+                    raise ConversionError(block.type, "an assistant's turn")
+                case _:
+                    assert_never(block)
         item: dict[str, Any] = {"role": "assistant"}
         if said or not fields:
             nothing = self.empty_content if calls else None if refused else ""
@@ -177,15 +186,14 @@ class OpenAIChatFormatter(FormatterBase):
         only = blocks[0] if len(blocks) == 1 else None
         if only and only.type == "text" and only.state is None:
             return only.text
-        said = [block for block in blocks if block.type != "thinking"]
-        texts = [block.text for block in said if block.type == "text" and not is_refusal_part(block)]
-        if len(texts) == len(said) and (len(said) == 1 or form.parts != "apart"):
+        texts = [block.text for block in blocks if block.type == "text" and not is_refusal_part(block)]
+        if len(texts) == len(blocks) and (len(blocks) == 1 or form.parts != "apart"):
             return "\n".join(texts)
-        return [self.part(block) for block in said]
+        return [self.part(block) for block in blocks]
 
     def _output(self, block: ToolResultBlock) -> str | list[dict[str, Any]]:
-        """A result: text, since media were promoted or described, or a list if it has parts of the wire's own."""
-        if isinstance(block.output, str) or not any(item.type == "opaque" for item in block.output):
+        """A result: text, or a list of parts if it holds anything else, where a vendor's capabilities allow it."""
+        if isinstance(block.output, str) or all(item.type == "text" for item in block.output):
             return _result_text(block)
         mark = [{"type": "text", "text": "[error]"}] if block.is_error else []
         return [*mark, *(self.part(item) for item in block.output)]
@@ -200,7 +208,7 @@ class OpenAIChatFormatter(FormatterBase):
             case "opaque":
                 return {**copied(block.data)}
             case "tool_use" | "tool_result" | "thinking" | "invalid":
-                raise TypeError(f"a {block.type} block is no content part")
+                raise ConversionError(block.type, "a turn or a tool result")
             case _:
                 assert_never(block)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from agentkit import (
     Base64Source,
+    ConversionError,
     MediaBlock,
     Source,
     TextBlock,
@@ -44,7 +45,7 @@ def beside(block: MediaBlock) -> dict[str, Any]:
 def embedded(source: Source) -> tuple[str, str]:
     """The base64 text and media type of a source on a wire that takes no URL for it."""
     if not isinstance(source, Base64Source):
-        raise TypeError("the capabilities let no URL through here")
+        raise ConversionError("media by URL", "a turn or a tool result")
     return source.data, source.media_type
 
 

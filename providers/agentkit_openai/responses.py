@@ -10,6 +10,7 @@ from agentkit import (
     Block,
     CacheBreakpoints,
     Capabilities,
+    ConversionError,
     FormatterBase,
     FormatterOptions,
     Legal,
@@ -29,6 +30,7 @@ from agentkit import (
     copied,
     media_types,
     settled,
+    split_results,
 )
 from agentkit_openai.caching import BREAKPOINTS, mark_latest
 from agentkit_openai.chat import named_schema
@@ -144,25 +146,17 @@ class OpenAIResponsesMultiAgentFormatter(OpenAIResponsesFormatter):
 def _items(msg: Msg, writer: ItemWriter) -> Iterator[dict[str, Any]]:
     """The items of one turn."""
     if msg.traits & Trait.RESULT:
-        yield from _result_items(msg.blocks, writer)
+        results, other = split_results(msg)
+        for block in results:
+            kind = "custom_tool_call_output" if block.id in writer.custom else "function_call_output"
+            yield {"type": kind, "call_id": block.id, "output": _output(block), **_beside_output(block)}
+        if other:
+            yield from _items(other, writer)
     elif msg.role == "assistant" or msg.traits & Trait.CALL:
         yield from writer.items(msg)
     else:
         content = msg.content
         yield _message(role_of(msg), content if isinstance(content, str) else _content(content))
-
-
-def _result_items(blocks: tuple[Block, ...], writer: ItemWriter) -> Iterator[dict[str, Any]]:
-    """The results of one turn, then what else the user says in it."""
-    others: list[Block] = []
-    for block in blocks:
-        if isinstance(block, ToolResultBlock):
-            kind = "custom_tool_call_output" if block.id in writer.custom else "function_call_output"
-            yield {"type": kind, "call_id": block.id, "output": _output(block), **_beside_output(block)}
-        else:
-            others.append(block)
-    if others:
-        yield _message("user", _content(tuple(others)))
 
 
 def _message(role: str, content: str | list[dict[str, Any]]) -> dict[str, Any]:
@@ -192,7 +186,7 @@ def _part(block: Block) -> dict[str, Any]:
         case "opaque":
             return {**copied(block.data)}
         case "audio" | "video" | "thinking" | "tool_use" | "tool_result" | "invalid":
-            raise TypeError(f"a {block.type} block is no content part")
+            raise ConversionError(block.type, "a user turn or a tool result")
         case _:
             assert_never(block)
 

@@ -8,6 +8,7 @@ from typing import Any, assert_never
 from agentkit import (
     Base64Source,
     Block,
+    ConversionError,
     ImageBlock,
     Msg,
     OpaqueBlock,
@@ -118,7 +119,7 @@ class ItemWriter:
             case "opaque":
                 yield copied(block.data)
             case "audio" | "video" | "document" | "tool_result" | "invalid":
-                raise TypeError(f"a {block.type} block is no item of an assistant's turn")
+                raise ConversionError(block.type, "an assistant's turn")
             case _:
                 assert_never(block)
 
@@ -182,8 +183,8 @@ def _stored_message(texts: list[Block], id: str) -> dict[str, Any]:
 def _image_call(block: ImageBlock) -> dict[str, Any]:
     """Returns an image that the model made, as the item that it came as (SDK: ImageGenerationCall)."""
     state, source = block.state, block.source
-    if state is None or not isinstance(source, Base64Source):
-        raise TypeError("an image that did not come as an item has no place in an assistant's turn")
+    if state is None or state.item_id is None or not isinstance(source, Base64Source):
+        raise ConversionError(block.type, "an assistant's turn")
     kept = copied(mapping_of(mapping_of(state.fields).get(IMAGE_CALL)))
     return {"type": IMAGE_CALL, "id": state.item_id, "status": "completed", **kept, "result": source.data}
 

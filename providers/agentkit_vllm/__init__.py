@@ -91,6 +91,8 @@ class VLLMChatFormatter(OpenAIChatFormatter):
 
     def media_part(self, block: MediaBlock) -> dict[str, Any]:
         """`image_url`, `audio_url` or `video_url`, each with a URL or a data URL."""
+        if block.type == "document":
+            return super().media_part(block)
         kind = f"{block.type}_url"
         return {"type": kind, kind: {"url": wire_url(block.source), **detail_of(block)}, **beside(block)}
 

@@ -1,0 +1,183 @@
+"""Every converter, given what its own capabilities never let through: it writes the block, or says that it cannot.
+
+A formatter's author may change the capabilities of a class that exists. What the ledger then calls carried is in
+the request, or `ConversionError` names the kind of block and the place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+
+from agentkit import (
+    AudioBlock,
+    Base64Source,
+    Block,
+    Capabilities,
+    ConversionError,
+    Disposition,
+    DocumentBlock,
+    FormatterBase,
+    ImageBlock,
+    MediaRule,
+    Msg,
+    MultiAgentHistory,
+    OpaqueBlock,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    URLSource,
+    VideoBlock,
+    available_providers,
+    load_provider,
+)
+from tests.providers import MP4, PDF, PNG, WAV
+
+PROVIDERS: Final = available_providers()
+KINDS: Final = frozenset({"image", "audio", "video", "document"})
+ANY: Final = MediaRule(schemes=frozenset({"https", "http"}))
+
+WIDE: Final[dict[str, Any]] = {
+    # What a subclass may accept: all media, by URL too, in any turn and in results.
+    **dict.fromkeys(KINDS, ANY),
+    "media_roles": frozenset({"user", "assistant", "system"}),
+    "result_media": KINDS,
+    "result_types": frozenset(),
+    "text_documents": False,
+    "thinking": "text",
+    "late_system": "native",
+    "error_media": True,
+    "proof": frozenset(),
+    "part_pair": None,
+    "reply_part": None,
+    "tools_declared": False,
+    "media_total": 0,
+}
+SHAPES: Final[dict[str, dict[str, Any]]] = {
+    "as they are": {},
+    "joined": {"results": "together", "merge_turns": True, "call_order": True},
+    "one string": {"parts": "string"},
+    "glued": {"parts": "glued", "one_system": True},
+}
+
+
+def _wide(provider: str, shape: str, *, multi: bool) -> type[FormatterBase]:
+    found = load_provider(provider)
+    own = found.multi_agent if multi else found.chat
+    base = own.base
+
+    class Wide(own):  # type: ignore[misc, valid-type]
+        pass
+
+    form: Capabilities = replace(base, **WIDE, **SHAPES[shape], wire=base.wire or "mine")
+    Wide.base, Wide.facts = form, ()
+    return Wide
+
+
+URL: Final = "https://x.org/unique-token.bin"
+DATA: Final = {"image": PNG, "audio": WAV, "video": MP4, "document": PDF}
+
+
+def _blocks(form: Capabilities) -> dict[str, Block]:
+    """Blocks by what they are, each with something in it that stands nowhere else."""
+    kinds: dict[str, Any] = {"image": ImageBlock, "audio": AudioBlock, "video": VideoBlock}
+    types = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4", "document": "application/pdf"}
+    kinds["document"] = DocumentBlock
+    media = {f"{name} by URL": kind(URLSource(URL, types[name])) for name, kind in kinds.items()}
+    media |= {f"{name} as data": kind(Base64Source(types[name], DATA[name])) for name, kind in kinds.items()}
+    state = OpaqueState(form.issuer, signature="cHJvb2Y=") if form.issuer else None
+    return {
+        "text": TextBlock("unique-token"),
+        "thinking": ThinkingBlock("unique-token", state),
+        "opaque": OpaqueBlock(str(form.wire), {"type": "input_new", "unique-token": 1}),
+        **media,
+    }
+
+
+def _placed(place: str, block: Any) -> list[Msg]:
+    """The block in its place, among others that need nothing."""
+    beside = TextBlock("Hi.")
+    asked, said = Msg("Bob", "Go.", "user"), Msg("Friday", "Yes.", "assistant")
+    call = Msg("Friday", [ToolUseBlock("call_1", "look", {})], "assistant")
+    answer = Msg("tool", [ToolResultBlock("call_1", "look", "A.")], "system")
+    if place == "result":
+        answer = Msg("tool", [ToolResultBlock("call_1", "look", [beside, block])], "system")
+        return [asked, call, answer, Msg("Bob", "On.", "user")]
+    if place == "failed result":
+        answer = Msg("tool", [ToolResultBlock("call_1", "look", [beside, block], is_error=True)], "system")
+        return [asked, call, answer]
+    if place == "user after results":
+        return [asked, call, answer, Msg("Bob", [beside, block], "user")]
+    if place == "assistant":
+        return [asked, Msg("Friday", [block, beside], "assistant"), asked]
+    if place == "assistant with a call":
+        return [asked, Msg("Friday", [block, ToolUseBlock("call_1", "look", {})], "assistant"), answer]
+    if place == "system":
+        return [Msg("system", [beside, block], "system"), asked]
+    if place == "late system":
+        return [asked, said, Msg("system", [beside, block], "system"), asked]
+    return [Msg("Bob", [beside, block], "user")]
+
+
+PLACES: Final = (
+    *("user", "assistant", "assistant with a call", "system", "late system", "result", "failed result"),
+    "user after results",
+)
+NAMES: Final = (
+    "text",
+    "thinking",
+    "opaque",
+    *(f"{kind} {way}" for kind in KINDS for way in ("by URL", "as data")),
+)
+
+
+def _is_in(block: Block, request: Any) -> bool:
+    return any(token in repr(request) for token in ("unique-token", DATA.get(block.type, "unique-token")))
+
+
+@pytest.mark.parametrize("multi", [False, True], ids=["chat", "viewer"])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_what_the_ledger_calls_carried_is_in_the_request_or_an_error_names_it(
+    provider: str, shape: str, multi: bool
+) -> None:
+    kind = _wide(provider, shape, multi=multi)
+    formatter = kind(history=MultiAgentHistory(viewer="Friday")) if multi else kind()
+    refused = 0
+    for place in PLACES:
+        for name, block in _blocks(kind.base).items():
+            if name == "thinking" and "result" in place and place != "user after results":
+                continue  # no result holds thinking
+            try:
+                plan = formatter.lower(_placed(place, block))
+            except ConversionError:
+                refused += 1
+                continue
+            if not _is_in(block, plan.request):
+                gone = [entry for entry in plan.ledger.entries if entry.disposition is Disposition.DROPPED]
+                lost = plan.ledger.losses
+                assert gone or lost, f"{provider}: {name} in {place} vanished"
+    assert refused < len(PLACES) * len(NAMES) * 3 / 4
+
+
+def test_an_ollama_of_ones_own_that_takes_urls_gets_them() -> None:
+    kind = _wide("ollama", "as they are", multi=False)
+    plan = kind().lower([Msg("Bob", [TextBlock("See:"), ImageBlock(URLSource(URL))], "user")])
+    assert plan.request["messages"] == [{"role": "user", "content": "See:\n[image 1]", "images": [URL]}]
+
+
+def test_an_ollama_of_ones_own_that_takes_images_in_results_gets_them() -> None:
+    kind = _wide("ollama", "as they are", multi=False)
+    image = ImageBlock(Base64Source("image/png", PNG))
+    message = kind().lower(_placed("result", image)).request["messages"][2]
+    assert (message["content"], message["images"]) == ("Hi.\n[image 1]", [PNG])
+
+
+def test_a_vendor_of_chat_without_a_field_for_reasoning_cannot_take_thinking() -> None:
+    kind = _wide("openai", "as they are", multi=False)
+    with pytest.raises(ConversionError, match="accept a block of type 'thinking' here"):
+        kind().lower(_placed("assistant", ThinkingBlock("Hm.", OpaqueState("openai"))))
