@@ -30,8 +30,8 @@ def as_object_schema(schema: dict[str, Any]) -> tuple[dict[str, Any], tuple[str,
         return schema, ()
     merge = _Merge(schema)
     made = merge.merged(schema)
-    made = {"type": "object", "properties": {}, **{key: made[key] for key in made if key != "type"}}
-    return made, tuple(merge.lost)
+    root: dict[str, Any] = {"type": "object", "properties": {}}
+    return root | {key: item for key, item in made.items() if key != "type"}, tuple(merge.lost)
 
 
 def _is_combined(schema: Mapping[str, Any]) -> bool:
