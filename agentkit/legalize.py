@@ -176,10 +176,10 @@ class _Legalizing:
         system = self.legal.system
         if len(system.msgs) > 1:
             whole = tuple(b for msg in system.msgs for b in msg.blocks)
-            origins = tuple(
-                o for pair in zip(system.msgs, system.origins, strict=True) for o in block_origins(*pair)
-            )
-            self._note_all(origins, Note(Disposition.MERGED, "joined with the system prompt before it"))
+            parts = [block_origins(*pair) for pair in zip(system.msgs, system.origins, strict=True)]
+            origins = tuple(origin for part in parts for origin in part)
+            joined = Note(Disposition.MERGED, "joined with the system prompt before it")
+            self._note_all(origins[len(parts[0]) :], joined)
             self.legal.system = Draft([derive(system.msgs[0].name, whole, "system")], [origins])
 
     def _begun_by_system(self, turns: Draft) -> Draft:

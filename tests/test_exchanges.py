@@ -26,7 +26,8 @@ from agentkit import (
     load_provider,
 )
 from agentkit.exchanges import INTERRUPTED, Draft, repair
-from tests.conftest import AnyMsg, EchoFormatter, brief, call, fates, result, said, says
+from agentkit.lowering import without_blocks
+from tests.conftest import AnyMsg, EchoFormatter, brief, call, fates, result, said, says, speech
 
 BOB = says("Bob", "hi")
 EVE = says("Eve", "wait")
@@ -113,6 +114,16 @@ REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
             "user Bob: hi",
             "user Eve: wait",
         ],
+    ),
+    (
+        "a message without blocks follows an open exchange like any other",
+        [call("c1"), Msg("Bob", [], "user"), result("c1"), EVE],
+        ["assistant Friday: call c1", "system system: result c1=found", "user Bob: ", "user Eve: wait"],
+    ),
+    (
+        "a message without blocks stays where nothing has to be repaired around it",
+        [Msg("Bob", [], "user"), call("c1"), Msg("Eve", [], "system")],
+        ["user Bob: ", "assistant Friday: call c1", LOST, "system Eve: "],
     ),
     (
         "a result without a call becomes a user text",
@@ -386,3 +397,25 @@ async def test_a_result_without_a_call_is_not_the_task_that_cuts_keep(anyio_back
     msgs = [result("c9"), says("Bob", "The task."), *(says("Eve", "word " * 50) for _ in range(9))]
     plan = await EchoFormatter(budget=Budget(200, CharacterTokenCounter(), strategy=Stepped())).plan(msgs)
     assert brief(plan.history)[0] == "user Bob: The task."
+
+
+def test_blocks_are_taken_from_messages_that_repair_made() -> None:
+    talk = Msg("Ann", [answer("c1"), TextBlock("one"), TextBlock("two"), TextBlock("three")], "user", id="m2")
+    msgs = [BOB, call("c1"), talk, speech("Eve", "four", "five"), EVE]
+    draft = repair(Draft.of(msgs), Ledger(msgs))
+    assert without_blocks(draft, frozenset()) is draft
+    left = without_blocks(draft, {(2, 2), (3, 1)})
+    assert brief(left.msgs) == [
+        "user Bob: hi",
+        "assistant Friday: call c1",
+        "user Ann: result c1=found",
+        "user Ann: one | three",
+        "user Eve: four",
+        "user Eve: wait",
+    ]
+    assert left.origins == [0, 1, ((2, 0),), ((2, 1), (2, 3)), ((3, 0),), 4]
+    assert [msg.id for msg in left.msgs] == [None, None, "m2", "m2", None, None]
+    assert left.msgs[2] is draft.msgs[2]
+    gone = without_blocks(draft, {(2, 0), (3, 0), (3, 1)})
+    assert gone.origins == [0, 1, ((2, 1), (2, 2), (2, 3)), 4]
+    assert gone.msgs[2] is draft.msgs[3]

@@ -463,6 +463,13 @@ def test_media_of_another_agents_result_stay_behind_its_line() -> None:
     assert turn["content"][3]["text"] == "\nAnn: (result of camera) here"
 
 
+def test_media_of_another_agents_result_keep_their_place_in_the_ledger() -> None:
+    shot = Msg("system", (ToolResultBlock("a", "camera", (TextBlock("here"), IMAGE)),), "system")
+    plan = lower([EXCHANGE[0], shot], MultiAgentHistory(viewer="Friday"), image=None)
+    assert [place for place, _ in plan.ledger.losses] == ["msgs[1].content[0].output[1]"]
+    assert "[image left out because Echo takes no image; it is at https://example.com/a.png]" in str(plan.request)
+
+
 # -- visible, timestamps -------------------------------------------------------------------------------
 
 
@@ -473,6 +480,19 @@ def test_what_the_viewer_does_not_see_is_left_out_and_in_the_ledger() -> None:
     assert "psst" not in str(plan.request)
     assert fates(plan)["msgs[2].content[0]"] == "dropped"
     assert plan.ledger.losses == []
+
+
+@pytest.mark.parametrize("viewer", [None, "Friday"])
+def test_the_system_prompt_stays_when_the_message_after_it_is_invisible(viewer: str | None) -> None:
+    guide = Msg("Guide", "Be kind.", "system")
+    policy = MultiAgentHistory(viewer=viewer, visible=lambda msg: msg.name != "Bob")
+    plan = lower([SYSTEM, BOB, guide, ALICE], policy, parts="glued", late_system="line")
+    system, turn = sent(plan)
+    assert (system["role"], system["content"]) == ("system", SYSTEM.content)
+    assert read_history(turn["content"][0]["text"]) == [("Guide", "Be kind."), ("Alice", "hello")]
+    assert list(fates(plan).values()) == ["carried", "dropped", "merged", "merged"]
+    hidden = MultiAgentHistory(viewer=viewer, visible=lambda msg: msg.name != "system")
+    assert [msg["role"] for msg in sent(lower([SYSTEM, BOB], hidden))] == ["user"]
 
 
 def test_an_exchange_is_seen_if_all_its_messages_are() -> None:

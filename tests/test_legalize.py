@@ -499,3 +499,34 @@ def test_legalize_touches_no_message() -> None:
         msgs, image=None, thinking="never", merge_turns=True, results="together", first_user=True, last_user=True
     )
     assert [msg.to_dict() for msg in msgs] == before
+
+
+def test_a_joined_system_prompt_bears_the_first_name_and_says_what_was_joined() -> None:
+    guide = Msg("Guide", [TextBlock("Be kind."), TextBlock("Be fair.")], "system")
+    plan = lower([SYSTEM, guide, BOB], one_system=True)
+    assert said(plan)[0] == "system system: Be brief. | Be kind. | Be fair."
+    assert said(lower([guide, SYSTEM, BOB], one_system=True))[0].startswith("system Guide: ")
+    entries = plan.ledger.entries
+    assert [entry.disposition.word for entry in entries] == ["carried", "merged", "merged", "carried"]
+    assert {entry.reason for entry in entries[1:3]} == {"joined with the system prompt before it"}
+    alone = lower([SYSTEM, BOB], one_system=True)
+    assert set(fates(alone).values()) == {"carried"}
+    assert alone.ledger.entries[0].reason == "as it is"
+
+
+def test_promoted_media_of_results_keep_their_place_when_repair_moved_the_results() -> None:
+    shot = ToolResultBlock("a", "camera", (TextBlock("here"), IMAGE, TextBlock("there"), IMAGE))
+    mixed = Msg("tool", (TextBlock("so"), shot), "user")
+    plan = lower([call("a"), BOB, mixed], result_media=frozenset())
+    assert fates(plan) == {
+        "msgs[0].content[0]": "carried",
+        "msgs[1].content[0]": "moved",
+        "msgs[2].content[0]": "carried",
+        "msgs[2].content[1]": "carried",
+        "msgs[2].content[1].output[0]": "carried",
+        "msgs[2].content[1].output[1]": "moved",
+        "msgs[2].content[1].output[2]": "carried",
+        "msgs[2].content[1].output[3]": "moved",
+    }
+    lost = lower([call("a"), BOB, mixed], image=None).ledger.losses
+    assert [place for place, _ in lost] == ["msgs[2].content[1].output[1]", "msgs[2].content[1].output[3]"]

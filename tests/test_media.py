@@ -674,3 +674,20 @@ async def test_a_file_that_the_viewer_may_not_see_is_not_read(tmp_path: Path) ->
     formatter = load_provider("anthropic").chat(history=history, media_roots=[tmp_path])
     await formatter.format([Msg("Bob", "Hi.", "user"), Msg("Eve", [ImageBlock(source)], "user")])
     assert source._read is None  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_of_two_files_of_a_message_the_changed_one_is_read_again(root: Path, anyio_backend: str) -> None:
+    paths = [root / "a.png", root / "b.png"]
+    (root / "b.png").write_bytes(PNG)
+    msg = Msg("Bob", tuple(ImageBlock(URLSource(str(path))) for path in paths), "user")
+    formatter = EchoFormatter(media_roots=[root])
+
+    async def read() -> list[bytes]:
+        (turn,) = sent(await formatter.plan([msg]))
+        return [base64.b64decode(block["source"]["data"]) for block in turn["content"]]
+
+    assert await read() == [PNG, PNG]
+    for changed, expected in ((1, [PNG, OTHER]), (0, [OTHER, OTHER])):
+        paths[changed].write_bytes(OTHER)
+        assert await read() == expected
+        assert await read() == expected
