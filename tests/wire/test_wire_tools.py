@@ -76,7 +76,13 @@ OPENAI_RESPONSES: Final[dict[str, Any]] = {
             ],
         },
         {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "opaque", "status": None},
-        {"role": "assistant", "content": [{"type": "output_text", "text": "I look.", "annotations": []}]},
+        {
+            "type": "message",
+            "id": "msg_1",
+            "status": "completed",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "I look.", "annotations": []}],
+        },
         {"type": "function_call", "call_id": "call_1", "name": "search_web", "arguments": "{}"},
         {"type": "function_call", "call_id": "call_2", "name": "search_web", "arguments": "{}"},
         {
