@@ -15,12 +15,14 @@ from agentkit.ledger import Cut, Ledger, Plan, place_of
 from agentkit.lowering import Lowered, Lowering, holds_media, without_blocks
 from agentkit.schedule import Schedule, search_cut
 from agentkit.summaries import Summarise
-from agentkit.tokens import LocalTokenCounter, TokenCounterBase
+from agentkit.tokens import CharacterTokenCounter, LocalTokenCounter, TokenCounterBase
 from agentkit.units import Units, Weigher
 
 __all__ = ["Cutting"]
 
 _SLACK = 64  # tokens by which a longer conversation may measure less: fillers, tags, joined turns
+
+_TRIES = 8  # limits that are tried for a BudgetError: then the size of the whole conversation is named
 
 _Fits: TypeAlias = Callable[[int], Awaitable[bool]]
 _Sizes: TypeAlias = dict[int, tuple[Lowered, int]]
@@ -297,10 +299,36 @@ class Cutting:
             self.lowering.refuse_loss(ledger)
 
     async def _refuse(self) -> None:
-        most = len(self.schedule)
-        needed = (await self._size(most))[1] + self.budget.limit - self._room(most)
-        places = {_place(origin) for origin in self._edition(len(self.schedule)).draft().origins}
+        """Raise BudgetError with a size at which the same call succeeds.
+
+        The steps of a schedule may be a share of the limit: with a larger limit, strategies may take less.
+        """
+        least, needed = self, await self._least()
+        for _ in range(_TRIES):
+            larger = least._at(needed)
+            if larger.schedule.steps == least.schedule.steps:
+                break
+            least, size = larger, await larger._least()
+            if size <= needed:
+                break
+            needed = size
+        else:
+            needed = max(needed, (await self._size(0))[1])
+        places = {_place(origin) for origin in least._edition(len(least.schedule)).draft().origins}
         raise BudgetError(self.budget.limit, needed, sorted(places - {""}, key=_by_number))
+
+    async def _least(self) -> int:
+        """The limit that leaves room for the request after all edits, and for summaries by the counter."""
+        lowered, size = await self._size(len(self.schedule))
+        if self.writer is None or not len(self.schedule):
+            return size
+        estimate = CharacterTokenCounter().measure(lowered.request)  # what limits the length of summaries
+        return size + -(-self.writer.max_tokens * max(size, estimate) // max(estimate, 1))
+
+    def _at(self, limit: int) -> Cutting:
+        """The same cutting for another limit."""
+        budget = replace(self.budget, max_tokens=limit + self.budget.reserve)
+        return replace(self, budget=budget, schedule=self.schedule.at(limit), found={}, summed={}, guessed={})
 
     async def _plan(self, count: int) -> Plan:
         lowered, tokens = await self._size(count)

@@ -172,9 +172,9 @@ class LossError(AgentkitError):
 class BudgetError(AgentkitError):
     """No legal request fits the budget.
 
-    Attributes: `limit`, what the budget leaves for the prompt, and `needed`, the size of the smallest
-    legal request (system prompt, pins and newest unit), both in the counter's tokens; `kept`, the
-    places of the messages in that request.
+    Attributes: `limit`, what the budget leaves for the prompt, and `needed`, how much it must leave for the same
+    call to succeed: the size of the smallest legal request (system prompt, pins and newest unit), both in the
+    counter's tokens; `kept`, the places of the messages in that request.
     """
 
     def __init__(self, limit: int, needed: int, kept: Sequence[str]) -> None:

@@ -95,6 +95,10 @@ class Schedule:
         self._made: list[Leg] = []
         self._to_make = self._make()
 
+    def at(self, limit: int) -> Schedule:
+        """The schedule of the same strategies for another limit."""
+        return Schedule(self._strategies, self.units, limit, self._weigh, self._cut_first)
+
     @property
     def legs(self) -> Iterator[Leg]:
         """The legs in order, each made when it is first asked for."""
