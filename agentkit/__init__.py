@@ -134,6 +134,7 @@ if TYPE_CHECKING:
     from agentkit.native import plain as plain
     from agentkit.native import plain_values as plain_values
     from agentkit.native import text_of as text_of
+    from agentkit.native_logs import list_cache_markers as list_cache_markers
     from agentkit.native_logs import load_agentscope as load_agentscope
     from agentkit.native_logs import load_langchain as load_langchain
     from agentkit.native_logs import load_native as load_native
@@ -228,7 +229,7 @@ _ROOMS = {
     "model_rules": "ModelRules",
     "model_stream": "ModelStream",
     "native": "items_of mapping_of plain plain_values text_of",
-    "native_logs": "load_agentscope load_langchain load_native load_tools tools_left_out",
+    "native_logs": "list_cache_markers load_agentscope load_langchain load_native load_tools tools_left_out",
     "registry": "Provider available_providers load_provider",
     "remote_counts": "RemoteTokenCounter",
     "request_parts": "Medium RequestParts",
@@ -394,6 +395,7 @@ __all__ = [
     "frame_tag",
     "guess_place",
     "items_of",
+    "list_cache_markers",
     "load_agentscope",
     "load_langchain",
     "load_messages",

@@ -156,7 +156,7 @@ def check_log_request(request: Mapping[str, Any], read: Collection[str], held: C
 
 def describe_log_form(log: object) -> str:
     """Returns advice that names the form that a log, a request or a message looks like; or general advice."""
-    for item in cast("list[Any]", items_of(log) or [log]):
+    for item in items_of(log) or [log]:
         held: dict[str, Any] = mapping_of(item)
         if held:
             return _advice(_find_form(held))

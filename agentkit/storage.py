@@ -125,16 +125,17 @@ def _load_block(found: object, place: str) -> object:
 def _load_item(item: object, place: str) -> object:
     """An item of a result; one that an earlier version could not read is read again."""
     kept = _read(_item_reader, item, place)
-    if not isinstance(kept, InvalidBlock) or not isinstance(kept.data, dict):
+    data: object = kept.data if isinstance(kept, InvalidBlock) else None
+    if not isinstance(data, dict):
         return kept
-    again = _read(_item_reader, adopt_block(cast("object", kept.data)), place)
+    again = _read(_item_reader, adopt_block(cast("object", data)), place)
     return kept if isinstance(again, InvalidBlock) else again
 
 
 def _reload_block(stored: dict[str, Any], place: str) -> object:
     """A block that an earlier version could not read, if this one can."""
     kept = _read(_block_reader, stored, place)
-    block = _load_block(stored["data"], place) if isinstance(kept, InvalidBlock) else kept
+    block = _load_block(kept.data, place) if isinstance(kept, InvalidBlock) else kept
     return kept if isinstance(block, InvalidBlock) else block
 
 

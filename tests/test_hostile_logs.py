@@ -238,7 +238,8 @@ def test_no_text_of_a_reply_is_lost_to_a_lone_surrogate(name: str, caplog: pytes
 def test_half_a_character_at_the_end_of_a_stream_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
     parser = load_provider("openai").parser
     assert parser is not None
-    for end in ([], [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]):
+    ends: list[list[Any]] = [[], [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]]
+    for end in ends:
         reading = parser()
         chunks: list[Any] = [
             {"choices": [{"index": 0, "delta": {"content": part}}]} for part in ("a\ud83d", "\ude00b\ud83d")

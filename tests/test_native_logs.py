@@ -1,6 +1,7 @@
 """Logs from elsewhere: whose they are, and what a request asks for besides its messages."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, Final
 
 import pytest
@@ -9,12 +10,16 @@ from agentkit import (
     Asked,
     MessageError,
     Msg,
+    OpaqueState,
     OutputSchema,
     Provider,
     ProviderError,
+    TextBlock,
+    ThinkingBlock,
     Tool,
     ToolChoice,
     dump_messages,
+    list_cache_markers,
     load_native,
     load_provider,
     load_tools,
@@ -107,6 +112,51 @@ class TestTools:
     )
     def test_a_tool_is_one_in_every_spelling(self, request_: Any) -> None:
         assert _asked(load_tools(request_))[0] == [Tool("look", "", PARAMETERS)]
+
+    @pytest.mark.parametrize(
+        "tools",
+        [
+            {"functionDeclarations": [{"name": "look", "parameters": PARAMETERS}]},
+            {"function_declarations": {"name": "look", "parametersJsonSchema": PARAMETERS}},
+            {"name": "look", "input_schema": PARAMETERS, "cache_control": None, "type": None, "strict": None},
+            [{"type": "function", "function": {"name": "look", "description": None, "parameters": PARAMETERS}}],
+            {"type": "function", "function": {"name": "look", "parameters": PARAMETERS}},
+            {"type": "function", "name": "look", "parameters": PARAMETERS, "strict": None, "description": None},
+        ],
+    )
+    @pytest.mark.parametrize("holder", [None, "config", "parameters", "extra_body"])
+    def test_one_tool_may_stand_without_a_list_and_null_says_nothing(self, tools: Any, holder: str | None) -> None:
+        request = {"tools": tools, "tool_choice": None, "functions": None}
+        found = {"tools": None, holder: request} if holder else request
+        assert _asked(load_tools(found))[0] == [Tool("look", "", PARAMETERS)]
+        assert tools_left_out(found) == []
+
+    def test_a_dumped_config_of_geminis_sdk_is_read(self) -> None:
+        types: Any = import_module("google.genai.types")
+        place = types.Schema(type="STRING")
+        look = types.FunctionDeclaration(
+            name="look", parameters=types.Schema(type="OBJECT", properties={"place": place})
+        )
+        calling = types.FunctionCallingConfig(mode="ANY", allowed_function_names=["look"])
+        search, code = types.GoogleSearch(), types.ToolCodeExecution()
+        tool = types.Tool(function_declarations=[look], google_search=search, code_execution=code)
+        config = types.GenerateContentConfig(
+            tools=[tool],
+            tool_config=types.ToolConfig(function_calling_config=calling),
+        )
+        dumps: list[Any] = [config.model_dump(), config.model_dump(mode="json", by_alias=True), config]
+        for found in (*dumps, *({"model": "m", "contents": [], "config": dump} for dump in dumps)):
+            tools, choice, _ = _asked(load_tools(found))
+            assert tools == [Tool("look", "", PARAMETERS)]
+            assert choice == ToolChoice("tool", "look")
+            left = {(place, kind.lower().replace("_", "")) for place, kind in tools_left_out(found)}
+            assert left == {("tools[0]", "codeexecution"), ("tools[0]", "googlesearch")}
+
+    @pytest.mark.parametrize("tools", ["search", 3, True])
+    def test_tools_that_are_no_tools_are_refused(self, tools: Any) -> None:
+        for load in (load_tools, tools_left_out):
+            with pytest.raises(MessageError, match="tools"):
+                load({"tools": tools})
 
     def test_geminis_schemas_become_json_schemas(self) -> None:
         parameters = {
@@ -206,6 +256,91 @@ class TestTools:
         assert caught.value.place.startswith("tools[0]")
 
     def test_what_is_no_request_asks_for_nothing(self) -> None:
-        odd: list[Any] = [None, 3, "x", [], {"tools": 3}, {"tools": {}}, {"config": []}]
+        odd: list[Any] = [None, 3, "x", [], {"tools": None}, {"tools": {}}, {"config": []}]
         for one in odd:
             assert load_tools(one) == {}
+
+
+MARKER: Final = {"type": "ephemeral"}
+MARKED: Final[dict[str, Any]] = {
+    "anthropic": {
+        "system": [{"type": "text", "text": "Be brief.", "cache_control": MARKER}],
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "hi", "cache_control": MARKER}]}],
+        "tools": [{"name": "look", "input_schema": PARAMETERS, "cache_control": MARKER}],
+    },
+    "openai": {
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "hi", "prompt_cache_breakpoint": MARKER}]},
+            {"role": "user", "content": "hi", "cache_control": MARKER},
+        ]
+    },
+    "dashscope": {"input": {"messages": [{"role": "user", "content": [{"text": "hi", "cache_control": MARKER}]}]}},
+}
+PLACES: Final = {
+    "anthropic": ["system[0]", "messages[0].content[0]", "tools[0]"],
+    "openai": ["messages[0].content[0]", "messages[1]"],
+    "dashscope": ["input.messages[0].content[0]"],
+}
+
+
+@pytest.mark.parametrize("provider", MARKED)
+def test_cache_markers_of_a_loaded_request_are_reported(provider: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert list_cache_markers(MARKED[provider]) == PLACES[provider]
+    with caplog.at_level("INFO", "agentkit"):
+        load_native(provider, MARKED[provider])
+    assert f"{len(PLACES[provider])} cache marker(s) left out, the first at {PLACES[provider][0]}" in caplog.text
+
+
+def test_a_call_s_argument_and_a_null_are_no_cache_markers() -> None:
+    call = {"type": "tool_use", "id": "c", "name": "n", "input": {"cache_control": MARKER}}
+    log = [{"role": "assistant", "content": [call, {"type": "text", "text": "a", "cache_control": None}]}]
+    assert list_cache_markers(log) == []
+
+
+HELD: Final = [
+    ("openai-responses", {"previous_response_id": "resp_1", "input": "hi"}, "previous_response_id"),
+    ("openai-responses", {"conversation": {"id": "conv_1"}, "input": "hi"}, "conversation"),
+    ("openai-responses", {"prompt": {"id": "pmpt_1"}, "input": "hi"}, "prompt"),
+    ("openai-responses", {"prompt": {"id": "pmpt_1"}}, "prompt"),
+    ("gemini", {"contents": "hi", "cachedContent": "cachedContents/1"}, "cachedContent"),
+    ("gemini", {"contents": "hi", "config": {"cached_content": "cachedContents/1"}}, "cached_content"),
+    ("dashscope", {"input": {"messages": LOG, "session_id": "s"}}, "session_id"),
+    ("dashscope", {"messages": LOG, "memory_id": "s"}, "memory_id"),
+]
+
+
+@pytest.mark.parametrize(("provider", "request_", "key"), HELD)
+def test_a_request_that_continues_messages_of_the_server_is_refused(
+    provider: str, request_: dict[str, Any], key: str
+) -> None:
+    with pytest.raises(MessageError, match="the server holds messages") as caught:
+        load_native(provider, request_)
+    assert caught.value.place == key
+
+
+def test_the_messages_of_such_a_request_load_by_themselves_and_null_names_nothing() -> None:
+    items = [{"type": "function_call_output", "call_id": "c", "output": "found"}]
+    assert load_native("openai-responses", items)[0].tool_results[0].text == "found"
+    request = {"previous_response_id": None, "conversation": None, "prompt": None, "input": items}
+    assert load_native("openai-responses", request) == load_native("openai-responses", items)
+
+
+THOUGHTS: Final = [
+    {"type": "thinking", "thinking": "First.", "signature": "c2ln"},
+    {"type": "redacted_thinking", "data": "cmVk"},
+]
+
+
+@pytest.mark.parametrize("provider", ["openai", "deepseek", "vllm", "dashscope-compatible"])
+def test_the_thinking_blocks_of_litellm_are_anthropics(provider: str) -> None:
+    reply = {"role": "assistant", "content": "Hi.", "reasoning_content": "First.", "thinking_blocks": THOUGHTS}
+    msgs = load_native(provider, [{"role": "user", "content": "hi"}, reply, {"role": "user", "content": "And?"}])
+    first, second, text = msgs[1].blocks
+    assert first == ThinkingBlock("First.", OpaqueState("anthropic", signature="c2ln"))
+    assert second == ThinkingBlock("", OpaqueState("anthropic", redacted_data="cmVk"))
+    assert isinstance(text, TextBlock)
+    content = chat("anthropic").lower(msgs).request["messages"][1]["content"]
+    assert content[:2] == THOUGHTS
+    again = chat(provider).lower(msgs).request["messages"][1]
+    if provider == "openai":
+        assert again["thinking_blocks"] == THOUGHTS

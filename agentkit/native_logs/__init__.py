@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, cast
 
 from agentkit.errors import MessageError, ProviderError
@@ -9,11 +10,20 @@ from agentkit.messages import Msg
 from agentkit.native import plain
 from agentkit.native_logs.agentscope import load_agentscope
 from agentkit.native_logs.langchain import load_langchain
-from agentkit.native_logs.requests import load_tools, tools_left_out
+from agentkit.native_logs.requests import list_cache_markers, load_tools, tools_left_out
 from agentkit.registry import Provider, available_providers, load_provider
 from agentkit.storage import load_messages
 
-__all__ = ["load_agentscope", "load_langchain", "load_native", "load_tools", "tools_left_out"]
+__all__ = [
+    "list_cache_markers",
+    "load_agentscope",
+    "load_langchain",
+    "load_native",
+    "load_tools",
+    "tools_left_out",
+]
+
+_LOG = logging.getLogger("agentkit")
 
 _ELSEWHERE = {
     "agentkit": load_messages,
@@ -30,6 +40,11 @@ def load_native(provider: str | Provider, found: object) -> list[Msg]:
               JSON text of any of these. The SDK's objects may stand anywhere in it. `load_tools` reads what else
               a request asks for
 
+    A request that names messages which the server stores is refused: OpenAI's `previous_response_id`,
+    `conversation` and `prompt`, Gemini's `cachedContent`, DashScope's `session_id` and `memory_id`. The messages
+    in it load as a list. Anthropic's `container` holds files, no messages. Cache markers are left out;
+    `list_cache_markers` names their places.
+
     Where nothing is lost, formatting what this gives for the same provider gives the same request. What cannot be
     read is kept as InvalidBlock, a part that only the provider knows as OpaqueBlock. Raises MessageError for what
     is no log of that form, and ProviderError for an unknown one.
@@ -43,6 +58,9 @@ def load_native(provider: str | Provider, found: object) -> list[Msg]:
         provider = load_provider(provider)
     if provider.load_native is None:
         raise ProviderError(provider.name, "its logs cannot be loaded", [*_ELSEWHERE, *available_providers()])
+    markers = list_cache_markers(found)
+    if markers:
+        _LOG.info("%d cache marker(s) left out, the first at %s", len(markers), markers[0])
     return provider.load_native(found)
 
 

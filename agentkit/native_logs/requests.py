@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any, cast
@@ -10,10 +10,11 @@ from typing import Any, cast
 from agentkit.errors import MessageError, OptionError
 from agentkit.formatting import Asked
 from agentkit.native import items_of, mapping_of, plain_values, text_of
+from agentkit.request_parts import CACHE_MARKERS
 from agentkit.schemas import OutputSchema, as_output_schema, map_schema
 from agentkit.tools import Tool, ToolChoice, read_allowed_tools
 
-__all__ = ["load_tools", "tools_left_out"]
+__all__ = ["list_cache_markers", "load_tools", "tools_left_out"]
 
 _HOLDERS = ("extra_body", "parameters", "config", "generationConfig", "generation_config")
 """Where requests keep what they ask for: the SDKs' further body, DashScope's body, Gemini's call and body."""
@@ -48,12 +49,39 @@ def tools_left_out(request: object) -> list[tuple[str, str]]:
     return [(place, kind) for _, place, kind in _declared(_held(request)) if kind not in _OWN]
 
 
+def list_cache_markers(request: object) -> list[str]:
+    """Returns the places in a native request of blocks, messages and tools with a marker for a prompt cache.
+
+    `load_native` and `load_tools` leave these markers out: a formatter's `cache_breakpoints` places new ones.
+    """
+    return [*_marked(request, "", 0)]
+
+
+def _marked(found: object, path: str, depth: int) -> Iterator[str]:
+    if depth > _DEEPEST:
+        return
+    held: dict[str, Any] = mapping_of(found)
+    if any(held.get(key) is not None for key in CACHE_MARKERS):
+        yield path or "request"
+    for key, item in held.items():
+        if isinstance(item, dict | list) and not ("name" in held and key in _ARGUMENTS):
+            yield from _marked(cast("object", item), f"{path}.{key}" if path else str(key), depth + 1)
+    for at, item in enumerate(items_of(found)):
+        yield from _marked(item, f"{path}[{at}]", depth + 1)
+
+
+_DEEPEST = 20
+"""Levels of nesting that blocks may have in a request."""
+_ARGUMENTS = frozenset({"input_schema", "parameters", "input", "arguments", "args"})
+"""Keys of a tool or a call whose values are the tool's own."""
+
+
 def _held(request: object) -> dict[str, Any]:
     """The request with what its holders hold beside its own keys."""
     found = mapping_of(plain_values(request))
     held = dict(found)
     for name in _HOLDERS:
-        held |= {key: item for key, item in mapping_of(found.get(name)).items() if key not in held}
+        held |= {key: item for key, item in mapping_of(found.get(name)).items() if held.get(key) is None}
     return held
 
 
@@ -61,24 +89,37 @@ def _held(request: object) -> dict[str, Any]:
 
 
 def _declared(held: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
-    """Each tool with its place and its type; Gemini declares several in one."""
-    for at, found in enumerate(items_of(held.get("tools"))):
-        tool, place = mapping_of(found), f"tools[{at}]"
-        declarations = items_of(tool.get("functionDeclarations") or tool.get("function_declarations"))
-        for number, one in enumerate(declarations):
-            yield _from_gemini(mapping_of(one)), f"{place}.functionDeclarations[{number}]", "function"
-        if not declarations:
-            yield tool, place, _type_of(tool)
-    for at, found in enumerate(items_of(held.get("functions"))):  # OpenAI's, before there were tools
+    """Each tool with its place and its type. Gemini declares several in one, functions and its own."""
+    for at, found in enumerate(_as_list(held.get("tools"), "tools")):
+        tool, place = {key: item for key, item in mapping_of(found).items() if item is not None}, f"tools[{at}]"
+        for key in ("functionDeclarations", "function_declarations"):
+            for number, one in enumerate(_as_list(tool.get(key), f"{place}.{key}")):
+                yield _from_gemini(mapping_of(one)), f"{place}.functionDeclarations[{number}]", "function"
+        rest = {key: item for key, item in tool.items() if key not in _DECLARATIONS}
+        if rest or not tool:
+            yield from ((rest, place, kind) for kind in _types_of(rest))
+    for at, found in enumerate(_as_list(held.get("functions"), "functions")):  # OpenAI's, before there were tools
         yield mapping_of(found), f"functions[{at}]", "function"
 
 
-def _type_of(tool: Mapping[str, Any]) -> str:
-    """A tool without a type is a function if it has a name, else the one that its key says (Gemini)."""
+_DECLARATIONS = frozenset({"functionDeclarations", "function_declarations"})
+
+
+def _as_list(found: object, place: str) -> list[Any]:
+    """A list of tools; one tool may stand without its list."""
+    if found is not None and not isinstance(found, dict | list):
+        kind = type(found).__name__
+        raise MessageError(place, f"expected a list of tools, got {kind}", "Pass a list.")
+    return [mapping_of(found)] if isinstance(found, dict) else items_of(found)
+
+
+def _types_of(tool: Mapping[str, Any]) -> Iterable[str]:
+    """The type of a tool. Without one it is a function if it has a name, else its keys are its types (Gemini)."""
     if tool.get("type") == "custom" and not tool.keys() & {"input_schema", "inputSchema"}:
-        return "custom text"  # OpenAI's: its input is no object (SDK: CustomTool)
-    named = text_of(tool.get("type"))
-    return named or ("function" if "name" in tool or "function" in tool else next(iter(tool), "unknown"))
+        return ("custom text",)  # OpenAI's: its input is no object (SDK: CustomTool)
+    if named := text_of(tool.get("type")):
+        return (named,)
+    return ("function",) if "name" in tool or "function" in tool else (tool.keys() or ("unknown",))
 
 
 def _tool(found: Mapping[str, Any], place: str) -> Tool:
@@ -94,13 +135,18 @@ def _from_gemini(found: dict[str, Any]) -> dict[str, Any]:
 
 
 _SPELLED = {"any_of": "anyOf", "min_items": "minItems", "max_items": "maxItems", "min_length": "minLength"} | {
-    "max_length": "maxLength", "property_ordering": "propertyOrdering",
+    "max_length": "maxLength", "property_ordering": "propertyOrdering", "min_properties": "minProperties",
+    "max_properties": "maxProperties", "additional_properties": "additionalProperties", "defs": "$defs",
+    "ref": "$ref",
 }  # fmt: skip
 
 
 def _as_json_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """One level of Gemini's `Schema` (OpenAPI 3.0): types in capitals, `nullable` beside them."""
     made = {_SPELLED.get(key, key): item for key, item in schema.items() if key not in ("nullable", "type")}
+    for key in ("default", "example"):
+        if made.get(key, 0) is None:  # the SDK's dump of a schema without one
+            del made[key]
     kind = text_of(schema.get("type")).lower()
     if kind and kind != "type_unspecified":
         made["type"] = [kind, "null"] if schema.get("nullable") is True else kind
@@ -127,7 +173,7 @@ def _choice(held: Mapping[str, Any]) -> ToolChoice | None:
         if len(allowed) == 1 and mode is not None and mode.mode == "required":
             return _named(allowed[0])
         return _limited(mode, allowed)
-    found = held.get("tool_choice", held.get("function_call"))
+    found = held.get("tool_choice") or held.get("function_call")
     if not isinstance(found, dict):
         return _mode(found)
     choice = cast("dict[str, Any]", found)

@@ -125,9 +125,7 @@ class _Log:
 
     def _assistant(self, held: dict[str, Any], place: str) -> list[Block]:
         """Reasoning, text, refusal, sound, then calls, as a reply has them."""
-        thoughts = (text_of(held.get(field)) for field in self.reasoning_fields)
-        thought = next(filter(None, thoughts), "")
-        blocks: list[Block] = [ThinkingBlock(thought, OpaqueState(self.issuer))] if thought else []
+        blocks: list[Block] = _signed_thoughts(held.get("thinking_blocks")) or self._thoughts(held)
         said = read_content(held.get("content"), self.origin, f"{place}.content")
         blocks += cited(said, held.get("annotations"))
         if refusal := text_of(held.get("refusal")):
@@ -139,6 +137,11 @@ class _Log:
         if any((legacy := mapping_of(held.get("function_call"))).values()):
             blocks.append(self._legacy_call(legacy, place))
         return blocks
+
+    def _thoughts(self, held: dict[str, Any]) -> list[Block]:
+        thoughts = (text_of(held.get(field)) for field in self.reasoning_fields)
+        thought = next(filter(None, thoughts), "")
+        return [ThinkingBlock(thought, OpaqueState(self.issuer))] if thought else []
 
     def _sound(self, audio: dict[str, Any]) -> Block:
         """A reply's sound; of one that a request names by its id alone, nothing but the server has."""
@@ -169,6 +172,20 @@ class _Log:
         self.legacy[name] = id
         self.names[id] = name
         return _function_call(id, name, said.get("arguments"), place)
+
+
+def _signed_thoughts(found: object) -> list[Block]:
+    """The thinking of Anthropic's models in LiteLLM's replies (litellm: ChatCompletionThinkingBlock)."""
+    blocks: list[Block] = []
+    for held in map(mapping_of, items_of(found)):
+        if held.get("type") == "thinking":
+            state = OpaqueState("anthropic", signature=text_of(held.get("signature")) or None)
+            blocks.append(ThinkingBlock(text_of(held.get("thinking")), state))
+        elif held.get("type") == "redacted_thinking":
+            blocks.append(
+                ThinkingBlock("", OpaqueState("anthropic", redacted_data=text_of(held.get("data")) or None))
+            )
+    return blocks
 
 
 def _function_call(id: str, name: str, arguments: object, place: str) -> Block:
