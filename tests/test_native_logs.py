@@ -145,7 +145,8 @@ class TestTools:
             tool_config=types.ToolConfig(function_calling_config=calling),
         )
         dumps: list[Any] = [config.model_dump(), config.model_dump(mode="json", by_alias=True), config]
-        for found in (*dumps, *({"model": "m", "contents": [], "config": dump} for dump in dumps)):
+        requests: list[Any] = [{"model": "m", "contents": [], "config": dump} for dump in dumps]
+        for found in [*dumps, *requests]:
             tools, choice, _ = _asked(load_tools(found))
             assert tools == [Tool("look", "", PARAMETERS)]
             assert choice == ToolChoice("tool", "look")

@@ -107,10 +107,11 @@ _DECLARATIONS = frozenset({"functionDeclarations", "function_declarations"})
 
 def _as_list(found: object, place: str) -> list[Any]:
     """A list of tools; one tool may stand without its list."""
-    if found is not None and not isinstance(found, dict | list):
-        kind = type(found).__name__
-        raise MessageError(place, f"expected a list of tools, got {kind}", "Pass a list.")
-    return [mapping_of(found)] if isinstance(found, dict) else items_of(found)
+    tool: dict[str, Any] = mapping_of(found)
+    listed: list[Any] = items_of(found)
+    if found is not None and found is not tool and found is not listed:
+        raise MessageError(place, f"expected a list of tools, got {type(found).__name__}", "Pass a list.")
+    return [tool] if found is tool else listed
 
 
 def _types_of(tool: Mapping[str, Any]) -> Iterable[str]:
