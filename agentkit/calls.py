@@ -180,6 +180,9 @@ class Call:
         if runtime and _STRAY.search(str(runtime)):
             said = f"the client has connections of another event loop ({runtime})"
             return NetworkError(self.provider.name, said, retryable=False, advice=_ONE_EACH)
+        if failure and failure.network and _is_address_error(error):
+            advice = "Pass a base_url that begins with 'http://' or 'https://'."
+            return NetworkError(self.provider.name, failure.said, retryable=False, advice=advice)
         return None if failure is None else self._error(failure)
 
     def _closed(self) -> ModelError:
@@ -208,6 +211,16 @@ class Call:
             return False
         self.plan = plan
         return True
+
+
+_ADDRESS_ERRORS = frozenset({"InvalidURL", "NonHttpUrlClientError", "UnsupportedProtocol"})  # httpx, aiohttp
+
+
+def _is_address_error(error: BaseException | None) -> bool:
+    """Returns True if an HTTP client refused the URL, which no retry changes."""
+    while error is not None and type(error).__name__ not in _ADDRESS_ERRORS:
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _is_header_error(error: BaseException | None) -> bool:

@@ -61,6 +61,7 @@ class ModelOptions(FormatterOptions, total=False):
     client_options: Mapping[str, Any] | None
     parameters: Mapping[str, Any] | None
     replan: bool | None
+    timeout: float | None
 
 
 class ChatModel:
@@ -77,7 +78,7 @@ class ChatModel:
                     the first call, with `client_options` (`api_key`, `base_url` …), in the running event loop, and
                     again in the next loop when that one has ended; two loops at once need two models. `aclose`, or
                     leaving `async with model`, closes that one alone
-    history, budget, on_loss, media_roots, fetch
+    history, budget, on_loss, media_roots, fetch, model_rules
                     options of the formatter: see FormatterBase
     cache_breakpoints, formatter_options
                     whether requests are marked for the prompt cache, where the provider's formatter has that
@@ -88,6 +89,9 @@ class ChatModel:
                     pass others, or None to leave one out
     replan          whether a prompt that the provider finds too long is cut and sent once more. By default, if
                     there is a budget
+    timeout         seconds to wait for the server: to connect, and then for each piece of the answer. Then the SDK
+                    tries again, or the call fails with NetworkError. None: the SDK's own limit: ten minutes for
+                    OpenAI and Anthropic, five for DashScope. The SDKs of Ollama and Gemini have none
 
     Nothing of the SDK is imported before the first call. Retries, credentials and transport are the SDK's; its
     errors come as ModelError, with the SDK's own as the cause. Errors of the conversation itself (InputError,
@@ -112,6 +116,8 @@ class ChatModel:
         check_option("client_options", client_options, Mapping | None)
         check_option("parameters", parameters, Mapping | None)
         check_option("replan", replan, bool | None)
+        timeout = options.get("timeout")
+        _check_timeout(timeout)
         check_parameters(parameters)
         _check_limit(max_tokens)
         if client is not None and client_options:
@@ -120,6 +126,7 @@ class ChatModel:
         self.formatter: FormatterBase = self.provider.chat(self.model, **cast("FormatterOptions", self._options))
         self.max_tokens = max_tokens
         self.parameters = dict(parameters or {})
+        self.timeout = timeout
         self.replan = self.formatter.budget is not None if replan is None else replan
         self._client_options = dict(client_options or {})
         self._owns = client is None
@@ -236,9 +243,8 @@ class ChatModel:
         plan = msgs if isinstance(msgs, Plan) else await self.plan(msgs, **wanted)
         endpoint = await self._opened()
         limit = self.max_tokens if max_tokens is None else max_tokens
-        given = {
-            name: item for name, item in {**self.parameters, **(parameters or {})}.items() if item is not None
-        }
+        told = {"timeout": self.timeout, **self.parameters, **(parameters or {})}
+        given = {name: item for name, item in told.items() if item is not None}
         given = clean_options("parameters", given)
         if "stream" in given:
             raise OptionError("parameters.stream", "how a reply comes is no parameter", "Call generate or stream.")
@@ -362,6 +368,13 @@ def _check_limit(max_tokens: int | None) -> None:
         not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 0
     ):
         raise OptionError("max_tokens", f"{max_tokens!r} is no number of tokens", "Give a whole number.")
+
+
+def _check_timeout(timeout: float | None) -> None:
+    if timeout is None:
+        return
+    if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not 0 < timeout < inf:
+        raise OptionError("timeout", f"expected a positive number of seconds, got {timeout!r}", "Pass seconds.")
 
 
 def _opened(endpoint: type[EndpointBase], options: Mapping[str, Any]) -> EndpointBase:

@@ -115,7 +115,10 @@ class EndpointBase(ABC):
     def body(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
     ) -> Outgoing:
-        """What goes out: the request, the model, and further parameters of the provider's. Pure."""
+        """What goes out: the request, the model, and further parameters of the provider's. Pure.
+
+        `timeout` among these is no parameter: the seconds to wait for the server, as ChatModel has it.
+        """
 
     def limit(self, max_tokens: int) -> dict[str, Any]:
         """The parameter of the provider's that limits the tokens of a reply."""

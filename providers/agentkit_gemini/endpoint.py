@@ -36,7 +36,8 @@ class GeminiEndpoint(EndpointBase):
     The client that is opened here uses httpx2, which runs on asyncio and trio; the SDK would prefer aiohttp, where
     it is installed. A parameter is one of GenerateContentConfig (`temperature`, `thinking_config` …), also as
     `config={…}`. `max_tokens` is `max_output_tokens`. The SDK tries again only if it is told to
-    (`client_options={"http_options": {"retry_options": {…}}}`).
+    (`client_options={"http_options": {"retry_options": {…}}}`), and has no time limit unless
+    there is a `timeout`.
     """
 
     extra: ClassVar[str] = "gemini"
@@ -86,11 +87,13 @@ class GeminiEndpoint(EndpointBase):
     ) -> Outgoing:
         """The request as the REST API takes it."""
         rest = dict(options)
+        seconds = rest.pop("timeout", None)
         config = merged(request.get("config") or {}, _settings(rest.pop("config", None)))
         config = merged(config, _settings(rest))
         if "contents" in config:
             raise OptionError("parameters.contents", "the request has it already", "Leave it to the conversation.")
         http_options = config.pop("http_options", None)
+        http_options = http_options if seconds is None else _with_timeout(http_options, seconds)
         kept = {"http_options": http_options} if http_options else {}
         return Outgoing(model, rest_body({**request, "config": config}), stream, kept)
 
@@ -151,6 +154,14 @@ def _config(outgoing: Outgoing) -> dict[str, Any]:
         "automatic_function_calling": {"disable": True},
         "automatic_continuation": False,
     }
+
+
+def _with_timeout(http_options: Any, seconds: float) -> Any:
+    """The options of a call, a dict or the SDK's object, with a timeout in milliseconds unless they have one."""
+    timeout = max(1, round(seconds * 1_000))
+    if http_options is None or isinstance(http_options, Mapping):
+        return {"timeout": timeout, **cast("Mapping[str, Any]", http_options or {})}
+    return http_options if http_options.timeout else http_options.model_copy(update={"timeout": timeout})
 
 
 def _with_body(outgoing: Outgoing) -> dict[str, Any]:

@@ -39,7 +39,8 @@ class OllamaEndpoint(EndpointBase):
     headers and key, and comes back as bytes; errors are the SDK's. It tries nothing again by itself.
 
     A parameter that is no field of the wire's (`temperature`, `num_ctx` …) goes into `options`; `max_tokens` is
-    `num_predict`. `extra_headers`, `extra_query` and `timeout` go beside the body.
+    `num_predict`. `extra_headers`, `extra_query` and `timeout` go beside the body. The SDK has no time limit
+    unless there is a `timeout`.
     """
 
     extra: ClassVar[str] = "ollama"

@@ -82,11 +82,14 @@ class OpenAIChatEndpoint(EndpointBase):
     def body(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
     ) -> Outgoing:
-        """The request with its model; a stream reports its usage at the end."""
+        """The request with its model; a stream reports its usage at the end.
+
+        A whole reply is asked for by `"stream": false`, which is the API's default and not that of every server
+        (transformers' Responses).
+        """
         sent = {name: item for name, item in options.items() if name not in _EXTRAS and name != "extra_body"}
         body = merged({"model": model, **request}, sent)
-        if stream:
-            body |= {"stream": True, **self._streamed(body)}
+        body |= {"stream": True, **self._streamed(body)} if stream else {"stream": False}
         body |= options.get("extra_body") or {}
         kept = {_EXTRAS[name]: item for name, item in options.items() if name in _EXTRAS}
         return Outgoing(self.path, body, stream, kept)

@@ -654,6 +654,70 @@ async def test_headers_and_a_timeout_go_beside_the_body(provider: str, stream: b
     assert "timeout" not in request.raw.decode()
 
 
+@pytest.mark.parametrize(
+    "provider", ["dashscope-compatible", "deepseek", "ollama", "openai", "openai-responses", "vllm"]
+)
+async def test_a_whole_reply_is_asked_for_and_not_left_to_the_servers_default(provider: str) -> None:
+    with LoopbackServer("Hello.") as server:
+        async with model_of(provider, server) as model:
+            await model.generate(HELLO)
+    assert server.requests[0].body["stream"] is False
+
+
+@pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"])
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_server_that_says_nothing_is_waited_for_so_many_seconds(provider: str, head: bytes) -> None:
+    with StallingServer(head) as server, anyio.fail_after(15):
+        async with _raw(provider, server, timeout=0.2) as model:
+            for call in (model.generate, partial(_events, model)):
+                with pytest.raises(NetworkError) as error:
+                    await call(HELLO)
+                assert error.value.retryable
+    assert server.calls == 2
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_call_may_wait_for_another_time(provider: str) -> None:
+    with StallingServer() as server, anyio.fail_after(15):
+        async with _raw(provider, server, timeout=60) as model:
+            with pytest.raises(NetworkError):
+                await model.generate(HELLO, parameters={"timeout": 0.2})
+
+
+@pytest.mark.parametrize("seconds", [0, -1, True, "10", float("inf"), float("nan")])
+def test_a_timeout_that_is_no_number_of_seconds_is_refused(seconds: Any) -> None:
+    with pytest.raises(OptionError, match="timeout"):
+        ChatModel("openai", "some-model", timeout=seconds)
+
+
+@pytest.mark.parametrize("given", [{"timeout": 60_000}, {"headers": {"x": "1"}}])
+@pytest.mark.parametrize("as_object", [False, True])
+def test_geminis_own_options_of_a_call_keep_what_they_say(given: dict[str, Any], as_object: bool) -> None:
+    from google.genai import types
+
+    from agentkit_gemini import GeminiEndpoint
+
+    expected = {"timeout": 5_000, **given}
+    made = types.HttpOptions.model_validate(given) if as_object else given
+    body = GeminiEndpoint(None).body("m", {"contents": []}, {"timeout": 5, "http_options": made}, stream=False)
+    found = body.options["http_options"]
+    assert (found.model_dump(exclude_unset=True) if as_object else found) == expected
+
+
+class _Nowhere:
+    def url(self, provider: str | None = None) -> str:
+        return "ftp://127.0.0.1/v1"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_url_of_an_unknown_scheme_is_not_to_be_tried_again(provider: str, stream: bool) -> None:
+    async with ChatModel(provider, "some-model", client_options=options(provider, _Nowhere())) as model:
+        with pytest.raises(NetworkError, match="base_url") as error:
+            await (_events(model, HELLO) if stream else model.generate(HELLO))
+    assert not error.value.retryable
+
+
 async def test_dashscope_is_asked_to_look_up_a_file_of_its_store() -> None:
     msgs = [Msg("Bob", [TextBlock("What is it?"), ImageBlock(URLSource("oss://bucket/x.png"))], "user")]
     with LoopbackServer("A cat.") as server:
@@ -967,8 +1031,8 @@ def _answer(status: int, body: bytes, *headers: str) -> bytes:
     return "\r\n".join(head).encode() + body
 
 
-def _raw(provider: str, server: RawServer) -> ChatModel:
-    return ChatModel(provider, "some-model", client_options=options(provider, server))
+def _raw(provider: str, server: RawServer, **more: Any) -> ChatModel:
+    return ChatModel(provider, "some-model", client_options=options(provider, server), **more)
 
 
 async def _whole(model: ChatModel) -> Any:
