@@ -21,7 +21,8 @@ async def run_tool_calls(
 
     `calls` are those of a reply, `tools` those that the model was given. At most `max_concurrency` calls run at a
     time (None: all of them). Whatever goes wrong in a call is its result, with `is_error`, and disturbs no other
-    call: see `Tool.run` and `run_call`. A cancellation cancels all calls.
+    call: see `Tool.run` and `run_call`. A cancellation cancels all calls. Functions that are not async share the
+    worker threads of anyio, 40 unless the program sets another limit.
 
         results = await run_tool_calls(reply.tool_uses, tools)
         msgs.append(Msg("tools", results, "user"))

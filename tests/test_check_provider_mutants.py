@@ -565,6 +565,16 @@ class ChangingBody(MagpieEndpoint):
         return super().body(model, request, options, stream=stream)
 
 
+class CountingBody(MagpieEndpoint):
+    """Counts its calls."""
+
+    def body(
+        self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
+    ) -> Outgoing:
+        self.count = getattr(self, "count", 0) + 1
+        return super().body(model, {**request, "count": self.count}, options, stream=stream)
+
+
 class DictBody(MagpieEndpoint):
     def body(self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool) -> Any:
         return dict(request)
@@ -623,6 +633,7 @@ CALLS: Final[dict[str, tuple[Provider, str]]] = {
     "makes a body without parameters": (calling(NoOptions), "`body` leaves out the parameter 'temperature'"),
     "never streams": (calling(NeverStreams), "`body` with stream=True returns an Outgoing with stream=False"),
     "changes the request": (calling(ChangingBody), "`body` changes the request"),
+    "counts its calls": (calling(CountingBody), "makes another call of the same request the second time"),
     "makes a dict": (calling(DictBody), "`body` returns a dict, and not an Outgoing"),
     "sends {}": (calling(SendsNothing), "`send` does not send the body"),
     "streams {}": (calling(StreamsNothing), "`stream` does not send the body"),

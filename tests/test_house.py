@@ -33,7 +33,7 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("sources", "adopting", "docstrings"),
     ("sniffing", "mcp_results"),
     ("blocks",),
-    ("traits", "tool_texts"),
+    ("traits", "tool_texts", "tool_results"),
     ("messages", "tool_running"),
     ("storage", "tools", "text_counts", "text_estimate", "encodings", "ledger"),
     ("charsets", "addresses", "unmatched_results", "tool_calls"),

@@ -179,3 +179,28 @@ async def test_a_native_cancellation_cancels_all_calls() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_tools_that_hang_in_threads_hold_up_no_result_of_an_async_tool(stuck: threading.Event) -> None:
+    def block(number: int) -> None:
+        stuck.wait()
+
+    async def work(number: int) -> dict[str, int]:
+        await anyio.sleep(0.05)
+        return {"number": number}
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            group.start_soon(run_tool_calls, calls(100, "block"), [block])
+            results = await run_tool_calls(calls(100), [work])
+            assert [result.text for result in results] == [f'{{"number":{number}}}' for number in range(100)]
+            group.cancel_scope.cancel()
+
+
+async def test_a_hundred_calls_of_a_tool_that_is_not_async() -> None:
+    def work(number: int) -> int:
+        time.sleep(0.001)
+        return number
+
+    results = await run_tool_calls(calls(100), [work])
+    assert [result.text for result in results] == [str(number) for number in range(100)]

@@ -47,6 +47,8 @@ def _bodies(provider: Provider, kind: type[EndpointBase]) -> Iterator[str]:
     outgoing = {stream: endpoint.body(_MODEL, request, options, stream=stream) for stream in (False, True)}
     if json_text(request) != before:
         yield "`body` changes the request"
+    if endpoint.body(_MODEL, request, options, stream=True) != outgoing[True]:
+        yield "`body` makes another call of the same request the second time"
     for stream, call in outgoing.items():
         if not isinstance(call, Outgoing):
             yield f"`body` returns a {type(call).__name__}, and not an Outgoing"

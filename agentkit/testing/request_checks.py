@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from agentkit.blocks import (
     AudioBlock,
     Block,
     DocumentBlock,
     ImageBlock,
-    OpaqueState,
     TextBlock,
-    ThinkingBlock,
     ToolResultBlock,
-    ToolUseBlock,
     VideoBlock,
 )
 from agentkit.errors import LossError
@@ -25,10 +21,10 @@ from agentkit.formatting import FormatterBase
 from agentkit.history import ChatHistory
 from agentkit.ledger import Plan
 from agentkit.messages import Msg
-from agentkit.model_facts import apply_facts
 from agentkit.sources import Base64Source
 from agentkit.testing.conversations import CONVERSATIONS
 from agentkit.testing.findings import empty, guarded, io_events, json_text, leaves, marks, surroundings
+from agentkit.testing.probes import PROBES, SENT
 
 __all__ = ["request_faults"]
 
@@ -40,7 +36,7 @@ def request_faults(kind: type[FormatterBase], model: str | None) -> Iterator[str
     for name, msgs in CONVERSATIONS.items():
         for check in _CHECKS:
             yield from guarded(f"{kind.__name__}, {name}, {check.__name__.strip('_')}", check(kind(model), msgs))
-    for probe in _PROBES:
+    for probe in PROBES:
         yield from guarded(f"{kind.__name__}, {probe.__name__.strip('_')}", probe(kind(model)))
 
 
@@ -170,11 +166,8 @@ def _lost_media(plan: Plan, msgs: Sequence[Msg]) -> Iterator[str]:
         )
         if count > 1:
             yield f"the {block.type} of {place} is sent {count} times"
-        if not count and entry is not None and entry.disposition.word in _SENT:
+        if not count and entry is not None and entry.disposition.word in SENT:
             yield f"the {block.type} of {place} is not sent, and the ledger calls it {entry.disposition.word}"
-
-
-_SENT: Final = frozenset({"carried", "merged", "moved", "repaired"})
 
 
 def _unraised(formatter: FormatterBase, plan: Plan, msgs: list[Msg]) -> Iterator[str]:
@@ -200,123 +193,3 @@ def _order(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
 
 
 _CHECKS: Final[tuple[Check, ...]] = (_purity, _pairing, _conservation, _order)
-
-
-# -- one question each --------------------------------------------------------------------------------------------
-
-_USER_WORDS: Final = frozenset({"user", "human"})
-_ASSISTANT_WORDS: Final = frozenset({"assistant", "model", "bot", "ai"})
-
-
-def _roles(formatter: FormatterBase) -> Iterator[str]:
-    """A chat tells the model's turns from the user's, and in the usual words if it uses them."""
-    if not isinstance(formatter.history, ChatHistory):
-        return
-    texts = {"markAsked": "user", "markAnswer": "assistant", "markThanks": "user"}
-    request = formatter.lower([Msg("Ann", text, cast("Any", role)) for text, role in texts.items()]).request
-    parts = surroundings(request, [*texts])
-    shapes = {mark: {(key, text.replace(mark, "")) for key, text in part} for mark, part in parts.items()}
-    if len(shapes) < len(texts):
-        yield "several turns share one string"
-    elif shapes["markAnswer"] in (shapes["markAsked"], shapes["markThanks"]):
-        yield "nothing tells a turn of the assistant from a turn of the user"
-    for mark, shape in shapes.items():
-        wrong = _ASSISTANT_WORDS if texts[mark] == "user" else _USER_WORDS
-        if words := wrong & {text.lower() for _, text in shape}:
-            yield f"a turn of the {texts[mark]} is sent as one of the {min(words)}"
-
-
-def _names(formatter: FormatterBase) -> Iterator[str]:
-    """Speakers keep their names, in a field of their own or in the text of the history."""
-    if isinstance(formatter.history, ChatHistory) and not formatter.capabilities().speakers:
-        return
-    request = formatter.lower(CONVERSATIONS["many speakers"]).request
-    texts = [leaf for _, leaf in leaves(request) if isinstance(leaf, str)]
-    for name in ("Ann", "Bob", "Friday"):
-        if not any(re.search(rf"\b{name}\b", text) for text in texts):
-            yield f"the name of the speaker {name!r} is not sent"
-
-
-def _error_flag(formatter: FormatterBase) -> Iterator[str]:
-    """A failed result is told from a good one."""
-
-    def request(is_error: bool) -> str:
-        result = ToolResultBlock("c1", "look", "resultOne", is_error=is_error)
-        return json_text(formatter.lower([*_call({"place": "callOne"}), Msg("tools", [result], "user")]).request)
-
-    if request(False) == request(True):
-        yield "nothing tells a failed tool result from a good one"
-
-
-def _arguments(formatter: FormatterBase) -> Iterator[str]:
-    """The arguments of a call arrive as they are: as an object, or as its JSON."""
-    given: dict[str, Any] = {"place": "callOne", "more": {"list": ["Köln", 2.5, None, True], "empty": {}}}
-    msgs = [*_call(given), Msg("tools", [ToolResultBlock("c1", "look", "resultOne")], "user")]
-    if not any(value == given for value in _values(formatter.lower(msgs).request)):
-        yield "the arguments of a call are not those that the model gave"
-
-
-def _call(arguments: dict[str, Any]) -> list[Msg]:
-    return [Msg("Ann", "markAsked", "user"), Msg("Friday", [ToolUseBlock("c1", "look", arguments)], "assistant")]
-
-
-def _values(value: Any) -> Iterator[Any]:
-    """Every value in a request, and those that its strings are the JSON of."""
-    yield value
-    if isinstance(value, str) and value.startswith("{"):
-        try:
-            yield json.loads(value)
-        except ValueError:
-            return
-    if isinstance(value, dict | list):
-        container = cast("Any", value)
-        for inner in [*(container.values() if isinstance(value, dict) else container)]:
-            yield from _values(inner)
-
-
-def _own_thinking(formatter: FormatterBase) -> Iterator[str]:
-    """Thinking that the ledger calls carried is sent, with what proves it."""
-    form = formatter.capabilities()
-    if form.issuer is None or form.thinking == "never":
-        return
-    proofs = {name: f"cHJvb2Zf{name}" for name in form.proof - {"redacted_data"}}
-    thinking = ThinkingBlock("markThought", OpaqueState(form.issuer, **cast("Any", proofs)))
-    turn = Msg("Friday", [thinking, ToolUseBlock("c1", "look", {"place": "callOne"})], "assistant")
-    result = Msg("tools", [ToolResultBlock("c1", "look", "resultOne")], "user")
-    plan = formatter.lower([Msg("Ann", "markAsked", "user"), turn, result])
-    entry = next(entry for entry in plan.ledger.entries if entry.place == "msgs[1].content[0]")
-    wanted = [*proofs.values()] if form.thinking == "signed" and proofs else ["markThought"]
-    text = json_text(plan.request)
-    if entry.disposition.word in _SENT and not any(value in text for value in wanted):
-        yield f"thinking is not sent back, and the ledger calls it {entry.disposition.word}"
-
-
-def _foreign_thinking(formatter: FormatterBase) -> Iterator[str]:
-    """Thinking of another system, and what proves it, are not sent."""
-    plan = formatter.lower(CONVERSATIONS["thoughts of another model"])
-    fates = {entry.place: entry.disposition.word for entry in plan.ledger.entries}
-    texts = [leaf for _, leaf in leaves(plan.request)]
-    if "xyz" in texts or ("hm" in texts and fates["msgs[1].content[0]"] == "dropped"):
-        yield "thinking that another system issued is sent"
-
-
-def _facts(formatter: FormatterBase) -> Iterator[str]:
-    """The facts of a model change the form of its target."""
-    kind = type(formatter)
-    for fact in kind.facts:
-        model = re.sub(r"\W", "", fact.pattern)
-        wanted, found = apply_facts(kind.base, model, kind.facts), kind(model).capabilities()
-        for name in fact.changes:
-            if getattr(found, name) != getattr(wanted, name):
-                yield f"what is known of {model!r} is not applied: {name} is {getattr(found, name)!r}"
-
-
-_PROBES: Final[tuple[Callable[[FormatterBase], Iterator[str]], ...]] = (
-    _roles,
-    _names,
-    _error_flag,
-    _arguments,
-    _own_thinking,
-    _foreign_thinking,
-    _facts,
-)
