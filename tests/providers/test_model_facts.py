@@ -296,17 +296,17 @@ def test_a_chosen_path_changes_nothing_else_that_is_known_of_the_model(path: str
 
 
 @pytest.mark.parametrize(
-    ("model", "short"),
+    ("model", "opaque"),
     [
-        ("mistralai/Mistral-Small-3.2-24B-Instruct-2506", True),
-        ("mistral.mistral-large-2407-v1:0", True),
-        ("mistral-nemo.Q4_K_M.gguf", True),
+        ("moonshotai/Kimi-K2-Instruct-0905", True),
+        ("kimi-k2-thinking", True),
+        ("mistralai/Mistral-Small-3.2-24B-Instruct-2506", False),
+        ("mistral-nemo.Q4_K_M.gguf", False),
         ("Qwen/Qwen3-8B", False),
     ],
 )
-def test_vllm_knows_mistral_models_by_name(model: str, short: bool) -> None:
-    rule = _capabilities("vllm", model).call_ids
-    assert (rule is not None and rule.limit == 9) is short
+def test_vllm_knows_by_name_which_ids_go_back_unchanged(model: str, opaque: bool) -> None:
+    assert (_capabilities("vllm", model).call_ids is None) is opaque
 
 
 # -- names -------------------------------------------------------------------------------------------
@@ -319,7 +319,7 @@ _KNOWN: Final = [
     *[("dashscope-compatible", model) for model in _QWEN],
     *[("deepseek", model) for model in ("deepseek-chat", "deepseek-v4-flash", "deepseek-v4-pro")],
     *[("gemini", model) for model in ("gemini-2.5-flash", "gemini-3-pro", "gemini-4-argon")],
-    *[("vllm", model) for model in ("mistral-large", "qwen3-8b")],
+    *[("vllm", model) for model in ("mistral-large", "kimi-k2-instruct")],
     *[("ollama", model) for model in ("qwen3", "llama3.3:70b")],
 ]
 
