@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from agentkit.blocks import (
     Block,
@@ -17,7 +17,7 @@ from agentkit.blocks import (
 from agentkit.capabilities import Capabilities
 from agentkit.errors import OptionError, check_option, check_text
 from agentkit.exchanges import Draft, Origin, block_origins
-from agentkit.frames import read_history, safe_name, safe_text
+from agentkit.frames import FrameTexts, Rendered, read_history, safe_name, safe_text
 from agentkit.framing import Framing, Piece, Said, has_line, said_by
 from agentkit.ledger import Disposition, Ledger, Note
 from agentkit.messages import Msg, recall, remember
@@ -44,6 +44,10 @@ class HistoryPolicy:
     def sees(self, unit: Sequence[Msg]) -> bool:
         """Whether the model sees anything of a message, or of an exchange."""
         return True
+
+    def frames(self, turns: Draft) -> FrameTexts | None:
+        """The texts of the frames in the turns of a request; None for a policy that writes no frames."""
+        return None
 
     def render(self, draft: Draft, ledger: Ledger, capabilities: Capabilities) -> Draft:
         """`view` with the account of where each block comes from."""
@@ -172,7 +176,12 @@ class MultiAgentHistory(HistoryPolicy):
     def _key(self) -> object:
         return _line_key(self.frame, self.tags, self.timestamps)
 
-    def read(self, rendered: str | Iterable[str | Mapping[str, Any] | TextBlock]) -> list[tuple[str, str]]:
+    def frames(self, turns: Draft) -> FrameTexts:
+        """The texts of the frames in the turns of a request, for `read_history`."""
+        is_safe = self.frame == "safe"
+        return FrameTexts(turns, self.tags, self.opening, timestamps=self.timestamps, is_safe=is_safe)
+
+    def read(self, rendered: Rendered) -> list[tuple[str, str]]:
         """`read_history` with this policy's tag and timestamps."""
         return read_history(rendered, tags=self.tags, timestamps=self.timestamps)
 

@@ -292,5 +292,7 @@ class Plan:
     cut: Cut | None = None
     call_ids: dict[str, str] = field(default_factory=dict[str, str])
     tool_names: dict[str, str] = field(default_factory=dict[str, str])
+    frames: object = field(default=None, repr=False, compare=False)
+    """The texts of the history frames in the request, for `read_history`; None if the policy writes no frames."""
 
     __repr__ = bounded_repr

@@ -72,12 +72,14 @@ class Lowered:
     request: Request
     ledger: Ledger
     legal: Legal
+    frames: object = None  # see Plan
     stale: frozenset[BlockPath] = frozenset()  # thinking that may not go back any more
 
     def plan(self, history: tuple[Msg, ...], tokens: int | None = None, cut: Cut | None = None) -> Plan:
         """The plan that this request makes."""
         legal = self.legal
-        return Plan(self.request, self.ledger, history, tokens, cut, legal.call_ids, legal.tool_names)
+        names = legal.call_ids, legal.tool_names
+        return Plan(self.request, self.ledger, history, tokens, cut, *names, self.frames)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,8 @@ class Lowering:
             _note_renamed(legal.turns, legal.speakers, ledger)
         else:
             note_omitted_names(shown, ledger, form, getattr(self.history, "viewer", None))
-        return Lowered(self.convert(legal, _complete(task, legal, ledger)), ledger, legal)
+        request = self.convert(legal, _complete(task, legal, ledger))
+        return Lowered(request, ledger, legal, self.history.frames(legal.turns))
 
     def needs_loading(self, draft: Draft) -> bool:
         """Whether media have to be read, fetched or made smaller before the request is what it will be."""

@@ -42,6 +42,7 @@ from agentkit import (
     ToolUseBlock,
     dump_messages,
     load_messages,
+    read_history,
 )
 from agentkit.exchanges import INTERRUPTED, Draft, repair
 from agentkit.turn_taking import BEGIN_TURN, CONTINUE_TURN, RESULT_TURN
@@ -540,11 +541,11 @@ def test_attribution_reading_the_frame_back_gives_speakers_and_texts(
         formatter = target.formatter(policy, loss)
         form = formatter.capabilities()
         glue = "" if form.parts == "apart" else "\n"
-        request = formatter.lower(msgs).request
-        users = [told(turn, glue) for turn in turns_of(request) if turn.get("role") == "user"]
-        pairs = [pair for text in users for pair in policy.read(text)]
+        plan = formatter.lower(msgs)
+        users = [told(turn, glue) for turn in turns_of(plan.request) if turn.get("role") == "user"]
         wanted = expected_pairs(msgs, policy, form.late_system == "native")
-        assert pairs == wanted, case(target, formatter, (pairs, wanted, users))
+        for pairs in (read_history(plan), [pair for text in users for pair in policy.read(text)]):
+            assert pairs == wanted, case(target, formatter, (pairs, wanted, users))
         for text in users:
             _check_frames(text, policy.tags)
 
@@ -562,8 +563,9 @@ def test_attribution_holds_with_exchanges_between(msgs: list[Msg], policy: Multi
         formatter = target.formatter(policy)
         form = formatter.capabilities()
         glue = "" if form.parts == "apart" else "\n"
-        users = [told(t, glue) for t in turns_of(formatter.lower(msgs).request) if t.get("role") == "user"]
-        pairs = [pair for text in users for pair in policy.read(text)]
+        plan = formatter.lower(msgs)
+        users = [told(t, glue) for t in turns_of(plan.request) if t.get("role") == "user"]
+        pairs = read_history(plan)
         wanted = expected_pairs(msgs, policy, form.late_system == "native")
         assert pairs == wanted, case(target, formatter, (pairs, wanted))
         for text in users:
