@@ -568,8 +568,8 @@ def test_attribution_holds_with_exchanges_between(msgs: list[Msg], policy: Multi
         wanted = expected_pairs(msgs, policy, form.late_system == "native")
         assert pairs == wanted, case(target, formatter, (pairs, wanted))
         assert isinstance(plan.frames, FrameTexts)
-        for texts in plan.frames.frames:  # a result may say anything in the same turn
-            _check_frames("\n".join(texts), policy.tags)
+        for written in plan.frames.frames:  # a result may say anything in the same turn
+            _check_frames("\n".join(written), policy.tags)
 
 
 @examples(120)
