@@ -82,8 +82,10 @@ def text_of(found: object, place: str = "") -> str:
         try:
             found.encode()
         except UnicodeEncodeError:
-            _LOG.warning("%s: lone surrogates replaced by U+FFFD", place or "a text")
-            return found.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+            whole = found.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+            if whole.count("\ufffd") > found.count("\ufffd"):  # else the halves of a pair found each other
+                _LOG.warning("%s: lone surrogates replaced by U+FFFD", place or "a text")
+            return whole
     return found
 
 

@@ -235,6 +235,16 @@ def test_no_text_of_a_reply_is_lost_to_a_lone_surrogate(name: str, caplog: pytes
         assert "Tha" not in "".join(record.getMessage() for record in caplog.records)
 
 
+def test_the_halves_of_a_character_in_two_pieces_are_no_loss(caplog: pytest.LogCaptureFixture) -> None:
+    parser = load_provider("openai").parser
+    assert parser is not None
+    reading = parser()
+    for part in ("a\ud83d", "\ude00b"):
+        reading.feed({"choices": [{"index": 0, "delta": {"content": part}}]})
+    assert reading.finish().text == "a\U0001f600b"
+    assert not caplog.records
+
+
 def test_half_a_character_at_the_end_of_a_stream_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
     parser = load_provider("openai").parser
     assert parser is not None
