@@ -324,7 +324,7 @@ def test_a_reasoning_item_of_openais_is_one_block_and_goes_back_as_it_came() -> 
     assert thinking.thinking == "First.\n\nThen."
     assert isinstance(text, TextBlock)
     request = load_provider("openai-responses").chat().lower([Msg("Bob", "Hi.", "user"), msg]).request
-    assert request["input"][1] == item
+    assert request["input"][1] == {key: value for key, value in item.items() if key != "id"}  # no follower's id
     (bare,) = _from_2({"type": "thinking", "thinking": "", "reasoning_item_id": "rs_2"})
     assert cast("Any", bare.blocks[0]).state == OpaqueState("openai", item_id="rs_2")
 
@@ -679,7 +679,9 @@ def test_a_reply_goes_back_to_its_provider_from_both_versions(provider: str) -> 
     requests = [formatter.lower([asked, *msgs]).request for msgs in (own, first)]
     if provider == "openai":  # of its own tool version 1 keeps no status, and no provider takes what it keeps
         for request in requests:
-            request["input"] = [item for item in request["input"] if item.get("type") != "web_search_call"]
+            items = [item for item in request["input"] if item.get("type") != "web_search_call"]
+            # The reasoning has its id where the item after it has one, which version 1 does not keep.
+            request["input"] = [{key: value for key, value in item.items() if key != "id"} for item in items]
     assert requests[0] == requests[1]
     text = json.dumps(requests[0])
     assert all(one in text for one in {"anthropic": ("sig", "xyz", "srv_1"), "openai": ("gAAA", "one", "two")}.get(
