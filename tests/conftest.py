@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
@@ -152,3 +153,10 @@ def fates(plan: Plan) -> dict[str, str]:
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Both event loops."""
     return str(request.param)
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Refuses test ids with a memory address: every process of a parallel run must collect the same ids."""
+    changing = [item.nodeid for item in items if re.search(r" at 0x[0-9a-f]{6,}", item.nodeid)]
+    if changing:
+        raise pytest.UsageError(f"test id with a memory address: {changing[0]}. Pass ids= to parametrize.")

@@ -235,7 +235,9 @@ _PLACES: dict[str, list[Msg]] = {
 
 
 @pytest.mark.parametrize("provider", available_providers())
-@pytest.mark.parametrize("history", [ChatHistory(), MultiAgentHistory(viewer="Friday"), _VIEWS[0]], ids=str)
+@pytest.mark.parametrize(
+    "history", [ChatHistory(), MultiAgentHistory(viewer="Friday"), _VIEWS[0]], ids=["chat", "viewer", "visible"]
+)
 @pytest.mark.parametrize("place", _PLACES)
 async def test_an_image_in_any_place_is_sent(
     place: str, history: HistoryPolicy, provider: str, anyio_backend: str
