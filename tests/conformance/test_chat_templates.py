@@ -6,7 +6,6 @@ The templates beside this module have the rules and the refusals of published on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -84,7 +83,7 @@ HISTORY: Final[dict[str, Callable[[], HistoryPolicy]]] = {
 def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Any]]:
     """A template's name, and a server that renders it."""
     name = str(request.param)
-    with contextmanager(serving)(Path(tmp_path_factory.mktemp(name)), _template(name)) as server:
+    for server in serving(Path(tmp_path_factory.mktemp(name)), _template(name)):
         yield name, server
 
 
