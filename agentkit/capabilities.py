@@ -212,6 +212,7 @@ class Capabilities:
                     they came as (`OpaqueState.item_id`)
     media_roles     in whose turns media may stand; elsewhere it is promoted into a user turn
     result_media    which kinds tool results carry natively, and `result_types` of which types (empty: as the rule)
+    result_urls     which URLs media of results may have; None: any that the rule of their kind fetches
     error_media     whether a result marked as an error may hold media
     media_total     the base64 text of all media of a request together, in characters (0: no known limit)
     text_documents  whether a text document that the wire has no place for is sent as text
@@ -268,6 +269,7 @@ class Capabilities:
     media_roles: frozenset[Role] = frozenset({"user"})
     result_media: frozenset[Kind] = frozenset()
     result_types: frozenset[str] = frozenset()
+    result_urls: Callable[[str], bool] | None = None
     error_media: bool = True
     media_total: int = 0
     text_documents: bool = True

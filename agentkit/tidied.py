@@ -116,14 +116,18 @@ class MediaTidying:
         return fit
 
     def _without_foreign_state(self, block: _Stateful, path: BlockPath) -> _Stateful:
-        """The block, its opaque state taken off unless it is this target's own, in a turn that may carry it."""
+        """The block, its opaque state taken off unless it is this target's own, where a turn may carry it.
+
+        A result is no place for what proves that a model made something.
+        """
         state = block.state
         if state is None:
             return block
         if state.thought_signature is not None and not is_base64(state.thought_signature):
             self._note(path, Disposition.CARRIED, f"a signature that is no base64 text {LEFT_OFF}")
             return replace(block, state=None)
-        belongs = self.role == "assistant" or (state.fields and not state.proves)
+        models = self.role == "assistant" and len(path) == 1
+        belongs = models or (state.fields and not state.proves)
         if state.issuer == self.capabilities.issuer and belongs:
             return block
         self._note(path, Disposition.CARRIED, f"state issued by {shown(state.issuer)} {LEFT_OFF}")
@@ -246,6 +250,8 @@ class MediaTidying:
         if kind not in form.result_media or (result.is_error and not form.error_media):
             return False
         media_type = source.media_type if isinstance(source, Base64Source) else source.guessed_type
+        if isinstance(source, URLSource) and form.result_urls and not form.result_urls(source.url):
+            return False
         return not form.result_types or media_type in form.result_types
 
     def _lose(

@@ -148,10 +148,24 @@ def _as_json_schema(schema: dict[str, Any]) -> dict[str, Any]:
     for key in ("default", "example"):
         if made.get(key, 0) is None:  # the SDK's dump of a schema without one
             del made[key]
-    kind = text_of(schema.get("type")).lower()
+    kind = _schema_type(schema.get("type"))
     if kind and kind != "type_unspecified":
         made["type"] = [kind, "null"] if schema.get("nullable") is True else kind
     return made
+
+
+_TYPES = ("type_unspecified", "string", "number", "integer", "boolean", "array", "object", "null")
+"""Names by number (google.cloud.aiplatform_v1: Type); protobuf tools write numbers."""
+
+
+def _schema_type(found: object) -> str:
+    return _enum_name(found, _TYPES).lower()
+
+
+def _enum_name(found: object, names: Sequence[str]) -> str:
+    if type(found) is int:
+        return names[found] if 0 <= found < len(names) else ""
+    return text_of(found)
 
 
 # -- the choice -----------------------------------------------------------------------------------------------
@@ -170,7 +184,7 @@ def _choice(held: Mapping[str, Any]) -> ToolChoice | None:
     calling = mapping_of(config.get("functionCallingConfig") or config.get("function_calling_config"))
     if calling:
         allowed = items_of(calling.get("allowedFunctionNames") or calling.get("allowed_function_names"))
-        mode = _mode(calling.get("mode"))
+        mode = _mode(_enum_name(calling.get("mode"), _CALLING_MODES))
         if len(allowed) == 1 and mode is not None and mode.mode == "required":
             return _named(allowed[0])
         return _limited(mode, allowed)
@@ -197,6 +211,10 @@ def _among(choice: ToolChoice | None, tools: AbstractSet[str]) -> ToolChoice | N
         return choice if choice is None or choice.name is None or choice.name in tools else None
     names = tuple(name for name in choice.names if name in tools)
     return replace(choice, names=names) if names else None
+
+
+_CALLING_MODES = ("", "auto", "any", "none", "validated")
+"""Names by number (google.cloud.aiplatform_v1: FunctionCallingConfig.Mode)."""
 
 
 def _mode(found: object) -> ToolChoice | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, assert_never
 
 from agentkit import (
@@ -20,7 +20,6 @@ from agentkit import (
     Msg,
     MultiAgentHistory,
     NameRule,
-    OpaqueBlock,
     OpaqueState,
     Request,
     Task,
@@ -32,7 +31,7 @@ from agentkit import (
     media_types,
     split_results,
 )
-from agentkit_gemini.parts import part_pair
+from agentkit_gemini.parts import is_stored_uri, part_pair
 from agentkit_gemini.responses import response_fields
 
 __all__ = ["GeminiChatFormatter", "GeminiMultiAgentFormatter"]
@@ -82,7 +81,13 @@ _RESPONSE_TYPES = media_types("image", "png jpeg webp") | {"application/pdf", "t
 _FACTS = (
     ModelFact(
         r"gemini-([3-9]|[1-9]\d)",
-        {"result_media": frozenset({"image", "document"}), "result_types": _RESPONSE_TYPES},
+        # By URI only files of the Files API were ever accepted there; protobuf v1beta has no such field, and
+        # Google's Kotlin SDK calls it unsupported.
+        {
+            "result_media": frozenset({"image", "document"}),
+            "result_types": _RESPONSE_TYPES,
+            "result_urls": is_stored_uri,
+        },
         "ai.google.dev/gemini-api/docs/function-calling#multimodal",
         "2026-11-20",
     ),
@@ -190,10 +195,24 @@ def _response(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
     (SDK: FunctionResponse).
     """
     made: dict[str, Any] = {"id": block.id, "name": names.get(block.id, block.name), **response_fields(block)}
-    if not isinstance(block.output, str):
-        media = [_part(item) for item in block.output if isinstance(item, MediaBlock | OpaqueBlock)]
-        made |= {"parts": media} if media else {}
-    return {"function_response": made}
+    items = () if isinstance(block.output, str) else block.output
+    media = [part for item in items for part in _response_part(item)]
+    return {"function_response": {**made, "parts": media} if media else made}
+
+
+def _response_part(item: Block) -> Iterator[dict[str, Any]]:
+    """What a function response holds beside its object (SDK: FunctionResponsePart)."""
+    match item.type:
+        case "text":
+            pass  # in the object
+        case "image" | "audio" | "video" | "document":
+            yield {**_media(item), **_signature(item.state)}
+        case "opaque":
+            yield {**copied(item.data)}
+        case "thinking" | "tool_use" | "tool_result" | "invalid":
+            raise ConversionError(item.type, "a function response")
+        case _:
+            assert_never(item)
 
 
 def _options(task: Task) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from agentkit_gemini.parts import (
     OPAQUE,
     carried,
     display_name,
+    holds_content,
     is_stored_file,
     media_block,
     opaque_data,
@@ -173,7 +174,7 @@ class _Log:
             return self._call(shallow(mapping_of(part["function_call"])), state)
         if "function_response" in part:
             return self._response(shallow(mapping_of(part["function_response"])))
-        if is_stored_file(part) or any(key in part for key in OPAQUE):
+        if is_stored_file(part) or any(key in part for key in OPAQUE) or (state and not holds_content(part)):
             return OpaqueBlock("gemini", opaque_data(part))
         if "inline_data" in part or "file_data" in part:
             return _medium(part, state, model=model)

@@ -30,7 +30,9 @@ __all__ = [
     "OPAQUE",
     "carried",
     "display_name",
+    "holds_content",
     "is_stored_file",
+    "is_stored_uri",
     "media_block",
     "opaque_data",
     "part_pair",
@@ -170,13 +172,21 @@ _YOUTUBE = re.compile(r"https?://(www\.)?(youtube\.com|youtu\.be)/", re.IGNORECA
 
 
 def is_stored_file(part: Mapping[str, Any]) -> bool:
-    """Whether a part in snake_case is a file of the Files API, which nobody else can open (ai.google.dev: files;
-    SDK: File.uri, File.name).
-    """
-    return bool(_STORED.match(text_of(shallow(mapping_of(part.get("file_data"))).get("file_uri"))))
+    """Whether a part in snake_case is a file of the Files API, which nobody else can open."""
+    return is_stored_uri(text_of(shallow(mapping_of(part.get("file_data"))).get("file_uri")))
+
+
+def is_stored_uri(uri: str) -> bool:
+    """Returns True for the URI of a file of the Files API (ai.google.dev: files; SDK: File.uri, File.name)."""
+    return bool(_STORED.match(uri))
 
 
 _STORED = re.compile(r"(https?://generativelanguage\.googleapis\.com/([^?#]*/)?)?files/", re.IGNORECASE)
+
+
+def holds_content(part: Mapping[str, Any]) -> bool:
+    """Returns True if a part in snake_case has content or a signature, and not only what stands beside it."""
+    return bool(part.keys() - {"thought", *_CARRIED})
 
 
 def opaque_data(part: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from agentkit_gemini.arguments import PartialArguments
 from agentkit_gemini.parts import (
     OPAQUE,
     carried,
+    holds_content,
     media_block,
     opaque_data,
     pick,
@@ -29,7 +30,15 @@ from agentkit_gemini.parts import (
     shallow,
     signature_of,
 )
-from agentkit_gemini.reply_words import check_reply, error_of, reason_of, usage_of
+from agentkit_gemini.reply_words import (
+    BLOCK_REASONS,
+    FINISH_REASONS,
+    check_reply,
+    enum_name,
+    error_of,
+    reason_of,
+    usage_of,
+)
 
 __all__ = ["GeminiStreamParser", "parse_response"]
 
@@ -136,9 +145,9 @@ class GeminiStreamParser(StreamParserBase):
             found = pick(candidate, key)
             if found:
                 self._note(key, settled({key: found})[key])
-        native = text_of(pick(candidate, "finish_reason"))
-        if native and native != "FINISH_REASON_UNSPECIFIED":
-            self._native = str.__str__(native)
+        native = enum_name(pick(candidate, "finish_reason"), FINISH_REASONS)
+        if native and native != FINISH_REASONS[0]:
+            self._native = native
             if not any(any(mapping_of(part).values()) for part in _parts_of(candidate)):
                 self._end()
 
@@ -191,7 +200,7 @@ class GeminiStreamParser(StreamParserBase):
             self._read_call(shallow(mapping_of(part["function_call"])), state)
         elif "inline_data" in part or "file_data" in part:
             self._read_media(part, state)
-        elif any(key in part for key in OPAQUE):
+        elif any(key in part for key in OPAQUE) or (signed and not holds_content(part)):
             self.reply.add(self._next(), OpaqueBlock("gemini", opaque_data(part)))
         elif "text" in part or signed:
             self._read_text(part, state if signed else None)
@@ -253,7 +262,8 @@ class GeminiStreamParser(StreamParserBase):
         """A prompt that was blocked has no candidates at all."""
         found = settled(feedback)
         self.reply.notes["prompt_feedback"] = found
-        if reason := text_of(found.get("block_reason")):
+        reason = enum_name(found.get("block_reason"), BLOCK_REASONS)
+        if reason and reason not in ("BLOCK_REASON_UNSPECIFIED", BLOCK_REASONS[0]):
             self.reply.end(FinishReason.CONTENT_FILTER, reason)
 
     def _keep_usage(self, found: dict[str, Any]) -> None:

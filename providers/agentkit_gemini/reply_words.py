@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,15 @@ from agentkit import (
 from agentkit_gemini.failing import delay_of
 from agentkit_gemini.parts import pick
 
-__all__ = ["check_reply", "error_of", "reason_of", "usage_of"]
+__all__ = [
+    "BLOCK_REASONS",
+    "FINISH_REASONS",
+    "check_reply",
+    "enum_name",
+    "error_of",
+    "reason_of",
+    "usage_of",
+]
 
 _REASONS = {
     # SDK: FinishReason
@@ -54,7 +62,27 @@ _REASONS = {
     ),
 }
 
+FINISH_REASONS = (
+    *("FINISH_REASON_UNSPECIFIED", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER", "BLOCKLIST"),
+    *("PROHIBITED_CONTENT", "SPII", "MALFORMED_FUNCTION_CALL", "MODEL_ARMOR", "IMAGE_SAFETY"),
+    *("IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_OTHER", "UNEXPECTED_TOOL_CALL", "NO_IMAGE"),
+)
+"""Names by number (google.cloud.aiplatform_v1: Candidate.FinishReason): some gateways send numbers."""
+
+BLOCK_REASONS = (
+    *("BLOCKED_REASON_UNSPECIFIED", "SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "MODEL_ARMOR"),
+    *("IMAGE_SAFETY", "JAILBREAK"),
+)
+"""Names by number (google.cloud.aiplatform_v1: GenerateContentResponse.PromptFeedback.BlockedReason)."""
+
 _REPLY = ("candidates", "prompt_feedback", "usage_metadata", "model_version", "response_id")
+
+
+def enum_name(found: object, names: Sequence[str]) -> str:
+    """Returns the name of an enum value that is sent by name or by number, and an unknown number as text."""
+    if type(found) is int:
+        return names[found] if 0 <= found < len(names) else str(found)
+    return str.__str__(text_of(found))
 
 
 def reason_of(native: str) -> FinishReason:

@@ -7,7 +7,7 @@ order. A request is parsed as the SDK sends it.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from agentkit import Msg, Tool
 from agentkit.testing.conversations import CONVERSATIONS
+from agentkit_gemini.rest import rest_body
 from tests.conversations import histories
 from tests.providers import LOOK, chat, multi_agent, user
 from tests.wire.loopback import expected_body
@@ -38,19 +39,7 @@ SCHEMA: Final[dict[str, Any]] = {
 def parsed(body: dict[str, Any]) -> Any:
     """The request as the service's message. Raises ParseError for what is not of its schema."""
     message: Any = service.GenerateContentRequest.pb(service.GenerateContentRequest())
-    return json_format.ParseDict({"model": "models/m", **without_newer(body)}, message)
-
-
-def without_newer(found: Any) -> Any:
-    """A body without what the SDK's types know and these messages do not yet: files by URI in a tool's result."""
-    if isinstance(found, list):
-        return [without_newer(item) for item in cast("list[Any]", found)]
-    if not isinstance(found, dict):
-        return found
-    known = cast("dict[str, Any]", found)
-    if isinstance(known.get("response"), dict) and "parts" in known:
-        known = known | {"parts": [part for part in known["parts"] if "file_data" not in part]}
-    return {key: without_newer(item) for key, item in known.items()}
+    return json_format.ParseDict({"model": "models/m", **body}, message)
 
 
 def sent(model: str | None, msgs: list[Msg], *, multi: bool = False, **asked: Any) -> dict[str, Any]:
@@ -58,12 +47,18 @@ def sent(model: str | None, msgs: list[Msg], *, multi: bool = False, **asked: An
     return expected_body("gemini", formatter.lower(msgs, **asked).request)
 
 
+def posted(model: str | None, msgs: list[Msg], *, multi: bool = False, **asked: Any) -> dict[str, Any]:
+    """The body that `ChatModel` posts itself."""
+    return rest_body((multi_agent if multi else chat)("gemini", model).lower(msgs, **asked).request)
+
+
 @pytest.mark.parametrize("multi", [False, True], ids=["chat", "multi-agent"])
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("name", CONVERSATIONS)
 def test_the_services_schema_takes_every_conversation(name: str, model: str | None, multi: bool) -> None:
-    body = sent(model, CONVERSATIONS[name], multi=multi, tools=[LOOK])
-    assert len(parsed(body).contents) == len(body["contents"])
+    for write in (sent, posted):
+        body = write(model, CONVERSATIONS[name], multi=multi, tools=[LOOK])
+        assert len(parsed(body).contents) == len(body["contents"])
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -81,8 +76,9 @@ def test_the_services_schema_takes_tools_a_choice_and_an_output_schema(model: st
 )
 @given(msgs=histories(6), model=st.sampled_from(MODELS), multi=st.booleans())
 def test_the_services_schema_takes_any_conversation(msgs: list[Msg], model: str | None, multi: bool) -> None:
-    body = sent(model, msgs, multi=multi, tools=[LOOK])
-    assert len(parsed(body).contents) == len(body["contents"])
+    for write in (sent, posted):
+        body = write(model, msgs, multi=multi, tools=[LOOK])
+        assert len(parsed(body).contents) == len(body["contents"])
 
 
 @pytest.mark.parametrize(
