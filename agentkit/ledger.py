@@ -7,7 +7,7 @@ input block, is worked out when somebody asks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, TypeAlias
@@ -104,6 +104,20 @@ Remarks: TypeAlias = Callable[[BlockPath, Msg, Block, Sequence[Note]], tuple[str
 """What else is to be said of a block, given what was noted of it."""
 
 
+LateNotes: TypeAlias = Callable[[], Mapping[BlockPath, Note]]
+"""Notes that take time to find, and that no stage needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Noted:
+    """Late notes that were found, for a ledger that goes to another process."""
+
+    found: Mapping[BlockPath, Note]
+
+    def __call__(self) -> Mapping[BlockPath, Note]:
+        return self.found
+
+
 @dataclass(frozen=True, slots=True)
 class _Remarked:
     """Remarks that were made, for a ledger that goes to another process: what makes them may not."""
@@ -118,7 +132,8 @@ class _Remarked:
 class Ledger:
     """Every input block's disposition, and what the formatter had to invent. `print(ledger)` shows it as a table.
 
-    `remarks` says what a block has that its request has no place for: worked out when somebody asks, too.
+    `remarks` says what a block has that its request has no place for: worked out when somebody asks, too. So are
+    the `late` notes, one a block.
     """
 
     msgs: Sequence[Msg]
@@ -126,6 +141,7 @@ class Ledger:
     _notes: dict[BlockPath, list[Note]] = field(default_factory=dict[BlockPath, list[Note]])
     _runs: list[tuple[Sequence[int], Note]] = field(default_factory=list[tuple[Sequence[int], Note]])
     remarks: Remarks | None = field(default=None, repr=False, compare=False)
+    late: LateNotes | None = field(default=None, repr=False, compare=False)
 
     def note(self, path: BlockPath, note: Note) -> None:
         """Write down what happened to one block."""
@@ -142,7 +158,7 @@ class Ledger:
     def copy(self) -> Ledger:
         """A ledger that goes on from here without changing this one."""
         notes = {path: list(found) for path, found in self._notes.items()}
-        return Ledger(self.msgs, list(self.syntheses), notes, list(self._runs), self.remarks)
+        return Ledger(self.msgs, list(self.syntheses), notes, list(self._runs), self.remarks, self.late)
 
     @property
     def entries(self) -> list[Entry]:
@@ -151,12 +167,16 @@ class Ledger:
 
     def _account(self, chosen: Collection[int] | None = None) -> Iterator[tuple[BlockPath, Block, list[Note]]]:
         """Every input block with what was noted of it; `chosen`: only those of some messages."""
+        late: Mapping[BlockPath, Note] = self.late() if self.late else {}
         spread: dict[int, list[Note]] = {}
         for numbers, note in self._runs if chosen is None or chosen else ():
             for number in numbers:
                 spread.setdefault(number, []).append(note)
         for path, block in _paths(self.msgs, range(len(self.msgs)) if chosen is None else sorted(chosen)):
-            yield path, block, [*self._notes.get(path, ()), *self._inherited(path), *spread.get(path[0], ())]
+            later = [late[path]] if path in late else []
+            yield path, block, [
+                *self._notes.get(path, ()), *self._inherited(path), *spread.get(path[0], ()), *later,
+            ]  # fmt: skip
 
     def _entry(self, path: BlockPath, block: Block, notes: list[Note]) -> Entry:
         further = self._remarks_of(path, block, notes)
@@ -174,7 +194,8 @@ class Ledger:
         """Copies and pickles carry the remarks that were made."""
         found = {path: self._remarks_of(path, block, notes) for path, block, notes in self._account()}
         remarked = _Remarked({path: told for path, told in found.items() if told})
-        return (Ledger, (self.msgs, self.syntheses, self._notes, self._runs, remarked))
+        late = _Noted(self.late()) if self.late else None
+        return (Ledger, (self.msgs, self.syntheses, self._notes, self._runs, remarked, late))
 
     def _inherited(self, path: BlockPath) -> list[Note]:
         """An item of a result shares what happened to the result; a loss is noted of each item by itself."""
@@ -188,6 +209,7 @@ class Ledger:
         """
         lost = {number for numbers, note in self._runs if note.lost for number in numbers}
         lost |= {path[0] for path, notes in self._notes.items() if any(note.lost for note in notes)}
+        lost |= {path[0] for path in (self.late() if self.late else ())}
         found = ((path, notes) for path, _, notes in self._account(lost) if not _is_left_out(notes))
         return [(place_of(path), note.reason) for path, notes in found for note in notes if note.lost]
 

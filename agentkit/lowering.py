@@ -32,7 +32,7 @@ from agentkit.resizing import can_resize
 from agentkit.schemas import OutputSchema
 from agentkit.shelf import Shelf
 from agentkit.sources import Base64Source, URLSource
-from agentkit.speaker_names import note_omitted_names
+from agentkit.speaker_names import OmittedNames
 from agentkit.tidied import OnLoss
 from agentkit.tools import Tool, ToolChoice, renamed
 from agentkit.traits import Trait
@@ -126,7 +126,7 @@ class Lowering:
             legal.speakers.update(fit_speakers((msg.name for msg in spoken), form.speaker_refused))
             _note_renamed(legal.turns, legal.speakers, ledger)
         else:
-            note_omitted_names(shown, ledger, form, getattr(self.history, "viewer", None))
+            ledger.late = OmittedNames(shown, form, getattr(self.history, "viewer", None))
         request = self.convert(legal, _complete(task, legal, ledger))
         return Lowered(request, ledger, legal, self.history.frames(legal.turns))
 

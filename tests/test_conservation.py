@@ -5,8 +5,10 @@ Over generated conversations, every provider, both history policies, viewers and
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pytest
@@ -27,12 +29,15 @@ from agentkit import (
     FormatterBase,
     HistoryPolicy,
     ImageBlock,
+    Legal,
     LossError,
     MediaBlock,
     Msg,
     MultiAgentHistory,
     OpaqueBlock,
     Plan,
+    Request,
+    Task,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
@@ -40,6 +45,7 @@ from agentkit import (
     URLSource,
     available_providers,
 )
+from tests.conftest import ECHO, EchoFormatter
 from tests.conversations import DATA, POLICIES, TARGETS, Marks, OnLoss, Target, histories, marked
 from tests.test_invariants import all_strings, as_json, case, examples, problems, waited
 
@@ -122,14 +128,15 @@ def missing(plan: Plan, msgs: Sequence[Msg], marks: Marks, wire_ids: bool) -> li
     for entry, block in zip(plan.ledger.entries, _all_blocks(msgs), strict=True):
         if entry.disposition not in SENT:
             continue
-        framed = "history frame" in entry.reason or any("history frame" in detail for detail in entry.details)
+        reasons = (entry.reason, *entry.details)
+        as_text = any("history frame" in reason or "written as text" in reason for reason in reasons)
         if isinstance(block, ThinkingBlock) and block.state and block.state.redacted_data:
             found += [(entry.place, "redacted data")] if block.state.redacted_data not in body else []
             continue
         found += [(entry.place, mark) for mark in by_place.get(entry.place, ()) if not Marks.times(mark, body)]
-        if isinstance(block, ToolUseBlock) and not framed:
+        if isinstance(block, ToolUseBlock) and not as_text:
             found += [(entry.place, block.name)] if _spelling(block.name, plan.tool_names, leaves) else []
-        if isinstance(block, ToolUseBlock | ToolResultBlock) and not framed and wire_ids:
+        if isinstance(block, ToolUseBlock | ToolResultBlock) and not as_text and wire_ids:
             found += [(entry.place, block.id)] if _spelling(block.id, plan.call_ids, leaves) else []
         if isinstance(block, MediaBlock | OpaqueBlock) and entry.place not in by_place:
             found += [(entry.place, need) for need in _bare_needs(block) if need not in body]
@@ -169,7 +176,7 @@ def check(target: Target, formatter: FormatterBase, plan: Plan, msgs: Sequence[M
     assert not found, case(target, formatter, (found, plan.ledger.to_dict(), plan.request))
 
 
-@examples(60)
+@examples(40)
 @given(st.one_of(media_histories, histories(5)), policies, on_losses)
 def test_what_the_ledger_calls_sent_is_in_the_request(
     msgs: list[Msg], policy: HistoryPolicy, on_loss: OnLoss
@@ -185,7 +192,7 @@ def test_what_the_ledger_calls_sent_is_in_the_request(
         assert not problems(target, plan.request), case(target, formatter, problems(target, plan.request))
 
 
-@examples(30)
+@examples(20)
 @given(st.one_of(media_histories, histories(6)), policies, on_losses, st.integers(10, 110))
 def test_what_the_ledger_calls_sent_is_in_the_request_within_a_budget(
     msgs: list[Msg], policy: HistoryPolicy, on_loss: OnLoss, share: int
@@ -253,3 +260,28 @@ async def test_an_image_in_any_place_is_sent(
         described = provider == "deepseek"
         if not invisible and not described and place != "before a call":
             assert entry.disposition in SENT, entry
+
+
+class Checked(EchoFormatter):
+    """A target that takes little, and that checks the origins of what it is given."""
+
+    base = replace(
+        ECHO, speakers=False, merge_turns=True, one_system=True, late_system="line", first_user=True,
+        last_user=True, results="together", call_order=True, result_media=frozenset(), document=None,
+    )  # fmt: skip
+
+    def convert(self, legal: Legal, task: Task) -> Request:
+        for draft in (legal.system, legal.turns):
+            for msg, origin in zip(draft.msgs, draft.origins, strict=True):
+                assert isinstance(origin, int) or len(origin) == len(msg.blocks), (msg, origin)
+        return super().convert(legal, task)
+
+
+@examples(150)
+@given(st.one_of(media_histories, histories(6)), policies, on_losses)
+def test_every_block_that_is_converted_has_one_origin(
+    msgs: list[Msg], policy: HistoryPolicy, on_loss: OnLoss
+) -> None:
+    for formatter in (Checked(history=policy), Checked(history=policy, on_loss=on_loss)):
+        with contextlib.suppress(LossError):
+            formatter.lower(msgs)

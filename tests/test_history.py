@@ -463,6 +463,14 @@ def test_media_of_another_agents_result_stay_behind_its_line() -> None:
     assert turn["content"][3]["text"] == "\nAnn: (result of camera) here"
 
 
+def test_thinking_in_another_agents_exchange_is_omitted_from_the_frame() -> None:
+    calling = Msg("Ann", (ThinkingBlock("hm"), *EXCHANGE[0].blocks), "assistant")
+    plan = lower([calling, EXCHANGE[1]], MultiAgentHistory(viewer="Friday"), thinking="text")
+    assert "hm" not in str(plan.request)
+    assert "of a speaker in the frame" in plan.ledger.entries[0].reason
+    assert [entry.reason for entry in plan.ledger.entries[1:]] == ["a line of the history frame"] * 3
+
+
 def test_media_of_another_agents_result_keep_their_place_in_the_ledger() -> None:
     shot = Msg("system", (ToolResultBlock("a", "camera", (TextBlock("here"), IMAGE)),), "system")
     plan = lower([EXCHANGE[0], shot], MultiAgentHistory(viewer="Friday"), image=None)

@@ -530,3 +530,15 @@ def test_promoted_media_of_results_keep_their_place_when_repair_moved_the_result
     }
     lost = lower([call("a"), BOB, mixed], image=None).ledger.losses
     assert [place for place, _ in lost] == ["msgs[2].content[1].output[1]", "msgs[2].content[1].output[3]"]
+
+
+def test_promoted_media_stand_in_the_order_of_the_calls_where_results_do() -> None:
+    shots = [
+        Msg("system", (ToolResultBlock(id, tool, (IMAGE,)),), "system")
+        for id, tool in (("b", "second"), ("a", "first"))
+    ]
+    plan = lower([call("a", "b"), *shots], result_media=frozenset(), call_order=True)
+    text = said(plan)[-1]
+    assert text.index("'first'") < text.index("'second'")
+    arrived = said(lower([call("a", "b"), *shots], result_media=frozenset()))[-1]
+    assert arrived.index("'second'") < arrived.index("'first'")

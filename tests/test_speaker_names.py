@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from typing import Any
 
@@ -137,6 +138,14 @@ def test_a_lost_name_is_said_once_and_other_remarks_stay() -> None:
     assert alice.lost
     merged = nameless([BOB, ALICE], merge_turns=True).ledger.entries[1]
     assert (merged.disposition.word, merged.details, merged.lost) == ("merged", (omitted("Alice"),), True)
+
+
+def test_lost_names_go_to_another_process_with_the_ledger() -> None:
+    ledger = nameless([BOB, ALICE]).ledger
+    stored = pickle.loads(pickle.dumps(ledger))
+    assert stored.losses == ledger.losses != []
+    assert stored.to_dict() == ledger.to_dict()
+    assert ledger.copy().losses == ledger.losses
 
 
 async def test_names_that_a_budget_cuts_are_no_loss(anyio_backend: str) -> None:
