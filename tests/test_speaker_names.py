@@ -13,6 +13,7 @@ from agentkit import (
     CharacterTokenCounter,
     ChatHistory,
     HistoryPolicy,
+    ImageBlock,
     LossError,
     Msg,
     MultiAgentHistory,
@@ -20,10 +21,11 @@ from agentkit import (
     Plan,
     TextBlock,
     ThinkingBlock,
+    URLSource,
     available_providers,
     load_provider,
 )
-from tests.conftest import call, lower, result, says, speech, target
+from tests.conftest import call, lower, result, said, says, speech, target
 
 BOB, ALICE = says("Bob", "hi"), says("Alice", "hello")
 FRIDAY, JARVIS = says("Friday", "yes?", "assistant"), says("Jarvis", "no", "assistant")
@@ -125,6 +127,25 @@ def test_a_name_that_is_alone_on_its_role_is_a_detail() -> None:
     plan = nameless([SYSTEM, BOB, FRIDAY])
     assert [entry.details for entry in plan.ledger.entries] == [(), (omitted("Bob"),), (omitted("Friday"),)]
     assert not any(entry.lost for entry in plan.ledger.entries)
+
+
+def test_a_name_field_names_no_other_speaker_of_a_joined_turn() -> None:
+    plan = lower([BOB, ALICE, FRIDAY, BOB, BOB], merge_turns=True)
+    assert said(plan) == ["user user: hi | hello", "assistant Friday: yes?", "user Bob: hi | hi"]
+    joined = "speaker name '{}' omitted: the turns of several speakers are joined"
+    assert plan.ledger.losses == [
+        ("msgs[0].content[0]", joined.format("Bob")),
+        ("msgs[1].content[0]", joined.format("Alice")),
+    ]
+    with pytest.raises(LossError):
+        lower([BOB, ALICE], on_loss="raise", merge_turns=True)
+
+
+def test_a_joined_turn_with_a_label_of_ours_bears_its_speakers_name() -> None:
+    image = ImageBlock(URLSource("https://example.com/a.png"))
+    plan = lower([Msg("Friday", [image], "assistant"), BOB], merge_turns=True)
+    assert said(plan)[1].startswith("user Bob: <system-info>")
+    assert plan.ledger.losses == []
 
 
 def _remark(text: str, role: str) -> tuple[str, ...]:
