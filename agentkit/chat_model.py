@@ -32,6 +32,7 @@ from agentkit.failures import room_in
 from agentkit.formatting import Asked, FormatterBase, FormatterOptions
 from agentkit.history import MultiAgentHistory
 from agentkit.ledger import Plan
+from agentkit.loggers import get_logger
 from agentkit.loops import finish, is_over, running_loop
 from agentkit.messages import Msg
 from agentkit.model_stream import ModelStream
@@ -43,6 +44,8 @@ from agentkit.tokens import CharacterTokenCounter, TokenCount
 from agentkit.tools import ToolChoiceLike, ToolLike
 
 __all__ = ["ChatModel", "ModelOptions", "Wanted"]
+
+_log = get_logger("models")
 
 _CLOSING = 5.0  # seconds that open connections have to say goodbye
 
@@ -306,9 +309,16 @@ class ChatModel:
         options = cast("FormatterOptions", {**self._options, "budget": smaller})
         formatter = self.provider.chat(self.model, **options)
         try:
-            return await formatter.plan(tuple(plan.ledger.msgs), **cast("Asked", wanted))
+            shorter = await formatter.plan(tuple(plan.ledger.msgs), **cast("Asked", wanted))
         except BudgetError:
+            _log.info("%s:%s: the prompt is too long, and nothing fits in %d tokens", *self._names, limit)
             return None
+        _log.info("%s:%s: the prompt is too long, planned again for %d tokens", *self._names, limit)
+        return shorter
+
+    @property
+    def _names(self) -> tuple[str, str]:
+        return self.provider.name, self.model
 
 
 class Wanted(TypedDict, total=False):

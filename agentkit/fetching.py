@@ -7,6 +7,7 @@ Every redirect is judged anew.
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import AsyncGenerator, Hashable, Iterable
 from contextlib import asynccontextmanager
@@ -15,6 +16,7 @@ from functools import cache, partial
 from importlib import import_module
 from socket import SOCK_STREAM, gaierror
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.lowlevel
@@ -22,6 +24,7 @@ from anyio.lowlevel import RunVar
 
 from agentkit.charsets import in_utf8
 from agentkit.errors import MissingExtraError, OptionError, check_option
+from agentkit.loggers import get_logger
 from agentkit.media_cache import MediaCache
 from agentkit.reprs import bounded_repr
 from agentkit.shelf import true_type, warm
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
     import httpx2
 
 __all__ = ["Fetch", "fetch_media", "recount"]
+
+
+_log = get_logger("media")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +85,7 @@ class Fetch:
 
 async def fetch_media(source: URLSource, fetch: Fetch) -> Base64Source | str:
     """What stands at a URL, with its media type, or a reason why there is nothing: no secret in it, no error."""
-    load = partial(_fetch, source, fetch)
+    load = partial(_logged, source, fetch)
     return await (load() if fetch.cache is None else fetch.cache.get(_key(source, fetch), load))
 
 
@@ -97,6 +103,25 @@ def _key(source: URLSource, fetch: Fetch) -> Hashable:
 
 class _RefusedError(Exception):
     """Nothing may or can be had from there."""
+
+
+async def _logged(source: URLSource, fetch: Fetch) -> Base64Source | str:
+    found = await _fetch(source, fetch)
+    if _log.isEnabledFor(logging.DEBUG):
+        host = _host(source.url)
+        if isinstance(found, str):
+            _log.debug("not fetched from %s: %s", host, found)
+        else:
+            _log.debug("fetched from %s: %s, %d characters of base64", host, found.media_type, len(found.data))
+    return found
+
+
+def _host(url: str) -> str:
+    """Returns the host of a URL: the rest may hold a key."""
+    try:
+        return urlsplit(url).hostname or "an unknown host"
+    except ValueError:
+        return "an unknown host"
 
 
 async def _fetch(source: URLSource, fetch: Fetch) -> Base64Source | str:

@@ -25,6 +25,7 @@ from agentkit.messages import Msg
 from agentkit.model_facts import ModelFact, apply_facts
 from agentkit.model_rules import ModelRules
 from agentkit.option_names import check_names
+from agentkit.plan_log import log_plan
 from agentkit.schemas import OutputLike, as_output_schema
 from agentkit.shelf import Shelf
 from agentkit.tidied import OnLoss
@@ -141,12 +142,12 @@ class FormatterBase(ABC):
         if self.budget is not None and self._weigher is not None:
             await self.budget.counter.weigher.prepare()
             cutting = await Cutting.of(lowering, self.budget, self._weigher, whole, ledger)
-            return await cutting.plan()
+            return log_plan(await cutting.plan())
         if self.on_loss == "raise" and holds_media(whole):
             lowering.refuse_loss(lowering.foresee(whole, ledger).ledger)
         lowered = await lowering.read_and_lower(whole, ledger)
         lowering.refuse_loss(lowered.ledger)
-        return lowered.plan(tuple(given))
+        return log_plan(lowered.plan(tuple(given)))
 
     def lower(self, msgs: Sequence[Msg], **asked: Unpack[Asked]) -> Plan:
         """The synchronous core: a plan without I/O. No file is read and nothing fetched, no picture
@@ -158,7 +159,7 @@ class FormatterBase(ABC):
         whole = self._watch.repair(Draft.of(given), ledger, self._unmatched)
         lowered = lowering.lower(whole, ledger, Shelf())
         lowering.refuse_loss(lowered.ledger)
-        return lowered.plan(tuple(given))
+        return log_plan(lowered.plan(tuple(given)))
 
     @property
     def _unmatched(self) -> Unmatched:

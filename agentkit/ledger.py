@@ -213,6 +213,15 @@ class Ledger:
         found = ((path, notes) for path, _, notes in self._account(lost) if not _is_left_out(notes))
         return [(place_of(path), note.reason) for path, notes in found for note in notes if note.lost]
 
+    def notes(self, *dispositions: Disposition) -> list[tuple[str, Disposition, str]]:
+        """Place, disposition and reason of what was noted of single blocks, in input order."""
+        return [
+            (place_of(path), note.disposition, note.reason)
+            for path, notes in sorted(self._notes.items())
+            for note in notes
+            if note.disposition in dispositions
+        ]
+
     def __str__(self) -> str:
         """A table: a row for each block, and one for each text of the request that no block says."""
         rows = [_HEAD, *map(_row, self.entries)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import logging
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any, TypeAlias, cast
 from pydantic_core import from_json
 
 from agentkit.errors import MessageError
+from agentkit.loggers import get_logger
 
 __all__ = [
     "EventArray",
@@ -89,7 +89,7 @@ def text_of(found: object, place: str = "") -> str:
     return found
 
 
-_LOG = logging.getLogger("agentkit")
+_LOG = get_logger()
 _DEEPEST = 200
 """Levels of nesting: pydantic reads some 250."""
 

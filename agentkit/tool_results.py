@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -13,13 +12,14 @@ from pydantic_core import PydanticSerializationError, to_json, to_jsonable_pytho
 
 from agentkit.blocks import InvalidBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.errors import AgentkitError
+from agentkit.loggers import get_logger
 from agentkit.mcp_results import read_mcp_item, read_mcp_result
 from agentkit.native import plain_values, text_of
 from agentkit.values import Checked
 
 __all__ = ["as_failure", "as_refusal", "as_result", "find_leaves"]
 
-_log = logging.getLogger("agentkit.tools")
+_log = get_logger("tools")
 
 MAX_ERROR_CHARACTERS = 4_000
 """Length of an error text that goes to the model."""

@@ -25,13 +25,13 @@ CORE: Final = ROOT / "agentkit"
 PROVIDERS: Final = ROOT / "providers"
 
 ORDER: Final[tuple[tuple[str, ...], ...]] = (
-    ("reprs",),
+    ("reprs", "loggers"),
     ("errors",),
     ("values", "usage", "native", "loops", "option_names", "model_names"),
     ("schemas", "log_forms"),
     ("object_schemas", "strict_schemas"),
     ("sources", "adopting", "docstrings"),
-    ("sniffing", "mcp_results"),
+    ("plan_log", "sniffing", "mcp_results"),
     ("blocks",),
     ("traits", "tool_texts", "tool_results"),
     ("messages", "tool_running"),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any, cast
 
 from agentkit.errors import MessageError, ProviderError
+from agentkit.loggers import get_logger
 from agentkit.messages import Msg
 from agentkit.native import plain
 from agentkit.native_logs.agentscope import load_agentscope
@@ -23,7 +23,7 @@ __all__ = [
     "tools_left_out",
 ]
 
-_LOG = logging.getLogger("agentkit")
+_LOG = get_logger()
 
 _ELSEWHERE = {
     "agentkit": load_messages,
