@@ -140,6 +140,20 @@ async def test_the_writer_is_given_what_summarising_dropped_and_nothing_that_sta
     assert len(found.history) + len(gone) == len(msgs) + len(writer.asked)
 
 
+async def test_a_summary_that_takes_more_room_than_it_may_moves_the_cut_unit_by_unit() -> None:
+    asked: list[int] = []
+
+    async def write(msgs: Sequence[Msg]) -> str:
+        asked.append(len(msgs))
+        return "word " * 400
+
+    strategy = Summarise(write, 200, 0)
+    found = await plan([TASK, *chat(20)], 2_400, strategy, counter=Elsewhere(800))
+    assert found.cut is not None
+    assert asked == [13, 1, 1, 1, 5]  # at last the four summaries and one more message
+    assert len(found.cut.numbers) == 17
+
+
 # -- the figures of a cut -----------------------------------------------------------------------------------------
 
 
