@@ -237,7 +237,8 @@ class Capabilities:
                     what it came with (`OpaqueState.fields`): `*` any of these, `message.*` any that begins so,
                     `-key` but not that one
     remarks         what else the ledger is to say of a text in a role: how the wire's text differs from it
-    speakers        whether messages have a field for the speaker's name
+    speakers        whether messages have a field for the speaker's name; never where turns are joined, since one
+                    field cannot name several speakers
     speaker_refused    the characters that the field refuses, as the inside of a character class
     call_ids, tool_names    which identifiers the wire takes; None: any that is not empty
     tool_choices    the modes it takes; a forced choice that it refuses is asked for in words at the end
@@ -318,6 +319,7 @@ class Capabilities:
         implied = ("merge_turns", "first_user", "one_system") if self.alternates else ()
         for name in implied:
             object.__setattr__(self, name, True)
+        object.__setattr__(self, "speakers", self.speakers and not self.merge_turns)
         if self.alternates or not self.system_role:
             object.__setattr__(self, "late_system", "line")
 

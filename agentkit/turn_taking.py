@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from agentkit.capabilities import Capabilities
 from agentkit.exchanges import Draft, Origin, block_origins
 from agentkit.ledger import Disposition, Ledger, Note
 from agentkit.messages import Msg, Role, derive
-from agentkit.obstacles import shown
 from agentkit.part_pairs import ends_asking
 from agentkit.traits import Trait
 
@@ -89,33 +88,12 @@ class TurnTaking:
         origins = [block_origins(*pair) for pair in zip(run.msgs, run.origins, strict=True)]
         blocks = tuple(block for msg in run.msgs for block in msg.blocks)
         role: Role = "assistant" if side == "assistant" else "user"
-        name = self._join_names(run, role) if self.capabilities.speakers else run.msgs[0].name
-        out.add(derive(name, blocks, role), tuple(origin for part in origins for origin in part))
-
-    def _join_names(self, run: Draft, role: Role) -> str:
-        """Returns the name for the field of a joined turn: the only speaker's, else the role; names are lost."""
-        parts = [(msg, block_origins(msg, whole)) for msg, whole in zip(run.msgs, run.origins, strict=True)]
-        spoken = [(msg.name or role, origins) for msg, origins in parts if _is_spoken(origins)]
-        names = {name for name, _ in spoken}
-        if len(names) == 1:
-            return names.pop()
-        for name, origins in spoken:
-            if name != role:
-                self._note(origins, Note(Disposition.MERGED, _NAMES_JOINED.format(shown(name)), True))
-        return role
+        out.add(derive(run.msgs[0].name, blocks, role), tuple(origin for part in origins for origin in part))
 
     def _note(self, origins: Iterable[Origin], note: Note) -> None:
         for origin in origins:
             if not isinstance(origin, str):
                 self.ledger.note(origin, note)
-
-
-_NAMES_JOINED = "speaker name '{}' omitted: the turns of several speakers are joined"
-
-
-def _is_spoken(origins: Sequence[Origin]) -> bool:
-    """Returns True if a message has blocks of the input alone: no frame, label or filler."""
-    return bool(origins) and not any(isinstance(origin, str) for origin in origins)
 
 
 def _side(msg: Msg, joins_results: bool) -> str | None:

@@ -13,19 +13,18 @@ from agentkit import (
     CharacterTokenCounter,
     ChatHistory,
     HistoryPolicy,
-    ImageBlock,
     LossError,
+    ModelRules,
     Msg,
     MultiAgentHistory,
     OldestFirst,
     Plan,
     TextBlock,
     ThinkingBlock,
-    URLSource,
     available_providers,
     load_provider,
 )
-from tests.conftest import call, lower, result, said, says, speech, target
+from tests.conftest import call, lower, result, says, speech, target
 
 BOB, ALICE = says("Bob", "hi"), says("Alice", "hello")
 FRIDAY, JARVIS = says("Friday", "yes?", "assistant"), says("Jarvis", "no", "assistant")
@@ -130,22 +129,15 @@ def test_a_name_that_is_alone_on_its_role_is_a_detail() -> None:
 
 
 def test_a_name_field_names_no_other_speaker_of_a_joined_turn() -> None:
-    plan = lower([BOB, ALICE, FRIDAY, BOB, BOB], merge_turns=True)
-    assert said(plan) == ["user user: hi | hello", "assistant Friday: yes?", "user Bob: hi | hi"]
-    joined = "speaker name '{}' omitted: the turns of several speakers are joined"
-    assert plan.ledger.losses == [
-        ("msgs[0].content[0]", joined.format("Bob")),
-        ("msgs[1].content[0]", joined.format("Alice")),
-    ]
+    rules = ModelRules(alternating_turns=True)
+    formatter = load_provider("openai").chat(model_rules=rules)
+    plan = formatter.lower([BOB, ALICE])
+    assert all("name" not in turn for turn in plan.request["messages"])
+    assert plan.ledger.losses == [("msgs[0].content[0]", omitted("Bob")), ("msgs[1].content[0]", omitted("Alice"))]
+    assert formatter.lower([BOB, BOB]).ledger.losses == []
+    assert not target(merge_turns=True).base.speakers
     with pytest.raises(LossError):
-        lower([BOB, ALICE], on_loss="raise", merge_turns=True)
-
-
-def test_a_joined_turn_with_a_label_of_ours_bears_its_speakers_name() -> None:
-    image = ImageBlock(URLSource("https://example.com/a.png"))
-    plan = lower([Msg("Friday", [image], "assistant"), BOB], merge_turns=True)
-    assert said(plan)[1].startswith("user Bob: <system-info>")
-    assert plan.ledger.losses == []
+        load_provider("openai").chat(on_loss="raise", model_rules=rules).lower([BOB, ALICE])
 
 
 def _remark(text: str, role: str) -> tuple[str, ...]:
