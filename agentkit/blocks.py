@@ -24,7 +24,7 @@ from agentkit.sources import (
     encode,
     guess_media_type,
 )
-from agentkit.values import Checked, Json, JsonObject, Text, Unwritten, copied, value
+from agentkit.values import Checked, Json, JsonObject, Text, Unwritten, copied, same_json, value
 
 __all__ = [
     "AudioBlock",
@@ -161,7 +161,7 @@ class ToolUseBlock(_Block):
 
 def _reads_as(text: str, expected: JsonObject) -> bool:
     try:
-        return bool(from_json(text) == expected)
+        return same_json(from_json(text), expected)
     except ValueError:
         return False
 

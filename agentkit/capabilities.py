@@ -199,7 +199,8 @@ class Capabilities:
     issuer          the system whose opaque state may go back to it
     wire            the wire whose opaque blocks may go back to it, in anybody's turn; None: none do
     reply_part      which of their data belong to replies: such a block is nothing in anybody else's turn
-    result_part     which of their data belong to tool results alone: such a block is a loss in any turn
+    part_places     where such a block may stand, by its data: in a turn of the `assistant`, the `user`, the
+                    `system`, or in a `result`; elsewhere it is a loss. None: anywhere
     part_pair       what such a block's data belong to: ("asks", id) of what a later part must answer, or
                     ("answers", id) of what an earlier one asks. Half a pair is not sent
     thinking        `never` sent back; `signed`: only with a proof from `issuer`; `text`: as plain text, from
@@ -256,7 +257,7 @@ class Capabilities:
     issuer: str | None = None
     wire: str | None = None
     reply_part: Callable[[Mapping[str, Any]], bool] | None = None
-    result_part: Callable[[Mapping[str, Any]], bool] | None = None
+    part_places: Callable[[Mapping[str, Any]], frozenset[str]] | None = None
     part_pair: Callable[[Mapping[str, Any]], tuple[Literal["asks", "answers"], str] | None] | None = None
     thinking: Literal["never", "signed", "text"] = "never"
     binds_thinking: bool = False

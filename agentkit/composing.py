@@ -18,6 +18,7 @@ from agentkit.drafts import CallDraft, Draft, SaidDraft, ThinkingDraft, WholeDra
 from agentkit.errors import MessageError
 from agentkit.native import plain_values
 from agentkit.partial import objects_in
+from agentkit.values import same_json
 
 __all__ = ["Composer"]
 
@@ -119,4 +120,4 @@ def _told_apart(found: list[tuple[dict[str, Any], str]]) -> list[tuple[dict[str,
     is repeated at once is one call that was sent twice.
     """
     full = [pair for pair in found if pair[0]] or found[:1]
-    return [pair for at, pair in enumerate(full) if not at or pair[0] != full[at - 1][0]]
+    return [pair for at, pair in enumerate(full) if not at or not same_json(pair[0], full[at - 1][0])]

@@ -183,16 +183,19 @@ class _Tidying(MediaTidying):
     ) -> Iterator[OpaqueBlock | TextBlock]:
         """What only its wire knows: a reply's is nothing to any other, anybody else's is content."""
         form, own = self.capabilities, block.wire == self.capabilities.wire
+        place = "result" if result is not None else self.role
         plain_error = result is not None and result.is_error and not form.error_media
-        replys = self.role == "assistant" or bool(own and form.reply_part and form.reply_part(block.data))
-        if own and result is None and form.result_part and form.result_part(block.data):
-            yield from self._lose(path, "part", "it belongs in a tool result")
-        elif own and (self.role == "assistant" or not (replys or plain_error)):
+        replys = bool(own and form.reply_part and form.reply_part(block.data))
+        fits = own and (form.part_places is None or place in form.part_places(block.data))
+        if fits and (place == "assistant" or not (replys or plain_error)):
             yield block
-        elif replys:
+        elif replys or (place == "assistant" and not own):
             self._note(path, Disposition.DROPPED, f"a part of a reply that only {shown(block.wire)} knows")
         elif plain_error:
             yield from self._lose(path, "part", "a failed result holds text alone")
+        elif own:
+            where = "a tool result" if result is not None else f"a message of role {self.role!r}"
+            yield from self._lose(path, "part", f"{form.target} has no place for it in {where}")
         else:
             yield from self._lose(path, "part", f"only {shown(block.wire)} knows it")
 

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails, to_json
 from agentkit.errors import MessageError
 from agentkit.reprs import bounded_repr
 
-__all__ = ["Checked", "Json", "JsonObject", "Text", "Unwritten", "copied", "placed", "value"]
+__all__ = ["Checked", "Json", "JsonObject", "Text", "Unwritten", "copied", "placed", "same_json", "value"]
 
 _Class = TypeVar("_Class", bound=type[Any])
 
@@ -175,6 +175,25 @@ def copied(item: Any) -> Any:
     if isinstance(item, list):
         return [copied(inner) if type(inner) in _CONTAINERS else inner for inner in cast("list[Any]", item)]
     return item
+
+
+def same_json(found: Any, expected: Any) -> bool:
+    """Returns True if two JSON values differ at most in the order of keys: `1` is neither `1.0` nor `true`."""
+    if isinstance(found, dict):
+        pairs = cast("dict[str, Any]", found).items()
+        if not isinstance(expected, dict) or found.keys() != cast("dict[str, Any]", expected).keys():
+            return False
+        return all(same_json(item, expected[key]) for key, item in pairs)
+    if isinstance(found, list):
+        items = cast("list[Any]", found)
+        if not isinstance(expected, list) or len(items) != len(cast("list[Any]", expected)):
+            return False
+        return all(same_json(*pair) for pair in zip(items, cast("list[Any]", expected), strict=True))
+    return bool(found == expected) and _number_type(found) is _number_type(expected)
+
+
+def _number_type(found: Any) -> type | None:
+    return next((kind for kind in (bool, int, float) if isinstance(found, kind)), None)
 
 
 _CONTAINERS = {dict, list}

@@ -333,3 +333,28 @@ def test_equal_blocks_are_equal_whatever_was_worked_out_of_them() -> None:
 def test_the_arguments_are_json_that_any_parser_reads() -> None:
     use = ToolUseBlock("i", "n", {"text": 'quote " slash \\ line\n\u2028 \x00 é 漢 😀', "n": 10**30})
     assert json.loads(use.arguments) == use.input
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        ('{"a":1}', {"a": True}),
+        ('{"a":true}', {"a": 1}),
+        ('{"a":0}', {"a": False}),
+        ('{"a":1.0}', {"a": 1}),
+        ('{"a":[{"b":[1]}]}', {"a": [{"b": [True]}]}),
+        ('{"a":{"b":0}}', {"a": {"b": False}}),
+    ],
+)
+def test_raw_arguments_that_only_python_holds_equal_are_broken(raw: str, said: dict[str, Any]) -> None:
+    block = ToolUseBlock("c1", "look", said, raw)
+    assert block.raw_is_broken
+    assert block.arguments != raw
+
+
+@pytest.mark.parametrize(
+    "raw", ['{ "a" : [1, 1.5, true, null, "x"], "b": {} }', '{"b":{},"a":[1,1.5,true,null,"x"]}']
+)
+def test_raw_arguments_that_say_the_same_are_sent(raw: str) -> None:
+    block = ToolUseBlock("c1", "look", {"a": [1, 1.5, True, None, "x"], "b": {}}, raw)
+    assert block.arguments == raw

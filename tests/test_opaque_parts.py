@@ -153,15 +153,67 @@ def test_the_state_of_a_text_in_a_result_goes_to_no_other_issuer() -> None:
         assert "citations" not in str(chat(provider).lower(answered(cited)).request)
 
 
+NO_PLACE: Final = "Anthropic Messages has no place for it in a message of role 'user'"
+
+
 def test_a_part_of_a_tool_result_is_a_loss_in_a_turn() -> None:
     exchange = [msg if msg.role != "assistant" else replace(msg, name="Eve") for msg in answered(FOUND)]
     history = MultiAgentHistory(viewer="Friday")
     plan = chat("anthropic", history=history).lower([asked(FOUND), *exchange[1:]])
     assert "tool_reference" not in json.dumps(plan.request)
     assert plan.ledger.losses == [
-        ("msgs[0].content[0]", "it belongs in a tool result"),
-        ("msgs[2].content[0].output[0]", "it belongs in a tool result"),
+        ("msgs[0].content[0]", NO_PLACE),
+        ("msgs[2].content[0].output[0]", NO_PLACE),
     ]
     native = chat("anthropic").lower(exchange)
     assert native.ledger.losses == []
     assert "tool_reference" in json.dumps(native.request)
+
+
+# -- parts where their own API has no place for them -------------------------------------------------------------
+
+MISPLACED: Final[list[tuple[str, str | None, dict[str, Any], set[str]]]] = [
+    # Provider, model, data of a part, and the places that its API has for it.
+    ("anthropic", None, {"type": "redacted_thinking", "data": "PART"}, {"assistant"}),
+    ("anthropic", None, {"type": "compaction", "content": "PART"}, {"assistant"}),
+    ("anthropic", None, {"type": "document", "source": {"type": "file", "file_id": "PART"}}, {"user", "result"}),
+    ("anthropic", None, {"type": "image", "source": {"type": "file", "file_id": "PART"}}, {"user", "result"}),
+    ("anthropic", None, {"type": "container_upload", "file_id": "PART"}, {"user"}),
+    ("anthropic", None, {"type": "tool_reference", "tool_name": "PART"}, {"result"}),
+    ("openai-responses", None, {"type": "input_image", "file_id": "PART", "detail": "auto"}, {"user", "result"}),
+    ("openai-responses", None, {"type": "input_file", "file_id": "PART"}, {"user", "result"}),
+    ("openai-responses", None, {"type": "web_search_call", "id": "PART"}, {"assistant"}),
+    ("openai-responses", None, {"type": "output_audio", "data": "PART"}, set()),
+    ("openai", None, {"type": "file", "file": {"file_id": "PART"}}, {"user"}),
+    ("openai", None, {"audio": {"id": "PART"}}, {"assistant"}),
+    ("gemini", None, {"function_call": {"name": "PART", "args": {}}}, {"assistant"}),
+    ("gemini", None, {"function_response": {"name": "PART", "response": {}}}, {"user"}),
+    ("gemini", None, {"file_data": {"file_uri": "files/PART"}}, {"assistant", "user"}),
+    ("gemini", "gemini-3-pro", {"file_data": {"file_uri": "files/PART"}}, {"assistant", "user", "result"}),
+    ("dashscope", None, {"image": "PART"}, {"user"}),
+]
+
+
+def _at(place: str, block: OpaqueBlock) -> list[Msg]:
+    beside = TextBlock("Hi.")
+    start = Msg("Bob", "Go.", "user")
+    if place == "result":
+        call = Msg("Friday", [ToolUseBlock("call_1", "look", {})], "assistant")
+        return [start, call, Msg("tool", [ToolResultBlock("call_1", "look", [beside, block])], "system")]
+    if place == "assistant":
+        return [start, Msg("Friday", [beside, block], "assistant"), start]
+    if place == "system":
+        return [Msg("system", [beside, block], "system"), start]
+    return [Msg("Bob", [beside, block], "user")]
+
+
+@pytest.mark.parametrize("place", ["assistant", "user", "system", "result"])
+@pytest.mark.parametrize(("provider", "model", "data", "places"), MISPLACED)
+def test_a_part_stands_only_where_its_own_api_has_a_place_for_it(
+    provider: str, model: str | None, data: dict[str, Any], places: set[str], place: str
+) -> None:
+    wire = str(chat(provider).capabilities(model).wire)
+    plan = chat(provider, model).lower(_at(place, OpaqueBlock(wire, data)))
+    assert ("PART" in str(plan.request)) is (place in places)
+    named = [entry for entry in plan.ledger.entries if entry.disposition is not Disposition.CARRIED]
+    assert bool(named) is (place not in places)

@@ -39,7 +39,7 @@ from agentkit import (
 )
 from agentkit_anthropic.caching import mark
 from agentkit_anthropic.model_facts import FACTS, IMAGES
-from agentkit_anthropic.parts import CARRIED, carried, content_text, part_pair, search_text
+from agentkit_anthropic.parts import CARRIED, carried, content_text, part_pair, part_places, search_text
 from agentkit_anthropic.schemas import STRICT, in_subset
 
 __all__ = ["AnthropicChatFormatter", "AnthropicMultiAgentFormatter"]
@@ -52,7 +52,7 @@ MESSAGES = Capabilities(
     issuer="anthropic",
     wire="anthropic",
     reply_part=lambda data: part_pair(data) is not None,
-    result_part=lambda data: data.get("type") in {"tool_reference", "browser_state"},  # SDK: ToolResultBlockParam
+    part_places=part_places,
     part_pair=part_pair,
     resumes=True,  # stop reason pause_turn: the assistant's content is sent again as it is
     thinking="signed",

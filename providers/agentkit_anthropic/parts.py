@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 
 from agentkit import copied, items_of, mapping_of, text_of
 
-__all__ = ["CARRIED", "carried", "content_text", "part_pair", "search_text", "unmarked"]
+__all__ = ["CARRIED", "carried", "content_text", "part_pair", "part_places", "search_text", "unmarked"]
 
 CARRIED: dict[str, tuple[str, ...]] = {
     # Keys that a block has and its request form takes (SDK: TextBlockParam, ToolUseBlockParam, ImageBlockParam,
@@ -66,3 +66,25 @@ def part_pair(data: Mapping[str, Any]) -> tuple[Literal["asks", "answers"], str]
     if isinstance(asked, str) and isinstance(kind, str) and kind.endswith("tool_use"):
         return "asks", asked
     return None
+
+
+_TURNS = frozenset({"assistant", "user"})
+_PLACES = {
+    # By type (SDK: ContentBlockParam, BetaContentBlockParam, ToolResultBlockParam.content, SystemMessageParam).
+    "text": frozenset({"assistant", "user", "system", "result"}),
+    "image": frozenset({"user", "result"}),
+    "document": frozenset({"user", "result"}),  # "a document block placed directly in an assistant message": 400
+    "search_result": frozenset({"user", "result"}),
+    "container_upload": frozenset({"user"}),
+    "tool_reference": frozenset({"result"}),
+    "browser_state": frozenset({"result"}),
+    **dict.fromkeys(("tool_addition", "tool_removal"), frozenset({"system"})),
+    **dict.fromkeys(("thinking", "redacted_thinking", "compaction", "fallback"), frozenset({"assistant"})),
+}
+
+
+def part_places(data: Mapping[str, Any]) -> frozenset[str]:
+    """Returns where a block may stand. A type that is not known here may stand in any message, and in a result."""
+    if part_pair(data) is not None:
+        return frozenset({"assistant"})
+    return _PLACES.get(text_of(data.get("type")), _TURNS | {"result"})

@@ -85,10 +85,14 @@ _GUARDED = "behind a line break, so that the SDK takes it for no file"
 
 _CARRIED = frozenset({"*", "-type", "-detail", "-refusal", "-role", "-message.*"})
 
+_MEDIA_KEYS = frozenset({"image", "audio", "video"})  # model-studio: media stand in user messages
+_ANYWHERE = frozenset({"assistant", "user", "system", "result"})
+
 MULTIMODAL = Capabilities(
     target="DashScope",
     issuer="dashscope",
     wire="dashscope",
+    part_places=lambda data: frozenset({"user"} if _MEDIA_KEYS & data.keys() else {*_ANYWHERE}),
     thinking="text",
     image=MediaRule(types=_IMAGES, schemes=_URLS, limits=LIMITS),
     audio=MediaRule(schemes=_URLS, limits=LIMITS),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, ClassVar, assert_never
 
 from agentkit import (
@@ -31,7 +32,7 @@ from agentkit import (
     media_types,
     split_results,
 )
-from agentkit_gemini.parts import is_stored_uri, part_pair
+from agentkit_gemini.parts import is_stored_uri, part_pair, part_places
 from agentkit_gemini.responses import response_fields
 
 __all__ = ["GeminiChatFormatter", "GeminiMultiAgentFormatter"]
@@ -46,6 +47,7 @@ GENERATE = Capabilities(
     issuer="gemini",
     wire="gemini",
     reply_part=lambda data: part_pair(data) is not None,
+    part_places=part_places,
     part_pair=part_pair,
     thinking="signed",  # a thought goes back only to Gemini; its proof is optional
     image=MediaRule(
@@ -87,6 +89,7 @@ _FACTS = (
             "result_media": frozenset({"image", "document"}),
             "result_types": _RESPONSE_TYPES,
             "result_urls": is_stored_uri,
+            "part_places": partial(part_places, in_results=True),
         },
         "ai.google.dev/gemini-api/docs/function-calling#multimodal",
         "2026-11-20",

@@ -36,6 +36,7 @@ __all__ = [
     "media_block",
     "opaque_data",
     "part_pair",
+    "part_places",
     "pick",
     "settled",
     "shallow",
@@ -144,6 +145,21 @@ def part_pair(data: Mapping[str, Any]) -> tuple[Literal["asks", "answers"], str]
         if answering in data:
             return "answers", f"{asking} {text_of(mapping_of(data[answering]).get('id'))}"
     return None
+
+
+def part_places(data: Mapping[str, Any], *, in_results: bool = False) -> frozenset[str]:
+    """Returns where a part in snake_case may stand (SDK: Part; ai.google.dev: function-calling).
+
+    `in_results` is True if function responses hold media (Gemini 3 and later).
+    """
+    if part_pair(data) is not None or "function_call" in data or data.get("thought") is True:
+        return frozenset({"assistant"})
+    if "function_response" in data:
+        return frozenset({"user"})
+    if "text" in data:
+        return frozenset({"assistant", "user", "system"})  # "config.system_instruction": text alone
+    is_media = "file_data" in data or "inline_data" in data
+    return frozenset({"assistant", "user", *(["result"] if in_results and is_media else [])})
 
 
 _KINDS: dict[str, type[MediaBlock]] = {"image": ImageBlock, "audio": AudioBlock, "video": VideoBlock}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from agentkit import (
     Capabilities,
     MediaLimits,
@@ -52,11 +55,25 @@ STRICT = StrictRules(
 ALLOWED_TOOLS = frozenset({"auto", "required"})
 """The modes of a choice among some tools (SDK: ToolChoiceAllowed, ChatCompletionAllowedTools)."""
 
+_PLACES = {
+    # By type. "Image URLs are only allowed for messages with role 'user'" (error text), and so with other media;
+    # SDK: ChatCompletionAssistantMessageParam, ChatCompletionToolMessageParam.
+    **dict.fromkeys(("image_url", "input_audio", "file", "video_url", "video"), frozenset({"user"})),
+    "refusal": frozenset({"assistant"}),
+}
+
+
+def _part_places(data: Mapping[str, Any]) -> frozenset[str]:
+    """Returns where a part may stand; one of a type that is not known here, anywhere."""
+    return _PLACES.get(str(data.get("type")), frozenset({"assistant", "user", "system", "result"}))
+
+
 CHAT = Capabilities(
     target="OpenAI Chat Completions",
     issuer="openai",
     wire="openai",
     reply_part=lambda data: "type" not in data,  # what stands beside the content; every part has a type
+    part_places=_part_places,
     thinking="never",  # it neither returns reasoning nor takes it back (API reference)
     image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
     spoken=True,  # guides/audio: "a previous audio response" is named by its id

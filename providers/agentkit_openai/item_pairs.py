@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-__all__ = ["part_pair"]
+__all__ = ["part_pair", "part_places"]
 
 _ASKS = {
     # By type: the key of the id under which it asks (SDK: ResponseInputItemParam).
@@ -37,3 +37,18 @@ def part_pair(data: Mapping[str, Any]) -> tuple[Literal["asks", "answers"], str]
     if isinstance(asked, str):
         return "asks", asked
     return ("answers", answered) if isinstance(answered, str) else None
+
+
+_PARTS = frozenset({"output_text", "output_audio", "output_image", "refusal", "summary_text", "reasoning_text"})
+"""Parts of items of a reply: by themselves they are no items."""
+
+
+def part_places(data: Mapping[str, Any]) -> frozenset[str]:
+    """Returns where an item or a content part may stand: parts in messages and results, items in replies.
+
+    SDK: ResponseInputContentParam, ResponseFunctionCallOutputItemParam, ResponseInputItemParam.
+    """
+    kind = str(data.get("type"))
+    if kind.startswith("input_"):
+        return frozenset({"user", "system", "result"} if kind == "input_text" else {"user", "result"})
+    return frozenset() if kind in _PARTS else frozenset({"assistant"})

@@ -35,7 +35,7 @@ from agentkit import (
 from agentkit_openai.caching import BREAKPOINTS, mark_latest
 from agentkit_openai.chat import named_schema
 from agentkit_openai.chat_form import ALLOWED_TOOLS, FILE_LIMITS, IMAGE_LIMITS, MEDIA_TOTAL, STRICT
-from agentkit_openai.item_pairs import part_pair
+from agentkit_openai.item_pairs import part_pair, part_places
 from agentkit_openai.media_parts import came_with, file_name, wire_url
 from agentkit_openai.roles import role_of
 from agentkit_openai.turn_items import CALL_FIELDS, IMAGE_CALL, ItemWriter
@@ -64,6 +64,7 @@ RESPONSES = Capabilities(
     issuer="openai",
     wire="openai-responses",
     reply_part=lambda data: not str(data.get("type")).startswith("input_"),  # SDK: ResponseInputContentParam
+    part_places=part_places,
     part_pair=part_pair,
     thinking="signed",
     binds_thinking=True,  # gpt-6.2 removes reasoning behind an edited prefix without a word (guides/reasoning)
