@@ -202,6 +202,11 @@ class Assembly:
         draft = self._drafts.get(key)
         return draft.arguments.text if isinstance(draft, CallDraft) else ""
 
+    def has_whole_arguments(self, key: Key) -> bool:
+        """True if the argument text of a call so far is one JSON object. Asking again is cheap."""
+        draft = self._drafts.get(key)
+        return isinstance(draft, CallDraft) and draft.arguments.is_object
+
     def id_of(self, key: Key) -> str:
         """The id of a call, as far as it is known."""
         draft = self._drafts.get(key)

@@ -18,11 +18,13 @@ from agentkit.errors import MessageError
 from agentkit.mcp_results import McpItem, McpResult, read_mcp_item, read_mcp_result
 from agentkit.sniffing import sniffed_type
 from agentkit.sources import (
+    LARGEST_FILE,
     Base64Source,
     Source,
     URLSource,
     encode,
     guess_media_type,
+    read_regular_file,
 )
 from agentkit.values import Checked, Json, JsonObject, Text, Unwritten, copied, same_json, value
 
@@ -191,14 +193,14 @@ class _Media(_Block):
     def from_path(cls, path: str | Path, media_type: str | None = None) -> Self:
         """Media held in the message, read from a file at once (blocking). Calling this is consent to read.
 
-        Raises MessageError if the file cannot be read, or if neither `media_type`, its suffix nor its first bytes
-        name its type.
+        Raises MessageError if the path is no regular file (a pipe, a device), if the file cannot be read or has
+        more than 100 million bytes, or if neither `media_type`, its suffix nor its first bytes name its type.
         """
         if not isinstance(path, str | Path):
             raise MessageError("path", f"{type(path).__name__} is no path", "Give a path.")
         named = media_type or guess_media_type(Path(path).as_posix())
         try:
-            content = Path(path).read_bytes()
+            content = read_regular_file(path, LARGEST_FILE)
             named = named or sniffed_type(encode(content[:96]), "")
             if named is None:
                 reason = "neither the suffix nor the content names a known media type"

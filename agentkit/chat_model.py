@@ -40,7 +40,7 @@ from agentkit.option_names import check_names, check_parameters
 from agentkit.registry import Provider, available_providers, load_provider
 from agentkit.reprs import brief
 from agentkit.schemas import OutputLike
-from agentkit.tokens import CharacterTokenCounter, TokenCount
+from agentkit.tokens import CharacterTokenCounter, TokenCount, count_request
 from agentkit.tools import ToolChoiceLike, ToolLike
 
 __all__ = ["ChatModel", "ModelOptions", "Wanted"]
@@ -296,7 +296,8 @@ class ChatModel:
     async def _count(self, plan: Plan) -> TokenCount:
         budget = self.formatter.budget
         counter = budget.counter if budget else CharacterTokenCounter()
-        return TokenCount(count) if type(count := await counter.count(plan.request)) is int else count  # type: ignore[return-value]
+        tokens = await count_request(counter, plan.request)
+        return tokens if isinstance(tokens, TokenCount) else TokenCount(tokens)
 
     async def _shorter(self, wanted: Wanted, plan: Plan, error: ContextLengthError) -> Plan | None:
         """The same conversation within a budget that the provider can be expected to take."""

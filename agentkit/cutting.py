@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from agentkit.budget import Budget
 from agentkit.edition import Edition
-from agentkit.errors import BudgetError, OptionError
+from agentkit.errors import BudgetError
 from agentkit.exchanges import Draft, Origin
 from agentkit.ledger import Cut, Ledger, Plan, place_of
 from agentkit.lowering import Lowered, Lowering, holds_media, without_blocks
 from agentkit.schedule import Schedule, search_cut
 from agentkit.summaries import Summarise
-from agentkit.tokens import CharacterTokenCounter, LocalTokenCounter, TokenCounterBase
+from agentkit.tokens import CharacterTokenCounter, LocalTokenCounter, count_request
 from agentkit.units import Units, Weigher
 
 __all__ = ["Cutting"]
@@ -238,7 +238,7 @@ class Cutting:
         if count not in self.guessed:
             edition = self._edition(count)
             lowered = self.lowering.foresee(edition.draft(), self.ledger, edition.first_change)
-            self.guessed[count] = (lowered, await self._count(lowered.request, self.local))
+            self.guessed[count] = (lowered, await count_request(self.local, lowered.request))
         return self.guessed[count]
 
     def _room(self, count: int) -> int:
@@ -263,14 +263,7 @@ class Cutting:
         if self.local is self.budget.counter and not (self.loads and self.lowering.needs_loading(draft)):
             return await self._foreseen(count)
         lowered = await self.lowering.read_and_lower(draft, self.ledger.copy(), edition.first_change)
-        return lowered, await self._count(lowered.request, self.budget.counter)
-
-    async def _count(self, request: dict[str, Any], counter: TokenCounterBase) -> int:
-        tokens: object = await counter.count(request)
-        if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
-            reason = f"it counted {tokens!r}, which is no number of tokens"
-            raise OptionError("budget.counter", reason, "Return an int from 0 on.")
-        return tokens
+        return lowered, await count_request(self.budget.counter, lowered.request)
 
     # -- the cut conversation --------------------------------------------------------------------------------
 
@@ -288,7 +281,7 @@ class Cutting:
         ledger = self.ledger.copy()
         ledger.invent("summary", f"stands for {len(gone)} messages that were cut")
         lowered = await self.lowering.read_and_lower(draft, ledger, edition.first_change)
-        self.found[count] = (lowered, await self._count(lowered.request, self.budget.counter))
+        self.found[count] = (lowered, await count_request(self.budget.counter, lowered.request))
         return self.found[count][1] <= self.budget.limit
 
     async def _foresee_loss(self, count: int) -> None:

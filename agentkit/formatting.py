@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, TypedDict, Unpack
 
@@ -181,7 +181,7 @@ class FormatterBase(ABC):
         return Lowering(task, self.history, self.on_loss, self.media_roots, self.convert, self.fetch)
 
 
-@cache
+@lru_cache(256)
 def _options_of(formatter: type[FormatterBase]) -> frozenset[str]:
     """Returns the names of a formatter's options: those of every formatter, and its own."""
     from inspect import signature
@@ -190,7 +190,7 @@ def _options_of(formatter: type[FormatterBase]) -> frozenset[str]:
     return frozenset({*FormatterOptions.__annotations__, *own})
 
 
-@cache
+@lru_cache(512)
 def _form_of(formatter: type[FormatterBase], model: str | None) -> Capabilities:
     return apply_facts(formatter.base, model, formatter.facts)
 

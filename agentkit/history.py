@@ -6,7 +6,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from typing import Literal, cast
 
 from agentkit.blocks import (
@@ -102,7 +102,7 @@ class ChatHistory(HistoryPolicy):
 _PREAMBLE = "# Conversation History\nThe content between <{tag}></{tag}> tags contains your conversation history\n"
 
 
-@cache
+@lru_cache(64)
 def _line_key(*options: object) -> object:
     """What lines are kept under with their messages: one object for equal options, quick to look up."""
     return object()

@@ -10,12 +10,12 @@ from stat import S_ISREG
 from typing import TypeAlias, cast
 
 from agentkit.shelf import as_source, remember, stand_in, warm
-from agentkit.sources import Base64Source, URLSource, encode
+from agentkit.sources import LARGEST_FILE, Base64Source, URLSource, encode
 
 __all__ = ["LARGEST", "OUTSIDE", "read_file", "weigh_file"]
 
-LARGEST = 100_000_000
-"""Bytes: no file larger than this is read. No target takes as much, and it would be held twice over."""
+LARGEST = LARGEST_FILE
+"""Bytes: no larger file is read."""
 
 OUTSIDE = "a local file outside the media roots"
 

@@ -17,6 +17,8 @@ from agentkit.loggers import get_logger
 __all__ = [
     "EventArray",
     "EventBytes",
+    "MAX_EVENT_BYTES",
+    "check_event_size",
     "is_encodable",
     "items_of",
     "mapping_of",
@@ -206,6 +208,17 @@ _MARK = b"\xef\xbb\xbf"  # the byte order mark that a stream may begin with
 _VALUES = frozenset((b"{", b"["))  # what the values that are events begin with
 
 
+MAX_EVENT_BYTES = 1 << 27
+"""Bytes of one event of a stream: an image or a sound in base64 has some 30 million."""
+
+
+def check_event_size(size: int) -> None:
+    """Refuse an event that does not end. Raises MessageError."""
+    if size > MAX_EVENT_BYTES:
+        reason = f"an event of the stream has more than {MAX_EVENT_BYTES:,} bytes"
+        raise MessageError("reply", reason, "Check the server: it sends no line breaks.")
+
+
 class EventBytes:
     """The events in the raw bytes of a stream: server-sent events, or one JSON value a line.
 
@@ -216,10 +229,20 @@ class EventBytes:
     def __init__(self) -> None:
         self._rest: list[bytes] = []
         self._data: list[bytes] = []
+        self._size = 0  # of the event that goes on
         self._started = False
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """The data of the events that are complete with this piece."""
+        """The data of the events that are complete with this piece. Raises MessageError for one without an end."""
+        self._size += len(piece)
+        events = self._split(piece)
+        if events or not (self._rest or self._data):
+            self._size = sum(map(len, self._rest))
+        else:
+            check_event_size(self._size)
+        return events
+
+    def _split(self, piece: bytes) -> list[bytes]:
         if not self._started:
             piece = self._begin(piece)
         if self._rest:
@@ -272,6 +295,7 @@ class EventArray:
 
     def __init__(self) -> None:
         self._rest: list[bytes] = []  # of the item that goes on
+        self._size = 0
         self._depth = 0
         self._in_string = False
         self._escaped = False
@@ -296,6 +320,8 @@ class EventArray:
             elif mark in b"[{" and self._depth == 1:
                 start = at  # behind the bracket of the array itself
         self._rest.append(piece[start:])
+        self._size = len(piece) - start if events else self._size + len(piece)
+        check_event_size(self._size)
         return events
 
     def finish(self) -> list[bytes]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
+import stat
 from dataclasses import field
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import BeforeValidator, Discriminator
@@ -14,6 +17,7 @@ from agentkit.values import Checked, Text, value
 
 __all__ = [
     "Base64Source",
+    "LARGEST_FILE",
     "Source",
     "URLSource",
     "canonical_media_type",
@@ -21,6 +25,7 @@ __all__ = [
     "guess_media_type",
     "is_media_type",
     "is_text_type",
+    "read_regular_file",
 ]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # two letters at least: `C:\` is a drive
@@ -199,3 +204,24 @@ def encode(data: bytes | bytearray | memoryview) -> str:
 
 
 _PIECE = 3 << 18  # bytes; divisible by three, so that the pieces join
+
+
+LARGEST_FILE = 100_000_000
+"""Bytes: no larger file is read. No target takes as much, and the content is held twice."""
+
+_OPEN = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+
+
+def read_regular_file(path: str | Path, limit: int) -> bytes:
+    """Returns the content of a regular file. Blocking, but a pipe is not waited for.
+
+    Raises OSError if the file cannot be read, ValueError if it is no regular file or has more than `limit` bytes.
+    """
+    descriptor = os.open(path, _OPEN)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError("it is no regular file")
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise ValueError(f"it has more than {limit:,} bytes")
+    return content

@@ -11,7 +11,7 @@ from agentkit.errors import MessageError, OptionError, check_option, check_text
 from agentkit.events import StreamEvent
 from agentkit.failures import failure_in
 from agentkit.messages import Msg
-from agentkit.native import EventArray, EventBytes, parsed, plain, replace_surrogates
+from agentkit.native import EventArray, EventBytes, check_event_size, parsed, plain, replace_surrogates
 from agentkit.option_names import check_names
 from agentkit.usage import FinishReason, Usage
 
@@ -233,8 +233,10 @@ class _Opening:
         self._lines = lines
         self._arrays = arrays
         self._held: list[bytes] = []
+        self._size = 0
         self._is_json = False  # it begins like JSON
         self._is_body = False  # it is no event's line
+        self._has_line = False  # its first line is an event, and only blanks came after it
 
     @property
     def held(self) -> bytes:
@@ -243,6 +245,11 @@ class _Opening:
     def feed(self, piece: bytes) -> bytes:
         """All that came, once these are events; nothing before."""
         self._held.append(piece)
+        self._size += len(piece)
+        check_event_size(self._size)
+        if self._has_line:
+            self.is_over = bool(piece.strip())
+            return self.held if self.is_over else b""
         if self._is_body or (self._is_json and b"\n" not in piece):
             return b""
         text = self.held.removeprefix(_MARK).lstrip()
@@ -262,4 +269,10 @@ class _Opening:
         except MessageError:
             self._is_body = bool(ending)
             return False
-        return bool(ending) and failure_in(event) is None if self._lines else bool(behind.strip())
+        if not ending:
+            return False
+        if self._lines:
+            self._is_body = failure_in(event) is not None
+            return not self._is_body
+        self._has_line = True
+        return bool(behind.strip())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from agentkit.blocks import Block, MediaBlock, OpaqueState, TextBlock, ToolResultBlock, ToolUseBlock, plain_text
@@ -87,7 +87,7 @@ class Tidied:
     tool_names: dict[str, str] = field(default_factory=dict[str, str])
 
 
-@cache
+@lru_cache(512)
 def passing_key(capabilities: Capabilities, role: Role) -> object:
     """What data remember under that they pass in messages of a role: one object, quick to look up."""
     return object()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 from operator import is_
 from typing import Any, cast
 
@@ -56,7 +56,7 @@ def tidy(
     return kept.tidied
 
 
-@cache
+@lru_cache(512)
 def _key(capabilities: Capabilities, on_loss: OnLoss) -> object:
     """What tidied messages are kept under: one object for equal terms, quick to look up."""
     return object()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
+from inspect import isawaitable
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from agentkit.blocks import InvalidBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock, ToolUseBlock
@@ -22,6 +23,7 @@ __all__ = [
     "TextTokenCounter",
     "TokenCount",
     "TokenCounterBase",
+    "count_request",
 ]
 
 
@@ -63,6 +65,22 @@ class TokenCounterBase(ABC):
         return _ESTIMATE
 
 
+async def count_request(counter: TokenCounterBase, request: Mapping[str, Any]) -> int:
+    """Returns the tokens of a request by a counter, which may be the caller's own.
+
+    Raises OptionError for a counter whose `count` is not asynchronous, or returns no number of tokens.
+    """
+    counting: object = counter.count(request)
+    if not isawaitable(counting):
+        reason = f"{type(counter).__name__}.count is not asynchronous"
+        raise OptionError("budget.counter", reason, "Write it as `async def count`.")
+    tokens: object = await counting
+    if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
+        reason = f"it counted {tokens!r}, which is no number of tokens"
+        raise OptionError("budget.counter", reason, "Return an int from 0 on.")
+    return tokens
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Same:
     """A key that only the same object has, hashable or not."""
@@ -76,7 +94,7 @@ class _Same:
         return id(self.one)
 
 
-@cache
+@lru_cache(256)
 def weight_key(*terms: object) -> object:
     """A key for the weights of counters that weigh on the same terms: one object, quick to look up."""
     return terms

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import count
 from typing import Any
-
-from pydantic_core import from_json
 
 from agentkit import Assembly, text_of
 
@@ -26,6 +23,8 @@ class CallPlaces:
         self._latest: dict[int, Key] = {}  # by their indexes
         self._names: dict[Key, str] = {}
         self._ids: dict[str, Key] = {}
+        self._by_id: dict[tuple[int, str], Key] = {}  # by place and id
+        self._counts: dict[int, int] = {}  # the calls of a place that have begun
         self.told: set[Key] = set()
         """The calls whose arguments came as an object."""
 
@@ -50,7 +49,10 @@ class CallPlaces:
         key = self._key(entry.get("index"), id, name, at, taken)
         if name:
             self._names.setdefault(key, name)
-        return key, id if id and self._ids.setdefault(id, key) == key else ""
+        if not id or self._ids.setdefault(id, key) != key:
+            return key, ""
+        self._by_id.setdefault((key[1], id), key)
+        return key, id
 
     def _key(self, index: object, id: str, name: str, at: int, taken: set[Key]) -> Key:
         """Its index, or its place in the list; another id under the same is another call, and so is another name
@@ -67,13 +69,14 @@ class CallPlaces:
 
     def _another(self, place: int, id: str) -> Key:
         """The first key of a place that is free, or has the id."""
-        keys = ((self._kind, place, number) for number in count())
-        return next(one for one in keys if not self._reply.holds(one) or (id and self._reply.id_of(one) == id))
+        if known := self._by_id.get((place, id)):
+            return known
+        number = self._counts.get(place, 0)
+        while self._reply.holds((self._kind, place, number)):
+            number += 1
+        self._counts[place] = number
+        return (self._kind, place, number)
 
     def _is_whole(self, key: Key) -> bool:
         """Whether the arguments of a call so far are an object."""
-        text = self._reply.arguments_of(key)
-        try:
-            return isinstance(from_json(text.encode("utf-8", "replace")), dict) if text else key in self.told
-        except ValueError:
-            return False
+        return key in self.told or self._reply.has_whole_arguments(key)

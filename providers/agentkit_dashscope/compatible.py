@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from agentkit import Capabilities, Legal, MediaBlock, MediaRule, Msg, MultiAgentHistory
@@ -118,6 +118,6 @@ def load_compatible(found: object) -> list[Msg]:
     return load_chat(found, DashScopeCompatibleChatStreamParser)
 
 
-@cache
+@lru_cache(256)
 def _apart(form: Capabilities) -> Capabilities:
     return replace(form, parts="apart")

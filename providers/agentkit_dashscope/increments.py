@@ -24,6 +24,7 @@ class Increments(Generic[_Key]):
     def __init__(self, cumulative: bool | None) -> None:
         self.cumulative = cumulative
         self._known: dict[_Key, str] = {}
+        self._more: dict[_Key, list[str]] = {}  # what came after `_known`; joined with it when a piece is as long
         self._pieces: dict[_Key, list[str]] = {}
         self._growths = 0
 
@@ -31,7 +32,7 @@ class Increments(Generic[_Key]):
         """What a piece adds to its text."""
         if self.cumulative is False:
             return piece
-        known = self._known.get(key, "")
+        known = self._whole(key, len(piece))
         if not piece.startswith(known):
             return self._differing(key, piece, known)
         self._known[key] = piece
@@ -53,7 +54,7 @@ class Increments(Generic[_Key]):
 
     def extends(self, key: _Key, piece: str) -> bool:
         """Whether a piece begins with all that came of its text."""
-        return piece.startswith(self._known.get(key, ""))
+        return piece.startswith(self._whole(key, len(piece)))
 
     def end(self) -> None:
         """The last event had no text: whole texts would have been there once more."""
@@ -68,5 +69,13 @@ class Increments(Generic[_Key]):
             return piece
         if known.startswith(piece):  # an event that came late, or says nothing of this text
             return ""
-        self._known[key] = known + piece
+        self._known.setdefault(key, known)
+        self._more.setdefault(key, []).append(piece)
         return piece
+
+    def _whole(self, key: _Key, length: int) -> str:
+        """The text so far, or a beginning of it that is longer than `length`."""
+        known = self._known.get(key, "")
+        if key in self._more and length >= len(known):
+            known = self._known[key] = known + "".join(self._more.pop(key))
+        return known

@@ -87,6 +87,7 @@ class Sender:
 
 
 _USED = ("_build_request", "_async_request")
+_LONGEST = 1 << 24  # bytes of an error
 _BARE = re.compile(rb"\n[{\[]")
 
 
@@ -99,18 +100,23 @@ async def _with_bare_errors(pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]:
     """The bytes of an event stream; an error that comes as JSON in lines of its own, as the SDK knows them, as one
     event. What begins so is left to the reader.
     """
-    bare = b""
+    bare: list[bytes] = []
+    size = 0
     before = b" "  # the last byte of the piece before
     async for piece in pieces:
         if bare:
-            bare += piece
+            bare.append(piece)
+            size += len(piece)
+            if size > _LONGEST:  # no error: it is left to the reader
+                yield b"".join(bare)
+                bare, size = [], 0
         elif begins := _BARE.search(before + piece):
             at = begins.end() - 2  # `before` is one byte
             yield piece[:at]
-            bare = piece[at:]
+            bare, size = [piece[at:]], len(piece) - at
         else:
             before = piece[-1:] or before
             yield piece
     if bare:
-        found = plain(bare)
+        found = plain(b"".join(bare))
         yield cast("list[Any]", found)[0] if isinstance(found, list) and found else found

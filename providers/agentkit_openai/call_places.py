@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pydantic_core import from_json
-
 from agentkit import Assembly
 
 __all__ = ["CallPlaces"]
@@ -77,12 +75,7 @@ class CallPlaces:
 
     def _is_another(self, key: tuple[int, ...], name: str) -> bool:
         """Whether a name is that of another call than one whose arguments are an object already."""
-        if not name or self._names.get(key, name) == name:
-            return False
-        try:
-            return isinstance(from_json(self._reply.arguments_of(key)), dict)
-        except ValueError:
-            return False
+        return bool(name) and self._names.get(key, name) != name and self._reply.has_whole_arguments(key)
 
     def _is_whole(self, key: tuple[int, ...]) -> bool:
         """Whether a call's arguments are at their end: what follows in the same list is another call."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from typing import Any, ClassVar, Literal, Unpack, assert_never
 
 from agentkit import (
@@ -245,7 +245,7 @@ class OpenAIChatFormatter(FormatterBase):
         return options
 
 
-@cache
+@lru_cache(256)
 def _in_words(form: Capabilities) -> Capabilities:
     return replace(form, spoken=False)
 

@@ -54,6 +54,7 @@ class OpenAIChatStreamParser(StreamParserBase):
         self._places = CallPlaces(self.reply, _CALLS)
         self._custom: set[tuple[int, ...]] = set()
         self._sound = Sound()
+        self._is_sound_late = False  # whether a piece came after its block was complete
         self._text: tuple[int, ...] = (_CONTENT, 0)  # the text that is being said
         self._others: list[dict[str, Any]] = []  # pieces of other choices, until the first one comes
         self._citations: list[Any] = []
@@ -186,9 +187,7 @@ class OpenAIChatStreamParser(StreamParserBase):
 
     def _read_sound(self, found: dict[str, Any]) -> None:
         self._sound.take(found)
-        if self.reply.holds(_SOUND):
-            self.reply.note(_SOUND, **self._sound.metadata)
-            self.reply.sign(_SOUND, **self._sound.state)
+        self._is_sound_late = self.reply.holds(_SOUND)
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
@@ -242,6 +241,8 @@ class OpenAIChatStreamParser(StreamParserBase):
     def _end(self, choice: dict[str, Any], native: object) -> None:
         if error := error_of(choice):  # gateways put the error of the server behind them here
             self.reply.fail(*error)
+        if self.reply.finish_reason is not None:
+            return
         word = text_of(native)
         complete = self._sound.ends and not word  # what a server may say of a sound in the place of a reason
         reason = FinishReason.STOP if complete else reason_of(word)
@@ -265,6 +266,9 @@ class OpenAIChatStreamParser(StreamParserBase):
         """What comes with no event of its own; a sound that is complete ends a reply that has no other end."""
         self._take_another()
         self._take_last()
+        if self._is_sound_late:
+            self.reply.note(_SOUND, **self._sound.metadata)
+            self.reply.sign(_SOUND, **self._sound.state)
         ended = self.reply.finish_reason is not None
         if self._sound.ends and not ended and not self.reply.error:
             self._end({}, None)

@@ -199,10 +199,11 @@ class OpenAIResponsesStreamParser(StreamParserBase):
 
     def _arguments_done(self, event: dict[str, Any]) -> None:
         key, text = (*self._places.find(event), CALL, 0), text_of(event.get("arguments"))
-        begun = self.reply.arguments_of(key)
-        if text and begun:
+        if not text:
+            return
+        if self.reply.arguments_of(key):
             self.reply.set_input(key, text)
-        elif text:
+        else:
             self.reply.call(key, piece=text)
 
     def close(self) -> None:
