@@ -194,7 +194,7 @@ def test_the_types_of_a_schema_and_the_mode_of_a_choice_may_be_numbers() -> None
         "toolConfig": {"functionCallingConfig": {"mode": 2}},
     }
     asked = load_tools(request)
-    tool = (asked.get("tools") or [None])[0]
+    tool = next(iter(asked.get("tools") or ()))
     assert isinstance(tool, Tool)
     assert tool.parameters == {
         "type": "object",
