@@ -38,10 +38,6 @@ def _chat_end(**more: Any) -> bytes:
     return _sse({"choices": [{"index": 0, "delta": more, "finish_reason": "stop"}]})
 
 
-def _anthropic(*blocks: Any) -> bytes:
-    return _sse(*blocks)
-
-
 def _dashscope(**message: Any) -> bytes:
     return _sse({"output": {"choices": [{"message": message, "finish_reason": "null"}]}, "request_id": "r"})
 
