@@ -16,6 +16,7 @@ from agentkit import (
     TextBlock,
     ThinkingBlock,
     ToolUseBlock,
+    Trait,
     copied,
     mapping_of,
     text_of,
@@ -33,6 +34,9 @@ CALL_FIELDS = ("namespace", "caller", "async")
 
 IMAGE_CALL = "image_generation_call"
 """Type of the item of a generated image, and key of its other fields in the image's opaque state."""
+
+_TIED = Trait.STATE | Trait.THINKING | Trait.OPAQUE | Trait.MEDIA | Trait.INVALID
+"""Traits of turns with blocks whose items depend on what the service knows of them or of those beside them."""
 
 
 class ItemWriter:
@@ -53,9 +57,23 @@ class ItemWriter:
         if isinstance(msg.content, str):
             yield _message(msg.content)
             return
+        if not msg.traits & _TIED:
+            yield from self._untied(msg)
+            return
         runs = _runs(_messages_first(msg.content))
         for run, id in zip(runs, self._ids(runs), strict=True):
             yield from self._written(run, id)
+
+    def _untied(self, msg: Msg) -> Iterator[dict[str, Any]]:
+        """Yields the items of a turn that is texts and calls without state, as most turns are."""
+        for block in msg.blocks:
+            if isinstance(block, TextBlock):
+                yield _message(block.text)
+        for call in msg.tool_uses:
+            self.custom.discard(call.id)
+            yield {
+                "type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments
+            }  # fmt: skip
 
     def _ids(self, runs: list[list[Block]]) -> list[str]:
         """Returns the id that each item is sent with, or an empty string for none.
