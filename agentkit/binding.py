@@ -8,7 +8,7 @@ tools, and every earlier turn. Cache markers, the choice of tool and the order o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
@@ -45,15 +45,21 @@ def prefix_digest(request: Mapping[str, Any]) -> str:
     return chain.digest
 
 
-def stale_thinking(request: Mapping[str, Any], turns: Draft, changed: int | None) -> set[BlockPath]:
+def stale_thinking(
+    request: Mapping[str, Any],
+    turns: Draft,
+    changed: int | None,
+    needs_thinking: Callable[[Mapping[str, Any]], bool] | None = None,
+) -> set[BlockPath]:
     """The thinking of a request that stands no longer behind the prefix it was issued for.
 
     Thinking with a digest goes by it. Thinking without one goes back unless this call changed something
-    before it: the message `changed`, or earlier thinking that went. What remains is prefix-closed.
+    before it: the message `changed`, or earlier thinking that went. What remains is prefix-closed. An item that
+    needs thinking goes with it (see `Capabilities.needs_thinking`).
     """
     issued = _issued(turns)
     stale: set[BlockPath] = set()
-    chain, before, in_reply = _Chain(request), "", False
+    chain, before, in_reply, is_orphan = _Chain(request), "", False, False
     for turn in _turns(request):
         was_reply, in_reply = in_reply, _is_reply(turn)
         if in_reply and not was_reply:
@@ -64,6 +70,9 @@ def stale_thinking(request: Mapping[str, Any], turns: Draft, changed: int | None
             if found and found.is_stale(before, changed, bool(stale)):
                 gone.add(_proof(part))
                 stale.update(found.paths)
+            is_orphan = bool(gone) if found else is_orphan and in_reply
+        if is_orphan and needs_thinking and needs_thinking(turn):
+            continue
         kept = _without(turn, gone) if gone else turn
         if kept:
             chain.add(kept)

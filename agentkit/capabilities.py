@@ -203,6 +203,8 @@ class Capabilities:
                     `system`, or in a `result`; elsewhere it is a loss. None: anywhere
     part_pair       what such a block's data belong to: ("asks", id) of what a later part must answer, or
                     ("answers", id) of what an earlier one asks. Half a pair is not sent
+    needs_thinking  which of their data are refused without the thinking before them in their reply. They are not
+                    sent if that thinking is not; media that came as such data are then media like any other
     thinking        `never` sent back; `signed`: only with a proof from `issuer`; `text`: as plain text, from
                     `issuer` or unmarked
     binds_thinking  whether thinking goes back only behind the very prefix that it was issued for
@@ -259,6 +261,7 @@ class Capabilities:
     reply_part: Callable[[Mapping[str, Any]], bool] | None = None
     part_places: Callable[[Mapping[str, Any]], frozenset[str]] | None = None
     part_pair: Callable[[Mapping[str, Any]], tuple[Literal["asks", "answers"], str] | None] | None = None
+    needs_thinking: Callable[[Mapping[str, Any]], bool] | None = None
     thinking: Literal["never", "signed", "text"] = "never"
     binds_thinking: bool = False
     proof: frozenset[str] = frozenset()

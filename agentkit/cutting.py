@@ -12,9 +12,10 @@ from agentkit.edition import Edition
 from agentkit.errors import BudgetError
 from agentkit.exchanges import Draft, Origin
 from agentkit.ledger import Cut, Ledger, Plan, place_of
-from agentkit.lowering import Lowered, Lowering, holds_media, without_blocks
+from agentkit.lowering import Lowered, Lowering, holds_media
 from agentkit.schedule import Schedule, search_cut
 from agentkit.summaries import Summarise
+from agentkit.thinking_pairs import without_blocks
 from agentkit.tokens import CharacterTokenCounter, LocalTokenCounter, count_request
 from agentkit.units import Units, Weigher
 

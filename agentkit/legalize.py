@@ -22,6 +22,7 @@ from agentkit.part_pairs import whole_pairs
 from agentkit.reprs import bounded_repr
 from agentkit.result_order import matched
 from agentkit.shelf import Shelf
+from agentkit.thinking_pairs import without_orphaned_parts
 from agentkit.tidied import ANY_ID, Changes, OnLoss, Promoted, Tidied
 from agentkit.tidy import tidy
 from agentkit.tool_turns import fit_exchanges
@@ -77,6 +78,7 @@ class _Legalizing:
         self.legal = Legal(Draft([], []), Draft([], []))
 
     def run(self, draft: Draft) -> Legal:
+        draft = without_orphaned_parts(draft, self.ledger, self.capabilities)
         draft = whole_pairs(draft, self.ledger, self.capabilities)
         draft = fit_exchanges(draft, self.ledger, self.capabilities, self.on_loss)
         at = prompt_length(draft.msgs)

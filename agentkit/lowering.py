@@ -7,7 +7,7 @@ caller's to change, and copying finished dicts takes longer than making them (se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
@@ -26,13 +26,14 @@ from agentkit.history import HistoryPolicy
 from agentkit.ledger import BlockPath, Cut, Disposition, Ledger, Note, Plan, Synthesis
 from agentkit.legalize import Legal, legalize
 from agentkit.media import OUTSIDE, load_media, needs_loading, weigh_texts
-from agentkit.messages import Msg, derive, part_of
+from agentkit.messages import Msg, derive
 from agentkit.reprs import bounded_repr
 from agentkit.resizing import can_resize
 from agentkit.schemas import OutputSchema
 from agentkit.shelf import Shelf
 from agentkit.sources import Base64Source, URLSource
 from agentkit.speaker_names import OmittedNames
+from agentkit.thinking_pairs import orphaned_parts, without_blocks
 from agentkit.tidied import OnLoss
 from agentkit.tools import Tool, ToolChoice, renamed
 from agentkit.traits import Trait
@@ -73,7 +74,7 @@ class Lowered:
     ledger: Ledger
     legal: Legal
     frames: object = None  # see Plan
-    stale: frozenset[BlockPath] = frozenset()  # thinking that may not go back any more
+    stale: frozenset[BlockPath] = frozenset()  # thinking that may not go back any more, and what needs it
 
     def plan(self, history: tuple[Msg, ...], tokens: int | None = None, cut: Cut | None = None) -> Plan:
         """The plan that this request makes."""
@@ -104,11 +105,13 @@ class Lowering:
         if not (self.task.capabilities.binds_thinking and _holds(draft, Trait.THINKING)):
             return self._lower(draft, ledger, shelf)
         lowered = self._lower(draft, ledger.copy(), shelf)
-        stale = stale_thinking(lowered.request, lowered.legal.turns, changed)
+        form, turns = self.task.capabilities, lowered.legal.turns
+        stale = stale_thinking(lowered.request, turns, changed, form.needs_thinking)
         if not stale:
             return lowered
         for path in sorted(stale):
             ledger.note(path, Note(Disposition.DROPPED, "thinking bound to a prefix that has changed"))
+        stale |= orphaned_parts(turns, ledger, form, lambda _, origin: origin in stale)
         lowered = self._lower(without_blocks(draft, stale), ledger, shelf)
         return replace(lowered, stale=frozenset(stale))
 
@@ -181,25 +184,6 @@ def _holds(draft: Draft, mask: int) -> bool:
     return bool(draft.look.traits & mask) or any(
         msg.traits & mask for msg in draft.msgs[: prompt_length(draft.msgs)]
     )
-
-
-def without_blocks(draft: Draft, gone: Collection[BlockPath]) -> Draft:
-    """The draft less some blocks of its messages."""
-    if not gone:
-        return draft
-    numbers = {path[0] for path in gone}
-    out = Draft([], [])
-    for msg, whole in zip(draft.msgs, draft.origins, strict=True):
-        if isinstance(whole, int) and whole not in numbers:
-            out.add(msg, whole)
-            continue
-        origins = block_origins(msg, whole)
-        kept = [pair for pair in zip(msg.blocks, origins, strict=True) if pair[1] not in gone]
-        if len(kept) == len(origins):
-            out.add(msg, whole)
-        elif kept:
-            out.add(part_of(msg, tuple(block for block, _ in kept), msg.role), tuple(path for _, path in kept))
-    return out
 
 
 def _note_renamed(turns: Draft, renamed: Mapping[str, str], ledger: Ledger) -> None:

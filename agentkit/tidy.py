@@ -31,7 +31,7 @@ from agentkit.sources import Base64Source, URLSource
 from agentkit.tidied import Changes, MediaTidying, OnLoss, Tidied, passing_key
 from agentkit.traits import Trait
 
-__all__ = ["tidy"]
+__all__ = ["thinking_obstacle", "tidy"]
 
 
 def tidy(
@@ -118,6 +118,24 @@ def _why_invalid(block: InvalidBlock) -> str:
     return f"invalid block: {shorten(block.reason, 300)}"
 
 
+def thinking_obstacle(block: ThinkingBlock, form: Capabilities, role: Role) -> str | None:
+    """Why a thinking block may not go back; None if it may."""
+    state = block.state
+    if form.thinking == "never" or role != "assistant":
+        return "thinking, which this target does not take back"
+    if state is not None and state.issuer != form.issuer:
+        return f"thinking issued by {shown(state.issuer)}, not by this target"
+    if form.thinking == "signed":
+        proven = state is not None and any(getattr(state, name) for name in form.proof)
+        if state is None or (form.proof and not proven):
+            return "thinking without the proof that its issuer wants back"
+        if state.thought_signature is not None and not is_base64(state.thought_signature):
+            return "thinking whose signature is no base64 text"
+        if not form.proof and not block.thinking and not state.thought_signature:
+            return "thinking that neither says nor proves anything"
+    return None
+
+
 class _Tidying(MediaTidying):
     """One message as one target takes it, with no regard to what stands around it."""
 
@@ -172,7 +190,7 @@ class _Tidying(MediaTidying):
             yield kept
 
     def _thinking(self, block: ThinkingBlock, at: int) -> Iterator[ThinkingBlock]:
-        refusal = self._refusal(block)
+        refusal = thinking_obstacle(block, self.capabilities, self.role)
         if refusal is None:
             yield block
         else:
@@ -198,23 +216,6 @@ class _Tidying(MediaTidying):
             yield from self._lose(path, "part", f"{form.target} has no place for it in {where}")
         else:
             yield from self._lose(path, "part", f"only {shown(block.wire)} knows it")
-
-    def _refusal(self, block: ThinkingBlock) -> str | None:
-        """Why a thinking block may not go back; None if it may."""
-        form, state = self.capabilities, block.state
-        if form.thinking == "never" or self.role != "assistant":
-            return "thinking, which this target does not take back"
-        if state is not None and state.issuer != form.issuer:
-            return f"thinking issued by {shown(state.issuer)}, not by this target"
-        if form.thinking == "signed":
-            proven = state is not None and any(getattr(state, name) for name in form.proof)
-            if state is None or (form.proof and not proven):
-                return "thinking without the proof that its issuer wants back"
-            if state.thought_signature is not None and not is_base64(state.thought_signature):
-                return "thinking whose signature is no base64 text"
-            if not form.proof and not block.thinking and not state.thought_signature:
-                return "thinking that neither says nor proves anything"
-        return None
 
     def _without_dangling_thinking(self, pairs: list[tuple[Block, int]]) -> list[tuple[Block, int]]:
         """Thinking behind which its turn says nothing is refused by the wires that check it.

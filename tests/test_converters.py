@@ -53,6 +53,7 @@ WIDE: Final[dict[str, Any]] = {
     "error_media": True,
     "proof": frozenset(),
     "part_pair": None,
+    "needs_thinking": None,
     "reply_part": None,
     "tools_declared": False,
     "media_total": 0,

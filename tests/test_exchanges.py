@@ -26,7 +26,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit.exchanges import INTERRUPTED, Draft, repair
-from agentkit.lowering import without_blocks
+from agentkit.thinking_pairs import without_blocks
 from tests.conftest import AnyMsg, EchoFormatter, brief, call, fates, result, said, says, speech
 
 BOB = says("Bob", "hi")

@@ -56,7 +56,7 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("obstacles",),
     ("tidied", "speaker_names"),
     ("tidy",),
-    ("media_limits", "part_pairs", "tool_turns", "unsaid"),
+    ("media_limits", "part_pairs", "thinking_pairs", "tool_turns", "unsaid"),
     ("media",),
     ("result_order", "turn_taking"),
     ("legalize",),

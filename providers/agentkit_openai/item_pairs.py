@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-__all__ = ["part_pair", "part_places"]
+__all__ = ["needs_thinking", "part_pair", "part_places"]
 
 _ASKS = {
     # By type: the key of the id under which it asks (SDK: ResponseInputItemParam).
@@ -38,6 +38,20 @@ def part_pair(data: Mapping[str, Any]) -> tuple[Literal["asks", "answers"], str]
         return "asks", asked
     return ("answers", answered) if isinstance(answered, str) else None
 
+
+def needs_thinking(data: Mapping[str, Any]) -> bool:
+    """Returns True for an item that is refused without the reasoning before it in its reply.
+
+    "Item 'ws_…' of type 'web_search_call' was provided without its required 'reasoning' item" (error text). Calls
+    of functions and custom tools are sent without their ids instead.
+    """
+    kind = str(data.get("type"))
+    if kind == "tool_search_output":
+        return data.get("execution") == "server"
+    return kind == "mcp_approval_request" or (kind.endswith("_call") and kind not in _SENT_WITHOUT_ID)
+
+
+_SENT_WITHOUT_ID = frozenset({"function_call", "custom_tool_call"})
 
 _PARTS = frozenset({"output_text", "output_audio", "output_image", "refusal", "summary_text", "reasoning_text"})
 """Parts of items of a reply: by themselves they are no items."""

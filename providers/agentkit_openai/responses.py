@@ -35,7 +35,7 @@ from agentkit import (
 from agentkit_openai.caching import BREAKPOINTS, mark_latest
 from agentkit_openai.chat import named_schema
 from agentkit_openai.chat_form import ALLOWED_TOOLS, FILE_LIMITS, IMAGE_LIMITS, MEDIA_TOTAL, STRICT
-from agentkit_openai.item_pairs import part_pair, part_places
+from agentkit_openai.item_pairs import needs_thinking, part_pair, part_places
 from agentkit_openai.media_parts import came_with, file_name, wire_url
 from agentkit_openai.roles import role_of
 from agentkit_openai.turn_items import CALL_FIELDS, IMAGE_CALL, ItemWriter
@@ -66,6 +66,7 @@ RESPONSES = Capabilities(
     reply_part=lambda data: not str(data.get("type")).startswith("input_"),  # SDK: ResponseInputContentParam
     part_places=part_places,
     part_pair=part_pair,
+    needs_thinking=needs_thinking,
     thinking="signed",
     binds_thinking=True,  # gpt-6.2 removes reasoning behind an edited prefix without a word (guides/reasoning)
     reply_media=True,  # image_generation_call (SDK: ImageGenerationCall)
@@ -108,7 +109,9 @@ class OpenAIResponsesFormatter(FormatterBase):
     `store` is false it refuses reasoning with an id before an item without. Where that item is missing, was
     rewritten or has no known id, as in histories of earlier versions, reasoning is sent without its id: the
     encrypted content is enough then. Messages and calls without such reasoning before them have no ids, which any
-    server accepts.
+    server accepts. Items of hosted tools, such as `web_search_call`, need their ids: where the reasoning before
+    them cannot be sent, they are left out too, and a generated image is sent as an image. So ask for
+    `include=["reasoning.encrypted_content"]`.
 
     cache_breakpoints    `"auto"` marks content parts for the prompt cache, if the model is known to take markers
                          (see `mark_latest`); texts that are not the assistant's are lists of one part then

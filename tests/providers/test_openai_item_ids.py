@@ -250,6 +250,47 @@ def test_thinking_between_a_servers_own_search_for_tools_and_a_call_is_as_fresh_
     assert [item["id"] for item in items if item["type"] == "reasoning"] == ["rs_1", "rs_2"]
 
 
+HOSTED: Final[dict[str, list[Json]]] = {
+    name: OUTPUTS[name] for name in ("a search", "an image", "tools that were found")
+}
+
+
+@EVERY_WAY
+@pytest.mark.parametrize("output", HOSTED.values(), ids=list(HOSTED))
+def test_an_item_of_a_hosted_tool_is_not_sent_without_the_reasoning_before_it(
+    output: list[Json], way: Any
+) -> None:
+    """ "Item 'ws_…' of type 'web_search_call' was provided without its required 'reasoning' item" (error text)."""
+    unproven = [{key: value for key, value in item.items() if key != "encrypted_content"} for item in output]
+    history = [user("Go."), way(unproven), user("On.")]
+    plan = OpenAIResponsesFormatter(on_loss="raise").lower(history)
+    assert not [item for item in plan.request["input"] if "id" in item]
+    assert (PNG in str(plan.request)) == (PNG in str(output))
+    reasons = {entry.reason for entry in plan.ledger.entries if entry.kind == "opaque"}
+    assert all("the API refuses one without the other" in reason for reason in reasons)
+
+
+def test_an_item_without_reasoning_before_it_keeps_its_id() -> None:
+    assert _sent(_whole([_search(), _said()]))[0] == _search()
+    assert _sent(_whole([_search(), _thought(), _said()])) == [_search(), _thought(), _said()]
+
+
+def test_thinking_stays_fresh_after_a_search_that_was_dropped_with_its_reasoning() -> None:
+    formatter = OpenAIResponsesFormatter("gpt-6.2")
+    first = OpenAIResponsesStreamParser.parse_response(
+        _reply([_thought(), _search(), _said(), _call()]), request={"input": []}
+    )
+    start = [user("Go."), first, Msg("tool", [ToolResultBlock("call_1", output="A.")], "system")]
+    plan = formatter.lower(start)
+    assert all("id" not in item for item in plan.request["input"])
+    assert "web_search_call" not in str(plan.request)
+    second = OpenAIResponsesStreamParser.parse_response(
+        _reply([_thought(2), _search(2), _said(2)]), request=plan.request
+    )
+    items = formatter.lower([*start, second, user("On.")]).request["input"]
+    assert [item["id"] for item in items if "id" in item] == ["rs_2", "ws_2", "msg_2"]
+
+
 MAKERS: Final = (_thought, _said, _call, _custom, _search, _image)
 
 
