@@ -15,6 +15,7 @@ NAMES = (
     "cutting",
     "conversion",
     "streams",
+    "linear",
     "calling",
     "at_once",
     "media",
