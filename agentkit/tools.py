@@ -122,7 +122,7 @@ class Tool(metaclass=Checked):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], place: str = "tool") -> Tool:
-        """A tool from its JSON form: ours, OpenAI's (nested or flat), Anthropic's, or MCP's."""
+        """A tool from its JSON form: ours, OpenAI's (nested or flat), Anthropic's, MCP's, or Gemini's with a JSON schema."""
         if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise MessageError(place, f"expected an object, got {type(data).__name__}", "Give a dict.")
         inner = data.get("function")
@@ -175,7 +175,7 @@ _UNNAMED = {
     inspect.Parameter.VAR_POSITIONAL,
     inspect.Parameter.VAR_KEYWORD,
 }
-_SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema")
+_SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "parametersJsonSchema")
 
 ToolLike: TypeAlias = Tool | Callable[..., Any] | Mapping[str, Any]
 

@@ -211,8 +211,9 @@ def test_a_partial_needs_a_name() -> None:
         {"name": "search", "description": "Search the web.", "input_schema": SCHEMA},
         {"name": "search", "description": "Search the web.", "inputSchema": SCHEMA, "annotations": {}},
         {"name": "search", "description": "Search the web.", "parameters_json_schema": SCHEMA},
+        {"name": "search", "description": "Search the web.", "parametersJsonSchema": SCHEMA},
     ],
-    ids=["ours", "chat", "responses", "anthropic", "mcp", "gemini"],
+    ids=["ours", "chat", "responses", "anthropic", "mcp", "gemini", "gemini's rest api"],
 )
 def test_a_tool_is_read_from_every_form(data: dict[str, Any]) -> None:
     before = copy.deepcopy(data)
