@@ -122,7 +122,7 @@ class Tool(metaclass=Checked):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], place: str = "tool") -> Tool:
-        """A tool from its JSON form: ours, OpenAI's (nested or flat), Anthropic's, MCP's, or Gemini's with a JSON schema."""
+        """A tool from its JSON form: ours, OpenAI's (nested or flat), Anthropic's, MCP's, or Gemini's."""
         if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise MessageError(place, f"expected an object, got {type(data).__name__}", "Give a dict.")
         inner = data.get("function")
