@@ -15,6 +15,10 @@ from agentkit.tools import Tool, ToolChoice
 __all__ = ["fit_choice", "fit_output", "fit_tools"]
 
 
+_UNREAD = frozenset({"$ref", "enum", "const"})
+"""Keywords at the root that may describe arguments; those that could not be merged are not in the schema."""
+
+
 def fit_tools(tools: Sequence[Tool], form: Capabilities, notes: list[Synthesis]) -> tuple[Tool, ...]:
     """Returns the tools with schemas that the target takes; what that changes for the model goes into `notes`."""
     return tuple(_fit_tool(tool, form, notes) for tool in tools)
@@ -31,6 +35,9 @@ def _fit_tool(tool: Tool, form: Capabilities, notes: list[Synthesis]) -> Tool:
         notes.append(Synthesis("strict mode", f"tool {tool.name!r}: {form.target} has no strict mode for tools"))
     elif strict and form.strict is not None:
         closed, reason = close_for_strict(schema, form.strict)
+        unread = [keyword for keyword in lost if keyword in _UNREAD]
+        if unread:  # a closed schema would forbid the arguments that these describe
+            closed, reason = None, f"{', '.join(unread)} could not be merged"
         if closed is None:
             strict = None
             notes.append(Synthesis("strict mode", f"tool {tool.name!r}: sent without strict: {reason}"))

@@ -212,6 +212,18 @@ def test_strict_is_left_out_where_a_schema_would_mean_something_else(
     assert told.startswith(f"tool 'f': sent without strict: {reason}")
 
 
+@pytest.mark.parametrize(
+    "keyword", [{"$ref": "https://example.com/q"}, {"enum": [{"q": "a"}]}, {"const": {"q": "a"}}]
+)
+@pytest.mark.parametrize("provider", FLAGGED)
+def test_strict_is_left_out_where_arguments_are_not_known(provider: str, keyword: dict[str, Any]) -> None:
+    """A closed schema without properties would forbid every argument."""
+    held, told = _sent(provider, Tool("f", parameters=keyword, strict=True))
+    assert not held["strict"]
+    assert held["schema"] == NO_ARGUMENTS
+    assert told[-1] == f"tool 'f': sent without strict: {min(keyword)} could not be merged"
+
+
 def test_anthropic_takes_optional_properties_but_no_recursion() -> None:
     sent, told = _sent("anthropic", Tool("f", parameters=OPTIONAL, strict=True))
     assert (sent["strict"], sent["schema"]["additionalProperties"], told) == (True, False, [])
