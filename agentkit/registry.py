@@ -11,11 +11,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from agentkit.endpoints import EndpointBase
-from agentkit.errors import ProviderError
+from agentkit.errors import OptionError, ProviderError, check_option
 from agentkit.formatting import FormatterBase
 from agentkit.messages import Msg
 from agentkit.option_names import closest
-from agentkit.reprs import bounded_repr
+from agentkit.reprs import bounded_repr, brief
 from agentkit.streaming import StreamParserBase
 
 if TYPE_CHECKING:
@@ -51,6 +51,30 @@ class Provider:
 
     __repr__ = bounded_repr
 
+    def __post_init__(self) -> None:
+        check_option("provider.name", self.name, str)
+        check_option("provider.load_native", self.load_native, Callable | None)
+        check_option("provider.models", self.models, str | None)
+        for name, base, is_needed in _CLASSES:
+            given: object = getattr(self, name)
+            if is_needed or given is not None:
+                _check_class(f"provider.{name}", given, base)
+
+
+_CLASSES = (
+    ("chat", FormatterBase, True),
+    ("multi_agent", FormatterBase, True),
+    ("parser", StreamParserBase, False),
+    ("endpoint", EndpointBase, False),
+)
+"""The fields of a Provider that are classes, the base of each, and whether a provider must have one."""
+
+
+def _check_class(place: str, given: object, base: type) -> None:
+    if not isinstance(given, type) or not issubclass(given, base):
+        reason = f"expected a subclass of {base.__name__}, got {brief(given, 60)}"
+        raise OptionError(place, reason, "Pass the class itself.")
+
 
 def available_providers() -> list[str]:
     """The names of all installed providers, sorted."""
@@ -75,13 +99,16 @@ def load_provider(name: str) -> Provider:
     with a warning. Raises ProviderError for an unknown name, for one that two other distributions claim, and for a
     provider that does not load, whatever its module raises.
     """
+    check_option("provider", name, str)
     claims = _claims().get(name)
     if not claims:
         raise ProviderError(name, f"no such provider{_meant(name)}", available_providers())
     point = _rightful(name, claims)
     try:
         loaded: object = point.load()
-    except (Exception, SystemExit) as error:  # a module may raise anything when it is imported
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a module may raise anything when it is imported
         told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         reason = f"its package does not load ({told})"
         raise ProviderError(name, reason, available_providers()) from error
@@ -108,8 +135,10 @@ def _rightful(name: str, claims: list[EntryPoint]) -> EntryPoint:
 
 def _distribution_of(point: EntryPoint) -> str:
     """The normalized name of the distribution that declares an entry point (PyPA: names and normalization)."""
-    name = point.dist.name if point.dist is not None else f"unknown, with {point.value}"
-    return re.sub(r"[-_.]+", "-", name).lower() if point.dist is not None else name
+    name: object = None
+    with suppress(Exception):  # the metadata of a damaged installation may be missing, or not be text
+        name = point.dist.name if point.dist is not None else None
+    return re.sub(r"[-_.]+", "-", name).lower() if isinstance(name, str) else f"unknown, with {point.value}"
 
 
 def _meant(name: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agentkit import FormatterBase, Provider, ProviderError, available_providers, load_provider
+from agentkit import FormatterBase, OptionError, Provider, ProviderError, available_providers, load_provider
 from agentkit.cli import run
 from tests.conftest import EchoFormatter
 
@@ -120,6 +120,8 @@ FAILURES = {
     "SystemExit": "import sys\nsys.exit(3)\n",
     "RecursionError": "def deeper(): deeper()\ndeeper()\n",
     "KeyError": "{}['key']\n",
+    "BaseException": "raise BaseException\n",
+    "OptionError": ECHO + "Provider('broken', EchoFormatter, EchoFormatter, models=3)\n",
     "ModuleNotFoundError": "import no_such_module\n",
 }
 
@@ -133,6 +135,41 @@ def test_whatever_a_module_raises_is_an_error_of_that_name_alone(kind: str, inst
     assert load_provider("openai").name == "openai"
     with pytest.raises(ProviderError, match="Did you mean 'openai'"):
         load_provider("opanai")
+
+
+@pytest.mark.parametrize("metadata", [None, b"\xff\xfe\n", b"Version: 1.0\n"])
+def test_a_claim_of_a_damaged_installation_disturbs_no_built_in_name(
+    metadata: bytes | None, install: Callable[..., None], tmp_path: Path
+) -> None:
+    install("damaged", "openai = damaged_echo:PROVIDER", ECHO)
+    file = tmp_path / "damaged-1.0.dist-info" / "METADATA"
+    file.unlink() if metadata is None else file.write_bytes(metadata)
+    invalidate_caches()
+    with pytest.warns(UserWarning, match="'unknown, with damaged_echo:PROVIDER' to the provider 'openai'"):
+        assert load_provider("openai").name == "openai"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", None),
+        ("chat", None),
+        ("chat", lambda: None),
+        ("multi_agent", int),
+        ("parser", 3),
+        ("endpoint", EchoFormatter),
+        ("load_native", "log"),
+        ("models", 3),
+    ],
+)
+def test_a_provider_has_fields_of_the_right_types(field: str, value: Any) -> None:
+    with pytest.raises(OptionError, match=rf"^provider\.{field}: expected "):
+        dataclasses.replace(Provider("echo", EchoFormatter, EchoFormatter), **{field: value})
+
+
+def test_a_name_that_is_no_text_is_refused() -> None:
+    with pytest.raises(OptionError, match="provider: expected str, got NoneType"):
+        load_provider(None)  # type: ignore[arg-type]
 
 
 HALF = ECHO + "import dataclasses\nPROVIDER = dataclasses.replace(PROVIDER, models='(')\n"
