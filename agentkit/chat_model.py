@@ -344,6 +344,10 @@ def _formatter_options(options: ModelOptions) -> dict[str, Any]:
     """Returns the options for the formatter."""
     further = options.get("formatter_options")
     check_option("formatter_options", further, Mapping | None)
+    for name in further or ():
+        if name == "model" or not isinstance(name, str):
+            reason = f"{name!r} is no option of a formatter of a ChatModel"
+            raise OptionError("formatter_options", reason, "Pass the model's name to ChatModel.")
     names = {*FormatterOptions.__annotations__, "cache_breakpoints"}
     return {**{name: item for name, item in options.items() if name in names}, **(further or {})}
 

@@ -118,11 +118,11 @@ class OptionError(InputError):
     """An option of a formatter, a history policy, a budget or the command is refused."""
 
 
-def check_option(name: str, given: object, kind: Any) -> None:
+def check_option(name: str, given: object, kind: Any, advice: str = "Pass one, or leave it out.") -> None:
     """Refuse an option that is not of its type, at the door."""
     if not isinstance(given, kind):
         expected = getattr(kind, "__name__", str(kind).replace(" | None", "").rpartition(".")[2])
-        raise OptionError(name, f"expected {expected}, got {type(given).__name__}", "Pass one, or leave it out.")
+        raise OptionError(name, f"expected {expected}, got {type(given).__name__}", advice)
 
 
 def check_text(name: str, given: str | None) -> None:

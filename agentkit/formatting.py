@@ -29,6 +29,7 @@ from agentkit.plan_log import log_plan
 from agentkit.schemas import OutputLike, as_output_schema
 from agentkit.shelf import Shelf
 from agentkit.tidied import OnLoss
+from agentkit.tokens import prepare_counter
 from agentkit.tool_options import fit_choice, fit_output, fit_tools
 from agentkit.tools import ToolChoiceLike, ToolLike, as_tool_choice, as_tools
 from agentkit.units import Weigher
@@ -140,7 +141,7 @@ class FormatterBase(ABC):
         if (self.budget is not None or self.on_loss == "raise") and holds_media(whole):
             await settle_media(given)
         if self.budget is not None and self._weigher is not None:
-            await self.budget.counter.weigher.prepare()
+            await prepare_counter(self.budget.counter.weigher)
             cutting = await Cutting.of(lowering, self.budget, self._weigher, whole, ledger)
             return log_plan(await cutting.plan())
         if self.on_loss == "raise" and holds_media(whole):

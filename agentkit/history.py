@@ -7,6 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from inspect import iscoroutinefunction
 from typing import Literal, cast
 
 from agentkit.blocks import (
@@ -143,6 +144,8 @@ class MultiAgentHistory(HistoryPolicy):
         check_option("tags", self.tags, str)
         if self.visible is not None and not callable(self.visible):
             raise OptionError("visible", f"{self.visible!r} is no function", "Give a function of Msg.")
+        if iscoroutinefunction(self.visible):  # its coroutine would count as True, whatever it says
+            raise OptionError("visible", "the function is asynchronous", "Write it as `def`.")
         if not re.fullmatch(r"[A-Za-z][\w.-]*", self.tags, re.ASCII):
             raise OptionError("tags", f"{self.tags!r} is no tag name", "Use letters, as in 'history'.")
         _one_of("frame", self.frame, ("safe", "plain"))

@@ -19,7 +19,7 @@ from pydantic_core import to_json
 from agentkit.binding import stale_thinking
 from agentkit.blocks import ToolUseBlock
 from agentkit.capabilities import Capabilities, fit_speakers
-from agentkit.errors import LossError, MessageError
+from agentkit.errors import LossError, MessageError, check_option
 from agentkit.exchanges import Draft, block_origins, is_normal, prompt_length, repair
 from agentkit.fetching import Fetch
 from agentkit.history import HistoryPolicy
@@ -119,7 +119,9 @@ class Lowering:
         form = self.task.capabilities
         ledger.remarks = Unsaid(form, self.history)
         task, names = _settle(self.task, ledger)
-        shown = repair(self.history.render(draft, ledger, form), ledger, "omit")
+        rendered = self.history.render(draft, ledger, form)
+        check_option("history.render()", rendered, Draft, "Return the draft, or override `view` instead.")
+        shown = repair(rendered, ledger, "omit")
         task, asking = _say_choice(task, shown, ledger)
         asking = _say_output(task, asking, ledger)
         legal = legalize(asking, ledger, form, self.on_loss, shelf)
@@ -131,6 +133,7 @@ class Lowering:
         else:
             ledger.late = OmittedNames(shown, form, getattr(self.history, "viewer", None))
         request = self.convert(legal, _complete(task, legal, ledger))
+        check_option("convert()", request, dict, "Return the request as a dict.")
         return Lowered(request, ledger, legal, self.history.frames(legal.turns))
 
     def needs_loading(self, draft: Draft) -> bool:

@@ -11,6 +11,7 @@ from typing import NoReturn, cast
 
 from agentkit.errors import OptionError
 from agentkit.messages import Msg
+from agentkit.reprs import brief
 from agentkit.strategies import CutStrategy, check_number
 from agentkit.units import Units, calls_any
 
@@ -112,7 +113,7 @@ class Schedule:
             order = self._remaining(checked_order(strategy, self.units))
             if step and not isinstance(order, range) and any(starmap(gt, pairwise(order))):
                 _refuse(strategy, "order() goes back, where cuts lie on a grid", "Order the units, or use step=0.")
-            line = self.units.start(strategy.recent(self.units)) // step * step if step else 0
+            line = self.units.start(_recent(strategy, self.units)) // step * step if step else 0
             if step and not drops(strategy) and at < len(self._strategies) - 1:
                 order = [number for number in order if self.units.end(number) <= line]
             for part in _parted(order, self.units, self._cut_first, line if step else None):
@@ -240,6 +241,14 @@ def _step(strategy: CutStrategy, units: Units, limit: int) -> int:
     if strategy.step is not None:
         return strategy.step
     return max(1, (limit - units.sums[units.system]) // _STEPS)
+
+
+def _recent(strategy: CutStrategy, units: Units) -> int:
+    """The unit from which on all are too new for a strategy."""
+    recent: object = strategy.recent(units)
+    if not isinstance(recent, int) or not 0 <= recent <= len(units):
+        _refuse(strategy, f"recent() gave {brief(recent, 60)}", "Return the number of a unit.")
+    return recent
 
 
 def drops(strategy: CutStrategy) -> bool:

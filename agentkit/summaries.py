@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from inspect import isawaitable
 from typing import ClassVar, cast
 
 import anyio
@@ -99,7 +100,10 @@ class Summarise(CutStrategy):
         new = list(gone[done:])
         if len(before) >= _PIECES:
             before, new = (), [*before, *new]
-        return (*before, self._message(await self.write(new), marks[-1]))
+        writing: object = self.write(new)
+        if not isawaitable(writing):
+            raise OptionError("strategy.write", "the function is not asynchronous", "Write it as `async def`.")
+        return (*before, self._message(await writing, marks[-1]))
 
     def _keep(self, mark: str, found: tuple[Msg, ...]) -> None:
         """Remember it as the one that was asked for last."""

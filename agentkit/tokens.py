@@ -24,6 +24,7 @@ __all__ = [
     "TokenCount",
     "TokenCounterBase",
     "count_request",
+    "prepare_counter",
 ]
 
 
@@ -81,6 +82,15 @@ async def count_request(counter: TokenCounterBase, request: Mapping[str, Any]) -
     return tokens
 
 
+async def prepare_counter(counter: LocalTokenCounter) -> None:
+    """Waits for `counter.prepare()`. Raises OptionError for a counter whose `prepare` is not asynchronous."""
+    preparing: object = counter.prepare()
+    if not isawaitable(preparing):
+        reason = f"{type(counter).__name__}.prepare is not asynchronous"
+        raise OptionError("budget.counter", reason, "Write it as `async def prepare`.")
+    await preparing
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Same:
     """A key that only the same object has, hashable or not."""
@@ -134,7 +144,7 @@ class LocalTokenCounter(TokenCounterBase):
 
     async def count(self, request: Mapping[str, Any]) -> int:
         """`measure`, for callers that wait."""
-        await self.prepare()
+        await prepare_counter(self)
         return self.measure(request)
 
     def weight(self, msg: Msg) -> int:

@@ -10,7 +10,13 @@ from typing import Any, cast
 
 from agentkit.errors import OptionError, check_option
 from agentkit.request_parts import CACHE_MARKERS
-from agentkit.tokens import CharacterTokenCounter, LocalTokenCounter, TokenCount, TokenCounterBase
+from agentkit.tokens import (
+    CharacterTokenCounter,
+    LocalTokenCounter,
+    TokenCount,
+    TokenCounterBase,
+    prepare_counter,
+)
 
 __all__ = ["UsageAnchoredCounter"]
 
@@ -60,7 +66,7 @@ class UsageAnchoredCounter(TokenCounterBase):
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
         """The tokens of the whole request; exact only for the anchored request itself."""
-        await self.local.prepare()
+        await prepare_counter(self.local)
         measured, last = self.local.measure(request), self._anchor
         if last is None:
             return TokenCount(measured, ("no usage was reported yet: a local estimate",))

@@ -169,7 +169,7 @@ def test_a_provider_has_fields_of_the_right_types(field: str, value: Any) -> Non
 
 def test_a_name_that_is_no_text_is_refused() -> None:
     with pytest.raises(OptionError, match="provider: expected str, got NoneType"):
-        load_provider(None)  # type: ignore[arg-type]
+        load_provider(None)
 
 
 HALF = ECHO + "import dataclasses\nPROVIDER = dataclasses.replace(PROVIDER, models='(')\n"

@@ -70,14 +70,15 @@ async def _converted(text: bytes, options: ConvertOptions, formatter: FormatterB
 def _loaded(text: bytes, source: str) -> tuple[list[Msg], Asked]:
     """The messages of a log, and what else it asks for."""
     if source == _OWN:
-        msgs, asked = read_conversation(text)
-        return msgs, cast("Asked", asked)
+        msgs, given = read_conversation(text)
+        return msgs, cast("Asked", given)
     found = plain_values(parsed(text))
     if source in _DUMPS:
         return load_native(source, found), {}
+    msgs, asked = load_native(source, found), load_tools(found)
     for place, kind in tools_left_out(found):
         sys.stderr.write(f"agentkit: {place}: a tool {kind!r} runs at the provider and was left out\n")
-    return load_native(source, found), load_tools(found)
+    return msgs, asked
 
 
 def _stored(asked: Asked) -> dict[str, Any]:
