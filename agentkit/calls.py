@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from agentkit.blame import guess_place
@@ -55,7 +55,7 @@ class Call:
     model: str
     endpoint: EndpointBase
     plan: Plan
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, Any] = field(repr=False)  # headers may hold keys
     viewer: str | None = None
     budget: Budget | None = None
     shorter: Callable[[Plan, ContextLengthError], Awaitable[Plan | None]] | None = None

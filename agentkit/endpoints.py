@@ -30,7 +30,7 @@ class Outgoing:
     path: str
     body: dict[str, Any]
     stream: bool
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)  # headers may hold keys
 
     __repr__ = bounded_repr
 

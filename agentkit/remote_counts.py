@@ -7,10 +7,12 @@ from inspect import isawaitable
 from typing import Any, ClassVar
 
 from agentkit.credentials import conceal, redactor
-from agentkit.errors import InputError, OptionError, check_option, check_text
+from agentkit.errors import InputError, ModelError, OptionError, check_option, check_text
 from agentkit.tokens import CharacterTokenCounter, LocalTokenCounter, TokenCounterBase
 
 __all__ = ["RemoteTokenCounter"]
+
+_MOST = 2**53  # tokens
 
 
 class RemoteTokenCounter(TokenCounterBase):
@@ -60,6 +62,14 @@ class RemoteTokenCounter(TokenCounterBase):
             conceal(error, redactor(getattr(self.call, "__self__", None), named, error))
             raise
         raise OptionError("call", "it is not asynchronous", "Pass the method of the async client.")
+
+    def read_count(self, answer: object, name: str) -> int:
+        """Returns the number of tokens that an answer has under a name. Raises ModelError for anything else."""
+        found: object = answer.get(name) if isinstance(answer, dict) else getattr(answer, name, None)
+        if isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found < _MOST:
+            return int(found)
+        said = f"the endpoint sent {type(found).__name__} in the place of a number of tokens, {name!r}"
+        raise ModelError(type(self).__name__, said)
 
     async def estimate(self, parts: Sequence[Any]) -> int:
         """What parts that were not sent cost, by the local counter."""

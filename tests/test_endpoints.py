@@ -36,3 +36,9 @@ def test_objects_of_the_sdk_are_written_as_it_writes_them() -> None:
 def test_what_json_has_no_word_for_is_left_to_the_sdk(found: object) -> None:
     body = {"found": found}
     assert Outgoing("/x", body, stream=False).payload(open=False) == {"body": body}
+
+
+def test_the_headers_of_a_call_are_not_shown() -> None:
+    shown = repr(Outgoing("/x", {"model": "m"}, stream=False, options={"headers": {"X-Gateway": "sk-canary"}}))
+    assert "'model': 'm'" in shown
+    assert "canary" not in shown

@@ -53,7 +53,7 @@ class AnthropicTokenCounter(RemoteTokenCounter):
         spare = await self.estimate(left_out)
         spare += await self.local.count({"messages": [], "tools": served}) if served else 0
         reasons = [_MEDIA] * media + [_TOOLS] * bool(served)
-        return TokenCount(answer.input_tokens + spare, reasons)
+        return TokenCount(self.read_count(answer, "input_tokens") + spare, reasons)
 
 
 _MEDIA = "the endpoint takes no image or document by URL: estimated"

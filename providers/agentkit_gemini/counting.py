@@ -35,7 +35,7 @@ class GeminiTokenCounter(RemoteTokenCounter):
                 if "only supported in" not in str(error):
                     raise
             else:
-                return TokenCount(answer.total_tokens)
+                return TokenCount(self.read_count(answer, "total_tokens"))
         return await self._in_parts(contents, whole)
 
     async def _in_parts(self, contents: Any, whole: dict[str, Any]) -> TokenCount:
@@ -46,9 +46,9 @@ class GeminiTokenCounter(RemoteTokenCounter):
         answer = await self.ask(model=self.model, contents=[*head, *turns])
         spare = {"tools": whole.get("tools", []), **whole.get("generation_config", {})}
         if not any(spare.values()):
-            return TokenCount(answer.total_tokens, [_MOVED] * len(head))
+            return TokenCount(self.read_count(answer, "total_tokens"), [_MOVED] * len(head))
         estimate = await self.local.count({key: part for key, part in spare.items() if part})
-        return TokenCount(answer.total_tokens + estimate, [*[_MOVED] * len(head), _LEFT_OUT])
+        return TokenCount(self.read_count(answer, "total_tokens") + estimate, [*[_MOVED] * len(head), _LEFT_OUT])
 
 
 def _whole(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -39,4 +39,4 @@ class OpenAITokenCounter(RemoteTokenCounter):
             raise InputError("request", "it has no input: it is no Responses request", advice)
         sent = {key: request[key] for key in _TAKEN if request.get(key) is not None}
         answer = await self.ask(model=self.model, **sent)
-        return TokenCount(answer.input_tokens)
+        return TokenCount(self.read_count(answer, "input_tokens"))

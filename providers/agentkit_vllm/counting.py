@@ -48,7 +48,9 @@ class VLLMTokenCounter(RemoteTokenCounter):
         if extra.get("chat_template_kwargs"):
             body["chat_template_kwargs"] = extra["chat_template_kwargs"]
         answer = await self.ask(self.url, cast_to=object, body=body)
-        return TokenCount(answer["count"] + await self.estimate(left_out), [_REASON] * bool(left_out))
+        return TokenCount(
+            self.read_count(answer, "count") + await self.estimate(left_out), [_REASON] * bool(left_out)
+        )
 
 
 def _endpoint(call: Callable[..., Any]) -> str:

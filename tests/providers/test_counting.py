@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import Any, cast
 
 import anthropic
@@ -26,6 +27,7 @@ from agentkit import (
     DocumentBlock,
     ImageBlock,
     InputError,
+    ModelError,
     Msg,
     OptionError,
     TextBlock,
@@ -355,6 +357,25 @@ async def test_a_synchronous_client_is_told_from_the_right_one() -> None:
     counter = AnthropicTokenCounter(dict, model=MODEL)
     with pytest.raises(OptionError, match="async client"):
         await counter.count({"messages": []})
+
+
+ANSWERS: Any = [{}, None, "text", -1, True, "5", 1e308, float("nan"), float("inf"), [5], {"tokens": 5}]
+
+
+@pytest.mark.parametrize("found", ANSWERS, ids=repr)
+@pytest.mark.parametrize("kind", [AnthropicTokenCounter, GeminiTokenCounter, OpenAITokenCounter, VLLMTokenCounter])
+async def test_an_endpoint_that_sends_no_number_of_tokens_is_an_error(kind: Any, found: Any) -> None:
+    """The SDKs check no types: an answer has what the server sent."""
+    names = ("input_tokens", "total_tokens", "count")
+
+    async def call(*_given: object, **_named: object) -> Any:
+        named: dict[str, Any] = dict.fromkeys(names, found)
+        return named if kind is VLLMTokenCounter else SimpleNamespace(**named) if found != {} else found
+
+    given: dict[str, Any] = {"url": "http://host/tokenize"} if kind is VLLMTokenCounter else {}
+    counter = kind(call, model=MODEL, **given)
+    with pytest.raises(ModelError, match=f"^{kind.__name__}: the endpoint sent .* in the place of a number"):
+        await counter.count({"messages": [], "contents": [], "input": []})
 
 
 async def test_a_remote_counter_places_cuts_with_its_local_one() -> None:
