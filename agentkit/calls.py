@@ -10,7 +10,6 @@ from typing import Any
 
 from agentkit.blame import guess_place
 from agentkit.budget import Budget
-from agentkit.credentials import Redact, conceal, redactor
 from agentkit.echoes import strip_echo
 from agentkit.endpoints import EndpointBase, Outgoing
 from agentkit.errors import (
@@ -28,6 +27,7 @@ from agentkit.ledger import Plan
 from agentkit.messages import Msg
 from agentkit.model_stream import ModelStream
 from agentkit.native import plain
+from agentkit.redaction import Redactor, create_redactor, redact_error
 from agentkit.registry import Provider, available_providers
 from agentkit.streaming import StreamParserBase
 from agentkit.usage import FinishReason
@@ -75,7 +75,7 @@ class Call:
             "request": self.plan.request,
             "name": self.viewer or "assistant",
             "tool_names": self.plan.tool_names,
-            "redact": self.redactor(),
+            "redact": self.create_redactor(),
         }
 
     def _outgoing(self, *, stream: bool) -> Outgoing:
@@ -142,23 +142,23 @@ class Call:
 
         Neither error shows a credential afterwards. The SDK's error becomes the cause, unless it still shows one.
         """
-        redact = self.redactor(error)
+        redact = self.create_redactor(error)
         if isinstance(error, Failure):
             ours: AgentkitError | None = self._error(error)
             is_clean = True
         else:
             ours = self._known_error(error)
-            is_clean = conceal(error, redact)
+            is_clean = redact_error(error, redact)
             if ours is None and not is_clean:
                 ours = ModelError(self.provider.name, f"{type(error).__name__}: {error}")
         if ours is not None and ours is not error:
-            conceal(ours, redact)
+            redact_error(ours, redact)
             ours.__cause__ = error if isinstance(error, BaseException) and is_clean else None
         return ours
 
-    def redactor(self, *more: object) -> Redact:
+    def create_redactor(self, *more: object) -> Redactor:
         """A function that takes the credentials of the client, the call and its error out of a text."""
-        return redactor(self.endpoint.client, self.parameters, *more)
+        return create_redactor(self.endpoint.client, self.parameters, *more)
 
     def _known_error(self, error: BaseException) -> AgentkitError | None:
         """The error of ours that it is; None for one that is neither the provider's nor the transport's."""

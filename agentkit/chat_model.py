@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from agentkit.budget import Budget
 from agentkit.calls import Call
-from agentkit.credentials import check_client, clean_options, conceal, redactor, variable_in
+from agentkit.credentials import check_client, clean_options, find_variable
 from agentkit.endpoints import EndpointBase
 from agentkit.errors import (
     AgentkitError,
@@ -37,8 +37,9 @@ from agentkit.loops import finish, is_over, running_loop
 from agentkit.messages import Msg
 from agentkit.model_stream import ModelStream
 from agentkit.option_names import check_names, check_parameters
+from agentkit.redaction import create_redactor, redact_error
 from agentkit.registry import Provider, available_providers, load_provider
-from agentkit.reprs import brief
+from agentkit.reprs import shorten_repr
 from agentkit.schemas import OutputLike
 from agentkit.tokens import CharacterTokenCounter, TokenCount, count_request
 from agentkit.tools import ToolChoiceLike, ToolLike
@@ -145,8 +146,8 @@ class ChatModel:
         self._opening = anyio.Lock()
 
     def __repr__(self) -> str:
-        viewer = f", viewer={brief(self.viewer, 60)}" if self.viewer is not None else ""
-        return f"{type(self).__name__}({brief(f'{self.provider.name}:{self.model}', 200)}{viewer})"
+        viewer = f", viewer={shorten_repr(self.viewer, 60)}" if self.viewer is not None else ""
+        return f"{type(self).__name__}({shorten_repr(f'{self.provider.name}:{self.model}', 200)}{viewer})"
 
     @property
     def viewer(self) -> str | None:
@@ -409,8 +410,8 @@ def _opened(endpoint: type[EndpointBase], options: Mapping[str, Any]) -> Endpoin
 
 def _opening_error(error: Exception, options: Mapping[str, Any]) -> AgentkitError:
     """The error of an SDK that refuses its options, without a credential of the options or the environment."""
-    place = variable_in(error.object) if isinstance(error, UnicodeEncodeError) else None
-    is_clean = conceal(error, redactor(options, error, os.environ))
+    place = find_variable(error.object) if isinstance(error, UnicodeEncodeError) else None
+    is_clean = redact_error(error, create_redactor(options, error, os.environ))
     if isinstance(error, AgentkitError):
         return error
     reason = str(error) if is_clean else f"{type(error).__name__} (its text shows a credential)"

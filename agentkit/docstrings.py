@@ -15,8 +15,9 @@ __all__ = ["split_docstring"]
 def split_docstring(docstring: str) -> tuple[str, dict[str, str]]:
     """Splits a docstring in Google, NumPy, reST or Epydoc style.
 
-    Returns the description without the sections, and the descriptions of the parameters by name. A docstring that
-    fits no style is all description. Raises MissingExtraError without the package `docstring-parser`.
+    Returns the description without the sections, and the descriptions of the parameters by name. A docstring in no
+    known style is returned whole, as the description. Raises MissingExtraError if `docstring-parser` is not
+    installed.
     """
     try:
         from docstring_parser import DocstringStyle, ParseError, parse
@@ -39,20 +40,20 @@ def split_docstring(docstring: str) -> tuple[str, dict[str, str]]:
 
 
 _FIRST_PARAGRAPH = "-\n\n"
-"""Without a first paragraph the parser takes no section for one."""
+"""The parser finds sections only after a first paragraph."""
 
 _SECTION = re.compile(r"^[A-Z][\w ]*:[ \t]*$", re.MULTILINE)
 _LONE_SECTION = re.compile(r"(Args|Arguments|Parameters|Params):\n(?=\S)")
 
 
 def _with_indented_section(text: str) -> str:
-    """The text with a section in its first line indented: `cleandoc` takes all but the first line to the left."""
+    """Returns the text with the section of its first line indented: `cleandoc` dedents all later lines."""
     title = _LONE_SECTION.match(text)
     return text if title is None else title[0] + indent(text[title.end() :], "    ")
 
 
 def _prose_after_sections(text: str) -> list[str]:
-    """Paragraphs to the left of the sections that they follow, which the parser leaves out."""
+    """Returns the unindented paragraphs after sections, which the parser omits."""
     _, *sections = _SECTION.split(text)
     paragraphs = [part for section in sections for part in re.split(r"\n\s*\n", section.strip("\n"))]
     return [part for part in paragraphs if part and not part[0].isspace()]

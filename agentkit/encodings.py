@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from agentkit.errors import MissingExtraError
-from agentkit.model_names import bare_model_name
+from agentkit.model_names import normalize_model_name
 
 __all__ = ["Encoding", "encoding_of", "load_encoding", "source_of"]
 
@@ -57,8 +57,8 @@ ENCODINGS: Final = frozenset(encoding.name for _, encoding in _MODELS)
 
 
 def encoding_of(model: str) -> Encoding:
-    """Returns the encoding of a model, by its bare name (see `bare_model_name`)."""
-    name = bare_model_name(model)
+    """Returns the encoding of a model, by its normalized name (see `normalize_model_name`)."""
+    name = normalize_model_name(model)
     found = next((encoding for pattern, encoding in _MODELS if pattern.match(name)), None)
     return found or Encoding(BASE, f"no encoding is known for {model!r}: o200k_base taken")
 

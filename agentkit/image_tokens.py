@@ -11,7 +11,7 @@ from math import ceil, sqrt
 from typing import Final, Protocol
 from warnings import catch_warnings, simplefilter
 
-from agentkit.model_names import bare_model_name
+from agentkit.model_names import normalize_model_name
 from agentkit.request_parts import Medium
 from agentkit.text_counts import TextCounts
 
@@ -155,7 +155,7 @@ _RULES: Final[tuple[tuple[re.Pattern[str], ImageRule], ...]] = tuple(
 
 def image_rule(model: str) -> ImageRule | None:
     """The rule by which a model's pictures are priced, if one is known."""
-    name = bare_model_name(model)
+    name = normalize_model_name(model)
     return next((rule for pattern, rule in _RULES if pattern.match(name)), None)
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from agentkit.blocks import Block, ToolResultBlock
 from agentkit.messages import Msg
-from agentkit.reprs import bounded_repr, one_line, shorten
+from agentkit.reprs import as_one_line, bounded_repr, shorten
 
 __all__ = ["Cut", "Disposition", "Entry", "Ledger", "Note", "Plan", "Synthesis"]
 
@@ -227,7 +227,7 @@ class Ledger:
         rows = [_HEAD, *map(_row, self.entries)]
         for made, count in Counter(self.syntheses).items():
             rows.append(("", made.name, "invented", made.reason + f" (×{count})" * (count > 1)))
-        shown = [[shorten(one_line(cell), _CELL) for cell in row] for row in rows]
+        shown = [[shorten(as_one_line(cell), _CELL) for cell in row] for row in rows]
         widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
         return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in shown)
 

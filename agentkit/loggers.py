@@ -1,6 +1,7 @@
-"""The library's loggers: `agentkit`, with a child for each area. Applications configure what is printed.
+"""Loggers of the library: `agentkit`, and a child logger for each area. The application configures handlers.
 
-Records at INFO and above name places, reasons and sizes, never what a conversation says, and no key.
+Records at DEBUG and INFO hold places, reasons and sizes: no text of the conversation and no credentials. The
+WARNING about a tool's exception has its traceback.
 """
 
 from __future__ import annotations
@@ -13,5 +14,5 @@ logging.getLogger("agentkit").addHandler(logging.NullHandler())
 
 
 def get_logger(area: str = "") -> logging.Logger:
-    """Returns the logger of an area, such as `agentkit.budget`; without an area the common one."""
+    """Returns the logger of an area, such as `agentkit.budget`; without an area, the logger `agentkit`."""
     return logging.getLogger(f"agentkit.{area}" if area else "agentkit")

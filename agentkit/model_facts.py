@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentkit.capabilities import Capabilities
-from agentkit.model_names import bare_model_name
+from agentkit.model_names import normalize_model_name
 from agentkit.reprs import bounded_repr
 
 __all__ = ["ModelFact", "apply_facts"]
@@ -20,9 +20,10 @@ __all__ = ["ModelFact", "apply_facts"]
 
 @dataclass(frozen=True, slots=True)
 class ModelFact:
-    """One row: models whose bare name matches `pattern` (from its start), what it changes, and who says so.
+    """Row of facts: a pattern of model names, the capabilities that it changes, and the source of the fact.
 
-    The bare name (`bare_model_name`) has no vendor's or cloud's prefix, and no date that could count as a version.
+    The pattern matches the start of the normalized name (`normalize_model_name`), which has no vendor or cloud
+    prefix and no date.
     """
 
     pattern: str
@@ -34,10 +35,10 @@ class ModelFact:
 
 
 def apply_facts(base: Capabilities, model: str | None, facts: Sequence[ModelFact]) -> Capabilities:
-    """Returns the capabilities for one model: `base` changed by every row that matches its bare name, in order."""
+    """Returns the capabilities of a model: `base`, changed by every row that matches its name, in order."""
     if model is None:
         return base
-    name = bare_model_name(model)
+    name = normalize_model_name(model)
     changes: dict[str, Any] = {}
     for fact in facts:
         if re.match(fact.pattern, name):

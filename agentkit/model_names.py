@@ -1,12 +1,12 @@
-"""Model names: what clouds, gateways and snapshots add to a model's own name."""
+"""Normalized model names, without what clouds, gateways and snapshots add to them."""
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["bare_model_name"]
+__all__ = ["normalize_model_name"]
 
-# Bedrock: `us.anthropic.`, `qwen.`; Databricks: `system.ai.`. A word and a hyphen follow: no file's suffix does.
+# Bedrock: `us.anthropic.`, `qwen.`; Databricks: `system.ai.`. A word and a hyphen must follow, as in no file name.
 _VENDOR = re.compile(r"(?:[a-z-]+\.)+(?=[a-z]+[0-9.]*-)")
 _PREFIXES = ("ft:", "databricks-")
 # Vertex: `@20251101`; Bedrock: `-v1:0`; Claude Code: `[1m]`.
@@ -17,16 +17,16 @@ _DATE = re.compile(
 )
 
 
-def bare_model_name(model: str) -> str:
-    """Returns a model's own name in lower case: no path, no vendor, no date, no version of a cloud's.
+def normalize_model_name(model: str) -> str:
+    """Returns the model name in lower case, without path, vendor, date and a cloud's version.
 
-    Versions have one or two digits, dates have more: no date is left to be read as a version.
+    Versions have one or two digits and dates have more, so no date can be read as a version.
 
-    >>> bare_model_name("us.anthropic.claude-opus-4-5-20251101-v1:0")
+    >>> normalize_model_name("us.anthropic.claude-opus-4-5-20251101-v1:0")
     'claude-opus-4-5'
-    >>> bare_model_name("publishers/anthropic/models/claude-opus-4-5@20251101")
+    >>> normalize_model_name("publishers/anthropic/models/claude-opus-4-5@20251101")
     'claude-opus-4-5'
-    >>> bare_model_name("openai/gpt-6-2026-10-01")
+    >>> normalize_model_name("openai/gpt-6-2026-10-01")
     'gpt-6'
     """
     name = model.strip().rpartition("/")[2].lower()

@@ -1,4 +1,4 @@
-"""`ModelRules`: what the chat template of a model refuses, declared by the user who serves the model."""
+"""Rules of the chat template of a local model, declared by the user who serves the model."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from agentkit.errors import OptionError, check_option
 __all__ = ["ModelRules"]
 
 _CALL_IDS = {"any": None, "mistral": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9)}
-"""Mistral's templates demand exactly nine alphanumeric characters (mistral-common; the Hugging Face templates)."""
+"""Mistral's templates require exactly nine alphanumeric characters (mistral-common; Hugging Face templates)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRules:
-    """Rules of a model's chat template, which no server reports. A template that refuses a request names one.
+    """Rules of a model's chat template. No server reports them; the error of a refused request names this option.
 
         gemma_2 = ModelRules(system_role=False, tool_role=False, images=False, alternating_turns=True)
         model = ChatModel("vllm:gemma-2-9b-it", model_rules=gemma_2)
 
-    The ledger names every change. The rules are folded into the target's Capabilities (`apply`).
+    The ledger has every change that a rule causes. `apply` adds the rules to the target's capabilities.
 
     Attributes:
         system_role: False if there is no system role. The system prompt then begins the first user turn.
-        tool_role: False if there is no role for tools. Calls then become texts of the assistant (`CALL_TEXT`),
-            results become texts of the user (`RESULT_TEXT`, `ERROR_TEXT`).
-        parallel_tool_calls: False if a turn holds one call at most. Calls made together then follow each other,
-            each with its result.
-        images: False if the model takes no images: these are described or dropped, as `on_loss` says. Likewise
-            `audio`, `video` and `documents`. True is what the provider's capabilities say.
-        alternating_turns: True if turns of the user and the assistant must alternate. Turns of one side are then
-            joined, later system messages become lines of the user, and `RESULT_TURN` of the assistant stands
-            between a result and a turn of the user. False: nothing stands there. None: as the provider says.
-        call_ids: Call ids that the template takes: "mistral" (nine letters or digits), "any", or a NameRule.
-            None: as the provider says.
+        tool_role: False if there is no tool role. Tool calls are then sent as assistant text (`CALL_TEXT`), tool
+            results as user text (`RESULT_TEXT`, `ERROR_TEXT`).
+        parallel_tool_calls: False if a turn may hold only one tool call. Each of several calls is then sent in a
+            turn of its own, followed by its result.
+        images: False if the model accepts no images. Images are then described or dropped, depending on `on_loss`.
+            True keeps the provider's capabilities. The same holds for `audio`, `video` and `documents`.
+        alternating_turns: True if user and assistant turns must alternate. Consecutive turns of one role are then
+            joined, later system messages become lines of a user turn, and the assistant turn `RESULT_TURN` stands
+            between a tool result and a user turn. False omits `RESULT_TURN`. None keeps the provider's rule.
+        call_ids: Call ids that the template accepts: "mistral" (nine letters or digits), "any", or a NameRule.
+            None keeps the provider's rule.
 
     """
 
@@ -57,11 +57,11 @@ class ModelRules:
         check_option("model_rules.alternating_turns", self.alternating_turns, bool | None)
         check_option("model_rules.call_ids", self.call_ids, NameRule | str | None)
         if isinstance(self.call_ids, str) and self.call_ids not in _CALL_IDS:
-            advice = "Pass 'any', 'mistral' or a NameRule."
-            raise OptionError("model_rules.call_ids", f"unknown rule {self.call_ids!r}", advice)
+            reason = f"expected 'any', 'mistral' or a NameRule, got {self.call_ids!r}"
+            raise OptionError("model_rules.call_ids", reason, "Pass a NameRule for any other rule.")
 
     def apply(self, capabilities: Capabilities) -> Capabilities:
-        """Returns the capabilities restricted by these rules, one object for equal arguments."""
+        """Returns the capabilities restricted by these rules: the same object for equal arguments."""
         return _apply(self, capabilities)
 
 

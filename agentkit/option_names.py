@@ -1,4 +1,4 @@
-"""Names of options: an unknown name is refused, with the name that was probably meant."""
+"""Checks of option names. The error for an unknown name suggests the right one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from agentkit.errors import OptionError
 
-__all__ = ["check_names", "check_parameters", "closest"]
+__all__ = ["check_names", "check_parameters", "find_closest"]
 
-_RESULT_MEDIA = "Leave it out: media of tool results go into a user turn where the API needs that."
+_RESULT_MEDIA = "Remove this option: media of tool results move into a user turn where the API needs that."
 _BUDGET = "Pass budget=Budget(max_tokens, counter=…) to limit the prompt."
 _CLIENT = "Pass client_options={NAME: …} to ChatModel."
 
@@ -21,7 +21,7 @@ _AGENTSCOPE = {
     "client_args": "Pass client_options={…} to ChatModel.",
     "client_kwargs": "Pass client_options={…} to ChatModel.",
     "conversation_history_prompt": "Pass history=MultiAgentHistory(preamble=…).",
-    "formatter": "Leave it out: ChatModel has the formatter of its provider.",
+    "formatter": "Remove this option: ChatModel creates the formatter of its provider.",
     "generate_kwargs": "Pass parameters={…}.",
     "host": _CLIENT,
     "max_tokens": _BUDGET,
@@ -31,45 +31,47 @@ _AGENTSCOPE = {
     "promote_tool_result_audios": _RESULT_MEDIA,
     "promote_tool_result_images": _RESULT_MEDIA,
     "promote_tool_result_videos": _RESULT_MEDIA,
-    "stream": "Call stream() for a reply in events, generate() for a whole reply.",
+    "stream": "Call stream() for a streamed reply, generate() for a whole reply.",
     "structured_model": "Pass response_format=….",
     "token_counter": _BUDGET,
 }
-"""Options of AgentScope 1.x, and what has their place here."""
+"""Advice by option name of AgentScope 1.x."""
 
 _CALL = ("max_tokens", "response_format", "tool_choice", "tools")
-_ALMOST = 0.85  # similarity; `max_output_tokens` has 0.74, `tool_config` 0.73, vLLM's `min_tokens` 0.8
+_MISSPELLED = 0.85  # similarity; `max_output_tokens` has 0.74, `tool_config` 0.73, vLLM's `min_tokens` 0.8
 
 
-def check_names(owner: str, given: Iterable[str], known: Collection[str], advice: str = "Leave it out.") -> None:
-    """Refuses a name that is not a known option of `owner`.
+def check_names(
+    owner: str, names: Iterable[str], known: Collection[str], advice: str = "Remove this option."
+) -> None:
+    """Raises OptionError for the first name that is not a known option of `owner`.
 
-    The OptionError says what has the place of an option of AgentScope, else which known name is most similar, else
+    The error names the replacement of an AgentScope option, else the most similar known name. Else it ends with
     `advice`, in which `NAME` stands for the name.
     """
-    for name in given:
+    for name in names:
         if name not in known:
-            near = closest(name, known)
-            advice = _AGENTSCOPE.get(name) or (f"Did you mean {near!r}?" if near else advice)
+            closest = find_closest(name, known)
+            advice = _AGENTSCOPE.get(name) or (f"Did you mean {closest!r}?" if closest else advice)
             raise OptionError(name, f"{owner} has no such option", advice.replace("NAME", repr(name)))
 
 
 def check_parameters(parameters: Mapping[str, Any] | None) -> None:
-    """Refuses a parameter of the provider's that is an option of a call, misspelled. Raises OptionError."""
+    """Raises OptionError for a provider parameter that looks like a misspelled option of the call."""
     for name in parameters or ():
-        near = _misspelled(name)
-        if near is not None:
-            reason = "no provider is known to have this parameter"
-            raise OptionError(f"parameters.{name}", reason, f"Did you mean {near!r}, an option of the call?")
+        option = _find_misspelled(name)
+        if option is not None:
+            reason = "no known provider has this parameter"
+            raise OptionError(f"parameters.{name}", reason, f"Did you mean {option!r}, an option of the call?")
 
 
 @lru_cache(512)
-def _misspelled(name: str) -> str | None:
-    return None if name in _CALL else closest(name, _CALL, _ALMOST)
+def _find_misspelled(name: str) -> str | None:
+    return None if name in _CALL else find_closest(name, _CALL, _MISSPELLED)
 
 
-def closest(name: str, known: Iterable[str], similarity: float = 0.7) -> str | None:
-    """Returns the known name that is most similar to a name; None if none is similar."""
+def find_closest(name: str, known: Iterable[str], similarity: float = 0.7) -> str | None:
+    """Returns the known name that is most similar to `name`. Returns None if none is similar enough."""
     from difflib import get_close_matches  # only needed for errors
 
     return next(iter(get_close_matches(name, known, 1, similarity)), None)

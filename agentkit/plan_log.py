@@ -1,4 +1,4 @@
-"""The log of a plan: what it cut, lost and repaired, each with its place and reason."""
+"""Log records of a plan: its cut, losses and repairs, each with its place and reason."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _losses: Final = get_logger("losses")
 _repairs: Final = get_logger("repairs")
 
 _QUOTED: Final = re.compile(r"""\s*('[^']*'|"[^"]*"|`[^`]*`|\([^()]*\)|: .*)""", re.DOTALL)
-"""What a reason quotes of the conversation: names, ids, addresses, a piece of a block that cannot be read."""
+"""Quotations of the conversation in a reason: names, ids, URLs, parts of an invalid block."""
 
 
 def log_plan(plan: Plan) -> Plan:
-    """Logs a cut and losses at INFO, repairs and added texts at DEBUG; returns the plan."""
+    """Logs the cut and the losses at INFO, repairs and syntheses at DEBUG. Returns the plan."""
     if plan.cut is not None and _budget.isEnabledFor(logging.INFO):
         _budget.info("%s", _describe_cut(plan.cut, plan.tokens))
     if _losses.isEnabledFor(logging.INFO):
@@ -29,8 +29,8 @@ def log_plan(plan: Plan) -> Plan:
     if _repairs.isEnabledFor(logging.DEBUG):
         for place, disposition, reason in plan.ledger.notes(Disposition.REPAIRED, Disposition.MOVED):
             _repairs.debug("%s: %s: %s", place, disposition, _without_quotes(reason))
-        for made in plan.ledger.syntheses:
-            _repairs.debug("added: %s: %s", made.name, _without_quotes(made.reason))
+        for synthesis in plan.ledger.syntheses:
+            _repairs.debug("added: %s: %s", synthesis.name, _without_quotes(synthesis.reason))
     return plan
 
 

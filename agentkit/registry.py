@@ -14,8 +14,8 @@ from agentkit.endpoints import EndpointBase
 from agentkit.errors import OptionError, ProviderError, check_option
 from agentkit.formatting import FormatterBase
 from agentkit.messages import Msg
-from agentkit.option_names import closest
-from agentkit.reprs import bounded_repr, brief
+from agentkit.option_names import find_closest
+from agentkit.reprs import bounded_repr, shorten_repr
 from agentkit.streaming import StreamParserBase
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ _CLASSES = (
 
 def _check_class(place: str, given: object, base: type) -> None:
     if not isinstance(given, type) or not issubclass(given, base):
-        reason = f"expected a subclass of {base.__name__}, got {brief(given, 60)}"
+        reason = f"expected a subclass of {base.__name__}, got {shorten_repr(given, 60)}"
         raise OptionError(place, reason, "Pass the class itself.")
 
 
@@ -146,7 +146,7 @@ def _meant(name: str) -> str:
     for provider in _loadable():
         if provider.models and _matches(provider.models, name):
             return f". For a model, write '{provider.name}:{name}'"
-    near = closest(name.strip().lower(), available_providers())
+    near = find_closest(name.strip().lower(), available_providers())
     return f". Did you mean {near!r}?" if near else ""
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import isawaitable
 from typing import Any, ClassVar
 
-from agentkit.credentials import conceal, redactor
 from agentkit.errors import InputError, ModelError, OptionError, check_option, check_text
+from agentkit.redaction import create_redactor, redact_error
 from agentkit.tokens import CharacterTokenCounter, LocalTokenCounter, TokenCounterBase
 
 __all__ = ["RemoteTokenCounter"]
@@ -59,7 +59,7 @@ class RemoteTokenCounter(TokenCounterBase):
             if isawaitable(found):
                 return await found
         except Exception as error:
-            conceal(error, redactor(getattr(self.call, "__self__", None), named, error))
+            redact_error(error, create_redactor(getattr(self.call, "__self__", None), named, error))
             raise
         raise OptionError("call", "it is not asynchronous", "Pass the method of the async client.")
 

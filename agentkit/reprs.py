@@ -1,4 +1,4 @@
-"""Bounded representations: what a debugger, a log or an error shows of a value, however large the value is."""
+"""Bounded representations of values, however large, for debuggers, logs and errors."""
 
 from __future__ import annotations
 
@@ -7,100 +7,106 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from typing import Any, Final, cast
 
-__all__ = ["bounded_repr", "brief", "one_line", "shorten"]
+__all__ = ["as_one_line", "bounded_repr", "shorten", "shorten_repr"]
 
-_ROOM: Final = 1_000  # characters
-_LEAST: Final = 40  # characters: with fewer a container shows its size alone
-_ENDS: Final = 12  # characters of any text that is cut
+_LIMIT: Final = 1_000  # characters
+_MIN_CONTENT: Final = 40  # characters: below this limit a container shows only its size
+_MIN_TEXT: Final = 12  # characters of any text that is shortened
 
 
 def bounded_repr(self: Any) -> str:
-    """`__repr__` of a dataclass: its fields that differ from their defaults, each cut to its share of the room."""
-    return _fields(self, _ROOM)
+    """Returns the repr of a dataclass: its fields that differ from their defaults, each shortened."""
+    return _fields_repr(self, _LIMIT)
 
 
-def brief(found: object, room: int = _ROOM) -> str:
-    """Returns the repr of any value, cut to about `room` characters."""
-    room = max(room, _ENDS)
-    if isinstance(found, str | bytes | bytearray):
-        return _text(found, room)
-    if is_dataclass(found) and type(found).__repr__ is bounded_repr:
-        return _fields(found, room)
-    if type(found) in (list, tuple, set, frozenset, dict):
-        return _items(cast("Any", found), room)
-    if isinstance(found, Enum):
-        return f"{type(found).__name__}.{found.name}"
-    return shorten(_safe(found), room)
+def shorten_repr(value: object, limit: int = _LIMIT) -> str:
+    """Returns the repr of any value, shortened to about `limit` characters."""
+    limit = max(limit, _MIN_TEXT)
+    if isinstance(value, str | bytes | bytearray):
+        return _text_repr(value, limit)
+    if is_dataclass(value) and type(value).__repr__ is bounded_repr:
+        return _fields_repr(value, limit)
+    if type(value) in (list, tuple, set, frozenset, dict):
+        return _items_repr(cast("Any", value), limit)
+    if isinstance(value, Enum):
+        return f"{type(value).__name__}.{value.name}"
+    return shorten(_safe_repr(value), limit)
 
 
-def shorten(text: str, room: int) -> str:
-    """Returns a text with its middle left out where it is longer than `room` characters."""
-    if len(text) <= room:
+def shorten(text: str, limit: int) -> str:
+    """Returns the text, without its middle if it is longer than `limit` characters."""
+    if len(text) <= limit:
         return text
-    return f"{text[: room - room // 4]} … ({len(text):,} characters) … {text[len(text) - room // 4 :]}"
+    return f"{text[: limit - limit // 4]} … ({len(text):,} characters) … {text[len(text) - limit // 4 :]}"
 
 
-def one_line(text: str) -> str:
-    """Returns a text on one line, without the characters that command a terminal."""
-    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in " ".join(text.split()))
+def as_one_line(text: str) -> str:
+    """Returns the text on one line. Characters that control a terminal become U+FFFD."""
+    line = " ".join(text.split())
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
 
 
-def _safe(found: object) -> str:
+def _safe_repr(value: object) -> str:
     try:
-        return repr(found)
+        return repr(value)
     except Exception as error:  # a repr of the caller's own, or a number of too many digits
-        return f"<{type(found).__name__}: {type(error).__name__}>"
+        return f"<{type(value).__name__}: {type(error).__name__}>"
 
 
-def _text(found: str | bytes | bytearray, room: int) -> str:
-    if len(found) <= room and len(whole := repr(found)) <= room + 2:
-        return whole
-    unit = "characters" if isinstance(found, str) else "bytes"
-    room = max(room - 30, _ENDS)  # less the size
-    return f"{repr(found[:room])[:room]}… ({len(found):,} {unit})"
+def _text_repr(text: str | bytes | bytearray, limit: int) -> str:
+    if len(text) <= limit and len(full := repr(text)) <= limit + 2:
+        return full
+    unit = "characters" if isinstance(text, str) else "bytes"
+    limit = max(limit - 30, _MIN_TEXT)  # less the size
+    return f"{repr(text[:limit])[:limit]}… ({len(text):,} {unit})"
 
 
-def _fields(found: Any, room: int) -> str:
-    name = type(found).__name__
-    known = [one for one in fields(found) if one.repr and not _is_default(one, getattr(found, one.name, None))]
-    if room < _LEAST and known:
+def _fields_repr(value: Any, limit: int) -> str:
+    name = type(value).__name__
+    shown = [field for field in fields(value) if field.repr and not _is_default(field, _get_field(value, field))]
+    if limit < _MIN_CONTENT and shown:
         return f"{name}(…)"
-    shown: list[str] = []
-    room -= len(name)
-    for at, one in enumerate(known):
-        if room < 0:
-            shown.append(f"… {len(known) - at} more")
+    parts: list[str] = []
+    limit -= len(name)
+    for index, field in enumerate(shown):
+        remaining = len(shown) - index
+        if limit < 0:
+            parts.append(f"… {remaining} more")
             break
-        part = f"{one.name}={brief(getattr(found, one.name, None), room // (len(known) - at) - len(one.name))}"
-        room -= len(part)
-        shown.append(part)
-    return f"{name}({', '.join(shown)})"
+        part = f"{field.name}={shorten_repr(_get_field(value, field), limit // remaining - len(field.name))}"
+        limit -= len(part)
+        parts.append(part)
+    return f"{name}({', '.join(parts)})"
 
 
-def _is_default(known: Field[Any], value: object) -> bool:
-    if known.default is MISSING:
-        return callable(known.default_factory) and isinstance(value, (*_SIZED, dict)) and not value
-    return value is known.default or (type(value) in (str, int, tuple) and bool(value == known.default))
+def _get_field(value: Any, field: Field[Any]) -> Any:
+    return getattr(value, field.name, None)
+
+
+def _is_default(field: Field[Any], value: object) -> bool:
+    if field.default is MISSING:
+        return callable(field.default_factory) and isinstance(value, (*_SIZED, dict)) and not value
+    return value is field.default or (type(value) in (str, int, tuple) and bool(value == field.default))
 
 
 _SIZED = (list, tuple, set, frozenset)
 
 
-def _items(found: Any, room: int) -> str:
-    start, end = _BRACKETS[type(found)]
-    if room < _LEAST and found:
-        return f"{start}… {len(found):,}{end}"
-    if not found and start == "{" and not hasattr(found, "items"):
+def _items_repr(container: Any, limit: int) -> str:
+    start, end = _BRACKETS[type(container)]
+    if limit < _MIN_CONTENT and container:
+        return f"{start}… {len(container):,}{end}"
+    if not container and start == "{" and not hasattr(container, "items"):
         return "set()"
-    shown: list[str] = []
-    for part in _parts(found, room):
-        room -= len(part) + 2
-        if room < 0:
-            shown.append(f"… {len(found) - len(shown):,} more")
+    parts: list[str] = []
+    for part in _item_reprs(container, limit):
+        limit -= len(part) + 2
+        if limit < 0:
+            parts.append(f"… {len(container) - len(parts):,} more")
             break
-        shown.append(part)
-    comma = "," if len(found) == 1 and start == "(" else ""
-    return f"{start}{', '.join(shown)}{comma}{end}"
+        parts.append(part)
+    comma = "," if len(container) == 1 and start == "(" else ""
+    return f"{start}{', '.join(parts)}{comma}{end}"
 
 
 _BRACKETS: Final[dict[Any, Any]] = {
@@ -112,12 +118,12 @@ _BRACKETS: Final[dict[Any, Any]] = {
 }
 
 
-def _parts(found: Any, room: int) -> Iterator[str]:
-    """Yields each item in half of the room that is left, an only one in most of it."""
-    named = hasattr(found, "items")
-    pairs: Any = found.items() if named else ((None, item) for item in found)
+def _item_reprs(container: Any, limit: int) -> Iterator[str]:
+    """Yields the repr of each item in half of the remaining limit, or of the only item in three quarters of it."""
+    is_mapping = hasattr(container, "items")
+    pairs: Any = container.items() if is_mapping else ((None, item) for item in container)
     for key, item in pairs:
-        name = f"{brief(key, min(room // 4, 60))}: " if named else ""
-        part = f"{name}{brief(item, room // 2 if len(found) > 1 else room * 3 // 4)}"
+        name = f"{shorten_repr(key, min(limit // 4, 60))}: " if is_mapping else ""
+        part = f"{name}{shorten_repr(item, limit // 2 if len(container) > 1 else limit * 3 // 4)}"
         yield part
-        room -= len(part) + 2
+        limit -= len(part) + 2

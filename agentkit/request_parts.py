@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from pydantic_core import to_json
 
-from agentkit.reprs import bounded_repr, brief
+from agentkit.reprs import bounded_repr, shorten_repr
 
 __all__ = ["CACHE_MARKERS", "Medium", "RequestParts", "json_text"]
 
@@ -27,7 +27,8 @@ class Medium(NamedTuple):
     detail: str = ""
 
     def __repr__(self) -> str:
-        return f"Medium({brief(self.kind, 40)}, {brief(self.data, 80)}, {brief(self.detail, 40)})"
+        parts = shorten_repr(self.kind, 40), shorten_repr(self.data, 80), shorten_repr(self.detail, 40)
+        return f"Medium({', '.join(parts)})"
 
 
 _TURN_LISTS = frozenset({"messages", "contents", "input"})

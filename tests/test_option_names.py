@@ -90,7 +90,11 @@ Refused = tuple[Callable[..., object], dict[str, Any], str]
         (ChatModel, {"formatter_options": {"spoken_replie": "id"}}, "Did you mean 'spoken_replies'?"),
         (OpenAIChatFormatter, {"cache_breakpoint": "auto"}, "Did you mean 'cache_breakpoints'?"),
         (OpenAIChatFormatter, {"media_root": "."}, "Did you mean 'media_roots'?"),
-        (OpenAIChatFormatter, {"nonsense": 1}, "nonsense: OpenAIChatFormatter has no such option. Leave it out."),
+        (
+            OpenAIChatFormatter,
+            {"nonsense": 1},
+            "nonsense: OpenAIChatFormatter has no such option. Remove this option.",
+        ),
     ],
 )
 def test_an_unknown_option_is_refused_with_the_most_similar_one(
@@ -107,9 +111,9 @@ def test_an_unknown_option_is_refused_with_the_most_similar_one(
         ("token_counter", "budget=Budget(max_tokens, counter=…)"),
         ("max_tokens", "budget=Budget(max_tokens, counter=…)"),
         ("conversation_history_prompt", "history=MultiAgentHistory(preamble=…)"),
-        ("promote_tool_result_images", "Leave it out"),
-        ("promote_tool_result_audios", "Leave it out"),
-        ("promote_tool_result_videos", "Leave it out"),
+        ("promote_tool_result_images", "Remove this option"),
+        ("promote_tool_result_audios", "Remove this option"),
+        ("promote_tool_result_videos", "Remove this option"),
     ],
 )
 @pytest.mark.parametrize("provider", available_providers())
@@ -131,7 +135,7 @@ def test_options_of_agentscopes_formatters_get_the_new_name(provider: str, name:
         ("client_kwargs", "client_options="),
         ("generate_kwargs", "parameters="),
         ("stream", "stream()"),
-        ("formatter", "Leave it out"),
+        ("formatter", "Remove this option"),
         ("token_counter", "budget="),
         ("reasoning_effort", "parameters={'reasoning_effort': …}"),
         ("enable_thinking", "parameters={'enable_thinking': …}"),

@@ -41,7 +41,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit.partial import Arguments
-from agentkit.reprs import bounded_repr, brief, one_line, shorten
+from agentkit.reprs import as_one_line, bounded_repr, shorten, shorten_repr
 from agentkit.testing import ScriptedModel
 from tests.conftest import call, lower, result, says
 
@@ -102,19 +102,19 @@ json = st.recursive(
 @settings(max_examples=50)
 @given(json, st.integers(0, 1_000))
 def test_any_value_is_shown_in_about_its_room(found: object, room: int) -> None:
-    shown = brief(found, room)
+    shown = shorten_repr(found, room)
     assert len(shown) <= 2 * room + 60
-    assert len(repr(found)) > 30 or brief(found) == repr(found)
+    assert len(repr(found)) > 30 or shorten_repr(found) == repr(found)
 
 
 def test_a_nested_value_is_shown_though_it_refers_to_itself() -> None:
     found: list[Any] = []
     found.append(found)
-    assert len(brief(found)) < 100
+    assert len(shorten_repr(found)) < 100
     deep: Any = []
     for _ in range(5_000):
         deep = [deep]
-    assert len(brief(deep)) < 100
+    assert len(shorten_repr(deep)) < 100
 
 
 def test_a_value_without_a_repr_is_named() -> None:
@@ -122,7 +122,7 @@ def test_a_value_without_a_repr_is_named() -> None:
         def __repr__(self) -> str:
             raise RuntimeError
 
-    assert brief([Mute()]) == "[<Mute: RuntimeError>]"
+    assert shorten_repr([Mute()]) == "[<Mute: RuntimeError>]"
 
 
 def test_short_values_are_shown_whole_without_what_is_the_default() -> None:
@@ -144,7 +144,7 @@ def test_a_long_value_says_how_long_it_is() -> None:
     assert "media_type='image/png'" in shown
     assert "(1,000,000 characters)" in shown
     assert repr(Msg("Bob", LARGE, "user")).endswith("xxx… (1,000,000 characters), role='user')")
-    assert re.search(r"… 99\d more\]$", brief([LARGE] * 1_000))
+    assert re.search(r"… 99\d more\]$", shorten_repr([LARGE] * 1_000))
 
 
 def test_what_is_private_is_not_shown() -> None:
@@ -259,7 +259,7 @@ def test_a_row_of_a_ledger_is_one_line_that_commands_no_terminal() -> None:
     assert "\x1b" not in row
     assert "\u202e" not in row
     assert len(row) < LIMIT
-    assert one_line(" a\n\tb\x07 ") == "a b\N{REPLACEMENT CHARACTER}"
+    assert as_one_line(" a\n\tb\x07 ") == "a b\N{REPLACEMENT CHARACTER}"
 
 
 def test_a_text_is_shortened_in_its_middle() -> None:

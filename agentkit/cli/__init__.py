@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from agentkit.errors import AgentkitError, LossError, MissingExtraError
-from agentkit.reprs import one_line
+from agentkit.reprs import as_one_line
 
 __all__ = ["main"]
 
@@ -35,5 +35,5 @@ def run(arguments: list[str]) -> int:
 
 def complain(error: AgentkitError) -> int:
     """One line on stderr, and the exit code for it."""
-    sys.stderr.write(f"agentkit: {one_line(str(error))}\n")
+    sys.stderr.write(f"agentkit: {as_one_line(str(error))}\n")
     return 1 if isinstance(error, LossError) else 2

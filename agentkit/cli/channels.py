@@ -13,7 +13,7 @@ import anyio
 from agentkit.blocks import InvalidBlock, ToolResultBlock
 from agentkit.errors import AgentkitError, LossError, MessageError, OptionError
 from agentkit.messages import Msg
-from agentkit.reprs import one_line, shorten
+from agentkit.reprs import as_one_line, shorten
 
 __all__ = ["check_blocks", "each_line", "parsed", "read", "write"]
 
@@ -68,10 +68,10 @@ def check_blocks(msgs: Sequence[Msg], keep_invalid: bool, ledger: object = None)
     found = [f"{block.place}: invalid block: {block.reason}" for msg in msgs for block in _invalid_blocks(msg)]
     if found and not keep_invalid:
         place, _, first = found[0].partition(": ")
-        reason = "; ".join(one_line(text) for text in (first, *found[1:]))
+        reason = "; ".join(as_one_line(text) for text in (first, *found[1:]))
         raise MessageError(place, reason, "Correct the input, or use --keep-invalid.")
     if ledger is None:
-        sys.stderr.writelines(f"agentkit: {shorten(one_line(text), 1_000)}\n" for text in found)
+        sys.stderr.writelines(f"agentkit: {shorten(as_one_line(text), 1_000)}\n" for text in found)
 
 
 def _invalid_blocks(msg: Msg) -> Iterator[InvalidBlock]:
@@ -99,7 +99,7 @@ async def _each_line(file: Path | None, work: Callable[[bytes], Awaitable[Any]])
             worst = max(worst, 1 if isinstance(error, LossError) else 2)
             place = getattr(error, "place", "")
             text = _as_text(
-                {"error": {"class": type(error).__name__, "place": place, "sentence": one_line(str(error))}}
+                {"error": {"class": type(error).__name__, "place": place, "sentence": as_one_line(str(error))}}
             )
         _put(text)
     return worst

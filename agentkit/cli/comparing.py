@@ -20,7 +20,7 @@ from agentkit.cli.formatting import read_conversation
 from agentkit.comparison import Price, Trial, compare
 from agentkit.errors import OptionError
 from agentkit.history import MultiAgentHistory
-from agentkit.reprs import one_line
+from agentkit.reprs import as_one_line
 
 __all__ = ["CompareOptions", "compare_once"]
 
@@ -129,8 +129,8 @@ def _print_table(trials: Sequence[Trial], *, on_stderr: bool) -> None:
     table = Table(Column("model", overflow="fold"), *right, "reply")
     for trial in trials:
         said = f"{type(trial.error).__name__}: {trial.error}" if trial.error else _told(trial)
-        told = Text(one_line(said)[:400], "red" if trial.error else "")
-        table.add_row(Text(one_line(trial.label)), *_figures(trial), told)
+        told = Text(as_one_line(said)[:400], "red" if trial.error else "")
+        table.add_row(Text(as_one_line(trial.label)), *_figures(trial), told)
     stream = sys.stderr if on_stderr else sys.stdout
     Console(stderr=on_stderr, width=None if stream.isatty() else 140).print(table)
 

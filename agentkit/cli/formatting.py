@@ -59,14 +59,14 @@ class FormatOptions:
         kind = provider.multi_agent if self.multi_agent else provider.chat
         history = MultiAgentHistory(viewer=self.viewer, frame=self.frame) if self.multi_agent else None
         budget = None if self.max_tokens is None else Budget(self.max_tokens)
-        with own_errors(name):
+        with as_provider_errors(name):
             return kind(
                 self.model, history=history, budget=budget, on_loss=self.on_loss, media_roots=self.media_roots
             )
 
 
 @contextmanager
-def own_errors(name: str) -> Generator[None]:
+def as_provider_errors(name: str) -> Generator[None]:
     """Raise an exception of a provider's own code as ProviderError, which names the provider."""
     try:
         yield
@@ -110,7 +110,7 @@ async def _plans(text: bytes, formatters: Mapping[str, FormatterBase], options: 
     plans: dict[str, Plan] = {}
     for name, formatter in formatters.items():
         try:
-            with own_errors(name):
+            with as_provider_errors(name):
                 plans[name] = await formatter.plan(msgs, **asked)
         except ProviderError as error:
             if len(formatters) == 1:

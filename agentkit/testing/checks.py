@@ -15,7 +15,7 @@ from agentkit.registry import Provider, load_provider
 from agentkit.streaming import StreamParserBase
 from agentkit.testing.conversations import CONVERSATIONS
 from agentkit.testing.endpoint_checks import endpoint_faults
-from agentkit.testing.findings import as_text, guarded, json_text
+from agentkit.testing.findings import collect_findings, describe_error, json_text
 from agentkit.testing.option_checks import make_tools, option_faults
 from agentkit.testing.reply_checks import ExpectedSample, Sample, reply_faults
 from agentkit.testing.request_checks import request_faults
@@ -68,7 +68,7 @@ def _faults(provider: Provider, samples: Sequence[Sample | ExpectedSample], mode
     yield from reply_faults(provider, samples)
     yield from endpoint_faults(provider)
     if provider.load_native is not None:
-        yield from guarded("load_native", _native_faults(provider, model))
+        yield from collect_findings("load_native", _native_faults(provider, model))
 
 
 def _wrong_classes(provider: Provider) -> Iterator[str]:
@@ -92,14 +92,14 @@ def _wrong_classes(provider: Provider) -> Iterator[str]:
 def _native_faults(provider: Provider, model: str | None) -> Iterator[str]:
     for name, said in CONVERSATIONS.items():
         msgs = [replace(msg, name=re.sub(r"\W+", "", msg.name)) for msg in said]  # as every field takes them
-        yield from guarded(name, _reloaded(provider, model, msgs))
+        yield from collect_findings(name, _reloaded(provider, model, msgs))
     for value in _OTHER_FORMS:
         try:
             loaded = cast("Any", provider.load_native)(value)
         except AgentkitError:
             continue
         except Exception as error:
-            yield f"{value!r} raises {as_text(error)}, and no AgentkitError"
+            yield f"{value!r} raises {describe_error(error)}, and no AgentkitError"
             continue
         if not isinstance(loaded, list) or not all(isinstance(msg, Msg) for msg in cast("list[object]", loaded)):
             kind = type(cast("object", loaded)).__name__

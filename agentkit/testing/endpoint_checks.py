@@ -13,7 +13,7 @@ from agentkit.endpoints import EndpointBase, Outgoing
 from agentkit.failures import Failure
 from agentkit.registry import Provider
 from agentkit.testing.conversations import CONVERSATIONS
-from agentkit.testing.findings import as_text, guarded, json_text, leaves, marks
+from agentkit.testing.findings import collect_findings, describe_error, find_marks, iterate_scalars, json_text
 from agentkit.testing.option_checks import make_tools
 
 __all__ = ["endpoint_faults"]
@@ -29,7 +29,7 @@ def endpoint_faults(provider: Provider) -> Iterator[str]:
     if kind is None:
         return
     for check in (_bodies, _sending, _failures):
-        yield from guarded(f"{kind.__name__}, {check.__name__.strip('_')}", check(provider, kind))
+        yield from collect_findings(f"{kind.__name__}, {check.__name__.strip('_')}", check(provider, kind))
 
 
 def _request(provider: Provider) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def _bodies(provider: Provider, kind: type[EndpointBase]) -> Iterator[str]:
     endpoint, request = kind(_Recorder()), _request(provider)
     before = json_text(request)
     options = {**_OPTION, **endpoint.limit(_TOKENS)}
-    if _TOKENS not in [leaf for _, leaf in leaves(endpoint.limit(_TOKENS))]:
+    if _TOKENS not in [leaf for _, leaf in iterate_scalars(endpoint.limit(_TOKENS))]:
         yield "`limit` does not limit the tokens of a reply"
     outgoing = {stream: endpoint.body(_MODEL, request, options, stream=stream) for stream in (False, True)}
     if json_text(request) != before:
@@ -59,10 +59,12 @@ def _bodies(provider: Provider, kind: type[EndpointBase]) -> Iterator[str]:
 
 
 def _unsent(call: Outgoing, request: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[str]:
-    sent = [leaf for _, leaf in leaves(call.body)]
+    sent = [leaf for _, leaf in iterate_scalars(call.body)]
     texts = [leaf for leaf in sent if isinstance(leaf, str)]
     missing = [
-        leaf for _, leaf in leaves(request) if isinstance(leaf, str) and marks("mark|call|result|tool", leaf)
+        leaf
+        for _, leaf in iterate_scalars(request)
+        if isinstance(leaf, str) and find_marks("mark|call|result|tool", leaf)
     ]
     lost = [leaf for leaf in missing if leaf not in texts]
     if lost:
@@ -134,8 +136,8 @@ def _sending(provider: Provider, kind: type[EndpointBase]) -> Iterator[str]:
         client.recorded.clear()
         _call(endpoint, outgoing)
         sent = "\n".join(client.recorded)
-        wanted = marks("mark", json_text(outgoing.body))
-        if client.recorded and wanted and not marks("mark", sent).keys() >= wanted.keys():
+        wanted = find_marks("mark", json_text(outgoing.body))
+        if client.recorded and wanted and not find_marks("mark", sent).keys() >= wanted.keys():
             yield f"`{'stream' if stream else 'send'}` does not send the body"
 
 
@@ -210,7 +212,7 @@ def _judged(name: str, judge: Callable[[Any], object], given: object, label: str
     try:
         found = judge(given)
     except Exception as error:
-        yield f"`{name}` raises {as_text(error)} for {label}"
+        yield f"`{name}` raises {describe_error(error)} for {label}"
         return
     if found is not None and not isinstance(found, Failure):
         yield f"`{name}` returns a {type(found).__name__} for {label}, and not a Failure"

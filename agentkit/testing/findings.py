@@ -10,10 +10,19 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
-__all__ = ["as_text", "empty", "guarded", "io_events", "json_text", "leaves", "marks", "surroundings"]
+__all__ = [
+    "clear_containers",
+    "collect_findings",
+    "describe_error",
+    "find_marks",
+    "find_surroundings",
+    "iterate_scalars",
+    "json_text",
+    "record_io",
+]
 
 
-def guarded(place: str, findings: Iterable[str]) -> Iterator[str]:
+def collect_findings(place: str, findings: Iterable[str]) -> Iterator[str]:
     """Yields findings with their place. What the checked code raises is a finding too."""
     try:
         for finding in findings:
@@ -21,10 +30,10 @@ def guarded(place: str, findings: Iterable[str]) -> Iterator[str]:
     except (GeneratorExit, KeyboardInterrupt):
         raise
     except BaseException as error:
-        yield f"{place}: raises {as_text(error)}"
+        yield f"{place}: raises {describe_error(error)}"
 
 
-def as_text(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """The class and the sentence of an error."""
     try:
         sentence = str(error)
@@ -38,16 +47,16 @@ def json_text(request: object) -> str:
     return json.dumps(request, ensure_ascii=False, allow_nan=False)
 
 
-def empty(value: object) -> None:
+def clear_containers(value: object) -> None:
     """Empties every container, the innermost first."""
     if isinstance(value, dict | list):
         container = cast("Any", value)
         for inner in [*(container.values() if isinstance(value, dict) else container)]:
-            empty(inner)
+            clear_containers(inner)
         container.clear()
 
 
-def marks(kind: str, text: str) -> dict[str, list[int]]:
+def find_marks(kind: str, text: str) -> dict[str, list[int]]:
     """The marks of a kind in a text, with their positions."""
     found: dict[str, list[int]] = {}
     for match in re.finditer(rf"\b{kind}[A-Z][A-Za-z]*", text.replace("\\n", "\n ")):
@@ -55,19 +64,19 @@ def marks(kind: str, text: str) -> dict[str, list[int]]:
     return found
 
 
-def leaves(value: object, key: object = "") -> Iterator[tuple[str, Any]]:
+def iterate_scalars(value: object, key: object = "") -> Iterator[tuple[str, Any]]:
     """The scalars in JSON values, each with the key that it stands under."""
     if isinstance(value, Mapping):
         for name, inner in cast("Mapping[Any, Any]", value).items():
-            yield from leaves(inner, name)
+            yield from iterate_scalars(inner, name)
     elif isinstance(value, list | tuple):
         for inner in cast("Sequence[Any]", value):
-            yield from leaves(inner, key)
+            yield from iterate_scalars(inner, key)
     else:
         yield str(key), value
 
 
-def surroundings(value: object, wanted: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
+def find_surroundings(value: object, wanted: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
     """By mark: the largest part of a request that holds this mark and none of the others, as keys and scalars.
 
     A mark that shares its string with another one has no such part.
@@ -81,7 +90,7 @@ def _divide(value: object, key: str, wanted: Sequence[str], parts: dict[str, lis
     text = json.dumps(value, ensure_ascii=False)
     held = [mark for mark in wanted if re.search(rf"\b{mark}\b", text.replace("\\n", "\n "))]
     if len(held) == 1:
-        parts[held[0]] = [("", key), *((name, str(scalar)) for name, scalar in leaves(value, key))]
+        parts[held[0]] = [("", key), *((name, str(scalar)) for name, scalar in iterate_scalars(value, key))]
     elif held and isinstance(value, dict):
         for name, inner in cast("dict[str, Any]", value).items():
             _divide(inner, name, held, parts)
@@ -98,7 +107,7 @@ _hooks: list[object] = []
 
 
 @contextmanager
-def io_events() -> Generator[list[str]]:
+def record_io() -> Generator[list[str]]:
     """The audit events of files, sockets and processes that this thread causes in the block."""
     if not _hooks:  # an audit hook stays for good
         sys.addaudithook(_note_event)

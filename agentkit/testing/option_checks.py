@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from agentkit.formatting import Asked, FormatterBase
 from agentkit.messages import Msg
 from agentkit.schemas import OutputSchema
-from agentkit.testing.findings import empty, guarded, json_text, leaves
+from agentkit.testing.findings import clear_containers, collect_findings, iterate_scalars, json_text
 from agentkit.tools import Tool
 
 __all__ = ["make_tools", "option_faults"]
@@ -46,7 +46,7 @@ def make_tools() -> list[Tool]:
 def option_faults(kind: type[FormatterBase], model: str | None) -> Iterator[str]:
     """What fails in what one formatter asks for, as sentences."""
     for probe in _PROBES:
-        yield from guarded(f"{kind.__name__}, {probe.__name__.strip('_')}", probe(kind(model)))
+        yield from collect_findings(f"{kind.__name__}, {probe.__name__.strip('_')}", probe(kind(model)))
 
 
 def _request(formatter: FormatterBase, **asked: Any) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def _request(formatter: FormatterBase, **asked: Any) -> dict[str, Any]:
 def _tools(formatter: FormatterBase) -> Iterator[str]:
     """The tools arrive with their names, descriptions and parameters."""
     request = _request(formatter, tools=make_tools())
-    texts = [str(leaf) for _, leaf in leaves(request)]
+    texts = [str(leaf) for _, leaf in iterate_scalars(request)]
     keys = {*_keys(request)}
     for wanted in ("look", "count"):
         if wanted not in texts and wanted not in keys:
@@ -96,13 +96,13 @@ def _tool_choice(formatter: FormatterBase) -> Iterator[str]:
 def _response_format(formatter: FormatterBase) -> Iterator[str]:
     """The form of the answer is asked for, as strictly as the target can."""
     plain, asked = _request(formatter), _request(formatter, response_format=_ANSWER)
-    texts = [str(leaf) for _, leaf in leaves(asked)]
+    texts = [str(leaf) for _, leaf in iterate_scalars(asked)]
     for wanted in ("verdictText", "outputVerdict"):
         if wanted not in {*_keys(asked)} and not any(wanted in text for text in texts):
             yield f"{wanted!r} of response_format is not sent"
     if formatter.capabilities().output == "object":
-        known = {*leaves(plain)}
-        if all(pair in known or "verdictText" in str(pair[1]) for pair in leaves(asked)):
+        known = {*iterate_scalars(plain)}
+        if all(pair in known or "verdictText" in str(pair[1]) for pair in iterate_scalars(asked)):
             yield "response_format sets nothing that holds the model to JSON"
 
 
@@ -120,7 +120,7 @@ def _sharing(formatter: FormatterBase) -> Iterator[str]:
         yield f"making a request changes {changed} of its caller"
     if json_text(request()) != text:
         yield "the same tools and schema give another request the second time"
-    empty(first)
+    clear_containers(first)
     shared = _changed(tools, output)
     if shared and not changed:
         yield f"a request shares {shared} with its caller: changing one changes the other"

@@ -13,7 +13,7 @@ from agentkit.history import ChatHistory
 from agentkit.messages import Msg
 from agentkit.model_facts import apply_facts
 from agentkit.testing.conversations import CONVERSATIONS
-from agentkit.testing.findings import json_text, leaves, surroundings
+from agentkit.testing.findings import find_surroundings, iterate_scalars, json_text
 
 __all__ = ["PROBES", "SENT"]
 
@@ -30,7 +30,7 @@ def _roles(formatter: FormatterBase) -> Iterator[str]:
         return
     texts = {"markAsked": "user", "markAnswer": "assistant", "markThanks": "user"}
     request = formatter.lower([Msg("Ann", text, cast("Any", role)) for text, role in texts.items()]).request
-    parts = surroundings(request, [*texts])
+    parts = find_surroundings(request, [*texts])
     shapes = {mark: {(key, text.replace(mark, "")) for key, text in part} for mark, part in parts.items()}
     if len(shapes) < len(texts):
         yield "several turns share one string"
@@ -47,7 +47,7 @@ def _names(formatter: FormatterBase) -> Iterator[str]:
     if isinstance(formatter.history, ChatHistory) and not formatter.capabilities().speakers:
         return
     request = formatter.lower(CONVERSATIONS["many speakers"]).request
-    texts = [leaf for _, leaf in leaves(request) if isinstance(leaf, str)]
+    texts = [leaf for _, leaf in iterate_scalars(request) if isinstance(leaf, str)]
     for name in ("Ann", "Bob", "Friday"):
         if not any(re.search(rf"\b{name}\b", text) for text in texts):
             yield f"the name of the speaker {name!r} is not sent"
@@ -111,7 +111,7 @@ def _foreign_thinking(formatter: FormatterBase) -> Iterator[str]:
     """Thinking of another system, and what proves it, are not sent."""
     plan = formatter.lower(CONVERSATIONS["thoughts of another model"])
     fates = {entry.place: entry.disposition.word for entry in plan.ledger.entries}
-    texts = [leaf for _, leaf in leaves(plan.request)]
+    texts = [leaf for _, leaf in iterate_scalars(plan.request)]
     if "xyz" in texts or ("hm" in texts and fates["msgs[1].content[0]"] == "dropped"):
         yield "thinking that another system issued is sent"
 

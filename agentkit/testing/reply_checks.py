@@ -13,7 +13,7 @@ from agentkit.errors import AgentkitError, MessageError
 from agentkit.messages import Msg
 from agentkit.registry import Provider
 from agentkit.streaming import StreamParserBase
-from agentkit.testing.findings import as_text, guarded, json_text, leaves
+from agentkit.testing.findings import collect_findings, describe_error, iterate_scalars, json_text
 from agentkit.testing.replies import Reply
 
 __all__ = ["ExpectedSample", "Sample", "reply_faults"]
@@ -42,15 +42,15 @@ def reply_faults(provider: Provider, samples: Sequence[Sample | ExpectedSample])
             yield "parser: there are samples, and no parser to read them"
         return
     name = parser.__name__
-    yield from guarded(name, _harmed(parser))
-    yield from guarded(name, _issuer(provider, parser))
+    yield from collect_findings(name, _harmed(parser))
+    yield from collect_findings(name, _issuer(provider, parser))
     for number, (whole, events, *expected) in enumerate(samples):
         place = f"{name}, samples[{number}]"
-        yield from guarded(place, _sample(provider, whole, events))
-        yield from guarded(place, _read_whole(parser, whole, *expected[:1]))
-        yield from guarded(place, _broken(parser, whole, events))
-        yield from guarded(place, _sent_back(provider, whole))
-    yield from guarded(name, _leaks(parser, samples))
+        yield from collect_findings(place, _sample(provider, whole, events))
+        yield from collect_findings(place, _read_whole(parser, whole, *expected[:1]))
+        yield from collect_findings(place, _broken(parser, whole, events))
+        yield from collect_findings(place, _sent_back(provider, whole))
+    yield from collect_findings(name, _leaks(parser, samples))
 
 
 def _issuer(provider: Provider, parser: type[StreamParserBase]) -> Iterator[str]:
@@ -67,7 +67,7 @@ def _harmed(parser: type[StreamParserBase]) -> Iterator[str]:
         except MessageError:
             continue
         except Exception as error:
-            yield f"an unknown event raises {as_text(error)}"
+            yield f"an unknown event raises {describe_error(error)}"
     if read.finish().finish_reason is None:
         yield "a stream that breaks off gives a message without a finish reason"
 
@@ -100,8 +100,8 @@ def _read_whole(parser: type[StreamParserBase], whole: object, expected: Reply |
     reply = parser.parse_response(whole)
     if expected is not None:
         yield from _unexpected(reply, expected)
-    said = "\n".join(str(leaf) for _, leaf in leaves(reply.to_dict()))
-    for key, leaf in leaves(cast("object", whole if isinstance(whole, dict) else {})):
+    said = "\n".join(str(leaf) for _, leaf in iterate_scalars(reply.to_dict()))
+    for key, leaf in iterate_scalars(cast("object", whole if isinstance(whole, dict) else {})):
         if isinstance(leaf, str) and " " in leaf.strip() and not leaf.startswith(("{", "[")) and leaf not in said:
             yield f"{leaf[:60]!r} of {key!r} is not in the message"
         if isinstance(leaf, str) and leaf.startswith("{") and not _is_among(leaf, reply):
@@ -153,7 +153,7 @@ def _sent_back(provider: Provider, whole: object) -> Iterator[str]:
     plan = provider.chat().lower([Msg("Ann", "hi", "user"), reply, Msg("Ann", "go on", "user")])
     for place, reason in plan.ledger.losses:
         yield f"the message does not go back to its own provider: {place} is lost ({reason})"
-    texts = [str(leaf) for _, leaf in leaves(plan.request)]
+    texts = [str(leaf) for _, leaf in iterate_scalars(plan.request)]
     if reply.text.strip() and "\n" not in reply.text and not any(reply.text in text for text in texts):
         yield "the text of the message does not go back to its own provider"
 
@@ -169,12 +169,12 @@ def _broken(parser: type[StreamParserBase], whole: object, events: Events) -> It
         except AgentkitError:
             continue
         except Exception as error:
-            yield f"a reply {label} raises {as_text(error)}"
+            yield f"a reply {label} raises {describe_error(error)}"
     for end in range(0, len(events), max(1, len(events) // 20)):
         try:
             reply = _streamed(parser, events[:end], 10_000_000)
         except Exception as error:
-            yield f"a stream that ends after {end} of {len(events)} raises {as_text(error)}"
+            yield f"a stream that ends after {end} of {len(events)} raises {describe_error(error)}"
             break
         if reply.finish_reason is None:
             yield f"a stream that ends after {end} of {len(events)} gives a message without a finish reason"

@@ -23,7 +23,15 @@ from agentkit.ledger import Plan
 from agentkit.messages import Msg
 from agentkit.sources import Base64Source
 from agentkit.testing.conversations import CONVERSATIONS
-from agentkit.testing.findings import empty, guarded, io_events, json_text, leaves, marks, surroundings
+from agentkit.testing.findings import (
+    clear_containers,
+    collect_findings,
+    find_marks,
+    find_surroundings,
+    iterate_scalars,
+    json_text,
+    record_io,
+)
 from agentkit.testing.probes import PROBES, SENT
 
 __all__ = ["request_faults"]
@@ -35,9 +43,11 @@ def request_faults(kind: type[FormatterBase], model: str | None) -> Iterator[str
     """What fails in the requests of one formatter, as sentences."""
     for name, msgs in CONVERSATIONS.items():
         for check in _CHECKS:
-            yield from guarded(f"{kind.__name__}, {name}, {check.__name__.strip('_')}", check(kind(model), msgs))
+            yield from collect_findings(
+                f"{kind.__name__}, {name}, {check.__name__.strip('_')}", check(kind(model), msgs)
+            )
     for probe in PROBES:
-        yield from guarded(f"{kind.__name__}, {probe.__name__.strip('_')}", probe(kind(model)))
+        yield from collect_findings(f"{kind.__name__}, {probe.__name__.strip('_')}", probe(kind(model)))
 
 
 # -- every conversation -------------------------------------------------------------------------------------------
@@ -56,11 +66,11 @@ def _purity(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
         return
     if json_text(formatter.lower(msgs).request) != text:
         yield "the same conversation gives another request the second time"
-    with io_events() as events:
+    with record_io() as events:
         formatter.lower(msgs)
     if events:
         yield f"a request is made with I/O: {', '.join(dict.fromkeys(events))}"
-    empty(cast("object", first))
+    clear_containers(cast("object", first))
     if json_text(formatter.lower(msgs).request) != text:
         yield "a request shares its containers with the next: changing one changes the other"
     if [msg.to_dict() for msg in msgs] != before:
@@ -71,7 +81,7 @@ def _purity(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
 
 def _pairing(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
     text = json_text(formatter.lower(msgs).request)
-    asked, answered = marks("call", text), marks("result", text)
+    asked, answered = find_marks("call", text), find_marks("result", text)
     for msg in msgs:
         for use in msg.tool_uses:
             mark = str(use.input["place"])
@@ -80,7 +90,7 @@ def _pairing(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
 
 
 def _results_of(msgs: Sequence[Msg]) -> set[str]:
-    return {found for msg in msgs for block in msg.tool_results for found in marks("result", block.text)}
+    return {found for msg in msgs for block in msg.tool_results for found in find_marks("result", block.text)}
 
 
 def _misplaced(
@@ -100,8 +110,8 @@ def _unanswered(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
     plan = formatter.lower(msgs)
     uses = {str(use.input["place"]): use for msg in msgs for use in msg.tool_uses}
     spelled = {ours: wire for wire, ours in {**plan.call_ids, **plan.tool_names}.items()}
-    calls = surroundings(plan.request, [*uses])
-    results = surroundings(plan.request, ["result" + mark.removeprefix("call") for mark in uses])
+    calls = find_surroundings(plan.request, [*uses])
+    results = find_surroundings(plan.request, ["result" + mark.removeprefix("call") for mark in uses])
     for mark, use in uses.items():
         call = {text for _, text in calls.get(mark, [])}
         result = {text for _, text in results.get("result" + mark.removeprefix("call"), [])}
@@ -125,13 +135,13 @@ def _conservation(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
 
 
 def _lost(plan: Plan, msgs: Sequence[Msg], is_chat: bool) -> Iterator[str]:
-    sent = marks("mark", json_text(plan.request))
-    texts = [leaf for _, leaf in leaves(plan.request) if isinstance(leaf, str)]
+    sent = find_marks("mark", json_text(plan.request))
+    texts = [leaf for _, leaf in iterate_scalars(plan.request) if isinstance(leaf, str)]
     fates = {entry.place: entry.disposition.word for entry in plan.ledger.entries}
     for place, block in _placed(msgs):
         text = str(getattr(block, "text", "")) if isinstance(block, TextBlock) else ""
         count = 0
-        for mark in marks("mark", text):
+        for mark in find_marks("mark", text):
             count = len(sent.get(mark, []))
             if count > 1:
                 yield f"{mark!r} of {place} is sent {count} times"
@@ -185,8 +195,8 @@ def _unraised(formatter: FormatterBase, plan: Plan, msgs: list[Msg]) -> Iterator
 def _order(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
     """What was said stands in the order in which it was said, the system's words apart."""
     text = json_text(formatter.lower(msgs).request)
-    sent = {mark: places[0] for mark, places in marks("mark", text).items()}
-    said = [mark for msg in msgs if msg.role != "system" for mark in marks("mark", msg.text)]
+    sent = {mark: places[0] for mark, places in find_marks("mark", text).items()}
+    said = [mark for msg in msgs if msg.role != "system" for mark in find_marks("mark", msg.text)]
     found = [mark for mark in said if mark in sent]
     if found != sorted(found, key=sent.__getitem__):
         yield f"the order {sorted(found, key=sent.__getitem__)} is not that of the conversation"

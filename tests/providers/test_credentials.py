@@ -17,7 +17,8 @@ from urllib.parse import quote_plus
 import pytest
 
 from agentkit import AgentkitError, ChatModel, ModelError, NetworkError, OptionError, compare
-from agentkit.credentials import clean_options, conceal, redactor
+from agentkit.credentials import clean_options
+from agentkit.redaction import create_redactor, redact_error
 from agentkit.testing import LoopbackServer
 from tests.providers import PROVIDERS, user
 from tests.providers.calling import MODELS, options
@@ -422,21 +423,23 @@ def test_a_cause_that_still_shows_a_key_is_detached() -> None:
 
     error = ModelError("openai", f"failed with {CANARY}")
     error.__cause__ = StubbornError()
-    assert conceal(error, redactor({"api_key": CANARY}))
+    assert redact_error(error, create_redactor({"api_key": CANARY}))
     assert error.__cause__ is None
     assert str(error) == "openai: failed with [redacted]. Read what the provider says."
-    assert not conceal(StubbornError(), redactor({"api_key": CANARY}))
+    assert not redact_error(StubbornError(), create_redactor({"api_key": CANARY}))
 
 
 def test_words_and_ordinary_headers_are_left_in_a_text() -> None:
-    redact = redactor({"api_key": "EMPTY", "headers": {"User-Agent": "some-agent/1.0", "X-Team": "platform"}})
+    redact = create_redactor(
+        {"api_key": "EMPTY", "headers": {"User-Agent": "some-agent/1.0", "X-Team": "platform"}}
+    )
     text = "EMPTY: platform some-agent/1.0 at https://host/path@x"
     assert redact(text) == text
 
 
 def test_a_key_is_taken_out_in_any_spelling() -> None:
     key = 'k"ey/with\\odd+1'
-    redact = redactor({"api_key": key})
+    redact = create_redactor({"api_key": key})
     for text in (key, json.dumps(key), repr(key), f"https://host/?key={quote_plus(key)}"):
         assert "odd+1" not in redact(text).replace("%2B", "+")
 
@@ -447,7 +450,7 @@ def test_finding_credentials_ends_for_any_client() -> None:
             self.items: list[Any] = [self] * 3
             self.api_key = CANARY
 
-    found = redactor(Ring(), cast("Any", {n: {m: object() for m in range(100)} for n in range(1000)}))
+    found = create_redactor(Ring(), cast("Any", {n: {m: object() for m in range(100)} for n in range(1000)}))
     assert found(CANARY) == "[redacted]"
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agentkit import Capabilities, MultiAgentHistory, load_provider
 from agentkit.encodings import encoding_of
 from agentkit.image_tokens import image_rule
-from agentkit.model_names import bare_model_name
+from agentkit.model_names import normalize_model_name
 
 _MODES: Final = ("auto", "none", "required", "tool")
 _FORCED: Final = frozenset(_MODES)
@@ -339,4 +339,4 @@ def test_a_date_is_no_version(known: tuple[str, str], date: dt.date, data: st.Da
 
 @given(st.sampled_from(_KNOWN))
 def test_a_bare_name_stays_as_it_is(known: tuple[str, str]) -> None:
-    assert bare_model_name(bare_model_name(known[1])) == bare_model_name(known[1])
+    assert normalize_model_name(normalize_model_name(known[1])) == normalize_model_name(known[1])

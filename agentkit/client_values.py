@@ -1,0 +1,92 @@
+"""Texts in a provider's client: its keys and headers, by name."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from types import FunctionType, ModuleType
+from typing import Any, cast
+
+__all__ = ["AUTH_SCHEMES", "SHORTEST_SECRET", "is_headers", "iterate_texts"]
+
+AUTH_SCHEMES = frozenset({"bearer", "basic", "digest", "aws4-hmac-sha256"})
+"""First words of authorization headers, in lower case."""
+
+SHORTEST_SECRET = 6
+"""Minimum characters of a credential: a shorter value is a placeholder, such as "none" or "EMPTY"."""
+
+_PLAIN_HEADERS = re.compile(
+    r"(accept|accept-encoding|connection|content-type|content-length|content-encoding|host|user-agent"
+    r"|transfer-encoding|anthropic-version|anthropic-beta|openai-beta|x-goog-api-client|x-dashscope-sse"
+    r"|idempotency-key|x-stainless-.*)$",
+    re.IGNORECASE,
+)
+"""Headers that hold no credential. Any other header may hold one: gateways choose their own header names."""
+_MAX_VALUES = 3_000  # of a client's attributes that are read
+_MAX_DEPTH = 9  # from a client to the headers of its proxy's connections
+_SKIPPED_PACKAGES = frozenset(
+    {"asyncio", "anyio", "trio", "ssl", "threading", "logging", "functools", "_thread", "builtins", "types"}
+)
+
+
+def is_headers(name: object) -> bool:
+    """Returns True if a value of this name holds headers."""
+    return isinstance(name, str) and name.lower().endswith("headers")
+
+
+def iterate_texts(*roots: object) -> Iterator[tuple[str, str, bool]]:
+    """Yields the texts in some values: the name, the text, and True if the text is the value of a header.
+
+    Only stored attributes are read: no property is evaluated and no code of the SDK runs.
+    """
+    pending = deque(("", root, False, 0) for root in roots)
+    seen: set[int] = set()
+    while pending and len(seen) < _MAX_VALUES:
+        name, item, in_headers, depth = pending.popleft()
+        if isinstance(item, bytes):
+            item = item.decode("latin-1")
+        if isinstance(item, str):
+            if not (in_headers and _PLAIN_HEADERS.match(name)):
+                yield name, item, in_headers
+        elif item is not None and depth < _MAX_DEPTH and id(item) not in seen:
+            seen.add(id(item))
+            pending.extend(
+                (inner, part, in_headers or is_headers(inner) or inner == "raw_auth", depth + 1)
+                for inner, part in _parts(item, name)
+            )
+
+
+def _parts(item: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Yields the parts of a value, by name."""
+    if isinstance(item, BaseException):
+        yield from _sent_headers(item)
+    elif isinstance(item, Mapping):
+        with suppress(Exception):
+            yield from [(str(key), part) for key, part in cast("Mapping[Any, Any]", item).items()]
+    elif isinstance(item, list | tuple):
+        parts = cast("list[Any]", item)
+        if len(parts) == 2 and all(isinstance(part, str | bytes) for part in parts):  # a header
+            first = parts[0]
+            yield (first.decode("latin-1") if isinstance(first, bytes) else first), parts[1]
+        else:
+            yield from ((name, part) for part in parts)
+    elif type(item).__module__.endswith("._urls"):  # HTTP clients' URL
+        yield "url", str(item)
+    elif not isinstance(item, type | ModuleType | FunctionType) and _package_of(item) not in _SKIPPED_PACKAGES:
+        yield from [*getattr(item, "__dict__", {}).items()]
+
+
+def _package_of(item: object) -> str:
+    return type(item).__module__.partition(".")[0]
+
+
+def _sent_headers(error: BaseException) -> Iterator[tuple[str, Any]]:
+    """Yields the headers of the request that an error is about, and the causes of the error."""
+    for holder in (error, getattr(error, "response", None)):
+        for attribute in ("request", "request_info"):  # httpx, aiohttp
+            with suppress(Exception):  # httpx raises where an error has no request
+                yield "request_headers", getattr(holder, attribute).headers
+    yield "", error.__cause__
+    yield "", error.__context__
