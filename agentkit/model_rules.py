@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from agentkit.capabilities import Capabilities, NameRule
 from agentkit.errors import OptionError, check_option
+from agentkit.reprs import bounded_repr
 
 __all__ = ["ModelRules"]
 
@@ -49,6 +50,8 @@ class ModelRules:
     documents: bool = True
     alternating_turns: bool | None = None
     call_ids: NameRule | Literal["any", "mistral"] | None = None
+
+    __repr__ = bounded_repr
 
     def __post_init__(self) -> None:
         for rule in fields(self):
