@@ -1,7 +1,7 @@
-"""Forms in which conversations are logged: which one a message looks like, and checks that a reader got its own.
+"""Forms of logged conversations: recognition of a form, and checks that a loader gets messages of its own form.
 
-A log of another form must never be read as nothing. Each reader names the keys that it reads; the table here tells
-which form a message of another one looks like.
+A log of another form must never load as an empty conversation. Each loader passes the keys that it reads to the
+checks. The table of forms tells the form of any other message.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ __all__ = ["check_log_form", "check_log_message", "check_log_request", "describe
 
 
 class _LogForm(NamedTuple):
-    """A form of logs.
+    """Form of logs.
 
-    A signature names features of a message, separated by spaces; a message that has all of them has the form.
-    Features are `key`, `key=text`, and the same of objects under a key or in the list there: `key.inner=text`.
+    Attributes:
+        name: Name of the form in error messages.
+        loader: First argument of `load_native` for this form; empty if agentkit has no loader for it.
+        signatures: Signatures that no message of another form has. A signature is a list of features, separated by
+            spaces: `key`, `key=text`, or the same in an object or a list under a key, `key.inner=text`.
+        hints: Signatures that make this form likely for a message that a loader cannot read.
 
-    `loader` is the first argument of `load_native` that reads the form; empty if no loader does. No message of
-    another form has one of the `signatures`. An unreadable message with one of the `hints` is likely to be of this
-    form.
     """
 
     name: str
@@ -88,7 +89,7 @@ _FORMS = (
         ("role content.type", "role tool_calls", "tool_call_id", "role function_call", "role content", "messages"),
     ),
 )
-"""The first that matches counts."""
+"""Known forms. The first that matches counts."""
 
 _CONTENT_KEYS = frozenset(
     {"content", "parts", "tool_calls", "function_call", "refusal", "images", "toolInvocations"}
@@ -102,64 +103,78 @@ _REQUEST_KEYS = frozenset(
 )
 """Keys of requests under which known APIs have messages or a system prompt."""
 
-_ABOUT = frozenset({"id", "name", "role"})
+_EMPTY_KEYS = frozenset({"id", "name", "role"})
+"""Keys of an empty reply of a model."""
 _MODEL_ROLES = ("assistant", "model")
 
 
 def check_log_message(
-    message: Mapping[str, Any], place: str, read: Collection[str], kept: Collection[str] = (), forms: str = ""
+    message: Mapping[str, Any],
+    place: str,
+    content_keys: Collection[str],
+    opaque_keys: Collection[str] = (),
+    loaders: str = "",
 ) -> None:
-    """Checks that a message of a log has the form that its reader reads.
+    """Raises MessageError if a loader would lose content of a message.
 
-    A model's message with nothing but a role is an empty reply. Raises MessageError if the message is of another
-    form, has none of the keys that are read, or has content under a key that is not.
+    That is a message of another form, a message without any of the `content_keys`, or one with content under a key
+    that the loader does not know. A message of a model with only a role is an empty reply, and passes.
 
-    `read` are the keys under which the reader finds content, `kept` further ones that the reader keeps without
-    reading them. `forms` names the loaders whose messages the reader reads, separated by spaces.
+    Args:
+        message: Message of a log.
+        place: Place of the message, for the error.
+        content_keys: Keys under which the loader reads content.
+        opaque_keys: Keys whose values the loader keeps as opaque state.
+        loaders: Names of the loaders whose messages the loader reads, separated by spaces.
+
     """
-    check_log_form(message, place, forms)
-    if not any(key in message for key in read):
-        if message.keys() <= _ABOUT and message.get("role") in _MODEL_ROLES:
+    check_log_form(message, place, loaders)
+    if not any(key in message for key in content_keys):
+        if message.keys() <= _EMPTY_KEYS and message.get("role") in _MODEL_ROLES:
             return
-        reason = f"expected content under {_listed(read)}, got {_keys(message)}"
+        reason = f"expected content under {_join_names(content_keys)}, got {_list_keys(message)}"
         raise MessageError(place, reason, _advice(_find_form(message)))
-    for key in sorted(_CONTENT_KEYS.intersection(message).difference(read, kept)):
+    for key in sorted(_CONTENT_KEYS.intersection(message).difference(content_keys, opaque_keys)):
         if message[key]:
-            reason = f"content under {key!r} would be lost, expected content under {_listed(read)}"
+            reason = f"content under {key!r} would be lost, expected content under {_join_names(content_keys)}"
             raise MessageError(f"{place}.{key}", reason, _advice(_find_form({key: message[key], "role": ""})))
 
 
-def check_log_form(message: Mapping[str, Any], place: str, forms: str) -> None:
-    """Raises MessageError if a message has the form of another loader than those named in `forms`."""
+def check_log_form(message: Mapping[str, Any], place: str, loaders: str) -> None:
+    """Raises MessageError if a message has the form of a loader that is not named in `loaders`."""
     form = _find_form(message, certain=True)
-    if form is not None and form.loader not in forms.split():
-        raise MessageError(place, f"a message with {_keys(message)} is not of this form", _advice(form))
+    if form is not None and form.loader not in loaders.split():
+        raise MessageError(place, f"a message with {_list_keys(message)} is not of this form", _advice(form))
 
 
-def check_log_request(request: Mapping[str, Any], read: Collection[str], held: Collection[str] = ()) -> None:
-    """Checks that a request has no messages where its reader does not look.
+def check_log_request(
+    request: Mapping[str, Any], message_keys: Collection[str], stored_keys: Collection[str] = ()
+) -> None:
+    """Raises MessageError if a loader would lose messages of a request, or if the server stores some of them.
 
-    `read` are the keys under which the reader finds messages and the system prompt. `held` are those that name
-    messages which the server stores: they are not in the request. Raises MessageError if the request has one of
-    the `held` keys, or messages under a key that is not read.
+    Args:
+        request: Native request.
+        message_keys: Keys under which the loader reads messages and the system prompt.
+        stored_keys: Keys that refer to messages which the server stores and the request does not contain.
+
     """
-    for key in held:
+    for key in stored_keys:
         if request.get(key):
-            reason = f"the server holds messages that are not in this request ({str(request[key])[:60]!r})"
-            advice = "Pass the messages without the request to load them alone, or put those before them in front."
+            reason = f"the server stores messages that this request does not contain ({str(request[key])[:60]!r})"
+            advice = "Pass the list of messages to load it alone, or insert the stored messages before it."
             raise MessageError(key, reason, advice)
-    for key in sorted(_REQUEST_KEYS.intersection(request).difference(read)):
+    for key in sorted(_REQUEST_KEYS.intersection(request).difference(message_keys)):
         if request[key]:
             reason = f"requests of this form have no {key!r}: its content would be lost"
             raise MessageError(key, reason, _advice(_find_form(request)))
 
 
 def describe_log_form(log: object) -> str:
-    """Returns advice that names the form that a log, a request or a message looks like; or general advice."""
+    """Returns advice for an error: the form that a log, a request or a message looks like, and its loader."""
     for item in items_of(log) or [log]:
-        held: dict[str, Any] = mapping_of(item)
-        if held:
-            return _advice(_find_form(held))
+        message: dict[str, Any] = mapping_of(item)
+        if message:
+            return _advice(_find_form(message))
     return _advice(None)
 
 
@@ -168,19 +183,19 @@ _ADVICE = "Convert the messages to one of the forms that load_native reads."
 
 def _advice(form: _LogForm | None) -> str:
     if form is None:
-        return "Pass messages of this form, or name the form they have."
+        return "Pass messages of this form, or use the loader of their form."
     if not form.loader:
-        return f"It looks like {form.name}. {_ADVICE}"
-    return f"It looks like {form.name}. Use load_native({form.loader!r}, …) for these."
+        return f"The log looks like {form.name}. {_ADVICE}"
+    return f"The log looks like {form.name}. Use load_native({form.loader!r}, …)."
 
 
-def _listed(keys: Collection[str]) -> str:
+def _join_names(keys: Collection[str]) -> str:
     return " or ".join(map(repr, sorted(keys)))
 
 
-def _keys(message: Mapping[str, Any]) -> str:
-    shown = [repr(key[:40]) for key in list(message)[:8]]
-    return f"the keys {', '.join(shown)}" if shown else "no keys"
+def _list_keys(message: Mapping[str, Any]) -> str:
+    names = [repr(key[:40]) for key in list(message)[:8]]
+    return f"the keys {', '.join(names)}" if names else "no keys"
 
 
 def _find_form(message: Mapping[str, Any], *, certain: bool = False) -> _LogForm | None:
@@ -193,7 +208,7 @@ def _find_form(message: Mapping[str, Any], *, certain: bool = False) -> _LogForm
 
 
 def _features(message: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """The keys of a message, of the objects in it, and of those in its lists, with short texts under them."""
+    """Yields the features of a message: its keys, those of objects in it, and short texts under them."""
     for key, item in message.items():
         name = f"{prefix}{key}"
         yield name
@@ -202,6 +217,6 @@ def _features(message: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
                 yield f"{name}={item}"
         elif prefix.count(".") < 2:
             inner = cast("list[Any]", item) if isinstance(item, list) else [item]
-            for one in inner[:100]:
-                if isinstance(one, dict):
-                    yield from _features(cast("dict[str, Any]", one), f"{name}.")
+            for part in inner[:100]:
+                if isinstance(part, dict):
+                    yield from _features(cast("dict[str, Any]", part), f"{name}.")

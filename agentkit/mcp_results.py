@@ -1,7 +1,7 @@
 """Tool results of the Model Context Protocol (MCP) as the fields of a `ToolResultBlock`.
 
-Nothing of an MCP SDK is imported: results are recognized by their shape, as objects of the SDKs (pydantic models,
-dataclasses) or as dicts. The shapes are those of MCP 2025-11-25 and 2026-07-28, "Tools", "Tool Result".
+No MCP SDK is imported: a result is recognized by its shape, as an object of an SDK (pydantic model or dataclass)
+or as a dict. The shapes are those of MCP 2025-11-25 and 2026-07-28, "Tools", "Tool Result".
 """
 
 from __future__ import annotations
@@ -47,20 +47,19 @@ _WIRE_KEYS: Final = {
     "mime_type": "mimeType",
     "last_modified": "lastModified",
 }
-"""Attribute names of the Python SDKs, and what the protocol calls them."""
+"""Keys of the protocol by attribute name of the Python SDKs."""
 
 _RESULT_KEYS: Final = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
 _ABSENT: Final = object()
 
 
-def read_mcp_result(found: object) -> dict[str, Any] | None:
+def read_mcp_result(value: object) -> dict[str, Any] | None:
     """Parses a CallToolResult. Returns None for any other value.
 
-    The result has `output` (text, or a list of blocks in stored form), `is_error`, and `metadata` where the server
-    sent `_meta`. `structuredContent` follows as JSON text, unless the text content says the same: servers should
-    send it twice.
+    The dict has `output` (text, or a list of blocks in stored form), `is_error`, and `metadata` if the server sent
+    `_meta`. `structuredContent` follows as JSON text unless the text content repeats it, as servers should.
     """
-    data = _as_result(found)
+    data = _as_result(value)
     if data is None:
         return None
     content = [{"type": "text", "text": item} if isinstance(item, str) else item for item in data["content"]]
@@ -75,28 +74,28 @@ def read_mcp_result(found: object) -> dict[str, Any] | None:
     return {**fields, "metadata": extra} if extra else fields
 
 
-def read_mcp_item(found: object, index: int = 0) -> dict[str, Any] | None:
+def read_mcp_item(value: object, index: int = 0) -> dict[str, Any] | None:
     """Parses one content item of a result as a block in stored form. Returns None for any other value.
 
-    A text with keys that are not the protocol's is some other JSON.
+    A text item with keys that the protocol does not have is some other JSON.
     """
-    data = _as_item(found)
+    data = _as_item(value)
     return _block(data, index) if data and _is_content(data) and _is_closed(data) else None
 
 
 # -- shapes -------------------------------------------------------------------------------------------------------
 
 
-def _as_result(found: object) -> dict[str, Any] | None:
-    """A CallToolResult in JSON values under the protocol's keys."""
-    if isinstance(found, Mapping):
-        data = _renamed(cast("Mapping[Any, Any]", found))
+def _as_result(value: object) -> dict[str, Any] | None:
+    """Returns a CallToolResult as JSON values under the protocol's keys. Returns None for any other value."""
+    if isinstance(value, Mapping):
+        data = _renamed(cast("Mapping[Any, Any]", value))
     else:
-        marker = _attribute(found, "isError", "is_error")
+        marker = _attribute(value, "isError", "is_error")
         if not isinstance(marker, bool | None):
             return None
         names = ("content", "structured_content", "structuredContent", "meta", "_meta")
-        data = _renamed({name: getattr(found, name) for name in names if hasattr(found, name)})
+        data = _renamed({name: getattr(value, name) for name in names if hasattr(value, name)})
         data["isError"] = bool(marker)
     content = data.get("content")
     if isinstance(content, str) and isinstance(data.get("isError"), bool):
@@ -107,12 +106,12 @@ def _as_result(found: object) -> dict[str, Any] | None:
     return cast("dict[str, Any]", plain_values(data)) if _is_result(data) else None
 
 
-def _attribute(found: object, *names: str) -> object:
-    return next((getattr(found, name) for name in names if hasattr(found, name)), _ABSENT)
+def _attribute(value: object, *names: str) -> object:
+    return next((getattr(value, name) for name in names if hasattr(value, name)), _ABSENT)
 
 
 def _is_result(data: Mapping[str, Any]) -> bool:
-    """True if a dict is a CallToolResult, and not some JSON of a tool that also has a `content`."""
+    """Returns True if a dict is a CallToolResult, and not a tool's own JSON with a `content`."""
     content = cast("list[object]", data["content"])
     if isinstance(data.get("isError"), bool):
         return True
@@ -121,12 +120,12 @@ def _is_result(data: Mapping[str, Any]) -> bool:
     return has_more and data.keys() <= _RESULT_KEYS and all(items)
 
 
-def _as_item(found: object) -> dict[str, Any] | None:
-    """An object or a dict as JSON values under the protocol's keys; None for anything without a `type`."""
-    if isinstance(found, Mapping):
-        data = _renamed(cast("Mapping[Any, Any]", found))
+def _as_item(value: object) -> dict[str, Any] | None:
+    """Returns an object or a dict as JSON values under the protocol's keys. Returns None if it has no `type`."""
+    if isinstance(value, Mapping):
+        data = _renamed(cast("Mapping[Any, Any]", value))
         return cast("dict[str, Any]", plain_values(data)) if isinstance(data.get("type"), str) else None
-    return cast("dict[str, Any]", plain_values(_dumped(found))) or None
+    return cast("dict[str, Any]", plain_values(_dumped(value))) or None
 
 
 def _is_closed(data: Mapping[str, Any]) -> bool:
@@ -147,10 +146,10 @@ def _is_content(data: Mapping[str, Any]) -> bool:
             return False
 
 
-def _dumped(found: object) -> dict[str, Any]:
-    """An object of an SDK as a dict under the protocol's keys; an empty dict for anything else."""
-    dump = getattr(found, "model_dump", None)
-    if not callable(dump) or isinstance(found, type) or not isinstance(getattr(found, "type", None), str):
+def _dumped(value: object) -> dict[str, Any]:
+    """Returns an SDK object as a dict under the protocol's keys, and an empty dict for any other value."""
+    dump = getattr(value, "model_dump", None)
+    if not callable(dump) or isinstance(value, type) or not isinstance(getattr(value, "type", None), str):
         return {}
     try:
         data = dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
@@ -176,7 +175,7 @@ def _renamed(data: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _block(item: Any, index: int) -> dict[str, Any]:
-    """A content item as a block in stored form; an unreadable one as an InvalidBlock."""
+    """Returns a content item as a block in stored form. An unreadable item becomes an InvalidBlock."""
     if not isinstance(item, dict) or not _is_content(cast("dict[str, Any]", item)):
         reason = "not a content item of MCP: text, image, audio, resource or resource_link"
         return {"type": "invalid", "data": item, "reason": reason, "place": f"content[{index}]"}
@@ -220,7 +219,7 @@ def _media(kind: str, data: str, media_type: str) -> dict[str, Any]:
 
 
 def _link(data: Mapping[str, Any]) -> str:
-    """A resource link as text: the model may ask for the resource by its URI."""
+    """Returns a resource link as text with its URI, by which the model may ask for the resource."""
     known = [data.get("mimeType"), f"{data['size']} bytes" if isinstance(data.get("size"), int) else None]
     facts = [str(fact) for fact in known if fact]
     head = f"Resource link {data.get('title') or data['name']}: {data['uri']}"
@@ -248,10 +247,10 @@ def _is_text(item: object) -> bool:
 
 
 def _is_repeated(structured: object, texts: Sequence[str]) -> bool:
-    """True if the text content says the structured content already.
+    """Returns True if the text content repeats the structured content.
 
-    Either one text is its JSON, or the texts are the items of its one key `result`, in which the Python SDK wraps
-    what is no object.
+    Either one text is its JSON, or the texts are the items under its only key `result`: the Python SDK wraps any
+    value but an object in that key.
     """
     if _among(structured, texts):
         return True
@@ -264,7 +263,7 @@ def _is_repeated(structured: object, texts: Sequence[str]) -> bool:
 
 
 def _among(value: object, texts: Sequence[str]) -> bool:
-    """True if one of the texts is a value: the string itself, or its JSON with any spacing and order of keys."""
+    """Returns True if one of the texts is the value: the string itself, or JSON with any spacing and key order."""
     wanted = _canonical(value)
     return any(text == value or _canonical_text(text) == wanted for text in texts)
 

@@ -1,4 +1,4 @@
-"""Strict mode: which schemas a target's `strict` flag accepts, and closing a schema where that changes nothing."""
+"""Strict mode: the schemas that a target accepts under `strict: true`, and closing of a schema for it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from agentkit.reprs import bounded_repr
 from agentkit.schemas import find_definition
 
 __all__ = ["StrictRules", "close_for_strict"]
@@ -13,47 +14,49 @@ __all__ = ["StrictRules", "close_for_strict"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StrictRules:
-    """What a target demands of a schema under `strict: true`. Every object must be closed in any case.
+    """Rules of a target for a schema under `strict: true`. Every target requires closed objects.
 
     Attributes:
-        keywords: The JSON schema keywords that it takes. Mere annotations besides these are left out.
-        formats: The values of `format` that it takes.
-        optional: Whether `required` may leave properties out.
-        recursive: Whether a definition may refer to itself.
-        depth: How deep objects and arrays may be nested; 0 is no known limit.
-        outputs: Whether the schema of a response format has the flag too.
+        keywords: JSON Schema keywords that the target accepts. Other keywords that only annotate are omitted.
+        formats: Values of `format` that the target accepts.
+        can_omit_properties: True if `required` need not list all properties.
+        can_recurse: True if a definition may refer to itself.
+        max_depth: Limit of nested objects and arrays; 0 if no limit is known.
+        has_output_flag: True if the schema of a response format has the flag too.
 
     """
 
     keywords: frozenset[str]
     formats: frozenset[str]
-    optional: bool = False
-    recursive: bool = True
-    depth: int = 0
-    outputs: bool = False
+    can_omit_properties: bool = False
+    can_recurse: bool = True
+    max_depth: int = 0
+    has_output_flag: bool = False
+
+    __repr__ = bounded_repr
 
 
 class _NotStrictError(Exception):
-    """The schema cannot be strict; the message is the reason."""
+    """Error for a schema that cannot be strict. Its text is the reason."""
 
 
 def close_for_strict(schema: Mapping[str, Any], rules: StrictRules) -> tuple[dict[str, Any] | None, str]:
-    """Returns the schema as strict mode takes it, or None and the reason why it would have to change its meaning.
+    """Returns the schema as strict mode accepts it. Returns None and a reason if that would change its meaning.
 
-    An object that requires all its properties and does not mention `additionalProperties` is closed. Further
-    properties, optional properties and keywords that the target does not know are never taken away.
+    An object that requires all its properties and has no `additionalProperties` is closed. Optional properties,
+    additional properties and keywords that the target does not accept are never removed.
     """
     walk = _Walk(rules, schema)
     try:
         closed = walk.schema(schema, "", 1)
-        if not rules.recursive and _is_recursive(closed):
+        if not rules.can_recurse and _is_recursive(closed):
             raise _NotStrictError("a definition refers to itself")
     except _NotStrictError as error:
         return None, str(error)
     return closed, ""
 
 
-# What says nothing about which values are valid (JSON Schema 2020-12, validation, 9, and core, 8).
+# Keywords that do not affect which values are valid (JSON Schema 2020-12, validation, 9, and core, 8).
 _ANNOTATIONS = frozenset(
     [
         *("default", "example", "examples", "deprecated", "readOnly", "writeOnly"),
@@ -72,11 +75,11 @@ class _Walk:
     root: Mapping[str, Any]
 
     def schema(self, part: object, place: str, depth: int) -> dict[str, Any]:
-        """One subschema, closed. `place` is its path, "" at the root."""
+        """Returns one subschema, closed. `place` is its path, empty at the root."""
         if not isinstance(part, Mapping):
-            raise _NotStrictError(f"{place or 'the root'} is no object")
-        found = cast("Mapping[str, Any]", part)
-        kept = {key: item for key, item in found.items() if self._keeps(key, place)}
+            raise _NotStrictError(f"{place or 'the root'} is not an object")
+        items = cast("Mapping[str, Any]", part).items()
+        kept = {key: item for key, item in items if self._keeps(key, place)}
         if place and not any(key in kept for key in _TYPED):
             raise _NotStrictError(f"{place} has no type")
         self._check(kept, place, depth)
@@ -91,31 +94,31 @@ class _Walk:
             return True
         if key in _ANNOTATIONS:
             return False
-        raise _NotStrictError(f"{place or 'the root'} has the keyword {key!r}")
+        raise _NotStrictError(f"{place or 'the root'} has the unsupported keyword {key!r}")
 
     def _check(self, part: Mapping[str, Any], place: str, depth: int) -> None:
         if part.get("format", "") not in {"", *self.rules.formats}:
-            raise _NotStrictError(f"{place} has the format {part['format']!r}")
+            raise _NotStrictError(f"{place} has the unsupported format {part['format']!r}")
         if _has_type(part, "array") and "items" not in part:
             raise _NotStrictError(f"{place or 'the root'} is an array without items")
         nests = _has_type(part, "object") or _has_type(part, "array")
-        if nests and self.rules.depth and depth > self.rules.depth:
-            raise _NotStrictError(f"{place} is nested deeper than {self.rules.depth} levels")
+        if nests and self.rules.max_depth and depth > self.rules.max_depth:
+            raise _NotStrictError(f"{place} is nested deeper than {self.rules.max_depth} levels")
 
     def _reference(self, part: dict[str, Any], place: str) -> dict[str, Any]:
-        """A reference, which stands alone: "$ref cannot have keywords"; what stood beside it goes around it."""
+        """Returns a reference without other keywords ("$ref cannot have keywords"): annotations go around it."""
         target = part["$ref"]
         if find_definition(target, self.root) is None:
             raise _NotStrictError(f"{place} refers to {target!r}, which is not in the schema")
-        beside = {key: item for key, item in part.items() if key != "$ref"}
+        others = {key: item for key, item in part.items() if key != "$ref"}
         if not place:
             raise _NotStrictError("the root is a reference")
-        if beside.keys() - _ANNOTATIONS:
-            raise _NotStrictError(f"{place} has {min(beside.keys() - _ANNOTATIONS)!r} beside a reference")
-        return {"anyOf": [{"$ref": target}], **beside} if beside else {"$ref": target}
+        if others.keys() - _ANNOTATIONS:
+            raise _NotStrictError(f"{place} has {min(others.keys() - _ANNOTATIONS)!r} beside a reference")
+        return {"anyOf": [{"$ref": target}], **others} if others else {"$ref": target}
 
     def _object(self, part: dict[str, Any], place: str) -> dict[str, Any]:
-        """An object, closed if it is meant to be complete."""
+        """Returns an object schema, closed. Raises _NotStrictError if that changes its meaning."""
         properties = part.get("properties")
         names = [*cast("dict[str, Any]", properties)] if isinstance(properties, dict) else []
         listed = part.get("required")
@@ -123,16 +126,16 @@ class _Walk:
         if part.get("additionalProperties", False) is not False or (
             "additionalProperties" not in part and not names and place
         ):
-            raise _NotStrictError(f"{place or 'the root'} allows further properties")
+            raise _NotStrictError(f"{place or 'the root'} allows additional properties")
         if any(name not in names for name in required):
             raise _NotStrictError(f"{place or 'the root'} requires a property that it does not have")
-        optional = [] if self.rules.optional else [name for name in names if name not in required]
-        if optional:
+        optional = [name for name in names if name not in required]
+        if optional and not self.rules.can_omit_properties:
             raise _NotStrictError(f"the property {place + '.' if place else ''}{optional[0]} is optional")
         return {**part, "properties": properties or {}, "required": required, "additionalProperties": False}
 
     def _inner(self, key: str, item: Any, place: str, depth: int) -> Any:
-        """The value of a keyword, with the subschemas that it has."""
+        """Returns the value of a keyword, with its subschemas closed."""
         prefix = f"{place}." if place else ""
         if key in _NAMED and isinstance(item, dict):
             deeper = depth + (key == "properties")
@@ -145,32 +148,32 @@ class _Walk:
 
 
 def _has_type(part: Mapping[str, Any], name: str) -> bool:
-    found = part.get("type")
-    return found == name or (isinstance(found, list) and name in cast("list[Any]", found))
+    kind = part.get("type")
+    return kind == name or (isinstance(kind, list) and name in cast("list[Any]", kind))
 
 
 def _is_recursive(schema: Mapping[str, Any]) -> bool:
-    """Whether a definition reaches itself, or anything refers to the root."""
+    """Returns True if a definition refers to itself, even through others, or if anything refers to the root."""
     holders = [
         (f"#/{holder}/{name}", item) for holder in _NAMED[1:] for name, item in schema.get(holder, {}).items()
     ]
     reached = {pointer: set(_references(item)) for pointer, item in holders}
     for middle, beyond in reached.items():
-        for found in reached.values():
-            if middle in found:
-                found |= beyond
-    return "#" in _references(schema) or any(pointer in found for pointer, found in reached.items())
+        for pointers in reached.values():
+            if middle in pointers:
+                pointers |= beyond
+    return "#" in _references(schema) or any(pointer in pointers for pointer, pointers in reached.items())
 
 
 def _references(part: object) -> list[str]:
-    found: list[str] = []
-    waiting: list[object] = [part]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            held = cast("dict[str, Any]", one)
-            found += [held["$ref"]] if isinstance(held.get("$ref"), str) else []
-            waiting.extend(held.values())
-        elif isinstance(one, list):
-            waiting.extend(cast("list[object]", one))
-    return found
+    references: list[str] = []
+    pending: list[object] = [part]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            schema = cast("dict[str, Any]", item)
+            references += [schema["$ref"]] if isinstance(schema.get("$ref"), str) else []
+            pending.extend(schema.values())
+        elif isinstance(item, list):
+            pending.extend(cast("list[object]", item))
+    return references

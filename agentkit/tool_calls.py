@@ -1,4 +1,4 @@
-"""`run_tool_calls`: the calls of one turn, run concurrently."""
+"""Concurrent execution of the tool calls of one turn."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ async def run_tool_calls(
 ) -> list[ToolResultBlock]:
     """Runs tool calls concurrently. Returns their results in the order of the calls.
 
-    `calls` are those of a reply, `tools` those that the model was given. At most `max_concurrency` calls run at a
-    time (None: all of them). Whatever goes wrong in a call is its result, with `is_error`, and disturbs no other
-    call: see `Tool.run` and `run_call`. A cancellation cancels all calls. Functions that are not async share the
-    worker threads of anyio, 40 unless the program sets another limit.
+    `calls` are the tool calls of a reply, `tools` the tools of its request. At most `max_concurrency` calls run at
+    a time (None: all of them). A call that fails gives a result with `is_error` and does not affect other calls:
+    see `Tool.run` and `run_call`. Canceling the task cancels all calls. Synchronous functions share anyio's worker
+    threads, 40 by default.
 
         results = await run_tool_calls(reply.tool_uses, tools)
         msgs.append(Msg("tools", results, "user"))
@@ -57,7 +57,7 @@ async def _run_all(
             except anyio.get_cancelled_exc_class():
                 if anyio.current_effective_deadline() == -math.inf:
                     raise
-                results[index] = _canceled(block)  # by its own tool, which can cancel its task on asyncio
+                results[index] = _canceled_result(block)  # on asyncio a tool can cancel its own task
 
     async with anyio.create_task_group() as group:
         for index, block in enumerate(blocks):
@@ -67,6 +67,6 @@ async def _run_all(
     return [results[index] for index in range(len(blocks))]
 
 
-def _canceled(block: ToolUseBlock) -> ToolResultBlock:
-    """The result of a call whose task was canceled, and no other."""
+def _canceled_result(block: ToolUseBlock) -> ToolResultBlock:
+    """Returns the result of a call whose task alone was canceled."""
     return ToolResultBlock(block.id, block.name, "The call was canceled.", is_error=True)

@@ -1,4 +1,4 @@
-"""The result of a tool call: what the function returned, or raised, as a `ToolResultBlock`."""
+"""Results of tool calls: the value or the exception of a function as a `ToolResultBlock`."""
 
 from __future__ import annotations
 
@@ -22,108 +22,105 @@ __all__ = ["as_failure", "as_refusal", "as_result", "find_leaves"]
 _log = get_logger("tools")
 
 MAX_ERROR_CHARACTERS = 4_000
-"""Length of an error text that goes to the model."""
+"""Maximum length of an error text that is sent to the model."""
 
 MAX_TRACEBACK_CHARACTERS = 20_000
-"""Length of a traceback in a result's metadata."""
+"""Maximum length of a traceback in a result's metadata."""
 
 
-def as_result(block: ToolUseBlock, found: object) -> ToolResultBlock:
-    """Converts what a function returned: blocks, an MCP result, text, or any other value as JSON."""
-    if isinstance(found, ToolResultBlock):
-        return replace(found, id=block.id, name=block.name)
+def as_result(block: ToolUseBlock, value: object) -> ToolResultBlock:
+    """Converts the return value of a function: blocks, an MCP result, text, or any other value as JSON."""
+    if isinstance(value, ToolResultBlock):
+        return replace(value, id=block.id, name=block.name)
     try:
-        fields = None if isinstance(found, str) else read_mcp_result(found)
-        return ToolResultBlock(block.id, block.name, **(fields or {"output": _output(block, found)}))
+        fields = None if isinstance(value, str) else read_mcp_result(value)
+        return ToolResultBlock(block.id, block.name, **(fields or {"output": _output(block, value)}))
     except (AgentkitError, PydanticSerializationError, ValueError, RecursionError) as error:
-        kind = type(found).__name__
-        _log.warning("tool %r: its result, a %s, cannot be sent (%s)", block.name, kind, type(error).__name__)
-        said = (
-            _said(error)
-            if isinstance(error, AgentkitError)
-            else f"The tool gave a {kind}, which is no JSON: {error}"
-        )
-        return as_refusal(block, said)
+        kind = type(value).__name__
+        _log.warning("tool %r: result of type %s cannot be sent (%s)", block.name, kind, type(error).__name__)
+        if isinstance(error, AgentkitError):
+            return as_refusal(block, _describe_error(error))
+        return as_refusal(block, f"The tool returned a {kind} that cannot be converted to JSON: {error}")
 
 
 def _output(
-    block: ToolUseBlock, found: object
+    block: ToolUseBlock, value: object
 ) -> str | Sequence[TextBlock | MediaBlock | InvalidBlock | Mapping[str, Any]]:
-    items: Sequence[object] = cast("Sequence[object]", found) if isinstance(found, list | tuple) else [found]
+    items: Sequence[object] = cast("Sequence[object]", value) if isinstance(value, list | tuple) else [value]
     blocks = [*map(_block, items)]
     if not any(blocks):
-        return _text(block, cast("object", found))
+        return _text(block, cast("object", value))
     pairs = zip(items, blocks, strict=True)
     return [TextBlock(_text(block, item)) if known is None else known for item, known in pairs]
 
 
-def _block(found: object) -> TextBlock | MediaBlock | Mapping[str, Any] | None:
-    """A block, or an item of an MCP result as one; None for any other value."""
-    return found if isinstance(found, TextBlock | MediaBlock) else read_mcp_item(found)
+def _block(value: object) -> TextBlock | MediaBlock | Mapping[str, Any] | None:
+    """Returns a block, or an item of an MCP result as a block. Returns None for any other value."""
+    return value if isinstance(value, TextBlock | MediaBlock) else read_mcp_item(value)
 
 
-def _text(block: ToolUseBlock, found: object) -> str:
-    """A value as text: strings as they are, anything else as JSON; lone surrogates are replaced."""
+def _text(block: ToolUseBlock, value: object) -> str:
+    """Returns a string unchanged and any other value as JSON text. Lone surrogates are replaced."""
     place = f"tool {block.name!r}: its result"
-    return text_of(found, place) if isinstance(found, str) else _json(found, place)
+    return text_of(value, place) if isinstance(value, str) else _json(value, place)
 
 
-def _json(found: object, place: str) -> str:
-    if _holds_ours(found):
-        raise ValueError("a message or a block stands within it: give blocks alone, or a list of them")
+def _json(value: object, place: str) -> str:
+    if _contains_block(value):
+        raise ValueError("it contains a message or a block. Return a block, or a list of blocks")
     try:
-        return to_json(found, inf_nan_mode="strings").decode()
+        return to_json(value, inf_nan_mode="strings").decode()
     except ValueError as error:
         if "surrogates" not in str(error):
             raise
-        values = to_jsonable_python(_with_clean_texts(found, place), inf_nan_mode="strings")
+        values = to_jsonable_python(_with_clean_texts(value, place), inf_nan_mode="strings")
         return to_json(plain_values(values, place)).decode()
 
 
-def _with_clean_texts(found: object, place: str) -> object:
-    """A value whose texts UTF-8 can carry. Keys are content: `place` names the whole result."""
-    if isinstance(found, str):
-        return text_of(found, place)
-    if isinstance(found, Mapping):
-        pairs = cast("Mapping[Any, object]", found).items()
+def _with_clean_texts(value: object, place: str) -> object:
+    """Returns the value with texts that UTF-8 can encode. Keys are content: `place` names the whole result."""
+    if isinstance(value, str):
+        return text_of(value, place)
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[Any, object]", value).items()
         clean = ((text_of(key, place) if isinstance(key, str) else key, item) for key, item in pairs)
         return {key: _with_clean_texts(item, place) for key, item in clean}
-    if isinstance(found, list | tuple):
-        return [_with_clean_texts(item, place) for item in cast("Iterable[object]", found)]
-    return found
+    if isinstance(value, list | tuple):
+        return [_with_clean_texts(item, place) for item in cast("Iterable[object]", value)]
+    return value
 
 
-def _holds_ours(found: object) -> bool:
-    """Whether a message or a block of ours stands anywhere in a result: nobody wants them as JSON."""
-    if isinstance(found, Mapping):
-        return any(map(_holds_ours, cast("Mapping[Any, object]", found).values()))
-    if isinstance(found, list | tuple | set | frozenset):
-        return any(map(_holds_ours, cast("Iterable[object]", found)))
-    return type(type(found)) is Checked
+def _contains_block(value: object) -> bool:
+    """Returns True if a value contains a message or a block, at any depth: these are never sent as JSON."""
+    if isinstance(value, Mapping):
+        return any(map(_contains_block, cast("Mapping[Any, object]", value).values()))
+    if isinstance(value, list | tuple | set | frozenset):
+        return any(map(_contains_block, cast("Iterable[object]", value)))
+    return type(type(value)) is Checked
 
 
 def as_failure(block: ToolUseBlock, error: BaseException) -> ToolResultBlock:
-    """The result of a call whose function raised. Its metadata has the traceback: no provider gets metadata."""
+    """Returns the result of a call whose function raised. Its metadata (sent to no provider) has the traceback."""
     _log.warning("tool %r: raised %s", block.name, type(error).__name__, exc_info=error)
     traceback = _bounded(text_of("".join(format_exception(error))), MAX_TRACEBACK_CHARACTERS)
-    return replace(as_refusal(block, _said(error)), metadata={"traceback": traceback})
+    return replace(as_refusal(block, _describe_error(error)), metadata={"traceback": traceback})
 
 
-def as_refusal(block: ToolUseBlock, said: str) -> ToolResultBlock:
-    """The result of a call that cannot be run, or whose result cannot be sent."""
-    return ToolResultBlock(block.id, block.name, text_of(_bounded(said, MAX_ERROR_CHARACTERS)), is_error=True)
+def as_refusal(block: ToolUseBlock, reason: str) -> ToolResultBlock:
+    """Returns the result of a call that cannot be run, or whose result cannot be sent."""
+    return ToolResultBlock(block.id, block.name, text_of(_bounded(reason, MAX_ERROR_CHARACTERS)), is_error=True)
 
 
 def _bounded(text: str, limit: int) -> str:
-    """A text without its middle, if it is longer than the limit."""
+    """Returns the text, without its middle if it is longer than the limit."""
     if len(text) <= limit:
         return text
     head, tail = limit * 3 // 4, limit // 4
     return f"{text[:head]}\n… ({len(text) - head - tail} characters left out) …\n{text[-tail:]}"
 
 
-def _said(error: BaseException) -> str:
-    """The class and the sentence of an error; of a group, those of its errors too."""
+def _describe_error(error: BaseException) -> str:
+    """Returns the class and the text of an error, and for a group those of its errors too."""
     lines = [_sentence(error)]
     if isinstance(error, BaseExceptionGroup):
         lines += [
@@ -137,14 +134,14 @@ _MAX_LEAVES = 20  # errors of a group in one text
 
 def _sentence(error: BaseException) -> str:
     try:
-        said = str(error)
-    except BaseException:  # an error whose own sentence fails
-        said = ""
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+        text = str(error)
+    except BaseException:  # an error whose own __str__ fails
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def find_leaves(error: BaseException) -> Iterator[BaseException]:
-    """The errors in a group, however deep; an error that is no group is its own leaf."""
+    """Yields the errors of a group, at any depth. An error that is not a group is its own leaf."""
     pending = [error]
     while pending:
         last = pending.pop()

@@ -1,4 +1,4 @@
-"""Running a tool's function for a call: arguments checked, the result as a block, failures included."""
+"""Execution of a tool's function: checked arguments, and a `ToolResultBlock` even if the function fails."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from agentkit.tool_results import as_failure, as_refusal, as_result, find_leaves
 __all__ = ["run_tool"]
 
 MAX_ITEMS = 100_000
-"""Items that a generator may yield: one without an end would fill the memory."""
+"""Maximum number of items of a generator: an endless generator would fill the memory."""
 
 
 async def run_tool(name: str, function: Callable[..., Any] | None, block: ToolUseBlock) -> ToolResultBlock:
-    """What a tool answers to a call: see `Tool.run`."""
+    """Runs a tool for a call: see `Tool.run`."""
     check_option("block", block, ToolUseBlock)
     refusal = _refusal(name, function, block)
     if refusal or function is None:
@@ -46,22 +46,22 @@ async def _run(function: Callable[..., Any], block: ToolUseBlock) -> ToolResultB
         return as_refusal(block, _invalid(block.name, error))
     call = partial(function, *given, **named)
     if _is_async(function):
-        found = await call()
+        value = await call()
     else:
-        found = await _in_thread(call)
-    while inspect.isawaitable(found):
-        found = await found
-    if inspect.isasyncgen(found):
-        found = await _collect_async(cast("AsyncGenerator[Any, Any]", found))
-    if isinstance(found, str | TextBlock | MediaBlock | ToolResultBlock):
-        return as_result(block, found)
-    return cast("ToolResultBlock", await _in_thread(partial(as_result, block, found), CapacityLimiter(1)))
+        value = await _run_in_thread(call)
+    while inspect.isawaitable(value):
+        value = await value
+    if inspect.isasyncgen(value):
+        value = await _collect_async(cast("AsyncGenerator[Any, Any]", value))
+    if isinstance(value, str | TextBlock | MediaBlock | ToolResultBlock):
+        return as_result(block, value)
+    return cast("ToolResultBlock", await _run_in_thread(partial(as_result, block, value), CapacityLimiter(1)))
 
 
-async def _in_thread(call: Callable[[], Any], limiter: CapacityLimiter | None = None) -> Any:
-    """What a function gives, run off the event loop; a thread that is given up ends by itself.
+async def _run_in_thread(call: Callable[[], Any], limiter: CapacityLimiter | None = None) -> Any:
+    """Returns the value of a function that runs in a worker thread. An abandoned thread ends by itself.
 
-    Without a limiter it waits for one of anyio's threads, which other tools may hold for long.
+    Without a limiter the function waits for one of anyio's threads, which other tools may occupy for long.
     """
     is_abandoned = threading.Event()
     try:
@@ -72,13 +72,13 @@ async def _in_thread(call: Callable[[], Any], limiter: CapacityLimiter | None = 
         is_abandoned.set()
     if outcome.error is not None:
         raise outcome.error
-    return outcome.found
+    return outcome.value
 
 
 def _is_interruption(error: BaseException) -> bool:
-    """True if an error is about the task and not about the tool: a cancellation, or an interrupt of the user's.
+    """Returns True if an error is about the task and not about the tool: a cancellation or a keyboard interrupt.
 
-    On asyncio a tool may also meet the cancellation of some other task or future: that is an error like any other.
+    On asyncio a tool may await another task or future that was canceled: that is an error like any other.
     """
     try:
         canceled = anyio.get_cancelled_exc_class()
@@ -103,22 +103,22 @@ def _refusal(name: str, function: object, block: ToolUseBlock) -> str:
 
 @dataclass(slots=True)
 class _Outcome:
-    """What a function gave, or raised, on its way out of a thread: StopIteration and coroutines cannot pass."""
+    """Value or exception of a function in a thread: StopIteration and coroutines cannot leave a thread as such."""
 
-    found: Any = None
+    value: Any = None
     error: BaseException | None = None
 
 
 def _outcome(call: Callable[[], Any], is_abandoned: threading.Event) -> _Outcome:
     try:
-        found = call()
-        return _Outcome(_collect(found, is_abandoned) if inspect.isgenerator(found) else found)
+        value = call()
+        return _Outcome(_collect(value, is_abandoned) if inspect.isgenerator(value) else value)
     except BaseException as error:
         return _Outcome(error=error)
 
 
 def _collect(generator: Generator[Any, Any, Any], is_abandoned: threading.Event) -> list[Any]:
-    """The items of a generator, unless the call is given up."""
+    """Returns the items of a generator. Stops if the call is abandoned."""
     items: list[Any] = []
     for item in generator:
         items.append(item)
@@ -180,7 +180,7 @@ _kept = lru_cache(512)(_made)
 def _invalid(name: str, error: ValidationError) -> str:
     """What is wrong with the arguments, one a line, without pydantic's addresses of help."""
     lines = [
-        f"- {'.'.join(map(str, found['loc'])) or 'arguments'}: {found['msg']}"
-        for found in error.errors(include_url=False, include_context=False, include_input=False)
+        f"- {'.'.join(map(str, details['loc'])) or 'arguments'}: {details['msg']}"
+        for details in error.errors(include_url=False, include_context=False, include_input=False)
     ]
     return "\n".join([f"The arguments of {name!r} are not valid:", *lines])

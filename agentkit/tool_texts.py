@@ -7,11 +7,11 @@ from agentkit.blocks import ToolResultBlock, ToolUseBlock
 __all__ = ["CALL_TEXT", "ERROR_TEXT", "RESULT_TEXT", "call_text", "result_text"]
 
 CALL_TEXT = "(calls {name} with {arguments})"
-"""A tool call as text: in a history frame, and in the assistant's turn of a target without a role for tools."""
+"""Tool call as text: in a history frame, and in an assistant turn of a target without a tool role."""
 
 RESULT_TEXT = "(result of {name}) {text}"
 ERROR_TEXT = "(result of {name}, an error) {text}"
-"""A tool result as text: in a history frame, and in a user turn of a target without a role for tools."""
+"""Tool result as text: in a history frame, and in a user turn of a target without a tool role."""
 
 
 def call_text(call: ToolUseBlock) -> str:
@@ -20,5 +20,5 @@ def call_text(call: ToolUseBlock) -> str:
 
 
 def result_text(result: ToolResultBlock, name: str) -> str:
-    """Returns a tool result as text, under the name of its tool. Media are no part of the text."""
+    """Returns a tool result as text, with the name of its tool and without media."""
     return (ERROR_TEXT if result.is_error else RESULT_TEXT).format(name=name or "a tool", text=result.text)

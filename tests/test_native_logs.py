@@ -314,7 +314,7 @@ HELD: Final = [
 def test_a_request_that_continues_messages_of_the_server_is_refused(
     provider: str, request_: dict[str, Any], key: str
 ) -> None:
-    with pytest.raises(MessageError, match="the server holds messages") as caught:
+    with pytest.raises(MessageError, match="the server stores messages") as caught:
         load_native(provider, request_)
     assert caught.value.place == key
 

@@ -345,7 +345,7 @@ async def test_texts_among_blocks_are_texts_and_a_block_within_json_is_refused()
     for function in (hidden, message):
         result = await _run(function)
         assert result.is_error
-        assert "give blocks alone" in result.text
+        assert "Return a block, or a list of blocks" in result.text
         assert "iVBOR" not in result.text
 
 

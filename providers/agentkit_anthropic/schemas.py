@@ -20,10 +20,10 @@ STRICT = StrictRules(
     formats=frozenset(
         ["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"],
     ),
-    optional=True,
-    recursive=False,
+    can_omit_properties=True,
+    can_recurse=False,
 )
-"""build-with-claude/structured-outputs, for strict tools. Keywords that it takes in part only are not listed."""
+"""build-with-claude/structured-outputs, strict tools. Keywords that are supported only in part are not listed."""
 
 # build-with-claude/structured-outputs: keywords that the grammar compiler refuses.
 _REFUSED = frozenset(

@@ -47,8 +47,8 @@ STRICT = StrictRules(
         ]
     ),
     formats=frozenset(["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"]),
-    depth=10,
-    outputs=True,
+    max_depth=10,
+    has_output_flag=True,
 )
 """guides/structured-outputs#supported-schemas. Other keywords, such as `maxLength`, were answered with 400."""
 

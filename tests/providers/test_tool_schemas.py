@@ -87,22 +87,22 @@ ROOTS: Final[dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]]] = {
             "properties": {"a": TEXT, "k": {"anyOf": [{"const": "a"}, {"const": "b"}]}, "b": TEXT},
             "required": ["k"],
         },
-        ["tool 'f': anyOf at the root of its parameters: merged into one object"],
+        ["tool 'f': anyOf at the root of its parameters merged into one object"],
     ),
     "either is required": (
         {**OPTIONAL, "oneOf": [{"required": ["q"]}, {"required": ["n"]}]},
         OPTIONAL,
-        ["tool 'f': oneOf at the root of its parameters: merged into one object"],
+        ["tool 'f': oneOf at the root of its parameters merged into one object"],
     ),
     "not and enum": (
         {**OPTIONAL, "not": {"required": ["q", "n"]}, "enum": [{}]},
         OPTIONAL,
-        ["tool 'f': enum, not at the root of its parameters: merged into one object"],
+        ["tool 'f': enum, not at the root of its parameters merged into one object"],
     ),
     "a reference to itself": (
         {"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/A"}}},
         {**NO_ARGUMENTS, "$defs": {"A": {"$ref": "#/$defs/A"}}},
-        ["tool 'f': $ref at the root of its parameters: merged into one object"],
+        ["tool 'f': $ref at the root of its parameters merged into one object"],
     ),
 }
 
@@ -186,18 +186,18 @@ def _with(**inner: Any) -> dict[str, Any]:
 LEFT_OUT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "an optional property": ({**OPTIONAL, "required": ["q"]}, "the property n is optional"),
     "an optional property below": (_with(**OPTIONAL), "the property q.q is optional"),
-    "further properties": ({**OPEN, "additionalProperties": True}, "the root allows further properties"),
-    "a map": (_with(type="object", additionalProperties=TEXT), "q allows further properties"),
-    "any object": (_with(type="object"), "q allows further properties"),
+    "further properties": ({**OPEN, "additionalProperties": True}, "the root allows additional properties"),
+    "a map": (_with(type="object", additionalProperties=TEXT), "q allows additional properties"),
+    "any object": (_with(type="object"), "q allows additional properties"),
     "anything": (_with(), "q has no type"),
     "a list of anything": (_with(type="array"), "q is an array without items"),
-    "a length": (_with(type="string", maxLength=3), "q has the keyword 'maxLength'"),
-    "one of": (_with(oneOf=[TEXT]), "q has the keyword 'oneOf'"),
-    "a format": (_with(type="string", format="regex"), "q has the format 'regex'"),
+    "a length": (_with(type="string", maxLength=3), "q has the unsupported keyword 'maxLength'"),
+    "one of": (_with(oneOf=[TEXT]), "q has the unsupported keyword 'oneOf'"),
+    "a format": (_with(type="string", format="regex"), "q has the unsupported format 'regex'"),
     "another document": (_with(**{"$ref": "https://a.example/b"}), "q refers to 'https://a.example/b', which"),
     "a definition that is not there": (_with(**{"$ref": "#/$defs/a"}), "q refers to '#/$defs/a', which"),
     "a name that is not there": ({**OPEN, "required": ["q", "x"]}, "the root requires a property"),
-    "what is no schema": (_with(type="array", items=True), "q.items is no object"),
+    "what is no schema": (_with(type="array", items=True), "q.items is not an object"),
 }
 
 
