@@ -11,7 +11,7 @@ from typing import NoReturn, cast
 
 from agentkit.errors import OptionError
 from agentkit.messages import Msg
-from agentkit.reprs import brief
+from agentkit.reprs import shorten_repr
 from agentkit.strategies import CutStrategy, check_number
 from agentkit.units import Units, calls_any
 
@@ -247,7 +247,7 @@ def _recent(strategy: CutStrategy, units: Units) -> int:
     """The unit from which on all are too new for a strategy."""
     recent: object = strategy.recent(units)
     if not isinstance(recent, int) or not 0 <= recent <= len(units):
-        _refuse(strategy, f"recent() gave {brief(recent, 60)}", "Return the number of a unit.")
+        _refuse(strategy, f"recent() gave {shorten_repr(recent, 60)}", "Return the number of a unit.")
     return recent
 
 
