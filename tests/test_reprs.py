@@ -53,13 +53,13 @@ CONTENTS: Final[dict[str, Any]] = {
     "text": LARGE,
     "escapes": "\n\x00'\"" * 250_000,
     "bytes": LARGE.encode(),
-    "list": [LARGE] * 1_000,
-    "flat list": [1] * 1_000_000,
-    "tuple": (IMAGE,) * 1_000,
+    "list": [LARGE] * 10,
+    "flat list": [1] * 100_000,
+    "tuple": (IMAGE,) * 10,
     "dict": {f"{number}{LARGE}": LARGE for number in range(3)},
-    "wide dict": {str(number): {"a": [LARGE]} for number in range(10_000)},
-    "messages": [Msg("Bob", [IMAGE, TextBlock(LARGE)], "user")] * 1_000,
-    "number": 10**100_000,
+    "wide dict": {str(number): {"a": [LARGE[:100]]} for number in range(10_000)},
+    "messages": [Msg("Bob", [IMAGE, TextBlock(LARGE)], "user")] * 10,
+    "number": 10**10_000,
 }
 
 
