@@ -7,6 +7,7 @@ from inspect import isawaitable
 from typing import Any, ClassVar
 
 from agentkit.errors import InputError, ModelError, OptionError, check_option, check_text
+from agentkit.native import mapping_of
 from agentkit.redaction import create_redactor, redact_error
 from agentkit.tokens import CharacterTokenCounter, LocalTokenCounter, TokenCounterBase
 
@@ -65,7 +66,7 @@ class RemoteTokenCounter(TokenCounterBase):
 
     def read_count(self, answer: object, name: str) -> int:
         """Returns the number of tokens that an answer has under a name. Raises ModelError for anything else."""
-        found: object = answer.get(name) if isinstance(answer, dict) else getattr(answer, name, None)
+        found: object = mapping_of(answer).get(name, getattr(answer, name, None))
         if isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found < _MOST:
             return int(found)
         said = f"the endpoint sent {type(found).__name__} in the place of a number of tokens, {name!r}"
