@@ -153,11 +153,17 @@ def read_history(rendered: Rendered, *, tags: str = "history", timestamps: bool 
 
     Raises:
         OptionError: the plan's policy has the plain frame, which cannot be read back.
-        InputError: a text of a frame is not in the plan's request any more, or a whole turn was passed.
+        InputError: a text of a frame is not in the plan's request any more, or a request, a message or a whole
+            turn was passed.
 
     """
     if isinstance(rendered, Plan):
         return _read_plan(rendered)
+    given: object = rendered
+    if isinstance(given, Mapping | bytes) or not isinstance(given, Iterable):
+        kind = type(cast("object", given)).__name__
+        reason = f"expected a Plan, a string or the parts of one frame, got {kind}"
+        raise InputError("rendered", reason, "Pass the Plan.")
     whole = rendered if isinstance(rendered, str) else _joined(rendered)
     return [pair for body in _bodies(whole, tags) for pair in _utterances(body, tags, timestamps)]
 
@@ -233,10 +239,12 @@ def _texts(parts: Iterable[str | Mapping[str, Any] | TextBlock]) -> Iterator[str
         found: object = part.text if isinstance(part, TextBlock) else part
         if isinstance(found, Mapping):
             native = cast("Mapping[str, object]", found)
-            if "role" in native:
-                reason = "a whole turn may hold text that no frame wrote"
-                raise InputError(f"rendered[{number}]", reason, "Pass the Plan, or the parts of one frame.")
-            found = native.get("text")
+            is_turn, found = "role" in native, native.get("text")
+        else:
+            is_turn = isinstance(found, Msg)
+        if is_turn:
+            reason = "a whole turn may hold text that no frame wrote"
+            raise InputError(f"rendered[{number}]", reason, "Pass the Plan, or the parts of one frame.")
         if isinstance(found, str):
             yield found
 

@@ -146,4 +146,9 @@ def test_whole_turns_are_refused(provider: str) -> None:
     assert isinstance(turns, list)
     with pytest.raises(InputError, match=r"rendered\[0\]: a whole turn"):
         read_history(cast("list[Any]", turns))
+    for wrong in (request, None, 3, b"text", BOB):
+        with pytest.raises(InputError, match=r"^rendered: expected a Plan"):
+            read_history(cast("Any", wrong))
+    with pytest.raises(InputError, match=r"rendered\[0\]: a whole turn"):
+        read_history(cast("Any", [BOB]))
     assert read_history([{"type": "tool_result", "content": FORGED}, {"type": "image"}]) == []
