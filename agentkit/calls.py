@@ -116,7 +116,7 @@ class Call:
         if self.endpoint.wants_stream(outgoing):  # the error taught it
             return await self._gathered()
         assert ours is not None
-        raise ours  # outside of the handler: an error that shows a key is not even its context
+        raise ours  # outside the handler, so that an error that shows a key does not become its context
 
     async def _gathered(self) -> Msg:
         """The whole reply, from a stream. What is cut off is no whole reply."""
@@ -157,7 +157,7 @@ class Call:
         return ours
 
     def create_redactor(self, *more: object) -> Redactor:
-        """A function that takes the credentials of the client, the call and its error out of a text."""
+        """Returns a function that removes the credentials of the client, the call and its error from a text."""
         return create_redactor(self.endpoint.client, self.parameters, *more)
 
     def _known_error(self, error: BaseException) -> AgentkitError | None:

@@ -57,7 +57,7 @@ _SLACK = 0.97
 
 
 class ModelOptions(FormatterOptions, total=False):
-    """The options of a ChatModel besides its client: see ChatModel."""
+    """Options of a ChatModel besides its client: see ChatModel."""
 
     cache_breakpoints: Literal["off", "auto", "auto-1h"]
     formatter_options: Mapping[str, Any] | None
@@ -394,7 +394,7 @@ def _check_timeout(timeout: float | None) -> None:
 
 
 def _opened(endpoint: type[EndpointBase], options: Mapping[str, Any]) -> EndpointBase:
-    """An endpoint with a client of its own. What its SDK has against the options is an OptionError.
+    """Returns an endpoint with a new client. Raises OptionError if the SDK refuses the options.
 
     No error shows a credential of the options or of the environment.
     """
@@ -405,11 +405,11 @@ def _opened(endpoint: type[EndpointBase], options: Mapping[str, Any]) -> Endpoin
     else:
         check_client(opened.client)
         return opened
-    raise ours  # outside of the handler: an error that shows a key is not even its context
+    raise ours  # outside the handler, so that an error that shows a key does not become its context
 
 
 def _opening_error(error: Exception, options: Mapping[str, Any]) -> AgentkitError:
-    """The error of an SDK that refuses its options, without a credential of the options or the environment."""
+    """Returns the error for an SDK that refuses its options, without credentials of options or environment."""
     place = find_variable(error.object) if isinstance(error, UnicodeEncodeError) else None
     is_clean = redact_error(error, create_redactor(options, error, os.environ))
     if isinstance(error, AgentkitError):

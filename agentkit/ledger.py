@@ -105,12 +105,12 @@ Remarks: TypeAlias = Callable[[BlockPath, Msg, Block, Sequence[Note]], tuple[str
 
 
 LateNotes: TypeAlias = Callable[[], Mapping[BlockPath, Note]]
-"""Notes that take time to find, and that no stage needs."""
+"""Function that computes expensive notes, which no stage needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Noted:
-    """Late notes that were found, for a ledger that goes to another process."""
+    """Late notes that are already computed, for a pickled ledger."""
 
     found: Mapping[BlockPath, Note]
 
@@ -223,10 +223,10 @@ class Ledger:
         ]
 
     def __str__(self) -> str:
-        """A table: a row for each block, and one for each text of the request that no block says."""
+        """Returns a table with a row for each block and for each synthesis."""
         rows = [_HEAD, *map(_row, self.entries)]
         for made, count in Counter(self.syntheses).items():
-            rows.append(("", made.name, "invented", made.reason + f" (×{count})" * (count > 1)))
+            rows.append(("", made.name, "synthesis", made.reason + f" (×{count})" * (count > 1)))
         shown = [[shorten(as_one_line(cell), _CELL) for cell in row] for row in rows]
         widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
         return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in shown)
@@ -238,7 +238,7 @@ class Ledger:
         )
         parts = [f"{count} {disposition}" for disposition, count in sorted(counts.items())]
         parts += [f"{len(self.losses)} lost"] if self.losses else []
-        parts += [f"{len(self.syntheses)} invented"] if self.syntheses else []
+        parts += [f"{len(self.syntheses)} syntheses"] if self.syntheses else []
         return f"<Ledger of {len(self.msgs)} messages: {', '.join(parts) or 'no blocks'}>"
 
     def to_dict(self) -> dict[str, Any]:
@@ -249,7 +249,7 @@ class Ledger:
         }
 
 
-_HEAD = ("place", "block", "disposition", "why")
+_HEAD = ("place", "block", "disposition", "reason")
 _CELL = 300  # characters
 
 

@@ -25,7 +25,7 @@ __all__ = ["Provider", "available_providers", "load_provider"]
 
 GROUP = "agentkit.providers"
 DISTRIBUTION = "agentkit-middleware"
-"""The distribution whose providers are built in: no other one can replace them."""
+"""Distribution of the built-in providers, which no other distribution can replace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def available_providers() -> list[str]:
 
 
 def _claims() -> dict[str, list[EntryPoint]]:
-    """The entry points of all installed distributions, by the provider's name."""
+    """Returns the entry points of all installed distributions, by provider name."""
     from importlib.metadata import entry_points  # slow to import, and only needed to look up a name
 
     claims: dict[str, list[EntryPoint]] = {}
@@ -95,9 +95,9 @@ def _claims() -> dict[str, list[EntryPoint]]:
 def load_provider(name: str) -> Provider:
     """Returns the provider of that name.
 
-    A name of agentkit's own distribution is its provider: the claim of another distribution to the name is ignored
-    with a warning. Raises ProviderError for an unknown name, for one that two other distributions claim, and for a
-    provider that does not load, whatever its module raises.
+    An entry point of another distribution with the name of a built-in provider is ignored with a warning. Raises
+    ProviderError for an unknown name, for a name that two other distributions claim, and for a provider that does
+    not load, whatever its module raises.
     """
     check_option("provider", name, str)
     claims = _claims().get(name)
@@ -118,7 +118,7 @@ def load_provider(name: str) -> Provider:
 
 
 def _rightful(name: str, claims: list[EntryPoint]) -> EntryPoint:
-    """The entry point that a name stands for, of all that claim it."""
+    """Returns the entry point of a name, of all that claim the name."""
     own = next((point for point in claims if _distribution_of(point) == DISTRIBUTION), None)
     others = [point for point in claims if point is not own]
     if own is not None:
@@ -134,7 +134,7 @@ def _rightful(name: str, claims: list[EntryPoint]) -> EntryPoint:
 
 
 def _distribution_of(point: EntryPoint) -> str:
-    """The normalized name of the distribution that declares an entry point (PyPA: names and normalization)."""
+    """Returns the normalized name of an entry point's distribution (PyPA: names and normalization)."""
     name: object = None
     with suppress(Exception):  # the metadata of a damaged installation may be missing, or not be text
         name = point.dist.name if point.dist is not None else None

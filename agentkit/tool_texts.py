@@ -15,7 +15,7 @@ ERROR_TEXT = "(result of {name}, an error) {text}"
 
 
 def call_text(call: ToolUseBlock) -> str:
-    """Returns a tool call as text."""
+    """Returns a tool call as text: its name and arguments."""
     return CALL_TEXT.format(name=call.name, arguments=call.arguments)
 
 

@@ -291,9 +291,9 @@ def _read_choice(choice: ToolChoiceLike) -> ToolChoice:
 
 
 def read_allowed_tools(choice: Mapping[str, Any]) -> tuple[str, list[object]] | None:
-    """Returns the mode and the names of a choice that is limited to some tools: ours or OpenAI's (both APIs).
+    """Returns the mode and the names of a choice limited to some tools, in agentkit's form or in OpenAI's.
 
-    None for any other choice. What has no name, such as a provider's own tool, is left out.
+    Returns None for any other choice. Tools without a name, such as a provider's own tools, are omitted.
     """
     if "names" in choice:
         names = choice["names"]
@@ -308,7 +308,7 @@ def read_allowed_tools(choice: Mapping[str, Any]) -> tuple[str, list[object]] | 
 
 
 def _name_in(tool: object) -> object:
-    """The name in OpenAI's reference to a tool, nested or flat; None if it has none."""
+    """Returns the name in OpenAI's reference to a tool, nested or flat. Returns None if there is no name."""
     if not isinstance(tool, Mapping):
         return None
     found = cast("Mapping[str, Any]", tool)
@@ -317,10 +317,10 @@ def _name_in(tool: object) -> object:
 
 
 def _among(mode: str, names: Sequence[object]) -> ToolChoice:
-    """A choice limited to some tools, each of which is named once."""
+    """Returns a choice limited to some tools, without repeated names."""
     known = [name for name in names if isinstance(name, str)]
     if not known or len(known) < len(names):
-        reason = f"{list(names)!r} holds something else than names" if names else "no tool is named"
+        reason = f"expected tool names (str), got {list(names)!r}" if names else "no tool is named"
         raise OptionError("tool_choice", reason, "Pass the names of tools.")
     if mode not in ("auto", "required", "any"):
         raise OptionError("tool_choice", f"mode {mode!r} takes no names", "Pass mode 'auto' or 'required'.")

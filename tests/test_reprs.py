@@ -232,11 +232,11 @@ def test_a_disposition_prints_its_name() -> None:
 def test_a_ledger_prints_a_row_a_block_and_a_row_for_each_text_that_was_added() -> None:
     plan: Plan = lower([says("Bob", "hi"), call("c")], MultiAgentHistory(), first_user=True)
     lines = str(plan.ledger).splitlines()
-    assert lines[0].split() == ["place", "block", "disposition", "why"]
+    assert lines[0].split() == ["place", "block", "disposition", "reason"]
     assert len(lines) == 1 + len(plan.ledger.entries) + len({*plan.ledger.syntheses})
     assert lines[1].split(maxsplit=3) == ["msgs[0].content[0]", "text", "merged", "a line of the history frame"]
-    assert all(line[lines[0].index("why") - 1] == " " for line in lines)
-    assert [line for line in lines if "invented" in line]
+    assert all(line[lines[0].index("reason") - 1] == " " for line in lines)
+    assert [line for line in lines if "synthesis" in line]
 
 
 def test_a_ledger_marks_what_is_lost() -> None:

@@ -40,7 +40,7 @@ _MaxTokens: TypeAlias = Annotated[
     typer.Option(help="Limit of the prompt in estimated tokens; the oldest messages are cut.", show_default=False),
 ]
 _KeepInvalid: TypeAlias = Annotated[
-    bool, typer.Option("--keep-invalid", help="Go on with blocks that cannot be read; they are left out.")
+    bool, typer.Option("--keep-invalid", help="Continue with invalid blocks; the request omits them.")
 ]
 _LedgerForm: TypeAlias = Annotated[
     Literal["table", "json"] | None,

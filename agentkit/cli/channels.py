@@ -61,9 +61,9 @@ def _put(text: bytes) -> None:
 
 
 def check_blocks(msgs: Sequence[Msg], keep_invalid: bool, ledger: object = None) -> None:
-    """Refuses messages with blocks that could not be read, or reports each of these blocks on standard error.
+    """Raises MessageError if messages have invalid blocks. With `keep_invalid`, prints them to stderr instead.
 
-    Where a ledger is printed, it has them. Raises MessageError with the place and the reason of each.
+    Nothing is printed if a ledger is printed: the ledger has them. The error has the place and reason of each.
     """
     found = [f"{block.place}: invalid block: {block.reason}" for msg in msgs for block in _invalid_blocks(msg)]
     if found and not keep_invalid:

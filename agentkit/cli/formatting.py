@@ -43,7 +43,7 @@ class FormatOptions:
     keep_invalid: bool
 
     def formatters(self) -> dict[str, FormatterBase]:
-        """A formatter for each provider asked for. Of all providers, one that does not load is named on stderr."""
+        """Returns a formatter for each requested provider. With `--all`, reports a provider that does not load."""
         if self.provider is not None:
             return {self.provider: self._formatter(self.provider)}
         found: dict[str, FormatterBase] = {}
@@ -67,7 +67,7 @@ class FormatOptions:
 
 @contextmanager
 def as_provider_errors(name: str) -> Generator[None]:
-    """Raise an exception of a provider's own code as ProviderError, which names the provider."""
+    """Raises an exception of a provider's own code as a ProviderError with the name of the provider."""
     try:
         yield
     except AgentkitError:
@@ -145,7 +145,7 @@ def write_ledgers(plans: Mapping[str, Plan], options: FormatOptions) -> None:
         return
     if options.ledger == "table":
         for name, plan in plans.items():
-            sys.stderr.write(f"What happened on the way to {name}:\n{plan.ledger}\n")
+            sys.stderr.write(f"Ledger for {name}:\n{plan.ledger}\n")
         return
     ledgers = {name: plan.ledger.to_dict() for name, plan in plans.items()}
     found = ledgers[options.provider] if options.provider is not None else ledgers

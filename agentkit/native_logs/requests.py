@@ -106,7 +106,7 @@ _DECLARATIONS = frozenset({"functionDeclarations", "function_declarations"})
 
 
 def _as_list(found: object, place: str) -> list[Any]:
-    """A list of tools; one tool may stand without its list."""
+    """Returns a list of tools; a single tool may come without a list."""
     tool: dict[str, Any] = mapping_of(found)
     listed: list[Any] = items_of(found)
     if found is not None and found is not tool and found is not listed:
@@ -115,7 +115,7 @@ def _as_list(found: object, place: str) -> list[Any]:
 
 
 def _types_of(tool: Mapping[str, Any]) -> Iterable[str]:
-    """The type of a tool. Without one it is a function if it has a name, else its keys are its types (Gemini)."""
+    """Returns the types of a tool. Without a type, one with a name is a function; else its keys are its types."""
     if tool.get("type") == "custom" and not tool.keys() & {"input_schema", "inputSchema"}:
         return ("custom text",)  # OpenAI's: its input is no object (SDK: CustomTool)
     if named := text_of(tool.get("type")):
@@ -200,13 +200,13 @@ def _choice(held: Mapping[str, Any]) -> ToolChoice | None:
 
 
 def _limited(mode: ToolChoice | None, names: Sequence[object]) -> ToolChoice | None:
-    """A mode that is limited to some tools; the mode alone where no names are given."""
+    """Returns the mode, limited to some tools if there are names."""
     known = tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
     return replace(mode, names=known) if mode is not None and mode.mode in ("auto", "required") else mode
 
 
 def _among(choice: ToolChoice | None, tools: AbstractSet[str]) -> ToolChoice | None:
-    """The choice among the tools that were loaded; None where none of those it names was."""
+    """Returns the choice, limited to the loaded tools. Returns None if the choice names none of these."""
     if choice is None or not choice.names:
         return choice if choice is None or choice.name is None or choice.name in tools else None
     names = tuple(name for name in choice.names if name in tools)

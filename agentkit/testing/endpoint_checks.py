@@ -1,4 +1,4 @@
-"""What must hold of an endpoint: it sends the request that it is given, and says of any error what it is."""
+"""Checks of an endpoint: it sends the request unchanged, and classifies any error."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ _PATIENCE: Final = 5.0  # seconds
 
 
 class _OddError(Exception):
-    """Has what errors of SDKs have, in other types."""
+    """Error with the attributes of SDK errors, in unexpected types."""
 
     status_code = status = code = "?"
     response = request = headers = body = message = details = None
@@ -197,7 +197,7 @@ _REPLIES: Final[tuple[object, ...]] = (
 
 
 def _failures(provider: Provider, kind: type[EndpointBase]) -> Iterator[str]:
-    """Of any error, and of any reply, the endpoint says what failed, or None."""
+    """For any error and any reply, the endpoint returns a Failure or None."""
     endpoint = kind(_Recorder())
     for make in _ERRORS:
         error = make()

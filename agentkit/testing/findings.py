@@ -1,4 +1,4 @@
-"""What the checks of a provider share: exceptions as findings, and parts of a request by their content."""
+"""Helpers of the provider checks: exceptions as findings, and parts of a request by their content."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def collect_findings(place: str, findings: Iterable[str]) -> Iterator[str]:
 
 
 def describe_error(error: BaseException) -> str:
-    """The class and the sentence of an error."""
+    """Returns the class and the text of an error."""
     try:
         sentence = str(error)
     except Exception:
@@ -43,7 +43,7 @@ def describe_error(error: BaseException) -> str:
 
 
 def json_text(request: object) -> str:
-    """A request as JSON. Raises TypeError or ValueError for what is no JSON."""
+    """Returns a request as JSON text. Raises TypeError or ValueError for values that JSON does not have."""
     return json.dumps(request, ensure_ascii=False, allow_nan=False)
 
 
@@ -57,7 +57,7 @@ def clear_containers(value: object) -> None:
 
 
 def find_marks(kind: str, text: str) -> dict[str, list[int]]:
-    """The marks of a kind in a text, with their positions."""
+    """Returns the marks of a kind in a text, with their positions."""
     found: dict[str, list[int]] = {}
     for match in re.finditer(rf"\b{kind}[A-Z][A-Za-z]*", text.replace("\\n", "\n ")):
         found.setdefault(match[0], []).append(match.start())
@@ -65,7 +65,7 @@ def find_marks(kind: str, text: str) -> dict[str, list[int]]:
 
 
 def iterate_scalars(value: object, key: object = "") -> Iterator[tuple[str, Any]]:
-    """The scalars in JSON values, each with the key that it stands under."""
+    """Yields the scalars in JSON values, each with its key."""
     if isinstance(value, Mapping):
         for name, inner in cast("Mapping[Any, Any]", value).items():
             yield from iterate_scalars(inner, name)
@@ -77,9 +77,9 @@ def iterate_scalars(value: object, key: object = "") -> Iterator[tuple[str, Any]
 
 
 def find_surroundings(value: object, wanted: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
-    """By mark: the largest part of a request that holds this mark and none of the others, as keys and scalars.
+    """Returns by mark the largest part of a request with this mark and no other, as keys and scalars.
 
-    A mark that shares its string with another one has no such part.
+    A mark that shares its string with another mark has no such part.
     """
     parts: dict[str, list[tuple[str, str]]] = {}
     _divide(value, "", wanted, parts)
@@ -108,7 +108,7 @@ _hooks: list[object] = []
 
 @contextmanager
 def record_io() -> Generator[list[str]]:
-    """The audit events of files, sockets and processes that this thread causes in the block."""
+    """Records the audit events of files, sockets and processes that this thread causes in the `with` block."""
     if not _hooks:  # an audit hook stays for good
         sys.addaudithook(_note_event)
         _hooks.append(_note_event)

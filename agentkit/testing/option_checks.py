@@ -1,4 +1,4 @@
-"""What must hold of what a request asks for besides the conversation: tools, a tool choice, an answer's form."""
+"""Checks of the options of a request: tools, the tool choice and the response format."""
 
 from __future__ import annotations
 

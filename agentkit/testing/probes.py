@@ -1,4 +1,4 @@
-"""Single questions to a formatter: roles, names, failed results, arguments, thinking, what is known of models."""
+"""Probes of a formatter, one conversation each: roles, names, failed results, arguments, thinking, model facts."""
 
 from __future__ import annotations
 

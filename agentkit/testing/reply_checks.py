@@ -1,4 +1,4 @@
-"""What must hold of a provider's parser: a stream is the whole reply, all of it is read, and nothing harms it."""
+"""Checks of a provider's parser: streamed and whole replies agree, nothing is lost, broken replies do no harm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold of the requests of any formatter: what was said arrives, once, in its place, under its name."""
+"""Checks of a formatter's requests: each text arrives once, in order, under the name of its speaker."""
 
 from __future__ import annotations
 

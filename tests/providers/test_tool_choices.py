@@ -185,7 +185,7 @@ def test_several_names_are_read_from_every_form(given: Any, expected: ToolChoice
     ("given", "reason"),
     [
         ([], "no tool is named"),
-        (["a", 3], "something else than names"),
+        (["a", 3], r"expected tool names \(str\), got \['a', 3\]"),
         (["a", "z"], "no tool is called 'z'"),
         ({"mode": "none", "names": ["a"]}, "'none' takes no names"),
         ({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "mcp", "server_label": "x"}]}, "no tool"),
