@@ -3,7 +3,7 @@
 This front door is lazy: a name is imported from its room when it is first asked for, so that a program pays
 for what it uses. To read the library, take the rooms in this order: `errors`, `values`, `usage`, `sources`,
 `blocks`, `adopting`, `traits`, `messages`, `tool_running`, `storage`, `native`, `data_urls`, `partial`,
-`failures`, `blame`, `events`, `endpoints`, `schemas`, `object_schemas`, `strict_schemas`, `tools`,
+`failures`, `blame`, `events`, `endpoints`, `schemas`, `object_schemas`, `strict_schemas`, `tools`, `tool_choices`,
 `text_counts`, `text_estimate`,
 `request_parts`, `drafts`, `tokens`, `encodings`, `image_tokens`, `tokenizers`, `hugging_face`,
 `usage_anchored`, `remote_counts`, `ledger`, `exchanges`, `units`, `strategies`, `binding`, `schedule`,
@@ -172,11 +172,11 @@ if TYPE_CHECKING:
     from agentkit.tokens import TokenCount as TokenCount
     from agentkit.tokens import TokenCounterBase as TokenCounterBase
     from agentkit.tool_calls import run_tool_calls as run_tool_calls
+    from agentkit.tool_choices import ToolChoice as ToolChoice
     from agentkit.tool_texts import CALL_TEXT as CALL_TEXT
     from agentkit.tool_texts import ERROR_TEXT as ERROR_TEXT
     from agentkit.tool_texts import RESULT_TEXT as RESULT_TEXT
     from agentkit.tools import Tool as Tool
-    from agentkit.tools import ToolChoice as ToolChoice
     from agentkit.tools import ToolLike as ToolLike
     from agentkit.tools import run_call as run_call
     from agentkit.traits import Trait as Trait
@@ -246,7 +246,8 @@ _ROOMS = {
     "tokens": "CharacterTokenCounter LocalTokenCounter TokenCount TokenCounterBase",
     "tool_calls": "run_tool_calls",
     "tool_texts": "CALL_TEXT ERROR_TEXT RESULT_TEXT",
-    "tools": "Tool ToolChoice ToolLike run_call",
+    "tool_choices": "ToolChoice",
+    "tools": "Tool ToolLike run_call",
     "traits": "Trait",
     "units": "Units",
     "usage": "FinishReason Usage token_count",

@@ -42,7 +42,8 @@ from agentkit.registry import Provider, available_providers, load_provider
 from agentkit.reprs import shorten_repr
 from agentkit.schemas import OutputLike
 from agentkit.tokens import CharacterTokenCounter, TokenCount, count_request
-from agentkit.tools import ToolChoiceLike, ToolLike
+from agentkit.tool_choices import ToolChoiceLike
+from agentkit.tools import ToolLike
 
 __all__ = ["ChatModel", "ModelOptions", "Wanted"]
 

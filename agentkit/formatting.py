@@ -30,8 +30,9 @@ from agentkit.schemas import OutputLike, as_output_schema
 from agentkit.shelf import Shelf
 from agentkit.tidied import OnLoss
 from agentkit.tokens import prepare_counter
+from agentkit.tool_choices import ToolChoiceLike, as_tool_choice
 from agentkit.tool_options import fit_choice, fit_output, fit_tools
-from agentkit.tools import ToolChoiceLike, ToolLike, as_tool_choice, as_tools
+from agentkit.tools import ToolLike, as_tools
 from agentkit.units import Weigher
 
 __all__ = ["Asked", "FormatterBase", "FormatterOptions"]

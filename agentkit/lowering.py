@@ -35,7 +35,8 @@ from agentkit.sources import Base64Source, URLSource
 from agentkit.speaker_names import OmittedNames
 from agentkit.thinking_pairs import orphaned_parts, without_blocks
 from agentkit.tidied import OnLoss
-from agentkit.tools import Tool, ToolChoice, renamed
+from agentkit.tool_choices import ToolChoice
+from agentkit.tools import Tool, renamed
 from agentkit.traits import Trait
 from agentkit.unsaid import Unsaid
 

@@ -10,7 +10,8 @@ from agentkit.ledger import Synthesis
 from agentkit.object_schemas import as_object_schema
 from agentkit.schemas import OutputSchema
 from agentkit.strict_schemas import close_for_strict
-from agentkit.tools import Tool, ToolChoice
+from agentkit.tool_choices import ToolChoice
+from agentkit.tools import Tool
 
 __all__ = ["fit_choice", "fit_output", "fit_tools"]
 

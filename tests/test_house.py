@@ -36,7 +36,7 @@ ORDER: Final[tuple[tuple[str, ...], ...]] = (
     ("traits", "tool_texts", "tool_results"),
     ("messages", "tool_running"),
     ("storage", "tools", "text_counts", "text_estimate", "encodings", "ledger"),
-    ("charsets", "addresses", "unmatched_results", "tool_calls"),
+    ("charsets", "addresses", "unmatched_results", "tool_calls", "tool_choices"),
     ("partial", "failures", "blame", "client_values"),
     ("events", "endpoints", "data_urls", "credentials", "redaction"),
     ("request_parts", "drafts"),

@@ -14,7 +14,8 @@ from typing_extensions import TypedDict
 
 from agentkit import InputError, MessageError, OptionError, OutputSchema, Tool, ToolChoice
 from agentkit.schemas import as_output_schema
-from agentkit.tools import as_tool_choice, as_tools
+from agentkit.tool_choices import as_tool_choice
+from agentkit.tools import as_tools
 from tests.conftest import EchoFormatter, says
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}

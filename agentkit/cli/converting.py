@@ -19,7 +19,8 @@ from agentkit.native_logs import load_native, load_tools, tools_left_out
 from agentkit.registry import load_provider
 from agentkit.schemas import OutputSchema
 from agentkit.storage import dump_messages
-from agentkit.tools import Tool, ToolChoice
+from agentkit.tool_choices import ToolChoice
+from agentkit.tools import Tool
 
 __all__ = ["ConvertOptions", "convert_lines", "convert_once"]
 

@@ -12,7 +12,8 @@ from agentkit.formatting import Asked
 from agentkit.native import items_of, mapping_of, plain_values, text_of
 from agentkit.request_parts import CACHE_MARKERS
 from agentkit.schemas import OutputSchema, as_output_schema, map_schema
-from agentkit.tools import Tool, ToolChoice, read_allowed_tools
+from agentkit.tool_choices import ToolChoice, read_allowed_tools
+from agentkit.tools import Tool
 
 __all__ = ["list_cache_markers", "load_tools", "tools_left_out"]
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 from agentkit.blocks import ToolUseBlock
 from agentkit.messages import Msg
 from agentkit.testing.replies import digest
-from agentkit.tools import read_allowed_tools
+from agentkit.tool_choices import read_allowed_tools
 
 __all__ = ["demo_reply"]
 
