@@ -15,6 +15,7 @@ from hashlib import sha256
 from typing import Any, cast
 
 from agentkit.blocks import OpaqueState, ThinkingBlock
+from agentkit.errors import check_option
 from agentkit.exchanges import Draft, block_origins
 from agentkit.ledger import BlockPath
 from agentkit.native import mapping_of
@@ -39,6 +40,7 @@ def prefix_digest(request: Mapping[str, Any]) -> str:
     Keep it with the thinking of the reply, `OpaqueState("anthropic", signature=…, prefix=prefix_digest(request))`,
     and a formatter knows whether that thinking may still go back.
     """
+    check_option("request", request, Mapping, "Pass the request of a plan: plan.request.")
     chain = _Chain(request)
     for turn in _turns(request):
         chain.add(turn)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from math import inf
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Unpack, cast
@@ -40,6 +41,14 @@ class Price:
 
     __repr__ = bounded_repr
 
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            amount: object = getattr(self, one.name)
+            is_optional = one.name.startswith("cache_")
+            if not (is_optional and amount is None) and not _is_amount(amount):
+                reason = f"expected a number from 0 on, got {amount!r}"
+                raise OptionError(f"price.{one.name}", reason, "Pass the price of a million tokens.")
+
     def of(self, usage: Usage) -> float:
         """What a call cost."""
         plain = usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens
@@ -47,6 +56,10 @@ class Price:
         write = self.input if self.cache_write is None else self.cache_write
         total = plain * self.input + usage.cache_read_tokens * read + usage.cache_write_tokens * write
         return (total + usage.output_tokens * self.output) / 1_000_000
+
+
+def _is_amount(found: object) -> bool:
+    return isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found < inf
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from agentkit.blocks import TextBlock
-from agentkit.errors import check_text
+from agentkit.errors import check_option, check_text
 from agentkit.frames import safe_name
 from agentkit.messages import Msg
 
@@ -19,6 +19,7 @@ def strip_echo(msg: Msg, name: str | None = None) -> Msg:
     Any other text, and any other name, is untouched; so is a text that is nothing but the name, and one that
     the provider signed. `name` is the viewer's, the message's own speaker unless given.
     """
+    check_option("msg", msg, Msg, "Pass the message of a reply.")
     check_text("name", name)
     speaker = msg.name if name is None else name
     if not speaker.strip():

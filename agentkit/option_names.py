@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from agentkit.errors import OptionError
+from agentkit.errors import OptionError, check_option
 
 __all__ = ["check_names", "check_parameters", "find_closest"]
 
@@ -59,6 +59,7 @@ def check_names(
 def check_parameters(parameters: Mapping[str, Any] | None) -> None:
     """Raises OptionError for a provider parameter that looks like a misspelled option of the call."""
     for name in parameters or ():
+        check_option("parameters", name, str, "Name each parameter by a string.")
         option = _find_misspelled(name)
         if option is not None:
             reason = "no known provider has this parameter"

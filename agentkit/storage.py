@@ -35,8 +35,21 @@ _item_reader: TypeAdapter[ResultItem] = TypeAdapter(ResultItem, config=_FINITE)
 
 
 def dump_messages(msgs: Iterable[Msg]) -> dict[str, Any]:
-    """The conversation as JSON values, ready for `json.dump`. `load_messages` gives equal messages back."""
-    return {"agentkit": FORMAT_VERSION, "messages": [dump_message(msg) for msg in msgs]}
+    """The conversation as JSON values, ready for `json.dump`. `load_messages` gives equal messages back.
+
+    Raises MessageError for anything but messages.
+    """
+    given: object = msgs
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        kind = type(cast("object", given)).__name__
+        raise MessageError("msgs", f"expected a list of Msg, got {kind}", "Pass a list.")
+    return {"agentkit": FORMAT_VERSION, "messages": [_dump(f"msgs[{at}]", msg) for at, msg in enumerate(msgs)]}
+
+
+def _dump(place: str, msg: object) -> dict[str, Any]:
+    if not isinstance(msg, Msg):
+        raise MessageError(place, f"expected a Msg, got {type(msg).__name__}", "Pass messages, not their dicts.")
+    return dump_message(msg)
 
 
 def load_messages(data: object) -> list[Msg]:

@@ -1,4 +1,4 @@
-"""What a caller's own functions and methods return is checked: a wrong type is an OptionError, never foreign."""
+"""A wrong type, from a caller's own function or for one of agentkit, is an AgentkitError, never foreign."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -19,6 +19,9 @@ from agentkit import (
     Stepped,
     Summarise,
     UsageAnchoredCounter,
+    load_native,
+    prefix_digest,
+    strip_echo,
 )
 from tests.conftest import EchoFormatter
 
@@ -114,3 +117,22 @@ def test_a_function_that_hides_messages_is_synchronous() -> None:
 def test_options_of_a_models_formatter_are_named_and_name_no_model(name: Any) -> None:
     with pytest.raises(OptionError, match=r"^formatter_options: "):
         ChatModel("openai:some-model", formatter_options={name: "other"})
+
+
+WRONG: Final[dict[str, Callable[[Any], object]]] = {
+    "load_native": lambda wrong: load_native(wrong, []),
+    "prefix_digest": prefix_digest,
+    "strip_echo": strip_echo,
+}
+
+
+@pytest.mark.parametrize("wrong", [None, 3, ["text"], b"text"], ids=["None", "int", "list", "bytes"])
+@pytest.mark.parametrize("name", WRONG)
+def test_an_argument_of_a_wrong_type_is_refused(name: str, wrong: Any) -> None:
+    with pytest.raises(OptionError, match=r": expected (Provider|Mapping|Msg), got "):
+        WRONG[name](wrong)
+
+
+async def test_a_parameter_is_named_by_a_string() -> None:
+    with pytest.raises(OptionError, match=r"^parameters: expected str, got int"):
+        ChatModel("openai:some-model", parameters={3: 1})  # type: ignore[dict-item] # pyright: ignore

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -256,6 +256,14 @@ def test_a_fingerprint_is_that_of_the_call_alone() -> None:
     assert one == fingerprint("openai", "m", {"tools": [], "messages": []}, {"a": 1})
     assert one != fingerprint("openai", "m", {"messages": [], "tools": []}, {"a": 2})
     assert one != fingerprint("openai", "n", {"messages": [], "tools": []}, {"a": 1})
+
+
+@pytest.mark.parametrize("amount", ["1", None, -1, float("nan"), float("inf"), True])
+def test_a_price_is_a_number_from_0_on(amount: Any) -> None:
+    for name in ("input", "output", "cache_read", "cache_write"):
+        if amount is not None or name in ("input", "output"):
+            with pytest.raises(OptionError, match=rf"^price\.{name}: expected a number from 0 on"):
+                Price(**cast("dict[str, Any]", {"input": 1, "output": 2, name: amount}))
 
 
 def test_a_price_tells_what_was_cached_apart_if_it_can() -> None:

@@ -101,6 +101,18 @@ def test_a_single_message_goes_out_and_back(msg: Msg) -> None:
     assert Msg.from_dict(json.loads(json.dumps(msg.to_dict()))) == msg
 
 
+@pytest.mark.parametrize("msgs", [None, 3, "text", {"messages": []}, Msg("Bob", "hi", "user")])
+def test_only_a_list_of_messages_is_dumped(msgs: Any) -> None:
+    with pytest.raises(MessageError, match=r"^msgs: expected a list of Msg, got "):
+        dump_messages(msgs)
+
+
+@pytest.mark.parametrize("other", [None, 3, "text", {"name": "Bob", "content": "hi", "role": "user"}, []])
+def test_what_is_no_message_is_not_dumped(other: Any) -> None:
+    with pytest.raises(MessageError, match=r"^msgs\[1\]: expected a Msg, got "):
+        dump_messages([Msg("Bob", "hi", "user"), other])
+
+
 def test_the_stored_form_names_its_version_and_leaves_defaults_out() -> None:
     assert dump_messages([Msg("Bob", (TextBlock("hi"),), "user")]) == {
         "agentkit": 1,

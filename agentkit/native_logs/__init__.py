@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from agentkit.errors import MessageError, ProviderError
+from agentkit.errors import MessageError, ProviderError, check_option
 from agentkit.loggers import get_logger
 from agentkit.messages import Msg
 from agentkit.native import plain
@@ -56,6 +56,7 @@ def load_native(provider: str | Provider, found: object) -> list[Msg]:
         if known is not None:
             return known(found)
         provider = load_provider(provider)
+    check_option("provider", provider, Provider, "Pass a name or a Provider.")
     if provider.load_native is None:
         raise ProviderError(provider.name, "its logs cannot be loaded", [*_ELSEWHERE, *available_providers()])
     markers = list_cache_markers(found)
