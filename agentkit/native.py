@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from agentkit.errors import MessageError
 from agentkit.loggers import get_logger
@@ -24,6 +24,7 @@ __all__ = [
     "mapping_of",
     "parsed",
     "plain",
+    "plain_reply",
     "plain_values",
     "text_of",
 ]
@@ -49,6 +50,19 @@ def plain(found: object) -> Any:
             return plain_values(dump(by_alias=True, exclude_unset=True, warnings=False))
     reason = f"a {type(found).__name__} is no reply"
     raise MessageError("reply", reason, "Give the SDK's object, its dict, or the JSON text.")
+
+
+def plain_reply(found: object) -> Any:
+    """A whole reply as `plain` reads it; lone surrogates become U+FFFD, which is logged with the place.
+
+    A text that pydantic parses has no lone surrogate, so most replies are not searched for one.
+    """
+    if isinstance(found, str | bytes | bytearray):
+        try:
+            return from_json(found, cache_strings="keys")
+        except (ValueError, TypeError):
+            pass
+    return replace_surrogates(plain(found), "reply")
 
 
 def parsed(text: str | bytes | bytearray) -> Any:
@@ -156,14 +170,20 @@ def is_encodable(text: str) -> bool:
 
 
 def _spelled(path: _Path) -> str:
-    """A path as text: `messages[3].content[1]`."""
+    """A path as text: `messages[3].content[1]`; of a long one the beginning and the end."""
     steps: list[str] = []
     before, step = path
     while before is not None:
         named = isinstance(step, str) and step.isidentifier() and len(step) < 40  # any other key may be content
         steps.append(f"[{step}]" if isinstance(step, int) else f".{step}" if named else "[…]")
         before, step = before
-    return f"{step}{''.join(reversed(steps))}".removeprefix(".")
+    steps.reverse()
+    if len(steps) > _MOST_STEPS:
+        steps[_MOST_STEPS // 2 : -_MOST_STEPS // 2] = ["…"]
+    return f"{step}{''.join(steps)}".removeprefix(".")
+
+
+_MOST_STEPS = 16
 
 
 def _texts(found: object, read: Callable[[str], str] = text_of) -> Iterator[str]:
@@ -189,7 +209,11 @@ def replace_surrogates(found: Any, place: str) -> Any:
 
     Objects in it, and what is nested too deeply, stay as they are.
     """
-    return found if all(map(is_encodable, _texts(found, str))) else _replaced(found, 0, (None, place))
+    try:
+        to_json(found)  # the fastest search
+    except ValueError:  # a lone surrogate, or a value that JSON cannot say
+        return found if all(map(is_encodable, _texts(found, str))) else _replaced(found, 0, (None, place))
+    return found
 
 
 def _replaced(found: Any, depth: int, path: _Path) -> Any:

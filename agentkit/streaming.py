@@ -11,7 +11,7 @@ from agentkit.errors import MessageError, OptionError, check_option, check_text
 from agentkit.events import StreamEvent
 from agentkit.failures import failure_in
 from agentkit.messages import Msg
-from agentkit.native import EventArray, EventBytes, check_event_size, parsed, plain, replace_surrogates
+from agentkit.native import EventArray, EventBytes, check_event_size, parsed, plain, plain_reply
 from agentkit.option_names import check_names
 from agentkit.usage import FinishReason, Usage
 
@@ -113,11 +113,11 @@ class StreamParserBase(ABC):
         Raises MessageError for what is no reply of this provider, a provider's error included.
         """
         parser = cls(**options)
-        found = plain(reply)
+        found = plain_reply(reply)
         if not isinstance(found, dict):
             raise MessageError("reply", f"a {type(found).__name__} is no reply", "Give the whole reply.")
         try:
-            parser.read_whole(replace_surrogates(found, "reply"))
+            parser.read_whole(found)
             return parser.finish()
         except RecursionError:
             raise MessageError("reply", _TOO_DEEP, "Pass the reply unchanged.") from None
@@ -174,7 +174,7 @@ class StreamParserBase(ABC):
         """Read all that came as one JSON object, or else as events after all."""
         self._opening = None
         try:
-            body = parsed(text)
+            body = plain_reply(text)
         except MessageError:
             body = None
         if isinstance(body, list) and len(cast("list[Any]", body)) == 1:
@@ -187,7 +187,7 @@ class StreamParserBase(ABC):
             self.reply.fail(failure.said, failure.code, failure.request_id, status=failure.status)
         else:
             try:
-                self.read_whole(replace_surrogates(whole, "reply"))
+                self.read_whole(whole)
             except MessageError as error:
                 self.reply.fail(error.reason)
             except RecursionError:

@@ -670,23 +670,42 @@ def test_what_langchain_wrote_goes_to_every_provider(provider: str) -> None:
 WIRE_OF: Final = {"anthropic": "anthropic", "openai": "openai-responses", "google_genai": "gemini"}
 
 
+def _without_openais_tool(dump: dict[str, Any]) -> list[Msg]:
+    """A dump without the tool that OpenAI ran, whose status version 1 does not keep."""
+    held = dump["kwargs"]
+    content = [block for block in held["content"] if "ws_1" not in (block.get("id"), block.get("tool_call_id"))]
+    return load_native("langchain", [{**dump, "kwargs": {**held, "content": content}}])
+
+
 @pytest.mark.parametrize("provider", WIRE_OF)
 def test_a_reply_goes_back_to_its_provider_from_both_versions(provider: str) -> None:
     formatter = load_provider(WIRE_OF[provider]).chat()
     asked = Msg("Bob", "Hi.", "user")
-    own = load_native("langchain", [PROVIDERS_OWN[provider]])
-    first = load_native("langchain", [VERSION_1[provider]])
+    own, first = (_without_openais_tool(dump[provider]) for dump in (PROVIDERS_OWN, VERSION_1))
     requests = [formatter.lower([asked, *msgs]).request for msgs in (own, first)]
-    if provider == "openai":  # of its own tool version 1 keeps no status, and no provider takes what it keeps
-        for request in requests:
-            items = [item for item in request["input"] if item.get("type") != "web_search_call"]
-            # The reasoning has its id where the item after it has one, which version 1 does not keep.
-            request["input"] = [{key: value for key, value in item.items() if key != "id"} for item in items]
     assert requests[0] == requests[1]
     text = json.dumps(requests[0])
     assert all(one in text for one in {"anthropic": ("sig", "xyz", "srv_1"), "openai": ("gAAA", "one", "two")}.get(
         provider, ("AAEC",)
     ))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("dump", "left_out", "ids"),
+    [
+        (PROVIDERS_OWN, "", ["rs_1", "ws_1", "msg_1", "fc_1"]),
+        (PROVIDERS_OWN, "web_search_call", ["rs_1", "msg_1", "fc_1"]),
+        (VERSION_1, "", []),  # its tool's item cannot be sent, and the reasoning's id needs the item after it
+        (VERSION_1, "server_tool", ["rs_1", "msg_1", "fc_1"]),
+    ],
+    ids=["own", "own without a tool", "version 1", "version 1 without a tool"],
+)
+def test_items_of_openai_go_back_with_their_ids(dump: dict[str, Any], left_out: str, ids: list[str]) -> None:
+    held = dump["openai"]["kwargs"]
+    content = [block for block in held["content"] if not left_out or not block["type"].startswith(left_out)]
+    msgs = load_native("langchain", [{**held, "content": content}])
+    request = load_provider("openai-responses").chat().lower([Msg("Bob", "Hi.", "user"), *msgs]).request
+    assert [item["id"] for item in request["input"] if "id" in item] == ids
 
 
 def test_a_made_up_id_is_no_items_id() -> None:

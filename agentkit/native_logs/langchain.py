@@ -20,7 +20,7 @@ from agentkit.native import items_of, mapping_of, plain_values, text_of
 from agentkit.native_logs.langchain_besides import Besides
 from agentkit.native_logs.langchain_blocks import read_block
 from agentkit.native_logs.langchain_calls import Asked, Calls
-from agentkit.native_logs.langchain_reasoning import joined
+from agentkit.native_logs.langchain_reasoning import joined, with_item_id
 from agentkit.usage import FinishReason, Usage, token_count
 
 __all__ = ["load_langchain"]
@@ -151,9 +151,9 @@ def _blocks(message: dict[str, Any], place: str) -> Iterator[Block]:
     if content is not None and not isinstance(content, str | list):
         yield InvalidBlock(content, "it is neither text nor a list of blocks", f"{place}.content")
     items = [content] if isinstance(content, str) and content else items_of(cast("object", content))
-    for at, item in joined(items, provider):
+    for at, item, id in joined(items, provider):
         call = calls.named(mapping_of(item), f"{place}.content[{at}]")
-        yield read_block(item, provider, f"{place}.content[{at}]") if call is None else call
+        yield with_item_id(call or read_block(item, provider, f"{place}.content[{at}]"), id)
     yield from besides.behind()
     yield from calls.left
     yield from besides.asked()

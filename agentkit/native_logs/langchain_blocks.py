@@ -22,6 +22,7 @@ from agentkit.blocks import (
 from agentkit.data_urls import source_of
 from agentkit.errors import MessageError
 from agentkit.native import items_of, mapping_of, text_of
+from agentkit.native_logs.langchain_reasoning import FOLLOWER
 from agentkit.native_logs.langchain_server_tools import anthropic_block
 from agentkit.native_logs.langchain_wires import as_told
 from agentkit.sources import Base64Source, Source, URLSource, guess_media_type
@@ -131,7 +132,7 @@ def _reasoning(block: Found, provider: str, place: str) -> Block:
         item = {
             key: block[key] for key in ("type", "id", "summary", "content", "encrypted_content") if key in block
         }
-        return as_told("openai-responses", item, place)
+        return as_told("openai-responses", item, place, text_of(block.get(FOLLOWER)))
     extras = mapping_of(block.get("extras"))
     signature = text_of(extras.get("signature"))
     issuer = ISSUERS.get(provider, "anthropic" if signature else "")
