@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentkit.adopting import parse_arguments as parse_arguments
+    from agentkit.adopting import read_arguments as read_arguments
     from agentkit.assembly import Assembly as Assembly
     from agentkit.binding import prefix_digest as prefix_digest
     from agentkit.blame import guess_place as guess_place
@@ -191,7 +192,7 @@ if TYPE_CHECKING:
     from agentkit.values import copied as copied
 
 _ROOMS = {
-    "adopting": "parse_arguments",
+    "adopting": "parse_arguments read_arguments",
     "assembly": "Assembly",
     "binding": "prefix_digest",
     "blame": "guess_place",
@@ -411,6 +412,7 @@ __all__ = [
     "plain",
     "plain_values",
     "prefix_digest",
+    "read_arguments",
     "read_history",
     "request_id_in",
     "retry_after",

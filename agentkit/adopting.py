@@ -6,13 +6,14 @@ import json
 import re
 from typing import Any, cast
 
-from agentkit.native import plain_values
+from agentkit.native import plain_values, text_of
 
 __all__ = [
     "adopt_block",
     "adopt_extra",
     "adopt_state",
     "parse_arguments",
+    "read_arguments",
 ]
 
 _BLOCK_KEYS: dict[str, frozenset[str]] = {
@@ -98,6 +99,19 @@ def _adopt_item(item: object) -> object:
     """An item of a result; results do not nest."""
     kind: object = cast("dict[str, Any]", item).get("type") if isinstance(item, dict) else None
     return cast("object", item) if kind == "tool_result" else adopt_block(cast("object", item))
+
+
+def read_arguments(found: object) -> tuple[dict[str, Any], str | None]:
+    """Returns the arguments of a call in a log, and their text where they are no object.
+
+    Text that is no JSON object, and any other value as its JSON text, stay beside `{}`. None is no arguments.
+    """
+    if isinstance(found, dict):
+        return cast("dict[str, Any]", found), None
+    if found is None:
+        return {}, None
+    text = text_of(found) if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+    return parse_arguments(text) or {}, text or None
 
 
 def parse_arguments(text: str) -> dict[str, Any] | None:

@@ -86,8 +86,13 @@ _FORMS = (
         "OpenAI Chat messages",
         "openai",
         ("content.type=image_url", "content.type=input_audio"),
-        ("role content.type", "role tool_calls", "tool_call_id", "role function_call", "role content", "messages"),
+        ("role content.type", "role tool_calls", "tool_call_id", "role function_call"),
     ),
+    _LogForm("Bedrock Converse messages", "", (), ("content.image.source", "content.document.source")),
+    _LogForm(
+        "DashScope or Bedrock Converse messages", "dashscope", (), ("role content.text", "role content.image")
+    ),
+    _LogForm("OpenAI Chat messages", "openai", (), ("role content", "messages")),
 )
 """Known forms. The first that matches counts."""
 
@@ -114,6 +119,7 @@ def check_log_message(
     content_keys: Collection[str],
     opaque_keys: Collection[str] = (),
     loaders: str = "",
+    block_key: str | None = None,
 ) -> None:
     """Raises MessageError if a loader would lose content of a message.
 
@@ -126,6 +132,8 @@ def check_log_message(
         content_keys: Keys under which the loader reads content.
         opaque_keys: Keys whose values the loader keeps as opaque state.
         loaders: Names of the loaders whose messages the loader reads, separated by spaces.
+        block_key: Key that every content block of the form has: content of objects without the key is of another
+            form. None if blocks have no such key. Empty if content is never a list of objects.
 
     """
     check_log_form(message, place, loaders)
@@ -138,6 +146,32 @@ def check_log_message(
         if message[key]:
             reason = f"content under {key!r} would be lost, expected content under {_join_names(content_keys)}"
             raise MessageError(f"{place}.{key}", reason, _advice(_find_form({key: message[key], "role": ""})))
+    for key in sorted(content_keys):
+        expected = _TYPES.get(key)
+        if expected and message.get(key) and not isinstance(message[key], expected):
+            reason = f"expected a {_NAMES[expected]}, got {type(message[key]).__name__}"
+            raise MessageError(f"{place}.{key}", reason, f"Pass a {_NAMES[expected]}.")
+    _check_blocks(message, f"{place}.content", block_key)
+
+
+_TYPES: dict[str, type] = {
+    **dict.fromkeys(("tool_calls", "invalid_tool_calls", "images"), list),
+    **dict.fromkeys(("thinking", "reasoning_content", "reasoning", "refusal"), str),
+}
+_NAMES: dict[type, str] = {list: "list", str: "string"}
+
+
+def _check_blocks(message: Mapping[str, Any], place: str, key: str | None) -> None:
+    """Raises MessageError if the whole content of a message is of another form."""
+    content = message.get("content")
+    blocks = items_of(content)
+    if isinstance(content, dict):
+        reason = "expected text or a list of content blocks, got an object"
+        raise MessageError(place, reason, "Pass a list with this object, if it is a block of this form.")
+    are_foreign = [isinstance(block, dict) and bool(block) and key not in block for block in blocks]
+    if key is not None and blocks and all(are_foreign):
+        reason = f"a list of objects with {_list_keys(mapping_of(blocks[0]))} is not content of this form"
+        raise MessageError(place, reason, _advice(_find_form({"role": "", "content": content})))
 
 
 def check_log_form(message: Mapping[str, Any], place: str, loaders: str) -> None:

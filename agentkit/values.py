@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 from pydantic_core import ErrorDetails, to_json
 
 from agentkit.errors import MessageError
-from agentkit.reprs import bounded_repr
+from agentkit.reprs import bounded_repr, shorten
 
 __all__ = ["Checked", "Json", "JsonObject", "Text", "Unwritten", "copied", "placed", "same_json", "value"]
 
@@ -110,7 +110,7 @@ def placed(name: str, error: ValidationError, positional: list[str]) -> MessageE
     """The fault that pydantic found, said in our words: `Msg.content[1].text`."""
     # A union reports every branch. The branch that got furthest is the one the caller meant.
     fault = max(error.errors(include_url=False), key=lambda detail: len(detail["loc"]))
-    path = name + "".join(_steps(fault["loc"], positional))
+    path = shorten(name + "".join(_steps(fault["loc"], positional)), _LONGEST_PLACE)
     cause = fault.get("ctx", {}).get("error")
     if isinstance(cause, MessageError):
         return cause.within(path)
@@ -125,7 +125,10 @@ def _reason(fault: ErrorDetails) -> str:
         shown = "too large to show"
     shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
     shown = "nothing" if fault["type"] == "missing" else f"{type(given).__name__} {shown}"
-    return f"{fault['msg'].removeprefix('Value error, ')} (got {shown})"
+    return f"{shorten(fault['msg'].removeprefix('Value error, '), _LONGEST_REASON)} (got {shown})"
+
+
+_LONGEST_PLACE, _LONGEST_REASON = 200, 400  # characters: both may have names and values of the caller's data
 
 
 def _steps(loc: tuple[int | str, ...], positional: list[str]) -> Iterator[str]:

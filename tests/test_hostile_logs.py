@@ -261,6 +261,19 @@ def test_half_a_character_at_the_end_of_a_stream_is_replaced(caplog: pytest.LogC
         assert "".join(getattr(event, "text", "") for event in events if event.type == "text-delta") == msg.text
 
 
+@pytest.mark.parametrize("name", [*LOGS, "agentkit"])
+def test_what_is_said_of_a_log_is_short(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    found: Any = "cut \ud83d"
+    for key in range(150):
+        found = {"k" * 30: found} if key % 2 else [found]
+    for odd in (found, "x" * 100_000, {"x" * 100_000: 1}):
+        for log in _with_odd_leaves(OWN if name == "agentkit" else LOGS[name], odd):
+            msgs = _refused(lambda log=log: load_native(name, log)) or []  # type: ignore[misc]
+            kept = [block for msg in msgs for block in msg.blocks if isinstance(block, InvalidBlock)]
+            assert max((len(block.place) + len(block.reason) for block in kept), default=0) < 1_000
+    assert max((len(record.getMessage()) for record in caplog.records), default=0) < 600
+
+
 TEXT: Final = "cut \ud83d"
 CONSTRUCTORS: Final[dict[str, Callable[[], Any]]] = {
     "Msg.content": lambda: Msg("Bob", TEXT, "user"),

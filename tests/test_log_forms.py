@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final, cast
 
 import pytest
@@ -128,12 +130,92 @@ def test_the_error_names_the_form_that_the_log_looks_like(form: str, reader: str
             ("openai", {"input": "hi", "instructions": "Be brief."}, "openai-responses"),
             ("agentkit", [{"role": "user", "content": "hi"}], "openai"),
             ("anthropic", [{"role": "user", "content": "hi", "images": ["AAAA"]}], "ollama"),
+            ("anthropic", [{"role": "user", "content": [{"text": "hi"}]}], "dashscope"),
+            ("ollama", [{"role": "user", "content": [{"text": "hi"}]}], "dashscope"),
+            ("langchain", [{"role": "user", "content": [{"text": "hi"}]}], "dashscope"),
+            ("agentscope", [{"role": "user", "content": [{"text": "hi"}]}], "dashscope"),
+            ("ollama", [{"role": "user", "content": [{"type": "text", "text": "hi"}]}], "openai"),
+            ("ollama", [{"role": "tool", "content": [{"type": "text", "text": "hi"}]}], "openai"),
+            (
+                "agentscope",
+                [{"role": "user", "content": [{"type": "input_text", "text": "hi"}]}],
+                "openai-responses",
+            ),
         ],
     ),
 )
 def test_the_error_names_the_loader_of_the_form(reader: str, log: Any, loader: str) -> None:
     with pytest.raises(MessageError, match=rf"load_native\('{loader}'"):
         load_native(reader, log)
+
+
+@pytest.mark.parametrize("reader", ["anthropic", "ollama", "langchain", "agentscope"])
+def test_content_of_bedrock_converse_is_refused_by_name(reader: str) -> None:
+    image = {"image": {"format": "png", "source": {"bytes": "AAAA"}}}
+    with pytest.raises(MessageError, match="It looks like Bedrock Converse"):
+        load_native(reader, [{"role": "user", "content": [{"text": "hi"}, image]}])
+
+
+_CALL: Final = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+_CHAT: Final[dict[str, Any]] = {
+    "messages": [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "", "tool_calls": [_CALL]},
+        {"role": "tool", "tool_call_id": "c", "tool_name": "look", "content": "calm"},
+    ]
+}
+_ANTHROPIC_CALL: Final = {"type": "tool_use", "id": "c", "name": "look", "input": {}}
+_WITH_CALLS: Final[dict[str, Any]] = {
+    **dict.fromkeys(("openai", "deepseek", "vllm", "ollama", "dashscope", "langchain"), _CHAT),
+    "openai-responses": {
+        "input": [
+            {"role": "user", "content": "hi"},
+            {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c", "output": "calm"},
+        ]
+    },
+    "anthropic": {
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm."}, _ANTHROPIC_CALL]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "calm"}]},
+        ]
+    },
+    "gemini": {
+        "contents": [
+            {"role": "user", "parts": [{"text": "hi"}]},
+            {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]},
+            {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"output": "calm"}}}]},
+        ]
+    },
+}
+_SPOKEN: Final = {"content", "parts", "text", "thinking", "tool_calls", "arguments", "args", "input", "output"}
+_WORD: Final = "A-WORD"
+_ODD: Final[list[Any]] = [_WORD, [_WORD], {"z": _WORD}, {"type": "text", "text": _WORD}]
+
+
+def _with_odd_content(found: Any, odd: Any) -> Iterator[Any]:
+    """The value once for each value under a key that says something, replaced by `odd`."""
+    if isinstance(found, dict):
+        held = cast("dict[str, Any]", found)
+        for key in held:
+            if key in _SPOKEN:
+                yield {**held, key: odd}
+            yield from ({**held, key: item} for item in _with_odd_content(held[key], odd))
+    elif isinstance(found, list):
+        items = cast("list[Any]", found)
+        for at, inner in enumerate(items):
+            yield from ([*items[:at], item, *items[at + 1 :]] for item in _with_odd_content(inner, odd))
+
+
+@pytest.mark.parametrize("reader", _WITH_CALLS)
+def test_content_of_another_type_is_kept_or_refused(reader: str) -> None:
+    lost: list[Any] = []
+    for log in [log for odd in _ODD for log in _with_odd_content(_WITH_CALLS[reader], odd)]:
+        with suppress(AgentkitError):
+            if _WORD not in _content(load_native(reader, log)):
+                lost.append(log)
+    assert lost == []
 
 
 @pytest.mark.parametrize("reader", [name for name in READERS if name not in ("agentscope", "agentkit")])

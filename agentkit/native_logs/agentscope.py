@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
+from agentkit.blocks import InvalidBlock
 from agentkit.errors import MessageError
-from agentkit.log_forms import check_log_message, check_log_request, describe_log_form
+from agentkit.log_forms import check_log_form, check_log_message, check_log_request, describe_log_form
 from agentkit.messages import Msg
 from agentkit.native import items_of, mapping_of, plain_values, text_of
 from agentkit.registry import load_provider
@@ -32,8 +33,11 @@ def load_agentscope(found: object) -> list[Msg]:
         message, marks = _marked(one)
         if not isinstance(message, dict):
             raise MessageError(f"messages[{at}]", "it is no message", "Give AgentScope's message dicts.")
-        check_log_message(cast("dict[str, Any]", message), f"messages[{at}]", ("content",), (), _FORMS)
-        loaded += _load(cast("dict[str, Any]", message), marks, f"messages[{at}]")
+        check_log_message(cast("dict[str, Any]", message), f"messages[{at}]", ("content",), (), _FORMS, "type")
+        msgs = list(_load(cast("dict[str, Any]", message), marks, f"messages[{at}]"))
+        if all(isinstance(block, InvalidBlock) for msg in msgs for block in msg.blocks):
+            check_log_form(cast("dict[str, Any]", message), f"messages[{at}]", "agentscope anthropic")
+        loaded += msgs
     return loaded
 
 

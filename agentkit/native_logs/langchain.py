@@ -114,7 +114,7 @@ class _Log:
         """One message: none is left out, and none becomes two."""
         kind = _kind(message)
         if held := message or mapping_of(found):
-            check_log_message(held, place, _CONTENT, (), _FORMS)
+            check_log_message(held, place, _CONTENT, (), _FORMS, "type")
         if not message or kind == "remove":
             reason = "an order to take a message away" if message else "it is no message"
             return Msg("user", (InvalidBlock(found, reason, place),), "user")

@@ -253,6 +253,9 @@ def _tool_result(block: Found, provider: str, place: str) -> ToolResultBlock:
     id, is_error = text_of(block.get("tool_use_id")), block.get("is_error") is True
     if isinstance(content, str):
         return ToolResultBlock(id, "", content, is_error)
+    if content is not None and not isinstance(content, list):
+        unread = InvalidBlock(content, f"expected text or a list of blocks, got {type(content).__name__}", place)
+        return ToolResultBlock(id, "", (unread,), is_error)
     read = [read_block(one, provider, f"{place}.content[{at}]") for at, one in enumerate(items_of(content))]
     items: Any = tuple(one if _fits(one) else InvalidBlock(None, "no item of a result", place) for one in read)
     return ToolResultBlock(id, "", items, is_error)
@@ -279,6 +282,7 @@ def _non_standard(block: Found, provider: str, place: str) -> Block:
 
 _READERS: dict[str, Callable[[Found, str, str], Block]] = {
     "text": _text,
+    "input_text": _text,
     "output_text": _text,
     "refusal": _refusal,
     "thinking": _thinking,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
-from agentkit.adopting import parse_arguments
+from agentkit.adopting import read_arguments
 from agentkit.blocks import OpaqueState, ToolUseBlock
 from agentkit.capabilities import short_hash
+from agentkit.errors import MessageError
 from agentkit.native import items_of, mapping_of, text_of
 
 __all__ = ["Asked", "Calls", "SIGNATURES"]
@@ -29,8 +30,13 @@ class Calls:
 
     def __init__(self, message: dict[str, Any], place: str) -> None:
         signatures = mapping_of(mapping_of(message.get("additional_kwargs")).get(SIGNATURES))
-        listed = enumerate(map(mapping_of, _listed(message)))
-        self._left = [(_id(found), _call(found, f"{place}.tool_calls[{at}]", signatures)) for at, found in listed]
+        self._left: list[tuple[str, ToolUseBlock]] = []
+        for at, found in enumerate(_listed(message)):
+            if not isinstance(found, dict):
+                reason = f"expected an object, got {type(found).__name__}"
+                raise MessageError(f"{place}.tool_calls[{at}]", reason, "Pass LangChain's tool calls.")
+            call = cast("dict[str, Any]", found)
+            self._left.append((_id(call), _call(call, f"{place}.tool_calls[{at}]", signatures)))
 
     @property
     def left(self) -> list[ToolUseBlock]:
@@ -102,9 +108,7 @@ def _call(found: dict[str, Any], place: str, signatures: dict[str, Any]) -> Tool
     signature = text_of(signatures.get(id)) or None
     state = OpaqueState("gemini", thought_signature=signature) if signature else None
     error = {"error": found["error"]} if found.get("error") else None
-    if isinstance(given, str):
-        return ToolUseBlock(id, name, parse_arguments(given) or {}, given, state, metadata=error)
-    return ToolUseBlock(id, name, mapping_of(given), state=state, metadata=error)
+    return ToolUseBlock(id, name, *read_arguments(given), state, metadata=error)
 
 
 def _id(found: dict[str, Any]) -> str:

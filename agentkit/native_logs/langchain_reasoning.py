@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import zip_longest
 from typing import Any
 
 from agentkit.blocks import Block, OpaqueState, TextBlock, ToolUseBlock
@@ -27,7 +26,8 @@ def joined(items: list[Any], provider: str) -> Iterator[tuple[int, Any, str]]:
     """
     entries = list(_joined(items, provider))
     after_reasoning = False
-    for (at, item), following in zip_longest(entries, (_output_id(item) for _, item in entries[1:]), fillvalue=""):
+    followers = [*(_output_id(item) for _, item in entries[1:]), ""]
+    for (at, item), following in zip(entries, followers, strict=False):
         if mapping_of(item).get("type") == "reasoning" and "summary" in item:
             after_reasoning = True
             yield at, {**item, FOLLOWER: following}, ""

@@ -29,6 +29,7 @@ from agentkit import (
     items_of,
     mapping_of,
     plain_values,
+    read_arguments,
     text_of,
 )
 from agentkit_anthropic.parts import carried, content_text, search_text, unmarked
@@ -81,7 +82,7 @@ class _Log:
         if role not in ("user", "assistant", "system"):
             expected = "expected 'user', 'assistant' or 'system'"
             raise MessageError(f"{place}.role", f"{expected}, got {role!r}", describe_log_form(found))
-        check_log_message(message, place, ("content",), (), "anthropic")
+        check_log_message(message, place, ("content",), (), "anthropic", "type")
         if role == "system":
             told = self.system(content, f"{place}.content")
             if told:
@@ -119,6 +120,8 @@ class _Log:
 
     def _result(self, block: dict[str, Any], place: str) -> ToolResultBlock:
         id, content = text_of(block.get("tool_use_id")), block.get("content")
+        if content is not None and not isinstance(content, str | list):
+            raise MessageError("content", f"expected text or a list, got {type(content).__name__}", _BLOCKS)
         output: Any = content if isinstance(content, str) else ""
         if isinstance(content, list):
             output = tuple(
@@ -175,6 +178,8 @@ def _said(block: Mapping[str, Any]) -> TextBlock:
 
 
 def _thinking(block: Mapping[str, Any]) -> ThinkingBlock:
+    if not isinstance(block.get("thinking"), str | None):
+        raise MessageError("thinking", f"expected text, got {type(block['thinking']).__name__}", "Pass a string.")
     signature = text_of(block.get("signature")) or None
     return ThinkingBlock(text_of(block.get("thinking")), OpaqueState("anthropic", signature=signature))
 
@@ -184,9 +189,9 @@ def _redacted(block: Mapping[str, Any]) -> ThinkingBlock:
 
 
 def _call(block: Mapping[str, Any]) -> ToolUseBlock:
-    given = mapping_of(block.get("input"))
+    given, raw = read_arguments(block.get("input"))
     return ToolUseBlock(
-        text_of(block.get("id")), text_of(block.get("name")), given, state=_state("tool_use", block)
+        text_of(block.get("id")), text_of(block.get("name")), given, raw, _state("tool_use", block)
     )
 
 

@@ -26,8 +26,8 @@ from agentkit import (
     describe_log_form,
     items_of,
     mapping_of,
-    parse_arguments,
     plain_values,
+    read_arguments,
     short_hash,
     source_of,
     text_of,
@@ -214,9 +214,7 @@ def _call(call: dict[str, Any], found: Any, place: str) -> Block:
         return InvalidBlock(found, "it is no call of a function", place)
     name, given = text_of(function.get("name")), function.get("arguments")
     id = text_of(call.get("id")) or f"call_{short_hash(f'{place}{name}', 24)}"
-    if isinstance(given, str):
-        return ToolUseBlock(id, name, parse_arguments(given) or {}, given)
-    return ToolUseBlock(id, name, mapping_of(given))
+    return ToolUseBlock(id, name, *read_arguments(given))
 
 
 _MARKED: Final = re.compile(r"\[error\](?: (.+))?", re.DOTALL)

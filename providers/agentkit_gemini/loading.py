@@ -26,6 +26,7 @@ from agentkit import (
     items_of,
     mapping_of,
     plain_values,
+    read_arguments,
     text_of,
 )
 from agentkit_gemini.parts import (
@@ -188,7 +189,7 @@ class _Log:
     def _call(self, call: dict[str, Any], state: OpaqueState | None) -> ToolUseBlock:
         id, name = text_of(call.get("id")) or self._made_up_id(), text_of(call.get("name"))
         self.waiting.append((id, name))
-        return ToolUseBlock(id, name, mapping_of(call.get("args")), state=state)
+        return ToolUseBlock(id, name, *read_arguments(call.get("args")), state)
 
     def _made_up_id(self) -> str:
         """An id for a call that has none (Gemini 2.5 on Vertex): the next number that no other has for its id."""

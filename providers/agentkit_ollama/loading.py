@@ -21,8 +21,8 @@ from agentkit import (
     describe_log_form,
     items_of,
     mapping_of,
-    parse_arguments,
     plain_values,
+    read_arguments,
     short_hash,
     text_of,
 )
@@ -68,7 +68,7 @@ class _Log:
         if not isinstance(found, dict):
             return Msg("user", (InvalidBlock(found, "it is no message", place),), "user")
         message = cast("dict[str, Any]", found)
-        check_log_message(message, place, _CONTENT, (), "ollama")
+        check_log_message(message, place, _CONTENT, (), "ollama", "")
         rest = {key: item for key, item in message.items() if key not in _KNOWN} or None
         role = text_of(message.get("role")).lower()
         if role == "tool":
@@ -92,9 +92,9 @@ class _Log:
     def _result(self, message: dict[str, Any], place: str) -> ToolResultBlock:
         id, name = text_of(message.get("tool_call_id")), text_of(message.get("tool_name") or message.get("name"))
         call = self._answered(id, name)
-        text = message.get("content") if isinstance(message.get("content"), str) else ""
-        text, is_error = _without_error(text_of(text))
+        text, is_error = _without_error(text_of(message.get("content")))
         media = [_medium(item, f"{place}.images[{at}]") for at, item in _numbered(message.get("images"))]
+        media = [*_unread(message.get("content"), place), *media]
         output: Any = (*([TextBlock(text)] if text else []), *media) if media else text
         made_up = f"call_{short_hash(f'{place}{name}', 24)}"
         return ToolResultBlock(
@@ -120,10 +120,15 @@ def _thoughts(message: dict[str, Any]) -> list[Block]:
 def _said(message: dict[str, Any], place: str) -> Iterator[Block]:
     """The text, and each picture where its mark `[image 1]` stands on a line of its own."""
     content = message.get("content")
-    if content is not None and not isinstance(content, str):
-        yield InvalidBlock(content, "the content is no string", f"{place}.content")
+    yield from _unread(content, place)
     media = [_medium(item, f"{place}.images[{at}]") for at, item in _numbered(message.get("images"))]
     yield from _placed(text_of(content), media)
+
+
+def _unread(content: object, place: str) -> Iterator[Block]:
+    """Yields content that is no text as an InvalidBlock."""
+    if content is not None and not isinstance(content, str):
+        yield InvalidBlock(content, f"expected text, got {type(content).__name__}", f"{place}.content")
 
 
 def _placed(text: str, media: list[Block]) -> list[Block]:
@@ -159,9 +164,7 @@ def _call(call: dict[str, Any], found: Any, place: str) -> Block:
     if not function:
         return InvalidBlock(found, "it is no call of a function", place)
     id = text_of(call.get("id")) or f"call_{short_hash(f'{place}{name}', 24)}"
-    if isinstance(given, str):
-        return ToolUseBlock(id, name, parse_arguments(given) or {}, given)
-    return ToolUseBlock(id, name, mapping_of(given))
+    return ToolUseBlock(id, name, *read_arguments(given))
 
 
 _MARKED: Final = re.compile(rf"{re.escape(_ERROR)}(?: (.+))?", re.DOTALL)

@@ -18,6 +18,7 @@ from agentkit import (
     check_log_message,
     items_of,
     mapping_of,
+    read_arguments,
     short_hash,
     text_of,
 )
@@ -29,7 +30,6 @@ from agentkit_openai.log_parts import (
     cited,
     invalid,
     items_in,
-    read_arguments,
     read_content,
     read_output,
 )

@@ -23,7 +23,6 @@ from agentkit import (
     describe_log_form,
     items_of,
     mapping_of,
-    parse_arguments,
     plain,
     plain_values,
     source_of,
@@ -32,7 +31,7 @@ from agentkit import (
 from agentkit_openai.media_parts import file_name
 from agentkit_openai.refusals import REFUSAL_PART, refusal_block
 
-__all__ = ["Origin", "as_content", "cited", "invalid", "items_in", "read_arguments", "read_content", "read_output"]
+__all__ = ["Origin", "as_content", "cited", "invalid", "items_in", "read_content", "read_output"]
 
 
 class Origin(NamedTuple):
@@ -85,14 +84,6 @@ def cited(blocks: list[Block], annotations: object) -> list[Block]:
     return [*blocks[:at], replace(blocks[at], metadata=metadata), *blocks[at + 1 :]]
 
 
-def read_arguments(found: object) -> tuple[dict[str, Any], str | None]:
-    """The arguments of a call, and their text where it is text; text that is no JSON object stays beside `{}`."""
-    if isinstance(found, dict):
-        return cast("dict[str, Any]", found), None
-    text = text_of(found)
-    return parse_arguments(text) or {}, text or None
-
-
 def read_output(content: object, origin: Origin, place: str) -> str | list[Any]:
     """The output of a tool: text, or texts and media."""
     blocks = read_content(content, origin, place)
@@ -122,7 +113,8 @@ def _read_part(part: object, origin: Origin, place: str) -> Block:
     held = cast("dict[str, Any]", part)
     kind = held.get("type", "text" if held.keys() == {"text"} else None)
     if not isinstance(kind, str):
-        return invalid(held, f"expected a content part with a type, got the keys {list(held)[:8]}", place)
+        keys = [key[:40] for key in list(held)[:8]]
+        return invalid(held, f"expected a content part with a type, got the keys {keys}", place)
     try:
         block = _part(kind, held, origin)
     except MessageError as error:

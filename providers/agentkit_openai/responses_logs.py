@@ -22,6 +22,7 @@ from agentkit import (
     mapping_of,
     plain,
     plain_values,
+    read_arguments,
     text_of,
 )
 from agentkit_openai.custom_calls import CUSTOM_CALL, custom_input
@@ -30,7 +31,6 @@ from agentkit_openai.log_parts import (
     as_content,
     invalid,
     items_in,
-    read_arguments,
     read_content,
     read_output,
 )

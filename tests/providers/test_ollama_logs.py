@@ -118,7 +118,7 @@ def test_an_error_of_a_tool_is_one_again() -> None:
 def test_what_cannot_be_read_is_kept_with_its_place() -> None:
     log = [
         "hello",
-        {"role": "user", "content": [{"text": "x"}], "images": ["%%%"]},
+        {"role": "user", "content": ["x"], "images": ["%%%"]},
         {"role": "critic", "content": "x"},
     ]
     msgs = load_native([*log, {"role": "assistant", "tool_calls": [3]}])
