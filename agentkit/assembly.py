@@ -180,10 +180,11 @@ class Assembly:
         What is new at its end is one more piece.
         """
         draft = self._drafts.get(key)
-        if not isinstance(draft, SaidDraft) or draft.closed or (known := draft.text) == whole:
+        if not isinstance(draft, SaidDraft) or draft.closed:
             return
-        draft.pieces, draft.half = [whole], ""
-        if whole.startswith(known):
+        known, whole = draft.text, draft.take_whole(whole)
+        draft.pieces = [whole]
+        if whole != known and whole.startswith(known):
             self._events.append(draft.delta(draft.index, whole[len(known) :]))
 
     def set_input(self, key: Key, found: object) -> None:
@@ -193,9 +194,9 @@ class Assembly:
             return
         if isinstance(found, dict):
             draft.input = _json_object(cast("dict[str, Any]", found))
-        elif isinstance(found, str) and found != draft.arguments.text:
-            draft.arguments, draft.half = Arguments(), ""
-            draft.arguments.add(text_of(found))
+        elif isinstance(found, str) and (text := draft.take_whole(found)) != draft.arguments.text:
+            draft.arguments = Arguments()
+            draft.arguments.add(text)
 
     def arguments_of(self, key: Key) -> str:
         """The argument text of a call so far."""

@@ -42,6 +42,11 @@ class Draft:
             piece, self.half = piece[:-1], piece[-1]
         return text_of(piece, f"reply.content[{self.index}]") if not piece.isascii() else piece
 
+    def take_whole(self, text: str) -> str:
+        """A text that replaces all pieces so far, as UTF-8 can carry it: half a character at its end waits."""
+        self.half = ""
+        return self.take(text)
+
     def take_rest(self) -> str:
         """The replacement of half a character that never got its other half; empty if there is none."""
         half, self.half = self.half, ""

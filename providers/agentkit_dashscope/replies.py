@@ -263,9 +263,9 @@ class DashScopeStreamParser(StreamParserBase):
         self._settled = self._increments.cumulative is not None
         for key, whole in self._increments.mended().items():
             if key[0] == _CALLS:
-                self.reply.set_input(key, text_of(whole))
+                self.reply.set_input(key, whole)
             else:
-                self.reply.set_text(key, text_of(whole))
+                self.reply.set_text(key, whole)
 
     def _end(self, native: str | None) -> None:
         self._settle()

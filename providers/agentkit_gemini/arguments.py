@@ -21,7 +21,7 @@ _INDEX_DIGITS = 9
 
 
 class PartialArguments:
-    """The arguments of one call so far."""
+    """The arguments of one call so far. Its texts may have lone surrogates: two pieces may share a character."""
 
     def __init__(self) -> None:
         self._found: dict[str, Any] = {}
@@ -51,7 +51,7 @@ class PartialArguments:
         if not piece.get("willContinue") or type(path) is not str or type(text) is not str:
             return False
         if begun := self._texts.get(path):
-            begun[2].append(text_of(text))
+            begun[2].append(text)
         return begun is not None
 
     def add(self, piece: Mapping[str, Any]) -> None:
@@ -101,7 +101,8 @@ class PartialArguments:
 
 def _value(told: Mapping[str, Any]) -> Any:
     if "string_value" in told:
-        return text_of(told["string_value"])
+        text = told["string_value"]
+        return text if isinstance(text, str) else ""
     if "number_value" in told:
         number = told["number_value"]
         return int(number) if isinstance(number, float) and number.is_integer() else number
