@@ -117,7 +117,7 @@ class StreamParserBase(ABC):
         if not isinstance(found, dict):
             raise MessageError("reply", f"a {type(found).__name__} is no reply", "Give the whole reply.")
         try:
-            parser.read_whole(found)
+            parser.read_whole(cast("dict[str, Any]", found))
             return parser.finish()
         except RecursionError:
             raise MessageError("reply", _TOO_DEEP, "Pass the reply unchanged.") from None

@@ -164,7 +164,7 @@ _CHAT: Final[dict[str, Any]] = {
         {"role": "tool", "tool_call_id": "c", "tool_name": "look", "content": "calm"},
     ]
 }
-_ANTHROPIC_CALL: Final = {"type": "tool_use", "id": "c", "name": "look", "input": {}}
+_ANTHROPIC_CALL: Final[dict[str, Any]] = {"type": "tool_use", "id": "c", "name": "look", "input": {}}
 _WITH_CALLS: Final[dict[str, Any]] = {
     **dict.fromkeys(("openai", "deepseek", "vllm", "ollama", "dashscope", "langchain"), _CHAT),
     "openai-responses": {
@@ -216,6 +216,13 @@ def test_content_of_another_type_is_kept_or_refused(reader: str) -> None:
             if _WORD not in _content(load_native(reader, log)):
                 lost.append(log)
     assert lost == []
+
+
+def test_a_block_that_no_result_can_hold_keeps_its_words() -> None:
+    for content in ([{"type": "thinking", "thinking": _WORD}], [{"type": "reasoning", "reasoning": _WORD}]):
+        for reader in ("langchain", "anthropic"):
+            result = {"type": "tool_result", "tool_use_id": "c", "content": content}
+            assert _WORD in _content(load_native(reader, [{"role": "user", "content": [result]}]))
 
 
 @pytest.mark.parametrize("reader", [name for name in READERS if name not in ("agentscope", "agentkit")])

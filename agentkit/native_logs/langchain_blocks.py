@@ -253,12 +253,17 @@ def _tool_result(block: Found, provider: str, place: str) -> ToolResultBlock:
     id, is_error = text_of(block.get("tool_use_id")), block.get("is_error") is True
     if isinstance(content, str):
         return ToolResultBlock(id, "", content, is_error)
-    if content is not None and not isinstance(content, list):
+    found: list[Any] = items_of(content)
+    if content is not None and content is not found:
         unread = InvalidBlock(content, f"expected text or a list of blocks, got {type(content).__name__}", place)
         return ToolResultBlock(id, "", (unread,), is_error)
-    read = [read_block(one, provider, f"{place}.content[{at}]") for at, one in enumerate(items_of(content))]
-    items: Any = tuple(one if _fits(one) else InvalidBlock(None, "no item of a result", place) for one in read)
+    items: Any = tuple(_item(one, provider, f"{place}.content[{at}]") for at, one in enumerate(found))
     return ToolResultBlock(id, "", items, is_error)
+
+
+def _item(found: Any, provider: str, place: str) -> Block:
+    block = read_block(found, provider, place)
+    return block if _fits(block) else InvalidBlock(found, f"a result cannot hold a {block.type} block", place)
 
 
 def _fits(block: Block) -> bool:
