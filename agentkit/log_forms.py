@@ -168,7 +168,7 @@ def _check_blocks(message: Mapping[str, Any], place: str, key: str | None) -> No
     if isinstance(content, dict):
         reason = "expected text or a list of content blocks, got an object"
         raise MessageError(place, reason, "Pass a list with this object, if it is a block of this form.")
-    are_foreign = [isinstance(block, dict) and bool(block) and key not in block for block in blocks]
+    are_foreign = [len(mapping_of(block)) > 0 and key not in block for block in blocks]
     if key is not None and blocks and all(are_foreign):
         reason = f"a list of objects with {_list_keys(mapping_of(blocks[0]))} is not content of this form"
         raise MessageError(place, reason, _advice(_find_form({"role": "", "content": content})))

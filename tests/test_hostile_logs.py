@@ -268,7 +268,7 @@ def test_what_is_said_of_a_log_is_short(name: str, caplog: pytest.LogCaptureFixt
         found = {"k" * 30: found} if key % 2 else [found]
     for odd in (found, "x" * 100_000, {"x" * 100_000: 1}):
         for log in _with_odd_leaves(OWN if name == "agentkit" else LOGS[name], odd):
-            msgs = _refused(lambda log=log: load_native(name, log)) or []  # type: ignore[misc]
+            msgs: list[Msg] = _refused(lambda log=log: load_native(name, log)) or []  # type: ignore[misc]
             kept = [block for msg in msgs for block in msg.blocks if isinstance(block, InvalidBlock)]
             assert max((len(block.place) + len(block.reason) for block in kept), default=0) < 1_000
     assert max((len(record.getMessage()) for record in caplog.records), default=0) < 600

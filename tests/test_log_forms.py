@@ -152,7 +152,7 @@ def test_the_error_names_the_loader_of_the_form(reader: str, log: Any, loader: s
 @pytest.mark.parametrize("reader", ["anthropic", "ollama", "langchain", "agentscope"])
 def test_content_of_bedrock_converse_is_refused_by_name(reader: str) -> None:
     image = {"image": {"format": "png", "source": {"bytes": "AAAA"}}}
-    with pytest.raises(MessageError, match="It looks like Bedrock Converse"):
+    with pytest.raises(MessageError, match="looks like Bedrock Converse"):
         load_native(reader, [{"role": "user", "content": [{"text": "hi"}, image]}])
 
 
