@@ -15,7 +15,7 @@ from agentkit.binding import prefix_digest
 from agentkit.blocks import Block, OpaqueBlock, OpaqueState, TextBlock, ThinkingBlock, ToolUseBlock
 from agentkit.capabilities import short_hash
 from agentkit.drafts import CallDraft, Draft, SaidDraft, ThinkingDraft, WholeDraft
-from agentkit.errors import MessageError, OptionError
+from agentkit.errors import MessageError
 from agentkit.native import plain_values
 from agentkit.partial import objects_in
 from agentkit.values import same_json
@@ -111,7 +111,7 @@ class Composer:
             return None
         try:
             return prefix_digest(self._request)
-        except (TypeError, AttributeError, OptionError):  # the SDK's objects in it, or for all of it
+        except (TypeError, AttributeError):  # the SDK's objects in it
             return prefix_digest(plain_values(self._request))
 
 
