@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -187,3 +188,19 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     command = f"{sys.executable} -c '{code}' format {LIBRARY} --all | head -c 10"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("lines", [(), ("--lines",)])
+def test_a_reader_that_leaves_early_is_no_failure(
+    lines: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = tmp_path / "said.json"
+    said.write_text(ONE)
+    reading, writing = os.pipe()
+    os.close(reading)
+    err = io.StringIO()
+    with io.FileIO(writing, "w") as out:
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, write_through=True))  # type: ignore[type-var]
+        monkeypatch.setattr(sys, "stderr", err)
+        assert run(["format", "--provider", "openai", *lines, str(said)]) == 0
+    assert err.getvalue() == ""

@@ -222,6 +222,10 @@ def dispatch(arguments: list[str]) -> int:
     command = typer.main.get_command(app)
     try:
         code: object = command.main(_with_ledger_form(arguments), prog_name="agentkit", standalone_mode=False)
+    except (
+        SystemExit
+    ):  # the parser exits with 1 where the reader of the output has gone: no failure of the command
+        return 0
     except Exception as error:
         # The exception types of the parser have no public home in typer.
         message, exit_code = getattr(error, "format_message", None), getattr(error, "exit_code", None)
