@@ -200,7 +200,7 @@ def test_a_reader_that_leaves_early_is_no_failure(
     os.close(reading)
     err = io.StringIO()
     with io.FileIO(writing, "w") as out:
-        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, write_through=True))  # type: ignore[type-var]
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, write_through=True))
         monkeypatch.setattr(sys, "stderr", err)
         assert run(["format", "--provider", "openai", *lines, str(said)]) == 0
     assert err.getvalue() == ""
