@@ -208,7 +208,7 @@ def _remembering(self: Any, legal: Legal, task: Task) -> Request:
     return {**sound(self, legal, task), "count": self.count}
 
 
-def _key_error(self: Any, legal: Legal, task: Task) -> Request:
+def _key_error(self: Any, *_given: object) -> Request:
     raise KeyError("x")
 
 
@@ -253,6 +253,10 @@ def _without_proof(part: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _object_only(self: Any, legal: Legal, task: Task) -> Request:
     return {key: item for key, item in sound(self, legal, task).items() if key != "format"}
+
+
+def _without_model(self: Any, model: str | None = None, **options: Any) -> None:
+    MagpieFormatter.__init__(self, "another", **options)
 
 
 REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
@@ -328,8 +332,8 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     "raises KeyError": (converting(_key_error), "raises KeyError: 'x'"),
     "exits": (converting(_system_exit), "raises SystemExit: 3"),
     "gives bytes": (editing(_no_json), "the request is not JSON"),
-    "gives a list": (editing(lambda self, request: [request]), "the request is a list, and not a dict"),
-    "gives None": (converting(lambda self, legal, task: None), "the request is a NoneType, and not a dict"),
+    "gives a list": (editing(lambda self, request: [request]), "convert(): expected dict, got list"),
+    "gives None": (converting(lambda self, legal, task: None), "convert(): expected dict, got NoneType"),
     "applies no facts": (
         converting(sound, capabilities=_without_facts),
         "what is known of 'chick' is not applied",
@@ -338,10 +342,9 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
         converting(sound, facts=(ModelFact("x", {"wings": 2}, "a guess", "2026-11-20"),)),
         "raises TypeError",
     ),
-    "has a formatter that is no class": (
-        replace(PROVIDER, chat=cast("Any", None)),
-        "chat: expected a class derived from FormatterBase, got None",
-    ),
+    "cannot be created": (converting(sound, __init__=_key_error), "Chat: raises KeyError: 'x'"),
+    "has no history policy": (converting(sound, default_history=None), "Chat: raises TypeError"),
+    "forgets the model": (converting(sound, __init__=_without_model), "Chat: the formatter for the model"),
 }
 
 # -- logs ---------------------------------------------------------------------------------------------------------
@@ -519,10 +522,6 @@ REPLIES: Final[dict[str, tuple[Provider, str]]] = {
     "names another issuer": (parsing(Foreign), "its issuer is 'somebody', and that of the formatter 'magpie'"),
     "speaks as the user": (parsing(User), "the message has the role 'user'"),
     "has no parser": (replace(PROVIDER, parser=None), "there are samples, and no parser"),
-    "has a parser that is no class": (
-        replace(PROVIDER, parser=cast("Any", 3)),
-        "parser: expected a class derived from StreamParserBase, got 3",
-    ),
 }
 
 
@@ -643,7 +642,6 @@ CALLS: Final[dict[str, tuple[Provider, str]]] = {
     "has a failure_in that raises": (calling(FailingFailureIn), "`failure_in` raises"),
     "limits no tokens": (calling(NoLimit), "`limit` does not limit the tokens of a reply"),
     "raises KeyError": (calling(KeyErrorBody), "raises KeyError: 'wings'"),
-    "is no class": (calling(3), "endpoint: expected a class derived from EndpointBase, got 3"),
 }
 
 

@@ -7,12 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from agentkit.endpoints import EndpointBase
 from agentkit.errors import AgentkitError, check_option
 from agentkit.formatting import FormatterBase
 from agentkit.messages import Msg
 from agentkit.registry import Provider, load_provider
-from agentkit.streaming import StreamParserBase
 from agentkit.testing.conversations import CONVERSATIONS
 from agentkit.testing.endpoint_checks import endpoint_faults
 from agentkit.testing.findings import collect_findings, describe_error, json_text
@@ -58,11 +56,11 @@ def check_provider(
 
 
 def _faults(provider: Provider, samples: Sequence[Sample | ExpectedSample], model: str | None) -> Iterator[str]:
-    wrong = [*_wrong_classes(provider)]
-    if wrong:
-        yield from wrong
-        return
     for kind in (provider.chat, provider.multi_agent):
+        refusals = [*collect_findings(kind.__name__, _construction_faults(kind, model))]
+        yield from refusals
+        if refusals:
+            continue
         yield from request_faults(kind, model)
         yield from option_faults(kind, model)
     yield from reply_faults(provider, samples)
@@ -71,19 +69,10 @@ def _faults(provider: Provider, samples: Sequence[Sample | ExpectedSample], mode
         yield from collect_findings("load_native", _native_faults(provider, model))
 
 
-def _wrong_classes(provider: Provider) -> Iterator[str]:
-    bases = {
-        "chat": FormatterBase,
-        "multi_agent": FormatterBase,
-        "parser": StreamParserBase,
-        "endpoint": EndpointBase,
-    }
-    for name, base in bases.items():
-        found: object = getattr(provider, name)
-        if found is None and name in ("parser", "endpoint"):
-            continue
-        if not isinstance(found, type) or not issubclass(found, base):
-            yield f"{name}: expected a class derived from {base.__name__}, got {found!r}"
+def _construction_faults(kind: type[FormatterBase], model: str | None) -> Iterator[str]:
+    """A formatter needs no option but the model."""
+    if kind(model).model != model:
+        yield f"the formatter for the model {model!r} has another model"
 
 
 # -- logs -------------------------------------------------------------------------------------------------------
