@@ -283,7 +283,7 @@ class _Repair:
 
     def _emit_parts(self, number: int, msg: Msg) -> None:
         """A tool message in parts, as results stand between them; results that answer a call go with that call."""
-        unmatched = {at for at, block in enumerate(msg.blocks) if (number, at) in self.pairing.unmatched}
+        unmatched = {at for at in range(len(msg.blocks)) if (number, at) in self.pairing.unmatched}
         for is_result, group in groupby(range(len(msg.blocks)), lambda at: _is_result(msg.blocks[at])):
             run = [at for at in group if not is_result or at in unmatched]
             if is_result:

@@ -82,18 +82,22 @@ def _redact_one(error: BaseException, redact: Redactor) -> None:
 
 def _without(item: Any, redact: Redactor) -> Any:
     """Returns an argument or attribute of an error without credentials; the same object if it has none."""
-    changed: Any = item
+    changed = _redacted(item, redact)
+    return item if changed == item else changed
+
+
+def _redacted(item: Any, redact: Redactor) -> Any:
     if isinstance(item, str):
-        changed = redact(item)
-    elif isinstance(item, bytes):
-        changed = redact(item.decode("latin-1")).encode("latin-1")
-    elif type(item) is list:
-        changed = [_without(part, redact) for part in cast("list[Any]", item)]
-    elif type(item) is tuple:
-        changed = tuple(_without(part, redact) for part in cast("tuple[Any, ...]", item))
-    elif type(item) is dict:
-        changed = {name: _without(part, redact) for name, part in cast("dict[Any, Any]", item).items()}
-    return item if changed == item else cast("Any", changed)
+        return redact(item)
+    if isinstance(item, bytes):
+        return redact(item.decode("latin-1")).encode("latin-1")
+    if type(item) is list:
+        return [_without(part, redact) for part in cast("list[Any]", item)]
+    if type(item) is tuple:
+        return tuple(_without(part, redact) for part in cast("tuple[Any, ...]", item))
+    if type(item) is dict:
+        return {name: _without(part, redact) for name, part in cast("dict[Any, Any]", item).items()}
+    return item
 
 
 def _shows_secret(error: BaseException, redact: Redactor) -> bool:

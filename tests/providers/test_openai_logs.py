@@ -300,7 +300,7 @@ def test_the_output_of_a_reply_may_stand_in_the_list() -> None:
     )
     assert load_responses(reply) == expected[1:]
     sent = _again("openai-responses", {"input": items})["input"]
-    uncited = [{"type": "output_text", "text": "A cat.", "annotations": []}]
+    uncited: list[dict[str, Any]] = [{"type": "output_text", "text": "A cat.", "annotations": []}]
     assert sent == [items[0], REASONING, {**output[1], "content": uncited}]
 
 
