@@ -137,12 +137,11 @@ class ToolUseBlock(_Block):
 
     def __post_init__(self) -> None:
         try:
-            arguments = to_json(self.input).decode()
+            encoded = to_json(self.input)
         except ValueError as error:
             raise MessageError("input", f"cannot be written as JSON: {error}", "Mend the text.") from None
-        if self.raw_input is not None and _reads_as(self.raw_input, self.input):
-            arguments = self.raw_input
-        _set_arguments(self, arguments)
+        raw = self.raw_input
+        _set_arguments(self, raw if raw is not None and _reads_as(raw, self.input, encoded) else encoded.decode())
         if not _SCALARS.issuperset(map(type, self.input.values())):
             _set_flat(self, False)
 
@@ -161,9 +160,12 @@ class ToolUseBlock(_Block):
         return self.raw_input is not None and self._arguments is not self.raw_input
 
 
-def _reads_as(text: str, expected: JsonObject) -> bool:
+def _reads_as(text: str, expected: JsonObject, encoded: bytes) -> bool:
+    """Returns True if a text is the JSON of the object, whose own JSON is `encoded`."""
     try:
-        return same_json(from_json(text), expected)
+        parsed = from_json(text)
+        # Equal bytes tell 1 from 1.0 and true at no cost; the walk is for another order of keys.
+        return (parsed == expected and to_json(parsed) == encoded) or same_json(parsed, expected)
     except ValueError:
         return False
 
