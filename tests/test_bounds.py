@@ -32,8 +32,8 @@ from agentkit import (
     load_provider,
     native,
 )
-from agentkit.native import EventArray, EventBytes
-from agentkit.partial import Arguments
+from agentkit.json_values import EventArray, EventBytes
+from agentkit.replies.arguments import Arguments
 from agentkit.testing import LoopbackServer
 from tests.providers import PROVIDERS, user
 from tests.providers.calling import model_of
@@ -128,7 +128,7 @@ def _message(headers: bytes, payload: bytes) -> bytes:
 
 
 async def _events_in(chunks: list[bytes]) -> list[dict[str, Any]]:
-    from agentkit_anthropic.bedrock_events import bedrock_events
+    from agentkit_anthropic._bedrock_events import bedrock_events
 
     async def pieces() -> AsyncGenerator[bytes]:
         for chunk in chunks:
@@ -187,7 +187,7 @@ def test_a_pipe_and_a_device_are_refused_at_once(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentkit.blocks.LARGEST_FILE", 1_000)
+    monkeypatch.setattr("agentkit.messages.blocks.LARGEST_FILE", 1_000)
     large = tmp_path / "large.png"
     large.write_bytes(b"\x89PNG" + bytes(2_000))
     with pytest.raises(MessageError, match="more than 1,000 bytes"):
@@ -199,11 +199,11 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest
 # -- caches ---------------------------------------------------------------------------------------------------
 
 UNBOUNDED: Final = {
-    "agentkit.encodings._load",  # by the name of an encoding that a package has
-    "agentkit.fetching._load_client",
-    "agentkit.fetching.tls_context",
-    "agentkit.registry.load_provider",  # by the name of an installed provider: errors are not kept
-    "agentkit.resizing.can_resize",
+    "agentkit.tokens.encodings._load",  # by the name of an encoding that a package has
+    "agentkit.media.fetching._load_client",
+    "agentkit.media.fetching.tls_context",
+    "agentkit.models.registry.load_provider",  # by the name of an installed provider: errors are not kept
+    "agentkit.media.resizing.can_resize",
 }
 """Caches that take no argument, or one of a closed set."""
 
@@ -235,7 +235,7 @@ def test_every_cache_that_data_may_fill_has_a_bound() -> None:
 
 
 def test_any_number_of_model_names_is_forgotten_again() -> None:
-    from agentkit import formatting
+    from agentkit.formatting import formatter as formatting
 
     formatter = load_provider("openai").chat()
     for number in range(2_000):

@@ -40,7 +40,7 @@ from agentkit import (
     available_providers,
     load_provider,
 )
-from agentkit.partial import Arguments
+from agentkit.replies.arguments import Arguments
 from agentkit.reprs import as_one_line, bounded_repr, shorten, shorten_repr
 from agentkit.testing import ScriptedModel
 from tests.conftest import call, lower, result, says

@@ -8,9 +8,9 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from agentkit.cli.converting import ConvertOptions, convert_lines, convert_once
-from agentkit.cli.formatting import FormatOptions, format_lines, format_once
-from agentkit.cli.reading import read_lines, read_once
+from agentkit.cli.convert import ConvertOptions, convert_lines, convert_once
+from agentkit.cli.format import FormatOptions, format_lines, format_once
+from agentkit.cli.read import read_lines, read_once
 from agentkit.errors import OptionError
 
 __all__ = ["dispatch"]
@@ -195,7 +195,7 @@ def compare_command(
     """Send one conversation to many models at once, and print requests' sizes, replies, prices and times side by
     side. Keys and addresses are in the environment, as each provider's SDK has it.
     """
-    from agentkit.cli.comparing import CompareOptions, compare_once
+    from agentkit.cli.compare import CompareOptions, compare_once
 
     options = CompareOptions(
         models=model,

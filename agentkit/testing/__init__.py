@@ -17,11 +17,11 @@ request that gives one of them. `python -m agentkit.testing` serves the rule of 
 The room knows wires by name, as it must; the rest of the core does not import it.
 """
 
-from agentkit.testing.checks import ConformanceError, check_provider
 from agentkit.testing.demo import demo_reply
-from agentkit.testing.loopback import LoopbackServer, Recorded
+from agentkit.testing.provider_checks import ConformanceError, check_provider
 from agentkit.testing.replies import LoopbackError, Playable, Reply
 from agentkit.testing.scripted import Scripted, ScriptedCall, ScriptedModel
+from agentkit.testing.server import LoopbackServer, Recorded
 
 __all__ = [
     "ConformanceError",

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
-from agentkit.blocks import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolUseBlock
+from agentkit.messages.blocks import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolUseBlock
+from agentkit.messages.usage import FinishReason, Usage
 from agentkit.testing import pairing
 from agentkit.testing.replies import Call, LoopbackError, Said, digest, notes_of, pieces, unsayable
-from agentkit.testing.wires import Wire, named_event
-from agentkit.usage import FinishReason, Usage
+from agentkit.testing.wire import Wire, named_event
 
 __all__ = ["AnthropicMessages"]
 

@@ -9,7 +9,7 @@ from zlib import crc32
 
 from agentkit.testing.anthropic_messages import AnthropicMessages
 from agentkit.testing.replies import Call, LoopbackError, Said
-from agentkit.testing.wires import encoded
+from agentkit.testing.wire import encoded
 
 __all__ = ["BedrockMessages", "event_frame"]
 

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from agentkit.blocks import AudioBlock, TextBlock, ThinkingBlock, ToolUseBlock
-from agentkit.sources import Base64Source
+from agentkit.messages.blocks import AudioBlock, TextBlock, ThinkingBlock, ToolUseBlock
+from agentkit.messages.sources import Base64Source
+from agentkit.messages.usage import FinishReason, Usage
 from agentkit.testing import pairing
 from agentkit.testing.replies import Call, LoopbackError, Said, is_refusal, notes_of, pieces, unsayable
-from agentkit.testing.wires import Wire
-from agentkit.usage import FinishReason, Usage
+from agentkit.testing.wire import Wire
 
 __all__ = ["ChatCompletions", "DIALECTS", "Dialect", "openai_error"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from agentkit.blocks import (
+from agentkit.messages.blocks import (
     AudioBlock,
     DocumentBlock,
     ImageBlock,
@@ -16,7 +16,7 @@ from agentkit.blocks import (
     ToolUseBlock,
     VideoBlock,
 )
-from agentkit.messages import Msg
+from agentkit.messages.message import Msg
 
 __all__ = ["CONVERSATIONS"]
 

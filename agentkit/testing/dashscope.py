@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
-from agentkit.blocks import TextBlock, ThinkingBlock, ToolUseBlock
+from agentkit.messages.blocks import TextBlock, ThinkingBlock, ToolUseBlock
+from agentkit.messages.usage import FinishReason, Usage
 from agentkit.testing import pairing
 from agentkit.testing.replies import Call, LoopbackError, Said, pieces, unsayable
-from agentkit.testing.wires import Wire, encoded
-from agentkit.usage import FinishReason, Usage
+from agentkit.testing.wire import Wire, encoded
 
 __all__ = ["DashScope"]
 

@@ -10,10 +10,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from agentkit.blocks import ToolUseBlock
-from agentkit.messages import Msg
+from agentkit.messages.blocks import ToolUseBlock
+from agentkit.messages.message import Msg
 from agentkit.testing.replies import digest
-from agentkit.tool_choices import read_allowed_tools
+from agentkit.tools.choices import read_allowed_tools
 
 __all__ = ["demo_reply"]
 

@@ -9,12 +9,12 @@ from typing import Any, Final, Self, cast
 
 import anyio
 
-from agentkit.endpoints import EndpointBase, Outgoing
-from agentkit.failures import Failure
-from agentkit.registry import Provider
+from agentkit.models.endpoint import EndpointBase, Outgoing
+from agentkit.models.registry import Provider
+from agentkit.replies.error_bodies import Failure
 from agentkit.testing.conversations import CONVERSATIONS
 from agentkit.testing.findings import collect_findings, describe_error, find_marks, iterate_scalars, json_text
-from agentkit.testing.option_checks import make_tools
+from agentkit.testing.formatter_checks import make_tools
 
 __all__ = ["endpoint_faults"]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
 from agentkit.errors import OptionError
-from agentkit.messages import Msg
+from agentkit.messages.message import Msg
 from agentkit.testing.replies import Call, LoopbackError, Playable, Reply, Said
 from agentkit.testing.routes import Target
-from agentkit.testing.wires import Wire, encoded
+from agentkit.testing.wire import Wire, encoded
 
 __all__ = ["Answer", "Asked", "answer_to", "first_of"]
 

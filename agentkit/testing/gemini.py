@@ -6,12 +6,12 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
-from agentkit.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ThinkingBlock, ToolUseBlock
-from agentkit.sources import Base64Source
+from agentkit.messages.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ThinkingBlock, ToolUseBlock
+from agentkit.messages.sources import Base64Source
+from agentkit.messages.usage import FinishReason, Usage
 from agentkit.testing import pairing
 from agentkit.testing.replies import Call, LoopbackError, Said, digest, pieces, unsayable
-from agentkit.testing.wires import Wire, encoded
-from agentkit.usage import FinishReason, Usage
+from agentkit.testing.wire import Wire, encoded
 
 __all__ = ["Gemini"]
 

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, cast
 
-from agentkit.blocks import OpaqueState, ThinkingBlock, ToolResultBlock, ToolUseBlock
-from agentkit.formatting import FormatterBase
-from agentkit.history import ChatHistory
-from agentkit.messages import Msg
-from agentkit.model_facts import apply_facts
+from agentkit.capabilities.model_facts import apply_facts
+from agentkit.formatting.formatter import FormatterBase
+from agentkit.history.policies import ChatHistory
+from agentkit.messages.blocks import OpaqueState, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from agentkit.messages.message import Msg
 from agentkit.testing.conversations import CONVERSATIONS
 from agentkit.testing.findings import find_surroundings, iterate_scalars, json_text
 

@@ -9,11 +9,11 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any, TypeAlias, cast
 
-from agentkit.blocks import TextBlock, ThinkingBlock, ToolUseBlock
 from agentkit.errors import OptionError
-from agentkit.messages import Msg
+from agentkit.messages.blocks import TextBlock, ThinkingBlock, ToolUseBlock
+from agentkit.messages.message import Msg
+from agentkit.messages.usage import FinishReason, Usage
 from agentkit.reprs import bounded_repr
-from agentkit.usage import FinishReason, Usage
 
 __all__ = [
     "Call",

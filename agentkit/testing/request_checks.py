@@ -7,7 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
-from agentkit.blocks import (
+from agentkit.errors import LossError
+from agentkit.formatting.formatter import FormatterBase
+from agentkit.history.policies import ChatHistory
+from agentkit.ledger.ledger import Plan
+from agentkit.messages.blocks import (
     AudioBlock,
     Block,
     DocumentBlock,
@@ -16,12 +20,8 @@ from agentkit.blocks import (
     ToolResultBlock,
     VideoBlock,
 )
-from agentkit.errors import LossError
-from agentkit.formatting import FormatterBase
-from agentkit.history import ChatHistory
-from agentkit.ledger import Plan
-from agentkit.messages import Msg
-from agentkit.sources import Base64Source
+from agentkit.messages.message import Msg
+from agentkit.messages.sources import Base64Source
 from agentkit.testing.conversations import CONVERSATIONS
 from agentkit.testing.findings import (
     clear_containers,

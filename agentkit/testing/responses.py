@@ -6,13 +6,21 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any, ClassVar, Final
 
-from agentkit.blocks import Block, ImageBlock, OpaqueBlock, OpaqueState, TextBlock, ThinkingBlock, ToolUseBlock
-from agentkit.sources import Base64Source
+from agentkit.messages.blocks import (
+    Block,
+    ImageBlock,
+    OpaqueBlock,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    ToolUseBlock,
+)
+from agentkit.messages.sources import Base64Source
+from agentkit.messages.usage import FinishReason, Usage
 from agentkit.testing import pairing
 from agentkit.testing.chat_completions import CREATED, openai_error
 from agentkit.testing.replies import Call, LoopbackError, Said, digest, is_refusal, notes_of, pieces, unsayable
-from agentkit.testing.wires import Wire, named_event
-from agentkit.usage import FinishReason, Usage
+from agentkit.testing.wire import Wire, named_event
 
 __all__ = ["Responses"]
 

@@ -14,7 +14,7 @@ from agentkit.testing.dashscope import DashScope
 from agentkit.testing.gemini import Gemini
 from agentkit.testing.ollama import Ollama
 from agentkit.testing.responses import Responses
-from agentkit.testing.wires import Wire
+from agentkit.testing.wire import Wire
 
 __all__ = ["BASES", "Route", "Target", "find_route"]
 

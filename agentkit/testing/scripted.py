@@ -10,16 +10,16 @@ from typing import Any, ClassVar, Self, TypeAlias, Unpack, cast
 
 import anyio.lowlevel
 
-from agentkit.blocks import MediaBlock, OpaqueBlock, TextBlock, ThinkingBlock, ToolUseBlock
-from agentkit.chat_model import ChatModel, ModelOptions
-from agentkit.endpoints import EndpointBase, Outgoing
 from agentkit.errors import OptionError, check_option
-from agentkit.failures import Failure
-from agentkit.messages import Msg
-from agentkit.registry import Provider, load_provider
+from agentkit.messages.blocks import MediaBlock, OpaqueBlock, TextBlock, ThinkingBlock, ToolUseBlock
+from agentkit.messages.message import Msg
+from agentkit.messages.usage import FinishReason
+from agentkit.models.chat_model import ChatModel, ModelOptions
+from agentkit.models.endpoint import EndpointBase, Outgoing
+from agentkit.models.registry import Provider, load_provider
+from agentkit.replies.error_bodies import Failure
+from agentkit.replies.parser import StreamParserBase
 from agentkit.reprs import bounded_repr
-from agentkit.streaming import StreamParserBase
-from agentkit.usage import FinishReason
 
 __all__ = ["Scripted", "ScriptedCall", "ScriptedModel"]
 

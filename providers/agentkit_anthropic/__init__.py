@@ -1,11 +1,11 @@
 """Anthropic Messages."""
 
 from agentkit import Provider
+from agentkit_anthropic.convert import AnthropicChatFormatter, AnthropicMultiAgentFormatter
 from agentkit_anthropic.counting import AnthropicTokenCounter
 from agentkit_anthropic.endpoint import AnthropicEndpoint
-from agentkit_anthropic.loading import load_native
-from agentkit_anthropic.messages import AnthropicChatFormatter, AnthropicMultiAgentFormatter
-from agentkit_anthropic.reading import AnthropicStreamParser, parse_response
+from agentkit_anthropic.logs import load_native
+from agentkit_anthropic.replies import AnthropicStreamParser, parse_response
 
 __all__ = [
     "AnthropicChatFormatter",

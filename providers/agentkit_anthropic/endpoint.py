@@ -19,7 +19,7 @@ from agentkit import (
     request_id_in,
     retry_after,
 )
-from agentkit_anthropic.bedrock_events import MEDIA_TYPE, bedrock_events
+from agentkit_anthropic._bedrock_events import MEDIA_TYPE, bedrock_events
 
 __all__ = ["AnthropicEndpoint"]
 

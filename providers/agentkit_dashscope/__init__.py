@@ -11,9 +11,9 @@ from agentkit_dashscope.compatible import (
     DashScopeCompatibleMultiAgentFormatter,
     load_compatible,
 )
+from agentkit_dashscope.convert import DashScopeChatFormatter, DashScopeMultiAgentFormatter
 from agentkit_dashscope.endpoint import DashScopeCompatibleEndpoint, DashScopeEndpoint
-from agentkit_dashscope.loading import load_native
-from agentkit_dashscope.native import DashScopeChatFormatter, DashScopeMultiAgentFormatter
+from agentkit_dashscope.logs import load_native
 from agentkit_dashscope.replies import DashScopeStreamParser
 
 __all__ = [

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from agentkit import Capabilities, Legal, MediaBlock, MediaRule, Msg, MultiAgentHistory
-from agentkit_dashscope.caching import mark
-from agentkit_dashscope.native import LIMITS, MULTIMODAL, NAMED_CHOICE, TOOL_NAMES
+from agentkit_dashscope._prompt_cache import mark
+from agentkit_dashscope.convert import LIMITS, MULTIMODAL, NAMED_CHOICE, TOOL_NAMES
 from agentkit_openai import (
     CHAT,
     VENDORS_SAY,
@@ -63,7 +63,7 @@ class DashScopeCompatibleChatFormatter(OpenAIChatFormatter):
     """The openai SDK with `base_url=".../compatible-mode/v1"`: `chat.completions.create(model=…, **request)`.
 
     cache_breakpoints    `"auto"` marks at most four content parts for the explicit context cache (see
-                         `agentkit_dashscope.caching`). Texts are lists then, and each utterance in a frame a part
+                         `agentkit_dashscope._prompt_cache`). Texts are lists then, and each utterance in a frame a part
                          of its own: ask for it with models that have that cache, which take lists
     """
 

@@ -17,10 +17,10 @@ from agentkit import (
     plain_values,
     text_of,
 )
-from agentkit_dashscope.call_places import CallPlaces, Key
-from agentkit_dashscope.envelopes import asked_cumulative, failure_of, first_choice, output_of, says, usage_of
-from agentkit_dashscope.increments import Increments
-from agentkit_dashscope.media_parts import KINDS, Sound, medium
+from agentkit_dashscope._envelope import asked_cumulative, failure_of, first_choice, output_of, says, usage_of
+from agentkit_dashscope._increments import Increments
+from agentkit_dashscope._media_parts import KINDS, Sound, medium
+from agentkit_dashscope._tool_call_index import CallPlaces, Key
 
 __all__ = ["DashScopeStreamParser"]
 

@@ -1,11 +1,11 @@
 """Gemini generateContent."""
 
 from agentkit import Provider
-from agentkit_gemini.contents import GeminiChatFormatter, GeminiMultiAgentFormatter
+from agentkit_gemini.convert import GeminiChatFormatter, GeminiMultiAgentFormatter
 from agentkit_gemini.counting import GeminiTokenCounter
 from agentkit_gemini.endpoint import GeminiEndpoint
-from agentkit_gemini.loading import load_native
-from agentkit_gemini.reading import GeminiStreamParser, parse_response
+from agentkit_gemini.logs import load_native
+from agentkit_gemini.replies import GeminiStreamParser, parse_response
 
 __all__ = [
     "GeminiChatFormatter",

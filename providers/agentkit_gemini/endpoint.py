@@ -17,9 +17,9 @@ from agentkit import (
     merged,
     plain,
 )
-from agentkit_gemini.failing import failure_of
-from agentkit_gemini.rest import rest_body
-from agentkit_gemini.sending import Sender
+from agentkit_gemini._errors import failure_of
+from agentkit_gemini._rest_body import rest_body
+from agentkit_gemini._transport import Sender
 
 __all__ = ["GeminiEndpoint"]
 

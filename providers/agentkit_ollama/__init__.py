@@ -1,9 +1,9 @@
 """Ollama /api/chat."""
 
 from agentkit import Provider
-from agentkit_ollama.chat import OllamaChatFormatter, OllamaMultiAgentFormatter
+from agentkit_ollama.convert import OllamaChatFormatter, OllamaMultiAgentFormatter
 from agentkit_ollama.endpoint import OllamaEndpoint
-from agentkit_ollama.loading import load_native
+from agentkit_ollama.logs import load_native
 from agentkit_ollama.replies import OllamaStreamParser
 
 __all__ = [

@@ -18,7 +18,7 @@ from agentkit import (
     text_of,
     token_count,
 )
-from agentkit_ollama.values import medium, unwrapped
+from agentkit_ollama._native_values import medium, unwrapped
 
 __all__ = ["OllamaStreamParser"]
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Unpack
 
 from agentkit import Msg, Provider, ReadOptions, mapping_of, plain
-from agentkit_openai.caching import ChatPlaces, chat_places, open_contents
-from agentkit_openai.chat import OpenAIChatFormatter, OpenAIMultiAgentFormatter
-from agentkit_openai.chat_form import CHAT, STRICT, VENDORS_SAY
-from agentkit_openai.chat_logs import load_chat
-from agentkit_openai.chat_replies import OpenAIChatStreamParser
+from agentkit_openai._media_parts import beside, detail_of, wire_url
+from agentkit_openai._prompt_cache import ChatPlaces, chat_places, open_contents
+from agentkit_openai.capabilities import CHAT, STRICT, VENDORS_SAY
+from agentkit_openai.convert import OpenAIChatFormatter, OpenAIMultiAgentFormatter
 from agentkit_openai.counting import OpenAITokenCounter
 from agentkit_openai.endpoint import OpenAIChatEndpoint, OpenAIResponsesEndpoint
-from agentkit_openai.media_parts import beside, detail_of, wire_url
-from agentkit_openai.responses import OpenAIResponsesFormatter, OpenAIResponsesMultiAgentFormatter
-from agentkit_openai.responses_logs import load_responses
-from agentkit_openai.responses_replies import OpenAIResponsesStreamParser
+from agentkit_openai.logs import load_chat
+from agentkit_openai.replies import OpenAIChatStreamParser
+from agentkit_openai.responses.convert import OpenAIResponsesFormatter, OpenAIResponsesMultiAgentFormatter
+from agentkit_openai.responses.logs import load_responses
+from agentkit_openai.responses.replies import OpenAIResponsesStreamParser
 
 __all__ = [
     "CHAT",

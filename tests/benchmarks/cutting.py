@@ -17,8 +17,8 @@ from agentkit import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from agentkit.schedule import Schedule
-from agentkit.units import Weigher
+from agentkit.budget.cut_plan import Schedule
+from agentkit.budget.units import Weigher
 from agentkit_anthropic import AnthropicChatFormatter
 from agentkit_openai import OpenAIChatFormatter
 from tests.benchmarks.histories import PlainCall, PlainMsg, PlainResult, PlainText, as_msgs, mixed, react

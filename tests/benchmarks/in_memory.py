@@ -12,7 +12,7 @@ import anyio.lowlevel
 from agentkit import Msg, ToolUseBlock, Usage
 from agentkit.testing.replies import Call, Reply, Said
 from agentkit.testing.routes import find_route
-from agentkit.testing.wires import encoded
+from agentkit.testing.wire import encoded
 
 __all__ = ["PATHS", "Answer", "Streamed", "clients", "streamed", "whole"]
 

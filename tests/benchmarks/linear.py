@@ -14,8 +14,8 @@ from time import process_time
 from typing import Any, Final
 
 from agentkit import Failure, Msg, load_provider
-from agentkit.blame import guess_place
-from agentkit.failures import room_in
+from agentkit.models.locate import guess_place
+from agentkit.replies.error_bodies import room_in
 from tests.benchmarks.report import Aim, Report, Table
 
 __all__ = ["run"]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from agentkit import Msg, Tool
 from agentkit.testing.conversations import CONVERSATIONS
-from agentkit_gemini.rest import rest_body
+from agentkit_gemini._rest_body import rest_body
 from tests.conversations import histories
 from tests.providers import LOOK, chat, multi_agent, user
 from tests.wire.loopback import expected_body

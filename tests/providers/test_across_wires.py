@@ -21,7 +21,7 @@ from agentkit import (
     load_native,
     load_tools,
 )
-from tests.native_logs import LOGS, SAID
+from tests.logs.native_logs import LOGS, SAID
 from tests.providers import PNG, PROVIDERS, assistant, call, chat, multi_agent, problems, result, system, user
 
 

@@ -39,9 +39,9 @@ from agentkit import (
     prefix_digest,
 )
 from agentkit_anthropic import PROVIDER, AnthropicChatFormatter, AnthropicStreamParser, parse_response
+from tests.properties.test_cut_and_thinking import Server
 from tests.providers import LOOK, problems, result, system, user
 from tests.providers.replies import cut, cuts, fed, mangled, playing, sse
-from tests.test_cut_binding import Server
 
 CITATION: Final = {
     "type": "web_search_result_location",

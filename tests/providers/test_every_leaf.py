@@ -13,8 +13,8 @@ from typing import Any, Final, cast
 import pytest
 
 from agentkit import Entry, Msg, Plan, load_native
+from tests.logs.rich_logs import RICH_LOGS
 from tests.providers import PROVIDERS, chat, multi_agent
-from tests.rich_logs import RICH_LOGS
 
 _WORDS: Final = frozenset({"type", "role", "mimeType", "media_type", "language", "outcome", "status", "id"})
 """Keys whose values are words of the wire or its own ids, which another wire says in its own."""

@@ -23,9 +23,9 @@ from agentkit import (
     load_native,
     load_tools,
 )
-from agentkit.blocks import DocumentBlock
+from agentkit.messages.blocks import DocumentBlock
 from agentkit_gemini import GeminiStreamParser
-from agentkit_gemini.rest import rest_body
+from agentkit_gemini._rest_body import rest_body
 from tests.providers import PNG, chat, picture, problems, user
 
 Json = dict[str, Any]

@@ -12,8 +12,8 @@ from typing import Any, Final, cast
 import pytest
 
 from agentkit import Failure, Msg, StreamParserBase, ToolUseBlock, dump_messages, load_provider
-from agentkit.blame import guess_place
-from agentkit.failures import failure_in, retry_after, room_in
+from agentkit.models.locate import guess_place
+from agentkit.replies.error_bodies import failure_in, retry_after, room_in
 from tests.providers import PROVIDERS
 
 NUMBERS: Final = (

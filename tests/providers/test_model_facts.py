@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import Capabilities, MultiAgentHistory, load_provider
-from agentkit.encodings import encoding_of
-from agentkit.image_tokens import image_rule
-from agentkit.model_names import normalize_model_name
+from agentkit.capabilities.model_names import normalize_model_name
+from agentkit.tokens.encodings import encoding_of
+from agentkit.tokens.media_costs import image_rule
 
 _MODES: Final = ("auto", "none", "required", "tool")
 _FORCED: Final = frozenset(_MODES)

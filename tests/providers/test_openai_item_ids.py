@@ -347,7 +347,7 @@ def test_an_image_item_counts_as_an_image() -> None:
     formatter = OpenAIResponsesFormatter()
     assert PNG not in str(OpenAIChatFormatter().lower([_whole([_said()])]).request)
     request = formatter.lower([user("Draw."), _whole([_image()]), user("Thanks.")]).request
-    from agentkit.request_parts import RequestParts
+    from agentkit.tokens.request_parts import RequestParts
 
     parts = RequestParts.of(request)
     assert [(medium.kind, medium.data) for medium in parts.media] == [("image", PNG)]

@@ -17,7 +17,7 @@ from typing_extensions import get_type_hints
 
 from agentkit import load_native
 from tests.providers import MP3, PDF, PNG, chat
-from tests.sdk_types import samples
+from tests.wire.sdk_types import samples
 
 Log = Any
 

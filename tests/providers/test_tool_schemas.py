@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit import MessageError, OutputSchema, Tool, load_provider
-from agentkit.object_schemas import as_object_schema
+from agentkit.legalize.object_schemas import as_object_schema
 from tests.providers import problems, user
 from tests.wire.schema_rules import object_problems, strict_problems
 

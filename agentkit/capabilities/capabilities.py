@@ -1,0 +1,344 @@
+"""`Capabilities`: the form that a target (provider, API, model) fills in, for `legalize` to obey."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from agentkit.legalize.strict_schemas import StrictRules
+from agentkit.messages.blocks import Block, OpaqueBlock
+from agentkit.messages.features import RESERVED_NAMES, Trait
+from agentkit.messages.message import Role
+from agentkit.reprs import bounded_repr
+
+__all__ = [
+    "Box",
+    "Capabilities",
+    "MediaLimits",
+    "MediaRule",
+    "NameRule",
+    "fit_speaker",
+    "fit_speakers",
+    "media_types",
+    "short_hash",
+]
+
+Kind: TypeAlias = Literal["image", "audio", "video", "document"]
+
+
+def short_hash(text: str, length: int) -> str:
+    """The first hexadecimal digits of a text's SHA-256."""
+    from hashlib import sha256  # slow to import, and only needed for odd names
+
+    return sha256(text.encode()).hexdigest()[:length]
+
+
+@lru_cache(1024)
+def fit_speaker(name: str, refused: str) -> str:
+    """A speaker's name without the characters that a field refuses, at most 64 long (AgentScope D16).
+
+    What has to be changed gets a short hash; what comes out is left as it is when it comes again, as the names in
+    a log do. `fit_speakers` keeps several speakers apart.
+    """
+    if len(name) <= 64 and not re.search(f"[{refused}]", name):
+        return name
+    return f"{re.sub(f'[{refused}]+', '_', name)[:55]}_{short_hash(name, 8)}"
+
+
+def fit_speakers(names: Iterable[str], refused: str) -> dict[str, str]:
+    """What the field gets for those speakers whose names it does not get as they are.
+
+    In the order in which they first speak: two never become one, and nobody takes the name that another was given.
+    What comes later changes nothing of what came before.
+    """
+    given: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        fitted, times = fit_speaker(name, refused), 0
+        while fitted in given:
+            times += 1
+            fitted = f"{fitted[:55]}_{short_hash(f'{name} {times}', 8)}"
+        given[fitted] = name
+    return {name: fitted for fitted, name in given.items() if name != fitted}
+
+
+def media_types(family: str, subtypes: str) -> frozenset[str]:
+    """Media types of one family: `media_types("image", "png jpeg")`."""
+    return frozenset(f"{family}/{subtype}" for subtype in subtypes.split())
+
+
+class Box(NamedTuple):
+    """What one picture must fit in: its longer side and its area in pixels, its base64 text in characters.
+
+    0 is no limit.
+    """
+
+    side: int = 0
+    pixels: int = 0
+    data: int = 0
+
+    def holds(self, size: tuple[int, int] | None, data: int) -> bool:
+        """Whether a picture of that size (None: unknown) and so many characters fits in."""
+        if self.data and data > self.data:
+            return False
+        if size is None:
+            return True
+        width, height = size
+        return not (self.side and max(size) > self.side) and not (self.pixels and width * height > self.pixels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaLimits:
+    """How much of one kind of media a target takes in one request. 0 is no known limit.
+
+    count   how many
+    side    the longer side of a picture, in pixels
+    crowd   (count, side): with more pictures than `count`, the longer side of each
+    pixels  the area of a picture, in pixels
+    data    the base64 text of one, in characters
+    total   the base64 text of all together, in characters
+    """
+
+    count: int = 0
+    side: int = 0
+    crowd: tuple[int, int] = (0, 0)
+    pixels: int = 0
+    data: int = 0
+    total: int = 0
+
+    __repr__ = bounded_repr
+
+    def box(self, count: int) -> Box:
+        """What each picture must fit in, when there are so many."""
+        most, side = self.crowd
+        crowded = most and count > most
+        return Box(min(side, self.side or side) if crowded else self.side, self.pixels, self.data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaRule:
+    """How a target takes one kind of media in its user turns.
+
+    types      the media types it takes; empty: any of the kind
+    schemes    the URL schemes that it fetches itself
+    url_types  the media types it takes by URL, if not the same
+    embed      whether it takes base64
+    magic      where the wire names no type: the beginnings of base64 text that it knows; other data is not sent
+    limits     how much of the kind one request may hold; None: no known limit
+    """
+
+    types: frozenset[str] = frozenset()
+    schemes: frozenset[str] = frozenset()
+    url_types: frozenset[str] = frozenset()
+    embed: bool = True
+    magic: tuple[str, ...] = ()
+    limits: MediaLimits | None = None
+
+    __repr__ = bounded_repr
+
+    def takes(self, kind: str, media_type: str) -> bool:
+        """Whether data of the type is taken as media of the kind."""
+        return self.embed and _among(self.types, kind, media_type)
+
+    def fetches(self, kind: str, media_type: str | None) -> bool:
+        """Whether a URL of the type is taken; an unknown type (None) may be."""
+        return media_type is None or _among(self.url_types or self.types, kind, media_type)
+
+
+def _among(types: frozenset[str], kind: str, media_type: str) -> bool:
+    if types:
+        return media_type in types
+    return kind == "document" or media_type.startswith(f"{kind}/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameRule:
+    """Which identifiers a wire takes: a pattern for the whole, and a limit of characters.
+
+    `fit` leaves a legal identifier as it is and maps any other to a legal one that a hash of the original
+    makes unlike every other: the same in every process and every request.
+    """
+
+    pattern: str = r"[A-Za-z0-9_-]+"
+    limit: int = 64
+    prefix: str = ""
+    reserved: frozenset[str] = frozenset()
+
+    __repr__ = bounded_repr
+
+    @property
+    def takes_plain(self) -> bool:
+        """Whether every identifier that messages do not mark as odd is legal."""
+        return self.pattern in _PLAIN and self.limit >= 40 and self.reserved <= RESERVED_NAMES
+
+    @lru_cache(4096)  # noqa: B019 - rules live as long as the program
+    def fit(self, name: str) -> str:
+        """The identifier that the wire gets."""
+        legal = len(name) <= self.limit and re.fullmatch(self.pattern, name, re.ASCII)
+        if legal and name not in self.reserved:
+            return name
+        digest = short_hash(name, 24)
+        if self.limit < 32:
+            return digest[: self.limit]
+        kept = re.sub(r"[^A-Za-z0-9_]+", "_", name, flags=re.ASCII).strip("_")
+        stem = f"{self.prefix}{kept}"[: self.limit - 25].rstrip("_") or "x"
+        fitted = f"{stem}_{digest}"
+        return fitted if re.fullmatch(self.pattern, fitted, re.ASCII) else f"x_{fitted}"[: self.limit]
+
+
+_PLAIN = {r"[A-Za-z0-9_-]+", r"[A-Za-z_][A-Za-z0-9_-]*", r"[A-Za-z0-9_.:-]+"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Capabilities:
+    """What a target carries, where, and under which rules. Two forms are equal only if they are one object.
+
+    target          what errors and descriptions call it
+    issuer          the system whose opaque state may go back to it
+    wire            the wire whose opaque blocks may go back to it, in anybody's turn; None: none do
+    reply_part      which of their data belong to replies: such a block is nothing in anybody else's turn
+    part_places     where such a block may stand, by its data: in a turn of the `assistant`, the `user`, the
+                    `system`, or in a `result`; elsewhere it is a loss. None: anywhere
+    part_pair       what such a block's data belong to: ("asks", id) of what a later part must answer, or
+                    ("answers", id) of what an earlier one asks. Half a pair is not sent
+    needs_thinking  which of their data are refused without the thinking before them in their reply. They are not
+                    sent if that thinking is not; media that came as such data are then media like any other
+    thinking        `never` sent back; `signed`: only with a proof from `issuer`; `text`: as plain text, from
+                    `issuer` or unmarked
+    binds_thinking  whether thinking goes back only behind the very prefix that it was issued for
+    proof           the fields of OpaqueState of which a signed thinking block needs one; none: the issuer suffices
+    image … document    how each kind goes into user turns; None: not at all
+    spoken          whether a sound that the target's own model spoke goes back by its id (`OpaqueState.fields`)
+    reply_media     whether media that the target's own model made are sent back in its turns, as the items that
+                    they came as (`OpaqueState.item_id`)
+    media_roles     in whose turns media may stand; elsewhere it is promoted into a user turn
+    result_media    which kinds tool results carry natively, and `result_types` of which types (empty: as the rule)
+    result_urls     which URLs media of results may have; None: any that the rule of their kind fetches
+    error_media     whether a result marked as an error may hold media
+    media_total     the base64 text of all media of a request together, in characters (0: no known limit)
+    text_documents  whether a text document that the wire has no place for is sent as text
+    results         `each` in a message of its own, or `together` in one turn
+    call_order      whether results must stand in the order of their calls
+    parts           how texts of one turn reach the model: `apart`; `glued` by a line break; one `string`
+    late_system     a system message behind the first turn goes `native`, or as a named `line` of the user's
+    one_system      whether the system prompt must be a single message
+    merge_turns     whether consecutive turns of one side are joined
+    resumes         whether a turn that ends in a part that asks (`part_pair`) is gone on with: nothing follows it
+                    then, and what that turn asks may be unanswered
+    alternates      whether turns of the user and the assistant alternate strictly, results being neither's: a
+                    turn of the assistant stands between a result and a user's turn. Such a target joins turns of
+                    one side, begins with a user's turn, and takes one system message, at the start
+    system_role     whether there is a role for the system; without one the prompt begins the first user turn
+    tool_role       whether there is a role for tools; without one calls and results are texts
+    parallel_calls  whether a turn may hold several calls; without them each call is followed by its result
+    first_user, last_user, needs_user    whether the first, the last, any turn must be the user's
+    blank           which texts are refused: `empty` ones, or `whitespace` too
+    says            by kind of block: the keys beside its content that the wire has a place for, in the turn where
+                    they belong. A document's `title` (`title of a URL`: of one that stays a URL too), or keys of
+                    what it came with (`OpaqueState.fields`): `*` any of these, `message.*` any that begins so,
+                    `-key` but not that one
+    remarks         what else the ledger is to say of a text in a role: how the wire's text differs from it
+    speakers        whether messages have a field for the speaker's name; never where turns are joined, since one
+                    field cannot name several speakers
+    speaker_refused    the characters that the field refuses, as the inside of a character class
+    call_ids, tool_names    which identifiers the wire takes; None: any that is not empty
+    tool_choices    the modes it takes; a forced choice that it refuses is asked for in words at the end
+    allowed_tools   the modes, `auto` or `required`, that it can limit to some of the tools; in any other mode only
+                    these tools are offered
+    strict          what it demands of a schema under `strict: true`; None: it has no such flag
+    output          a structured answer by `schema`, as any JSON `object`, or `prompt` alone
+    tools_declared  whether calls in the history need tools in the request
+    signed_parts    whether texts and calls carry a signature of their own
+    stand_in        what a call carries that comes without the proof its target wants (base64)
+    breakpoints     whether content parts may carry a marker for the prompt cache
+    """
+
+    target: str
+    issuer: str | None = None
+    wire: str | None = None
+    reply_part: Callable[[Mapping[str, Any]], bool] | None = None
+    part_places: Callable[[Mapping[str, Any]], frozenset[str]] | None = None
+    part_pair: Callable[[Mapping[str, Any]], tuple[Literal["asks", "answers"], str] | None] | None = None
+    needs_thinking: Callable[[Mapping[str, Any]], bool] | None = None
+    thinking: Literal["never", "signed", "text"] = "never"
+    binds_thinking: bool = False
+    proof: frozenset[str] = frozenset()
+    image: MediaRule | None = None
+    audio: MediaRule | None = None
+    video: MediaRule | None = None
+    document: MediaRule | None = None
+    spoken: bool = False
+    reply_media: bool = False
+    media_roles: frozenset[Role] = frozenset({"user"})
+    result_media: frozenset[Kind] = frozenset()
+    result_types: frozenset[str] = frozenset()
+    result_urls: Callable[[str], bool] | None = None
+    error_media: bool = True
+    media_total: int = 0
+    text_documents: bool = True
+    results: Literal["each", "together"] = "each"
+    call_order: bool = False
+    parts: Literal["apart", "glued", "string"] = "apart"
+    late_system: Literal["native", "line"] = "native"
+    one_system: bool = False
+    merge_turns: bool = False
+    first_user: bool = False
+    last_user: bool = False
+    needs_user: bool = False
+    alternates: bool = False
+    system_role: bool = True
+    tool_role: bool = True
+    parallel_calls: bool = True
+    resumes: bool = False
+    blank: Literal["empty", "whitespace"] = "whitespace"
+    says: Mapping[str, frozenset[str]] = field(default_factory=dict[str, "frozenset[str]"])
+    remarks: Callable[[str, Role], tuple[str, ...]] | None = None
+    speakers: bool = False
+    speaker_refused: str = r"\s<|\\/>"
+    call_ids: NameRule | None = None
+    tool_names: NameRule | None = None
+    tool_choices: frozenset[str] = frozenset({"auto", "none", "required", "tool"})
+    allowed_tools: frozenset[str] = frozenset()
+    strict: StrictRules | None = None
+    output: Literal["schema", "object", "prompt"] = "schema"
+    tools_declared: bool = False
+    signed_parts: bool = False
+    stand_in: str | None = None
+    breakpoints: bool = False
+    attention: int = field(default=0, init=False)
+
+    __repr__ = bounded_repr
+
+    def __post_init__(self) -> None:
+        mask = Trait.EMPTY | Trait.BLANK | Trait.INVALID | Trait.THINKING | Trait.STATE | Trait.MEDIA
+        mask |= Trait.RESULT_MEDIA | Trait.RESULT_BLANK | Trait.ODD_ARGUMENTS
+        mask |= Trait.ODD_ID | Trait.ODD_NAME | Trait.OPAQUE
+        if self.tool_names and self.tool_names.reserved:
+            mask |= Trait.RESERVED_NAME
+        if not all(rule is None or rule.takes_plain for rule in (self.call_ids, self.tool_names)):
+            mask |= Trait.TOOL
+        object.__setattr__(self, "attention", mask)
+        implied = ("merge_turns", "first_user", "one_system") if self.alternates else ()
+        for name in implied:
+            object.__setattr__(self, name, True)
+        object.__setattr__(self, "speakers", self.speakers and not self.merge_turns)
+        if self.alternates or not self.system_role:
+            object.__setattr__(self, "late_system", "line")
+
+    def pair_of(self, block: Block) -> tuple[str, str]:
+        """What a block of this target's own belongs to (`part_pair`): two empty texts for any other."""
+        if self.part_pair is None or not isinstance(block, OpaqueBlock) or block.wire != self.wire:
+            return "", ""
+        return self.part_pair(block.data) or ("", "")
+
+    @property
+    def limits_media(self) -> bool:
+        """Whether any limit on media is known."""
+        return bool(self.media_total) or any(rule and rule.limits for rule in self.media.values())
+
+    @property
+    def media(self) -> Mapping[str, MediaRule | None]:
+        """The rule for each kind of media."""
+        return {kind: getattr(self, kind) for kind in ("image", "audio", "video", "document")}

@@ -1,0 +1,86 @@
+"""Rules of the chat template of a local model, declared by the user who serves the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Any, Literal
+
+from agentkit.capabilities.capabilities import Capabilities, NameRule
+from agentkit.errors import OptionError, check_option
+from agentkit.reprs import bounded_repr
+
+__all__ = ["ModelRules"]
+
+_CALL_IDS = {"any": None, "mistral": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9)}
+"""Mistral's templates require exactly nine alphanumeric characters (mistral-common; Hugging Face templates)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRules:
+    """Rules of a model's chat template. No server reports them; the error of a refused request names this option.
+
+        gemma_2 = ModelRules(system_role=False, tool_role=False, images=False, alternating_turns=True)
+        model = ChatModel("vllm:gemma-2-9b-it", model_rules=gemma_2)
+
+    The ledger has every change that a rule causes. `apply` adds the rules to the target's capabilities.
+
+    Attributes:
+        system_role: False if there is no system role. The system prompt then begins the first user turn.
+        tool_role: False if there is no tool role. Tool calls are then sent as assistant text (`CALL_TEXT`), tool
+            results as user text (`RESULT_TEXT`, `ERROR_TEXT`).
+        parallel_tool_calls: False if a turn may hold only one tool call. Each of several calls is then sent in a
+            turn of its own, followed by its result.
+        images: False if the model accepts no images. Images are then described or dropped, depending on `on_loss`.
+            True keeps the provider's capabilities. The same holds for `audio`, `video` and `documents`.
+        alternating_turns: True if user and assistant turns must alternate. Consecutive turns of one role are then
+            joined, later system messages become lines of a user turn, and the assistant turn `RESULT_TURN` stands
+            between a tool result and a user turn. False omits `RESULT_TURN`. None keeps the provider's rule.
+        call_ids: Call ids that the template accepts: "mistral" (nine letters or digits), "any", or a NameRule.
+            None keeps the provider's rule.
+
+    """
+
+    system_role: bool = True
+    tool_role: bool = True
+    parallel_tool_calls: bool = True
+    images: bool = True
+    audio: bool = True
+    video: bool = True
+    documents: bool = True
+    alternating_turns: bool | None = None
+    call_ids: NameRule | Literal["any", "mistral"] | None = None
+
+    __repr__ = bounded_repr
+
+    def __post_init__(self) -> None:
+        for rule in fields(self):
+            if rule.name not in ("alternating_turns", "call_ids"):
+                check_option(f"model_rules.{rule.name}", getattr(self, rule.name), bool)
+        check_option("model_rules.alternating_turns", self.alternating_turns, bool | None)
+        check_option("model_rules.call_ids", self.call_ids, NameRule | str | None)
+        if isinstance(self.call_ids, str) and self.call_ids not in _CALL_IDS:
+            reason = f"expected 'any', 'mistral' or a NameRule, got {self.call_ids!r}"
+            raise OptionError("model_rules.call_ids", reason, "Pass a NameRule for any other rule.")
+
+    def apply(self, capabilities: Capabilities) -> Capabilities:
+        """Returns the capabilities restricted by these rules: the same object for equal arguments."""
+        return _apply(self, capabilities)
+
+
+@lru_cache(256)
+def _apply(rules: ModelRules, capabilities: Capabilities) -> Capabilities:
+    taken = {"image": rules.images, "audio": rules.audio, "video": rules.video, "document": rules.documents}
+    refused = {kind for kind, is_taken in taken.items() if not is_taken}
+    changes: dict[str, Any] = dict.fromkeys(refused)
+    changes["result_media"] = capabilities.result_media - refused
+    changes["spoken"] = capabilities.spoken and rules.audio
+    changes["system_role"] = capabilities.system_role and rules.system_role
+    changes["tool_role"] = capabilities.tool_role and rules.tool_role
+    changes["parallel_calls"] = capabilities.parallel_calls and rules.parallel_tool_calls
+    if rules.alternating_turns is not None:
+        changes["alternates"] = rules.alternating_turns
+    if rules.call_ids is not None:
+        named = rules.call_ids
+        changes["call_ids"] = named if isinstance(named, NameRule) else _CALL_IDS[named]
+    return replace(capabilities, **changes)

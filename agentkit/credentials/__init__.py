@@ -1,0 +1,5 @@
+"""Package credentials."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

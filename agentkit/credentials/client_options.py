@@ -1,0 +1,103 @@
+"""Checks of the credentials, headers and addresses of a provider's client."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from agentkit.credentials.client_values import AUTH_SCHEMES, SHORTEST_SECRET, is_headers, iterate_texts
+from agentkit.errors import OptionError
+
+__all__ = ["check_client", "clean_options", "find_variable"]
+
+_KEYS = frozenset({"api_key", "auth_token", "azure_ad_token", "admin_api_key", "aws_session_token"})
+"""Names of options and attributes that SDKs send as a header."""
+_ADDRESSES = frozenset({"base_url", "host", "azure_endpoint"})
+_NESTED = frozenset({"http_options", "config", "client_args", "async_client_args"})
+"""Options that hold further options (google-genai: HttpOptions)."""
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2: token
+_UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
+
+
+def clean_options(place: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the options of a client or of a call, without white space around keys, headers and addresses.
+
+    Raises OptionError if HTTP cannot carry a key or a header (any character but printable ASCII), or if an address
+    has a control character. The error names the option and never shows its value.
+    """
+    return {name: _clean_option(f"{place}[{name!r}]", name, item) for name, item in options.items()}
+
+
+def _clean_option(place: str, name: object, item: Any) -> Any:
+    if isinstance(item, str) and name in _KEYS:
+        return _clean(place, item)
+    if isinstance(item, str) and name in _ADDRESSES:
+        address = item.strip()
+        if any(ord(character) < 32 or ord(character) == 127 for character in address):
+            raise OptionError(place, "the address has a control character", "Pass the URL alone.")
+        return address
+    if isinstance(item, dict) and is_headers(name):
+        headers = cast("dict[Any, Any]", item)
+        return {_header_name(place, key): _clean_header(place, key, value) for key, value in headers.items()}
+    if isinstance(item, dict) and name in _NESTED:
+        return clean_options(place, cast("dict[str, Any]", item))
+    return cast("Any", item)
+
+
+def _header_name(place: str, name: Any) -> Any:
+    if isinstance(name, str) and _HEADER_NAME.fullmatch(name.strip()) is None:
+        raise OptionError(f"{place}[{name!r}]", "not a valid header name", "Use ASCII letters, digits and '-'.")
+    return name.strip() if isinstance(name, str) else name
+
+
+def _clean_header(place: str, name: object, value: Any) -> Any:
+    return _clean(f"{place}[{name!r}]", value) if isinstance(value, str) else value
+
+
+def _clean(place: str, value: str) -> str:
+    """Returns the value without white space around it. Raises OptionError if a header cannot carry the value."""
+    value = value.strip()
+    fault = _fault(value)
+    if fault:
+        raise OptionError(place, fault, "Pass the value exactly as the provider shows it.")
+    return value
+
+
+def _fault(value: str) -> str:
+    """Returns the reason why a header cannot carry the value; an empty string if a header can."""
+    if value != value.strip():
+        return "the value has white space around it"
+    match = _UNPRINTABLE.search(value)
+    if match is None:
+        return ""
+    kind = "a control character" if ord(match[0]) < 32 or ord(match[0]) == 127 else "a character that is not ASCII"
+    return f"the value has {kind} at position {match.start()} of {len(value)}"
+
+
+def check_client(client: object) -> None:
+    """Raises OptionError if a client has a key or a header that HTTP cannot carry.
+
+    The error names the environment variable that holds the value, else the client's attribute or header. It never
+    shows the value.
+    """
+    for name, value, is_header in iterate_texts(client):
+        if not (is_header or name.lstrip("_") in _KEYS) or not (fault := _fault(value)):
+            continue
+        variable = _variable_with(value)
+        place = variable or (f"client.headers[{name!r}]" if is_header else f"client.{name}")
+        raise OptionError(place, fault, "Set the value exactly as the provider shows it.")
+
+
+def _variable_with(value: str) -> str | None:
+    """Returns the environment variable that holds a value, or the credential in a header's value."""
+    credential = value.partition(" ")[2] if value.partition(" ")[0].lower() in AUTH_SCHEMES else value
+    values = {value.strip(), credential.strip()} - {""}
+    return next((name for name, item in os.environ.items() if item.strip() in values), None)
+
+
+def find_variable(text: str) -> str | None:
+    """Returns the environment variable whose value is not ASCII and is part of the text of a header."""
+    names = (name for name, item in os.environ.items() if len(item) >= SHORTEST_SECRET and not item.isascii())
+    return next((name for name in names if os.environ[name] in text), None)

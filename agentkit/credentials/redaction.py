@@ -1,0 +1,131 @@
+"""Redaction: removing the credentials of a provider's client from texts and errors."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any, TypeAlias, cast
+from urllib.parse import quote, unquote
+
+from agentkit.credentials.client_values import AUTH_SCHEMES, SHORTEST_SECRET, iterate_texts
+
+__all__ = ["Redactor", "create_redactor", "redact_error"]
+
+Redactor: TypeAlias = Callable[[str], str]
+"""Function that returns a text without the credentials of a client."""
+
+_REDACTED = "[redacted]"
+_SECRET_NAME = re.compile(
+    r"(key|token|secret|password|passwd|auth|authorization|cookie|signature|raw_auth)$", re.IGNORECASE
+)
+_USERINFO = re.compile(r"(?<=://)[^\s/?#@'\"<>]+(?=@)")
+_TEXT_PIECES = re.compile(r"[\x21-\x7e]+")
+_LONGEST_WORD = 15  # a value of letters alone, up to this many, is a word and no credential
+
+
+def create_redactor(*roots: object) -> Redactor:
+    """Returns a function that removes the credentials of clients, options and sent requests from a text.
+
+    The roots are read on the first call. User names and passwords in URLs are removed as well.
+    """
+    secrets: list[str] | None = None
+
+    def redact(text: str) -> str:
+        nonlocal secrets
+        if secrets is None:
+            secrets = _find_secrets(roots)
+        for secret in secrets:
+            if secret in text:
+                text = text.replace(secret, _REDACTED)
+        return _USERINFO.sub(_REDACTED, text) if "://" in text else text
+
+    return redact
+
+
+def redact_error(error: BaseException, redact: Redactor) -> bool:
+    """Removes credentials from an error and its causes: from arguments, text attributes and notes.
+
+    A cause that still shows a credential is detached. Returns True if the error itself shows none.
+    """
+    seen: set[int] = set()
+    pending: list[BaseException] = [error]
+    while pending:
+        current = pending.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        _redact_one(current, redact)
+        for link in ("__cause__", "__context__"):
+            linked = getattr(current, link)
+            if isinstance(linked, BaseException):
+                _redact_one(linked, redact)
+                if _shows_secret(linked, redact):
+                    setattr(current, link, None)
+                else:
+                    pending.append(linked)
+    return not _shows_secret(error, redact)
+
+
+def _redact_one(error: BaseException, redact: Redactor) -> None:
+    with suppress(Exception):  # an error of another package may refuse any of this
+        error.args = tuple([_without(item, redact) for item in error.args])
+    with suppress(Exception):
+        for name, item in [*vars(error).items()]:
+            changed = _without(item, redact)
+            if changed is not item:
+                vars(error)[name] = changed
+    if isinstance(error, UnicodeEncodeError):  # its text is built from this field
+        error.object = "?" * len(error.object)
+
+
+def _without(item: Any, redact: Redactor) -> Any:
+    """Returns an argument or attribute of an error without credentials; the same object if it has none."""
+    changed = _redacted(item, redact)
+    return item if changed == item else changed
+
+
+def _redacted(item: Any, redact: Redactor) -> Any:
+    if isinstance(item, str):
+        return redact(item)
+    if isinstance(item, bytes):
+        return redact(item.decode("latin-1")).encode("latin-1")
+    if type(item) is list:
+        return [_without(part, redact) for part in cast("list[Any]", item)]
+    if type(item) is tuple:
+        return tuple(_without(part, redact) for part in cast("tuple[Any, ...]", item))
+    if type(item) is dict:
+        return {name: _without(part, redact) for name, part in cast("dict[Any, Any]", item).items()}
+    return item
+
+
+def _shows_secret(error: BaseException, redact: Redactor) -> bool:
+    try:
+        text = f"{error} {error!r}"
+    except Exception:  # an error whose own sentence fails shows nothing
+        return False
+    return redact(text) != text
+
+
+def _find_secrets(roots: Iterable[object]) -> list[str]:
+    """Returns the credentials in some values, in each spelling that a text may have, the longest first."""
+    secrets: set[str] = set()
+    for name, value, is_header in iterate_texts(*roots):
+        if is_header or _SECRET_NAME.search(name):
+            secrets |= {value.strip(), *_TEXT_PIECES.findall(value)}
+        elif "://" in value and "@" in value and (user := _USERINFO.search(value)):
+            secrets |= set(user[0].split(":", 1))
+    spelled = {spelling for value in secrets if _is_secret(value) for spelling in _spellings(value)}
+    return sorted(spelled, key=lambda text: (-len(text), text))
+
+
+def _spellings(value: str) -> tuple[str, ...]:
+    """Returns the value and its spellings in a URL, in JSON and in a Python repr."""
+    in_url = (quote(value), quote(value, safe=""), unquote(value))
+    return (value, *in_url, json.dumps(value)[1:-1], repr(value)[1:-1])
+
+
+def _is_secret(value: str) -> bool:
+    is_word = value.isalpha() and len(value) <= _LONGEST_WORD
+    return len(value) >= SHORTEST_SECRET and not is_word and value.lower() not in AUTH_SCHEMES

@@ -1,0 +1,356 @@
+"""A conversation brought within a budget: where to cut, and the plan that comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeAlias
+
+from agentkit.budget.budget import Budget
+from agentkit.budget.cut_plan import Schedule, search_cut
+from agentkit.budget.edits import Edition
+from agentkit.budget.summaries import Summarise
+from agentkit.budget.units import Units, Weigher
+from agentkit.errors import BudgetError
+from agentkit.formatting.lowering import Lowered, Lowering, holds_media
+from agentkit.ledger.ledger import Cut, Ledger, Plan, place_of
+from agentkit.legalize.thinking_pairs import without_blocks
+from agentkit.repair.pairing import Draft, Origin
+from agentkit.tokens.counters import CharacterTokenCounter, LocalTokenCounter, count_request
+
+__all__ = ["Cutting"]
+
+_SLACK = 64  # tokens by which a longer conversation may measure less: fillers, tags, joined turns
+
+_TRIES = 8  # limits that are tried for a BudgetError: then the size of the whole conversation is named
+
+_Fits: TypeAlias = Callable[[int], Awaitable[bool]]
+_Sizes: TypeAlias = dict[int, tuple[Lowered, int]]
+"""Requests after so many edits, and their tokens."""
+
+
+@dataclass(slots=True)
+class Cutting:
+    """One conversation, one budget: the first stop in the schedule of edits at which the request fits.
+
+    Weights say where to look, what fits is measured on the request itself: the same cut comes out whatever the
+    weights say. What did not fit before will not fit with more said; that is remembered with the units. A
+    counter that needs I/O has the last word, from the stop on that a local one found. Media are read for what
+    is kept alone.
+    """
+
+    lowering: Lowering
+    budget: Budget
+    whole: Draft
+    ledger: Ledger
+    units: Units
+    schedule: Schedule
+    local: LocalTokenCounter
+    writer: Summarise | None
+    loads: bool  # whether there are media to be read, fetched or made smaller
+    more: float = 1.0  # how many times the local count the counter's is
+    found: _Sizes = field(default_factory=dict[int, "tuple[Lowered, int]"])
+    summed: dict[int, Draft] = field(default_factory=dict[int, Draft])
+    guessed: _Sizes = field(default_factory=dict[int, "tuple[Lowered, int]"])
+
+    @classmethod
+    async def of(
+        cls, lowering: Lowering, budget: Budget, weigher: Weigher, whole: Draft, ledger: Ledger
+    ) -> Cutting:
+        """The cutting of a conversation in normal form."""
+        thinking = lowering.task.capabilities.thinking != "never"
+        units = await weigher.weighed(whole.msgs, thinking)
+        if not lowering.history.shows_all:
+            seen = (at for at in reversed(range(len(units))) if lowering.history.sees(units.unit(at)))
+            units = replace(units, shown=next(seen, None))
+        local = budget.counter.weigher
+        first = frozenset(budget.cut_first)
+        schedule = Schedule(budget.strategies, units, budget.limit, weigher.weighing(thinking), first)
+        writer = next((found for found in budget.strategies if isinstance(found, Summarise)), None)
+        return cls(lowering, budget, whole, ledger, units, schedule, local, writer, lowering.needs_loading(whole))
+
+    async def plan(self) -> Plan:
+        """The plan within the budget. Raises BudgetError if not even the smallest request fits."""
+        if self.loads:
+            await self._weigh_texts()
+        if self.schedule.exact and self.budget.counter is not self.local and not self.loads:
+            await self._foresee_loss(len(self.schedule))
+            count = await self._fewest()
+        else:
+            if self.loads and self.budget.counter is not self.local:
+                await self._compare_counters()
+            count = await self._first_fitting(self.guessed, self._seems_to_fit, self._guess)
+            await self._foresee_loss(count if self.budget.counter is self.local else len(self.schedule))
+            if self.budget.counter is not self.local or self.loads:
+                low = self.schedule.before(count) if self.loads else -1  # nothing is read for what is not kept
+                count = await self._first_fitting(self.found, self._fits, partial(_given, count), low)
+        if not await self._fits(count):
+            await self._refuse()
+        while count and self.writer and not await self._summed_up(self.writer, count):
+            if count >= len(self.schedule):
+                await self._refuse()
+            count = self.schedule.stop(count + 1)
+        return await self._plan(count)
+
+    async def _weigh_texts(self) -> None:
+        """Know what text files weigh before any is read: else one would be read that the cut then drops.
+
+        Loss that is sure without any I/O comes first.
+        """
+        await self._foresee_loss(len(self.schedule))
+        if await self.lowering.weigh_texts(self.whole, self.ledger):
+            self.guessed.clear()
+
+    async def _compare_counters(self) -> None:
+        """How much more the counter counts than the local one, learnt from what every cut keeps.
+
+        Else media would be read for what the counter then wants dropped.
+        """
+        most = len(self.schedule)
+        if 2 * self.units.sums[-1] > self.budget.limit:
+            counted, local = (await self._size(most))[1], (await self._foreseen(most))[1]
+            self.more = max(1.0, counted / max(local, 1))
+
+    # -- where to cut ----------------------------------------------------------------------------------------
+
+    async def _first_fitting(
+        self,
+        sizes: _Sizes,
+        fits: _Fits,
+        guess: Callable[[], Awaitable[int]],
+        low: int = -1,
+    ) -> int:
+        """The first stop behind `low` at which the request fits, looked for from a guess outwards; all if none.
+
+        Asks about two stops when the guess is right, one when the stop before is known not to fit, and
+        O(log n) at worst.
+        """
+        who = "local" if sizes is self.guessed else "counter"
+        low = max(low, self._known_low(who))
+        count = await guess() if low < 0 else self._next(low)
+        low, high = await self._upwards(count, low, sizes, fits)
+        if low == high:
+            return high
+        low, high = await self._downwards(high, low, sizes, fits)
+        stops = [low, *self._stops(low, high)]
+
+        async def fits_at(at: int) -> bool:
+            return await fits(stops[at])
+
+        found = stops[await search_cut(fits_at, 0, len(stops) - 1)]
+        self._remember(who, self.schedule.before(found), sizes)
+        return found
+
+    async def _upwards(self, count: int, low: int, sizes: _Sizes, fits: _Fits) -> tuple[int, int]:
+        """From a guess on: the last stop asked about that does not fit, and one that does; all edits if none."""
+        hops = 1
+        while not await fits(count):
+            low = count
+            if count >= len(self.schedule):
+                return count, count
+            count = max(self._next(count, hops), self._estimate(count, sizes))
+            hops *= 4
+        return low, count
+
+    async def _downwards(self, high: int, low: int, sizes: _Sizes, fits: _Fits) -> tuple[int, int]:
+        """From a stop that fits back: one that does not fit, and one behind it that does."""
+        hops = 1
+        while self.schedule.before(high) > low:
+            tried = max(min(self._estimate(high, sizes), self._back(high, hops)), self._next(low))
+            if tried >= high:
+                break
+            if not await fits(tried):
+                return tried, high
+            high, hops = tried, hops * 4
+        return low, high
+
+    async def _fewest(self) -> int:
+        """The fewest edits with which the request fits, by a counter that alone knows: O(log n) counts."""
+        most = len(self.schedule)
+        if await self._fits(0):
+            return 0
+        return await search_cut(self._fits, 0, most) if await self._fits(most) else most
+
+    async def _guess(self) -> int:
+        """By the weights of the units and the measured size of the smallest request."""
+        if self.units.sums[-1] <= self.budget.limit:
+            return 0
+        most = len(self.schedule)
+        room = self._room(1) - (await self._foreseen(most))[1]
+        return self.schedule.stop(self.schedule.place(self.schedule.weight(most) + room)) if room >= 0 else most
+
+    def _estimate(self, count: int, sizes: _Sizes) -> int:
+        """The stop that fits by what a token of weight has measured so far; `count` itself if nobody knows."""
+        most = len(self.schedule)
+        if count not in sizes or most not in sizes:
+            return count
+        tokens, smallest = sizes[count][1], sizes[most][1]
+        least, weight = self.schedule.weight(most), self.schedule.weight(count)
+        if tokens <= smallest or weight <= least:
+            return count
+        room = (self._room(1) - tokens) * (weight - least) // (tokens - smallest)
+        return self.schedule.stop(self.schedule.place(weight + room))
+
+    def _next(self, count: int, hops: int = 1) -> int:
+        """So many stops behind a count."""
+        for _ in range(hops):
+            count = self.schedule.stop(count + 1)
+        return count
+
+    def _back(self, count: int, hops: int) -> int:
+        """So many stops before a count; -1 before all."""
+        while hops and count >= 0:
+            count = self.schedule.before(count)
+            hops -= 1
+        return count
+
+    def _stops(self, after: int, last: int) -> list[int]:
+        """The stops behind `after`, up to `last`."""
+        found: list[int] = []
+        while after < last:
+            after = min(self._next(after), last)
+            found.append(after)
+        return found
+
+    def _known_low(self, who: str) -> int:
+        """The greatest count that is known not to fit: it did not when less was said."""
+        terms, length, low = self.units.lows.get(who, (None, 0, -1))
+        return low if length <= len(self.units.msgs) and terms == self._terms else -1
+
+    @property
+    def _terms(self) -> object:
+        """What a size turns on besides the conversation and the cut."""
+        return (self.lowering.task, self.lowering.history, self.budget)
+
+    def _remember(self, who: str, low: int, sizes: _Sizes) -> None:
+        """Keep it with the units that a stop does not fit, where more said can only make it larger."""
+        steady = sizes is self.guessed or self.budget.counter.steady
+        lasting = (
+            steady and self.schedule.grows and self.lowering.history.shows_all and not holds_media(self.whole)
+        )
+        if lasting and low in sizes and sizes[low][1] > self._room(low) + _SLACK:
+            self.units.lows[who] = (self._terms, len(self.units.msgs), low)
+
+    # -- sizes ---------------------------------------------------------------------------------------------
+
+    async def _foreseen(self, count: int) -> tuple[Lowered, int]:
+        """The request as far as it is known without I/O, and its size by the local counter."""
+        if count not in self.guessed:
+            edition = self._edition(count)
+            lowered = self.lowering.foresee(edition.draft(), self.ledger, edition.first_change)
+            self.guessed[count] = (lowered, await count_request(self.local, lowered.request))
+        return self.guessed[count]
+
+    def _room(self, count: int) -> int:
+        """The limit, less what is kept free for summaries of what so many edits drop."""
+        return self.budget.limit - (self.writer.max_tokens if self.writer and count else 0)
+
+    async def _seems_to_fit(self, count: int) -> bool:
+        return (await self._foreseen(count))[1] * self.more <= self._room(count)
+
+    async def _fits(self, count: int) -> bool:
+        return (await self._size(count))[1] <= self._room(count)
+
+    async def _size(self, count: int) -> tuple[Lowered, int]:
+        """The very request after so many edits, and its tokens by the budget's counter."""
+        if count not in self.found:
+            self.found[count] = await self._measured(count)
+        return self.found[count]
+
+    async def _measured(self, count: int) -> tuple[Lowered, int]:
+        edition = self._edition(count)
+        draft = edition.draft()
+        if self.local is self.budget.counter and not (self.loads and self.lowering.needs_loading(draft)):
+            return await self._foreseen(count)
+        lowered = await self.lowering.read_and_lower(draft, self.ledger.copy(), edition.first_change)
+        return lowered, await count_request(self.budget.counter, lowered.request)
+
+    # -- the cut conversation --------------------------------------------------------------------------------
+
+    def _edition(self, count: int) -> Edition:
+        return Edition(self.whole, self.units, self.schedule.changes(count) if count else ())
+
+    async def _summed_up(self, writer: Summarise, count: int) -> bool:
+        """Put summaries in the place of what the writer dropped; whether the request still fits."""
+        numbers = self.schedule.dropped_by(count, writer)
+        if not numbers:
+            return True
+        gone = [msg for number in numbers for msg in self.units.unit(number)]
+        edition = self._edition(count)
+        draft = self.summed[count] = edition.draft(await writer.summaries(gone), numbers[0])
+        ledger = self.ledger.copy()
+        ledger.invent("summary", f"stands for {len(gone)} messages that were cut")
+        lowered = await self.lowering.read_and_lower(draft, ledger, edition.first_change)
+        self.found[count] = (lowered, await count_request(self.budget.counter, lowered.request))
+        return self.found[count][1] <= self.budget.limit
+
+    async def _foresee_loss(self, count: int) -> None:
+        """Loss that is sure without I/O, before there is any."""
+        if self.lowering.on_loss == "raise":
+            ledger = (await self._foreseen(count))[0].ledger.copy()
+            self._edition(count).account(ledger)  # what is cut is no loss
+            self.lowering.refuse_loss(ledger)
+
+    async def _refuse(self) -> None:
+        """Raise BudgetError with a size at which the same call succeeds.
+
+        The steps of a schedule may be a share of the limit: with a larger limit, strategies may take less.
+        """
+        least, needed = self, await self._least()
+        for _ in range(_TRIES):
+            larger = least._at(needed)
+            if larger.schedule.steps == least.schedule.steps:
+                break
+            least, size = larger, await larger._least()
+            if size <= needed:
+                break
+            needed = size
+        else:
+            needed = max(needed, (await self._size(0))[1])
+        places = {_place(origin) for origin in least._edition(len(least.schedule)).draft().origins}
+        raise BudgetError(self.budget.limit, needed, sorted(places - {""}, key=_by_number))
+
+    async def _least(self) -> int:
+        """The limit that leaves room for the request after all edits, and for summaries by the counter."""
+        lowered, size = await self._size(len(self.schedule))
+        if self.writer is None or not len(self.schedule):
+            return size
+        estimate = CharacterTokenCounter().measure(lowered.request)  # what limits the length of summaries
+        return size + -(-self.writer.max_tokens * max(size, estimate) // max(estimate, 1))
+
+    def _at(self, limit: int) -> Cutting:
+        """The same cutting for another limit."""
+        budget = replace(self.budget, max_tokens=limit + self.budget.reserve)
+        return replace(self, budget=budget, schedule=self.schedule.at(limit), found={}, summed={}, guessed={})
+
+    async def _plan(self, count: int) -> Plan:
+        lowered, tokens = await self._size(count)
+        edition = self._edition(count)
+        edition.account(lowered.ledger)
+        self.lowering.refuse_loss(lowered.ledger)
+        if not edition.runs:
+            return lowered.plan(tuple(self.ledger.msgs), tokens)
+        weight = self.schedule.weight(count)
+        saved = self.schedule.weight(0) - weight
+        behind = weight - edition.weight_before()
+        altered = tuple(edition.altered)
+        stale = tuple(map(place_of, sorted(lowered.stale)))
+        cut = Cut(edition.numbers, edition.dropped, saved, altered, behind, stale)
+        history = without_blocks(self.summed.get(count) or edition.draft(), lowered.stale)
+        return lowered.plan(tuple(history.msgs), tokens, cut)
+
+
+async def _given(count: int) -> int:
+    return count
+
+
+def _place(origin: int | tuple[Origin, ...]) -> str:
+    if isinstance(origin, int):
+        return place_of((origin,))
+    paths = [path for path in origin if not isinstance(path, str)]
+    return place_of((paths[0][0],)) if paths else ""
+
+
+def _by_number(place: str) -> int:
+    return int(place[5:-1])

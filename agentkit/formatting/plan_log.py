@@ -1,0 +1,46 @@
+"""Log records of a plan: its cut, losses and repairs, each with its place and reason."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Final
+
+from agentkit.ledger.ledger import Cut, Disposition, Plan
+from agentkit.loggers import get_logger
+
+__all__ = ["log_plan"]
+
+_budget: Final = get_logger("budget")
+_losses: Final = get_logger("losses")
+_repairs: Final = get_logger("repairs")
+
+_QUOTED: Final = re.compile(r"""\s*('[^']*'|"[^"]*"|`[^`]*`|\([^()]*\)|: .*)""", re.DOTALL)
+"""Quotations of the conversation in a reason: names, ids, URLs, parts of an invalid block."""
+
+
+def log_plan(plan: Plan) -> Plan:
+    """Logs the cut and the losses at INFO, repairs and syntheses at DEBUG. Returns the plan."""
+    if plan.cut is not None and _budget.isEnabledFor(logging.INFO):
+        _budget.info("%s", _describe_cut(plan.cut, plan.tokens))
+    if _losses.isEnabledFor(logging.INFO):
+        for place, reason in plan.ledger.losses:
+            _losses.info("%s: lost: %s", place, _without_quotes(reason))
+    if _repairs.isEnabledFor(logging.DEBUG):
+        for place, disposition, reason in plan.ledger.notes(Disposition.REPAIRED, Disposition.MOVED):
+            _repairs.debug("%s: %s: %s", place, disposition, _without_quotes(reason))
+        for synthesis in plan.ledger.syntheses:
+            _repairs.debug("added: %s: %s", synthesis.name, _without_quotes(synthesis.reason))
+    return plan
+
+
+def _describe_cut(cut: Cut, tokens: int | None) -> str:
+    dropped = cut.dropped
+    span = f" from {dropped[0]} to {dropped[-1]}" if dropped else ""
+    altered = f", {len(cut.altered)} blocks altered from {cut.altered[0]} on" if cut.altered else ""
+    size = f"{cut.tokens:,} tokens saved, {tokens or 0:,} left"
+    return f"cut to the budget: {len(dropped)} messages dropped{span}{altered}; {size}"
+
+
+def _without_quotes(reason: str) -> str:
+    return _QUOTED.sub(" …", reason).strip()

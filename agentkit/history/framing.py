@@ -1,0 +1,323 @@
+"""`Framing`: a conversation as frames in which speakers speak, and native turns between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from agentkit.capabilities.capabilities import Capabilities
+from agentkit.history.transcript import mark_frame
+from agentkit.ledger.ledger import FRAMED, Disposition, Ledger, Note
+from agentkit.messages.blocks import (
+    Block,
+    InvalidBlock,
+    MediaBlock,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    plain_text,
+)
+from agentkit.messages.features import Trait
+from agentkit.messages.message import Msg, derive
+from agentkit.repair.pairing import Draft, Origin, block_origins, prompt_length
+from agentkit.tools.tool_texts import call_text, result_text
+
+__all__ = ["Framing", "Piece", "Said", "has_line", "is_replys", "said_by"]
+
+Piece: TypeAlias = TextBlock | MediaBlock | OpaqueBlock | InvalidBlock
+
+_INVISIBLE = Note(Disposition.DROPPED, "the viewer does not see it")
+_TOOL_USE = Note(Disposition.DROPPED, "another agent's tool use")
+_UNSAID = Note(Disposition.DROPPED, "thinking, or a provider's own part, of a speaker in the frame")
+
+
+def has_line(block: Block, msg: Msg) -> bool:
+    """Returns True if a frame states the block of a message: no tool use, thinking or part of a reply."""
+    return not (_is_tool(block) or isinstance(block, ThinkingBlock) or is_replys(block, msg))
+
+
+def _is_tool(block: Block) -> bool:
+    return isinstance(block, ToolUseBlock | ToolResultBlock)
+
+
+def is_replys(block: Block, msg: Msg) -> bool:
+    """Whether a block is a part of a reply that only its provider knows: no line of a frame."""
+    return isinstance(block, OpaqueBlock) and bool(msg.traits & Trait.ASSISTANT)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Blocks as a frame says them: the pieces, and for each its place, a name or the number of its block.
+
+    `traits` are those of the media among them, `unsaid` the numbers of the blocks that are thinking.
+    """
+
+    pieces: tuple[Piece, ...]
+    places: tuple[str | int, ...]
+    traits: int
+    unsaid: tuple[int, ...]
+
+
+def said_by(speaker: str, lines: Sequence[Piece | None]) -> Said:
+    """Lines, media and parts that only a wire knows in their order; None is unsaid.
+
+    Media that no line of its speaker precedes gets one that is only the name.
+    """
+    said: list[tuple[Piece, str | int]] = []
+    for at, line in enumerate(lines):
+        if isinstance(line, TextBlock):
+            said.append((line, "line"))
+        elif line is not None:
+            if not said:
+                said.append((plain_text(f"\n{speaker}:"), "speaker"))
+            said.append((line, at))
+    media = tuple(piece for piece, _ in said if not isinstance(piece, TextBlock))
+    traits = derive("", media, "user").traits if media else 0
+    unsaid = tuple(at for at, line in enumerate(lines) if line is None)
+    return Said(tuple(piece for piece, _ in said), tuple(place for _, place in said), traits, unsaid)
+
+
+class Frames(Protocol):
+    """What a policy says of its frames; see MultiAgentHistory."""
+
+    @property
+    def viewer(self) -> str | None: ...
+
+    @property
+    def visible(self) -> Callable[[Msg], bool] | None: ...
+
+    @property
+    def others_tools(self) -> str: ...
+
+    @property
+    def tags(self) -> str: ...
+
+    @property
+    def opening(self) -> str: ...
+
+    def lines_of(self, msg: Msg) -> str | tuple[TextBlock, ...] | Said: ...
+
+    def speaker(self, msg: Msg) -> str: ...
+
+    def text(self, text: str) -> str: ...
+
+
+class Framing:
+    """One rendering of a conversation into frames."""
+
+    def __init__(self, policy: Frames, draft: Draft, ledger: Ledger, capabilities: Capabilities) -> None:
+        self.policy = policy
+        self.draft = draft
+        self.ledger = ledger
+        self.form = capabilities
+        self.asked: set[str] = set()  # by parts in native turns, and not answered yet
+        self.native_system = capabilities.late_system == "native"
+        self.apart = capabilities.parts == "apart"
+        self.out = Draft([], [])
+        self.opening: str | None = policy.opening
+        self.pieces: list[str | Piece] = []  # the frame that is open, each text behind its line break
+        self.places: list[Origin] = []
+        self.traits = 0
+        self.framed: list[int] = []
+
+    def run(self) -> Draft:
+        """The conversation in frames."""
+        stop = prompt_length(self.draft.msgs)
+        self._keep_system(stop)
+        if self.policy.viewer is None and self.policy.visible is None:
+            self._frame_all(stop)
+        else:
+            self._frame_units(stop)
+        self._close()
+        if self.framed:
+            self.ledger.note_messages(self.framed, FRAMED)
+        return self.out
+
+    def _frame_all(self, at: int) -> None:
+        """Nobody's view: every exchange is native, everything else is said."""
+        native = Trait.TOOL | (Trait.SYSTEM if self.native_system else 0)
+        add, whence = self.out.msgs.append, self.out.origins.append
+        for number in range(at, len(self.draft.msgs)):
+            msg = self.draft.msgs[number]
+            if msg.traits & native or self._goes_on(msg):
+                if self.pieces:
+                    self._close()
+                add(msg)
+                whence(self.draft.origins[number])
+                self._note_asked(msg)
+            else:
+                self._say(number)
+
+    def _frame_units(self, at: int) -> None:
+        """One viewer's view, unit by unit."""
+        msgs = self.draft.msgs
+        while at < len(msgs):
+            stop = at + 1
+            while stop < len(msgs) and msgs[stop].traits & Trait.RESULT:
+                stop += 1
+            self._unit(at, stop)
+            at = stop
+
+    def _keep_system(self, stop: int) -> None:
+        """The system prompt as it is."""
+        for at in range(stop):
+            if self._is_seen(at, at + 1):
+                self.out.add(self.draft.msgs[at], self.draft.origins[at])
+
+    def _unit(self, start: int, stop: int) -> None:
+        """One unit: left out, native, told again, or said."""
+        msg = self.draft.msgs[start]
+        if not self._is_seen(start, stop):
+            return
+        if self._stays_native(msg) or self._goes_on(msg):
+            self._close()
+            for at in range(start, stop):
+                self.out.add(self.draft.msgs[at], self.draft.origins[at])
+                self._note_asked(self.draft.msgs[at])
+        elif not msg.traits & Trait.TOOL:
+            self._say(start)
+        else:
+            self._retell(start, stop)
+
+    def _is_seen(self, start: int, stop: int) -> bool:
+        visible = self.policy.visible
+        if visible is None or all(visible(msg) for msg in self.draft.msgs[start:stop]):
+            return True
+        for at in range(start, stop):
+            self._note_all(block_origins(self.draft.msgs[at], self.draft.origins[at]), _INVISIBLE)
+        return False
+
+    def _stays_native(self, msg: Msg) -> bool:
+        policy = self.policy
+        if msg.traits & Trait.SYSTEM:
+            return self.native_system
+        if policy.viewer is not None and msg.name == policy.viewer and msg.role == "assistant":
+            return True
+        return bool(msg.traits & Trait.TOOL) and (policy.viewer is None or policy.others_tools == "native")
+
+    def _note_asked(self, msg: Msg) -> None:
+        """Write down what a provider's own parts in a native turn ask, and what they answer."""
+        if msg.traits & Trait.OPAQUE:
+            pairs = [self.form.pair_of(block) for block in msg.blocks]
+            self.asked |= {name for role, name in pairs if role == "asks"}
+            self.asked -= {name for role, name in pairs if role == "answers"}
+
+    def _goes_on(self, msg: Msg) -> bool:
+        """Whether a reply answers what a part of a native turn asks: half of such a pair is worth nothing."""
+        if not self.asked or not msg.traits & Trait.OPAQUE:
+            return False
+        return any(role == "answers" and name in self.asked for role, name in map(self.form.pair_of, msg.blocks))
+
+    def _say(self, at: int) -> None:
+        """The lines of one message."""
+        msg, whole = self.draft.msgs[at], self.draft.origins[at]
+        lines = self.policy.lines_of(msg)
+        if isinstance(lines, str):
+            self.pieces.append(lines)
+            self.places.append("line")
+        elif isinstance(lines, tuple):
+            self.pieces.extend(lines)
+            self.places.extend(["line"] * len(lines))
+        else:
+            self._add(lines, whole)
+        self._frame(whole)
+
+    def _frame(self, whole: int | tuple[Origin, ...]) -> None:
+        if isinstance(whole, int):
+            self.framed.append(whole)
+            return
+        self._note_all(whole, FRAMED)
+
+    def _add(self, said: Said, whole: int | Sequence[Origin]) -> None:
+        """What is said by blocks that come from there."""
+        self.pieces.extend(said.pieces)
+        self.places.extend([at if isinstance(at, str) else _origin(whole, at) for at in said.places])
+        self.traits |= said.traits
+        self._note_all((_origin(whole, at) for at in said.unsaid), _UNSAID)
+
+    def _retell(self, start: int, stop: int) -> None:
+        """Another agent's exchange as lines under its name; with `drop`, without its calls and results."""
+        drops = self.policy.others_tools == "drop"
+        speaker = self.policy.speaker(self.draft.msgs[start])
+        for at in range(start, stop):
+            msg, whole = self.draft.msgs[at], self.draft.origins[at]
+            sources = [*zip(msg.blocks, block_origins(msg, whole), strict=True)]
+            kept = [(block, origin) for block, origin in sources if not (drops and _is_tool(block))]
+            self._note_all([origin for block, origin in sources if drops and _is_tool(block)], _TOOL_USE)
+            told = [pair for block, origin in kept for pair in self._told(block, origin, msg)]
+            lines = [self._as_piece(speaker, piece) for piece, _ in told]
+            self._add(said_by(speaker, lines), [place for _, place in told])
+            self._frame(whole if len(kept) == len(sources) else tuple(origin for _, origin in kept))
+
+    def _as_piece(self, speaker: str, told: str | Piece | None) -> Piece | None:
+        return plain_text(f"\n{speaker}: {self.policy.text(told)}") if isinstance(told, str) else told
+
+    def _told(self, block: Block, origin: Origin, msg: Msg) -> Iterator[tuple[str | Piece | None, Origin]]:
+        if isinstance(block, TextBlock):
+            yield block.text, origin
+        elif isinstance(block, ToolUseBlock):
+            yield call_text(block), origin
+        elif isinstance(block, ToolResultBlock):
+            yield result_text(block, block.name), origin
+            for number, item in enumerate(block.items):
+                if not isinstance(item, TextBlock):
+                    yield item, origin if isinstance(origin, str) else (*origin, number)
+        elif isinstance(block, ThinkingBlock) or is_replys(block, msg):
+            yield None, origin
+        else:
+            yield block, origin
+
+    def _note_all(self, origins: Iterable[Origin], note: Note) -> None:
+        for origin in origins:
+            if not isinstance(origin, str):
+                self.ledger.note(origin, note)
+
+    def _close(self) -> None:
+        """Write the frame that is open, if anything is in it."""
+        if not self.pieces:
+            return
+        tag = self.policy.tags
+        pieces = [f"{self.opening or ''}<{tag}>", *self.pieces, f"\n</{tag}>"]
+        origins: tuple[Origin, ...] = ("frame", *self.places, "frame")
+        if self.apart:
+            blocks = tuple([plain_text(piece) if isinstance(piece, str) else piece for piece in pieces])
+        else:
+            blocks, origins = _glued(pieces, origins)
+        if self.opening is not None:
+            self.ledger.invent("preamble", "the text before the first history frame")
+        self.ledger.invent("frame", "the tags around a run of speakers")
+        framed = derive("user", blocks, "user", traits=self.traits | Trait.TEXT | Trait.OTHER)
+        mark_frame(framed, tag)
+        self.out.add(framed, origins)
+        self.opening = None
+        self.pieces, self.places, self.traits = [], [], 0
+
+
+def _origin(whole: int | Sequence[Origin], at: int) -> Origin:
+    """Where one block of a draft's message comes from."""
+    return (whole, at) if isinstance(whole, int) else whole[at]
+
+
+def _glued(
+    pieces: Sequence[str | Piece], origins: Sequence[Origin]
+) -> tuple[tuple[Piece, ...], tuple[Origin, ...]]:
+    """One text as far as no media stands in between: the server joins the parts by line breaks."""
+    joined: list[Piece] = []
+    places: list[Origin] = []
+    lines: list[str] = []
+    for piece, origin in zip(pieces, origins, strict=True):
+        if isinstance(piece, str | TextBlock):
+            text = piece if isinstance(piece, str) else piece.text
+            lines.append(text if lines or not joined else text[1:])
+            continue
+        if lines:
+            joined.append(plain_text("".join(lines)))
+            places.append("frame")
+            lines = []
+        joined.append(piece)
+        places.append(origin)
+    joined.append(plain_text("".join(lines)))
+    return tuple(joined), (*places, "frame")

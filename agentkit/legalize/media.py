@@ -1,0 +1,296 @@
+"""What a message is after `tidy`, and what becomes of its media."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias, TypeVar, cast
+
+from agentkit.capabilities.capabilities import Capabilities, Kind, NameRule
+from agentkit.history.transcript import safe_text
+from agentkit.json_values import mapping_of, text_of
+from agentkit.ledger.ledger import BlockPath, Disposition, Note
+from agentkit.media.acceptance import address, obstacle, shown, shrunk
+from agentkit.media.resolution import LONGEST_TEXT, Shelf, is_base64
+from agentkit.messages.blocks import (
+    Block,
+    MediaBlock,
+    OpaqueState,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    plain_text,
+)
+from agentkit.messages.message import Msg, Role
+from agentkit.messages.sources import Base64Source, Source, URLSource, canonical_media_type, is_text_type
+
+__all__ = [
+    "ANY_ID",
+    "Changes",
+    "LEFT_OFF",
+    "MediaTidying",
+    "OnLoss",
+    "Promoted",
+    "Tidied",
+    "passing_key",
+    "wire_id",
+]
+
+_Stateful = TypeVar("_Stateful", TextBlock, ToolUseBlock, MediaBlock)
+
+OnLoss: TypeAlias = Literal["describe", "drop", "raise"]
+
+
+ANY_ID = NameRule(prefix="call_")
+
+LEFT_OFF = "was left off"
+"""How a note ends that says that a block goes without its opaque state."""
+
+
+def wire_id(capabilities: Capabilities, found: str) -> str:
+    """A call id as the target takes it."""
+    rule = capabilities.call_ids
+    return rule.fit(found) if rule else found or "call_unnamed"
+
+
+Changes: TypeAlias = Mapping[BlockPath, str | Base64Source]
+"""What becomes of some media of a message: a smaller picture, or the reason why they stay away."""
+
+
+@dataclass(slots=True)
+class Promoted:
+    """Media set aside for a user turn of its own, with the source of its label."""
+
+    block: MediaBlock
+    path: BlockPath
+    label: str
+    result: str = ""
+
+
+@dataclass(slots=True)
+class Tidied:
+    """A message after `tidy`. Paths are relative: (block,), or (block, item).
+
+    `media` are those that go as what they are, in place or promoted; `loads` says how many of each kind they
+    are and how much base64 text they hold, `held` what was found out about their sizes.
+    """
+
+    msg: Msg | None
+    origins: tuple[int, ...] = ()
+    notes: list[tuple[BlockPath, Note]] = field(default_factory=list[tuple[BlockPath, Note]])
+    promoted: list[Promoted] = field(default_factory=list[Promoted])
+    media: list[tuple[BlockPath, Kind, Base64Source | URLSource]] = field(default_factory=list[Any])
+    loads: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    held: dict[object, bool] = field(default_factory=dict[object, bool])
+
+    def carry(self, path: BlockPath, kind: Kind, source: Base64Source | URLSource) -> None:
+        """Write down a medium that goes as what it is."""
+        self.media.append((path, kind, source))
+        count, data = self.loads.get(kind, (0, 0))
+        more = len(source.data) if isinstance(source, Base64Source) else 0
+        self.loads[kind] = (count + 1, data + more)
+
+    call_ids: dict[str, str] = field(default_factory=dict[str, str])
+    tool_names: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@lru_cache(512)
+def passing_key(capabilities: Capabilities, role: Role) -> object:
+    """What data remember under that they pass in messages of a role: one object, quick to look up."""
+    return object()
+
+
+class MediaTidying:
+    """The media of one message as one target takes them, and what is noted on the way."""
+
+    def __init__(self, capabilities: Capabilities, on_loss: OnLoss, shelf: Shelf, changes: Changes) -> None:
+        self.capabilities = capabilities
+        self.on_loss: OnLoss = on_loss
+        self.shelf = shelf
+        self.changes = changes
+        self.out = Tidied(None)
+        self.spoke = False  # whether a sound goes by its id
+        self.frame = ""  # the tag of the frame that the message is, if it is one
+        self.role: Role = "user"
+
+    def _note(self, path: BlockPath, disposition: Disposition, reason: str, lost: bool = False) -> None:
+        self.out.notes.append((path, Note(disposition, reason, lost)))
+
+    def _fit_id(self, found: str) -> str:
+        fit = wire_id(self.capabilities, found)
+        if fit != found:
+            self.out.call_ids[fit] = found
+        return fit
+
+    def _without_foreign_state(self, block: _Stateful, path: BlockPath) -> _Stateful:
+        """The block, its opaque state taken off unless it is this target's own, where a turn may carry it.
+
+        A result is no place for what proves that a model made something.
+        """
+        state = block.state
+        if state is None:
+            return block
+        if state.thought_signature is not None and not is_base64(state.thought_signature):
+            self._note(path, Disposition.CARRIED, f"a signature that is no base64 text {LEFT_OFF}")
+            return replace(block, state=None)
+        models = self.role == "assistant" and len(path) == 1
+        belongs = models or (state.fields and not state.proves)
+        if state.issuer == self.capabilities.issuer and belongs:
+            return block
+        self._note(path, Disposition.CARRIED, f"state issued by {shown(state.issuer)} {LEFT_OFF}")
+        return replace(block, state=None)
+
+    def _with_own_state(self, block: MediaBlock, path: BlockPath, changed: bool) -> MediaBlock:
+        """Media with what was signed onto them, unless it is another target's, or they are not what was signed."""
+        if block.state is None:
+            return block
+        if changed and block.state.proves:
+            reason = f"the signature of a picture that was changed or moved {LEFT_OFF}"
+            self._note(path, Disposition.CARRIED, reason)
+            return replace(block, state=None)
+        return self._without_foreign_state(block, path)
+
+    def _medium(
+        self, block: MediaBlock, path: BlockPath, label: str, result: ToolResultBlock | None = None
+    ) -> Iterator[Block]:
+        """Media as the target takes it: in its place, set aside for promotion, as text, or not at all."""
+        if block.state is not None and block.type == "audio" and "audio" in (block.state.fields or {}):
+            yield from self._spoken(block, block.state, path, label, result)
+            return
+        if self._is_reply_item(block, path, result):
+            self._note(path, Disposition.CARRIED, "sent as the item that the model made it in")
+            self.out.carry(path, block.type, cast("Base64Source", block.source))
+            yield block
+            return
+        source = self.shelf.resolve_for(self.capabilities, block.type, block.source)
+        if isinstance(source, str):
+            yield from self._lose(
+                path, block.type, f"it is {source}" if source.startswith(("a ", "an ")) else source
+            )
+            return
+        self._note_type(path, block.source, source)
+        reason = obstacle(self.capabilities, block.type, source)
+        change = self.changes.get(path)
+        if isinstance(change, Base64Source):
+            self._note(path, Disposition.SHRUNK, shrunk(source, change))
+            source = change
+        elif reason is None:
+            reason = change
+        if reason is None:
+            self.out.carry(path, block.type, source)
+            kept = block if source is block.source else replace(block, source=source)
+            if self._stays(block.type, source, result):
+                kept = self._with_own_state(kept, path, isinstance(change, Base64Source))
+                if kept is block and result is None:
+                    self._pass(block)
+                yield kept
+            else:
+                kept = self._with_own_state(kept, path, changed=True)
+                owner = self._fit_id(result.id) if result else ""
+                self.out.promoted.append(Promoted(kept, path, label, owner))
+                where = "after the results" if result else "after this one"
+                yield plain_text(f"({block.type} shown in the user turn {where})")
+        elif self.capabilities.text_documents and (text := _text_of(block, source)) is not None:
+            if len(text) > LONGEST_TEXT:
+                long = f"it is a text of more than {LONGEST_TEXT} characters"
+                yield from self._lose(path, block.type, long, source)
+                return
+            self._note(path, Disposition.DESCRIBED, "a text document, sent as its text")
+            yield plain_text(self._in_place("[document, as text]", text))
+        else:
+            yield from self._lose(path, block.type, reason, source)
+
+    def _is_reply_item(self, block: MediaBlock, path: BlockPath, result: ToolResultBlock | None) -> bool:
+        """Returns True if the target's own model made the media and takes them back unchanged, in its own turn."""
+        state, form = block.state, self.capabilities
+        if not form.reply_media or state is None or result is not None or path in self.changes:
+            return False
+        own = state.issuer == form.issuer and state.item_id is not None
+        return own and self.role == "assistant" and isinstance(block.source, Base64Source)
+
+    def _spoken(
+        self, block: MediaBlock, state: OpaqueState, path: BlockPath, label: str, result: ToolResultBlock | None
+    ) -> Iterator[Block]:
+        """A sound that a model spoke: by its id to its issuer, as data where they may stand, else in words."""
+        said = mapping_of((state.fields or {}).get("audio"))
+        own = self.capabilities.spoken and state.issuer == self.capabilities.issuer
+        replys = self.role == "assistant" and result is None
+        words, left = text_of(said.get("transcript")), f"state issued by {shown(state.issuer)} {LEFT_OFF}"
+        if own and replys and text_of(said.get("id")) and not self.spoke:
+            self.spoke = True  # a message has room for one
+            self._note(path, Disposition.CARRIED, "a sound, by the id under which its service keeps it")
+            yield block
+        elif not words or words.isspace() or self._carries(block, path, result):
+            self._note(path, Disposition.CARRIED, left)
+            yield from self._medium(replace(block, state=None), path, label, result)
+        else:
+            self._note(path, Disposition.DESCRIBED, f"a sound, sent as its transcript; {left}")
+            yield plain_text(words if replys else self._in_place("[audio, as its transcript]", words))
+
+    def _carries(self, block: MediaBlock, path: BlockPath, result: ToolResultBlock | None) -> bool:
+        """Whether a medium can go as what it is, where it stands."""
+        source = self.shelf.resolve_for(self.capabilities, block.type, block.source)
+        if isinstance(source, str) or path in self.changes or obstacle(self.capabilities, block.type, source):
+            return False
+        return self._stays(block.type, source, result)
+
+    def _pass(self, block: MediaBlock) -> None:
+        """Keep with data that they go as they are in messages of this role, whatever is read meanwhile."""
+        if isinstance(block.source, Base64Source):
+            block.source.facts[passing_key(self.capabilities, self.role)] = block.type
+
+    def _note_type(self, path: BlockPath, named: Source, found: Base64Source | URLSource) -> None:
+        """Say it when the bytes told another type than the message, the server or the file's name."""
+        declared = named.media_type if isinstance(named, Base64Source) else named.guessed_type
+        if isinstance(found, Base64Source) and declared and canonical_media_type(declared) != found.media_type:
+            fetched = isinstance(named, URLSource) and named.scheme in {"http", "https"}
+            who = "which its bytes or its server say it is" if fetched else "which its bytes are"
+            self._note(
+                path, Disposition.CARRIED, f"sent as {shown(found.media_type)}, {who}, not {shown(declared)}"
+            )
+
+    def _stays(self, kind: Kind, source: Base64Source | URLSource, result: ToolResultBlock | None) -> bool:
+        form = self.capabilities
+        if result is None:
+            remote = self.role == "assistant" and isinstance(source, URLSource)
+            return self.role in form.media_roles and not remote
+        if kind not in form.result_media or (result.is_error and not form.error_media):
+            return False
+        media_type = source.media_type if isinstance(source, Base64Source) else source.guessed_type
+        if isinstance(source, URLSource) and form.result_urls and not form.result_urls(source.url):
+            return False
+        return not form.result_types or media_type in form.result_types
+
+    def _lose(
+        self,
+        path: BlockPath,
+        kind: str,
+        reason: str,
+        source: Base64Source | URLSource | None = None,
+        noted: str = "",
+    ) -> Iterator[TextBlock]:
+        """What cannot go: a short sentence in its place, or nothing. `noted` is another reason for the ledger."""
+        if self.on_loss == "describe":
+            self._note(path, Disposition.DESCRIBED, noted or reason, lost=True)
+            found = address(source)
+            at = f"; it is at {found}" if found else ""
+            yield plain_text(self._in_place(f"[{kind} left out because {reason}{at}]"))
+        else:
+            self._note(path, Disposition.DROPPED, noted or reason, lost=True)
+
+    def _in_place(self, label: str, text: str | None = None) -> str:
+        """A label, and text behind it, as a line of their own; in a frame they are nobody's utterance."""
+        if not self.frame:
+            return label if text is None else f"{label}\n{text}"
+        lead = "\n" if self.capabilities.parts == "apart" else ""
+        if text is None:
+            return lead + label
+        return f"{lead}{label}{safe_text(chr(10) + text, self.frame)}"
+
+
+def _text_of(block: MediaBlock, source: Base64Source | URLSource) -> str | None:
+    """The text of a text document, empty as long as it was not read; None for anything else."""
+    if block.type != "document" or isinstance(source, URLSource) or not is_text_type(source.media_type):
+        return None
+    return source.text if source.data else ""

@@ -1,0 +1,161 @@
+"""The limits that a target sets to the media of a whole request, kept on the outgoing copy.
+
+First each by itself: a picture that is too large goes out smaller where that was prepared, else not. Then all
+together: the oldest go, in steps of a fifth of the limit. Between two steps the same ones stay away, so that
+the request's beginning stands still and prompt caches keep hitting. The same history gives the same choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import Any
+
+from agentkit.capabilities.capabilities import Box, Capabilities, Kind, MediaLimits, MediaRule
+from agentkit.ledger.ledger import BlockPath
+from agentkit.legalize.media import Changes, Tidied
+from agentkit.media.resizing import is_resizable, needs_fitting
+from agentkit.media.resolution import Shelf
+from agentkit.messages.sniffing import image_size
+from agentkit.messages.sources import Base64Source, URLSource
+
+__all__ = ["excess", "limit_media"]
+
+_STEPS = 5  # a limit is kept in steps of a fifth
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Native:
+    """A medium that the target takes: in which message it is, where, and where it comes from."""
+
+    message: int
+    path: BlockPath
+    kind: Kind
+    source: Base64Source | URLSource
+
+    @property
+    def data(self) -> int:
+        """The characters of base64 text that it takes in the request."""
+        return len(self.source.data) if isinstance(self.source, Base64Source) else 0
+
+
+def limit_media(tidied: Mapping[int, Tidied], form: Capabilities, shelf: Shelf) -> dict[int, Changes]:
+    """What has to change, by message, so that the media of all together keep the limits.
+
+    `tidied` are the messages that have media, by number, in the order of the request.
+    """
+    if _are_within(tidied.values(), form):
+        return {}
+    natives = [Native(number, *medium) for number, found in tidied.items() for medium in found.media]
+    limiting = _Limiting(form, shelf, natives)
+    for kind, rule in form.media.items():
+        if rule is not None and rule.limits is not None and any(one.kind == kind for one in natives):
+            limiting.keep(kind, rule.limits)
+    limiting.keep_total(limiting.left, form.media_total, "media")
+    return limiting.by_message()
+
+
+def _are_within(tidied: Collection[Tidied], form: Capabilities) -> bool:
+    """Whether nothing has to change, as is nearly always so: from sums that are kept with the messages."""
+    loads: dict[str, tuple[int, int]] = {}
+    for found in tidied:
+        for kind, (count, data) in found.loads.items():
+            before = loads.get(kind, (0, 0))
+            loads[kind] = (before[0] + count, before[1] + data)
+    if form.media_total and sum(data for _, data in loads.values()) > form.media_total:
+        return False
+    return all(_is_within(tidied, form.media[kind], kind, *load) for kind, load in loads.items())
+
+
+def _is_within(tidied: Collection[Tidied], rule: MediaRule | None, kind: str, count: int, data: int) -> bool:
+    """The same of one kind, of which there are so many with so much text."""
+    if rule is None or rule.limits is None:
+        return True
+    limits = rule.limits
+    if (limits.count and count > limits.count) or (limits.total and data > limits.total):
+        return False
+    box = limits.box(count if kind == "image" else 0)
+    return all(_holds(found, kind, box) for found in tidied)
+
+
+def _holds(found: Tidied, kind: str, box: Box) -> bool:
+    """Whether all media of a kind in a message are small enough by themselves."""
+    known = found.held.get((kind, box))
+    if known is None:
+        data = [source for _, one, source in found.media if one == kind and isinstance(source, Base64Source)]
+        known = found.held[kind, box] = not any(needs_fitting(source, box) for source in data)
+    return known
+
+
+@dataclass(slots=True)
+class _Limiting:
+    """One look at the media of one request: what is left of them, and what changes."""
+
+    form: Capabilities
+    shelf: Shelf
+    left: list[Native]
+    changes: dict[tuple[int, BlockPath], str | Base64Source] = field(default_factory=dict[Any, Any])
+
+    def by_message(self) -> dict[int, Changes]:
+        """The changes of each message that has any."""
+        found: dict[int, dict[BlockPath, str | Base64Source]] = {}
+        for (message, path), change in self.changes.items():
+            found.setdefault(message, {})[path] = change
+        return {**found}
+
+    def keep(self, kind: str, limits: MediaLimits) -> None:
+        """Keep the limits of one kind."""
+        chosen = self._of(kind)
+        too_many = f"{self.form.target} takes no more than {limits.count} of the kind in one request"
+        self._leave_out(chosen[: excess(len(chosen), limits.count)], too_many)
+        box = limits.box(len(self._of(kind)) if kind == "image" else 0)
+        self.left = [one for old in self.left for one in ([old] if old.kind != kind else self._fitted(old, box))]
+        self.keep_total(self._of(kind), limits.total, f"the kind {kind}")
+
+    def keep_total(self, chosen: Sequence[Native], total: int, what: str) -> None:
+        """Leave out the oldest until the rest hold no more text than `total`."""
+        over = sum(one.data for one in chosen) - total if total else 0
+        if over <= 0:
+            return
+        wanted = _grid(over, max(total // _STEPS, 1))
+        sums = accumulate((one.data for one in chosen), initial=0)
+        gone = [one for one, before in zip(chosen, sums, strict=False) if before < wanted and one.data]
+        self._leave_out(gone, f"{self.form.target} takes no more data of {what} in one request")
+
+    def _of(self, kind: str) -> list[Native]:
+        return [one for one in self.left if one.kind == kind]
+
+    def _fitted(self, one: Native, box: Box) -> Iterator[Native]:
+        """A medium as the target takes it by itself: as it is, smaller, or not at all."""
+        source = one.source
+        if isinstance(source, URLSource) or not needs_fitting(source, box):
+            yield one
+            return
+        smaller = self.shelf.fits.get((id(source), box))
+        if smaller is None and self.shelf.resizes and is_resizable(source):
+            yield replace(one, source=Base64Source(source.media_type, ""))  # of a size that nobody knows yet
+            return
+        self.changes[one.message, one.path] = smaller or self._too_large(source)
+        if smaller is not None:
+            yield replace(one, source=smaller)
+
+    def _too_large(self, source: Base64Source) -> str:
+        size = image_size(source)
+        shown = f" ({size[0]} x {size[1]} pixels)" if size else ""
+        return f"it is larger than {self.form.target} takes{shown}"
+
+    def _leave_out(self, gone: Sequence[Native], reason: str) -> None:
+        self.changes.update({(one.message, one.path): reason for one in gone})
+        absent = {id(one) for one in gone}
+        self.left = [one for one in self.left if id(one) not in absent]
+
+
+def excess(count: int, limit: int) -> int:
+    """How many of the oldest go when there are `count`: a multiple of a fifth of the limit."""
+    return _grid(count - limit, max(limit // _STEPS, 1)) if limit and count > limit else 0
+
+
+def _grid(over: int, step: int) -> int:
+    """The least multiple of a step that is at least `over`."""
+    return -(-over // step) * step

@@ -1,0 +1,122 @@
+"""Tool parameters in the shape that every API accepts: a schema with `"type": "object"` and `properties`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from agentkit.messages.validation import copied
+from agentkit.tools.json_schema import find_definition
+
+__all__ = ["as_object_schema"]
+
+# OpenAI: "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level";
+# Anthropic: "input_schema does not support oneOf, allOf, or anyOf at the top level".
+_REFUSED = frozenset({"anyOf", "oneOf", "allOf", "enum", "const", "not"})
+_CHOICES = ("anyOf", "oneOf")
+_MAX_MERGED = 50  # schemas that are merged into one root
+
+
+def as_object_schema(schema: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Returns the schema with an object at its root, and the keywords of the root that were lost.
+
+    A missing type or a list of types becomes `object`, because arguments are an object. A reference at the root is
+    replaced by its definition. `allOf`, and an `anyOf` or `oneOf` with one object, are merged into the root.
+    Several alternatives become one object with all their properties, which requires what each of them requires:
+    which properties belong together is lost. An object schema without these keywords is returned unchanged.
+    """
+    if schema.get("type") == "object" and isinstance(schema.get("properties"), dict) and not _is_combined(schema):
+        return schema, ()
+    merge = _Merge(schema)
+    merged = merge.merge(schema)
+    root: dict[str, Any] = {"type": "object", "properties": {}}
+    return root | {key: item for key, item in merged.items() if key != "type"}, tuple(merge.lost)
+
+
+def _is_combined(schema: Mapping[str, Any]) -> bool:
+    return "$ref" in schema or not _REFUSED.isdisjoint(schema)
+
+
+@dataclass(slots=True)
+class _Merge:
+    """Merge of the references and combinations of a schema's root. `lost` has the keywords that were lost."""
+
+    root: Mapping[str, Any]
+    lost: dict[str, None] = field(default_factory=dict[str, None])
+    count: int = 0
+
+    def merge(self, part: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns one schema with its reference and its combinations merged into it."""
+        self.count += 1
+        if self.count > _MAX_MERGED:  # recursive definitions never end
+            self.lost["$ref"] = None
+            return {}
+        merged: dict[str, Any] = {
+            key: copied(item) for key, item in part.items() if key not in _REFUSED and key != "$ref"
+        }
+        target = find_definition(part.get("$ref"), self.root)
+        if target is not None:
+            merged = _merge_both(merged, self.merge(target))
+        elif "$ref" in part:
+            self.lost["$ref"] = None
+        for branch in _branches(part, "allOf"):
+            merged = _merge_both(merged, self.merge(branch))
+        for key in _CHOICES:
+            objects = [self.merge(branch) for branch in _branches(part, key) if _may_be_object(branch, self.root)]
+            if len(objects) > 1:
+                self.lost[key] = None
+            if objects:
+                merged = _merge_both(merged, _merge_alternatives(objects))
+        self.lost.update(dict.fromkeys(sorted(part.keys() & {"enum", "const", "not"})))
+        return merged
+
+
+def _branches(part: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    value = part.get(key)
+    branches = cast("list[object]", value) if isinstance(value, list) else []
+    return [cast("Mapping[str, Any]", branch) for branch in branches if isinstance(branch, Mapping)]
+
+
+def _may_be_object(part: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
+    """Returns True if the schema can accept an object. An alternative of another type, such as null, cannot."""
+    target = find_definition(part.get("$ref"), root)
+    kind = part.get("type", None if target is None else target.get("type"))
+    return kind is None or kind == "object" or (isinstance(kind, list) and "object" in cast("list[Any]", kind))
+
+
+def _merge_both(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Returns an object schema with the keywords of both; where their values differ, the first value is kept."""
+    merged = {**first, **second, **first}
+    for key in ("properties", "$defs", "definitions"):
+        if key in first and key in second:
+            merged[key] = {**first[key], **second[key], **first[key]}
+    required = [*dict.fromkeys([*first.get("required", ()), *second.get("required", ())])]
+    return {**merged, "required": required} if required else merged
+
+
+def _merge_alternatives(objects: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns an object schema with the properties of all schemas, which requires what each of them requires."""
+    merged: dict[str, Any] = objects[0]
+    for other in objects[1:]:
+        first: dict[str, Any] = merged.get("properties", {})
+        second: dict[str, Any] = other.get("properties", {})
+        shared = {
+            name: {"anyOf": [*_alternatives(first[name]), second[name]]}
+            for name in first
+            if name in second and first[name] != second[name]
+        }
+        required: list[Any] = [name for name in merged.get("required", ()) if name in other.get("required", ())]
+        is_closed = merged.get("additionalProperties") is other.get("additionalProperties") is False
+        both: dict[str, Any] = _merge_both(merged, other) | {
+            "properties": {**first, **second, **first, **shared},
+            "required": required,
+        }
+        merged = {key: item for key, item in both.items() if key != "additionalProperties" or is_closed}
+    return merged if merged.get("required") else {key: item for key, item in merged.items() if key != "required"}
+
+
+def _alternatives(schema: Any) -> list[Any]:
+    """Returns the alternatives of a schema that has no keyword but `anyOf`; else the schema alone."""
+    keywords = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
+    return cast("list[Any]", keywords["anyOf"]) if keywords.keys() == {"anyOf"} else [schema]

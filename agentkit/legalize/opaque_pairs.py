@@ -1,0 +1,84 @@
+"""Parts that only their wire knows and that belong together: half a pair is not sent.
+
+A provider that ran a tool by itself refuses the result without the call, and the call without the result. A cut,
+a broken stream or a change of wire can take one of them; the reply that answers may be a later one.
+"""
+
+from __future__ import annotations
+
+from agentkit.capabilities.capabilities import Capabilities
+from agentkit.ledger.ledger import BlockPath, Disposition, Ledger, Note
+from agentkit.messages.features import Trait
+from agentkit.messages.message import Msg, part_of
+from agentkit.repair.pairing import Draft, block_origins
+
+__all__ = ["ends_asking", "whole_pairs"]
+
+
+def whole_pairs(draft: Draft, ledger: Ledger, form: Capabilities) -> Draft:
+    """The turns without half pairs; themselves if there are none.
+
+    What a reply asks and nothing answers may stay where the target goes on with it (`resumes`): at the very end,
+    or with nothing but results behind its turn.
+    """
+    if form.part_pair is None or (draft.look and not draft.look.traits & Trait.OPAQUE):
+        return draft
+    gone = _halves(draft, form)
+    if not gone:
+        return draft
+    out = Draft([], [])
+    for number, (msg, whole) in enumerate(zip(draft.msgs, draft.origins, strict=True)):
+        lost = {at for place, at in gone if place == number}
+        if not lost:
+            out.add(msg, whole)
+            continue
+        origins = block_origins(msg, whole)
+        for at in sorted(lost):
+            if not isinstance(origin := origins[at], str):
+                ledger.note(origin, Note(Disposition.DROPPED, "a part whose other half is missing"))
+        kept = [at for at in range(len(origins)) if at not in lost]
+        if kept:
+            out.add(
+                part_of(msg, tuple(msg.blocks[at] for at in kept), msg.role), tuple(origins[at] for at in kept)
+            )
+    return out
+
+
+def _holds(msg: Msg) -> bool:
+    return bool(msg.traits & Trait.OPAQUE and msg.traits & Trait.ASSISTANT)
+
+
+def _halves(draft: Draft, form: Capabilities) -> set[BlockPath]:
+    """The places, as (message, block), of what asks without an answer or answers what nobody asked."""
+    asked: dict[str, list[BlockPath]] = {}
+    halves: set[BlockPath] = set()
+    for number, msg in enumerate(draft.msgs):
+        for at, block in enumerate(msg.blocks if _holds(msg) else ()):
+            role, name = form.pair_of(block)
+            if role == "asks":
+                asked.setdefault(name, []).append((number, at))
+            elif role and asked.get(name):
+                asked[name].pop(0)
+            elif role:
+                halves.add((number, at))
+    open_from = _open_from(draft.msgs, form) if form.resumes else len(draft.msgs)
+    return halves | {place for places in asked.values() for place in places if place[0] < open_from}
+
+
+def _open_from(msgs: list[Msg], form: Capabilities) -> int:
+    """The message from which on the last turn of the assistant is open: nothing but results stands behind it."""
+    at = len(msgs)
+    while at and msgs[at - 1].traits & Trait.RESULT and not msgs[at - 1].traits & (Trait.OTHER | Trait.CALL):
+        at -= 1
+    if not at or not msgs[at - 1].traits & Trait.ASSISTANT:
+        return len(msgs)
+    if at == len(msgs) and not ends_asking(msgs[-1], form):
+        return at  # a user's turn will be put behind it
+    while at and msgs[at - 1].traits & Trait.ASSISTANT:
+        at -= 1
+    return at
+
+
+def ends_asking(msg: Msg, form: Capabilities) -> bool:
+    """Whether a message ends in a part of the target's own that asks what nobody has answered."""
+    return bool(msg.blocks) and form.pair_of(msg.blocks[-1])[0] == "asks"

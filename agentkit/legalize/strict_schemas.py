@@ -1,0 +1,179 @@
+"""Strict mode: the schemas that a target accepts under `strict: true`, and closing of a schema for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from agentkit.reprs import bounded_repr
+from agentkit.tools.json_schema import find_definition
+
+__all__ = ["StrictRules", "close_for_strict"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StrictRules:
+    """Rules of a target for a schema under `strict: true`. Every target requires closed objects.
+
+    Attributes:
+        keywords: JSON Schema keywords that the target accepts. Other keywords that only annotate are omitted.
+        formats: Values of `format` that the target accepts.
+        can_omit_properties: True if `required` need not list all properties.
+        can_recurse: True if a definition may refer to itself.
+        max_depth: Limit of nested objects and arrays; 0 if no limit is known.
+        has_output_flag: True if the schema of a response format has the flag too.
+
+    """
+
+    keywords: frozenset[str]
+    formats: frozenset[str]
+    can_omit_properties: bool = False
+    can_recurse: bool = True
+    max_depth: int = 0
+    has_output_flag: bool = False
+
+    __repr__ = bounded_repr
+
+
+class _NotStrictError(Exception):
+    """Error for a schema that cannot be strict. Its text is the reason."""
+
+
+def close_for_strict(schema: Mapping[str, Any], rules: StrictRules) -> tuple[dict[str, Any] | None, str]:
+    """Returns the schema as strict mode accepts it. Returns None and a reason if that would change its meaning.
+
+    An object that requires all its properties and has no `additionalProperties` is closed. Optional properties,
+    additional properties and keywords that the target does not accept are never removed.
+    """
+    walk = _Walk(rules, schema)
+    try:
+        closed = walk.schema(schema, "", 1)
+        if not rules.can_recurse and _is_recursive(closed):
+            raise _NotStrictError("a definition refers to itself")
+    except _NotStrictError as error:
+        return None, str(error)
+    return closed, ""
+
+
+# Keywords that do not affect which values are valid (JSON Schema 2020-12, validation, 9, and core, 8).
+_ANNOTATIONS = frozenset(
+    [
+        *("default", "example", "examples", "deprecated", "readOnly", "writeOnly"),
+        *("$schema", "$id", "$anchor", "$comment"),
+        *("title", "description"),
+    ]
+)
+_TYPED = ("type", "anyOf", "enum", "const", "$ref", "allOf")
+_NAMED = ("properties", "$defs", "definitions")
+_LISTED = ("anyOf", "allOf", "prefixItems")
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    rules: StrictRules
+    root: Mapping[str, Any]
+
+    def schema(self, part: object, place: str, depth: int) -> dict[str, Any]:
+        """Returns one subschema, closed. `place` is its path, empty at the root."""
+        if not isinstance(part, Mapping):
+            raise _NotStrictError(f"{place or 'the root'} is not an object")
+        items = cast("Mapping[str, Any]", part).items()
+        kept = {key: item for key, item in items if self._keeps(key, place)}
+        if place and not any(key in kept for key in _TYPED):
+            raise _NotStrictError(f"{place} has no type")
+        self._check(kept, place, depth)
+        if "$ref" in kept:
+            return self._reference(kept, place)
+        if _has_type(kept, "object") or "properties" in kept:
+            kept = self._object(kept, place)
+        return {key: self._inner(key, item, place, depth) for key, item in kept.items()}
+
+    def _keeps(self, key: str, place: str) -> bool:
+        if key in self.rules.keywords:
+            return True
+        if key in _ANNOTATIONS:
+            return False
+        raise _NotStrictError(f"{place or 'the root'} has the unsupported keyword {key!r}")
+
+    def _check(self, part: Mapping[str, Any], place: str, depth: int) -> None:
+        if part.get("format", "") not in {"", *self.rules.formats}:
+            raise _NotStrictError(f"{place} has the unsupported format {part['format']!r}")
+        if _has_type(part, "array") and "items" not in part:
+            raise _NotStrictError(f"{place or 'the root'} is an array without items")
+        nests = _has_type(part, "object") or _has_type(part, "array")
+        if nests and self.rules.max_depth and depth > self.rules.max_depth:
+            raise _NotStrictError(f"{place} is nested deeper than {self.rules.max_depth} levels")
+
+    def _reference(self, part: dict[str, Any], place: str) -> dict[str, Any]:
+        """Returns a reference without other keywords ("$ref cannot have keywords"): annotations go around it."""
+        target = part["$ref"]
+        if find_definition(target, self.root) is None:
+            raise _NotStrictError(f"{place} refers to {target!r}, which is not in the schema")
+        others = {key: item for key, item in part.items() if key != "$ref"}
+        if not place:
+            raise _NotStrictError("the root is a reference")
+        if others.keys() - _ANNOTATIONS:
+            raise _NotStrictError(f"{place} has {min(others.keys() - _ANNOTATIONS)!r} beside a reference")
+        return {"anyOf": [{"$ref": target}], **others} if others else {"$ref": target}
+
+    def _object(self, part: dict[str, Any], place: str) -> dict[str, Any]:
+        """Returns an object schema, closed. Raises _NotStrictError if that changes its meaning."""
+        properties = part.get("properties")
+        names = [*cast("dict[str, Any]", properties)] if isinstance(properties, dict) else []
+        listed = part.get("required")
+        required = cast("list[Any]", listed) if isinstance(listed, list) else []
+        if part.get("additionalProperties", False) is not False or (
+            "additionalProperties" not in part and not names and place
+        ):
+            raise _NotStrictError(f"{place or 'the root'} allows additional properties")
+        if any(name not in names for name in required):
+            raise _NotStrictError(f"{place or 'the root'} requires a property that it does not have")
+        optional = [name for name in names if name not in required]
+        if optional and not self.rules.can_omit_properties:
+            raise _NotStrictError(f"the property {place + '.' if place else ''}{optional[0]} is optional")
+        return {**part, "properties": properties or {}, "required": required, "additionalProperties": False}
+
+    def _inner(self, key: str, item: Any, place: str, depth: int) -> Any:
+        """Returns the value of a keyword, with its subschemas closed."""
+        prefix = f"{place}." if place else ""
+        if key in _NAMED and isinstance(item, dict):
+            deeper = depth + (key == "properties")
+            named = cast("dict[str, Any]", item).items()
+            return {name: self.schema(inner, f"{prefix}{name}", deeper) for name, inner in named}
+        if key in _LISTED and isinstance(item, list):
+            inners = cast("list[Any]", item)
+            return [self.schema(inner, f"{prefix}{key}[{at}]", depth) for at, inner in enumerate(inners)]
+        return self.schema(item, f"{prefix}items", depth + 1) if key == "items" else item
+
+
+def _has_type(part: Mapping[str, Any], name: str) -> bool:
+    kind = part.get("type")
+    return kind == name or (isinstance(kind, list) and name in cast("list[Any]", kind))
+
+
+def _is_recursive(schema: Mapping[str, Any]) -> bool:
+    """Returns True if a definition refers to itself, even through others, or if anything refers to the root."""
+    holders = [
+        (f"#/{holder}/{name}", item) for holder in _NAMED[1:] for name, item in schema.get(holder, {}).items()
+    ]
+    reached = {pointer: set(_references(item)) for pointer, item in holders}
+    for middle, beyond in reached.items():
+        for pointers in reached.values():
+            if middle in pointers:
+                pointers |= beyond
+    return "#" in _references(schema) or any(pointer in pointers for pointer, pointers in reached.items())
+
+
+def _references(part: object) -> list[str]:
+    references: list[str] = []
+    pending: list[object] = [part]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            schema = cast("dict[str, Any]", item)
+            references += [schema["$ref"]] if isinstance(schema.get("$ref"), str) else []
+            pending.extend(schema.values())
+        elif isinstance(item, list):
+            pending.extend(cast("list[object]", item))
+    return references

@@ -1,0 +1,87 @@
+"""Tools, tool choice and output schema as one target accepts them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agentkit.capabilities.capabilities import Capabilities
+from agentkit.ledger.ledger import Synthesis
+from agentkit.legalize.object_schemas import as_object_schema
+from agentkit.legalize.strict_schemas import close_for_strict
+from agentkit.tools.choices import ToolChoice
+from agentkit.tools.json_schema import OutputSchema
+from agentkit.tools.tool import Tool
+
+__all__ = ["fit_choice", "fit_output", "fit_tools"]
+
+
+_UNREAD = frozenset({"$ref", "enum", "const"})
+"""Root keywords that may describe arguments. The merged schema lacks those that could not be merged."""
+
+
+def fit_tools(tools: Sequence[Tool], capabilities: Capabilities, notes: list[Synthesis]) -> tuple[Tool, ...]:
+    """Returns the tools with schemas that the target accepts. Appends each change of meaning to `notes`."""
+    return tuple(_fit_tool(tool, capabilities, notes) for tool in tools)
+
+
+def _fit_tool(tool: Tool, capabilities: Capabilities, notes: list[Synthesis]) -> Tool:
+    schema, lost = as_object_schema(tool.parameters)
+    if lost:
+        reason = f"tool {tool.name!r}: {', '.join(lost)} at the root of its parameters merged into one object"
+        notes.append(Synthesis("tool schema", reason))
+    strict = tool.strict
+    if strict and capabilities.strict is None:
+        strict = None
+        notes.append(
+            Synthesis("strict mode", f"tool {tool.name!r}: {capabilities.target} has no strict mode for tools")
+        )
+    elif strict and capabilities.strict is not None:
+        closed, reason = close_for_strict(schema, capabilities.strict)
+        unread = [keyword for keyword in lost if keyword in _UNREAD]
+        if unread:  # a closed schema would forbid the arguments that these describe
+            closed, reason = None, f"{', '.join(unread)} could not be merged"
+        if closed is None:
+            strict = None
+            notes.append(Synthesis("strict mode", f"tool {tool.name!r}: sent without strict: {reason}"))
+        schema = closed or schema
+    same = schema is tool.parameters and strict is tool.strict
+    return tool if same else replace(tool, parameters=schema, strict=strict)
+
+
+def fit_output(
+    output: OutputSchema | None, capabilities: Capabilities, notes: list[Synthesis]
+) -> OutputSchema | None:
+    """Returns the output schema with its `strict` flag set to True or False, if the target has that flag."""
+    rules = capabilities.strict
+    if output is None or capabilities.output != "schema" or rules is None or not rules.has_output_flag:
+        return output
+    if output.strict is False or (output.strict is None and not output.closed):
+        return replace(output, strict=False)
+    closed, reason = close_for_strict(output.schema, rules)
+    if closed is None:
+        notes.append(Synthesis("strict mode", f"response_format: sent without strict: {reason}"))
+        return replace(output, strict=False)
+    return replace(output, schema=closed, strict=True)
+
+
+def fit_choice(
+    tools: tuple[Tool, ...], choice: ToolChoice | None, capabilities: Capabilities, notes: list[Synthesis]
+) -> tuple[tuple[Tool, ...], ToolChoice | None]:
+    """Returns the tools to offer and the tool choice.
+
+    If the API cannot limit the choice to some of the tools, only these tools are offered. A mode that the target
+    refuses stays in the choice: a text of the request then asks for it.
+    """
+    if choice is None or not choice.names or choice.mode in capabilities.allowed_tools:
+        return tools, choice
+    names, modes = choice.names, capabilities.tool_choices
+    if {*names} == {tool.name for tool in tools}:
+        return tools, ToolChoice(choice.mode)
+    if choice.mode == "required" and len(names) == 1 and ("tool" in modes or "required" not in modes):
+        return tools, ToolChoice("tool", names[0])
+    listed = ", ".join(map(repr, names))
+    reason = f"{capabilities.target} cannot limit the choice to some of the tools: only {listed} offered"
+    notes.append(Synthesis("tool choice", reason))
+    offered = tuple(tool for tool in tools if tool.name in names)
+    return offered, ToolChoice(choice.mode) if choice.mode in modes else choice

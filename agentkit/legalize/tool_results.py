@@ -1,0 +1,82 @@
+"""Results behind their calls, as a target wants them."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import cast
+
+from agentkit.capabilities.capabilities import Capabilities
+from agentkit.legalize.media import wire_id
+from agentkit.messages.blocks import ToolResultBlock
+from agentkit.messages.features import Trait
+from agentkit.messages.message import Msg, derive
+from agentkit.repair.pairing import Draft, Origin, block_origins
+
+__all__ = ["matched"]
+
+
+def matched(turns: Draft, form: Capabilities, call_ids: Mapping[str, str]) -> Draft:
+    """Results under the ids of their calls, in their order and in one turn, where the target wants that.
+
+    `call_ids` are the ids that calls were given, with those that they had.
+    """
+    together = form.results == "together"
+    in_order = turns.look is not None and turns.look.ordered
+    if in_order or not (together or form.call_order or call_ids):
+        return turns
+    out = Draft([], [])
+    at = 0
+    while at < len(turns.msgs):
+        msg = turns.msgs[at]
+        out.add(msg, turns.origins[at])
+        at += 1
+        if not msg.traits & Trait.CALL:
+            continue
+        stop = at
+        while stop < len(turns.msgs) and turns.msgs[stop].traits & Trait.RESULT:
+            stop += 1
+        _add_results(out, msg, turns.part(range(at, stop)), form, call_ids)
+        at = stop
+    return out
+
+
+def _add_results(out: Draft, call: Msg, results: Draft, form: Capabilities, call_ids: Mapping[str, str]) -> None:
+    together = form.results == "together"
+    found = tuple(answered for msg in results.msgs for answered in msg.tool_ids)
+    in_place = found == call.tool_ids
+    if not in_place and not together and not form.call_order:
+        in_place = Counter(found) == Counter(call.tool_ids)  # the wire takes any order: keep the arrival's
+    if in_place and not (together and len(results.msgs) > 1):
+        out.msgs.extend(results.msgs)
+        out.origins.extend(results.origins)
+        return
+    blocks = [
+        (cast("ToolResultBlock", block), origin)
+        for msg, whole in zip(results.msgs, results.origins, strict=True)
+        for block, origin in zip(msg.blocks, block_origins(msg, whole), strict=True)
+    ]
+    ordered = _in_call_order(call, blocks, form, call_ids)
+    if together:
+        joined = derive(results.msgs[0].name, tuple(block for block, _ in ordered), "system")
+        out.add(joined, tuple(origin for _, origin in ordered))
+    else:
+        for block, origin in ordered:
+            out.add(derive(results.msgs[0].name, (block,), "system"), (origin,))
+
+
+def _in_call_order(
+    call: Msg, results: list[tuple[ToolResultBlock, Origin]], form: Capabilities, call_ids: Mapping[str, str]
+) -> list[tuple[ToolResultBlock, Origin]]:
+    """Each call's result; the k-th call of a repeated id takes the k-th result of that id."""
+    left: dict[str, deque[tuple[ToolResultBlock, Origin]]] = {}
+    for pair in results:
+        left.setdefault(pair[0].id, deque()).append(pair)
+    ordered: list[tuple[ToolResultBlock, Origin]] = []
+    for wanted in call.tool_ids:
+        original = call_ids.get(wanted, wanted)
+        names = (wanted, original, wire_id(form, original))
+        block, origin = next(left[name] for name in names if left.get(name)).popleft()
+        ordered.append((block if block.id == wanted else replace(block, id=wanted), origin))
+    return ordered

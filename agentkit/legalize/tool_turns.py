@@ -1,0 +1,134 @@
+"""Exchanges for targets that take one call at a time, or have no role for tools."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias, cast
+
+from agentkit.capabilities.capabilities import Capabilities
+from agentkit.ledger.ledger import Disposition, Ledger, Note
+from agentkit.legalize.media import LEFT_OFF, OnLoss
+from agentkit.media.acceptance import shown
+from agentkit.messages.blocks import Block, OpaqueBlock, TextBlock, ToolResultBlock, ToolUseBlock, plain_text
+from agentkit.messages.features import Trait
+from agentkit.messages.message import derive, part_of
+from agentkit.repair.pairing import Draft, Origin, block_origins, is_normal
+from agentkit.tools.tool_texts import call_text, result_text
+
+__all__ = ["fit_exchanges"]
+
+_AS_TEXT = Note(Disposition.CARRIED, "written as text: the target has no role for tools")
+_APART = Note(Disposition.MOVED, "moved into a turn of its own: the target takes one tool call at a time")
+
+_Result: TypeAlias = tuple[ToolResultBlock, Origin, str]
+"""A result, its origin, and the speaker of its message."""
+
+
+def fit_exchanges(draft: Draft, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss) -> Draft:
+    """Rewrites the exchanges of messages in normal form as the target takes them.
+
+    Without a role for tools, calls become texts of the assistant and results become texts of the user. Without
+    parallel calls, each call gets a turn of its own, followed by its result.
+    """
+    if capabilities.tool_role and capabilities.parallel_calls:
+        return draft
+    if draft.look and not draft.look.traits & Trait.TOOL:
+        return draft
+    out = Draft([], [])
+    at = 0
+    while at < len(draft.msgs):
+        msg, stop = draft.msgs[at], at + 1
+        while stop < len(draft.msgs) and draft.msgs[stop].traits & Trait.RESULT:
+            stop += 1
+        unit = draft.part(range(at, stop))
+        if not msg.traits & Trait.CALL or (capabilities.tool_role and len(msg.tool_uses) == 1):
+            out.msgs.extend(unit.msgs)
+            out.origins.extend(unit.origins)
+        elif capabilities.tool_role:
+            _add_one_by_one(out, unit, ledger)
+        else:
+            _TextExchange(ledger, capabilities, on_loss).add(out, unit)
+        at = stop
+    is_normal(out)
+    return out
+
+
+def _add_one_by_one(out: Draft, exchange: Draft, ledger: Ledger) -> None:
+    """Adds each call with the blocks before it, then its result. The last call keeps the blocks after it."""
+    msg = exchange.msgs[0]
+    origins = block_origins(msg, exchange.origins[0])
+    calls = [at for at, block in enumerate(msg.blocks) if isinstance(block, ToolUseBlock)]
+    waiting = _results_by_id(exchange)
+    start = 0
+    for call in calls:
+        stop = len(msg.blocks) if call == calls[-1] else call + 1
+        out.add(part_of(msg, msg.blocks[start:stop], msg.role), origins[start:stop])
+        result, origin, speaker = waiting[cast("ToolUseBlock", msg.blocks[call]).id].popleft()
+        out.add(derive(speaker, (result,), "system"), (origin,))
+        _note_all(ledger, [*origins[start:stop] * (start > 0), origin], _APART)
+        start = stop
+
+
+def _results_by_id(exchange: Draft) -> dict[str, deque[_Result]]:
+    waiting: dict[str, deque[_Result]] = {}
+    for msg, whole in zip(exchange.msgs[1:], exchange.origins[1:], strict=True):
+        for block, origin in zip(msg.tool_results, block_origins(msg, whole), strict=True):
+            waiting.setdefault(block.id, deque()).append((block, origin, msg.name))
+    return waiting
+
+
+class _TextExchange:
+    """Writer of one exchange as text of the assistant and of the user."""
+
+    def __init__(self, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss) -> None:
+        self.ledger = ledger
+        self.on_loss = on_loss
+        self.lead = "\n" if capabilities.parts == "apart" else ""
+        self.names: dict[str, str] = {}
+
+    def add(self, out: Draft, exchange: Draft) -> None:
+        """Adds the turn of calls, and a user turn for each message of results."""
+        self.names = {call.id: call.name for call in exchange.msgs[0].tool_uses}
+        for msg, whole in zip(exchange.msgs, exchange.origins, strict=True):
+            pairs: list[tuple[Block, Origin]] = []
+            for block, origin in zip(msg.blocks, block_origins(msg, whole), strict=True):
+                pairs.extend(self._pairs(block, origin, self.lead if pairs else ""))
+            is_call = bool(msg.traits & Trait.CALL)
+            blocks, origins = tuple(block for block, _ in pairs), tuple(origin for _, origin in pairs)
+            out.add(derive(msg.name, blocks, "assistant") if is_call else derive("user", blocks, "user"), origins)
+
+    def _pairs(self, block: Block, origin: Origin, lead: str) -> Iterator[tuple[Block, Origin]]:
+        """Yields what stands for a block, with the origin of each part."""
+        if isinstance(block, ToolUseBlock):
+            _note_all(self.ledger, [origin], _AS_TEXT)
+            if block.state is not None:
+                reason = f"state issued by {shown(block.state.issuer)} {LEFT_OFF}"
+                _note_all(self.ledger, [origin], Note(Disposition.CARRIED, reason))
+            yield plain_text(lead + call_text(block)), origin
+        elif isinstance(block, ToolResultBlock):
+            _note_all(self.ledger, [origin], _AS_TEXT)
+            yield plain_text(lead + result_text(block, block.name or self.names[block.id])), origin
+            for number, item in enumerate(block.items):
+                place = origin if isinstance(origin, str) else (*origin, number)
+                if isinstance(item, OpaqueBlock):
+                    yield from self._omit(place)
+                elif not isinstance(item, TextBlock):
+                    yield item, place
+        else:
+            yield block, origin
+
+    def _omit(self, place: Origin) -> Iterator[tuple[Block, Origin]]:
+        """A part that only results of one API hold has no place in a user turn."""
+        reason = "only a tool result may hold it"
+        if self.on_loss == "describe":
+            _note_all(self.ledger, [place], Note(Disposition.DESCRIBED, reason, lost=True))
+            yield plain_text(f"{self.lead}[part left out because {reason}]"), place
+        else:
+            _note_all(self.ledger, [place], Note(Disposition.DROPPED, reason, lost=True))
+
+
+def _note_all(ledger: Ledger, origins: Sequence[Origin], note: Note) -> None:
+    for origin in origins:
+        if not isinstance(origin, str):
+            ledger.note(origin, note)

@@ -1,0 +1,5 @@
+"""Package langchain."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

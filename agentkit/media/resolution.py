@@ -1,0 +1,236 @@
+"""`Shelf`: what a media source is for one request: data, a URL that passes, or the reason why there is none."""
+
+from __future__ import annotations
+
+import binascii
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from agentkit.capabilities.capabilities import Box, Capabilities, Kind
+from agentkit.media.charsets import in_utf8
+from agentkit.messages.sniffing import image_size, is_signed_type, sniffed_type
+from agentkit.messages.sources import (
+    Base64Source,
+    Source,
+    URLSource,
+    canonical_media_type,
+    encode,
+    is_media_type,
+    is_text_type,
+)
+
+__all__ = [
+    "LONGEST_TEXT",
+    "NO_TYPE",
+    "Shelf",
+    "as_source",
+    "is_base64",
+    "needs_fetching",
+    "remember",
+    "stand_in",
+    "true_type",
+    "warm",
+]
+
+
+@dataclass(slots=True)
+class Shelf:
+    """What was read and fetched for one request: a source's content, or why there is none.
+
+    For files that were not read yet, `assume` says that their content is to be taken for good, and `unread`
+    why they have none otherwise; `fetches` says the same of URLs that have to be fetched. `fits` are pictures
+    made smaller, by the identity of the source as it is resolved and what it had to fit in; `resizes` says
+    that those which are not there yet will be.
+    """
+
+    files: Mapping[URLSource, Base64Source | str] = field(default_factory=dict[URLSource, "Base64Source | str"])
+    assume: bool = False
+    unread: str = "a file that was not read"
+    fetches: bool = False
+    resizes: bool = False
+    fits: Mapping[tuple[int, Box], Base64Source] = field(default_factory=dict[tuple[int, Box], Base64Source])
+
+    def resolve_for(self, form: Capabilities, kind: Kind, source: Source) -> Base64Source | URLSource | str:
+        """The same for one target, which may need what it cannot open to be fetched."""
+        found = self.resolve(source, kind)
+        if self.fetches and isinstance(found, URLSource) and needs_fetching(form, kind, found):
+            return stand_in(found.guessed_type or _USUAL[kind])
+        return found
+
+    def resolve(self, source: Source, kind: Kind = "document") -> Base64Source | URLSource | str:
+        """The source as a wire can have it (base64, or a URL that is no file and no data), or a reason.
+
+        A file that was not read yet and has no suffix is taken for a usual one of the kind.
+        """
+        if isinstance(source, Base64Source):
+            return _settle(source)
+        if source.scheme == "data":
+            return _from_data_url(source)
+        found = self.files.get(source)
+        if found is not None:
+            return found
+        if source.scheme != "file":
+            return _with_plain_scheme(source)
+        if not self.assume:
+            return self.unread
+        return stand_in(source.guessed_type or _USUAL[kind])
+
+
+def stand_in(media_type: str, size: int | None = None) -> Base64Source:
+    """What stands in for media whose content is not known yet.
+
+    Of a text, English of so many bytes, as far as so long a text would be written out. One of unknown size costs
+    about what other media do.
+    """
+    if not is_text_type(media_type):
+        return Base64Source(media_type, "")
+    if size is None:
+        return Base64Source(media_type, _SOME_TEXT)
+    too_long = size > 4 * LONGEST_TEXT  # in any case: a character of UTF-8 takes four bytes at most
+    length = LONGEST_TEXT + 1 if too_long else min(size, LONGEST_TEXT)
+    return Base64Source(media_type, encode((_WORD * (length // len(_WORD) + 1))[:length]))
+
+
+LONGEST_TEXT = 1_000_000
+"""Characters of a text document that are written out as text: a quarter of a million tokens, about."""
+
+_WORD = b"word "
+_SOME_TEXT = encode(_WORD * 1_000)
+
+_USUAL: Mapping[Kind, str] = {
+    "image": "image/png",
+    "audio": "audio/wav",
+    "video": "video/mp4",
+    "document": "application/pdf",
+}
+"""What media of unknown type are taken for until they were read or fetched."""
+
+
+def needs_fetching(form: Capabilities, kind: Kind, source: URLSource) -> bool:
+    """Whether a target takes media at an http or https URL in no other way than as data."""
+    rule, known = form.media[kind], source.guessed_type
+    if source.scheme not in _WEB:
+        return False
+    if kind == "document" and form.text_documents and known and is_text_type(known):
+        return rule is None or not (source.scheme in rule.schemes and rule.fetches(kind, known))
+    if rule is None or (source.scheme in rule.schemes and rule.fetches(kind, known)):
+        return False
+    return rule.embed if known is None else rule.takes(kind, known)
+
+
+_WEB = frozenset({"http", "https"})
+
+
+def _with_plain_scheme(source: URLSource) -> URLSource:
+    """The scheme in lower case (RFC 3986, 6.2.2.1), as servers and SDKs compare it."""
+    scheme, rest = source.url[: len(source.scheme)], source.url[len(source.scheme) :]
+    return source if scheme == source.scheme else replace(source, url=source.scheme + rest)
+
+
+def _settle(source: Base64Source) -> Base64Source | str:
+    """The source with a canonical media type, if its data is base64 text: looked at once in its life."""
+    if source._settled is None:  # pyright: ignore[reportPrivateUsage]
+        _set_settled(source, _settled(source))
+    settled = source._settled  # pyright: ignore[reportPrivateUsage]
+    return source if settled is True else cast("Base64Source | str", settled)
+
+
+def _settled(source: Base64Source) -> object:
+    """True for a source that is as it should be, else one that is, or the reason why there is none."""
+    data = source.data
+    if not is_base64(data):
+        data = "".join(data.split())  # some encoders break lines
+        if not is_base64(data):
+            return _NO_BASE64
+    found = as_source(data, source.media_type, "its data")
+    same = isinstance(found, Base64Source) and data is source.data and found.media_type == source.media_type
+    return same or found
+
+
+def as_source(data: str, declared: str, what: str) -> Base64Source | str:
+    """Base64 text with the media type that its first bytes tell, or else the declared one; a text in UTF-8.
+
+    A reason about `what` where they should tell the declared one and do not: no target can open that.
+    """
+    media_type = true_type(data, canonical_media_type(declared))
+    if media_type is None:
+        return f"{what} is no {canonical_media_type(declared)}" if declared else NO_TYPE
+    return sound_source(media_type, in_utf8(data, declared) if is_text_type(media_type) else data)
+
+
+def true_type(data: str, declared: str | None) -> str | None:
+    """The media type that the data's first bytes tell; the declared one, unless they would tell it and do not."""
+    sniffed = sniffed_type(data, declared or "")
+    return declared if sniffed is None and declared and not is_signed_type(declared) else sniffed
+
+
+_NO_BASE64 = "its data is not base64 text"
+_set_settled = Base64Source.__dict__["_settled"].__set__
+
+
+def sound_source(media_type: str, data: str) -> Base64Source:
+    """A source whose data is known to be base64 text."""
+    source = Base64Source(media_type, data)
+    _set_settled(source, True)
+    return source
+
+
+def warm(source: Base64Source) -> None:
+    """Work out in this thread what the event loop would have to otherwise."""
+    _ = source.text if is_text_type(source.media_type) else (source.data_url, image_size(source))
+
+
+def is_base64(data: str) -> bool:
+    """Whether a text is standard base64 that says something."""
+    if data.endswith("==="):
+        return False  # strict mode lets whole groups of padding through
+    try:
+        return bool(binascii.a2b_base64(data, strict_mode=True))
+    except (binascii.Error, ValueError):
+        return False
+
+
+NO_TYPE = "a file whose media type neither its name nor its content tells"
+
+_DATA_URL = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
+
+
+def _from_data_url(source: URLSource) -> Base64Source | str:
+    """RFC 2397: an optional type and parameters, `;base64` last, then the data, percent-encoded or base64.
+
+    Where the RFC says nothing, the WHATWG Fetch Standard, "data: URLs": blanks may stand around `base64`, the
+    first comma ends the head, quoted or not, and the padding may be missing.
+    """
+    head = _DATA_URL.match(source.url)
+    if head is None:
+        return "a malformed data URL"
+    media_type = canonical_media_type(source.media_type or head[1] or "text/plain")
+    if not is_media_type(media_type):
+        return "a data URL with a malformed media type"
+    if source._read is None:  # pyright: ignore[reportPrivateUsage]
+        data = _decoded(source.url[head.end() :], head[2])
+        declared = source.media_type or f"{media_type}{head[2]}"
+        found = as_source(data, declared, "a data URL whose content") if data else _NO_DATA
+        remember(source, ("data", found))
+    return cast("Base64Source | str", cast("tuple[object, object]", source._read)[1])  # pyright: ignore[reportPrivateUsage]
+
+
+_NO_DATA = "a data URL whose data is empty or not base64 text"
+
+
+def _decoded(body: str, parameters: str) -> str:
+    """The body of a data URL as base64 text; empty when it is none."""
+    from urllib.parse import unquote, unquote_to_bytes
+
+    if parameters.rpartition(";")[2].strip().lower() != "base64":
+        return encode(unquote_to_bytes(body))
+    data = "".join((unquote(body) if "%" in body else body).split())
+    if "=" not in data[-2:]:
+        data += "=" * (-len(data) % 4)
+    return data if is_base64(data) else ""
+
+
+remember = URLSource.__dict__["_read"].__set__
+"""Keep with a URL source what was read there, behind what would tell that it has changed."""

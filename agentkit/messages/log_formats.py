@@ -1,0 +1,256 @@
+"""Forms of logged conversations: recognition of a form, and checks that a loader gets messages of its own form.
+
+A log of another form must never load as an empty conversation. Each loader passes the keys that it reads to the
+checks. The table of forms tells the form of any other message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple, cast
+
+from agentkit.errors import MessageError
+from agentkit.json_values import items_of, mapping_of
+
+__all__ = ["check_log_form", "check_log_message", "check_log_request", "describe_log_form"]
+
+
+class _LogForm(NamedTuple):
+    """Form of logs.
+
+    Attributes:
+        name: Name of the form in error messages.
+        loader: First argument of `load_native` for this form; empty if agentkit has no loader for it.
+        signatures: Signatures that no message of another form has. A signature is a list of features, separated by
+            spaces: `key`, `key=text`, or the same in an object or a list under a key, `key.inner=text`.
+        hints: Signatures that make this form likely for a message that a loader cannot read.
+
+    """
+
+    name: str
+    loader: str
+    signatures: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+
+
+_FORMS = (
+    _LogForm("pydantic-ai messages", "", ("kind=request parts", "kind=response parts", "parts.part_kind")),
+    _LogForm("A2A messages", "", ("kind=message parts", "parts.kind")),
+    _LogForm(
+        "OpenTelemetry GenAI messages",
+        "",
+        ("parts.type parts.content", "parts.type=tool_call", "parts.type=tool_call_response"),
+    ),
+    _LogForm(
+        "Vercel AI SDK messages",
+        "",
+        ("parts.type", "toolInvocations", "content.type=tool-call", "content.type=tool-result"),
+    ),
+    _LogForm("Google ADK events", "", ("author content.parts", "author content.role")),
+    _LogForm(
+        "Bedrock Converse messages", "", ("content.toolUse", "content.toolResult", "content.reasoningContent")
+    ),
+    _LogForm("ShareGPT messages", "", ("from value",)),
+    _LogForm("LlamaIndex messages", "", ("blocks.block_type",)),
+    _LogForm("Haystack messages", "", ("_role _content",)),
+    _LogForm("OpenAI Assistants messages", "", ("object=thread.message", "content.text.value")),
+    _LogForm("OpenInference messages", "", ("message.role message.content",)),
+    _LogForm("Gemini contents", "gemini", ("parts",), ("contents",)),
+    _LogForm(
+        "LangChain messages",
+        "langchain",
+        ("lc kwargs", "type=human", "type=ai", "data.content type", "additional_kwargs", "response_metadata"),
+        ("type=system content", "type=tool content", "kwargs.messages"),
+    ),
+    _LogForm(
+        "AgentScope messages",
+        "agentscope",
+        ("content.type=tool_result content.output", "content.type=tool_call content.input"),
+        ("name role content.type=tool_use",),
+    ),
+    _LogForm(
+        "Anthropic messages",
+        "anthropic",
+        ("content.type=tool_use", "content.type=tool_result", "content.type=image content.source"),
+        ("content.type=thinking", "content.type=document", "system"),
+    ),
+    _LogForm("a DashScope request", "dashscope", (), ("input.messages", "input.prompt")),
+    _LogForm(
+        "OpenAI Responses items",
+        "openai-responses",
+        ("content.type=input_text", "content.type=output_text", "content.type=input_image"),
+        ("call_id type", "type=reasoning", "type=message", "input instructions", "input", "previous_response_id"),
+    ),
+    _LogForm("Ollama messages", "ollama", (), ("role images", "role thinking", "role tool_name")),
+    _LogForm(
+        "OpenAI Chat messages",
+        "openai",
+        ("content.type=image_url", "content.type=input_audio"),
+        ("role content.type", "role tool_calls", "tool_call_id", "role function_call"),
+    ),
+    _LogForm("Bedrock Converse messages", "", (), ("content.image.source", "content.document.source")),
+    _LogForm(
+        "DashScope or Bedrock Converse messages", "dashscope", (), ("role content.text", "role content.image")
+    ),
+    _LogForm("OpenAI Chat messages", "openai", (), ("role content", "messages")),
+)
+"""Known forms. The first that matches counts."""
+
+_CONTENT_KEYS = frozenset(
+    {"content", "parts", "tool_calls", "function_call", "refusal", "images", "toolInvocations"}
+    | {"reasoning_content", "reasoning", "reasoning_details", "thinking", "thinking_blocks", "additional_kwargs"}
+)
+"""Keys of messages under which known forms have content."""
+
+_REQUEST_KEYS = frozenset(
+    {"messages", "contents", "input", "prompt", "system", "instructions", "systemInstruction"}
+    | {"system_instruction", "history", "chat_history"}
+)
+"""Keys of requests under which known APIs have messages or a system prompt."""
+
+_EMPTY_KEYS = frozenset({"id", "name", "role"})
+"""Keys of an empty reply of a model."""
+_MODEL_ROLES = ("assistant", "model")
+
+
+def check_log_message(
+    message: Mapping[str, Any],
+    place: str,
+    content_keys: Collection[str],
+    opaque_keys: Collection[str] = (),
+    loaders: str = "",
+    block_key: str | None = None,
+) -> None:
+    """Raises MessageError if a loader would lose content of a message.
+
+    That is a message of another form, a message without any of the `content_keys`, or one with content under a key
+    that the loader does not know. A message of a model with only a role is an empty reply, and passes.
+
+    Args:
+        message: Message of a log.
+        place: Place of the message, for the error.
+        content_keys: Keys under which the loader reads content.
+        opaque_keys: Keys whose values the loader keeps as opaque state.
+        loaders: Names of the loaders whose messages the loader reads, separated by spaces.
+        block_key: Key that every content block of the form has: content of objects without the key is of another
+            form. None if blocks have no such key. Empty if content is never a list of objects.
+
+    """
+    check_log_form(message, place, loaders)
+    if not any(key in message for key in content_keys):
+        if message.keys() <= _EMPTY_KEYS and message.get("role") in _MODEL_ROLES:
+            return
+        reason = f"expected content under {_join_names(content_keys)}, got {_list_keys(message)}"
+        raise MessageError(place, reason, _advice(_find_form(message)))
+    for key in sorted(_CONTENT_KEYS.intersection(message).difference(content_keys, opaque_keys)):
+        if message[key]:
+            reason = f"content under {key!r} would be lost, expected content under {_join_names(content_keys)}"
+            raise MessageError(f"{place}.{key}", reason, _advice(_find_form({key: message[key], "role": ""})))
+    for key in sorted(content_keys):
+        expected = _TYPES.get(key)
+        if expected and message.get(key) and not isinstance(message[key], expected):
+            reason = f"expected a {_NAMES[expected]}, got {type(message[key]).__name__}"
+            raise MessageError(f"{place}.{key}", reason, f"Pass a {_NAMES[expected]}.")
+    _check_blocks(message, f"{place}.content", block_key)
+
+
+_TYPES: dict[str, type] = {
+    **dict.fromkeys(("tool_calls", "invalid_tool_calls", "images"), list),
+    **dict.fromkeys(("thinking", "reasoning_content", "reasoning", "refusal"), str),
+}
+_NAMES: dict[type, str] = {list: "list", str: "string"}
+
+
+def _check_blocks(message: Mapping[str, Any], place: str, key: str | None) -> None:
+    """Raises MessageError if the whole content of a message is of another form."""
+    content = message.get("content")
+    blocks = items_of(content)
+    if isinstance(content, dict):
+        reason = "expected text or a list of content blocks, got an object"
+        raise MessageError(place, reason, "Pass a list with this object, if it is a block of this form.")
+    are_foreign = [len(mapping_of(block)) > 0 and key not in block for block in blocks]
+    if key is not None and blocks and all(are_foreign):
+        reason = f"a list of objects with {_list_keys(mapping_of(blocks[0]))} is not content of this form"
+        raise MessageError(place, reason, _advice(_find_form({"role": "", "content": content})))
+
+
+def check_log_form(message: Mapping[str, Any], place: str, loaders: str) -> None:
+    """Raises MessageError if a message has the form of a loader that is not named in `loaders`."""
+    form = _find_form(message, certain=True)
+    if form is not None and form.loader not in loaders.split():
+        raise MessageError(place, f"a message with {_list_keys(message)} is not of this form", _advice(form))
+
+
+def check_log_request(
+    request: Mapping[str, Any], message_keys: Collection[str], stored_keys: Collection[str] = ()
+) -> None:
+    """Raises MessageError if a loader would lose messages of a request, or if the server stores some of them.
+
+    Args:
+        request: Native request.
+        message_keys: Keys under which the loader reads messages and the system prompt.
+        stored_keys: Keys that refer to messages which the server stores and the request does not contain.
+
+    """
+    for key in stored_keys:
+        if request.get(key):
+            reason = f"the server stores messages that this request does not contain ({str(request[key])[:60]!r})"
+            advice = "Pass the list of messages to load it alone, or insert the stored messages before it."
+            raise MessageError(key, reason, advice)
+    for key in sorted(_REQUEST_KEYS.intersection(request).difference(message_keys)):
+        if request[key]:
+            reason = f"requests of this form have no {key!r}: its content would be lost"
+            raise MessageError(key, reason, _advice(_find_form(request)))
+
+
+def describe_log_form(log: object) -> str:
+    """Returns advice for an error: the form that a log, a request or a message looks like, and its loader."""
+    for item in items_of(log) or [log]:
+        message: dict[str, Any] = mapping_of(item)
+        if message:
+            return _advice(_find_form(message))
+    return _advice(None)
+
+
+_ADVICE = "Convert the messages to one of the forms that load_native reads."
+
+
+def _advice(form: _LogForm | None) -> str:
+    if form is None:
+        return "Pass messages of this form, or use the loader of their form."
+    if not form.loader:
+        return f"The log looks like {form.name}. {_ADVICE}"
+    return f"The log looks like {form.name}. Use load_native({form.loader!r}, …)."
+
+
+def _join_names(keys: Collection[str]) -> str:
+    return " or ".join(map(repr, sorted(keys)))
+
+
+def _list_keys(message: Mapping[str, Any]) -> str:
+    names = [repr(key[:40]) for key in list(message)[:8]]
+    return f"the keys {', '.join(names)}" if names else "no keys"
+
+
+def _find_form(message: Mapping[str, Any], *, certain: bool = False) -> _LogForm | None:
+    features = frozenset(_features(message))
+    for form in _FORMS:
+        signatures = form.signatures if certain else form.signatures + form.hints
+        if any(features.issuperset(signature.split()) for signature in signatures):
+            return form
+    return None
+
+
+def _features(message: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Yields the features of a message: its keys, those of objects in it, and short texts under them."""
+    for key, item in message.items():
+        name = f"{prefix}{key}"
+        yield name
+        if isinstance(item, str):
+            if len(item) < 30:
+                yield f"{name}={item}"
+        elif prefix.count(".") < 2:
+            inner = cast("list[Any]", item) if isinstance(item, list) else [item]
+            for part in inner[:100]:
+                if isinstance(part, dict):
+                    yield from _features(cast("dict[str, Any]", part), f"{name}.")

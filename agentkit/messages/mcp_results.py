@@ -1,0 +1,279 @@
+"""Tool results of the Model Context Protocol (MCP) as the fields of a `ToolResultBlock`.
+
+No MCP SDK is imported: a result is recognized by its shape, as an object of an SDK (pydantic model or dataclass)
+or as a dict. The shapes are those of MCP 2025-11-25 and 2026-07-28, "Tools", "Tool Result".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol, cast
+
+from agentkit.errors import MessageError
+from agentkit.json_values import parsed, plain_values
+from agentkit.messages.sources import canonical_media_type, guess_media_type, is_media_type
+
+__all__ = ["McpItem", "McpResult", "read_mcp_item", "read_mcp_result"]
+
+
+class McpResult(Protocol):
+    """CallToolResult of an MCP SDK."""
+
+    @property
+    def content(self) -> Sequence[Any]:
+        """Content items."""
+        ...
+
+
+class McpItem(Protocol):
+    """Content item of an MCP SDK: a pydantic model."""
+
+    @property
+    def type(self) -> str:
+        """Kind of the content."""
+        ...
+
+    def model_dump(self) -> dict[str, Any]:
+        """Returns the item as a dict."""
+        ...
+
+
+_WIRE_KEYS: Final = {
+    "structured_content": "structuredContent",
+    "is_error": "isError",
+    "meta": "_meta",
+    "result_type": "resultType",
+    "mime_type": "mimeType",
+    "last_modified": "lastModified",
+}
+"""Keys of the protocol by attribute name of the Python SDKs."""
+
+_RESULT_KEYS: Final = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
+_ABSENT: Final = object()
+
+
+def read_mcp_result(value: object) -> dict[str, Any] | None:
+    """Parses a CallToolResult. Returns None for any other value.
+
+    The dict has `output` (text, or a list of blocks in stored form), `is_error`, and `metadata` if the server sent
+    `_meta`. `structuredContent` follows as JSON text unless the text content repeats it, as servers should.
+    """
+    data = _as_result(value)
+    if data is None:
+        return None
+    content = [{"type": "text", "text": item} if isinstance(item, str) else item for item in data["content"]]
+    blocks = [_block(item, at) for at, item in enumerate(content)]
+    structured = data.get("structuredContent")
+    if structured is not None and not _is_repeated(
+        structured, [item["text"] for item in content if _is_text(item)]
+    ):
+        blocks.append({"type": "text", "text": json.dumps(structured, ensure_ascii=False, separators=(",", ":"))})
+    fields: dict[str, Any] = {"output": _output(blocks), "is_error": bool(data.get("isError"))}
+    extra = {key: data[key] for key in data.keys() - (_RESULT_KEYS - {"_meta"}) if data[key] is not None}
+    return {**fields, "metadata": extra} if extra else fields
+
+
+def read_mcp_item(value: object, index: int = 0) -> dict[str, Any] | None:
+    """Parses one content item of a result as a block in stored form. Returns None for any other value.
+
+    A text item with keys that the protocol does not have is some other JSON.
+    """
+    data = _as_item(value)
+    return _block(data, index) if data and _is_content(data) and _is_closed(data) else None
+
+
+# -- shapes -------------------------------------------------------------------------------------------------------
+
+
+def _as_result(value: object) -> dict[str, Any] | None:
+    """Returns a CallToolResult as JSON values under the protocol's keys. Returns None for any other value."""
+    if isinstance(value, Mapping):
+        data = _renamed(cast("Mapping[Any, Any]", value))
+    else:
+        marker = _attribute(value, "isError", "is_error")
+        if not isinstance(marker, bool | None):
+            return None
+        names = ("content", "structured_content", "structuredContent", "meta", "_meta")
+        data = _renamed({name: getattr(value, name) for name in names if hasattr(value, name)})
+        data["isError"] = bool(marker)
+    content = data.get("content")
+    if isinstance(content, str) and isinstance(data.get("isError"), bool):
+        content = [content]
+    if not isinstance(content, list | tuple) or data.get("resultType", "complete") != "complete":
+        return None
+    data["content"] = [_as_item(item) or item for item in cast("Sequence[object]", content)]
+    return cast("dict[str, Any]", plain_values(data)) if _is_result(data) else None
+
+
+def _attribute(value: object, *names: str) -> object:
+    return next((getattr(value, name) for name in names if hasattr(value, name)), _ABSENT)
+
+
+def _is_result(data: Mapping[str, Any]) -> bool:
+    """Returns True if a dict is a CallToolResult, and not a tool's own JSON with a `content`."""
+    content = cast("list[object]", data["content"])
+    if isinstance(data.get("isError"), bool):
+        return True
+    has_more = bool(content) or data.get("structuredContent") is not None
+    items = (isinstance(item, dict) and _is_content(cast("dict[str, Any]", item)) for item in content)
+    return has_more and data.keys() <= _RESULT_KEYS and all(items)
+
+
+def _as_item(value: object) -> dict[str, Any] | None:
+    """Returns an object or a dict as JSON values under the protocol's keys. Returns None if it has no `type`."""
+    if isinstance(value, Mapping):
+        data = _renamed(cast("Mapping[Any, Any]", value))
+        return cast("dict[str, Any]", plain_values(data)) if isinstance(data.get("type"), str) else None
+    return cast("dict[str, Any]", plain_values(_dumped(value))) or None
+
+
+def _is_closed(data: Mapping[str, Any]) -> bool:
+    return data["type"] != "text" or data.keys() <= {"type", "text", "annotations", "_meta"}
+
+
+def _is_content(data: Mapping[str, Any]) -> bool:
+    match data:
+        case {"type": "text", "text": str()}:
+            return True
+        case {"type": "image" | "audio", "data": str(), "mimeType": str()}:
+            return True
+        case {"type": "resource", "resource": {"uri": str(), "text": str()} | {"uri": str(), "blob": str()}}:
+            return True
+        case {"type": "resource_link", "uri": str(), "name": str()}:
+            return True
+        case _:
+            return False
+
+
+def _dumped(value: object) -> dict[str, Any]:
+    """Returns an SDK object as a dict under the protocol's keys, and an empty dict for any other value."""
+    dump = getattr(value, "model_dump", None)
+    if not callable(dump) or isinstance(value, type) or not isinstance(getattr(value, "type", None), str):
+        return {}
+    try:
+        data = dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
+    except ValueError:  # a lone surrogate
+        data = dump(by_alias=True, exclude_none=True, warnings=False)
+    return _renamed(cast("Mapping[Any, Any]", data)) if isinstance(data, Mapping) else {}
+
+
+def _renamed(data: Mapping[Any, Any]) -> dict[str, Any]:
+    renamed = {_WIRE_KEYS.get(str(key), str(key)): item for key, item in data.items()}
+    uri, annotations = renamed.get("uri"), renamed.get("annotations")
+    if isinstance(renamed.get("resource"), Mapping):
+        renamed["resource"] = _renamed(cast("Mapping[Any, Any]", renamed["resource"]))
+    if isinstance(annotations, Mapping):
+        pairs = _renamed(cast("Mapping[Any, Any]", annotations)).items()
+        renamed["annotations"] = {key: item for key, item in pairs if item is not None}
+    if type(uri).__module__.startswith("pydantic"):  # AnyUrl
+        renamed["uri"] = str(uri)
+    return renamed
+
+
+# -- blocks -------------------------------------------------------------------------------------------------------
+
+
+def _block(item: Any, index: int) -> dict[str, Any]:
+    """Returns a content item as a block in stored form. An unreadable item becomes an InvalidBlock."""
+    if not isinstance(item, dict) or not _is_content(cast("dict[str, Any]", item)):
+        reason = "not a content item of MCP: text, image, audio, resource or resource_link"
+        return {"type": "invalid", "data": item, "reason": reason, "place": f"content[{index}]"}
+    data = cast("dict[str, Any]", item)
+    match data["type"]:
+        case "text":
+            block = {"type": "text", "text": data["text"]}
+        case "image" | "audio" as kind:
+            block = _media(kind, data["data"], data["mimeType"])
+        case "resource_link":
+            block = {"type": "text", "text": _link(data)}
+        case _:
+            return _resource(data)
+    return _with_metadata(block, {key: data.get(key) for key in ("annotations", "_meta")})
+
+
+def _resource(data: dict[str, Any]) -> dict[str, Any]:
+    inner = cast("dict[str, Any]", data["resource"])
+    uri, media_type = str(inner["uri"]), inner.get("mimeType")
+    if "text" in inner:
+        block = {"type": "text", "text": f"Resource {uri}:\n{inner['text']}"}
+    else:
+        media_type = media_type if isinstance(media_type, str) else guess_media_type(uri) or _UNKNOWN_TYPE
+        family = canonical_media_type(media_type).partition("/")[0]
+        kind = family if family in ("image", "audio", "video") else "document"
+        block = _media(kind, inner["blob"], media_type)
+        if kind == "document":
+            block["title"] = uri
+    kept = {key: inner.get(key, data.get(key)) for key in ("annotations", "_meta")}
+    return _with_metadata(block, {"uri": uri, "mimeType": inner.get("mimeType"), **kept})
+
+
+_UNKNOWN_TYPE: Final = "application/octet-stream"
+
+
+def _media(kind: str, data: str, media_type: str) -> dict[str, Any]:
+    if data.startswith("data:"):
+        return {"type": kind, "source": {"type": "url", "url": data}}
+    named = media_type if is_media_type(media_type) else _UNKNOWN_TYPE
+    return {"type": kind, "source": {"type": "base64", "media_type": named, "data": data}}
+
+
+def _link(data: Mapping[str, Any]) -> str:
+    """Returns a resource link as text with its URI, by which the model may ask for the resource."""
+    known = [data.get("mimeType"), f"{data['size']} bytes" if isinstance(data.get("size"), int) else None]
+    facts = [str(fact) for fact in known if fact]
+    head = f"Resource link {data.get('title') or data['name']}: {data['uri']}"
+    about = f"{head} ({', '.join(facts)})" if facts else head
+    return f"{about}\n{data['description']}" if data.get("description") else about
+
+
+def _with_metadata(block: dict[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: item for key, item in metadata.items() if item is not None}
+    return {**block, "metadata": kept} if kept else block
+
+
+def _output(blocks: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    if not blocks:
+        return ""
+    is_plain = len(blocks) == 1 and blocks[0].keys() == {"type", "text"}
+    return cast("str", blocks[0]["text"]) if is_plain else blocks
+
+
+# -- structured content -------------------------------------------------------------------------------------------
+
+
+def _is_text(item: object) -> bool:
+    return isinstance(item, dict) and _is_content(cast("Any", item)) and cast("Any", item)["type"] == "text"
+
+
+def _is_repeated(structured: object, texts: Sequence[str]) -> bool:
+    """Returns True if the text content repeats the structured content.
+
+    Either one text is its JSON, or the texts are the items under its only key `result`: the Python SDK wraps any
+    value but an object in that key.
+    """
+    if _among(structured, texts):
+        return True
+    if not isinstance(structured, dict) or cast("dict[str, Any]", structured).keys() != {"result"}:
+        return False
+    value = cast("dict[str, Any]", structured)["result"]
+    if isinstance(value, list) and len(cast("list[Any]", value)) == len(texts):
+        return all(_among(item, [text]) for item, text in zip(cast("list[Any]", value), texts, strict=True))
+    return _among(cast("object", value), texts)
+
+
+def _among(value: object, texts: Sequence[str]) -> bool:
+    """Returns True if one of the texts is the value: the string itself, or JSON with any spacing and key order."""
+    wanted = _canonical(value)
+    return any(text == value or _canonical_text(text) == wanted for text in texts)
+
+
+def _canonical_text(text: str) -> str | None:
+    try:
+        return _canonical(plain_values(parsed(text)))
+    except MessageError:
+        return None
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True)

@@ -1,0 +1,168 @@
+"""Which block a provider means when it refuses a request: a best guess from what it says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, cast
+
+from agentkit.ledger.ledger import BlockPath, place_of
+from agentkit.messages.blocks import MediaBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from agentkit.messages.message import Msg
+from agentkit.messages.sources import Base64Source
+
+__all__ = ["guess_place"]
+
+# messages.3.content.1, messages[3].content[1], messages.[3].role, message[5].role, input[2].call_id,
+# contents[2].parts[0].data: the lists of turns of all wires, and what stands behind.
+_PATH = re.compile(r"\b(messages?|input|contents)((?:\.?\[\d+\]|\.\d+|\.[A-Za-z_]+)*)")
+_STEP = re.compile(r"\d+|[A-Za-z_]+")
+_LISTS = {"message": "messages", "messages": "messages", "input": "input", "contents": "contents"}
+_RESULTS = frozenset({"function_response", "functionResponse"})
+_READ = 4_000  # characters of a refusal that are searched: a server may send any number of paths
+_MOST_PATHS = 20
+_MOST_STEPS = 20
+_MOST_DIGITS = 9  # of an index
+_SHORT = 3  # an id, or a text, of fewer characters may stand anywhere by chance
+
+
+def guess_place(
+    said: str, request: Mapping[str, Any], msgs: Sequence[Msg], *, call_ids: Mapping[str, str] | None = None
+) -> str:
+    """The place in `msgs` that the text of a refusal is about, as `msgs[3].content[1]`; "" if there is no telling.
+
+    request   what was sent: `plan.request`
+    call_ids  `plan.call_ids`: what calls are named in `msgs`, where the wire has another spelling
+
+    Paths in the text are looked up in the request, and what stands there is looked for in the messages. Then the
+    ids of calls that the text quotes.
+    """
+    ids, said = call_ids or {}, said[:_READ]
+    for fragment, behind in _fragments(said, request):
+        found = _block_like(fragment, behind, msgs, ids)
+        if found:
+            return place_of(found)
+    return _quoted(said, msgs, ids)
+
+
+def _fragments(said: str, request: Mapping[str, Any]) -> Iterator[tuple[Any, list[Any]]]:
+    """What the paths in a text lead to, the nearest part first, then the turn that it stands in; and the turns
+    behind that one.
+    """
+    for match in islice(_PATH.finditer(said), _MOST_PATHS):
+        turns: Any = request.get(_LISTS[match[1]])
+        if not isinstance(turns, list):
+            continue
+        held, steps = cast("Any", turns), _STEP.findall(match[2])[:_MOST_STEPS]
+        trail: list[Any] = []
+        texts: list[str] = []
+        for step in steps:
+            held = _step(held, step)
+            if held is None or step in _RESULTS:
+                break  # the part itself says that it is a result; what it holds does not
+            if isinstance(held, str):
+                texts.append(held)
+            trail.append(held)
+        behind = cast("list[Any]", turns)[int(steps[0]) + 1 :] if trail else []
+        said_itself = steps[-1:] in (["content"], ["text"])  # the very words; an id or a name says whose they are
+        yield from ((text, behind) for text in texts if said_itself)
+        yield from ((part, behind) for part in reversed(trail) if isinstance(part, dict))
+        yield from ((text, behind) for text in texts if not said_itself)
+
+
+def _step(held: Any, step: str) -> Any:
+    if isinstance(held, list):
+        parts = cast("list[Any]", held)
+        is_index = step.isdigit() and len(step) <= _MOST_DIGITS and int(step) < len(parts)
+        return parts[int(step)] if is_index else None
+    return cast("dict[str, Any]", held).get(step) if isinstance(held, dict) else None
+
+
+def _quoted(said: str, msgs: Sequence[Msg], ids: Mapping[str, str]) -> str:
+    """The last call, or result, whose id the text quotes."""
+    told = {theirs: ours for theirs, ours in ids.items() if theirs in said}
+    for path, block in reversed(list(_paths(msgs))):
+        if not isinstance(block, ToolUseBlock | ToolResultBlock) or len(block.id) < _SHORT:
+            continue
+        if _is_word(block.id, said) or block.id in told.values():
+            return place_of(path)
+    return ""
+
+
+def _is_word(word: str, said: str) -> bool:
+    return word in said and re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", said) is not None
+
+
+# -- what stands in a request, as a block ----------------------------------------------------------------------
+
+
+def _block_like(fragment: Any, behind: list[Any], msgs: Sequence[Msg], ids: Mapping[str, str]) -> BlockPath | None:
+    """The block that says what a part of the request says. Of several that say the same, it is the one with as
+    many behind it as the request has: a cut takes from the front.
+    """
+    wanted = {text.strip() for text in _leaves(fragment)} - {""}  # a wire may join texts by line breaks
+    wanted |= {ids[text] for text in wanted if text in ids}
+    is_result = _is_result(fragment)
+    scored = [(_score(block, wanted, is_result), path, block) for path, block in _paths(msgs)] if wanted else []
+    best = max((score for score, _, _ in scored), default=0)
+    if not best:
+        return None
+    places = [(path, block) for score, path, block in scored if score == best]
+    texts = {block.text.strip() for _, block in places if isinstance(block, TextBlock)}
+    later = sum(1 for turn in behind if texts & set(map(str.strip, _leaves(turn)))) if len(places) > 1 else 0
+    return places[max(0, len(places) - 1 - later)][0]
+
+
+def _score(block: Any, wanted: set[str], is_result: bool) -> int:
+    """How surely a block is meant: an id says more than a text, which says more than a name."""
+    if isinstance(block, ToolUseBlock | ToolResultBlock):
+        own = isinstance(block, ToolResultBlock) == is_result
+        if block.id in wanted:
+            return 5 if own else 4
+        if isinstance(block, ToolResultBlock):
+            return 2 if is_result and block.listing.strip() in wanted else 0
+        return 1 if not is_result and block.name in wanted else 0
+    if isinstance(block, MediaBlock):
+        source = block.source
+        held = source.data if isinstance(source, Base64Source) else source.url
+        return 3 if any(held == text or text.endswith(held) for text in wanted) else 0
+    if isinstance(block, ThinkingBlock):
+        state = block.state
+        proofs = (state.signature, state.redacted_data, state.encrypted_content) if state else ()
+        return 3 if block.thinking.strip() in wanted or wanted.intersection(filter(None, proofs)) else 0
+    if isinstance(block, TextBlock):
+        if block.text.strip() in wanted:
+            return 3
+        return 2 if len(block.text) > _SHORT and any(block.text in text for text in wanted) else 0
+    return 0
+
+
+def _is_result(fragment: Any) -> bool:
+    if not isinstance(fragment, dict):
+        return False
+    found = cast("dict[str, Any]", fragment)
+    return (
+        found.get("role") == "tool"
+        or found.get("type") in ("tool_result", "function_call_output")
+        or not _RESULTS.isdisjoint(found)
+    )
+
+
+def _leaves(found: Any) -> Iterator[str]:
+    """The strings of a part of the request that its speaker said; the wire's own words are no matter."""
+    if isinstance(found, str):
+        yield found
+    elif isinstance(found, dict):
+        for key, item in cast("dict[str, Any]", found).items():
+            if key not in ("type", "role", "mime_type", "media_type"):
+                yield from _leaves(item)
+    elif isinstance(found, list):
+        for item in cast("list[Any]", found):
+            yield from _leaves(item)
+
+
+def _paths(msgs: Sequence[Msg]) -> Iterator[tuple[BlockPath, Any]]:
+    for number, msg in enumerate(msgs):
+        for at, block in enumerate(msg.blocks):
+            yield (number, at), block

@@ -1,0 +1,143 @@
+"""Checks of the options of a request: tools, the tool choice and the response format."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, cast
+
+from agentkit.formatting.formatter import Asked, FormatterBase
+from agentkit.messages.message import Msg
+from agentkit.testing.findings import clear_containers, collect_findings, iterate_scalars, json_text
+from agentkit.tools.json_schema import OutputSchema
+from agentkit.tools.tool import Tool
+
+__all__ = ["make_tools", "option_faults"]
+
+_PARAMETERS: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "placeName": {"type": "string", "description": "parameterPlace to look at"},
+        "detailLevel": {
+            "type": "object",
+            "properties": {"zoomFactor": {"type": "integer", "description": "parameterZoom of the look"}},
+            "required": ["zoomFactor"],
+            "additionalProperties": False,
+        },
+    },
+    "required": ["placeName", "detailLevel"],
+    "additionalProperties": False,
+}
+_ANSWER: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"verdictText": {"type": "string", "description": "outputVerdict in one word"}},
+    "required": ["verdictText"],
+    "additionalProperties": False,
+}
+_MSGS: Final = [Msg("system", "Be brief.", "system"), Msg("Ann", "Where is it?", "user")]
+
+
+def make_tools() -> list[Tool]:
+    """Creates two tools."""
+    look = Tool("look", "toolLook at a place", copy.deepcopy(_PARAMETERS))
+    return [look, Tool("count", "toolCount to a number", {"type": "object", "properties": {}})]
+
+
+def option_faults(kind: type[FormatterBase], model: str | None) -> Iterator[str]:
+    """What fails in what one formatter asks for, as sentences."""
+    for probe in _PROBES:
+        yield from collect_findings(f"{kind.__name__}, {probe.__name__.strip('_')}", probe(kind(model)))
+
+
+def _request(formatter: FormatterBase, **asked: Any) -> dict[str, Any]:
+    return formatter.lower(_MSGS, **cast("Asked", asked)).request
+
+
+def _tools(formatter: FormatterBase) -> Iterator[str]:
+    """The tools arrive with their names, descriptions and parameters."""
+    request = _request(formatter, tools=make_tools())
+    texts = [str(leaf) for _, leaf in iterate_scalars(request)]
+    keys = {*_keys(request)}
+    for wanted in ("look", "count"):
+        if wanted not in texts and wanted not in keys:
+            yield f"the tool {wanted!r} is not sent"
+    for wanted in ("toolLook at a place", "toolCount to a number", "parameterPlace", "parameterZoom"):
+        if not any(wanted in text for text in texts):
+            yield f"the description {wanted!r} of a tool is not sent"
+    for wanted in ("placeName", "zoomFactor"):
+        if wanted not in keys and not any(wanted in text for text in texts):
+            yield f"the parameter {wanted!r} of a tool is not sent"
+
+
+def _keys(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in cast("dict[str, Any]", value).items():
+            yield key
+            yield from _keys(inner)
+    elif isinstance(value, list):
+        for inner in cast("list[Any]", value):
+            yield from _keys(inner)
+
+
+def _tool_choice(formatter: FormatterBase) -> Iterator[str]:
+    """Each choice that the target takes makes a request of its own."""
+    modes = formatter.capabilities().tool_choices
+    choices: dict[str, str | None] = {"no choice": None}
+    choices |= {mode: mode for mode in ("none", "required") if mode in modes}
+    choices |= {f"the tool {name!r}": name for name in ("look", "count") if "tool" in modes}
+    seen: dict[str, str] = {}
+    for label, choice in choices.items():
+        text = json_text(_request(formatter, tools=make_tools(), tool_choice=choice))
+        if text in seen:
+            yield f"the tool choice {label} makes the same request as {seen[text]}"
+        seen.setdefault(text, label)
+
+
+def _response_format(formatter: FormatterBase) -> Iterator[str]:
+    """The form of the answer is asked for, as strictly as the target can."""
+    plain, asked = _request(formatter), _request(formatter, response_format=_ANSWER)
+    texts = [str(leaf) for _, leaf in iterate_scalars(asked)]
+    for wanted in ("verdictText", "outputVerdict"):
+        if wanted not in {*_keys(asked)} and not any(wanted in text for text in texts):
+            yield f"{wanted!r} of response_format is not sent"
+    if formatter.capabilities().output == "object":
+        known = {*iterate_scalars(plain)}
+        if all(pair in known or "verdictText" in str(pair[1]) for pair in iterate_scalars(asked)):
+            yield "response_format sets nothing that holds the model to JSON"
+
+
+def _sharing(formatter: FormatterBase) -> Iterator[str]:
+    """A request with tools and a schema is its caller's, the tools and the schema stay what they are."""
+    tools, output = make_tools(), OutputSchema(copy.deepcopy(_ANSWER), "verdict")
+
+    def request() -> dict[str, Any]:
+        return _request(formatter, tools=tools, tool_choice="auto", response_format=output)
+
+    first = request()
+    text = json_text(first)
+    changed = _changed(tools, output)
+    if changed:
+        yield f"making a request changes {changed} of its caller"
+    if json_text(request()) != text:
+        yield "the same tools and schema give another request the second time"
+    clear_containers(first)
+    shared = _changed(tools, output)
+    if shared and not changed:
+        yield f"a request shares {shared} with its caller: changing one changes the other"
+    elif json_text(request()) != text:
+        yield "a request shares the containers of tools or schema with the next"
+
+
+def _changed(tools: list[Tool], output: OutputSchema) -> str:
+    parameters: list[Mapping[str, Any]] = [tool.parameters for tool in tools]
+    if parameters != [tool.parameters for tool in make_tools()]:
+        return "the parameters of a tool"
+    return "the schema of response_format" if output.schema != _ANSWER else ""
+
+
+_PROBES: Final[tuple[Callable[[FormatterBase], Iterator[str]], ...]] = (
+    _tools,
+    _tool_choice,
+    _response_format,
+    _sharing,
+)

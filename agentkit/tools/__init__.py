@@ -1,0 +1,5 @@
+"""Package tools."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,0 +1,186 @@
+"""Execution of a tool's function: checked arguments, and a `ToolResultBlock` even if the function fails."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import lru_cache, partial, wraps
+from typing import Any, TypeAlias, cast
+
+import anyio.to_thread
+from anyio import CapacityLimiter
+from pydantic import ConfigDict, ValidationError, validate_call
+
+from agentkit.errors import check_option
+from agentkit.messages.blocks import MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
+from agentkit.models.event_loop import is_being_canceled
+from agentkit.tools.results import as_failure, as_refusal, as_result, find_leaves
+
+__all__ = ["run_tool"]
+
+MAX_ITEMS = 100_000
+"""Maximum number of items of a generator: an endless generator would fill the memory."""
+
+
+async def run_tool(name: str, function: Callable[..., Any] | None, block: ToolUseBlock) -> ToolResultBlock:
+    """Runs a tool for a call: see `Tool.run`."""
+    check_option("block", block, ToolUseBlock)
+    refusal = _refusal(name, function, block)
+    if refusal or function is None:
+        return as_refusal(block, refusal)
+    try:
+        return await _run(function, block)
+    except BaseException as error:
+        if _is_interruption(error):
+            raise
+        return as_failure(block, error)
+
+
+async def _run(function: Callable[..., Any], block: ToolUseBlock) -> ToolResultBlock:
+    try:
+        given, named = _checked(function)(**block.copy_input())
+    except ValidationError as error:
+        return as_refusal(block, _invalid(block.name, error))
+    call = partial(function, *given, **named)
+    if _is_async(function):
+        value = await call()
+    else:
+        value = await _run_in_thread(call)
+    while inspect.isawaitable(value):
+        value = await value
+    if inspect.isasyncgen(value):
+        value = await _collect_async(cast("AsyncGenerator[Any, Any]", value))
+    if isinstance(value, str | TextBlock | MediaBlock | ToolResultBlock):
+        return as_result(block, value)
+    return cast("ToolResultBlock", await _run_in_thread(partial(as_result, block, value), CapacityLimiter(1)))
+
+
+async def _run_in_thread(call: Callable[[], Any], limiter: CapacityLimiter | None = None) -> Any:
+    """Returns the value of a function that runs in a worker thread. An abandoned thread ends by itself.
+
+    Without a limiter the function waits for one of anyio's threads, which other tools may occupy for long.
+    """
+    is_abandoned = threading.Event()
+    try:
+        outcome = await anyio.to_thread.run_sync(
+            _outcome, call, is_abandoned, abandon_on_cancel=True, limiter=limiter
+        )
+    finally:
+        is_abandoned.set()
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.value
+
+
+def _is_interruption(error: BaseException) -> bool:
+    """Returns True if an error is about the task and not about the tool: a cancellation or a keyboard interrupt.
+
+    On asyncio a tool may await another task or future that was canceled: that is an error like any other.
+    """
+    try:
+        canceled = anyio.get_cancelled_exc_class()
+    except Exception:  # no event loop runs: the coroutine is being closed
+        return True
+    leaves = [*find_leaves(error)]
+    if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):
+        return True
+    return any(isinstance(leaf, canceled) for leaf in leaves) and is_being_canceled()
+
+
+def _refusal(name: str, function: object, block: ToolUseBlock) -> str:
+    """Why a call cannot be run; "" if it can."""
+    if block.name != name:
+        return f"This call is for the tool {block.name!r}, not for {name!r}."
+    if function is None:
+        return f"The tool {name!r} has no function to run."
+    if block.raw_is_broken or (block.metadata or {}).get("incomplete"):
+        return "The arguments of this call were cut off, or are no JSON object. Call the tool again."
+    return ""
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """Value or exception of a function in a thread: StopIteration and coroutines cannot leave a thread as such."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+
+def _outcome(call: Callable[[], Any], is_abandoned: threading.Event) -> _Outcome:
+    try:
+        value = call()
+        return _Outcome(_collect(value, is_abandoned) if inspect.isgenerator(value) else value)
+    except BaseException as error:
+        return _Outcome(error=error)
+
+
+def _collect(generator: Generator[Any, Any, Any], is_abandoned: threading.Event) -> list[Any]:
+    """Returns the items of a generator. Stops if the call is abandoned."""
+    items: list[Any] = []
+    for item in generator:
+        items.append(item)
+        if is_abandoned.is_set():
+            generator.close()
+        _check_count(items)
+    return items
+
+
+async def _collect_async(generator: AsyncGenerator[Any, Any]) -> list[Any]:
+    items: list[Any] = []
+    async with aclosing(generator):
+        async for item in generator:
+            items.append(item)
+            _check_count(items)
+    return items
+
+
+def _check_count(items: list[Any]) -> None:
+    if len(items) > MAX_ITEMS:
+        raise ValueError(f"the tool yields more than {MAX_ITEMS} items")
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    called = getattr(function, "__call__", None)  # noqa: B004 - a callable object's own method
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+
+
+_Check: TypeAlias = Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+def _checked(function: Callable[..., Any]) -> _Check:
+    """What checks and converts a function's arguments, as pydantic's validate_call does; made once a function."""
+    try:
+        return _kept(function)
+    except TypeError:
+        return _made(function)  # no hash to keep it under
+
+
+def _made(function: Callable[..., Any]) -> _Check:
+    """The arguments alone: what the function itself raises is no matter of its arguments."""
+    inner = function.func if isinstance(function, partial) else function
+    if hasattr(inner, "cache_info"):
+        inner = cast("Callable[..., Any]", getattr(inner, "__wrapped__", inner))
+    told = inner if inspect.isroutine(inner) else cast("Any", inner).__call__
+
+    def take(*given: Any, **named: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return given, named
+
+    take = wraps(told)(take)
+    if inner is not function:
+        take.__wrapped__ = function
+    return validate_call(config=ConfigDict(arbitrary_types_allowed=True))(take)
+
+
+_kept = lru_cache(512)(_made)
+
+
+def _invalid(name: str, error: ValidationError) -> str:
+    """What is wrong with the arguments, one a line, without pydantic's addresses of help."""
+    lines = [
+        f"- {'.'.join(map(str, details['loc'])) or 'arguments'}: {details['msg']}"
+        for details in error.errors(include_url=False, include_context=False, include_input=False)
+    ]
+    return "\n".join([f"The arguments of {name!r} are not valid:", *lines])

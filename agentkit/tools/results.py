@@ -1,0 +1,151 @@
+"""Results of tool calls: the value or the exception of a function as a `ToolResultBlock`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from traceback import format_exception
+from typing import Any, cast
+
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+
+from agentkit.errors import AgentkitError
+from agentkit.json_values import plain_values, text_of
+from agentkit.loggers import get_logger
+from agentkit.messages.blocks import InvalidBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
+from agentkit.messages.mcp_results import read_mcp_item, read_mcp_result
+from agentkit.messages.validation import Checked
+
+__all__ = ["as_failure", "as_refusal", "as_result", "find_leaves"]
+
+_log = get_logger("tools")
+
+MAX_ERROR_CHARACTERS = 4_000
+"""Maximum length of an error text that is sent to the model."""
+
+MAX_TRACEBACK_CHARACTERS = 20_000
+"""Maximum length of a traceback in a result's metadata."""
+
+
+def as_result(block: ToolUseBlock, value: object) -> ToolResultBlock:
+    """Converts the return value of a function: blocks, an MCP result, text, or any other value as JSON."""
+    if isinstance(value, ToolResultBlock):
+        return replace(value, id=block.id, name=block.name)
+    try:
+        fields = None if isinstance(value, str) else read_mcp_result(value)
+        return ToolResultBlock(block.id, block.name, **(fields or {"output": _output(block, value)}))
+    except (AgentkitError, PydanticSerializationError, ValueError, RecursionError) as error:
+        kind = type(value).__name__
+        _log.warning("tool %r: result of type %s cannot be sent (%s)", block.name, kind, type(error).__name__)
+        if isinstance(error, AgentkitError):
+            return as_refusal(block, _describe_error(error))
+        return as_refusal(block, f"The tool returned a {kind} that cannot be converted to JSON: {error}")
+
+
+def _output(
+    block: ToolUseBlock, value: object
+) -> str | Sequence[TextBlock | MediaBlock | InvalidBlock | Mapping[str, Any]]:
+    items: Sequence[object] = cast("Sequence[object]", value) if isinstance(value, list | tuple) else [value]
+    blocks = [*map(_block, items)]
+    if not any(blocks):
+        return _text(block, cast("object", value))
+    pairs = zip(items, blocks, strict=True)
+    return [TextBlock(_text(block, item)) if known is None else known for item, known in pairs]
+
+
+def _block(value: object) -> TextBlock | MediaBlock | Mapping[str, Any] | None:
+    """Returns a block, or an item of an MCP result as a block. Returns None for any other value."""
+    return value if isinstance(value, TextBlock | MediaBlock) else read_mcp_item(value)
+
+
+def _text(block: ToolUseBlock, value: object) -> str:
+    """Returns a string unchanged and any other value as JSON text. Lone surrogates are replaced."""
+    place = f"tool {block.name!r}: its result"
+    return text_of(value, place) if isinstance(value, str) else _json(value, place)
+
+
+def _json(value: object, place: str) -> str:
+    if _contains_block(value):
+        raise ValueError("it contains a message or a block. Return a block, or a list of blocks")
+    try:
+        return to_json(value, inf_nan_mode="strings").decode()
+    except ValueError as error:
+        if "surrogates" not in str(error):
+            raise
+        values = to_jsonable_python(_with_clean_texts(value, place), inf_nan_mode="strings")
+        return to_json(plain_values(values, place)).decode()
+
+
+def _with_clean_texts(value: object, place: str) -> object:
+    """Returns the value with texts that UTF-8 can encode. Keys are content: `place` names the whole result."""
+    if isinstance(value, str):
+        return text_of(value, place)
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[Any, object]", value).items()
+        clean = ((text_of(key, place) if isinstance(key, str) else key, item) for key, item in pairs)
+        return {key: _with_clean_texts(item, place) for key, item in clean}
+    if isinstance(value, list | tuple):
+        return [_with_clean_texts(item, place) for item in cast("Iterable[object]", value)]
+    return value
+
+
+def _contains_block(value: object) -> bool:
+    """Returns True if a value contains a message or a block, at any depth: these are never sent as JSON."""
+    if isinstance(value, Mapping):
+        return any(map(_contains_block, cast("Mapping[Any, object]", value).values()))
+    if isinstance(value, list | tuple | set | frozenset):
+        return any(map(_contains_block, cast("Iterable[object]", value)))
+    return type(type(value)) is Checked
+
+
+def as_failure(block: ToolUseBlock, error: BaseException) -> ToolResultBlock:
+    """Returns the result of a call whose function raised. Its metadata (sent to no provider) has the traceback."""
+    _log.warning("tool %r: raised %s", block.name, type(error).__name__, exc_info=error)
+    traceback = _bounded(text_of("".join(format_exception(error))), MAX_TRACEBACK_CHARACTERS)
+    return replace(as_refusal(block, _describe_error(error)), metadata={"traceback": traceback})
+
+
+def as_refusal(block: ToolUseBlock, reason: str) -> ToolResultBlock:
+    """Returns the result of a call that cannot be run, or whose result cannot be sent."""
+    return ToolResultBlock(block.id, block.name, text_of(_bounded(reason, MAX_ERROR_CHARACTERS)), is_error=True)
+
+
+def _bounded(text: str, limit: int) -> str:
+    """Returns the text, without its middle if it is longer than the limit."""
+    if len(text) <= limit:
+        return text
+    head, tail = limit * 3 // 4, limit // 4
+    return f"{text[:head]}\n… ({len(text) - head - tail} characters left out) …\n{text[-tail:]}"
+
+
+def _describe_error(error: BaseException) -> str:
+    """Returns the class and the text of an error, and for a group those of its errors too."""
+    lines = [_sentence(error)]
+    if isinstance(error, BaseExceptionGroup):
+        lines += [
+            f"- {_sentence(leaf)}" for leaf in islice(find_leaves(cast("BaseException", error)), _MAX_LEAVES)
+        ]
+    return "\n".join(lines)
+
+
+_MAX_LEAVES = 20  # errors of a group in one text
+
+
+def _sentence(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except BaseException:  # an error whose own __str__ fails
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def find_leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yields the errors of a group, at any depth. An error that is not a group is its own leaf."""
+    pending = [error]
+    while pending:
+        last = pending.pop()
+        if isinstance(last, BaseExceptionGroup):
+            pending += reversed(cast("BaseExceptionGroup[BaseException]", last).exceptions)
+        else:
+            yield last

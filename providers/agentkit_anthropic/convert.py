@@ -1,0 +1,300 @@
+"""Anthropic Messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Literal, Unpack, assert_never
+
+from agentkit import (
+    Base64Source,
+    Block,
+    Capabilities,
+    ConversionError,
+    DocumentBlock,
+    FormatterBase,
+    FormatterOptions,
+    Legal,
+    MediaBlock,
+    MediaRule,
+    ModelFact,
+    Msg,
+    MultiAgentHistory,
+    NameRule,
+    Request,
+    Source,
+    Task,
+    TextBlock,
+    ThinkingBlock,
+    Tool,
+    ToolChoice,
+    ToolResultBlock,
+    ToolUseBlock,
+    Trait,
+    check_breakpoints,
+    copied,
+    map_schema,
+    mapping_of,
+    media_types,
+    text_of,
+)
+from agentkit_anthropic._model_facts import FACTS, IMAGES
+from agentkit_anthropic._output_schema import STRICT, in_subset
+from agentkit_anthropic._parts import CARRIED, carried, content_text, part_pair, part_places, search_text
+from agentkit_anthropic._prompt_cache import mark
+
+__all__ = ["AnthropicChatFormatter", "AnthropicMultiAgentFormatter"]
+
+_WEB = frozenset({"http", "https"})
+_PDF = frozenset({"application/pdf"})
+
+MESSAGES = Capabilities(
+    target="Anthropic Messages",
+    issuer="anthropic",
+    wire="anthropic",
+    reply_part=lambda data: part_pair(data) is not None,
+    part_places=part_places,
+    part_pair=part_pair,
+    resumes=True,  # stop reason pause_turn: the assistant's content is sent again as it is
+    thinking="signed",
+    binds_thinking=True,  # "later models: every account"
+    proof=frozenset({"signature", "redacted_data"}),
+    image=IMAGES,
+    document=MediaRule(
+        types=_PDF | media_types("text", "plain markdown csv html") | {"application/json"},
+        schemes=_WEB,
+        url_types=_PDF,
+    ),
+    result_media=frozenset({"image", "document"}),
+    media_total=30_000_000,  # of the 32 MB that a request may have; the rest is for everything else
+    error_media=False,  # "all content must be type `text` if `is_error` is true"
+    results="together",  # in the very next user message, and first in it
+    says={
+        "text": frozenset({*CARRIED["text"], "search_result"}),
+        "tool_use": frozenset(CARRIED["tool_use"]),
+        "image": frozenset(CARRIED["image"]),
+        "document": frozenset({*CARRIED["document"], "title", "title of a URL", "source"}),
+    },
+    late_system="line",  # native only between a user's and an assistant's turn: what comes next would move it
+    merge_turns=True,
+    first_user=True,
+    last_user=True,  # "This model does not support assistant message prefill" (4.6 and later)
+    needs_user=True,
+    call_ids=NameRule(limit=128, prefix="toolu_"),  # '^[a-zA-Z0-9_-]+$', no documented length
+    tool_names=NameRule(limit=64),
+    strict=STRICT,
+    tool_choices=frozenset({"auto", "none"}),  # 'type "tool" and "any" are not supported' on the newest
+    breakpoints=True,
+    tools_declared=True,  # "Requests which include `tool_use` or `tool_result` blocks must define tools."
+)
+"""What all current models take. Rules are quoted from the API's error texts."""
+
+# SDK: CacheControlEphemeralParam; a missing ttl is five minutes.
+_MARKERS = {"auto": {"type": "ephemeral"}, "auto-1h": {"type": "ephemeral", "ttl": "1h"}}
+
+
+class AnthropicChatFormatter(FormatterBase):
+    """`await AsyncAnthropic().messages.create(model=…, max_tokens=…, **request)`.
+
+    cache_breakpoints    `"auto"` marks at most four blocks for the prompt cache, where the next request of the
+                         conversation finds them: the end of the system prompt, the last block that stays, the
+                         last before the assistant's last turn, and one further back. `"auto-1h"` keeps them an
+                         hour, not five minutes. Off by default, since writing costs 1.25 times the input price
+                         (twice for an hour) and pays only where a request follows in time
+    """
+
+    base: ClassVar[Capabilities] = MESSAGES
+    facts: ClassVar[tuple[ModelFact, ...]] = FACTS
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        cache_breakpoints: Literal["off", "auto", "auto-1h"] = "off",
+        **options: Unpack[FormatterOptions],
+    ) -> None:
+        check_breakpoints(cache_breakpoints, "auto-1h")
+        super().__init__(model, **options)
+        self.cache_breakpoints = cache_breakpoints
+
+    def convert(self, legal: Legal, task: Task) -> Request:
+        """The request: messages, and system, tools, tool_choice and output_config where there are any."""
+        assistant = Trait.ASSISTANT
+        messages: list[dict[str, Any]] = [
+            _message(msg.content, "assistant" if msg.traits & assistant else "user") for msg in legal.turns.msgs
+        ]
+        if legal.turns.look is None or legal.turns.look.traits & Trait.STATE:
+            _link(messages)
+        request: Request = {"messages": messages, **_system(legal.system.msgs), **_options(task)}
+        _strip_prefill(messages)
+        if self.cache_breakpoints != "off" and task.capabilities.breakpoints:
+            mark(request, legal, _MARKERS[self.cache_breakpoints])
+        return request
+
+
+class AnthropicMultiAgentFormatter(AnthropicChatFormatter):
+    """The same for many speakers."""
+
+    default_history = MultiAgentHistory
+
+
+def _link(messages: list[dict[str, Any]]) -> None:
+    """Results under "the toolset family of the paired tool_use" (SDK: ToolResultBlockParam.toolset_name); no call
+    by a server's tool that is not there (SDK: ServerToolCallerParam.tool_id).
+    """
+    names: dict[str, str | None] = {}
+    servers: set[str] = set()
+    for block in (block for message in messages for block in message["content"]):
+        if block["type"] == "server_tool_use":
+            servers.add(text_of(block.get("id")))
+        elif block["type"] == "tool_use":
+            names[block["id"]] = block.get("toolset_name")
+            maker = mapping_of(block.get("caller")).get("tool_id")
+            if maker is not None and text_of(maker) not in servers:
+                del block["caller"]
+        elif block["type"] == "tool_result" and (name := names.get(block["tool_use_id"])):
+            block["toolset_name"] = name
+
+
+def _strip_prefill(messages: list[dict[str, Any]]) -> None:
+    """On the models that take a prefill: "final assistant content cannot end with trailing whitespace"."""
+    last = messages[-1] if messages else {}
+    if last.get("role") == "assistant" and last["content"][-1]["type"] == "text":
+        last["content"][-1]["text"] = last["content"][-1]["text"].rstrip()
+
+
+def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
+    blocks = [block for msg in msgs for block in msg.blocks]
+    if not blocks:
+        return {}
+    only = blocks[0]
+    return {"system": only.text if len(blocks) == 1 and isinstance(only, TextBlock) else _content(blocks)}
+
+
+_Place = Literal["assistant", "user", "plain"]
+"""Where blocks stand: in whose turn, or where texts are texts and nothing else."""
+
+
+def _message(content: str | Iterable[Block], role: Literal["assistant", "user"]) -> dict[str, Any]:
+    return {"role": role, "content": _content(content, role)}
+
+
+def _content(content: str | Iterable[Block], place: _Place = "plain") -> list[dict[str, Any]]:
+    """A turn's content blocks (SDK: ContentBlockParam)."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    blocks: list[dict[str, Any]] = []
+    add = blocks.append
+    for block in content:
+        match block.type:
+            case "text":
+                add({"type": "text", "text": block.text} if block.state is None else _text(block, place))
+            case "tool_use":
+                made = {"type": "tool_use", "id": block.id, "name": block.name, "input": block.copy_input()}
+                add({**made, **_carried(block)} if block.state else made)
+            case "tool_result":
+                add(_result(block))
+            case "thinking":
+                add(_thinking(block))
+            case "image":
+                add({"type": "image", "source": _source(block.source), **_carried(block)})
+            case "document":
+                add(_document(block))
+            case "opaque":
+                add(copied(block.data))
+            case "audio" | "video" | "invalid":
+                raise ConversionError(block.type, "a message or a tool result")
+            case _:
+                assert_never(block)
+    return blocks
+
+
+def _fields(block: TextBlock | ToolUseBlock | MediaBlock) -> dict[str, Any]:
+    return block.state.fields or {} if block.state else {}
+
+
+def _carried(block: ToolUseBlock | MediaBlock) -> dict[str, Any]:
+    """What a block came with besides what every provider knows."""
+    return carried(block.type, block.state.fields) if block.state and block.state.fields else {}
+
+
+def _text(block: TextBlock, place: _Place) -> dict[str, Any]:
+    """A text with what it came with: a model's citations, or the search result that it was made from."""
+    made = {"type": "text", "text": block.text}
+    if place == "assistant":
+        return made | carried("text", _fields(block))
+    found = mapping_of(_fields(block).get("search_result"))
+    return {**copied(found)} if place == "user" and found and search_text(found) == block.text else made
+
+
+def _thinking(block: ThinkingBlock) -> dict[str, Any]:
+    """Byte for byte as it was issued, an empty text included (preserved-thinking)."""
+    state = block.state
+    assert state is not None
+    if state.redacted_data:
+        return {"type": "redacted_thinking", "data": state.redacted_data}
+    return {"type": "thinking", "thinking": block.thinking, "signature": state.signature}
+
+
+def _result(block: ToolResultBlock) -> dict[str, Any]:
+    """A tool result; an empty one leaves `content` out, a failed one has to say something."""
+    output = block.output
+    if not isinstance(output, str):
+        content: Any = _content(output, "plain" if block.is_error else "user")
+    elif output and not block.is_error and not output.isspace():
+        return {"type": "tool_result", "tool_use_id": block.id, "content": output}
+    else:
+        content = None if not output or output.isspace() else output
+    made: dict[str, Any] = {"type": "tool_result", "tool_use_id": block.id}
+    if block.is_error:
+        made["is_error"] = True
+        content = content or "The tool failed without a message."
+    if content:
+        made["content"] = content
+    return made
+
+
+def _source(source: Source) -> dict[str, Any]:
+    if isinstance(source, Base64Source):
+        return {"type": "base64", "media_type": source.media_type, "data": source.data}
+    return {"type": "url", "url": source.url}
+
+
+def _document(block: DocumentBlock) -> dict[str, Any]:
+    parts = mapping_of(_fields(block).get("source"))
+    made = {"type": "document", "source": _document_source(block.source, parts), **_carried(block)}
+    return {**made, "title": block.title} if block.title else made
+
+
+def _document_source(source: Source, parts: dict[str, Any]) -> dict[str, Any]:
+    """PDF as it is; text of any kind as plain text, or in the parts that it came in."""
+    if isinstance(source, Base64Source) and parts and content_text(parts) == source.text:
+        return {**copied(parts)}
+    if isinstance(source, Base64Source) and source.media_type != "application/pdf":
+        return {"type": "text", "media_type": "text/plain", "data": source.text}
+    return _source(source)
+
+
+def _options(task: Task) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if task.tools:
+        options["tools"] = [_tool(tool) for tool in task.tools]
+        if task.tool_choice:
+            options["tool_choice"] = _choice(task.tool_choice)
+    if task.output:
+        schema = map_schema(task.output.schema, in_subset)
+        options["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
+    return options
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    made: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        made["description"] = tool.description
+    made["input_schema"] = {"type": "object", **copied(tool.parameters)}
+    return made if tool.strict is None else {**made, "strict": tool.strict}
+
+
+def _choice(choice: ToolChoice) -> dict[str, Any]:
+    if choice.mode == "tool":
+        return {"type": "tool", "name": choice.name}
+    return {"type": "any" if choice.mode == "required" else choice.mode}

@@ -1,0 +1,246 @@
+"""Anthropic's replies, whole and streamed (SDK: Message, RawMessageStreamEvent and their beta siblings)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, ClassVar, Unpack, cast
+
+from agentkit import (
+    FinishReason,
+    Msg,
+    OpaqueBlock,
+    ReadOptions,
+    StreamParserBase,
+    items_of,
+    mapping_of,
+    text_of,
+)
+from agentkit_anthropic._parts import carried
+from agentkit_anthropic._reply_fields import check_reply, reason_of, usage_of
+from agentkit_anthropic._server_parts import ServerPart
+
+__all__ = ["AnthropicStreamParser", "parse_response"]
+
+_CUTTING = frozenset({FinishReason.LENGTH, FinishReason.REFUSAL})
+"""The ends that may come in the middle of a call."""
+
+_NOTED = ("stop_sequence", "stop_details", "context_management", "input_transformations", "diagnostics")
+"""What else a reply says of itself."""
+
+
+class AnthropicStreamParser(StreamParserBase):
+    """Reads the replies of `messages.create`, whole or streamed, and of its beta sibling.
+
+    The events that the SDK's `stream` helper adds to the API's own (`text`, `thinking`, `signature`, `citation`,
+    `input_json`) say nothing new and are passed over.
+    """
+
+    provider: ClassVar[str] = "anthropic"
+    issuer: ClassVar[str] = "anthropic"
+    binds_thinking: ClassVar[bool] = True
+
+    def __init__(self, **options: Unpack[ReadOptions]) -> None:
+        super().__init__(**options)
+        self._usage: dict[str, Any] = {}
+        self._begun: dict[int, int] = {}  # how often a block began under an index
+        # The blocks that are open, by index: each in the table of its kind, under its key.
+        self._texts: dict[int, tuple[int, int]] = {}
+        self._thoughts: dict[int, tuple[int, int]] = {}
+        self._calls: dict[int, tuple[int, int]] = {}
+        self._server: dict[int, ServerPart] = {}
+        self._inputs: dict[int, Any] = {}  # what a call began with
+        self._bare: tuple[int, int] | None = None  # a call without arguments, until it is known what comes next
+        self._cited: dict[int, list[Any]] = {}
+
+    def read_whole(self, reply: dict[str, Any]) -> None:
+        """Read a Message."""
+        check_reply(reply)
+        self._begin(reply)
+        for index, block in enumerate(items_of(reply.get("content"))):
+            self._start(index, mapping_of(block))
+            self._stop(index)
+        self._end(reply)
+
+    def read_event(self, event: dict[str, Any]) -> None:
+        """Read one event of a stream."""
+        kind = event.get("type")
+        if kind == "content_block_delta":
+            index, delta = event.get("index"), event.get("delta")
+            if type(index) is int and isinstance(delta, dict):
+                self._delta(index, cast("dict[str, Any]", delta))
+        elif kind == "content_block_start":
+            if type(index := event.get("index")) is int:
+                self._start(index, mapping_of(event.get("content_block")))
+        elif kind == "content_block_stop":
+            if type(index := event.get("index")) is int:
+                self._stop(index)
+        elif kind == "message_start":
+            self._begin(mapping_of(event.get("message")))
+        elif kind == "message_delta":
+            self._read_end(event)
+        elif kind == "message_stop":
+            self.is_complete = True
+            self._end({})
+        elif kind == "error" or (kind is None and "error" in event):  # some gateways leave the type off
+            error = mapping_of(event.get("error"))
+            self.reply.fail(text_of(error.get("message")), text_of(error.get("type")) or None)
+
+    def close(self) -> None:
+        """What broke off: a server tool's use asks nothing any more, and is kept beside the message."""
+        for index in [*self._cited]:
+            self._settle_citations(index)
+        for _, part in sorted(self._server.items()):
+            self._note_cut(part)
+
+    # -- blocks ------------------------------------------------------------------------------------------------
+
+    def _delta(self, index: int, delta: dict[str, Any]) -> None:
+        kind = delta.get("type")
+        if kind == "text_delta":
+            key, piece = self._texts.get(index) or self._missed(index, "text"), delta.get("text")
+            if key and isinstance(piece, str):
+                self.reply.text(key, piece)
+        elif index in self._server:
+            self._server[index].read(delta)
+        elif kind == "input_json_delta":
+            key, piece = self._calls.get(index), delta.get("partial_json")
+            if key and isinstance(piece, str):
+                self.reply.call(key, piece=piece)
+        elif kind == "thinking_delta":
+            key, piece = self._thoughts.get(index) or self._missed(index, "thinking"), delta.get("thinking")
+            if key and isinstance(piece, str):
+                self.reply.think(key, piece)
+        elif kind == "signature_delta" and index in self._thoughts:
+            self.reply.sign(self._thoughts[index], signature=text_of(delta.get("signature")) or None)
+        elif kind == "citations_delta" and index in self._texts and (found := mapping_of(delta.get("citation"))):
+            self._cited.setdefault(index, []).append(found)
+
+    def _missed(self, index: int, kind: str) -> tuple[int, int] | None:
+        """The key of a block whose beginning never came; None if another kind of block stands there."""
+        if index in self._begun:
+            return None
+        self._start(index, {"type": kind})
+        return self._texts.get(index) or self._thoughts.get(index)
+
+    def _start(self, index: int, block: dict[str, Any]) -> None:
+        self._stop(index)
+        self._close_bare()
+        times = self._begun.get(index, 0)
+        key = (index, times)  # some servers begin every block at 0
+        kind = text_of(block.get("type"))
+        if kind:
+            self._begun[index] = times + 1
+        if kind == "text":
+            self._texts[index] = key
+            self.reply.text(key, text_of(block.get("text")))
+            self._cited[index] = [*items_of(block.get("citations"))]
+        elif kind == "thinking":
+            self._thoughts[index] = key
+            self.reply.think(key, text_of(block.get("thinking")))
+            self.reply.sign(key, signature=text_of(block.get("signature")) or None)
+        elif kind == "redacted_thinking":
+            self.reply.think(key, "")
+            self.reply.sign(key, redacted_data=text_of(block.get("data")) or None)
+        elif kind == "tool_use":
+            self._calls[index] = key
+            self._inputs[index] = block.get("input")
+            self.reply.call(key, block.get("id"), block.get("name"))
+            self.reply.sign(key, fields=carried(kind, block) or None)
+        elif kind:
+            self._server[index] = ServerPart(block)
+
+    def _stop(self, index: int) -> None:
+        if key := self._texts.pop(index, None) or self._thoughts.pop(index, None):
+            self._settle_citations(index, key)
+            self.reply.close(key)
+        elif key := self._calls.pop(index, None):
+            given = self._inputs.pop(index, None)
+            if given and not self.reply.arguments_of(key):
+                self.reply.set_input(key, given)
+            if given or self.reply.arguments_of(key).strip() not in ("", "{}"):
+                self.reply.close(key)
+            else:
+                self._bare = key
+        elif part := self._server.pop(index, None):
+            whole = part.whole()
+            if whole is None:
+                self._note_cut(part)
+            else:
+                self.reply.add((index, self._begun[index] - 1), OpaqueBlock("anthropic", whole))
+
+    def _close_bare(self, *, cut: bool = False) -> None:
+        """A call without arguments is complete once something follows it, or an end that cuts nothing off.
+
+        Behind `max_tokens` its arguments may be what is missing (handling-stop-reasons: an incomplete tool_use).
+        """
+        if self._bare is not None:
+            if cut:
+                self.reply.note(self._bare, incomplete=True)
+            self.reply.close(self._bare)
+            self._bare = None
+
+    def _settle_citations(self, index: int, key: tuple[int, int] | None = None) -> None:
+        """Citations are told with their text, and go back with it."""
+        cited = self._cited.pop(index, None)
+        key = key or self._texts.get(index)
+        if cited and key:
+            self.reply.note(key, citations=cited)
+            self.reply.sign(key, fields={"citations": cited})
+
+    def _note_cut(self, part: ServerPart) -> None:
+        self.reply.notes.setdefault("incomplete_parts", []).append(part.cut())
+
+    # -- the reply as a whole ----------------------------------------------------------------------------------
+
+    def _begin(self, message: dict[str, Any]) -> None:
+        self.reply.begin(message.get("id"), message.get("model"))
+        self._note(message)
+        self._use(message.get("usage"))
+
+    def _read_end(self, event: dict[str, Any]) -> None:
+        delta = mapping_of(event.get("delta"))
+        self._note(event)
+        self._note(delta)
+        self._use(event.get("usage"))
+        if delta.get("stop_reason") is not None:
+            self._end(delta)
+
+    def _end(self, found: dict[str, Any]) -> None:
+        native = text_of(found.get("stop_reason"))
+        for index in [*self._texts, *self._thoughts, *self._calls, *self._server]:
+            self._stop(index)
+        reason = reason_of(native)
+        self._close_bare(cut=reason in _CUTTING)
+        self.reply.end(reason, native or None)
+
+    def _note(self, found: Mapping[str, Any]) -> None:
+        self.reply.notes |= {key: found[key] for key in _NOTED if found.get(key) is not None}
+        if container := mapping_of(found.get("container")):
+            self.reply.notes["container"] = {**container, "expires_at": _moment(container.get("expires_at"))}
+
+    def _use(self, found: object) -> None:
+        """The figures add nothing up: each is the whole so far, and one that is left out stays as it was."""
+        told = {key: item for key, item in mapping_of(found).items() if item is not None}
+        if not told:
+            return
+        self._usage |= told
+        self.reply.use(usage_of(self._usage))
+        if served := mapping_of(self._usage.get("server_tool_use")):
+            self.reply.notes["server_tool_use"] = served
+
+
+def _moment(found: object) -> str | None:
+    """A time in one spelling: the SDK writes it anew."""
+    try:
+        return datetime.fromisoformat(text_of(found)).isoformat()
+    except ValueError:
+        return text_of(found) or None
+
+
+def parse_response(reply: object, **options: Unpack[ReadOptions]) -> Msg:
+    """A Message of Anthropic's, as the SDK's object, its dict or JSON text, as a message of ours.
+
+    Raises MessageError for what is none, the provider's error included.
+    """
+    return AnthropicStreamParser.parse_response(reply, **options)

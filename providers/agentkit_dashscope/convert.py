@@ -1,0 +1,313 @@
+"""DashScope's own wire, with its two paths."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, ClassVar, Literal, Unpack, assert_never
+
+from agentkit import (
+    Base64Source,
+    Block,
+    CacheBreakpoints,
+    Capabilities,
+    ConversionError,
+    FormatterBase,
+    FormatterOptions,
+    Legal,
+    MediaBlock,
+    MediaLimits,
+    MediaRule,
+    ModelFact,
+    Msg,
+    MultiAgentHistory,
+    NameRule,
+    OptionError,
+    Request,
+    Task,
+    TextBlock,
+    Tool,
+    ToolChoice,
+    ToolResultBlock,
+    Trait,
+    check_breakpoints,
+    copied,
+    frame_tag,
+    mapping_of,
+    media_types,
+    split_results,
+)
+from agentkit_dashscope._prompt_cache import mark
+from agentkit_openai import open_contents
+
+__all__ = ["DashScopeChatFormatter", "DashScopeMultiAgentFormatter"]
+
+_URLS = frozenset({"http", "https", "oss"})
+_IMAGES = media_types("image", "bmp png jpeg tiff webp heic")
+
+LIMITS = MediaLimits(data=10_485_000)
+"""'Exceeded limit on max bytes per data-uri item : 10485760' (model-studio), the head of the URI included."""
+
+TOOL_NAMES = NameRule(limit=64, reserved=frozenset({"search"}))
+"""'Tool names are not allowed to be [search]' (model-studio)."""
+
+
+def guarded(text: str) -> str:
+    """The text, behind a line break where the SDK might take it for a file.
+
+    dashscope 2.0, `check_and_upload_local`: uploads what begins with `file://` (line breaks in it are passed
+    over) or what `os.path.isfile` finds, unless it begins with `http`. Any other text may be the name of a file in
+    the working folder, unless it is too long for one.
+    """
+    return text if text.startswith(("http", "\n")) or _is_no_path(text) else f"\n{text}"
+
+
+def _is_no_path(text: str) -> bool:
+    """Whether a text is longer than any path (PATH_MAX), or has a name in it that is longer than any (NAME_MAX).
+
+    Windows leaves off the blanks and dots that a name ends with.
+    """
+    if len(text) <= _NAME_MAX or text.startswith("file:"):
+        return False
+    return len(text) > _PATH_MAX or any(len(name.rstrip(" .")) > _NAME_MAX for name in re.split(r"[/\\]", text))
+
+
+_NAME_MAX, _PATH_MAX = 255, 4_096
+
+
+def _remarks(text: str, role: str) -> tuple[str, ...]:
+    return (_GUARDED,) if role == "user" and guarded(text) != text else ()
+
+
+_GUARDED = "behind a line break, so that the SDK takes it for no file"
+
+_CARRIED = frozenset({"*", "-type", "-detail", "-refusal", "-role", "-message.*"})
+
+_MEDIA_KEYS = frozenset({"image", "audio", "video"})  # model-studio: media stand in user messages
+_ANYWHERE = frozenset({"assistant", "user", "system", "result"})
+
+MULTIMODAL = Capabilities(
+    target="DashScope",
+    issuer="dashscope",
+    wire="dashscope",
+    part_places=lambda data: frozenset({"user"} if _MEDIA_KEYS & data.keys() else {*_ANYWHERE}),
+    thinking="text",
+    image=MediaRule(types=_IMAGES, schemes=_URLS, limits=LIMITS),
+    audio=MediaRule(schemes=_URLS, limits=LIMITS),
+    video=MediaRule(schemes=_URLS, limits=LIMITS),
+    results="each",
+    says=dict.fromkeys(("text", "image", "audio", "video"), _CARRIED),
+    remarks=_remarks,
+    parts="apart",
+    late_system="native",
+    needs_user=True,  # "The input messages do not contain elements with the role of user"
+    tool_names=TOOL_NAMES,
+    # 'one of the strings that should be ["none", "auto"]'; a named tool is refused in thinking mode, the
+    # default of all newer models (model-studio)
+    tool_choices=frozenset({"auto", "none"}),
+    tools_declared=True,  # "Tools must be sent again with the results" (model-studio)
+    output="object",  # json_schema is for some newer models only
+    breakpoints=True,
+)
+
+# "input content must be a string." (model-studio): there is no part to mark
+_STRINGS: dict[str, Any] = {
+    "wire": None, "image": None, "audio": None, "video": None, "parts": "string", "breakpoints": False,
+    "says": {"text": frozenset({"partial"})}, "remarks": None,
+}  # fmt: skip
+TEXT = replace(MULTIMODAL, **_STRINGS)
+
+NAMED_CHOICE = ModelFact(
+    r"qwen-(plus|max|turbo|flash|coder|math)|qwen3-(max|coder)|qwen(1\.5|2(\.5)?)-(?!vl|omni|audio)",
+    {"tool_choices": frozenset({"auto", "none", "tool"})},
+    "models whose thinking is off unless asked for, or that have none (model-studio)",
+    "2026-11-20",
+)
+
+_TEXT_MODELS = ModelFact(
+    r"qwen-(plus|max|turbo|flash|long|coder|math|mt|doc|deep-research|\d)|qwen3-(max|coder|next|\d)"
+    r"|qwen(1\.5|2(\.5)?)-(?!vl|omni|audio)|qwq|deepseek|glm-(?![\d.]+v)|kimi|minimax",
+    _STRINGS,
+    "each model is bound to one path; Qwen3.5 and later, *-vl-*, *-omni-* and *-audio-* and glm-4.5v to the"
+    " multimodal one (model-studio)",
+    "2026-11-20",
+)
+
+PathOption = Literal["auto", "text", "multimodal"]
+
+
+class DashScopeChatFormatter(FormatterBase):
+    """`await AioMultiModalConversation.call(model=…, **request)`, or `AioGeneration.call` on the text path.
+
+    path    which of the two the model is bound to. `"auto"` knows the text path's models by name and takes
+            the multimodal path, that of all newer ones, for the rest; `path_of(model)` tells
+    cache_breakpoints    `"auto"` marks at most four content parts for the explicit context cache (see
+            `agentkit_dashscope._prompt_cache`). The text path takes strings, which no marker fits on: nothing is
+            written there; the compatible mode has markers for its models
+
+    The SDK's multimodal classes upload a user's text that is the path of a local file (model-studio). A text
+    that could be one begins with a line break here, which no such path does. The SDK is asyncio only.
+    """
+
+    base: ClassVar[Capabilities] = MULTIMODAL
+    facts: ClassVar[tuple[ModelFact, ...]] = (_TEXT_MODELS, NAMED_CHOICE)
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        path: PathOption = "auto",
+        cache_breakpoints: CacheBreakpoints = "off",
+        **options: Unpack[FormatterOptions],
+    ) -> None:
+        check_breakpoints(cache_breakpoints)
+        if path not in ("auto", "text", "multimodal"):
+            raise OptionError("path", f"{path!r} is unknown", "Use auto, text or multimodal.")
+        super().__init__(model, **options)
+        self.path = path
+        self.cache_breakpoints: CacheBreakpoints = cache_breakpoints
+
+    def capabilities(self, model: str | None = None) -> Capabilities:
+        """The form of the path that the model is bound to."""
+        form = super().capabilities(model)
+        return form if self.path == "auto" else _on_path(form, self.path)
+
+    def path_of(self, model: str | None = None) -> Literal["text", "multimodal"]:
+        """The path that a request for the model is made for."""
+        return "text" if self.capabilities(model).parts == "string" else "multimodal"
+
+    def convert(self, legal: Legal, task: Task) -> Request:
+        """The request: messages, result_format, and tools, tool_choice and response_format where asked for."""
+        as_text = task.capabilities.parts == "string"
+        messages: list[dict[str, Any]] = []
+        for msg in (*legal.system.msgs, *legal.turns.msgs):
+            if msg.traits & Trait.RESULT:
+                results, other = split_results(msg)
+                messages.extend(_result(block) for block in results)
+                if other:
+                    messages.append(_message(other, as_text))
+            else:
+                messages.append(_message(msg, as_text))
+        if legal.turns.msgs and _is_begun(legal.turns.msgs[-1]):
+            messages[-1]["partial"] = True
+        if self.cache_breakpoints == "auto" and task.capabilities.breakpoints:
+            open_contents(messages, lambda text: {"text": text})
+            mark(messages, legal)
+        return {"messages": messages, "result_format": "message", **_options(task)}
+
+
+@lru_cache(256)
+def _on_path(form: Capabilities, path: Literal["text", "multimodal"]) -> Capabilities:
+    """The capabilities on the path that the caller chose, with what is known of the model besides its path."""
+    chosen = TEXT if path == "text" else MULTIMODAL
+    return replace(form, **{name: getattr(chosen, name) for name in _STRINGS})
+
+
+class DashScopeMultiAgentFormatter(DashScopeChatFormatter):
+    """The same for many speakers."""
+
+    default_history = MultiAgentHistory
+
+
+def _message(msg: Msg, as_text: bool) -> dict[str, Any]:
+    role = "assistant" if msg.traits & Trait.CALL else msg.role
+    said: list[Block] = []
+    thoughts: list[str] = []
+    calls: list[dict[str, Any]] = []
+    for block in msg.blocks:
+        match block.type:
+            case "text" | "image" | "audio" | "video" | "document" | "opaque":
+                said.append(block)
+            case "thinking":
+                thoughts.append(block.thinking)
+            case "tool_use":
+                function = {"name": block.name, "arguments": block.arguments}
+                calls.append({"id": block.id, "type": "function", "function": function})
+            case "tool_result" | "invalid":
+                raise ConversionError(block.type, "a message")
+            case _:
+                assert_never(block)
+    # What a frame says begins with a line break or with the frame's own words.
+    guard = role == "user" and not as_text and not frame_tag(msg)
+    message: dict[str, Any] = {"role": role, "content": _content(said, as_text, guard)}
+    if thoughts:
+        message["reasoning_content"] = "\n".join(thoughts)
+    return {**message, "tool_calls": calls} if calls else message
+
+
+def _content(said: Sequence[Block], as_text: bool, guard: bool) -> str | list[dict[str, Any]]:
+    """A string on the text path, and where there is nothing to say; single-key parts on the other."""
+    if not as_text and said:
+        return [_part(block, guard) for block in said]
+    for block in said:
+        if block.type != "text":
+            raise ConversionError(block.type, "a message on the text path")
+    return "\n".join(block.text for block in said if isinstance(block, TextBlock))
+
+
+def _part(block: Block, guard: bool) -> dict[str, Any]:
+    match block.type:
+        case "text":
+            return {"text": guarded(block.text) if guard else block.text, **_carried(block)}
+        case "image" | "audio" | "video":
+            source = block.source
+            url = source.data_url if isinstance(source, Base64Source) else source.url
+            return {block.type: url, **_carried(block)}
+        case "opaque":
+            return {**copied(block.data)}
+        case "document" | "thinking" | "tool_use" | "tool_result" | "invalid":
+            raise ConversionError(block.type, "a message or a tool result")
+        case _:
+            assert_never(block)
+
+
+def _carried(block: TextBlock | MediaBlock) -> dict[str, Any]:
+    """What a part came with besides what it says (model-studio: `fps`, `min_pixels`, `max_pixels`)."""
+    fields = block.state.fields if block.state else None
+    own = [key for key in fields or {} if key not in _NO_FIELDS and not key.startswith("message.")]
+    return {key: copied(fields[key]) for key in own} if fields else {}
+
+
+_NO_FIELDS = frozenset({"text", "image", "audio", "video", "type", "partial", "detail", "refusal", "role"})
+"""What would say something else, or is a message's, or of the compatible mode alone."""
+
+
+def _is_begun(msg: Msg) -> bool:
+    """Whether the model is to go on with the text of this last message (model-studio, partial mode)."""
+    last = msg.blocks[-1] if msg.blocks and msg.role == "assistant" else None
+    fields = last.state.fields if isinstance(last, TextBlock) and last.state else None
+    return mapping_of(fields).get("partial") is True
+
+
+def _result(block: ToolResultBlock) -> dict[str, Any]:
+    made = {"role": "tool", "tool_call_id": block.id, "content": _output(block)}
+    return {**made, "name": block.name} if block.name else made
+
+
+def _output(block: ToolResultBlock) -> str | list[dict[str, Any]]:
+    """A result: text, or a list of parts if it holds anything else."""
+    if isinstance(block.output, str) or all(isinstance(item, TextBlock) for item in block.output):
+        return block.marked_listing
+    mark = [{"text": "[error]"}] if block.is_error else []
+    return [*mark, *(_part(item, guard=False) for item in block.output)]
+
+
+def _options(task: Task) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if task.tools:
+        options["tools"] = [{"type": "function", "function": _function(tool)} for tool in task.tools]
+        if task.tool_choice:
+            options["tool_choice"] = _choice(task.tool_choice)
+    if task.output:
+        options["response_format"] = {"type": "json_object"}
+    return options
+
+
+def _function(tool: Tool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parameters": copied(tool.parameters)}
+
+
+def _choice(choice: ToolChoice) -> str | dict[str, Any]:
+    return {"type": "function", "function": {"name": choice.name}} if choice.mode == "tool" else choice.mode

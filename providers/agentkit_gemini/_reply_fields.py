@@ -1,0 +1,122 @@
+"""The words of Gemini's replies in ours: why it ended, what it took, what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from agentkit import (
+    Failure,
+    FinishReason,
+    MessageError,
+    Usage,
+    failure_in,
+    mapping_of,
+    text_of,
+    token_count,
+)
+from agentkit_gemini._errors import delay_of
+from agentkit_gemini._parts import pick
+
+__all__ = [
+    "BLOCK_REASONS",
+    "FINISH_REASONS",
+    "check_reply",
+    "enum_name",
+    "error_of",
+    "reason_of",
+    "usage_of",
+]
+
+_REASONS = {
+    # SDK: FinishReason
+    "STOP": FinishReason.STOP,
+    "MAX_TOKENS": FinishReason.LENGTH,
+    "CONTINUATION": FinishReason.PAUSE,
+    **dict.fromkeys(
+        [
+            "SAFETY",
+            "RECITATION",
+            "LANGUAGE",
+            "BLOCKLIST",
+            "PROHIBITED_CONTENT",
+            "SPII",
+            "IMAGE_SAFETY",
+            "IMAGE_PROHIBITED_CONTENT",
+            "IMAGE_RECITATION",
+            "ESCALATION",
+            "MODEL_ARMOR",
+        ],
+        FinishReason.CONTENT_FILTER,
+    ),
+    **dict.fromkeys(
+        [
+            "MALFORMED_FUNCTION_CALL",
+            "UNEXPECTED_TOOL_CALL",
+            "TOO_MANY_TOOL_CALLS",
+            "MISSING_THOUGHT_SIGNATURE",
+            "MALFORMED_RESPONSE",
+        ],
+        FinishReason.ERROR,
+    ),
+}
+
+FINISH_REASONS = (
+    *("FINISH_REASON_UNSPECIFIED", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER", "BLOCKLIST"),
+    *("PROHIBITED_CONTENT", "SPII", "MALFORMED_FUNCTION_CALL", "MODEL_ARMOR", "IMAGE_SAFETY"),
+    *("IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_OTHER", "UNEXPECTED_TOOL_CALL", "NO_IMAGE"),
+)
+"""Names by number (google.cloud.aiplatform_v1: Candidate.FinishReason): some gateways send numbers."""
+
+BLOCK_REASONS = (
+    *("BLOCKED_REASON_UNSPECIFIED", "SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "MODEL_ARMOR"),
+    *("IMAGE_SAFETY", "JAILBREAK"),
+)
+"""Names by number (google.cloud.aiplatform_v1: GenerateContentResponse.PromptFeedback.BlockedReason)."""
+
+_REPLY = ("candidates", "prompt_feedback", "usage_metadata", "model_version", "response_id")
+
+
+def enum_name(found: object, names: Sequence[str]) -> str:
+    """Returns the name of an enum value that is sent by name or by number, and an unknown number as text."""
+    if type(found) is int:
+        return names[found] if 0 <= found < len(names) else str(found)
+    return str.__str__(text_of(found))
+
+
+def reason_of(native: str) -> FinishReason:
+    """Our word for theirs."""
+    return _REASONS.get(native, FinishReason.OTHER)
+
+
+def usage_of(found: Mapping[str, Any]) -> Usage:
+    """The tokens: the prompt's are told without those of the tools' results, the reply's without the thoughts'.
+
+    SDK: GenerateContentResponseUsageMetadata.
+    """
+    thoughts = token_count(pick(found, "thoughts_token_count"))
+    prompt = token_count(pick(found, "prompt_token_count"))
+    return Usage(
+        input_tokens=prompt + token_count(pick(found, "tool_use_prompt_token_count")),
+        output_tokens=token_count(pick(found, "candidates_token_count")) + thoughts,
+        cache_read_tokens=token_count(pick(found, "cached_content_token_count")),
+        reasoning_tokens=thoughts,
+    )
+
+
+def error_of(found: object) -> Failure:
+    """An error within a stream: an object as the API has it, or bare text."""
+    error = mapping_of(found)
+    told = failure_in({"error": error}) or Failure(text_of(found))
+    return replace(told, code=text_of(error.get("status")) or told.code, retry_after=delay_of(error))
+
+
+def check_reply(reply: Mapping[str, Any]) -> None:
+    """Refuse what is no reply: the provider's error, or anything else."""
+    if reply.get("error"):
+        error = mapping_of(reply["error"])
+        said = f"{text_of(error.get('message')) or 'no message'} ({text_of(error.get('status')) or 'no status'})"
+        raise MessageError("reply", f"this is the provider's error: {said}", "Give the reply to a call that held.")
+    if all(pick(reply, key) is None for key in _REPLY):
+        raise MessageError("reply", "this is no response of Gemini's", "Give what generate_content returned.")

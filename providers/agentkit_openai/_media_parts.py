@@ -1,0 +1,70 @@
+"""What the parts of OpenAI's wires say of media."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from agentkit import (
+    Base64Source,
+    ConversionError,
+    MediaBlock,
+    Source,
+    TextBlock,
+    ToolUseBlock,
+    copied,
+)
+from agentkit_openai._message_keys import MESSAGE
+
+__all__ = ["beside", "came_with", "detail_of", "embedded", "file_name", "wire_url"]
+
+
+def wire_url(source: Source) -> str:
+    """A URL that the server fetches, or a data URL."""
+    return source.data_url if isinstance(source, Base64Source) else source.url
+
+
+def came_with(block: TextBlock | ToolUseBlock | MediaBlock, *names: str) -> dict[str, Any]:
+    """The keys that a block came with, and goes back with."""
+    fields = block.state.fields if block.state else None
+    return {name: copied(fields[name]) for name in names if name in fields} if fields else {}
+
+
+def detail_of(block: MediaBlock) -> dict[str, Any]:
+    """How closely a picture is looked at (SDK: ImageURL.detail)."""
+    return came_with(block, "detail") if block.type == "image" else {}
+
+
+def beside(block: MediaBlock) -> dict[str, Any]:
+    """What else stood beside the medium in its part."""
+    fields = (block.state.fields if block.state else None) or {}
+    own = {key: item for key, item in fields.items() if key not in ("detail", "filename")}
+    return {**copied({key: item for key, item in own.items() if not key.startswith(MESSAGE)})}
+
+
+def embedded(source: Source) -> tuple[str, str]:
+    """The base64 text and media type of a source on a wire that takes no URL for it."""
+    if not isinstance(source, Base64Source):
+        raise ConversionError("media by URL", "a turn or a tool result")
+    return source.data, source.media_type
+
+
+def file_name(block: MediaBlock) -> str:
+    """A document's file name: the one that it came with, else its title where it is one, else by its type."""
+    title = getattr(block, "title", None) or ""
+    if title and came_with(block, "filename").get("filename") == title:
+        return title
+    kept = re.sub(r"[^\w. -]+", "_", title).strip(" ._")[:80]
+    source = block.source
+    suffix = _SUFFIXES.get(source.media_type or "", "") if isinstance(source, Base64Source) else ""
+    return kept if kept and "." in kept else f"{kept or 'document'}{suffix}"
+
+
+_SUFFIXES = {
+    "application/pdf": ".pdf",
+    "text/plain": ".txt",
+    "text/markdown": ".md",
+    "text/csv": ".csv",
+    "text/html": ".html",
+    "application/json": ".json",
+}

@@ -1,0 +1,121 @@
+"""What OpenAI Chat Completions takes, and its vendors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentkit import (
+    Capabilities,
+    MediaLimits,
+    MediaRule,
+    ModelFact,
+    NameRule,
+    StrictRules,
+    media_types,
+)
+from agentkit_openai._message_keys import MESSAGE_KEYS
+from agentkit_openai._prompt_cache import BREAKPOINTS
+
+__all__ = [
+    "ALLOWED_TOOLS",
+    "AUDIO_FORMATS",
+    "CHAT",
+    "CHAT_FACTS",
+    "FILE_LIMITS",
+    "IMAGE_LIMITS",
+    "MEDIA_TOTAL",
+    "STRICT",
+    "VENDORS_SAY",
+]
+
+_WEB = frozenset({"http", "https"})
+
+# guides/images-vision: 1,500 pictures and 512 MB a request; the newest models refuse one of more than 30,000
+# patches of 32 x 32 pixels, and the spec an image_url of more than 20,971,520 characters.
+IMAGE_LIMITS = MediaLimits(count=1_500, pixels=29_000_000, data=20_971_000)
+FILE_LIMITS = MediaLimits(data=66_000_000, total=66_000_000)
+"""guides/file-inputs: 50 MB each and together, in base64 text."""
+MEDIA_TOTAL = 500_000_000
+
+STRICT = StrictRules(
+    keywords=frozenset(
+        [
+            *("type", "properties", "required", "additionalProperties", "items", "anyOf", "enum", "const"),
+            *("$ref", "$defs", "definitions", "title", "description", "pattern", "format", "minItems", "maxItems"),
+            *("multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+        ]
+    ),
+    formats=frozenset(["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"]),
+    max_depth=10,
+    has_output_flag=True,
+)
+"""guides/structured-outputs#supported-schemas. Other keywords, such as `maxLength`, were answered with 400."""
+
+ALLOWED_TOOLS = frozenset({"auto", "required"})
+"""The modes of a choice among some tools (SDK: ToolChoiceAllowed, ChatCompletionAllowedTools)."""
+
+_PLACES = {
+    # By type. "Image URLs are only allowed for messages with role 'user'" (error text), and so with other media;
+    # SDK: ChatCompletionAssistantMessageParam, ChatCompletionToolMessageParam.
+    **dict.fromkeys(("image_url", "input_audio", "file", "video_url", "video"), frozenset({"user"})),
+    "refusal": frozenset({"assistant"}),
+}
+
+
+def _part_places(data: Mapping[str, Any]) -> frozenset[str]:
+    """Returns where a part may stand; one of a type that is not known here, anywhere."""
+    return _PLACES.get(str(data.get("type")), frozenset({"assistant", "user", "system", "result"}))
+
+
+CHAT = Capabilities(
+    target="OpenAI Chat Completions",
+    issuer="openai",
+    wire="openai",
+    reply_part=lambda data: "type" not in data,  # what stands beside the content; every part has a type
+    part_places=_part_places,
+    thinking="never",  # it neither returns reasoning nor takes it back (API reference)
+    image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
+    spoken=True,  # guides/audio: "a previous audio response" is named by its id
+    # guides/file-inputs: PDF only, no URL form
+    document=MediaRule(types=frozenset({"application/pdf"}), limits=FILE_LIMITS),
+    media_total=MEDIA_TOTAL,
+    results="each",
+    parts="apart",
+    late_system="native",
+    needs_user=False,
+    says={
+        "text": frozenset({"role", "refusal", "type", MESSAGE_KEYS}),
+        "tool_use": frozenset({"type", MESSAGE_KEYS}),
+        "image": frozenset({"*"}),
+        "audio": frozenset({"*"}),
+        "video": frozenset({"*", "-detail"}),
+        "document": frozenset({"title", "filename", MESSAGE_KEYS}),
+    },
+    speakers=True,
+    call_ids=NameRule(limit=40, prefix="call_"),  # string_above_max_length: "maximum length 40"
+    tool_names=NameRule(limit=64),
+    allowed_tools=ALLOWED_TOOLS,
+    strict=STRICT,
+)
+"""What all current models of api.openai.com take. Audio is refused by all but the audio models (recorded 400)."""
+
+VENDORS_SAY = {
+    **CHAT.says,
+    "text": frozenset({"refusal", "type", MESSAGE_KEYS}),
+    "tool_use": frozenset({MESSAGE_KEYS}),
+}
+"""Of what `says` has in Chat Completions, what its vendors take: neither developers nor custom tools."""
+
+AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
+"""`input_audio.format` by media type (SDK: ChatCompletionContentPartInputAudioParam)."""
+
+CHAT_FACTS = (
+    ModelFact(
+        r"(gpt-audio|gpt-4o(-mini)?-audio|gpt-realtime)",
+        {"audio": MediaRule(types=frozenset(AUDIO_FORMATS))},
+        "SDK ChatModel; guides/audio: only audio models accept input_audio",
+        "2026-11-20",
+    ),
+    BREAKPOINTS,
+)

@@ -1,0 +1,311 @@
+"""OpenAI Chat Completions, and the frame that OpenAI-shaped vendors fill with other facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, ClassVar, Literal, Unpack, assert_never
+
+from agentkit import (
+    Block,
+    CacheBreakpoints,
+    Capabilities,
+    ConversionError,
+    FormatterBase,
+    FormatterOptions,
+    Legal,
+    MediaBlock,
+    ModelFact,
+    Msg,
+    MultiAgentHistory,
+    NameRule,
+    OptionError,
+    Request,
+    Task,
+    Tool,
+    ToolChoice,
+    ToolResultBlock,
+    ToolUseBlock,
+    Trait,
+    check_breakpoints,
+    copied,
+    split_results,
+)
+from agentkit_openai._audio import spoken_id
+from agentkit_openai._custom_calls import custom_text
+from agentkit_openai._media_parts import beside, detail_of, embedded, file_name, wire_url
+from agentkit_openai._message_keys import keys_in, last_keys
+from agentkit_openai._prompt_cache import chat_places, mark_latest, open_contents
+from agentkit_openai._refusals import is_refusal, is_refusal_part, refusal_part
+from agentkit_openai._roles import role_of
+from agentkit_openai.capabilities import AUDIO_FORMATS, CHAT, CHAT_FACTS
+
+__all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
+
+_KEYED = Trait.STATE | Trait.MEDIA  # what the keys of a message may be kept with
+_OWN = Trait.OPAQUE | Trait.STATE | Trait.AUDIO  # what an assistant's message may carry beside its content
+
+
+class OpenAIChatFormatter(FormatterBase):
+    """`await AsyncOpenAI().chat.completions.create(model=…, **request)`.
+
+    spoken_replies       sounds that OpenAI's models spoke go back by their `id`, which OpenAI refuses once it has
+                         expired (`expires_at` in the block's metadata, about an hour after the reply); or as their
+                         `transcript`, as they do to everybody else
+    cache_breakpoints    `"auto"` marks content parts for the prompt cache, if the model is known to take markers
+                         (see `mark_latest`); texts are lists of one part then. Otherwise nothing is written: the
+                         cache of the other models, and of most vendors, needs no markers
+
+    A vendor that speaks this wire is a subclass with other `base` capabilities and, where it has one, the
+    name of its field for reasoning.
+    """
+
+    base: ClassVar[Capabilities] = CHAT
+    facts: ClassVar[tuple[ModelFact, ...]] = CHAT_FACTS
+    reasoning_field: ClassVar[str | None] = None
+    reasoning_always: ClassVar[bool] = False
+    empty_content: ClassVar[str | None] = None
+    developers: ClassVar[bool] = True
+    """Whether the vendor knows the role `developer`: others get these messages as the system's."""
+    custom_calls: ClassVar[bool] = True
+    """Whether the vendor knows calls of custom tools: others take functions alone."""
+    last_keys: ClassVar[frozenset[str]] = frozenset()
+    """Keys that the last message may have, whose text the model is to go on with."""
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        cache_breakpoints: CacheBreakpoints = "off",
+        spoken_replies: Literal["id", "transcript"] = "id",
+        **options: Unpack[FormatterOptions],
+    ) -> None:
+        check_breakpoints(cache_breakpoints)
+        if spoken_replies not in ("id", "transcript"):
+            raise OptionError("spoken_replies", f"{spoken_replies!r} is unknown", "Use id or transcript.")
+        super().__init__(model, **options)
+        self.cache_breakpoints: CacheBreakpoints = cache_breakpoints
+        self.spoken_replies: Literal["id", "transcript"] = spoken_replies
+
+    def capabilities(self, model: str | None = None) -> Capabilities:
+        """The form of the target that the request is for."""
+        form = super().capabilities(model)
+        return _in_words(form) if form.spoken and self.spoken_replies == "transcript" else form
+
+    def convert(self, legal: Legal, task: Task) -> Request:
+        """The request: messages, and tools, tool_choice and response_format where asked for."""
+        names = legal.speakers if task.capabilities.speakers else None
+        messages = [self._spoken(msg, task.capabilities, names) for msg in legal.system.msgs]
+        add = messages.append
+        form, result, call = task.capabilities, Trait.RESULT, Trait.CALL
+        for msg in legal.turns.msgs:
+            traits = msg.traits
+            if traits & result:
+                results, other = split_results(msg)
+                for block in results:
+                    item = {"role": "tool", "tool_call_id": block.id, "content": self._output(block)}
+                    add(item if isinstance(block.output, str) else _beside(item, block.output))
+                if other:
+                    add(self._spoken(other, form, names))
+            elif traits & call or (msg.role == "assistant" and (self.reasoning_field or traits & _OWN)):
+                add(self._assistant(msg, form, names))
+            else:
+                add(self._spoken(msg, form, names))
+        if self.last_keys and legal.turns.msgs and legal.turns.msgs[-1].role == "assistant":
+            messages[-1] |= last_keys(legal.turns.msgs[-1].blocks, self.last_keys)
+        if self.cache_breakpoints == "auto" and form.breakpoints:
+            self.mark(messages, legal)
+        return {"messages": messages, **self._options(task)}
+
+    def mark(self, messages: list[dict[str, Any]], legal: Legal) -> None:
+        """Mark the finished messages for the prompt cache, in the vendor's way."""
+        open_contents(messages, lambda text: {"type": "text", "text": text})
+        mark_latest(*chat_places(messages, legal).parts)
+
+    def _spoken(self, msg: Msg, form: Capabilities, names: Mapping[str, str] | None) -> dict[str, Any]:
+        """A turn without calls. `names` are other spellings of speakers; None where there is no field for any."""
+        content = msg.content
+        item: dict[str, Any] = {
+            "role": role_of(msg) if self.developers else msg.role,
+            "content": content if isinstance(content, str) else self._content(content, form),
+        }
+        if names is not None and msg.name and msg.name != msg.role:
+            item["name"] = names.get(msg.name, msg.name)
+        return _beside(item, msg.blocks) if msg.traits & _KEYED else item
+
+    def _assistant(self, msg: Msg, form: Capabilities, names: Mapping[str, str] | None) -> dict[str, Any]:
+        """The assistant's turn: texts, calls, reasoning where the vendor has a field for it, and what stood beside
+        the content as it came (`audio`: a sound by its id; SDK: ChatCompletionAssistantMessageParam.audio).
+        """
+        always = self.reasoning_always and form.thinking != "never"
+        if isinstance(msg.content, str):
+            spoken = self._spoken(msg, form, names)
+            return {**spoken, str(self.reasoning_field): ""} if always else spoken
+        said: list[Block] = []
+        calls: list[dict[str, Any]] = []
+        thoughts: list[str] = []
+        fields: dict[str, Any] = {}
+        refused: list[str] = []
+        for block in msg.content:
+            match block.type:
+                case "text" if block.state is None or not is_refusal(block) or is_refusal_part(block):
+                    said.append(block)
+                case "text":
+                    refused.append(block.text)
+                case "tool_use":
+                    custom = self.custom_calls and block.state is not None
+                    calls.append(_call(block, custom_text(block) if custom else None))
+                case "thinking" if self.reasoning_field:
+                    thoughts.append(block.thinking)
+                case "opaque" if "type" not in block.data:
+                    fields |= copied(block.data)
+                case "audio" if audio := spoken_id(block):
+                    fields["audio"] = {"id": audio}
+                case "image" | "audio" | "video" | "document" | "opaque":
+                    said.append(block)
+                case "thinking" | "tool_result" | "invalid":
+                    raise ConversionError(block.type, "an assistant's turn")
+                case _:
+                    assert_never(block)
+        item: dict[str, Any] = {"role": "assistant"}
+        if said or not fields:
+            nothing = self.empty_content if calls else None if refused else ""
+            item["content"] = self._content(said, form) if said else nothing
+        item |= {**fields, "refusal": "\n".join(refused)} if refused else fields
+        if names is not None and msg.name and msg.name != "assistant":
+            item["name"] = names.get(msg.name, msg.name)
+        if self.reasoning_field and (any(thoughts) or always):
+            item[self.reasoning_field] = "\n".join(thoughts)
+        if calls:
+            item["tool_calls"] = calls
+        return _beside(item, msg.content) if msg.traits & _KEYED else item
+
+    def _content(self, blocks: Sequence[Block], form: Capabilities) -> str | list[dict[str, Any]]:
+        """One text as a string; several as the target wants them; media as parts."""
+        only = blocks[0] if len(blocks) == 1 else None
+        if only and only.type == "text" and only.state is None:
+            return only.text
+        texts = [block.text for block in blocks if block.type == "text" and not is_refusal_part(block)]
+        if len(texts) == len(blocks) and (len(blocks) == 1 or form.parts != "apart"):
+            return "\n".join(texts)
+        return [self.part(block) for block in blocks]
+
+    def _output(self, block: ToolResultBlock) -> str | list[dict[str, Any]]:
+        """A result: text, or a list of parts if it holds anything else, where a vendor's capabilities allow it."""
+        if isinstance(block.output, str) or all(item.type == "text" for item in block.output):
+            return _result_text(block)
+        mark = [{"type": "text", "text": "[error]"}] if block.is_error else []
+        return [*mark, *(self.part(item) for item in block.output)]
+
+    def part(self, block: Block) -> dict[str, Any]:
+        """One content part. The media kinds that reach it are those that the capabilities let through."""
+        match block.type:
+            case "text":
+                return refusal_part(block) if is_refusal_part(block) else {"type": "text", "text": block.text}
+            case "image" | "audio" | "video" | "document":
+                return self.media_part(block)
+            case "opaque":
+                return {**copied(block.data)}
+            case "tool_use" | "tool_result" | "thinking" | "invalid":
+                raise ConversionError(block.type, "a turn or a tool result")
+            case _:
+                assert_never(block)
+
+    def media_part(self, block: MediaBlock) -> dict[str, Any]:
+        """One media part (SDK: ChatCompletionContentPartParam), and what stood beside the medium in it."""
+        return {**self._medium(block), **beside(block)}
+
+    def _medium(self, block: MediaBlock) -> dict[str, Any]:
+        match block.type:
+            case "image":
+                return {"type": "image_url", "image_url": {"url": wire_url(block.source), **detail_of(block)}}
+            case "audio":
+                data, media_type = embedded(block.source)
+                audio = {"data": data, "format": AUDIO_FORMATS[media_type]}
+                return {"type": "input_audio", "input_audio": audio}
+            case "document":
+                file = {"filename": file_name(block), "file_data": wire_url(block.source)}
+                return {"type": "file", "file": file}
+            case "video":
+                return {"type": "video_url", "video_url": {"url": wire_url(block.source)}}
+            case _:
+                assert_never(block.type)
+
+    def _options(self, task: Task) -> dict[str, Any]:
+        options: dict[str, Any] = {}
+        if task.tools:
+            options["tools"] = [{"type": "function", "function": _function(tool)} for tool in task.tools]
+            if task.tool_choice:
+                options["tool_choice"] = _choice(task.tool_choice)
+        if task.output and task.capabilities.output == "object":
+            options["response_format"] = {"type": "json_object"}
+        elif task.output and task.capabilities.output == "schema":
+            options["response_format"] = {"type": "json_schema", "json_schema": named_schema(task)}
+        return options
+
+
+@lru_cache(256)
+def _in_words(form: Capabilities) -> Capabilities:
+    return replace(form, spoken=False)
+
+
+class OpenAIMultiAgentFormatter(OpenAIChatFormatter):
+    """The same for many speakers."""
+
+    default_history = MultiAgentHistory
+
+
+def _beside(item: dict[str, Any], blocks: Sequence[object]) -> dict[str, Any]:
+    """A message, and the keys that it came with besides those that are written here."""
+    return {**item, **{key: found for key, found in keys_in(blocks).items() if key not in item}}
+
+
+def _call(block: ToolUseBlock, text: str | None) -> dict[str, Any]:
+    """A call of a function, or a text for a custom tool (SDK: ChatCompletionMessageToolCallUnionParam)."""
+    if text is not None:
+        return {"id": block.id, "type": "custom", "custom": {"name": block.name, "input": text}}
+    function = {"name": block.name, "arguments": block.arguments}
+    return {"id": block.id, "type": "function", "function": function}
+
+
+def _result_text(block: ToolResultBlock) -> str:
+    """A result as text: the wire has no flag for an error."""
+    if isinstance(block.output, str) and not block.is_error:
+        return block.output
+    return block.marked_listing
+
+
+def _function(tool: Tool) -> dict[str, Any]:
+    function: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        function["description"] = tool.description
+    function["parameters"] = copied(tool.parameters)
+    if tool.strict is not None:
+        function["strict"] = tool.strict
+    return function
+
+
+def _choice(choice: ToolChoice) -> str | dict[str, Any]:
+    """SDK: ChatCompletionToolChoiceOptionParam."""
+    if choice.names:
+        tools = [{"type": "function", "function": {"name": name}} for name in choice.names]
+        return {"type": "allowed_tools", "allowed_tools": {"mode": choice.mode, "tools": tools}}
+    return {"type": "function", "function": {"name": choice.name}} if choice.mode == "tool" else choice.mode
+
+
+_schema_names = NameRule(limit=64)
+
+
+def named_schema(task: Task) -> dict[str, Any]:
+    """The answer's schema under a legal name, with its flag for strict mode."""
+    output = task.output
+    assert output is not None
+    named: dict[str, Any] = {
+        "name": _schema_names.fit(output.name),
+        "schema": copied(output.schema),
+        "strict": bool(output.strict),
+    }
+    if output.description:
+        named["description"] = output.description
+    return named

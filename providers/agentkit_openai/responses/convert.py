@@ -1,0 +1,272 @@
+"""OpenAI Responses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Unpack, assert_never
+
+from agentkit import (
+    Base64Source,
+    Block,
+    CacheBreakpoints,
+    Capabilities,
+    ConversionError,
+    FormatterBase,
+    FormatterOptions,
+    Legal,
+    MediaRule,
+    ModelFact,
+    Msg,
+    MultiAgentHistory,
+    NameRule,
+    Request,
+    Task,
+    TextBlock,
+    Tool,
+    ToolChoice,
+    ToolResultBlock,
+    Trait,
+    check_breakpoints,
+    copied,
+    media_types,
+    settled,
+    split_results,
+)
+from agentkit_openai._media_parts import came_with, file_name, wire_url
+from agentkit_openai._prompt_cache import BREAKPOINTS, mark_latest
+from agentkit_openai._roles import role_of
+from agentkit_openai.capabilities import ALLOWED_TOOLS, FILE_LIMITS, IMAGE_LIMITS, MEDIA_TOTAL, STRICT
+from agentkit_openai.convert import named_schema
+from agentkit_openai.responses._item_pairs import needs_thinking, part_pair, part_places
+from agentkit_openai.responses._turn_items import CALL_FIELDS, IMAGE_CALL, ItemWriter
+
+__all__ = ["OpenAIResponsesFormatter", "OpenAIResponsesMultiAgentFormatter"]
+
+_WEB = frozenset({"http", "https"})
+
+OUTPUT_FIELDS = ("caller", "name", "namespace")
+"""Keys with which a result goes back, in the state of its first text (SDK: FunctionCallOutput)."""
+
+# guides/file-inputs, api-mode=responses: PDF, word processing, slides, sheets, text and code.
+_FILES = frozenset(
+    {
+        "application/pdf",
+        "application/json",
+        "application/xml",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    }
+) | media_types("text", "plain markdown csv html")
+
+RESPONSES = Capabilities(
+    target="OpenAI Responses",
+    issuer="openai",
+    wire="openai-responses",
+    reply_part=lambda data: not str(data.get("type")).startswith("input_"),  # SDK: ResponseInputContentParam
+    part_places=part_places,
+    part_pair=part_pair,
+    needs_thinking=needs_thinking,
+    thinking="signed",
+    binds_thinking=True,  # gpt-6.2 removes reasoning behind an edited prefix without a word (guides/reasoning)
+    reply_media=True,  # image_generation_call (SDK: ImageGenerationCall)
+    proof=frozenset({"encrypted_content"}),  # an id alone is a 404 under store=false (guides/reasoning)
+    image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
+    document=MediaRule(types=_FILES, schemes=_WEB, limits=FILE_LIMITS),
+    media_total=MEDIA_TOTAL,
+    result_media=frozenset({"image", "document"}),  # guides/file-inputs: tool results can hold images and files
+    results="each",
+    parts="apart",
+    late_system="native",
+    says={
+        "text": frozenset({"role", "refusal", "type", "phase", *OUTPUT_FIELDS}),
+        "tool_use": frozenset({"type", *CALL_FIELDS}),
+        "image": frozenset({"detail", IMAGE_CALL}),
+        "document": frozenset({"title", "detail", "filename"}),  # a file by its URL has no name
+    },
+    call_ids=NameRule(limit=64, prefix="call_"),  # SPEC: call_id 1 to 64 characters
+    tool_names=NameRule(limit=64),
+    allowed_tools=ALLOWED_TOOLS,
+    strict=STRICT,
+)
+
+
+_FACTS = (
+    ModelFact(
+        r"(chat)?gpt-([345]|oss)|gpt-6(?![.-]?[2-9])|codex-|o\d",
+        {"binds_thinking": False},
+        "the prefix of reasoning is checked from gpt-6.2 on (guides/latest-model)",
+        "2026-11-20",
+    ),
+)
+
+
+class OpenAIResponsesFormatter(FormatterBase):
+    """`await AsyncOpenAI().responses.create(model=…, **request)`, with or without `store`.
+
+    Reasoning is sent with its `encrypted_content`, right before the item that the model produced after it. Both
+    have their ids, and so have the items after them: the service ties stored items together by id, and unless
+    `store` is false it refuses reasoning with an id before an item without. Where that item is missing, was
+    rewritten or has no known id, as in histories of earlier versions, reasoning is sent without its id: the
+    encrypted content is enough then. Messages and calls without such reasoning before them have no ids, which any
+    server accepts. Items of hosted tools, such as `web_search_call`, need their ids: where the reasoning before
+    them cannot be sent, they are left out too, and a generated image is sent as an image. So ask for
+    `include=["reasoning.encrypted_content"]`.
+
+    cache_breakpoints    `"auto"` marks content parts for the prompt cache, if the model is known to take markers
+                         (see `mark_latest`); texts that are not the assistant's are lists of one part then
+    """
+
+    base: ClassVar[Capabilities] = RESPONSES
+    facts: ClassVar[tuple[ModelFact, ...]] = (BREAKPOINTS, *_FACTS)
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        cache_breakpoints: CacheBreakpoints = "off",
+        **options: Unpack[FormatterOptions],
+    ) -> None:
+        check_breakpoints(cache_breakpoints)
+        super().__init__(model, **options)
+        self.cache_breakpoints: CacheBreakpoints = cache_breakpoints
+
+    def convert(self, legal: Legal, task: Task) -> Request:
+        """The request: input items, and tools, tool_choice and text where asked for."""
+        writer = ItemWriter({*legal.call_ids, *legal.tool_names})
+        if self.cache_breakpoints == "auto" and task.capabilities.breakpoints:
+            items = _marked_items(legal, writer)
+        else:
+            items = [item for msg in (*legal.system.msgs, *legal.turns.msgs) for item in _items(msg, writer)]
+        return {"input": items, **_options(task)}
+
+
+class OpenAIResponsesMultiAgentFormatter(OpenAIResponsesFormatter):
+    """The same for many speakers."""
+
+    default_history = MultiAgentHistory
+
+
+def _items(msg: Msg, writer: ItemWriter) -> Iterator[dict[str, Any]]:
+    """The items of one turn."""
+    if msg.traits & Trait.RESULT:
+        results, other = split_results(msg)
+        for block in results:
+            kind = "custom_tool_call_output" if block.id in writer.custom else "function_call_output"
+            yield {"type": kind, "call_id": block.id, "output": _output(block), **_beside_output(block)}
+        if other:
+            yield from _items(other, writer)
+    elif msg.role == "assistant" or msg.traits & Trait.CALL:
+        yield from writer.items(msg)
+    else:
+        content = msg.content
+        yield _message(role_of(msg), content if isinstance(content, str) else _content(content))
+
+
+def _message(role: str, content: str | list[dict[str, Any]]) -> dict[str, Any]:
+    """A message; some servers refuse one without its `type` (llama.cpp: "Cannot determine type of 'item'")."""
+    return {"type": "message", "role": role, "content": content}
+
+
+def _content(blocks: tuple[Block, ...]) -> str | list[dict[str, Any]]:
+    if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
+        return blocks[0].text
+    return [_part(block) for block in blocks]
+
+
+def _part(block: Block) -> dict[str, Any]:
+    """A content part (SDK: ResponseInputContentParam); `image_url` is a string here."""
+    match block.type:
+        case "text":
+            return {"type": "input_text", "text": block.text}
+        case "image":
+            made = {"type": "input_image", "image_url": wire_url(block.source), "detail": "auto"}
+            return {**made, **came_with(block, "detail")}
+        case "document" if isinstance(block.source, Base64Source):
+            made = {"type": "input_file", "filename": file_name(block), "file_data": block.source.data_url}
+            return {**made, **came_with(block, "detail")}
+        case "document":
+            return {"type": "input_file", "file_url": wire_url(block.source), **came_with(block, "detail")}
+        case "opaque":
+            return {**copied(block.data)}
+        case "audio" | "video" | "thinking" | "tool_use" | "tool_result" | "invalid":
+            raise ConversionError(block.type, "a user turn or a tool result")
+        case _:
+            assert_never(block)
+
+
+def _output(block: ToolResultBlock) -> str | list[dict[str, Any]]:
+    """A result: text, or a list with media; the wire has no flag for an error."""
+    if isinstance(block.output, str) or all(isinstance(item, TextBlock) for item in block.output):
+        return block.marked_listing
+    mark = [{"type": "input_text", "text": "[error]"}] if block.is_error else []
+    return [*mark, *(_part(item) for item in block.output)]
+
+
+def _beside_output(block: ToolResultBlock) -> dict[str, Any]:
+    """What a result came with besides its output."""
+    if isinstance(block.output, str):
+        return {}
+    first = next((item for item in block.output if isinstance(item, TextBlock)), None)
+    return came_with(first, *OUTPUT_FIELDS) if first else {}
+
+
+def _marked_items(legal: Legal, writer: ItemWriter) -> list[dict[str, Any]]:
+    """The items with their markers: on what is settled in the turns of others, and in results."""
+    items: list[dict[str, Any]] = []
+    parts: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+    for draft in (legal.system, legal.turns):
+        for msg, flags in settled(draft):
+            made = [*_items(msg, writer)]
+            items.extend(made)
+            if not msg.traits & Trait.ASSISTANT:
+                parts[draft is legal.system].extend(_markable(made, flags))
+    mark_latest(parts[True], parts[False])
+    return items
+
+
+def _markable(made: list[dict[str, Any]], flags: tuple[bool, ...]) -> Iterator[dict[str, Any]]:
+    """The settled parts of one turn's items; each text becomes a list of one part, marked or not."""
+    rest = iter(flags)
+    for item in made:
+        key = "output" if "output" in item else "content"
+        whole = key == "output"  # one item a result, one part a block of any other turn
+        if isinstance(item[key], str):
+            if not item[key].strip():
+                next(rest, None)
+                continue
+            item[key] = [{"type": "input_text", "text": item[key]}]
+        flag = whole and next(rest)
+        for part in item[key]:
+            if flag if whole else next(rest):
+                yield part
+
+
+def _options(task: Task) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if task.tools:
+        options["tools"] = [_tool(tool) for tool in task.tools]
+        if task.tool_choice:
+            options["tool_choice"] = _choice(task.tool_choice)
+    if task.output:
+        options["text"] = {"format": {"type": "json_schema", **named_schema(task)}}
+    return options
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    """A flat function tool; `strict` is set, since the service tries strict mode where it is missing."""
+    made: dict[str, Any] = {
+        "type": "function",
+        "name": tool.name,
+        "parameters": copied(tool.parameters),
+        "strict": bool(tool.strict),
+    }
+    return {**made, "description": tool.description} if tool.description else made
+
+
+def _choice(choice: ToolChoice) -> str | dict[str, Any]:
+    """SDK: ToolChoiceAllowedParam, ToolChoiceFunctionParam, ToolChoiceOptions."""
+    if choice.names:
+        tools = [{"type": "function", "name": name} for name in choice.names]
+        return {"type": "allowed_tools", "mode": choice.mode, "tools": tools}
+    return {"type": "function", "name": choice.name} if choice.mode == "tool" else choice.mode

@@ -1,0 +1,458 @@
+"""Budgets: what goes, what stays, what it costs to find out."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from math import log2
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from agentkit import (
+    Budget,
+    BudgetError,
+    CharacterTokenCounter,
+    CutStrategy,
+    Legal,
+    LocalTokenCounter,
+    Msg,
+    MultiAgentHistory,
+    OldestFirst,
+    OptionError,
+    Plan,
+    Request,
+    Stepped,
+    Task,
+    TextBlock,
+    TokenCounterBase,
+    ToolResultBlock,
+    Units,
+)
+from agentkit.budget.units import Weigher
+from tests.conftest import EchoFormatter, call, fates, result, says, sent
+
+pytestmark = pytest.mark.anyio
+
+
+class Words(LocalTokenCounter):
+    """Ten tokens a message, whatever it says, so that a test can count on its fingers."""
+
+    def __init__(self) -> None:
+        self.weighed = 0
+        self.measured = 0
+
+    def measure(self, request: Mapping[str, Any]) -> int:
+        self.measured += 1
+        return 10 * len(request["messages"])
+
+    def weigh(self, msg: Msg) -> int:
+        self.weighed += 1
+        return 10
+
+
+class Remote(TokenCounterBase):
+    """A counter somewhere else: each question costs."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def count(self, request: Mapping[str, Any]) -> int:
+        self.asked += 1
+        await anyio.lowlevel.checkpoint()
+        return 10 * len(request["messages"])
+
+
+SYSTEM = says("system", "Be brief.", "system")
+
+
+def talk(count: int, start: int = 0) -> list[Msg]:
+    return [says("Bob" if number % 2 else "Al", str(number)) for number in range(start, start + count)]
+
+
+async def plan(msgs: Sequence[Msg], tokens: int, counter: TokenCounterBase | None = None, **options: Any) -> Plan:
+    options.setdefault("strategy", OldestFirst())
+    budget = Budget(tokens, counter or Words(), **options)
+    return await EchoFormatter(budget=budget).plan(msgs)
+
+
+def texts(found: Plan) -> list[str]:
+    return [
+        msg["content"] if isinstance(msg["content"], str) else msg["content"][0]["type"] for msg in sent(found)
+    ]
+
+
+LOCAL_AND_REMOTE = pytest.mark.parametrize("counter", [Words, Remote])
+
+# -- the options -----------------------------------------------------------------------------------------
+
+
+def test_a_budget_is_made_by_position_or_by_keyword() -> None:
+    counter = Words()
+    strategy = OldestFirst(keep_task=True)
+    assert Budget(100, counter, 20, strategy) == Budget(
+        max_tokens=100, counter=counter, reserve=20, strategy=strategy
+    )
+    assert Budget(100, reserve=20).limit == 80
+    assert isinstance(Budget(100).counter, CharacterTokenCounter)
+    assert Budget(100).strategy == Stepped()
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ({"max_tokens": 0}, "budget.max_tokens"),
+        ({"max_tokens": -1}, "budget.max_tokens"),
+        ({"max_tokens": 10.5}, "budget.max_tokens"),
+        ({"max_tokens": "10"}, "budget.max_tokens"),
+        ({"max_tokens": True}, "budget.max_tokens"),
+        ({"max_tokens": None}, "budget.max_tokens"),
+        ({"max_tokens": float("nan")}, "budget.max_tokens"),
+        ({"max_tokens": 10, "reserve": -1}, "budget.reserve"),
+        ({"max_tokens": 10, "reserve": 1.0}, "budget.reserve"),
+        ({"max_tokens": 10, "reserve": 10}, "budget.max_tokens"),
+        ({"max_tokens": 10, "reserve": 11}, "budget.max_tokens"),
+        ({"max_tokens": 10, "counter": "words"}, "budget.counter"),
+        ({"max_tokens": 10, "counter": Words}, "budget.counter"),
+        ({"max_tokens": 10, "strategy": "oldest"}, "budget.strategy"),
+    ],
+)
+def test_bad_numbers_and_parts_are_refused_by_name(options: dict[str, Any], place: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        Budget(**options)
+    assert caught.value.place == place
+    assert caught.value.advice.endswith(".")
+
+
+@pytest.mark.parametrize("budget", [1000, "1000", Budget])
+def test_a_formatter_takes_a_budget_and_nothing_else(budget: Any) -> None:
+    with pytest.raises(OptionError, match="budget"):
+        EchoFormatter(budget=budget)
+
+
+# -- what goes and what stays ----------------------------------------------------------------------------
+
+
+@LOCAL_AND_REMOTE
+async def test_what_fits_is_left_alone(counter: type[Any]) -> None:
+    msgs = talk(5)
+    found = await plan(msgs, 50, counter())
+    assert (found.tokens, found.cut, found.history) == (50, None, tuple(msgs))
+    assert texts(found) == ["0", "1", "2", "3", "4"]
+    assert set(fates(found).values()) == {"carried"}
+
+
+@LOCAL_AND_REMOTE
+async def test_the_oldest_go_first(counter: type[Any]) -> None:
+    msgs = talk(10)
+    found = await plan(msgs, 34, counter())
+    assert texts(found) == ["7", "8", "9"]
+    assert found.tokens == 30
+    assert found.history == tuple(msgs[7:])
+    assert found.cut is not None
+    assert found.cut.dropped == tuple(f"msgs[{number}]" for number in range(7))
+    assert found.cut.units == 7
+    assert fates(found)["msgs[6].content[0]"] == "dropped"
+    assert fates(found)["msgs[7].content[0]"] == "carried"
+    assert found.ledger.losses == []
+
+
+@LOCAL_AND_REMOTE
+async def test_the_system_prompt_stays(counter: type[Any]) -> None:
+    assert texts(await plan([SYSTEM, SYSTEM, *talk(10)], 40, counter())) == ["Be brief.", "Be brief.", "8", "9"]
+
+
+@LOCAL_AND_REMOTE
+async def test_pins_stay_where_they_were(counter: type[Any]) -> None:
+    msgs = [*talk(3), says("Eve", "pinned", pinned=True), *talk(6, 4)]
+    assert texts(await plan(msgs, 30, counter())) == ["pinned", "8", "9"]
+
+
+@LOCAL_AND_REMOTE
+async def test_the_task_stays_when_it_is_asked_for(counter: type[Any]) -> None:
+    msgs = [SYSTEM, says("Friday", "Hello.", "assistant"), says("Bob", "the task"), *talk(6)]
+    kept = await plan(msgs, 40, counter(), strategy=OldestFirst(keep_task=True))
+    assert texts(kept) == ["Be brief.", "the task", "4", "5"]
+    assert texts(await plan(msgs, 40, counter())) == ["Be brief.", "3", "4", "5"]
+
+
+@LOCAL_AND_REMOTE
+async def test_exchanges_go_whole(counter: type[Any]) -> None:
+    msgs = [*talk(1), call("a", "b"), result("a"), result("b"), *talk(2, 1)]
+    kept = {limit: texts(await plan(msgs, limit, counter())) for limit in (60, 50, 40, 30, 20)}
+    assert kept[60] == ["0", "tool_use", "tool_result", "tool_result", "1", "2"]
+    assert kept[50] == ["tool_use", "tool_result", "tool_result", "1", "2"]
+    assert kept[40] == kept[30] == kept[20] == ["1", "2"]
+
+
+@LOCAL_AND_REMOTE
+@pytest.mark.parametrize("where", [0, 1, 2])
+async def test_a_pin_inside_an_exchange_pins_it_whole(where: int, counter: type[Any]) -> None:
+    exchange = [call("a", "b", pinned=where == 0), result("a", pinned=where == 1), result("b", pinned=where == 2)]
+    assert texts(await plan([*talk(3), *exchange, *talk(5)], 40, counter())) == [
+        "tool_use",
+        "tool_result",
+        "tool_result",
+        "4",
+    ]
+
+
+async def test_a_pin_on_a_call_that_nobody_answered_pins_its_marked_result() -> None:
+    assert texts(await plan([call("a", pinned=True), *talk(5)], 30)) == ["tool_use", "tool_result", "4"]
+
+
+@LOCAL_AND_REMOTE
+async def test_the_newest_unit_stays_whole(counter: type[Any]) -> None:
+    msgs = [*talk(5), call("a", "b"), result("a"), result("b")]
+    assert texts(await plan(msgs, 30, counter())) == ["tool_use", "tool_result", "tool_result"]
+
+
+@LOCAL_AND_REMOTE
+async def test_the_reserve_is_kept_free(counter: type[Any]) -> None:
+    assert len(texts(await plan(talk(10), 60, counter(), reserve=25))) == 3
+
+
+@LOCAL_AND_REMOTE
+async def test_a_larger_budget_keeps_a_superset(counter: type[Any]) -> None:
+    msgs = [SYSTEM, *talk(6), call("a"), result("a"), says("Eve", "pin", pinned=True), *talk(6, 6)]
+    kept = [set(texts(await plan(msgs, limit, counter()))) for limit in range(30, 170, 10)]
+    assert all(small <= large for small, large in itertools.pairwise(kept))
+
+
+@LOCAL_AND_REMOTE
+@pytest.mark.parametrize("limit", [30, 55, 80])
+async def test_cutting_twice_changes_nothing(limit: int, counter: type[Any]) -> None:
+    msgs = [SYSTEM, *talk(4), call("a"), result("a"), *talk(4, 4), call("b")]
+    once = await plan(msgs, limit, counter())
+    again = await plan(once.history, limit, counter())
+    assert again.request == once.request
+    assert again.cut is None
+    assert again.history == once.history
+
+
+async def test_the_same_history_gives_the_same_cut_warm_or_cold() -> None:
+    msgs = talk(40)
+    formatter = EchoFormatter(budget=Budget(100, Words(), strategy=OldestFirst()))
+    for end in range(1, 41):
+        warm = await formatter.plan(msgs[:end])
+        cold = await plan(msgs[:end], 100)
+        assert warm.request == cold.request
+        assert warm.cut == cold.cut
+
+
+async def test_another_conversation_through_one_formatter_is_its_own() -> None:
+    formatter = EchoFormatter(budget=Budget(30, Words(), strategy=OldestFirst()))
+    one, two = talk(10), talk(10, 50)
+    assert texts(await formatter.plan(one)) == ["7", "8", "9"]
+    assert texts(await formatter.plan(two)) == ["57", "58", "59"]
+    assert texts(await formatter.plan(one[:2])) == ["0", "1"]
+    assert texts(await formatter.plan([one[0], *two[1:4], *one[8:]])) == ["53", "8", "9"]
+
+
+async def test_what_is_cut_leaves_the_messages_as_they_are() -> None:
+    msgs = [SYSTEM, *talk(10), call("a")]
+    before = [msg.to_dict() for msg in msgs]
+    await plan(msgs, 40)
+    assert [msg.to_dict() for msg in msgs] == before
+
+
+async def test_a_cut_conversation_can_still_be_framed() -> None:
+    formatter = EchoFormatter(history=MultiAgentHistory(), budget=Budget(120))
+    found = await formatter.plan([SYSTEM, *(says(f"U{n}", "word " * 20) for n in range(20))])
+    read = MultiAgentHistory().read(sent(found)[1]["content"])
+    assert 0 < len(read) < 20
+    assert read[-1][0] == "U19"
+    assert found.tokens is not None
+    assert found.tokens <= 120
+
+
+async def test_tools_and_schema_count_towards_the_budget() -> None:
+    msgs = [says("Bob", "word " * 20) for _ in range(10)]
+    formatter = EchoFormatter(budget=Budget(300))
+    tool: dict[str, Any] = {"name": "search", "description": "x" * 400, "parameters": {}}
+    bare = await formatter.plan(msgs)
+    laden = await formatter.plan(msgs, tools=[tool])
+    assert len(sent(laden)) < len(sent(bare))
+    assert laden.tokens is not None
+    assert laden.tokens <= 300
+
+
+async def test_lower_applies_no_budget() -> None:
+    found = EchoFormatter(budget=Budget(30, Words())).lower(talk(10))
+    assert len(sent(found)) == 10
+    assert (found.tokens, found.cut) == (None, None)
+
+
+# -- nothing fits ----------------------------------------------------------------------------------------
+
+
+@LOCAL_AND_REMOTE
+async def test_the_error_says_what_the_budget_leaves_for_the_prompt(counter: type[Any]) -> None:
+    with pytest.raises(BudgetError) as caught:
+        await plan([SYSTEM, *talk(5)], 25, counter(), reserve=6)
+    assert (caught.value.limit, caught.value.needed) == (19, 20)
+
+
+@LOCAL_AND_REMOTE
+@pytest.mark.parametrize("limit", [39, 10, 1])
+async def test_the_error_names_the_smallest_legal_request_and_its_size(limit: int, counter: type[Any]) -> None:
+    msgs = [SYSTEM, *talk(3), says("Eve", "pin", pinned=True), *talk(3), call("a"), result("a")]
+    with pytest.raises(BudgetError) as caught:
+        await plan(msgs, limit, counter())
+    assert (caught.value.limit, caught.value.needed) == (limit, 40)
+    assert caught.value.kept == ("msgs[0]", "msgs[4]", "msgs[8]", "msgs[9]")
+    assert caught.value.place == "msgs[9]"
+    assert len(texts(await plan(msgs, 40, counter()))) == 4
+
+
+async def test_the_error_is_the_same_with_the_task() -> None:
+    with pytest.raises(BudgetError) as caught:
+        await plan([SYSTEM, *talk(9)], 25, strategy=OldestFirst(keep_task=True))
+    assert (caught.value.needed, caught.value.kept) == (30, ("msgs[0]", "msgs[1]", "msgs[9]"))
+
+
+@LOCAL_AND_REMOTE
+async def test_one_message_that_is_too_large(counter: type[Any]) -> None:
+    with pytest.raises(BudgetError) as caught:
+        await plan(talk(1), 9, counter())
+    assert (caught.value.needed, caught.value.kept) == (10, ("msgs[0]",))
+
+
+# -- what it costs -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [10, 100, 1000])
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
+async def test_a_remote_counter_is_asked_log_n_times(count: int, share: float) -> None:
+    counter = Remote()
+    found = await plan(talk(count), max(10, int(10 * count * share)), counter)
+    assert len(sent(found)) == max(1, int(count * share))
+    assert counter.asked <= log2(count) + 4
+
+
+async def test_a_remote_counter_is_asked_once_when_all_fits() -> None:
+    counter = Remote()
+    await plan(talk(100), 1000, counter)
+    assert counter.asked == 1
+
+
+class Counting(EchoFormatter):
+    """A formatter that counts its conversions."""
+
+    converted = 0
+
+    def convert(self, legal: Legal, task: Task) -> Request:
+        type(self).converted += 1
+        return super().convert(legal, task)
+
+
+@pytest.mark.parametrize("count", [10, 100, 1000])
+async def test_a_local_cut_is_arithmetic_and_no_search(count: int) -> None:
+    Counting.converted = 0
+    counter = Words()
+    await Counting(budget=Budget(50, counter)).plan(talk(count))
+    assert Counting.converted <= 3
+    assert counter.measured <= 3
+
+
+async def test_one_more_message_weighs_one_more_message() -> None:
+    counter, msgs = Words(), talk(200)
+    formatter = EchoFormatter(budget=Budget(500, counter))
+    await formatter.plan(msgs[:100])
+    before = counter.weighed
+    for end in range(101, 201):
+        await formatter.plan(msgs[:end])
+    assert counter.weighed - before == 100
+
+
+# -- units and strategies of one's own -------------------------------------------------------------------
+
+
+def units(msgs: Sequence[Msg]) -> Units:
+    return Weigher(Words()).units(list(msgs))
+
+
+def test_units_are_messages_and_whole_exchanges_with_their_weights() -> None:
+    msgs = [SYSTEM, *talk(1), call("a", "b"), result("a"), result("b", pinned=True), *talk(1)]
+    found = units(msgs)
+    assert len(found) == 4
+    assert [found.weight(number) for number in range(4)] == [10, 10, 30, 10]
+    assert found.unit(2) == msgs[2:5]
+    assert found.unit(3) == msgs[5:]
+    assert (found.system, found.pinned) == (1, [2])
+    assert found.protected() == {0, 2, 3}
+    assert found.protected(keep_task=True) == {0, 1, 2, 3}
+
+
+class ToolsFirst(CutStrategy):
+    """Exchanges go before talk."""
+
+    def order(self, units: Units) -> Sequence[int]:
+        free = [number for number in range(len(units)) if number not in units.protected()]
+        return sorted(free, key=lambda number: not units.unit(number)[0].tool_uses)
+
+
+class HeaviestFirst(CutStrategy):
+    """The heaviest units go first."""
+
+    def order(self, units: Units) -> Sequence[int]:
+        return sorted(super().order(units), key=lambda number: -units.weight(number))
+
+
+@LOCAL_AND_REMOTE
+async def test_a_strategy_of_ones_own_says_what_goes_first(counter: type[Any]) -> None:
+    msgs = [*talk(2), call("a"), result("a"), *talk(2, 2)]
+    assert texts(await plan(msgs, 40, counter(), strategy=ToolsFirst())) == ["0", "1", "2", "3"]
+    assert texts(await plan(msgs, 30, counter(), strategy=ToolsFirst())) == ["1", "2", "3"]
+    assert texts(await plan(msgs, 60, counter(), strategy=ToolsFirst())) == texts(await plan(msgs, 60, counter()))
+
+
+async def test_a_strategy_may_go_by_weight() -> None:
+    msgs = [*talk(2), call("a"), result("a"), *talk(2, 2)]
+    assert texts(await plan(msgs, 45, strategy=HeaviestFirst())) == ["0", "1", "2", "3"]
+
+
+@LOCAL_AND_REMOTE
+async def test_the_base_strategy_is_oldest_first(counter: type[Any]) -> None:
+    assert texts(await plan([SYSTEM, *talk(9)], 30, counter(), strategy=CutStrategy())) == ["Be brief.", "7", "8"]
+
+
+def _strategy(numbers: Sequence[int]) -> CutStrategy:
+    class Fixed(CutStrategy):
+        def order(self, units: Units) -> Sequence[int]:
+            return numbers
+
+    return Fixed()
+
+
+@LOCAL_AND_REMOTE
+@pytest.mark.parametrize("numbers", [[0], [99], [-1], [1, 1], [9], range(10), [1, 2, 0]], ids=str)
+async def test_a_strategy_may_not_take_what_every_cut_keeps(numbers: Sequence[int], counter: type[Any]) -> None:
+    with pytest.raises(OptionError) as caught:
+        await plan([SYSTEM, *talk(9)], 40, counter(), strategy=_strategy(numbers))
+    assert caught.value.place == "budget.strategy"
+
+
+async def test_a_strategy_may_let_go_of_some_units_only() -> None:
+    assert texts(await plan([SYSTEM, *talk(4)], 40, strategy=_strategy([2]))) == ["Be brief.", "0", "2", "3"]
+    with pytest.raises(BudgetError) as caught:
+        await plan([SYSTEM, *talk(4)], 30, strategy=_strategy([2]))
+    assert caught.value.needed == 40
+
+
+async def test_the_estimate_by_characters_keeps_a_request_within_the_limit() -> None:
+    counter = CharacterTokenCounter()
+    msgs: list[Msg] = []
+    for number in range(60):
+        msgs.append(says("Bob", "lorem ipsum 漢字 " * (number % 7)))
+        msgs.append(call(f"c{number}"))
+        msgs.append(Msg("s", (ToolResultBlock(f"c{number}", "n", (TextBlock("x" * number * 5),)),), "system"))
+    for limit in (200, 500, 2000):
+        found = await plan(msgs, limit, counter)
+        assert found.tokens == counter.measure(found.request) <= limit
+        json.dumps(found.request)
+        bigger = found.cut.units if found.cut else 0
+        assert bigger > 0

@@ -1,0 +1,838 @@
+"""What each strategy takes, what it leaves, and what it says about it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from agentkit import (
+    Budget,
+    BudgetError,
+    CharacterTokenCounter,
+    ClearResults,
+    CutStrategy,
+    DropMedia,
+    ImageBlock,
+    LocalTokenCounter,
+    Msg,
+    MultiAgentHistory,
+    OldestFirst,
+    OptionError,
+    Plan,
+    ShrinkResults,
+    Stepped,
+    Summarise,
+    TextBlock,
+    TokenCounterBase,
+    ToolResultBlock,
+    ToolUseBlock,
+    Units,
+    dump_messages,
+    load_messages,
+)
+from tests.budget.test_budget import Remote, Words
+from tests.conftest import EchoFormatter, call, fates, says, sent, wire
+
+pytestmark = pytest.mark.anyio
+
+SYSTEM = says("system", "Be brief.", "system")
+TASK = says("Bob", "the task")
+PICTURE = ImageBlock.from_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40), "image/png")
+
+
+def answer(id: str, output: Any, tool: str = "search", **options: Any) -> Msg:
+    return Msg("system", [ToolResultBlock(id, tool, output, **options)], "system")
+
+
+def exchanges(count: int, output: Any = "x" * 400, tool: str = "search") -> list[Msg]:
+    found: list[Msg] = []
+    for number in range(count):
+        found += [call(f"c{number}", tool=tool), answer(f"c{number}", output, tool)]
+    return found
+
+
+def talk(count: int, start: int = 0) -> list[Msg]:
+    return [says("Bob" if number % 2 else "Al", str(number)) for number in range(start, start + count)]
+
+
+class Letters(LocalTokenCounter):
+    """Four letters a token, three tokens a message, a thousand a medium, so that a test can count."""
+
+    def measure(self, request: Mapping[str, Any]) -> int:
+        return -(-sum(12 + _quarters(msg) for msg in request["messages"]) // 4)
+
+    def weigh(self, msg: Msg) -> int:
+        return -(-(12 + _quarters(wire(msg))) // 4)
+
+
+def _quarters(value: Any) -> int:
+    """Quarter tokens of what a message says."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, list):
+        return sum(map(_quarters, cast("list[Any]", value)))
+    if not isinstance(value, dict):
+        return 0
+    pairs = cast("dict[str, Any]", value).items()
+    if ("type", "image") in pairs:
+        return 4_000
+    return sum(_quarters(item) for key, item in pairs if key not in ("type", "role", "id"))
+
+
+async def plan(
+    msgs: Sequence[Msg],
+    tokens: int,
+    *strategies: CutStrategy,
+    counter: TokenCounterBase | None = None,
+    **options: Any,
+) -> Plan:
+    budget = Budget(tokens, counter or Letters(), strategy=strategies, **options)
+    return await EchoFormatter(budget=budget).plan(msgs)
+
+
+def outputs(found: Plan) -> list[Any]:
+    return [block.output for msg in found.history for block in msg.tool_results]
+
+
+def said(found: Plan) -> list[str]:
+    return [msg.text for msg in found.history if not msg.tool_uses and not msg.tool_results]
+
+
+# -- options ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [OldestFirst, Stepped, ClearResults, ShrinkResults, DropMedia])
+@pytest.mark.parametrize("step", [-1, 1.5, "10", True])
+def test_a_step_is_a_number_of_tokens(make: Any, step: Any) -> None:
+    with pytest.raises(OptionError) as caught:
+        make(step=step)
+    assert caught.value.place == "strategy.step"
+
+
+@pytest.mark.parametrize(
+    ("make", "place"),
+    [
+        (lambda: ClearResults(keep=-1), "strategy.keep"),
+        (lambda: ClearResults(characters=-1), "strategy.characters"),
+        (lambda: ShrinkResults(characters=-1), "strategy.characters"),
+        (lambda: ShrinkResults(None), "strategy.characters"),  # type: ignore[arg-type] # pyright: ignore
+        (lambda: DropMedia(keep=2.0), "strategy.keep"),  # type: ignore[arg-type] # pyright: ignore
+        (lambda: Summarise("short"), "strategy.write"),  # type: ignore[arg-type] # pyright: ignore
+        (lambda: Summarise(told, max_tokens=199), "strategy.max_tokens"),
+        (lambda: Summarise(told, step=-1), "strategy.step"),
+        (lambda: Summarise(told, name=5), "strategy.name"),  # type: ignore[arg-type] # pyright: ignore
+    ],
+)
+def test_options_of_strategies_are_refused_by_name(make: Any, place: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        make()
+    assert caught.value.place == place
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ({"strategy": []}, "budget.strategy"),
+        ({"strategy": [Stepped(), "oldest"]}, "budget.strategy[1]"),
+        ({"strategy": Stepped}, "budget.strategy"),
+        ({"strategy": [Stepped]}, "budget.strategy[0]"),
+        ({"strategy": None}, "budget.strategy"),
+        ({"strategy": b"Stepped"}, "budget.strategy[0]"),
+        ({"never_cut": "search"}, "budget.never_cut"),
+        ({"never_cut": [1]}, "budget.never_cut"),
+        ({"never_cut": None}, "budget.never_cut"),
+        ({"cut_first": "search"}, "budget.cut_first"),
+        ({"cut_first": 5}, "budget.cut_first"),
+    ],
+)
+def test_a_budget_refuses_what_is_no_strategy_and_no_collection_of_tools(
+    options: dict[str, Any], place: str
+) -> None:
+    with pytest.raises(OptionError) as caught:
+        Budget(100, **options)
+    assert caught.value.place == place
+
+
+def test_one_pipeline_writes_summaries_once() -> None:
+    with pytest.raises(OptionError) as caught:
+        Budget(100, strategy=[Summarise(told), Summarise(told)])
+    assert caught.value.place == "budget.strategy"
+
+
+def test_tools_may_come_from_any_iterable() -> None:
+    names: Any = (name for name in ["search"])
+    assert set(Budget(100, never_cut=names).never_cut) == {"search"}
+
+
+# -- OldestFirst and Stepped -----------------------------------------------------------------------------------
+
+
+async def test_stepped_keeps_the_task_and_moves_on_a_grid() -> None:
+    """Ten tokens a message, a grid of 30 tokens from the start of the history, room for eight messages."""
+    msgs = [TASK, *talk(30)]
+    cuts = [await plan(msgs[:end], 80, Stepped(step=30), counter=Words()) for end in range(1, 32)]
+    gone = [list(found.cut.numbers) if found.cut else [] for found in cuts]
+    assert gone[7] == []
+    assert gone[8:10] == [[1, 2]] * 2, "the task stands on the first step as well"
+    assert gone[10:13] == [[1, 2, 3, 4, 5]] * 3
+    assert gone[13:16] == [[1, 2, 3, 4, 5, 6, 7, 8]] * 3
+    assert len({*map(tuple, gone)}) <= 310 // 30 + 1
+    assert all(one == two[: len(one)] for one, two in itertools.pairwise(gone))
+    assert all(said(found)[0] == "the task" for found in cuts)
+
+
+async def test_the_default_step_is_a_quarter_of_what_the_budget_leaves() -> None:
+    msgs = [TASK, *talk(20)]
+    found = await plan(msgs, 120, Stepped(), counter=Words(), reserve=20)
+    same = await plan(msgs, 120, Stepped(step=25), counter=Words(), reserve=20)
+    assert found.cut == same.cut
+
+
+async def test_a_step_beyond_everything_takes_all_that_may_go() -> None:
+    found = await plan([SYSTEM, TASK, *talk(9)], 60, Stepped(step=10_000), counter=Words())
+    assert said(found) == ["Be brief.", "the task", "8"]
+
+
+@pytest.mark.parametrize(
+    "strategy", [OldestFirst(), Stepped(), ClearResults(), ShrinkResults(), DropMedia()], ids=str
+)
+@pytest.mark.parametrize("counter", [CharacterTokenCounter(), Remote()], ids=["local", "remote"])
+async def test_nothing_to_take_is_refused_with_the_size_of_it_all(
+    strategy: Any, counter: TokenCounterBase
+) -> None:
+    """One message, everything pinned, or nothing but a system prompt: the order of edits is empty."""
+    for msgs in (
+        [says("Bob", "word " * 90)],
+        [says("Bob", "word " * 30, pinned=True) for _ in range(3)],
+        [says("system", "word " * 90, "system")],
+        [SYSTEM, call("a"), answer("a", "word " * 90)],
+    ):
+        whole = await counter.count(EchoFormatter().lower(msgs).request)
+        with pytest.raises(BudgetError) as caught:
+            await plan(msgs, whole - 1, strategy, counter=counter)
+        assert caught.value.needed == whole
+        assert caught.value.kept == tuple(f"msgs[{number}]" for number in range(len(msgs)))
+        assert (await plan(msgs, whole, strategy, counter=counter)).cut is None
+
+
+async def test_an_open_exchange_at_the_end_is_the_newest_unit() -> None:
+    found = await plan([TASK, *talk(9), call("a", "b")], 30, OldestFirst(), counter=Words())
+    assert [len(msg.tool_uses) for msg in found.history] == [0, 2, 0]
+    assert [block.is_error for block in found.history[-1].tool_results] == [True, True]
+
+
+# -- what a conversation that fits is left as -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text", ["1\n2\n" * 60, "\n" * 300, "漢字かな" * 40, "{}" * 200, "word " * 90, "é" * 200, "🙂" * 60], ids=ascii
+)
+@pytest.mark.parametrize(
+    "strategy", [OldestFirst(), Stepped(), ClearResults(), ShrinkResults(), DropMedia()], ids=str
+)
+async def test_what_fits_is_left_alone_whatever_it_weighs(text: str, strategy: CutStrategy) -> None:
+    msgs = [SYSTEM, *(says("Bob", text) for _ in range(12)), call("a"), answer("a", text)]
+    counter = CharacterTokenCounter()
+    whole = counter.measure(EchoFormatter().lower(msgs).request)
+    assert (await plan(msgs, whole, strategy, counter=counter)).cut is None
+
+
+# -- ClearResults ----------------------------------------------------------------------------------------------
+
+
+async def test_cleared_results_keep_their_calls_and_say_what_they_were() -> None:
+    msgs = [SYSTEM, TASK, *exchanges(6)]
+    found = await plan(msgs, 600, ClearResults(keep=2, step=0))
+    note = "(This result of 400 characters was cleared to save space. Call the tool again if you need it.)"
+    cleared = outputs(found).count(note)
+    assert 0 < cleared <= 4
+    assert outputs(found) == [note] * cleared + ["x" * 400] * (6 - cleared)
+    assert found.cut is not None
+    assert (found.cut.units, found.cut.numbers) == (0, [])
+    assert found.cut.altered == tuple(f"msgs[{3 + 2 * at}].content[0]" for at in range(cleared))
+    assert found.cut.tokens > 0
+    kinds = fates(found)
+    assert {kinds[place] for place in found.cut.altered} == {"shrunk"}
+    assert found.history[:3] == tuple(msgs[:3])
+    assert found.ledger.losses == []
+
+
+@pytest.mark.parametrize(
+    ("output", "error", "told"),
+    [
+        ("x" * 1_234, False, "This result of 1,234 characters was"),
+        ("x" * 1_234, True, "This error message of 1,234 characters was"),
+        ([TextBlock("x" * 900), PICTURE, PICTURE], False, "This result of 900 characters, 2 image was"),
+        ([PICTURE], False, "This result of 0 characters, 1 image was"),
+    ],
+)
+async def test_the_note_says_what_the_result_was(output: Any, error: bool, told: str) -> None:
+    msgs = [TASK, call("a"), answer("a", output, is_error=error, metadata={"at": 5}), *exchanges(1, "short")]
+    found = await plan(msgs, 150, ClearResults(keep=1))
+    block = found.history[2].tool_results[0]
+    assert isinstance(block.output, str)
+    assert told in block.output
+    assert (block.id, block.is_error, block.metadata) == ("a", error, {"at": 5})
+
+
+@pytest.mark.parametrize("output", ["", " ", "ok", "x" * 200, [], [TextBlock("x" * 200)]], ids=repr)
+async def test_short_and_blank_results_are_not_cleared(output: Any) -> None:
+    msgs = [TASK, call("a"), answer("a", output), *exchanges(3)]
+    with pytest.raises(BudgetError):
+        await plan(msgs, 20, ClearResults(keep=0))
+    found = await plan([*msgs, *talk(2)], 230, ClearResults(keep=0, step=0))
+    assert outputs(found)[0] == msgs[2].tool_results[0].output
+
+
+async def test_pins_and_the_newest_exchange_are_not_cleared() -> None:
+    pinned = [call("p", pinned=True), answer("p", "p" * 400)]
+    found = await plan([TASK, *pinned, *exchanges(2)], 340, ClearResults(keep=0))
+    assert [output[:5] for output in outputs(found)] == ["ppppp", "(This", "xxxxx"]
+
+
+# -- ShrinkResults ---------------------------------------------------------------------------------------------
+
+
+async def test_shrunk_results_keep_head_and_tail_and_say_how_much_is_gone() -> None:
+    text = "HEAD" + "x" * 5_000 + "TAIL"
+    found = await plan([TASK, *exchanges(1, text), *talk(1)], 400, ShrinkResults(characters=100))
+    (output,) = outputs(found)
+    assert output.startswith("HEAD")
+    assert output.endswith("TAIL")
+    assert "(4,908 characters left out here" in output
+    assert len(output) < 350
+
+
+async def test_a_conversation_that_is_one_long_tool_run_degrades_inside_it() -> None:
+    """No unit but the newest: its results shrink from the oldest on, the newest result never."""
+    ids = [f"c{number}" for number in range(20)]
+    msgs = [TASK, call(*ids), *(answer(id, f"{id} " + "x" * 4_000) for id in ids)]
+    found = await plan(msgs, 12_000, Stepped(), ShrinkResults(characters=200))
+    lengths = [len(output) for output in outputs(found)]
+    shrunk = sum(length < 1_000 for length in lengths)
+    assert 0 < shrunk < 20
+    assert all(length < 1_000 for length in lengths[:shrunk])
+    assert all(length > 4_000 for length in lengths[shrunk:])
+    least = await plan(msgs, 2_900, Stepped(), ShrinkResults(characters=200))
+    assert [len(output) > 4_000 for output in outputs(least)] == [False] * 19 + [True]
+    with pytest.raises(BudgetError):
+        await plan(msgs, 1_000, Stepped(), ShrinkResults(characters=200))
+
+
+@pytest.mark.parametrize("split", [True, False], ids=["a message each", "one message"])
+async def test_two_thousand_parallel_results_are_planned_like_twenty(split: bool) -> None:
+    ids = [f"c{number}" for number in range(2_000)]
+    blocks = [ToolResultBlock(id, "search", "x" * 1_000) for id in ids]
+    results = (
+        [Msg("system", [block], "system") for block in blocks] if split else [Msg("system", blocks, "system")]
+    )
+    found = await plan([TASK, call(*ids), *results], 300_000, Stepped(), ShrinkResults(characters=100))
+    assert found.cut is not None
+    assert len(outputs(found)) == 2_000
+    assert outputs(found)[-1] == "x" * 1_000
+    assert len(found.cut.altered) == sum(len(output) < 1_000 for output in outputs(found))
+
+
+async def test_texts_inside_a_list_are_shrunk_and_its_media_stay() -> None:
+    items = (TextBlock("a" * 3_000), PICTURE, TextBlock("short"))
+    found = await plan([TASK, *exchanges(1, items), *talk(1)], 1_300, ShrinkResults(characters=100))
+    ((text, picture, short),) = outputs(found)
+    assert len(text.text) < 400
+    assert (picture, short) == (PICTURE, TextBlock("short"))
+    assert found.cut is not None
+    assert found.cut.altered == ("msgs[2].content[0].output[0]",)
+
+
+async def test_shrinking_twice_changes_nothing() -> None:
+    msgs = [TASK, *exchanges(4, "y" * 5_000), *talk(1)]
+    once = await plan(msgs, 700, ShrinkResults(characters=100))
+    again = await plan(once.history, 700, ShrinkResults(characters=100))
+    assert (again.cut, again.request) == (None, once.request)
+
+
+# -- DropMedia -------------------------------------------------------------------------------------------------
+
+
+async def test_old_media_make_room_and_the_newest_stay() -> None:
+    pictures = [Msg("Bob", [TextBlock(f"{number}"), PICTURE], "user") for number in range(5)]
+    found = await plan([*pictures, *talk(1)], 3_200, DropMedia(keep=1, step=0))
+    kept = [len(msg.media) for msg in found.history]
+    assert kept == [0, 0, 1, 1, 1, 0]
+    assert found.history[0].text == "0\n[image left out to save space]"
+    assert found.cut is not None
+    assert found.cut.altered == ("msgs[0].content[1]", "msgs[1].content[1]")
+    assert fates(found)["msgs[0].content[1]"] == "described"
+
+
+async def test_media_in_results_are_left_out_item_by_item() -> None:
+    msgs = [TASK, call("a"), answer("a", (TextBlock("see"), PICTURE)), Msg("Bob", [PICTURE], "user"), *talk(1)]
+    found = await plan(msgs, 1_100, DropMedia(keep=1))
+    assert outputs(found) == [(TextBlock("see"), TextBlock("[image left out to save space]"))]
+    assert found.cut is not None
+    assert found.cut.altered == ("msgs[2].content[0].output[1]",)
+    assert found.history[3].media == (PICTURE,)
+
+
+# -- Summarise -------------------------------------------------------------------------------------------------
+
+
+class Writer:
+    """A summary function that remembers what it was asked."""
+
+    def __init__(self, text: Any = None) -> None:
+        self.text = text
+        self.asked: list[list[str]] = []
+
+    async def __call__(self, msgs: Sequence[Msg]) -> str:
+        self.asked.append([msg.text for msg in msgs])
+        await anyio.lowlevel.checkpoint()
+        if isinstance(self.text, Exception):
+            raise self.text
+        return f"summary {len(self.asked)}" if self.text is None else self.text
+
+
+async def told(msgs: Sequence[Msg]) -> str:
+    return "told"
+
+
+def chat(count: int, start: int = 0) -> list[Msg]:
+    return [
+        says("Bob" if number % 2 else "Al", f"{number} " + "word " * 30) for number in range(start, start + count)
+    ]
+
+
+LOCAL_AND_REMOTE = pytest.mark.parametrize("remote", [False, True], ids=["local", "remote"])
+
+
+class Estimate(TokenCounterBase):
+    """The estimate from somewhere else."""
+
+    async def count(self, request: Any) -> int:
+        await anyio.lowlevel.checkpoint()
+        return CharacterTokenCounter().measure(request)
+
+
+@LOCAL_AND_REMOTE
+@pytest.mark.parametrize("step", [0, 100, None])
+async def test_a_summary_stands_in_the_place_of_what_went(step: int | None, remote: bool) -> None:
+    writer = Writer()
+    counter = Estimate() if remote else CharacterTokenCounter()
+    found = await plan([SYSTEM, TASK, *chat(40)], 800, Summarise(writer, 200, step), counter=counter)
+    assert len(writer.asked) == 1
+    assert writer.asked[0][0].startswith("0 ")
+    summary = found.history[2]
+    assert (summary.name, summary.text, summary.role, summary.pinned) == ("summary", "summary 1", "user", True)
+    assert said(found)[3].startswith(f"{len(writer.asked[0])} ")
+    assert [made.name for made in found.ledger.syntheses] == ["summary"]
+    assert found.cut is not None
+    assert len(found.cut.numbers) == len(writer.asked[0])
+    assert "summary 1" in str(sent(found)[2])
+
+
+async def test_a_history_that_is_not_adopted_finds_its_summary_again() -> None:
+    writer = Writer()
+    budget = Budget(800, strategy=Summarise(writer, 200))
+    msgs = [SYSTEM, TASK, *chat(40)]
+    first = await EchoFormatter(budget=budget).plan(msgs)
+    again = await EchoFormatter(budget=budget).plan(load_messages(dump_messages(msgs)))
+    assert again.request == first.request
+    assert len(writer.asked) == 1
+    later = await EchoFormatter(budget=budget).plan([*msgs, *chat(12, 40)])
+    assert len(writer.asked) == 2
+    assert [msg.text for msg in later.history if msg.name == "summary"] == ["summary 1", "summary 2"]
+    assert not {*writer.asked[0]} & {*writer.asked[1]}, "what is dropped later gets a summary of its own"
+
+
+@pytest.mark.parametrize("adopt", ["always", "late", "stored"])
+async def test_an_adopted_history_is_an_ordinary_conversation(adopt: str) -> None:
+    writer = Writer()
+    formatter = EchoFormatter(budget=Budget(800, strategy=Summarise(writer, 200)))
+    msgs = [SYSTEM, TASK]
+    found = await formatter.plan(msgs)
+    for number in range(80):
+        msgs = [*msgs, *chat(1, number)]
+        found = await formatter.plan(msgs)
+        assert found.tokens is not None
+        assert found.tokens <= 800
+        if adopt == "always" or (adopt == "late" and number % 17 == 16):
+            msgs = list(found.history)
+        elif adopt == "stored":
+            msgs = load_messages(dump_messages(found.history))
+    asked = [line for lines in writer.asked for line in lines if not line.startswith("summary")]
+    assert len(asked) == len({*asked}), "nothing is summarised twice"
+    summaries = [msg for msg in found.history if msg.name == "summary"]
+    assert 1 <= len(summaries) <= 5
+    assert said(found)[1] == "the task"
+
+
+async def test_too_many_summaries_are_summed_up_themselves() -> None:
+    writer = Writer()
+    formatter = EchoFormatter(budget=Budget(800, strategy=Summarise(writer, 200)))
+    msgs = [SYSTEM, TASK]
+    for number in range(120):
+        msgs = [*(await formatter.plan([*msgs, *chat(1, number)])).history]
+    assert any(lines[0].startswith("summary") for lines in writer.asked)
+
+
+async def test_what_the_writer_raises_goes_to_the_caller_and_the_next_call_tries_again() -> None:
+    writer = Writer(RuntimeError("the model is away"))
+    formatter = EchoFormatter(budget=Budget(800, strategy=Summarise(writer, 200)))
+    msgs = [SYSTEM, TASK, *chat(40)]
+    with pytest.raises(RuntimeError, match="the model is away"):
+        await formatter.plan(msgs)
+    writer.text = None
+    assert (await formatter.plan(msgs)).history[2].text == "summary 2"
+
+
+@pytest.mark.parametrize("text", ["", " \n", 5, b"x", ["x"], {}])
+async def test_what_is_no_summary_is_refused(text: Any) -> None:
+    with pytest.raises(OptionError) as caught:
+        await plan([SYSTEM, TASK, *chat(40)], 800, Summarise(Writer(text), 200))
+    assert caught.value.place == "strategy.write"
+
+
+@LOCAL_AND_REMOTE
+@pytest.mark.parametrize(
+    "text", ["HEAD" + "x" * 100_000 + "TAIL", "漢字" * 50_000, "🙂" * 9_000, "a\nb\n" * 9_000], ids=ascii
+)
+async def test_a_summary_that_is_too_long_loses_its_middle(text: str, remote: bool) -> None:
+    counter = Estimate() if remote else CharacterTokenCounter()
+    found = await plan([SYSTEM, TASK, *chat(40)], 900, Summarise(Writer(text), 400), counter=counter)
+    summary = found.history[2].text
+    assert "left out" in summary
+    assert (summary[0], summary[-1]) == (text[0], text[-1])
+    assert found.tokens is not None
+    assert found.tokens <= 900
+
+
+async def test_two_plans_at_once_buy_one_summary() -> None:
+    writer = Writer()
+    budget = Budget(800, strategy=Summarise(writer, 200))
+    msgs = [SYSTEM, TASK, *chat(40)]
+    found: list[Plan] = []
+
+    async def once() -> None:
+        found.append(await EchoFormatter(budget=budget).plan(msgs))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(5):
+            group.start_soon(once)
+    assert len(writer.asked) == 1
+    assert all(one.request == found[0].request for one in found)
+
+
+async def test_when_a_plan_is_cancelled_while_it_buys_the_one_that_waits_for_it_buys() -> None:
+    started, scope = anyio.Event(), anyio.CancelScope()
+    answers = ["nothing", "bought by the second"]
+
+    async def slow(msgs: Sequence[Msg]) -> str:
+        text = answers.pop(0)
+        if answers:
+            started.set()
+            await anyio.sleep_forever()
+        return text
+
+    budget = Budget(800, strategy=Summarise(slow, 200))
+    msgs = [SYSTEM, TASK, *chat(40)]
+    found: list[Plan] = []
+
+    async def cancelled() -> None:
+        with scope:
+            await EchoFormatter(budget=budget).plan(msgs)
+
+    async def patient() -> None:
+        found.append(await EchoFormatter(budget=budget).plan(msgs))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(cancelled)
+        await started.wait()
+        group.start_soon(patient)
+        await anyio.wait_all_tasks_blocked()
+        scope.cancel()
+    assert found[0].history[2].text == "bought by the second"
+
+
+async def test_the_writer_may_plan_with_the_same_budget() -> None:
+    """A summary is often written by a model that is itself behind a formatter."""
+
+    async def write(msgs: Sequence[Msg]) -> str:
+        return (await EchoFormatter(budget=budget).plan([SYSTEM, TASK, *msgs[:3]])).history[1].text
+
+    budget = Budget(800, strategy=Summarise(write, 200))
+    assert (await EchoFormatter(budget=budget).plan([SYSTEM, TASK, *chat(40)])).history[2].text == "the task"
+
+
+def test_one_strategy_serves_several_event_loops() -> None:
+    budget = Budget(800, strategy=Summarise(Writer(), 200))
+    for number, backend in enumerate(("asyncio", "trio", "asyncio")):
+        found = anyio.run(
+            EchoFormatter(budget=budget).plan, [SYSTEM, TASK, *chat(30 + 9 * number)], backend=backend
+        )
+        assert found.cut is not None
+
+
+# -- tools that stay, tools that go first ---------------------------------------------------------------------
+
+
+async def test_exchanges_of_a_protected_tool_are_left_as_they_are() -> None:
+    skill = [call("s", tool="skill"), answer("s", "rules " * 60, "skill")]
+    msgs = [TASK, *exchanges(2), *skill, *exchanges(4), *talk(2)]
+    for strategies in ((Stepped(),), (ClearResults(0), Stepped()), (ShrinkResults(20), OldestFirst())):
+        found = await plan(msgs, 420, *strategies, never_cut=["skill"])
+        assert "rules " * 60 in outputs(found)
+        assert found.cut is not None
+
+
+async def test_exchanges_of_cheap_tools_go_before_older_ones() -> None:
+    msgs = [TASK, *exchanges(2, "x" * 200), call("l"), answer("l", "y" * 200, "look"), *talk(2)]
+    msgs[5] = call("l", tool="look")
+    whole = Letters().measure(EchoFormatter().lower(msgs).request)
+    found = await plan(msgs, whole - 1, OldestFirst(keep_task=True), cut_first=["look"])
+    assert outputs(found) == ["x" * 200] * 2
+    both = await plan(msgs, whole - 1, OldestFirst(keep_task=True), cut_first=["look"], never_cut=["look"])
+    assert outputs(both) == ["x" * 200, "y" * 200], "what is never cut is not cut first"
+
+
+async def test_an_exchange_that_calls_both_kinds_of_tools_stays() -> None:
+    mixed = Msg("Friday", [ToolUseBlock("a", "look", {}), ToolUseBlock("b", "skill", {})], "assistant")
+    msgs = [TASK, mixed, answer("a", "y" * 200, "look"), answer("b", "z" * 200, "skill"), *chat(9)]
+    found = await plan(msgs, 260, Stepped(), cut_first=["look"], never_cut=["skill"])
+    assert outputs(found) == ["y" * 200, "z" * 200]
+
+
+# -- several, and strategies of one's own ---------------------------------------------------------------------
+
+
+async def test_the_next_strategy_begins_when_the_one_before_has_nothing_left() -> None:
+    msgs = [SYSTEM, TASK, *exchanges(8), *talk(1)]
+    cleared = await plan(msgs, 900, ClearResults(keep=1, step=0), OldestFirst(keep_task=True))
+    assert cleared.cut is not None
+    assert cleared.cut.units == 0
+    both = await plan(msgs, 300, ClearResults(keep=1, step=0), OldestFirst(keep_task=True))
+    assert both.cut is not None
+    assert both.cut.units > 0
+    assert both.cut.altered
+    assert said(both) == ["Be brief.", "the task", "0"]
+
+
+class Upper(CutStrategy):
+    """Halves every result, again and again."""
+
+    repeats = True
+
+    def order(self, units: Units) -> Sequence[int]:
+        spared = self.spared(units)
+        return [n for n in range(len(units)) if n not in spared and len(units.unit(n)) > 1 for _ in range(3)]
+
+    def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
+        block = unit[1].tool_results[0]
+        return [unit[0], answer(block.id, str(block.output)[: len(str(block.output)) // 2])]
+
+
+async def test_a_strategy_of_ones_own_may_take_from_a_unit_several_times() -> None:
+    found = await plan([TASK, *exchanges(3), *talk(1)], 190, Upper())
+    lengths = [len(output) for output in outputs(found)]
+    assert lengths[0] == 50
+    assert lengths == sorted(lengths), "the first is halved three times before the second is halved"
+    assert {*lengths} <= {50, 100, 200, 400}
+
+
+async def test_an_edit_leaves_nothing_or_as_many_messages() -> None:
+    class Half(Upper):
+        def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
+            return unit[:1]
+
+    with pytest.raises(OptionError) as caught:
+        await plan([TASK, *exchanges(3), *talk(1)], 100, Half())
+    assert caught.value.place == "budget.strategy"
+
+
+async def test_an_edit_may_leave_nothing() -> None:
+    class Gone(Upper):
+        repeats = False
+
+        def order(self, units: Units) -> Sequence[int]:
+            return [*dict.fromkeys(super().order(units))]
+
+        def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
+            return ()
+
+    found = await plan([TASK, *exchanges(3), *talk(1)], 200, Gone())
+    assert len(outputs(found)) < 3
+    assert found.cut is not None
+    assert found.cut.units == 3 - len(outputs(found))
+
+
+async def test_a_strategy_of_ones_own_may_go_by_steps() -> None:
+    class Rough(CutStrategy):
+        step = 40
+
+    found = await plan(talk(20), 100, Rough(), counter=Words())
+    assert found.cut is not None
+    assert found.cut.units % 4 == 0
+
+
+async def test_an_edit_that_changes_nothing_is_no_cut() -> None:
+    class Idle(Upper):
+        def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
+            return unit
+
+    found = await plan([TASK, *exchanges(3), *talk(9)], 250, Idle(), OldestFirst())
+    assert found.cut is not None
+    assert not found.cut.altered
+    with pytest.raises(BudgetError):
+        await plan([TASK, *exchanges(3), *talk(9)], 250, Idle())
+
+
+# -- strategies and counters that lie ------------------------------------------------------------------------
+
+
+class _Own(CutStrategy):
+    """A strategy that says whatever it is told to say."""
+
+    def __init__(self, order: Any, *, edit: Any = (), step: Any = 0, spares: bool = True) -> None:
+        self.given = order
+        self.left = edit
+        self.step = step
+        self.spares = spares
+
+    def order(self, units: Units) -> Sequence[int]:
+        return cast("Sequence[int]", self.given)
+
+    def spared(self, units: Units) -> set[int]:
+        return super().spared(units) if self.spares else set()
+
+
+class _Editing(_Own):
+    def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
+        return cast("Sequence[Msg]", self.left)
+
+
+@pytest.mark.parametrize("given", [range(1, 9, 2), range(8, 1, -3), (2, 5, 7)], ids=str)
+async def test_an_order_may_be_any_range_and_takes_what_it_names(given: Any) -> None:
+    pinned = Msg("Bob", "pinned " * 30, "user", pinned=True)
+    msgs = [*talk(4), pinned, *talk(5, 5)] if 4 not in given else talk(10)
+    found = await plan(msgs, 80, _Own(given))
+    assert found.cut is not None
+    assert {*found.cut.numbers} == {*list(given)[: len(found.cut.numbers)]}
+
+
+@pytest.mark.parametrize(
+    "lying",
+    [
+        *(_Own(given) for given in (None, {1, 2}, iter([1]), "12", [1.0], ["1"], [[1]], [True], 5)),
+        *(_Editing([1, 2], edit=made) for made in (None, "x", [1], 5)),
+        *(_Own([1, 2], step=step) for step in ("x", -5, 0.5, float("nan"), True)),
+        _Own([0], spares=False),
+    ],
+)
+async def test_a_strategy_that_lies_is_refused_by_name(lying: CutStrategy) -> None:
+    msgs = [says("system", "Be brief.", "system"), *talk(9)]
+    with pytest.raises(OptionError) as caught:
+        await plan(msgs, 40, lying)
+    assert caught.value.place in ("budget.strategy", "strategy.step")
+
+
+@pytest.mark.parametrize("count", [-1, True, 1.5, None, "9"])
+async def test_a_counter_that_lies_is_refused(count: Any) -> None:
+    class Lying(TokenCounterBase):
+        async def count(self, request: Mapping[str, Any]) -> int:
+            return cast("int", count)
+
+    with pytest.raises(OptionError, match=r"budget\.counter"):
+        await plan(talk(3), 1_000, Stepped(), counter=Lying())
+
+
+async def test_a_budget_keeps_the_strategies_it_was_given() -> None:
+    given: list[CutStrategy] = [Stepped()]
+    budget = Budget(100, strategy=given)
+    given.clear()
+    assert budget.strategies == (Stepped(),)
+    assert hash(budget) == hash(Budget(100, budget.counter, strategy=(Stepped(),)))
+    formatter = EchoFormatter(budget=budget)
+    with pytest.raises(AttributeError):
+        formatter.budget = None  # type: ignore[misc]
+
+
+async def test_summaries_of_many_conversations_are_bought_once_each() -> None:
+    writer = Writer()
+    budget = Budget(900, strategy=Summarise(writer, max_tokens=200))
+    conversations = [[says("Bob", f"conversation {k}, line {n} " * 12) for n in range(30)] for k in range(300)]
+    formatter = EchoFormatter(budget=budget)
+    for _ in range(2):
+        for msgs in conversations:
+            await formatter.plan(msgs)
+    assert len(writer.asked) == 300
+
+
+def test_two_event_loops_may_want_the_same_summary() -> None:
+    async def write(gone: Sequence[Msg]) -> str:
+        await anyio.sleep(0.05)
+        return "A summary."
+
+    formatter = EchoFormatter(budget=Budget(900, strategy=Summarise(write, max_tokens=200)))
+    msgs = [says("Bob", f"line {n} " * 30) for n in range(60)]
+
+    async def planned() -> Plan:
+        return await formatter.plan(msgs)
+
+    with ThreadPoolExecutor(2) as pool:
+        plans = [pool.submit(anyio.run, planned) for _ in range(2)]
+        assert len({str(made.result(timeout=20).request) for made in plans}) == 1
+
+
+async def test_one_old_picture_goes_before_anything_that_was_said() -> None:
+    msgs = [TASK, Msg("Bob", (TextBlock("see"), PICTURE), "user"), *(says("Al", f"{n} " * 60) for n in range(20))]
+    whole = await plan(msgs, 100_000, Stepped())
+    assert whole.tokens is not None
+    found = await plan(msgs, whole.tokens - 500, DropMedia(keep=0), Stepped())
+    assert found.cut is not None
+    assert (found.cut.units, found.cut.altered) == (0, ("msgs[1].content[1]",))
+
+
+async def test_the_newest_real_result_of_a_half_open_exchange_is_not_shrunk() -> None:
+    msgs = [TASK, call("a", "b"), answer("a", "row " * 3_000)]
+    with pytest.raises(BudgetError):
+        await plan(msgs, 900, Stepped(), ShrinkResults(400))
+
+
+async def test_what_the_viewer_sees_last_stays() -> None:
+    history = MultiAgentHistory(viewer="F", visible=lambda msg: msg.name != "Bob")
+    msgs = [says("Eve", "the report " * 60), says("Bob", "secret")]
+    formatter = EchoFormatter(history=history, budget=Budget(60, Letters(), strategy=OldestFirst()))
+    with pytest.raises(BudgetError):
+        await formatter.plan(msgs)
+
+
+@pytest.mark.parametrize("weight", [-1, 2.5, float("nan"), None])
+async def test_weights_that_are_no_numbers_of_tokens_are_refused(weight: Any) -> None:
+    class Odd(Letters):
+        def weigh(self, msg: Msg) -> int:
+            return cast("int", weight)
+
+    with pytest.raises(OptionError, match=r"budget\.counter"):
+        await plan(talk(3), 1_000, Stepped(), counter=Odd())
+
+
+async def test_an_order_of_ones_own_is_the_same_warm_and_cold() -> None:
+    class MiddleOut(CutStrategy):
+        def order(self, units: Units) -> Sequence[int]:
+            middle = len(units) // 2
+            return sorted(super().order(units), key=lambda number: abs(number - middle))
+
+    msgs = [says("Bob", f"line {n} " * (1 + n % 9)) for n in range(60)]
+    warm = EchoFormatter(budget=Budget(200, Letters(), strategy=MiddleOut()))
+    for end in range(1, 61):
+        cold = EchoFormatter(budget=Budget(200, Letters(), strategy=MiddleOut()))
+        assert (await warm.plan(msgs[:end])).request == (await cold.plan(msgs[:end])).request
+
+
+async def test_an_order_that_goes_back_has_no_grid() -> None:
+    with pytest.raises(OptionError, match="goes back"):
+        await plan(talk(30), 40, _Own(list(range(20, 1, -1)), step=10))

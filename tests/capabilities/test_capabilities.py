@@ -1,0 +1,179 @@
+"""`Capabilities`: the form a target fills in, its rules for media and names, and the facts per model."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from agentkit import MediaRule, ModelFact, NameRule, media_types
+from agentkit.capabilities.model_facts import apply_facts
+from tests.conftest import ECHO, EchoFormatter, says, target
+
+
+def test_media_types_of_a_family() -> None:
+    assert media_types("image", "png jpeg") == {"image/png", "image/jpeg"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "media_type", "taken"),
+    [
+        (MediaRule(), "image/png", True),
+        (MediaRule(types=frozenset({"image/png"})), "image/png", True),
+        (MediaRule(types=frozenset({"image/png"})), "image/bmp", False),
+        (MediaRule(embed=False), "image/png", False),
+        (MediaRule(), "audio/wav", False),
+    ],
+)
+def test_a_media_rule_takes_data(rule: MediaRule, media_type: str, taken: bool) -> None:
+    assert rule.takes("image", media_type) is taken
+
+
+@pytest.mark.parametrize(
+    ("rule", "media_type", "fetched"),
+    [
+        (MediaRule(), "image/png", True),
+        (MediaRule(types=frozenset({"image/png"})), "image/bmp", False),
+        (MediaRule(types=frozenset({"image/png"})), None, True),
+        (MediaRule(types=frozenset({"image/a"}), url_types=frozenset({"image/b"})), "image/b", True),
+        (MediaRule(types=frozenset({"image/a"}), url_types=frozenset({"image/b"})), "image/a", False),
+    ],
+)
+def test_a_media_rule_takes_urls(rule: MediaRule, media_type: str | None, fetched: bool) -> None:
+    assert rule.fetches("image", media_type) is fetched
+
+
+NAMES = [
+    "search",
+    "a b",
+    "a/b",
+    "ü",
+    "x" * 200,
+    "",
+    "漢字",
+    "a_b",
+    "a-b",
+    "call_1",
+    "  ",
+    "a\nb",
+    "1a",
+    "A b",
+    "a_b_",
+]
+
+
+@pytest.mark.parametrize("name", NAMES, ids=ascii)
+@pytest.mark.parametrize(
+    "rule",
+    [
+        NameRule(),
+        NameRule(limit=40, prefix="call_"),
+        NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9),
+        NameRule(pattern="[A-Za-z_][A-Za-z0-9_-]*", prefix="t_"),
+    ],
+    ids=["plain", "prefixed", "nine", "letter first"],
+)
+def test_a_fitted_name_is_legal(rule: NameRule, name: str) -> None:
+    fitted = rule.fit(name)
+    assert re.fullmatch(rule.pattern, fitted, re.ASCII)
+    assert len(fitted) <= rule.limit
+    assert rule.fit(fitted) == fitted
+    if re.fullmatch(rule.pattern, name, re.ASCII) and len(name) <= rule.limit:
+        assert fitted == name
+
+
+def test_names_that_differ_stay_different() -> None:
+    rule = NameRule()
+    assert len({rule.fit(name) for name in NAMES}) == len(NAMES)
+    assert len({NameRule(limit=9, pattern="[A-Za-z0-9]{9}").fit(name) for name in NAMES}) == len(NAMES)
+
+
+def test_a_reserved_name_is_fitted() -> None:
+    rule = NameRule(reserved=frozenset({"json"}))
+    assert rule.fit("json") != "json"
+    assert rule.fit("jsonl") == "jsonl"
+
+
+def test_a_fitted_name_is_the_same_in_every_process() -> None:
+    script = "from agentkit import NameRule; print(NameRule().fit('a b/ü'))"
+    runs = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": seed},
+        ).stdout.strip()
+        for seed in ("0", "1")
+    }
+    assert runs == {NameRule().fit("a b/ü")}
+
+
+def test_a_form_never_changes_and_is_equal_to_itself_alone() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        ECHO.target = "other"  # type: ignore[misc]
+    assert dataclasses.replace(ECHO) != ECHO
+    assert hash(ECHO) != hash(dataclasses.replace(ECHO))
+
+
+def test_a_form_documents_each_of_its_fields() -> None:
+    told = type(ECHO).__doc__ or ""
+    missing = [
+        field.name
+        for field in dataclasses.fields(ECHO)
+        if field.init and not re.search(rf"\b{field.name}\b", told)
+    ]
+    assert set(missing) <= {"audio", "video"}  # "image … document"
+
+
+# -- facts -------------------------------------------------------------------------------------------
+
+FACTS = (
+    ModelFact("wise-", {"image": None}, "sheet 1", "2026-11-20"),
+    ModelFact("wise-2", {"last_user": True}, "sheet 2", "2026-11-20"),
+)
+
+
+@pytest.mark.parametrize(
+    ("model", "image", "last_user"),
+    [
+        (None, True, False),
+        ("other", True, False),
+        ("wise-1", False, False),
+        ("wise-2", False, True),
+        ("WISE-2-large", False, True),
+        ("vendor/wise-2", False, True),
+        ("likewise-2", True, False),
+    ],
+)
+def test_every_row_that_names_a_model_changes_its_form(model: str | None, image: bool, last_user: bool) -> None:
+    form = apply_facts(ECHO, model, FACTS)
+    assert (form.image is not None, form.last_user) == (image, last_user)
+
+
+def test_an_unknown_model_keeps_the_form_of_its_provider() -> None:
+    assert apply_facts(ECHO, "other", FACTS) is ECHO
+
+
+@pytest.mark.parametrize(
+    ("own", "per_call", "expected"),
+    [(None, None, False), ("wise-2", None, True), ("wise-2", "other", False), ("other", "wise-2", True)],
+)
+def test_the_model_of_the_call_wins_over_the_formatters(
+    own: str | None, per_call: str | None, expected: bool
+) -> None:
+    formatter = target(*FACTS)(own)
+    plan = formatter.lower([says("Friday", "done", "assistant")], model=per_call)
+    assert (len(plan.request["messages"]) == 2) is expected
+    assert formatter.capabilities(per_call).last_user is expected
+
+
+def test_a_form_is_worked_out_once_a_model() -> None:
+    formatter: type[EchoFormatter] = target(*FACTS)
+    first: Any = formatter("wise-2").capabilities()
+    assert formatter("wise-2").capabilities() is first
+    assert formatter().capabilities("wise-2") is first

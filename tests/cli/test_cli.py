@@ -1,0 +1,206 @@
+"""The command: what goes in, what comes out, and its exit codes."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentkit.cli import run
+from tests.wire.walker import check_request
+
+DATA = Path(__file__).parents[2] / "examples" / "data"
+LIBRARY = str(DATA / "library.json")
+POISONED = str(DATA / "poisoned.json")
+
+ONE = '[{"name": "Bob", "role": "user", "content": "hi"}]'
+
+
+def call(
+    capsysbinary: pytest.CaptureFixture[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    *arguments: str,
+    stdin: str | bytes = "",
+) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of one run."""
+    data = stdin.encode() if isinstance(stdin, str) else stdin
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    code = run(list(arguments))
+    out, err = capsysbinary.readouterr()
+    return code, out.decode(), err.decode()
+
+
+class TestFormat:
+    @pytest.fixture(autouse=True)
+    def _streams(self, capsysbinary: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.streams = (capsysbinary, monkeypatch)
+
+    def call(self, *arguments: str, stdin: str | bytes = "") -> tuple[int, str, str]:
+        return call(*self.streams, *arguments, stdin=stdin)
+
+    def test_writes_the_request_of_a_file(self) -> None:
+        code, out, err = self.call("format", LIBRARY, "--provider", "openai")
+        assert (code, err) == (0, "")
+        assert check_request("openai", json.loads(out)) == []
+        assert len(json.loads(out)["tools"]) == 2
+
+    def test_reads_standard_input(self) -> None:
+        assert self.call("format", "--provider", "ollama", stdin=ONE)[0] == 0
+        code, out, _ = self.call("format", "-", "--provider", "ollama", stdin=ONE)
+        assert (code, json.loads(out)) == (0, {"messages": [{"role": "user", "content": "hi"}]})
+
+    def test_takes_tools_choice_and_schema_from_the_object(self) -> None:
+        asked = {
+            "messages": json.loads(ONE),
+            "tools": [
+                {"name": "look", "parameters": {"type": "object", "properties": {"at": {"type": "string"}}}}
+            ],
+            "tool_choice": {"name": "look"},
+            "response_format": {"type": "object", "properties": {"x": {"type": "string"}}},
+        }
+        code, out, _ = self.call("format", "--provider", "openai", stdin=json.dumps(asked))
+        request = json.loads(out)
+        assert code == 0
+        assert request["tool_choice"]["function"]["name"] == "look"
+        assert request["response_format"]["type"] == "json_schema"
+
+    def test_multi_agent_and_viewer_and_frame(self) -> None:
+        _, framed, _ = self.call("format", "--provider", "openai", "--multi-agent", stdin=ONE)
+        assert "<history>" in framed
+        _, viewed, _ = self.call("format", "--provider", "openai", "--viewer", "Friday", stdin=ONE)
+        assert "You are Friday." in viewed
+        _, plain, _ = self.call(
+            "format", "--provider", "openai", "--frame", "plain", stdin=ONE.replace("hi", "<|x")
+        )
+        assert "<|x" in plain
+
+    def test_all_gives_a_request_for_every_provider(self) -> None:
+        code, out, _ = self.call("format", LIBRARY, "--all")
+        assert code == 0
+        assert len(json.loads(out)) == 9
+
+    def test_the_ledger_goes_to_standard_error_as_a_table(self) -> None:
+        code, out, err = self.call("format", POISONED, "--keep-invalid", "--provider", "anthropic", "--ledger")
+        assert code == 0
+        assert json.loads(out)
+        assert "msgs[28].content[1]" in err
+        assert "described, content lost" in err
+
+    def test_or_as_json(self) -> None:
+        _, _, err = self.call("format", POISONED, "--keep-invalid", "--provider", "anthropic", "--ledger", "json")
+        ledger = json.loads(err)
+        assert {entry["disposition"] for entry in ledger["blocks"]} >= {"dropped", "described", "carried"}
+
+    def test_a_budget_cuts(self) -> None:
+        code, out, _ = self.call(
+            "format", str(DATA / "react.json"), "--provider", "openai", "--max-tokens", "4000"
+        )
+        assert code == 0
+        assert 1 < len(json.loads(out)["messages"]) < 124
+
+    def test_loss_under_raise_is_exit_code_1(self) -> None:
+        code, out, err = self.call(
+            "format", POISONED, "--keep-invalid", "--provider", "openai", "--on-loss", "raise"
+        )
+        assert (code, out) == (1, "")
+        *notes, error = err.splitlines()
+        assert error.startswith("agentkit: msgs[0].content[0]: ")
+        assert [note.partition(": invalid block: ")[0] for note in notes] == ["agentkit: messages[32].content[1]"]
+
+    @pytest.mark.parametrize(
+        ("arguments", "stdin", "place"),
+        [
+            (["--provider", "openai"], "{", "input"),
+            (["--provider", "openai"], b"\xff", "input"),
+            (["--provider", "openai"], '[{"name": "a"}]', "messages[0].role"),
+            (["--provider", "openai"], '[{"name": "a", "role": "user", "content": 3}]', "messages[0].content"),
+            (["--provider", "openai"], "[3]", "messages[0]"),
+            (["--provider", "openai"], "[]", "msgs"),
+            (["--provider", "openai"], '{"agentkit": 99, "messages": []}', "agentkit"),
+            (["--provider", "openai"], f'{{"messages": {ONE}, "tools": 3}}', "tools"),
+            (["--provider", "openai"], f'{{"messages": {ONE}, "tools": [{{"name": ""}}]}}', "tools[0].name"),
+            (["--provider", "openai"], f'{{"messages": {ONE}, "tool_choice": 3}}', "tool_choice"),
+            (["--provider", "openai"], f'{{"messages": {ONE}, "response_format": "x"}}', "response_format"),
+            (["--provider", "nobody"], ONE, "provider"),
+            ([], ONE, "--provider"),
+            (["--provider", "openai", "--max-tokens", "0"], ONE, "budget.max_tokens"),
+            (["--provider", "openai", "--media-root", "no/such/folder"], ONE, "media_roots[0]"),
+            (["--provider", "openai", "no-such-file.json"], "", "no-such-file.json"),
+            (["--provider", "openai", "--nonsense"], ONE, "--nonsense"),
+            (["--provider", "openai", "--on-loss", "weep"], ONE, "--on-loss"),
+        ],
+    )
+    def test_bad_input_is_exit_code_2_and_one_line_that_names_the_place(
+        self, arguments: list[str], stdin: str | bytes, place: str
+    ) -> None:
+        code, out, err = self.call("format", *arguments, stdin=stdin)
+        assert (code, out) == (2, "")
+        assert err.startswith("agentkit: ")
+        assert place in err
+        assert err.count("\n") == 1
+
+    def test_a_conversation_too_large_for_the_budget_is_bad_input(self) -> None:
+        code, _, err = self.call(
+            "format", POISONED, "--keep-invalid", "--provider", "anthropic", "--max-tokens", "10"
+        )
+        assert code == 2
+        assert "smallest legal request" in err
+
+    def test_lines_give_a_request_or_an_error_each(self) -> None:
+        log = f"{ONE}\n{{bad\n[]\n{ONE}\n"
+        code, out, err = self.call("format", "--provider", "ollama", "--lines", stdin=log)
+        written = [json.loads(line) for line in out.splitlines()]
+        assert (code, err) == (2, "")
+        assert [("error" in line) for line in written] == [False, True, True, False]
+        assert set(written[1]["error"]) == {"class", "place", "sentence"}
+        assert written[2]["error"]["class"] == "EmptyConversationError"
+
+    def test_lossy_lines_alone_are_exit_code_1(self) -> None:
+        song = {"type": "audio", "source": {"type": "base64", "media_type": "audio/wav", "data": "UklGRg=="}}
+        lossy = json.dumps([{"name": "Bob", "role": "user", "content": [song]}])
+        code, out, _ = self.call("format", "--provider", "anthropic", "--on-loss", "raise", "--lines", stdin=lossy)
+        assert code == 1
+        assert json.loads(out)["error"]["place"] == "msgs[0].content[0]"
+
+    def test_a_file_is_read_below_its_root_only(self, tmp_path: Path) -> None:
+        (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"0" * 30)
+        source = {"type": "url", "url": (tmp_path / "a.png").as_uri()}
+        asked = json.dumps([{"name": "Bob", "role": "user", "content": [{"type": "image", "source": source}]}])
+        _, without, _ = self.call("format", "--provider", "openai", stdin=asked)
+        assert "outside the media roots" in without
+        _, within, _ = self.call("format", "--provider", "openai", "--media-root", str(tmp_path), stdin=asked)
+        assert "data:image/png;base64,iVBORw0KGgo" in within
+
+
+def test_without_its_extra_the_command_says_what_to_install() -> None:
+    code = "import sys; sys.modules['typer'] = None; from agentkit.cli import main; main(['format'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "pip install 'agentkit-middleware[cli]'" in done.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    code = "from agentkit.cli import main; main()"
+    command = f"{sys.executable} -c '{code}' format {LIBRARY} --all | head -c 10"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("lines", [(), ("--lines",)])
+def test_a_reader_that_leaves_early_is_no_failure(
+    lines: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = tmp_path / "said.json"
+    said.write_text(ONE)
+    reading, writing = os.pipe()
+    os.close(reading)
+    err = io.StringIO()
+    with io.FileIO(writing, "w") as out:
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, write_through=True))
+        monkeypatch.setattr(sys, "stderr", err)
+        assert run(["format", "--provider", "openai", *lines, str(said)]) == 0
+    assert err.getvalue() == ""

@@ -1,0 +1,371 @@
+"""The commands `read` and `convert`: what goes in, what comes out, and their exit codes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from agentkit import Msg, load_messages, load_native
+from tests.cli.test_cli import call
+from tests.logs.native_logs import LOGS, SAID
+from tests.providers import PROVIDERS, chat, problems
+
+OLLAMA: Final[dict[str, Any]] = {
+    "model": "m",
+    "message": {
+        "role": "assistant",
+        "content": "Hello 🙂",
+        "tool_calls": [{"function": {"name": "f", "arguments": {}}}],
+    },
+    "done": True,
+    "done_reason": "stop",
+    "prompt_eval_count": 3,
+    "eval_count": 4,
+}
+LINES: Final[list[dict[str, Any]]] = [
+    {"model": "m", "message": {"role": "assistant", "content": "Hel"}, "done": False},
+    {"model": "m", "message": {"role": "assistant", "content": "lo 🙂"}, "done": False},
+    {**OLLAMA, "message": {**OLLAMA["message"], "content": ""}},
+]
+NDJSON: Final = "".join(json.dumps(line) + "\n" for line in LINES)
+
+_CHAT: Final = {
+    "id": "x",
+    "object": "chat.completion",
+    "model": "m",
+    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Hello"}}],
+    "usage": {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7},
+}
+REPLIES: Final[dict[str, Any]] = {
+    "openai": _CHAT,
+    "deepseek": _CHAT,
+    "vllm": _CHAT,
+    "dashscope-compatible": _CHAT,
+    "openai-responses": {
+        "id": "r",
+        "object": "response",
+        "model": "m",
+        "status": "completed",
+        "output": [
+            {
+                "type": "message",
+                "id": "msg_1",
+                "role": "assistant",
+                "status": "completed",
+                "content": [{"type": "output_text", "text": "Hello", "annotations": []}],
+            }
+        ],
+        "usage": {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7},
+    },
+    "anthropic": {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [{"type": "text", "text": "Hello"}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 3, "output_tokens": 4},
+    },
+    "gemini": {
+        "candidates": [{"content": {"role": "model", "parts": [{"text": "Hello"}]}, "finishReason": "STOP"}],
+        "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 4, "totalTokenCount": 7},
+    },
+    "ollama": {**OLLAMA, "message": {"role": "assistant", "content": "Hello"}},
+    "dashscope": {
+        "output": {"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": "Hello"}}]},
+        "usage": {"input_tokens": 3, "output_tokens": 4},
+    },
+}
+
+_DEEP: Final = "[" * 100_000
+HOSTILE: Final[dict[str, bytes]] = {
+    "nothing": b"",
+    "blank": b" \n\n",
+    "binary": bytes(range(256)),
+    "half a character": b'"\xc3',
+    "too deep": _DEEP.encode(),
+    "deep objects": b'{"a":' * 100_000,
+    "a huge number": b"1" * 10_000,
+    "a number": b"3",
+    "no JSON": b"hello",
+    "a file cut off": b'{"message": {"content": "Hel',
+    "null": b"null",
+}
+
+Streams = tuple[Any, pytest.MonkeyPatch]
+
+
+@pytest.fixture
+def streams(capsysbinary: Any, monkeypatch: pytest.MonkeyPatch) -> Streams:
+    return (capsysbinary, monkeypatch)
+
+
+class TestRead:
+    @pytest.mark.parametrize("provider", PROVIDERS)
+    def test_writes_the_message_of_a_response(self, streams: Streams, provider: str) -> None:
+        code, out, err = call(*streams, "read", "--provider", provider, stdin=json.dumps(REPLIES[provider]))
+        found = json.loads(out)
+        assert (code, err) == (0, "")
+        assert Msg.from_dict(found["message"]).text == "Hello"
+        assert (found["finish_reason"], found["usage"]["input_tokens"], found["usage"]["output_tokens"]) == (
+            "stop",
+            3,
+            4,
+        )
+        native = found["message"]["metadata"]["reply"]["native_finish_reason"]
+        assert native in ("stop", "STOP", "end_turn", "completed")
+        assert [*found] == ["message", "usage", "finish_reason"]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            json.dumps(LINES),
+            NDJSON,
+            "\ufeff" + NDJSON,
+            "".join(f"data: {json.dumps(line)}\n\n" for line in LINES),
+            "".join(f": ping\nevent: x\ndata:{json.dumps(line)}\r\n\r\n" for line in LINES),
+            json.dumps(NDJSON),
+            json.dumps([NDJSON[:40], NDJSON[40:]]),
+        ],
+    )
+    def test_a_recorded_stream_is_told_by_its_shape(self, streams: Streams, text: str) -> None:
+        code, whole, _ = call(*streams, "read", "--provider", "ollama", stdin=json.dumps(OLLAMA))
+        assert (code, json.loads(whole)["finish_reason"]) == (0, "tool_use")
+        assert call(*streams, "read", "--provider", "ollama", stdin=text) == (0, whole, "")
+
+    def test_a_file_is_named_or_standard_input(self, streams: Streams, tmp_path: Path) -> None:
+        (tmp_path / "reply.json").write_text(json.dumps(OLLAMA))
+        from_file = call(*streams, "read", str(tmp_path / "reply.json"), "--provider", "ollama")
+        assert from_file == call(*streams, "read", "-", "--provider", "ollama", stdin=json.dumps(OLLAMA))
+
+    def test_a_stream_that_broke_off_is_read_as_far_as_it_goes(self, streams: Streams) -> None:
+        code, out, _ = call(*streams, "read", "--provider", "ollama", stdin=json.dumps(LINES[:1]))
+        found = json.loads(out)
+        assert (code, found["finish_reason"], found["usage"]) == (0, "interrupted", None)
+
+    def test_an_array_of_events_that_broke_off_is_read_as_far_as_it_goes(self, streams: Streams) -> None:
+        candidate = {"content": {"role": "model", "parts": [{"text": "Hello"}]}}
+        text = json.dumps([{"candidates": [candidate]}] * 2, indent=2)[:-40]
+        code, out, _ = call(*streams, "read", "--provider", "gemini", stdin=text)
+        found = json.loads(out)
+        assert (code, found["finish_reason"]) == (0, "interrupted")
+        assert Msg.from_dict(found["message"]).text == "Hello"
+        code, _, err = call(*streams, "read", "--provider", "ollama", stdin=text)
+        assert code == 2
+        assert "neither JSON nor a recorded stream" in err
+
+    def test_lines_are_replies_and_a_bad_one_harms_no_other(self, streams: Streams) -> None:
+        rows: list[Any] = [OLLAMA, LINES, NDJSON, {"error": "model not found"}, 3, [3]]
+        text = "\n\n".join(map(json.dumps, rows)) + "\n{bad\n" + json.dumps(OLLAMA)
+        code, out, err = call(*streams, "read", "--provider", "ollama", "--lines", stdin=text)
+        written = [json.loads(line) for line in out.splitlines()]
+        assert (code, err) == (2, "")
+        assert written[0] == written[1] == written[2] == written[7]
+        errors = [row["error"] for row in written[3:7]]
+        assert [set(error) for error in errors] == [{"class", "place", "sentence"}] * 4
+        assert [error["place"] for error in errors] == ["reply", "input", "events[0]", "input"]
+        assert "model not found" in errors[0]["sentence"]
+
+    @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+    @pytest.mark.parametrize("provider", PROVIDERS)
+    def test_what_is_no_reply_is_one_line(self, streams: Streams, provider: str, text: bytes) -> None:
+        code, out, err = call(*streams, "read", "--provider", provider, stdin=text)
+        assert (code, out) == (2, "")
+        assert err.startswith("agentkit: ")
+        assert err.count("\n") == 1
+        assert len(err) < 1_000
+
+    @pytest.mark.parametrize("provider", PROVIDERS)
+    @pytest.mark.parametrize(
+        "odd",
+        ['"\\ud800"', "NaN", "1e999", "1" * 5_000, '{"a":' * 500 + "1" + "}" * 500, '"\\u0000"', "[[[]]]", "-1"],
+    )
+    def test_odd_values_anywhere_are_no_traceback(self, streams: Streams, provider: str, odd: str) -> None:
+        whole = json.dumps(REPLIES[provider])
+        for text in (whole.replace('"Hello"', odd), whole.replace('"m"', odd), whole.replace(" 4", f" {odd}")):
+            code, out, err = call(*streams, "read", "--provider", provider, stdin=text)
+            assert code in (0, 2)
+            assert bool(out) == (code == 0)
+            assert err.count("\n") == (code != 0)
+
+    @pytest.mark.parametrize(
+        ("arguments", "place"),
+        [
+            (["--provider", "nobody"], "nobody"),
+            ([], "--provider"),
+            (["--provider", "ollama", "no-such-file.json"], "no-such-file.json"),
+            (["--provider", "ollama", "no-such-file.json", "--lines"], "no-such-file.json"),
+        ],
+    )
+    def test_bad_options_are_one_line(self, streams: Streams, arguments: list[str], place: str) -> None:
+        code, out, err = call(*streams, "read", *arguments)
+        assert (code, out) == (2, "")
+        assert place in err
+        assert err.count("\n") == 1
+
+
+class TestConvert:
+    @pytest.mark.parametrize("target", PROVIDERS)
+    @pytest.mark.parametrize("source", LOGS)
+    def test_writes_another_wires_request_with_the_tools(self, streams: Streams, source: str, target: str) -> None:
+        code, out, err = call(
+            *streams, "convert", "--from", source, "--to", target, stdin=json.dumps(LOGS[source])
+        )
+        request = json.loads(out)
+        assert (code, err) == (0, "")
+        assert problems(target, request) == []
+        assert ("look" in json.dumps(request.get("tools") or request.get("config"))) or source not in PROVIDERS
+
+    def test_our_stored_form_goes_out_and_comes_in(self, streams: Streams) -> None:
+        for source, log in LOGS.items():
+            code, out, _ = call(*streams, "convert", "--from", source, "--to", "agentkit", stdin=json.dumps(log))
+            stored = json.loads(out)
+            assert (code, stored["agentkit"]) == (0, 1)
+            assert load_messages(stored) == load_native(source, log)
+            again = call(*streams, "convert", "--from", "agentkit", "--to", "openai", stdin=out)
+            assert again == call(*streams, "convert", "--from", source, "--to", "openai", stdin=json.dumps(log))
+            assert again == call(*streams, "format", "--provider", "openai", stdin=out)
+
+    def test_choice_and_schema_go_along(self, streams: Streams) -> None:
+        schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+        form = {"type": "json_schema", "json_schema": {"name": "out", "description": "What.", "schema": schema}}
+        choice = {"type": "function", "function": {"name": "look"}}
+        log = {**LOGS["openai"], "tool_choice": choice, "response_format": form}
+        _, out, _ = call(*streams, "convert", "--from", "openai", "--to", "agentkit", stdin=json.dumps(log))
+        stored = json.loads(out)
+        assert stored["tool_choice"] == {"name": "look"}
+        assert stored["response_format"] == {"name": "out", "description": "What.", "schema": schema}
+        _, out, _ = call(
+            *streams, "convert", "--from", "openai", "--to", "openai-responses", stdin=json.dumps(log)
+        )
+        request = json.loads(out)
+        assert (request["tool_choice"], request["text"]["format"]["name"]) == (
+            {"type": "function", "name": "look"},
+            "out",
+        )
+
+    def test_many_speakers_a_viewer_and_a_model(self, streams: Streams) -> None:
+        log = json.dumps(LOGS["agentscope"])
+        _, framed, _ = call(
+            *streams, "convert", "--from", "agentscope", "--to", "openai", "--multi-agent", stdin=log
+        )
+        assert "<history>" in framed
+        _, viewed, _ = call(
+            *streams, "convert", "--from", "agentscope", "--to", "openai", "--viewer", "Friday", stdin=log
+        )
+        assert "You are Friday." in viewed
+        _, told, _ = call(
+            *streams, "convert", "--from", "agentscope", "--to", "dashscope", "--model", "qwen-plus", stdin=log
+        )
+        assert json.loads(told)["messages"][0]["content"] == SAID[0]
+
+    def test_the_ledger_says_what_is_lost(self, streams: Streams) -> None:
+        log = json.dumps(LOGS["anthropic"])
+        _, _, err = call(
+            *streams, "convert", "--from", "anthropic", "--to", "openai", "--ledger", "json", stdin=log
+        )
+        fates = {entry["place"]: entry["disposition"] for entry in json.loads(err)["blocks"]}
+        assert fates["msgs[2].content[0]"] == "dropped"
+        _, _, err = call(*streams, "convert", "--from", "anthropic", "--to", "openai", "--ledger", stdin=log)
+        assert "does not take back" in err
+
+    def test_loss_under_raise_is_exit_code_1(self, streams: Streams) -> None:
+        song = {"messages": [{"role": "user", "content": [{"audio": "https://example.com/a.mp3"}]}]}
+        arguments = ("convert", "--from", "dashscope", "--to", "anthropic", "--on-loss", "raise")
+        code, out, err = call(*streams, *arguments, stdin=json.dumps(song))
+        assert (code, out, err.count("\n")) == (1, "", 1)
+
+    def test_tools_of_the_provider_are_named(self, streams: Streams) -> None:
+        log = {**LOGS["anthropic"], "tools": [{"type": "web_search_20250305", "name": "web_search"}]}
+        code, _, err = call(*streams, "convert", "--from", "anthropic", "--to", "openai", stdin=json.dumps(log))
+        assert (code, err) == (
+            0,
+            "agentkit: tools[0]: a tool 'web_search_20250305' runs at the provider and was left out\n",
+        )
+
+    def test_lines_give_a_request_or_an_error_each(self, streams: Streams) -> None:
+        good = json.dumps(LOGS["ollama"])
+        text = f"{good}\n\n{{bad\n3\n[]\n{good}"
+        code, out, err = call(*streams, "convert", "--from", "ollama", "--to", "openai", "--lines", stdin=text)
+        written = [json.loads(line) for line in out.splitlines()]
+        assert (code, err) == (2, "")
+        assert written[0] == written[4]
+        assert [row["error"]["class"] for row in written[1:4]] == [
+            "MessageError",
+            "MessageError",
+            "EmptyConversationError",
+        ]
+
+    @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+    @pytest.mark.parametrize("source", [*LOGS, "agentkit"])
+    def test_what_is_no_log_is_one_line(self, streams: Streams, source: str, text: bytes) -> None:
+        code, out, err = call(*streams, "convert", "--from", source, "--to", "openai", stdin=text)
+        assert (code, out) == (2, "")
+        assert err.startswith("agentkit: ")
+        assert err.count("\n") == 1
+
+    @pytest.mark.parametrize("source", LOGS)
+    @pytest.mark.parametrize(
+        "odd",
+        ['"\\ud800"', "NaN", "1e999", "1" * 4_000, '{"a":' * 400 + "1" + "}" * 400, '"\\u0000"', "[[[]]]", "-1"],
+    )
+    def test_odd_values_anywhere_are_no_traceback(self, streams: Streams, source: str, odd: str) -> None:
+        whole = json.dumps(LOGS[source])
+        for said in (SAID[2], SAID[3], "look", "here", "call_1", "user"):
+            text = whole.replace(json.dumps(said), odd)
+            code, out, err = call(*streams, "convert", "--from", source, "--to", "anthropic", stdin=text)
+            assert code in (0, 2)
+            assert bool(out) == (code == 0)
+            assert "Traceback" not in err
+
+    @pytest.mark.parametrize(
+        ("arguments", "place"),
+        [
+            (["--from", "nobody", "--to", "openai"], "nobody"),
+            (["--from", "openai", "--to", "nobody"], "nobody"),
+            (["--to", "openai"], "--from"),
+            (["--from", "openai"], "--to"),
+            (["--from", "openai", "--to", "openai", "no-such-file.json"], "no-such-file.json"),
+        ],
+    )
+    def test_bad_options_are_one_line(self, streams: Streams, arguments: list[str], place: str) -> None:
+        code, out, err = call(*streams, "convert", *arguments, stdin="[]")
+        assert (code, out) == (2, "")
+        assert place in err
+        assert err.count("\n") == 1
+
+
+def test_the_command_itself_reads_and_converts(tmp_path: Path) -> None:
+    log = tmp_path / "log.json"
+    log.write_text(json.dumps(LOGS["openai"]))
+    code = "from agentkit.cli import main; main()"
+
+    def run(*arguments: str, stdin: str = "") -> Any:
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments], input=stdin, capture_output=True, text=True, check=True
+        )
+        return json.loads(done.stdout)
+
+    request = run("convert", str(log), "--from", "openai", "--to", "anthropic")
+    assert (
+        request
+        == chat("anthropic")
+        .lower(load_native("openai", LOGS["openai"]), tools=LOGS["openai"]["tools"], tool_choice="auto")
+        .request
+    )
+    assert run("read", "--provider", "ollama", stdin=NDJSON)["usage"]["output_tokens"] == 4
+
+
+@pytest.mark.parametrize("found", ['"garbage"', '""', "[]", json.dumps(NDJSON), json.dumps(LINES)])
+def test_what_no_event_was_understood_of_is_an_error(streams: Streams, found: str) -> None:
+    code, out, problem = call(*streams, "read", "--provider", "openai", stdin=found)
+    assert (code, out) == (2, "")
+    assert "nothing in it is an event of openai" in problem
+
+
+def test_json_text_is_read_as_what_it_says_for_every_form() -> None:
+    for name, log in LOGS.items():
+        assert load_native(name, json.dumps(log)) == load_native(name, log), name

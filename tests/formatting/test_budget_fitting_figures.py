@@ -1,0 +1,220 @@
+"""The figures of a cut, what its writer is given, and the size that a BudgetError names."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import anyio.lowlevel
+import pytest
+
+from agentkit import (
+    Budget,
+    BudgetError,
+    CharacterTokenCounter,
+    ClearResults,
+    CutStrategy,
+    DropMedia,
+    Msg,
+    MultiAgentHistory,
+    OldestFirst,
+    Plan,
+    ShrinkResults,
+    Stepped,
+    Summarise,
+    TextBlock,
+    TokenCounterBase,
+)
+from tests.budget.test_strategies import PICTURE, SYSTEM, TASK, Letters, Writer, chat, exchanges, plan
+from tests.conftest import EchoFormatter, says
+
+pytestmark = pytest.mark.anyio
+
+
+# -- the size that an error names ---------------------------------------------------------------------------------
+
+
+class Elsewhere(TokenCounterBase):
+    """A counter that has to be waited for and counts more, or less, than the estimate."""
+
+    def __init__(self, percent: int) -> None:
+        self.percent = percent
+
+    async def count(self, request: Mapping[str, Any]) -> int:
+        await anyio.lowlevel.checkpoint()
+        return -(-CharacterTokenCounter().measure(request) * self.percent // 100)
+
+
+async def tell_at_length(msgs: Sequence[Msg]) -> str:
+    return "word " * 400
+
+
+def _pictures(count: int) -> list[Msg]:
+    return [Msg("Bob", [TextBlock(f"{number} " + "word " * 20), PICTURE], "user") for number in range(count)]
+
+
+STRATEGIES: list[CutStrategy] = [
+    OldestFirst(),
+    Stepped(),
+    ClearResults(1, 0),
+    ClearResults(0, 10, step=200),
+    ShrinkResults(20),
+    ShrinkResults(20, step=None),
+    DropMedia(0),
+    Summarise(tell_at_length, 200),
+]
+LISTS = [*((one,) for one in STRATEGIES), *itertools.permutations(STRATEGIES, 2)]
+COUNTERS = [CharacterTokenCounter(), Elsewhere(60), Elsewhere(170), Elsewhere(400)]
+
+
+@pytest.mark.parametrize("counter", COUNTERS, ids=["local", "fewer", "more", "four times"])
+@pytest.mark.parametrize("history", [None, MultiAgentHistory()], ids=["chat", "many agents"])
+@pytest.mark.parametrize("limit", [1, 300])
+async def test_with_the_size_that_an_error_names_the_same_call_succeeds(
+    counter: TokenCounterBase, history: MultiAgentHistory | None, limit: int
+) -> None:
+    msgs = [SYSTEM, *exchanges(3, "word " * 300), *_pictures(3), *exchanges(3, "word " * 200), *chat(3)]
+    refused = 0
+    for strategies in LISTS:
+        for first in ((), ("search",)):
+            budget = Budget(limit, counter, strategy=strategies, cut_first=first)
+            needed = await _needed(budget, history, msgs)
+            if needed is not None:
+                refused += 1
+                enough = Budget(needed + 7, counter, 7, strategies, cut_first=first)
+                assert (await EchoFormatter(history=history, budget=enough).plan(msgs)).tokens, strategies
+    assert refused > 20
+
+
+async def _needed(budget: Budget, history: MultiAgentHistory | None, msgs: Sequence[Msg]) -> int | None:
+    try:
+        await EchoFormatter(history=history, budget=budget).plan(msgs)
+    except BudgetError as error:
+        refused = error
+    else:
+        return None
+    assert refused.needed > refused.limit == budget.limit
+    return refused.needed
+
+
+async def test_a_size_that_is_not_found_soon_is_that_of_the_whole_conversation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("agentkit.formatting.budget_fitting._TRIES", 0)
+    msgs = [TASK, *exchanges(6, "word " * 300), says("Bob", "so?")]
+    budget = Budget(1, strategy=[ClearResults(0, 0), DropMedia(0)])
+    assert await _needed(budget, None, msgs) == CharacterTokenCounter().measure(
+        EchoFormatter().lower(msgs).request
+    )
+
+
+# -- what the writer of summaries is given ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "before",
+    [ClearResults(0, 0, step=0), ShrinkResults(10), DropMedia(0, step=0), OldestFirst()],
+    ids=lambda strategy: type(strategy).__name__,
+)
+async def test_the_writer_is_given_what_summarising_dropped_and_nothing_that_stays(before: CutStrategy) -> None:
+    writer = Writer()
+    msgs = [
+        TASK,
+        *exchanges(3, "word " * 200),
+        *_pictures(2),
+        *chat(12),
+        *exchanges(2, "word " * 50),
+        says("Bob", "so?"),
+    ]
+    found = await plan(msgs, 700, before, Summarise(writer, 200, step=0), counter=CharacterTokenCounter())
+    assert found.cut is not None
+    gone = [msgs[number] for number in found.cut.numbers]
+    given = [text for asked in writer.asked for text in asked]
+    if isinstance(before, OldestFirst):
+        assert given == []  # all that may go is dropped without a word
+    else:
+        assert given == [msg.text for msg in gone]
+    kept = {id(msg) for msg in found.history}
+    assert not kept & {id(msg) for msg in gone}
+    assert len(found.history) + len(gone) == len(msgs) + len(writer.asked)
+
+
+async def test_a_summary_that_takes_more_room_than_it_may_moves_the_cut_unit_by_unit() -> None:
+    asked: list[int] = []
+
+    async def write(msgs: Sequence[Msg]) -> str:
+        asked.append(len(msgs))
+        return "word " * 400
+
+    strategy = Summarise(write, 200, 0)
+    found = await plan([TASK, *chat(20)], 2_400, strategy, counter=Elsewhere(800))
+    assert found.cut is not None
+    assert asked == [13, 1, 1, 1, 5]  # at last the four summaries and one more message
+    assert len(found.cut.numbers) == 17
+
+
+# -- the figures of a cut -----------------------------------------------------------------------------------------
+
+
+def _weight(msgs: Sequence[Msg]) -> int:
+    return sum(Letters().weigh(msg) for msg in msgs)
+
+
+def _changed(plan: Plan, msgs: Sequence[Msg]) -> list[int]:
+    assert plan.cut is not None
+    altered = [int(place[5 : place.index("]")]) for place in plan.cut.altered]
+    return sorted({*plan.cut.numbers, *altered})
+
+
+@pytest.mark.parametrize("limit", range(260, 900, 40))
+@pytest.mark.parametrize(
+    "strategies",
+    [
+        (ClearResults(0, 0, step=0), OldestFirst()),
+        (ClearResults(2, 0, step=0), OldestFirst(keep_task=True)),
+        (OldestFirst(), ClearResults(0, 0, step=0)),
+        (ShrinkResults(40), OldestFirst()),
+        (ShrinkResults(40), ClearResults(0, 0, step=0)),
+        (DropMedia(0, step=0), OldestFirst()),
+        (ClearResults(0, 0), Stepped()),
+        (ClearResults(0, 0, step=100), Stepped(step=100)),
+        (OldestFirst(),),
+        (Stepped(),),
+    ],
+    ids=lambda found: "+".join(type(one).__name__ for one in found),
+)
+async def test_the_figures_of_a_cut_are_the_differences_of_weights(
+    strategies: tuple[CutStrategy, ...], limit: int
+) -> None:
+    msgs = [SYSTEM, TASK, *exchanges(2), *chat(3), *exchanges(3), *chat(3), says("Bob", "so?")]
+    try:
+        found = await plan(msgs, limit, *strategies)
+    except BudgetError:
+        return
+    if found.cut is None:
+        return
+    assert found.cut.tokens == _weight(msgs) - _weight(found.history)
+    changed = _changed(found, msgs)
+    units = {id(msg) for msg in msgs[: _start_of_unit(msgs, changed[0])]}
+    assert found.cut.uncached == _weight([msg for msg in found.history if id(msg) not in units])
+    assert found.cut.units == sum(msgs[number].tool_results == () for number in found.cut.numbers)
+
+
+def _start_of_unit(msgs: Sequence[Msg], number: int) -> int:
+    return number - 1 if msgs[number].tool_results else number
+
+
+async def test_a_unit_that_is_cleared_and_then_dropped_saves_all_its_weight() -> None:
+    msgs = [SYSTEM, *exchanges(4), says("Bob", "so?")]
+    cleared = await plan(msgs, 300, ClearResults(0, 0, step=0), OldestFirst())
+    assert cleared.cut is not None
+    assert cleared.cut.units == 0
+    assert cleared.cut.altered
+    dropped = await plan(msgs, 110, ClearResults(0, 0, step=0), OldestFirst())
+    assert dropped.cut is not None
+    assert (dropped.cut.units, dropped.cut.tokens) == (
+        len(dropped.cut.numbers) // 2,
+        _weight(msgs) - _weight(dropped.history),
+    )
+    assert dropped.cut.units

@@ -1,0 +1,378 @@
+"""`FormatterBase`: the pipeline, its options, and what every provider's formatter has in common."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+import pytest
+
+from agentkit import (
+    Budget,
+    Capabilities,
+    CharacterTokenCounter,
+    ChatHistory,
+    EmptyConversationError,
+    FormatterBase,
+    ImageBlock,
+    InputError,
+    Legal,
+    LossError,
+    MessageError,
+    ModelFact,
+    Msg,
+    MultiAgentHistory,
+    OldestFirst,
+    OptionError,
+    Request,
+    Task,
+    TextBlock,
+    ThinkingBlock,
+    TokenCounterBase,
+    Tool,
+    ToolResultBlock,
+    ToolUseBlock,
+    URLSource,
+    available_providers,
+    load_messages,
+    load_provider,
+)
+from agentkit.formatting.lowering import CALL_A_TOOL, CALL_TOOL
+from tests.conftest import EchoFormatter, call, result, said, says, sent, target
+
+pytestmark = pytest.mark.anyio
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "data"
+SYSTEM, BOB, FRIDAY = says("system", "Be brief.", "system"), says("Bob", "hi"), says("Friday", "yes?", "assistant")
+EVERY_PROVIDER = pytest.mark.parametrize("name", available_providers())
+
+# -- the options -----------------------------------------------------------------------------------------
+
+
+def test_a_formatter_keeps_its_options() -> None:
+    policy, budget = MultiAgentHistory(viewer="Friday"), Budget(100)
+    formatter = EchoFormatter("m", history=policy, budget=budget, on_loss="drop")
+    assert (formatter.model, formatter.history, formatter.budget, formatter.on_loss) == (
+        "m",
+        policy,
+        budget,
+        "drop",
+    )
+    assert EchoFormatter(model="m").model == "m"
+    assert isinstance(EchoFormatter().history, ChatHistory)
+    assert (EchoFormatter().model, EchoFormatter().budget, EchoFormatter().on_loss) == (None, None, "describe")
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ({"on_loss": "ignore"}, "on_loss"),
+        ({"on_loss": None}, "on_loss"),
+        ({"history": "multi"}, "history"),
+        ({"history": MultiAgentHistory}, "history"),
+        ({"budget": 1000}, "budget"),
+        ({"media_roots": "folder"}, "media_roots"),
+        ({"model": 5}, "model"),
+    ],
+)
+@EVERY_PROVIDER
+def test_bad_options_are_refused_at_the_door(name: str, options: dict[str, Any], place: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        load_provider(name).chat(**options)
+    assert caught.value.place == place
+    assert caught.value.advice.endswith(".")
+
+
+def test_a_formatter_without_convert_is_none() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        FormatterBase()  # type: ignore[abstract]  # pyright: ignore[reportAbstractUsage]
+
+
+# -- the input ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("msgs", "place"),
+    [
+        ("hi", "msgs"),
+        (BOB, "msgs"),
+        (None, "msgs"),
+        (5, "msgs"),
+        ([BOB, "hi"], "msgs[1]"),
+        ([BOB, {"name": "Bob", "content": "hi", "role": "user"}], "msgs[1]"),
+        ([None], "msgs[0]"),
+    ],
+    ids=["a string", "a bare message", "nothing", "a number", "a string in it", "a dict in it", "null in it"],
+)
+async def test_what_is_no_list_of_messages_is_refused(msgs: Any, place: str) -> None:
+    formatter = EchoFormatter()
+    with pytest.raises(MessageError) as caught:
+        await formatter.format(msgs)
+    assert caught.value.place == place
+    with pytest.raises(MessageError):
+        formatter.lower(msgs)
+
+
+@pytest.mark.parametrize("msgs", [[], ()])
+async def test_an_empty_conversation_is_refused(msgs: Sequence[Msg]) -> None:
+    with pytest.raises(EmptyConversationError):
+        await EchoFormatter().format(msgs)
+    with pytest.raises(EmptyConversationError):
+        EchoFormatter(budget=Budget(10)).lower(msgs)
+
+
+async def test_any_sequence_of_messages_will_do() -> None:
+    expected = await EchoFormatter().format([BOB, FRIDAY])
+    assert await EchoFormatter().format((BOB, FRIDAY)) == expected
+
+
+class Special(Msg):
+    """A message of one's own kind."""
+
+
+async def test_a_message_of_ones_own_kind_will_do() -> None:
+    assert said(await EchoFormatter().plan([Special("Bob", "hi", "user"), BOB])) == [
+        "user Bob: hi",
+        "user Bob: hi",
+    ]
+
+
+# -- the pipeline ------------------------------------------------------------------------------------------
+
+CONVERSATIONS: list[tuple[str, Sequence[Msg]]] = [
+    ("talk", [SYSTEM, BOB, says("Alice", "a\nb"), FRIDAY]),
+    ("tools", [BOB, call("a", "b"), result("b"), result("a"), FRIDAY]),
+    ("broken", [result("x"), call("a"), BOB, result("a"), call("b"), says("clock", "noon", "system")]),
+    ("media", [Msg("Bob", (TextBlock("look"), ImageBlock(URLSource("https://example.com/a.png"))), "user")]),
+    ("thinking", [BOB, Msg("Friday", (ThinkingBlock("hm"), TextBlock("yes")), "assistant")]),
+    *[(path.stem, load_messages(path.read_bytes())) for path in sorted(EXAMPLES.glob("*.json"))],
+]
+EVERY_CONVERSATION = pytest.mark.parametrize(
+    "msgs", [row[1] for row in CONVERSATIONS], ids=[row[0] for row in CONVERSATIONS]
+)
+
+
+def _names_file(msgs: Sequence[Msg]) -> bool:
+    sources = [medium.source for msg in msgs for medium in msg.media]
+    return any(isinstance(source, URLSource) and source.scheme == "file" for source in sources)
+
+
+NO_IO = [row for row in CONVERSATIONS if not _names_file(row[1])]
+
+
+@pytest.mark.parametrize("msgs", [row[1] for row in NO_IO], ids=[row[0] for row in NO_IO])
+@EVERY_PROVIDER
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_lower_equals_format_where_there_is_no_io(
+    name: str, msgs: Sequence[Msg], anyio_backend: str
+) -> None:
+    provider = load_provider(name)
+    for formatter in (provider.chat(), provider.multi_agent()):
+        plan, lowered = await formatter.plan(msgs), formatter.lower(msgs)
+        assert plan.request == lowered.request == await formatter.format(msgs)
+        assert plan.ledger.to_dict() == lowered.ledger.to_dict()
+        assert (plan.history, plan.tokens, plan.cut) == (tuple(msgs), None, None)
+
+
+@EVERY_CONVERSATION
+@EVERY_PROVIDER
+def test_the_same_input_gives_the_same_bytes_and_stays_as_it_was(name: str, msgs: Sequence[Msg]) -> None:
+    before = [msg.to_dict() for msg in msgs]
+    cold = [Msg.from_dict(stored) for stored in copy.deepcopy(before)]
+    for kind in (load_provider(name).chat, load_provider(name).multi_agent):
+        warm = [json.dumps(kind().lower(msgs).request, allow_nan=False) for _ in range(2)]
+        assert warm[0] == warm[1] == json.dumps(kind().lower(cold).request)
+    assert [msg.to_dict() for msg in msgs] == before
+
+
+@EVERY_CONVERSATION
+@EVERY_PROVIDER
+def test_a_request_is_the_callers_own_to_change(name: str, msgs: Sequence[Msg]) -> None:
+    formatter = load_provider(name).chat()
+    tool = Tool("search", "Search.", {"type": "object", "properties": {"q": {"enum": ["a"]}}})
+    first = formatter.lower(
+        msgs, tools=[tool], response_format={"type": "object", "properties": {"a": {}}}
+    ).request
+    expected = json.dumps(first)
+    _spoil(first)
+    again = formatter.lower(
+        msgs, tools=[tool], response_format={"type": "object", "properties": {"a": {}}}
+    ).request
+    assert json.dumps(again) == expected
+
+
+def _spoil(found: Any) -> None:
+    """Change every container."""
+    if isinstance(found, dict):
+        for item in list(cast("dict[str, Any]", found).values()):
+            _spoil(item)
+        found["spoiled"] = True
+    elif isinstance(found, list):
+        for item in cast("list[Any]", found):
+            _spoil(item)
+        cast("list[Any]", found).append("spoiled")
+
+
+@EVERY_PROVIDER
+def test_every_input_block_has_exactly_one_entry(name: str) -> None:
+    for _, msgs in CONVERSATIONS:
+        entries = load_provider(name).multi_agent().lower(msgs).ledger.entries
+        places = [entry.place for entry in entries]
+        assert len(set(places)) == len(places)
+        assert [place for place in places if ".output" not in place] == [
+            f"msgs[{number}].content[{at}]" for number, msg in enumerate(msgs) for at in range(len(msg.blocks))
+        ]
+
+
+async def test_format_can_be_cancelled_even_where_there_is_no_io() -> None:
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await EchoFormatter().format([BOB])
+    assert scope.cancelled_caught
+
+
+# -- model, loss -------------------------------------------------------------------------------------------
+
+FACT = ModelFact("blind", {"image": None}, "sheet", "2026-11-20")
+PICTURE = Msg("Bob", (ImageBlock(URLSource("https://example.com/a.png")),), "user")
+
+
+@pytest.mark.parametrize(
+    ("own", "given", "sees"),
+    [(None, None, True), ("blind-1", None, False), ("blind-1", "x", True), ("x", "blind-1", False)],
+)
+async def test_the_model_of_the_call_wins(own: str | None, given: str | None, sees: bool) -> None:
+    formatter = target(FACT)(own)
+    for plan in (await formatter.plan([PICTURE], model=given), formatter.lower([PICTURE], model=given)):
+        assert (sent(plan)[0]["content"][0]["type"] == "image") is sees
+    assert formatter.model == own
+
+
+async def test_loss_raises_before_the_count() -> None:
+    formatter = target(FACT)("blind-1", on_loss="raise", budget=Budget(10_000))
+    with pytest.raises(LossError) as caught:
+        await formatter.format([BOB, PICTURE, PICTURE])
+    assert [place for place, _ in caught.value.losses] == ["msgs[1].content[0]", "msgs[2].content[0]"]
+
+
+class Letters(TokenCounterBase):
+    """A counter that is asked, not weighed with."""
+
+    async def count(self, request: Mapping[str, Any]) -> int:
+        return len(str(request)) // 4
+
+
+@pytest.mark.parametrize("counter", [CharacterTokenCounter(10), Letters()], ids=["local", "remote"])
+async def test_what_a_cut_takes_away_is_no_loss(counter: TokenCounterBase) -> None:
+    msgs = [PICTURE, *(says("Bob", "word " * 20) for _ in range(10))]
+    formatter = target(FACT)("blind-1", on_loss="raise", budget=Budget(200, counter, strategy=OldestFirst()))
+    plan = await formatter.plan(msgs)
+    assert plan.cut is not None
+    assert plan.cut.dropped[0] == "msgs[0]"
+    assert plan.ledger.losses == []
+    with pytest.raises(LossError, match=r"msgs\[10\]"):
+        await formatter.plan([*msgs[1:], PICTURE])
+
+
+async def test_a_cut_is_no_loss() -> None:
+    formatter = EchoFormatter(on_loss="raise", budget=Budget(40, strategy=OldestFirst()))
+    plan = await formatter.plan([says("Bob", "word " * 20) for _ in range(10)])
+    assert plan.cut is not None
+
+
+# -- choice and output in the target's terms -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("choice", "taken", "expected"),
+    [
+        ("search", {"auto", "none", "required", "tool"}, "search"),
+        ("search", {"auto"}, None),
+        ("required", {"auto", "tool"}, None),
+        ("auto", {"auto"}, "auto"),
+    ],
+)
+def test_a_choice_that_the_target_does_not_take_is_asked_for_in_words(
+    choice: str, taken: set[str], expected: str | None
+) -> None:
+    plan = target(tool_choices=frozenset(taken))().lower([BOB], tools=[Tool("search")], tool_choice=choice)
+    assert plan.request.get("tool_choice") == expected
+    assert [made.name for made in plan.ledger.syntheses] == ([] if expected else ["tool choice"])
+    assert [tool["name"] for tool in plan.request["tools"]] == ["search"]
+    words = CALL_TOOL.format("search") if choice == "search" else CALL_A_TOOL
+    assert (words in json.dumps(plan.request["messages"][-1])) == (expected is None)
+
+
+def test_where_no_tool_may_be_forbidden_none_is_offered() -> None:
+    plan = target(tool_choices=frozenset({"auto"}))().lower([BOB], tools=[Tool("search")], tool_choice="none")
+    assert "tools" not in plan.request
+
+
+def test_calls_in_the_history_are_declared_where_the_wire_wants_it() -> None:
+    formatter = target(tools_declared=True)()
+    plan = formatter.lower([BOB, call("a"), result("a"), call("b", tool="fetch"), result("b")])
+    assert [tool["name"] for tool in plan.request["tools"]] == ["search", "fetch"]
+    assert plan.request["tool_choice"] == "none"
+    assert "tools" not in formatter.lower([BOB]).request
+
+
+@pytest.mark.parametrize("output", ["object", "prompt"])
+def test_a_schema_that_the_target_cannot_enforce_is_told(output: str) -> None:
+    plan = target(output=output)().lower([SYSTEM, BOB], response_format={"type": "object", "title": "é"})
+    assert said(plan)[1] == (
+        "system system: Answer in json, with one object that matches this JSON schema:\n"
+        '{"type":"object","title":"é"}'
+    )
+    assert [made.name for made in plan.ledger.syntheses] == ["output instruction"]
+
+
+@EVERY_PROVIDER
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tools": ["search"]},
+        {"tools": [Tool("a"), Tool("a")]},
+        {"tools": [Tool("a")], "tool_choice": "b"},
+        {"tool_choice": "required"},
+        {"response_format": 5},
+        {"model": 5},
+    ],
+    ids=str,
+)
+def test_every_provider_refuses_bad_input_alike(name: str, options: dict[str, Any]) -> None:
+    with pytest.raises(InputError) as caught:
+        load_provider(name).chat().lower([BOB], **options)
+    assert caught.value.place
+    assert caught.value.advice
+
+
+# -- a convert of one's own ------------------------------------------------------------------------------------
+
+
+class Transcript(FormatterBase):
+    """A model that takes one text: a user's own formatter, whole."""
+
+    base = Capabilities(target="Transcript", parts="string", late_system="line")
+
+    def convert(self, legal: Legal, task: Task) -> Request:
+        lines = [f"{msg.name}: {self.line(msg)}" for msg in (*legal.system.msgs, *legal.turns.msgs)]
+        return {"prompt": "\n".join(lines)}
+
+    def line(self, msg: Msg) -> str:
+        calls = [f"{use.name}({use.arguments})" for use in msg.tool_uses]
+        return " ".join([msg.text, *calls, *(found.text for found in msg.tool_results)]).strip()
+
+
+async def test_a_formatter_of_ones_own_is_a_form_and_a_convert() -> None:
+    shot = Msg("tool", (ToolResultBlock("c", "search", (TextBlock("one"), PICTURE.media[0])),), "system")
+    use = Msg("Friday", (ToolUseBlock("c", "search", {"q": 1}),), "assistant")
+    assert await Transcript().format([SYSTEM, BOB, use, shot]) == {
+        "prompt": 'system: Be brief.\nBob: hi\nFriday: search({"q":1})\n'
+        "tool: one\n[image left out because Transcript takes no image; it is at https://example.com/a.png]"
+    }
+    many = await Transcript(history=MultiAgentHistory(), budget=Budget(60)).plan([BOB, says("Al", "yes")])
+    assert MultiAgentHistory().read(many.request["prompt"]) == [("Bob", "hi"), ("Al", "yes")]

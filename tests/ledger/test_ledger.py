@@ -1,0 +1,257 @@
+"""The ledger: one primary disposition for every input block; the plan around it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any
+
+import pytest
+
+from agentkit import (
+    Disposition,
+    DocumentBlock,
+    ImageBlock,
+    Ledger,
+    MediaRule,
+    Msg,
+    MultiAgentHistory,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    URLSource,
+)
+from agentkit.ledger.ledger import Note
+from tests.conftest import EchoFormatter, call, fates, lower, result, says, speech
+
+IMAGE = ImageBlock(URLSource("https://example.com/a.png"))
+SHOT = Msg("system", (ToolResultBlock("c", "camera", (TextBlock("here"), IMAGE)),), "system")
+
+
+def test_the_dispositions_stand_in_the_order_of_the_design() -> None:
+    words = [disposition.word for disposition in Disposition]
+    assert words == ["dropped", "described", "shrunk", "repaired", "moved", "merged", "carried"]
+    assert sorted(Disposition) == list(Disposition)
+
+
+def test_a_block_to_which_nothing_happened_is_carried() -> None:
+    (entry,) = Ledger([says("Bob", "hi")]).entries
+    assert entry.to_dict() == {
+        "place": "msgs[0].content[0]",
+        "kind": "text",
+        "disposition": "carried",
+        "reason": "as it is",
+        "lost": False,
+        "details": [],
+    }
+
+
+def test_there_is_one_entry_a_block_and_one_an_item_in_input_order() -> None:
+    msgs = [speech("Bob", "a", "b"), call("c"), SHOT, Msg("Bob", (), "user")]
+    assert [(entry.place, entry.kind) for entry in Ledger(msgs).entries] == [
+        ("msgs[0].content[0]", "text"),
+        ("msgs[0].content[1]", "text"),
+        ("msgs[1].content[0]", "tool_use"),
+        ("msgs[2].content[0]", "tool_result"),
+        ("msgs[2].content[0].output[0]", "text"),
+        ("msgs[2].content[0].output[1]", "image"),
+    ]
+
+
+def test_the_first_disposition_that_holds_is_primary_and_the_rest_are_details() -> None:
+    ledger = Ledger([says("Bob", "hi")])
+    ledger.note_messages([0], Note(Disposition.MERGED, "joined"))
+    ledger.note((0, 0), Note(Disposition.MOVED, "moved"))
+    ledger.note((0, 0), Note(Disposition.DESCRIBED, "too big", lost=True))
+    ledger.note((0, 0), Note(Disposition.MOVED, "moved"))
+    (entry,) = ledger.entries
+    assert (entry.disposition, entry.reason, entry.lost) == (Disposition.DESCRIBED, "too big", True)
+    assert entry.details == ("moved", "joined")
+
+
+def test_an_item_shares_what_happened_to_its_result() -> None:
+    ledger = Ledger([SHOT])
+    ledger.note((0, 0), Note(Disposition.DROPPED, "an orphan"))
+    assert [entry.disposition.word for entry in ledger.entries] == ["dropped"] * 3
+
+
+def test_losses_are_places_and_reasons_in_input_order() -> None:
+    ledger = Ledger([says("Bob", "hi"), SHOT, says("Bob", "ho"), says("Eve", "hm")])
+    ledger.note((1, 0, 1), Note(Disposition.DROPPED, "no images", lost=True))
+    ledger.note((0, 0), Note(Disposition.DESCRIBED, "too long", lost=True))
+    ledger.note((1, 0), Note(Disposition.CARRIED, "another id"))
+    ledger.note_messages([3, 2], Note(Disposition.CARRIED, "no name", lost=True))
+    assert ledger.losses == [
+        ("msgs[0].content[0]", "too long"),
+        ("msgs[1].content[0].output[1]", "no images"),
+        ("msgs[2].content[0]", "no name"),
+        ("msgs[3].content[0]", "no name"),
+    ]
+    assert [entry.place for entry in ledger.entries if entry.lost] == [place for place, _ in ledger.losses]
+
+
+def test_what_a_cut_or_a_policy_leaves_out_is_no_loss() -> None:
+    ledger = Ledger([says("Bob", "hi"), SHOT, says("Bob", "ho")])
+    for path in ((0, 0), (1, 0), (1, 0, 1)):
+        ledger.note(path, Note(Disposition.DESCRIBED, "no image", lost=True))
+    ledger.note((2, 0), Note(Disposition.DROPPED, "no image", lost=True))
+    ledger.note_messages([0], Note(Disposition.DROPPED, "cut"))
+    ledger.note((1, 0), Note(Disposition.DROPPED, "not visible"))
+    assert ledger.losses == [("msgs[2].content[0]", "no image")]
+    assert [entry.lost for entry in ledger.entries] == [False, False, False, False, True]
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    ledger = Ledger([says("Bob", "hi")])
+    ledger.note((0, 0), Note(Disposition.MOVED, "moved"))
+    other = ledger.copy()
+    other.note((0, 0), Note(Disposition.DROPPED, "dropped"))
+    other.note_messages([0], Note(Disposition.MERGED, "merged"))
+    other.invent("filler turn", "why")
+    assert [entry.disposition.word for entry in ledger.entries] == ["moved"]
+    assert ledger.syntheses == []
+
+
+def test_a_ledger_is_json() -> None:
+    plan = lower(
+        [says("Bob", "hi"), call("c"), SHOT, Msg("Bob", (IMAGE,), "user")], MultiAgentHistory(), image=None
+    )
+    stored = plan.ledger.to_dict()
+    assert json.loads(json.dumps(stored)) == stored
+    assert {made["name"] for made in stored["syntheses"]} == {"preamble", "frame"}
+    assert len(stored["blocks"]) == 6
+
+
+FATES: list[tuple[str, list[Msg], dict[str, Any], str, bool]] = [
+    ("as it is", [says("Bob", "hi")], {}, "carried", False),
+    ("a blank text", [says("Bob", "x"), says("Bob", " ")], {}, "dropped", False),
+    ("an image described", [Msg("Bob", (IMAGE,), "user")], {"image": None}, "described", True),
+    (
+        "thinking",
+        [says("Bob", "x"), Msg("F", (ThinkingBlock("hm"),), "assistant")],
+        {"thinking": "never"},
+        "dropped",
+        False,
+    ),
+    ("joined turns", [says("Bob", "x"), says("Bob", "y")], {"merge_turns": True}, "merged", False),
+    (
+        "said inside an exchange",
+        [call("c"), result("c"), call("d"), says("Bob", "y"), result("d")],
+        {},
+        "moved",
+        False,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("msgs", "form", "word", "lost"), [row[1:] for row in FATES], ids=[row[0] for row in FATES]
+)
+def test_what_became_of_a_block(msgs: list[Msg], form: dict[str, Any], word: str, lost: bool) -> None:
+    plan = lower(msgs, **form)
+    assert word in fates(plan).values()
+    assert bool(plan.ledger.losses) is lost
+
+
+# -- the plan ------------------------------------------------------------------------------------------
+
+
+def test_a_plan_without_a_budget_has_neither_count_nor_cut() -> None:
+    msgs = [says("Bob", "hi")]
+    plan = EchoFormatter().lower(msgs)
+    assert (plan.tokens, plan.cut) == (None, None)
+    assert plan.history == tuple(msgs)
+    assert plan.history[0] is msgs[0]
+    assert (plan.call_ids, plan.tool_names) == ({}, {})
+    assert plan.request == {"messages": [{"role": "user", "name": "Bob", "content": "hi"}]}
+
+
+def test_a_plan_maps_the_wires_spelling_back_to_the_messages() -> None:
+    from agentkit import NameRule
+
+    msgs = [call("an id", tool="a tool"), result("an id")]
+    plan = lower(msgs, call_ids=NameRule(), tool_names=NameRule())
+    (use,) = plan.request["messages"][0]["content"]
+    assert plan.call_ids[use["id"]] == "an id"
+    assert plan.tool_names[use["name"]] == "a tool"
+    assert plan.request["messages"][1]["content"][0]["id"] == use["id"]
+    assert fates(plan)["msgs[0].content[0]"] == "carried"
+
+
+def test_a_plans_request_is_the_callers_own() -> None:
+    formatter = EchoFormatter()
+    msgs = [speech("Bob", "a"), call("c"), result("c")]
+    first = formatter.lower(msgs).request
+    expected = json.dumps(first)
+    first["messages"][0]["content"][0]["text"] = "changed"
+    first["messages"][1]["content"][0]["input"]["q"] = "changed"
+    first["messages"].clear()
+    assert json.dumps(formatter.lower(msgs).request) == expected
+
+
+# -- what a request has no place for ---------------------------------------------------------------------
+
+
+def _details(msg: Msg, **form: Any) -> tuple[str, ...]:
+    (entry,) = lower([msg], **form).ledger.entries
+    assert (entry.reason, entry.lost) == ("as it is", False)
+    return entry.details
+
+
+def test_citations_that_no_request_says_again_are_named() -> None:
+    cited = TextBlock("Cats.", metadata={"citations": [{"url": "https://example.com"}]})
+    assert _details(Msg("Friday", [cited], "assistant")) == ("the wire has no place for its citations",)
+
+
+def test_a_title_is_named_where_the_wire_has_no_place_for_it() -> None:
+    document = DocumentBlock(URLSource("https://example.com/a.pdf"), title="A bill")
+    takes = MediaRule(schemes=frozenset({"https"}))
+    unsaid = _details(Msg("Bob", [document], "user"), document=takes)
+    assert unsaid == ("the wire has no place for its title",)
+    says = {"document": frozenset({"title", "title of a URL"})}
+    assert _details(Msg("Bob", [document], "user"), document=takes, says=says) == ()
+
+
+def test_keys_that_a_block_came_with_are_named_where_they_stay() -> None:
+    state = OpaqueState("echo", fields={"phase": "final", "new": 1})
+    said = Msg("Friday", [TextBlock("Cats.", state=state)], "assistant")
+    assert _details(said, issuer="echo", says={"text": frozenset({"phase"})}) == (
+        "the wire has no place for its new",
+    )
+    assert _details(said, issuer="echo", says={"text": frozenset({"*", "-phase"})}) == (
+        "the wire has no place for its phase",
+    )
+    (entry,) = lower([said], issuer="another", says={"text": frozenset({"*"})}).ledger.entries
+    assert entry.reason == "state issued by echo was left off"
+    assert entry.details == ("the wire has no place for its phase", "the wire has no place for its new")
+
+
+def test_a_line_of_a_frame_and_of_a_late_system_message_says_its_speaker() -> None:
+    msgs = [says("Bob", "hi"), Msg("Guide", "Be brief.", "system"), Msg("Friday", "ho", "assistant")]
+    framed = lower(msgs, MultiAgentHistory(viewer="Friday"), speakers=False)
+    assert [entry.details for entry in framed.ledger.entries] == [
+        (),
+        ("speaker name 'Guide' omitted: the API has no field for it",),
+        (),
+    ]
+    lined = lower(msgs, speakers=False, late_system="line")
+    assert lined.ledger.entries[1].details == ()
+
+
+def test_what_was_dropped_has_nothing_more_to_be_said_of() -> None:
+    document = DocumentBlock(URLSource("https://example.com/a.pdf"), title="A bill")
+    (entry,) = lower([Msg("Bob", [document], "user")], document=None, speakers=False).ledger.entries
+    assert (entry.disposition, entry.details) == (Disposition.DESCRIBED, ())
+
+
+def test_a_plan_goes_to_another_process_with_all_that_its_ledger_says() -> None:
+    policy = MultiAgentHistory(visible=lambda msg: True)
+    plan = lower([says("Bob", "hi"), call("c", name="Friday"), result("c")], policy, speakers=False)
+    told = [entry.to_dict() for entry in plan.ledger.entries]
+    assert told[1]["details"] == ["speaker name 'Friday' omitted: the API has no field for it"]
+    assert [entry.to_dict() for entry in pickle.loads(pickle.dumps(plan)).ledger.entries] == told
+
+
+def test_plans_of_equal_formatters_are_equal() -> None:
+    assert EchoFormatter().lower([says("Bob", "hi")]) == EchoFormatter().lower([says("Bob", "hi")])

@@ -1,0 +1,427 @@
+"""Limits on a request's media: too large goes out smaller, too many leave the oldest behind, in steps."""
+
+from __future__ import annotations
+
+import base64
+import random
+import struct
+import sys
+import threading
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from agentkit import (
+    Base64Source,
+    Budget,
+    DocumentBlock,
+    ImageBlock,
+    LossError,
+    MediaLimits,
+    MediaRule,
+    Msg,
+    MultiAgentHistory,
+    Plan,
+    TextBlock,
+    ToolResultBlock,
+    URLSource,
+    load_provider,
+)
+from agentkit.capabilities.capabilities import Box
+from agentkit.media.resizing import can_resize, fitted, is_resizable
+from tests.conftest import WEB, EchoFormatter, call, fates, says, sent, target
+
+pytestmark = pytest.mark.anyio
+
+
+def drawn(width: int, height: int, kind: str = "PNG", mode: str = "RGB", **options: Any) -> str:
+    """A picture of that size as base64 text."""
+    made = BytesIO()
+    slope = Image.linear_gradient("L").transform((width, height), Image.Transform.EXTENT, (0, 0, 256, 256))
+    slope.convert(mode).save(made, kind, **options)
+    return base64.b64encode(made.getvalue()).decode()
+
+
+def picture(width: int, height: int, **options: Any) -> ImageBlock:
+    kind = str(options.get("kind", "PNG"))
+    return ImageBlock(Base64Source(f"image/{kind.lower()}", drawn(width, height, **options)))
+
+
+def shows(*blocks: Any, name: str = "Bob") -> Msg:
+    return Msg(name, blocks, "user")
+
+
+def limited(**limits: Any) -> type[EchoFormatter]:
+    """A target with limits on pictures."""
+    return target(image=MediaRule(schemes=WEB, limits=MediaLimits(**limits)))
+
+
+def size(block: dict[str, Any]) -> tuple[int, int]:
+    return Image.open(BytesIO(base64.b64decode(block["source"]["data"]))).size
+
+
+def kinds(plan: Plan) -> str:
+    """The blocks of a request, a letter each: i for a picture, t for a text."""
+    return "".join(block["type"][0] for turn in sent(plan) for block in turn["content"])
+
+
+async def test_a_picture_of_16_bits_a_pixel_is_left_as_it_is_or_out() -> None:
+    made = BytesIO()
+    Image.new("I;16", (300, 150), 30_000).save(made, "PNG")
+    block = ImageBlock.from_bytes(made.getvalue(), "image/png")
+    assert fates(await limited(side=300)().plan([shows(block)])) == {"msgs[0].content[0]": "carried"}
+    plan = await limited(side=100)().plan([shows(block)])
+    assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo takes (300 x 150 pixels)")]
+
+
+async def test_a_picture_with_a_second_header_is_not_decoded() -> None:
+    small, large = (base64.b64decode(drawn(*size)) for size in ((300, 10), (3_000, 3_000)))
+    block = ImageBlock.from_bytes(small[:33] + large[8:], "image/png")
+    plan = await limited(side=100)().plan([shows(block)])
+    assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo takes (300 x 10 pixels)")]
+
+
+# -- too large by itself -----------------------------------------------------------------------------------
+
+
+async def test_a_picture_that_is_too_large_goes_out_smaller() -> None:
+    msg = shows(TextBlock("See."), picture(300, 150), picture(100, 100))
+    plan = await limited(side=100)().plan([msg])
+    blocks = sent(plan)[0]["content"]
+    assert [size(block) for block in blocks[1:]] == [(100, 50), (100, 100)]
+    assert fates(plan) == {
+        "msgs[0].content[0]": "carried",
+        "msgs[0].content[1]": "shrunk",
+        "msgs[0].content[2]": "carried",
+    }
+    assert plan.ledger.entries[1].reason == "a picture of 300 x 150 pixels, made 100 x 50"
+    assert plan.ledger.losses == []
+    assert msg == shows(TextBlock("See."), picture(300, 150), picture(100, 100))
+
+
+async def test_making_a_picture_smaller_is_no_loss() -> None:
+    for budget in (None, Budget(10_000)):
+        await limited(side=100, total=2_000)(on_loss="raise", budget=budget).format([shows(picture(300, 150))])
+
+
+async def test_without_io_it_is_described_warm_or_cold() -> None:
+    msg, formatter = shows(picture(300, 150)), limited(side=100)()
+    for _ in range(2):
+        plan = formatter.lower([msg])
+        assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo takes (300 x 150 pixels)")]
+        assert kinds(await formatter.plan([msg])) == "i"
+
+
+async def test_without_pillow_it_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
+    msg = shows(picture(300, 150))
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    can_resize.cache_clear()
+    plan = await limited(side=100)().plan([msg])
+    monkeypatch.undo()
+    can_resize.cache_clear()
+    assert plan.ledger.losses == [("msgs[0].content[0]", "it is larger than Echo takes (300 x 150 pixels)")]
+
+
+@pytest.mark.parametrize(("on_loss", "found"), [("describe", "tt"), ("drop", "t")])
+def test_what_cannot_be_made_smaller_is_a_loss(on_loss: Any, found: str) -> None:
+    plan = limited(side=100)(on_loss=on_loss).lower([shows(TextBlock("See."), picture(300, 150))])
+    assert kinds(plan) == found
+    assert [entry.lost for entry in plan.ledger.entries] == [False, True]
+    with pytest.raises(LossError, match="larger than Echo takes"):
+        limited(side=100)(on_loss="raise").lower([shows(picture(300, 150))])
+
+
+def test_a_message_of_nothing_else_is_dropped_whole() -> None:
+    msgs = [says("Al", "Hi."), shows(picture(300, 150)), says("Al", "Yes?")]
+    assert len(sent(limited(side=100)(on_loss="drop").lower(msgs))) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "mode"),
+    [
+        ({"kind": "PNG", "mode": "RGBA"}, "RGBA"),
+        ({"kind": "PNG", "mode": "P"}, "RGB"),
+        ({"kind": "PNG", "mode": "LA"}, "RGBA"),
+        ({"kind": "PNG", "mode": "1"}, "RGB"),
+        ({"kind": "JPEG", "mode": "RGB"}, "RGB"),
+        ({"kind": "JPEG", "mode": "L"}, "L"),
+        ({"kind": "JPEG", "mode": "CMYK"}, "RGB"),
+        ({"kind": "WEBP", "mode": "RGBA"}, "RGB"),
+        ({"kind": "GIF", "mode": "P"}, "P"),
+        ({"kind": "BMP", "mode": "RGB"}, "RGB"),
+    ],
+)
+async def test_a_picture_keeps_its_format(options: dict[str, Any], mode: str) -> None:
+    (turn,) = sent(await limited(side=64)().plan([shows(picture(640, 320, **options))]))
+    found = Image.open(BytesIO(base64.b64decode(turn["content"][0]["source"]["data"])))
+    assert (found.format, found.size, found.mode) == (options["kind"], (64, 32), mode)
+
+
+async def test_a_picture_taken_sideways_stands_upright() -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6  # turned by a quarter
+    (turn,) = sent(await limited(side=64)().plan([shows(picture(640, 320, kind="JPEG", exif=exif))]))
+    assert size(turn["content"][0]) == (32, 64)
+
+
+async def test_an_area_and_an_amount_of_data_are_kept_too() -> None:
+    (turn,) = sent(await limited(pixels=5_000)().plan([shows(picture(200, 100))]))
+    assert size(turn["content"][0]) == (100, 50)
+    noise = BytesIO()
+    Image.effect_noise((200, 200), 100).save(noise, "PNG")
+    plan = await limited(data=20_000)().plan([shows(ImageBlock.from_bytes(noise.getvalue(), "image/png"))])
+    assert fates(plan) == {"msgs[0].content[0]": "shrunk"}
+    assert len(sent(plan)[0]["content"][0]["source"]["data"]) <= 20_000
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        drawn(300, 300)[:400],
+        base64.b64encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\xff\xff\xff\0\xff\xff\xff" + bytes(40)).decode(),
+    ],
+    ids=["broken off", "a bomb"],
+)
+async def test_a_picture_that_cannot_be_opened_is_described(data: str) -> None:
+    plan = await limited(side=100)().plan([shows(ImageBlock(Base64Source("image/png", data)))])
+    ((_, reason),) = plan.ledger.losses
+    assert reason.startswith("it is larger than Echo takes")
+
+
+async def test_other_media_that_are_too_large_are_described() -> None:
+    form = target(document=MediaRule(limits=MediaLimits(data=100)))
+    msg = shows(DocumentBlock.from_bytes(b"%PDF-" + bytes(200), "application/pdf"))
+    assert (await form().plan([msg])).ledger.losses == [("msgs[0].content[0]", "it is larger than Echo takes")]
+
+
+async def test_a_picture_is_made_smaller_once_and_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+    save = Image.Image.save
+
+    def watched(*args: Any, **options: Any) -> None:
+        threads.append(threading.current_thread())
+        save(*args, **options)
+
+    msg, formatter = shows(picture(300, 150)), limited(side=100)()
+    monkeypatch.setattr(Image.Image, "save", watched)
+    texts = [sent(await formatter.plan([msg]))[0]["content"][0]["source"]["data"] for _ in range(3)]
+    assert texts[0] is texts[1] is texts[2]
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
+
+
+async def test_pictures_that_are_left_out_are_not_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    save = Image.Image.save
+
+    def watched(*args: Any, **options: Any) -> None:
+        made.append(1)
+        save(*args, **options)
+
+    unknown = ImageBlock(Base64Source("image/tiff", base64.b64encode(b"II*\0" + bytes(20)).decode()))
+    msgs = [*(shows(picture(300, 150 + at)) for at in range(7)), shows(unknown), says("Al", "Well?")]
+    only = MediaRule(types=frozenset({"image/png"}), limits=MediaLimits(count=5, side=200, crowd=(4, 100)))
+    for history in (None, MultiAgentHistory()):
+        monkeypatch.setattr(Image.Image, "save", watched)
+        plan = await target(image=only)(history=history).plan(msgs)
+        assert [entry.disposition.word for entry in plan.ledger.entries][:8] == [
+            *["described"] * 2,
+            *["shrunk"] * 5,
+            "described",
+        ]
+    assert len(made) == 5
+
+
+async def test_the_same_picture_gives_the_same_bytes() -> None:
+    first, second = (fitted(Base64Source("image/png", drawn(300, 150)), Box(side=100)) for _ in range(2))
+    assert first == second
+    assert first is not None
+
+
+async def test_files_are_made_smaller_too(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(base64.b64decode(drawn(300, 150)))
+    msg = shows(ImageBlock(URLSource(str(tmp_path / "a.png"))))
+    formatter = limited(side=100)(media_roots=[tmp_path])
+    first, second = [sent(await formatter.plan([msg]))[0]["content"][0] for _ in range(2)]
+    assert size(first) == (100, 50)
+    assert first["source"]["data"] is second["source"]["data"]
+
+
+# -- a crowd -----------------------------------------------------------------------------------------------
+
+
+async def test_many_pictures_must_be_smaller_than_few() -> None:
+    formatter = limited(side=200, crowd=(2, 50))()
+    few, many = [shows(picture(100, 100))] * 2, [shows(picture(100, 100))] * 3
+    assert {size(turn["content"][0]) for turn in sent(await formatter.plan(few))} == {(100, 100)}
+    assert {size(turn["content"][0]) for turn in sent(await formatter.plan(many))} == {(50, 50)}
+
+
+async def test_pictures_in_results_are_of_the_crowd() -> None:
+    shot = ToolResultBlock("c", "camera", (TextBlock(" "), TextBlock("here"), picture(100, 100)))
+    msgs = [shows(picture(100, 100)), call("c"), Msg("s", (shot,), "system")]
+    plan = await limited(crowd=(1, 50))().plan(msgs)
+    assert size(sent(plan)[2]["content"][0]["output"][1]) == (50, 50)
+    assert fates(plan)["msgs[2].content[0].output[2]"] == "shrunk"
+
+
+async def test_a_picture_by_url_counts_but_cannot_be_measured() -> None:
+    msgs = [shows(ImageBlock(URLSource("https://a.test/b.png")), picture(100, 100))]
+    plan = await limited(crowd=(1, 50))().plan(msgs)
+    assert [entry.disposition.word for entry in plan.ledger.entries] == ["carried", "shrunk"]
+
+
+# -- all together ------------------------------------------------------------------------------------------
+
+
+def gallery(count: int, width: int = 10) -> list[Msg]:
+    return [shows(picture(width, 10)) for _ in range(count)]
+
+
+def test_of_too_many_the_oldest_are_described_in_steps_of_a_fifth() -> None:
+    formatter = limited(count=10)()
+    left = [kinds(formatter.lower(gallery(count))) for count in range(9, 16)]
+    assert left == [
+        "i" * 9,
+        "i" * 10,
+        "tt" + "i" * 9,
+        "tt" + "i" * 10,
+        "tttt" + "i" * 9,
+        "tttt" + "i" * 10,
+        "tttttt" + "i" * 9,
+    ]
+
+
+def test_the_reason_says_how_many_are_taken() -> None:
+    plan = limited(count=5)().lower(gallery(6))
+    assert plan.ledger.losses == [
+        ("msgs[0].content[0]", "Echo takes no more than 5 of the kind in one request"),
+    ]
+    with pytest.raises(LossError, match="no more than 5"):
+        limited(count=5)(on_loss="raise").lower(gallery(6))
+
+
+def test_between_two_steps_the_beginning_stands_still() -> None:
+    formatter = limited(count=20)()
+    msgs = gallery(60)
+    moved, before = 0, sent(formatter.lower(msgs[:20]))
+    for count in range(21, 61):
+        now = sent(formatter.lower(msgs[:count]))
+        moved += now[: len(before)] != before
+        before = now
+    assert moved == 10, "once for each four pictures"
+
+
+def test_too_much_data_leaves_the_oldest_behind_in_steps() -> None:
+    one = len(drawn(10, 10))
+    formatter = limited(total=10 * one)()
+    left = [kinds(formatter.lower(gallery(count))) for count in range(9, 15)]
+    assert left == ["i" * 9, "i" * 10, "tt" + "i" * 9, "tt" + "i" * 10, "tttt" + "i" * 9, "tttt" + "i" * 10]
+
+
+def test_the_total_is_over_all_kinds() -> None:
+    pdf = DocumentBlock.from_bytes(b"%PDF-" + bytes(3_000), "application/pdf")
+    form = target(media_total=6_000)
+    plan = form().lower([shows(pdf), shows(picture(10, 10)), shows(pdf)])
+    assert kinds(plan) == "tid"
+    assert plan.ledger.losses == [("msgs[0].content[0]", "Echo takes no more data of media in one request")]
+
+
+def test_a_limit_counts_one_kind_alone() -> None:
+    pdf = DocumentBlock.from_bytes(b"%PDF-1.7", "application/pdf")
+    assert kinds(limited(count=2)().lower([shows(pdf, pdf, pdf, picture(9, 9), picture(9, 9))])) == "dddii"
+
+
+def test_what_the_target_does_not_take_does_not_count() -> None:
+    form = target(image=MediaRule(types=frozenset({"image/png"}), limits=MediaLimits(count=2)))
+    plan = form().lower([shows(picture(9, 9, kind="GIF")), shows(picture(9, 9), picture(9, 9))])
+    assert kinds(plan) == "tii"
+
+
+@pytest.mark.parametrize("history", [None, MultiAgentHistory(), MultiAgentHistory(viewer="Friday")])
+def test_every_history_keeps_the_limits(history: Any) -> None:
+    msgs = [shows(TextBlock(f"Picture {n}"), picture(9, 9), name="AB"[n % 2]) for n in range(7)]
+    plan = limited(count=5)(history=history).lower(msgs)
+    assert kinds(plan).count("i") == 5
+    assert [entry.place for entry in plan.ledger.entries if entry.lost] == [
+        "msgs[0].content[1]",
+        "msgs[1].content[1]",
+    ]
+
+
+async def test_pictures_that_are_moved_count_and_are_left_out_of_the_move() -> None:
+    shot = ToolResultBlock("c", "camera", (picture(9, 9), picture(9, 9)))
+    form = target(result_media=frozenset(), image=MediaRule(limits=MediaLimits(count=1)))
+    plan = form().lower([call("c"), Msg("s", (shot,), "system")])
+    assert str(plan.request).count("'base64'") == 1
+    assert plan.ledger.losses[0][0] == "msgs[1].content[0].output[0]"
+
+
+def test_a_system_prompt_with_pictures_counts() -> None:
+    msgs = [Msg("s", (TextBlock("Look."), picture(9, 9)), "system"), shows(picture(9, 9))]
+    plan = limited(count=1)().lower(msgs)
+    assert [place for place, _ in plan.ledger.losses] == ["msgs[0].content[1]"]
+
+
+def test_conversations_without_media_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    from agentkit.legalize import conversation as legalize
+
+    def _forbidden(*_: object) -> None:
+        raise AssertionError("looked for media")
+
+    monkeypatch.setattr(legalize, "limit_media", _forbidden)
+    limited(count=1)().lower([says("Bob", "Hi."), says("Al", "Hello.", "assistant")])
+
+
+# -- providers ---------------------------------------------------------------------------------------------
+
+
+def _count(request: dict[str, Any]) -> int:
+    return str(request).count("'image'")
+
+
+async def test_anthropic_takes_a_hundred_pictures_and_small_ones_in_a_crowd() -> None:
+    formatter = load_provider("anthropic").chat()
+    request = await formatter.format(gallery(101))
+    assert _count(request) == 81
+    wide = [shows(picture(2_100, 10)), *gallery(19)]
+    assert fates(await formatter.plan(wide))["msgs[0].content[0]"] == "carried"
+    assert fates(await formatter.plan([*wide, *gallery(1)]))["msgs[0].content[0]"] == "shrunk"
+    assert fates(await formatter.plan([shows(picture(8_100, 10))]))["msgs[0].content[0]"] == "shrunk"
+
+
+LARGE: list[tuple[str, str | None, Callable[[], Msg]]] = [
+    ("openai", None, lambda: shows(picture(6_000, 5_000, kind="JPEG"))),
+    ("openai-responses", None, lambda: shows(picture(6_000, 5_000, kind="JPEG"))),
+    ("dashscope", "qwen-vl-max", lambda: shows(ImageBlock(Base64Source("image/bmp", drawn(2_000, 1_500, "BMP"))))),
+]
+
+
+@pytest.mark.parametrize(("name", "model", "msg"), LARGE)
+async def test_a_provider_gets_a_picture_that_it_takes(
+    name: str, model: str | None, msg: Callable[[], Msg]
+) -> None:
+    plan = await load_provider(name).chat(model).plan([msg()])
+    assert fates(plan) == {"msgs[0].content[0]": "shrunk"}
+    assert plan.ledger.losses == []
+
+
+def test_a_picture_too_large_to_be_opened_is_not_made_smaller() -> None:
+    header = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sIIBBBBB", 13, b"IHDR", 9_000, 5_000, 8, 2, 0, 0, 0) + bytes(4)
+    huge = Base64Source("image/png", base64.b64encode(header).decode())
+    assert not is_resizable(huge)
+    assert fitted(huge, Box(side=1_000)) is None
+
+
+def test_noise_over_the_data_limit_is_made_small_enough_in_few_tries() -> None:
+    picture = Image.frombytes("RGB", (900, 900), random.Random(7).randbytes(900 * 900 * 3))
+    made = BytesIO()
+    picture.save(made, "PNG")
+    source = Base64Source("image/png", base64.b64encode(made.getvalue()).decode())
+    small = fitted(source, Box(data=100_000))
+    assert small is not None
+    assert 30_000 < len(small.data) <= 100_000

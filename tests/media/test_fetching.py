@@ -1,0 +1,916 @@
+"""Fetching: by consent, from public addresses alone, within limits; what fails is one reason, never an error."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gzip
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+import sniffio
+import trustme
+from PIL import Image
+
+from agentkit import (
+    AudioBlock,
+    Base64Source,
+    Budget,
+    DocumentBlock,
+    Fetch,
+    ImageBlock,
+    LossError,
+    MediaCache,
+    MediaLimits,
+    MediaRule,
+    MissingExtraError,
+    Msg,
+    MultiAgentHistory,
+    OldestFirst,
+    OptionError,
+    Plan,
+    URLSource,
+    VideoBlock,
+    load_provider,
+)
+from agentkit.media.fetching import fetch_media
+from tests.conftest import EchoFormatter, says, sent, target
+from tests.media.website import PUBLIC, Answer, Internet, Website, answer, redirect, website
+
+pytestmark = pytest.mark.anyio
+
+ROOT = Path(__file__).resolve().parents[2]
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0first"
+LOCAL = Fetch(allow_private=True)
+Blind = target(image=MediaRule(), audio=MediaRule(), video=MediaRule(), document=MediaRule())
+"""A target that opens no URL."""
+
+
+@pytest.fixture
+def site() -> Generator[Website]:
+    """A site with a picture."""
+    with website() as found:
+        found.pages["/a.png"] = answer(PNG)
+        yield found
+
+
+@pytest.fixture
+def internet(monkeypatch: pytest.MonkeyPatch) -> Internet:
+    """An internet in which `site.test` has a public address."""
+    net = Internet(monkeypatch)
+    net.names["site.test"] = [[PUBLIC]]
+    return net
+
+
+def picture(url: str, media_type: str | None = None) -> Msg:
+    return Msg("Bob", (ImageBlock(URLSource(url, media_type)),), "user")
+
+
+async def fetched(url: str, fetch: Fetch = LOCAL, media_type: str | None = None) -> dict[str, Any]:
+    """The block that a blind target gets for a picture at a URL."""
+    (turn,) = sent(await Blind(fetch=fetch).plan([picture(url, media_type)]))
+    block: dict[str, Any] = turn["content"][0]
+    return block
+
+
+async def refused(url: str, fetch: Fetch = LOCAL) -> str:
+    """The reason why nothing came of a URL: the only disposition, and in the text as well."""
+    plan = await Blind(fetch=fetch).plan([picture(url)])
+    ((place, reason),) = plan.ledger.losses
+    assert place == "msgs[0].content[0]"
+    assert reason in sent(plan)[0]["content"][0]["text"]
+    return reason
+
+
+def data(block: dict[str, Any]) -> bytes:
+    return base64.b64decode(block["source"]["data"])
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait for what another thread does."""
+    while not holds():  # noqa: ASYNC110 - the server's threads set no event of this loop
+        await anyio.sleep(0.005)
+
+
+def losses(plan: Plan) -> dict[str, str]:
+    return dict(plan.ledger.losses)
+
+
+# -- consent and need --------------------------------------------------------------------------------------
+
+
+async def test_what_the_target_cannot_open_is_fetched(site: Website) -> None:
+    block = await fetched(site.url("/a.png"))
+    assert data(block) == PNG
+    assert block["source"]["media_type"] == "image/png"
+
+
+async def test_nothing_is_fetched_without_being_asked_to(site: Website) -> None:
+    plan = await Blind().plan([picture(site.url("/a.png"))])
+    assert losses(plan) == {"msgs[0].content[0]": "it is a remote URL, which was not fetched"}
+    assert site.paths == []
+
+
+async def test_what_the_target_opens_by_itself_stays_a_url(site: Website) -> None:
+    (turn,) = sent(await EchoFormatter(fetch=LOCAL).plan([picture(site.url("/a.png"))]))
+    assert turn["content"][0]["source"]["url"] == site.url("/a.png")
+    assert site.paths == []
+
+
+async def test_what_the_target_takes_in_no_form_is_not_fetched(site: Website) -> None:
+    blocks = (VideoBlock(URLSource(site.url("/a.mp4"))), ImageBlock(URLSource(site.url("/a.bmp"))))
+    form = target(video=None, image=MediaRule(types=frozenset({"image/png"})))
+    plan = await form(fetch=LOCAL).plan([Msg("Bob", blocks, "user")])
+    assert len(losses(plan)) == 2
+    assert site.paths == []
+
+
+async def test_a_url_is_fetched_for_the_kinds_that_the_wire_takes_as_data_alone(site: Website) -> None:
+    site.pages["/a.pdf"] = answer(b"%PDF-1.7", "application/pdf")
+    blocks = (DocumentBlock(URLSource(site.url("/a.pdf"))), ImageBlock(URLSource(site.url("/a.png"))))
+    request = await load_provider("openai").chat(fetch=LOCAL).format([Msg("Bob", blocks, "user")])
+    assert site.paths == ["/a.pdf"]
+    assert site.url("/a.png") in str(request)
+
+
+async def test_a_text_document_is_fetched_and_sent_as_text(site: Website) -> None:
+    site.pages["/a.txt"] = answer("Milk, bröd.".encode(), "text/plain; charset=utf-8")
+    msg = Msg("Bob", (DocumentBlock(URLSource(site.url("/a.txt"))),), "user")
+    (turn,) = sent(await target(document=None)(fetch=LOCAL).plan([msg]))
+    assert turn["content"][0]["text"] == "[document, as text]\nMilk, bröd."
+
+
+@pytest.mark.parametrize("name", ["ollama", "dashscope"])
+async def test_a_provider_without_urls_gets_the_picture(name: str, site: Website) -> None:
+    site.pages["/a.png"] = answer(PNG)
+    request = await load_provider(name).multi_agent(fetch=LOCAL).format([picture(site.url("/a.png"))])
+    assert (base64.b64encode(PNG).decode() in str(request)) is (name == "ollama")
+    assert len(site.paths) == (name == "ollama")
+
+
+async def test_lower_fetches_nothing(site: Website) -> None:
+    plan = Blind(fetch=LOCAL).lower([picture(site.url("/a.png"))])
+    assert losses(plan) == {"msgs[0].content[0]": "it is a remote URL, which was not fetched"}
+    assert site.paths == []
+
+
+async def test_loss_that_is_known_without_fetching_raises_before_anything_is_fetched(site: Website) -> None:
+    formatter = target(image=MediaRule(), video=None)(fetch=LOCAL, on_loss="raise")
+    msgs = [picture(site.url("/a.png")), Msg("Bob", (VideoBlock(URLSource("https://a/b.mp4")),), "user")]
+    with pytest.raises(LossError) as caught:
+        await formatter.format(msgs)
+    assert caught.value.losses == (("msgs[1].content[0]", "Echo takes no video"),)
+    assert site.paths == []
+
+
+async def test_a_url_that_can_be_fetched_is_no_loss(site: Website) -> None:
+    msgs = [picture(site.url("/a.png")), picture(site.url("/b"))]
+    site.pages["/b"] = answer(PNG)
+    for budget in (None, Budget(10_000)):
+        request = await Blind(fetch=LOCAL, on_loss="raise", budget=budget).format(msgs)
+        assert str(request).count(base64.b64encode(PNG).decode()) == 2
+
+
+async def test_one_that_cannot_be_fetched_is_one_loss(site: Website) -> None:
+    msgs = [picture(site.url("/a.png")), picture(site.url("/gone.png")), says("Bob", "Which?")]
+    plan = await Blind(fetch=LOCAL).plan(msgs)
+    assert losses(plan) == {"msgs[1].content[0]": "it is a remote URL that was answered with status 404"}
+    assert [turn["content"][0].get("type") for turn in sent(plan)[:2]] == ["image", "text"]
+    with pytest.raises(LossError, match="status 404"):
+        await Blind(fetch=LOCAL, on_loss="raise").format(msgs)
+
+
+@pytest.mark.parametrize("limit", [1_200, 10_000, 18_500])
+async def test_media_of_what_the_cut_drops_is_never_fetched(site: Website, limit: int) -> None:
+    msgs = [
+        picture(site.url("/a.png")),
+        *(says("Bob", "many words " * 400) for _ in range(20)),
+        says("Al", "End."),
+    ]
+    plan = await Blind(fetch=LOCAL, budget=Budget(limit, strategy=OldestFirst())).plan(msgs)
+    assert plan.cut is not None
+    assert "msgs[0]" in plan.cut.dropped
+    assert site.paths == []
+
+
+@pytest.mark.parametrize("letters", [1, 3, 9])
+@pytest.mark.parametrize("keep_task", [False, True])
+async def test_a_text_that_is_larger_than_was_assumed_never_takes_a_request_over_its_budget(
+    letters: int, keep_task: bool, site: Website
+) -> None:
+    site.pages["/long.txt"] = answer(b"many words " * 2_000, "text/plain")
+    site.pages["/short.txt"] = answer(b"few words", "text/plain")
+    names = ["/long.txt", "/short.txt", "/long.txt"]
+    documents = [Msg("Bob", (DocumentBlock(URLSource(site.url(name))),), "user") for name in names]
+    msgs = [*(says("Bob", "many words " * 100) for _ in range(letters)), *documents, says("Al", "End.")]
+    budget = Budget(3_500, strategy=OldestFirst(keep_task=keep_task))
+    formatter = target(document=None, text_documents=True)(fetch=LOCAL, budget=budget)
+    plan = await formatter.plan(msgs)
+    assert plan.tokens is not None
+    assert plan.tokens <= 3_500
+    assert plan.cut is not None
+    assert f"msgs[{letters + 2}]" in plan.cut.dropped
+    assert (await formatter.plan(msgs)).request == plan.request
+    assert "End." in str(plan.request)
+
+
+async def test_what_the_viewer_may_not_see_is_not_fetched(site: Website) -> None:
+    history = MultiAgentHistory(viewer="Friday", visible=lambda msg: msg.name != "Eve")
+    secret = Msg("Eve", (ImageBlock(URLSource(site.url("/secret.png"))),), "user")
+    for budget in (None, Budget(10_000)):
+        formatter = Blind(fetch=LOCAL, history=history, budget=budget)
+        request = await formatter.format([picture(site.url("/a.png")), secret, says("Bob", "Well?")])
+        assert str(request).count(base64.b64encode(PNG).decode()) == 1
+    assert {*site.paths} == {"/a.png"}
+
+
+# -- once --------------------------------------------------------------------------------------------------
+
+
+async def test_a_source_is_fetched_once_in_one_call(site: Website) -> None:
+    msgs = [picture(site.url("/a.png")), says("Al", "Again?", "assistant"), picture(site.url("/a.png"))]
+    for budget in (None, Budget(10_000)):
+        turns = sent(await Blind(fetch=LOCAL, budget=budget).plan(msgs))
+        assert data(turns[0]["content"][0]) == data(turns[2]["content"][0]) == PNG
+    assert site.paths == ["/a.png", "/a.png"]
+
+
+async def test_a_cache_keeps_it_across_calls_and_formatters(site: Website) -> None:
+    cache = MediaCache()
+    fetch = Fetch(allow_private=True, cache=cache)
+    texts = [(await fetched(site.url("/a.png"), fetch))["source"]["data"] for _ in range(3)]
+    assert site.paths == ["/a.png"]
+    assert texts[0] is texts[1] is texts[2]
+    assert (len(cache), cache.bytes > len(texts[0])) == (1, True)
+    cache.clear()
+    assert (len(cache), cache.bytes) == (0, 0)
+    await fetched(site.url("/a.png"), fetch)
+    assert len(site.paths) == 2
+
+
+async def test_a_cache_gives_no_one_what_his_own_terms_forbid(site: Website) -> None:
+    cache = MediaCache()
+    await fetched(site.url("/a.png"), Fetch(allow_private=True, cache=cache))
+    assert "not public" in await refused(site.url("/a.png"), Fetch(cache=cache))
+    assert "larger" in await refused(site.url("/a.png"), Fetch(allow_private=True, max_bytes=3, cache=cache))
+
+
+async def test_tasks_that_ask_at_the_same_time_share_a_download(site: Website) -> None:
+    everybody = threading.Event()
+    waiting: list[int] = []
+
+    def slow(handler: Answer) -> None:
+        everybody.wait(20)
+        answer(PNG)(handler)
+
+    site.pages["/slow.png"] = slow
+    fetch = Fetch(allow_private=True, cache=MediaCache())
+
+    async def one() -> None:
+        waiting.append(1)
+        assert data(await fetched(site.url("/slow.png"), fetch)) == PNG
+
+    async with anyio.create_task_group() as group:
+        for _ in range(5):
+            group.start_soon(one)
+        await until(lambda: bool(site.paths) and len(waiting) == 5)
+        everybody.set()
+    assert site.paths == ["/slow.png"]
+
+
+async def test_the_patient_do_not_share_the_impatients_download(site: Website) -> None:
+    given_up = threading.Event()
+
+    def slow(handler: Answer) -> None:
+        given_up.wait(20)
+        answer(PNG)(handler)
+
+    site.pages["/slow.png"] = slow
+    cache = MediaCache()
+    patient = Fetch(allow_private=True, timeout=20, cache=cache)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(refused, site.url("/slow.png"), Fetch(allow_private=True, timeout=0.3, cache=cache))
+        await until(lambda: bool(site.paths))
+        group.start_soon(fetched, site.url("/slow.png"), patient)
+        await until(lambda: len(site.paths) == 2)
+        await anyio.sleep(0.4)
+        given_up.set()
+    assert len(cache) == 1
+    assert data(await fetched(site.url("/slow.png"), patient)) == PNG
+
+
+async def test_when_the_task_that_downloads_is_cancelled_another_takes_over(site: Website) -> None:
+    first, go = threading.Event(), threading.Event()
+
+    def slow(handler: Answer) -> None:
+        if not first.is_set():
+            first.set()
+            go.wait(20)
+        answer(PNG)(handler)
+
+    site.pages["/slow.png"] = slow
+    fetch = Fetch(allow_private=True, cache=MediaCache())
+    found: list[bytes] = []
+
+    async def leader(scope: anyio.CancelScope) -> None:
+        with scope:
+            await fetched(site.url("/slow.png"), fetch)
+
+    async def follower() -> None:
+        found.append(data(await fetched(site.url("/slow.png"), fetch)))
+
+    async with anyio.create_task_group() as group:
+        scope = anyio.CancelScope()
+        group.start_soon(leader, scope)
+        await until(first.is_set)
+        group.start_soon(follower)
+        await anyio.sleep(0.05)
+        scope.cancel()
+    go.set()
+    assert found == [PNG]
+
+
+async def test_a_cache_is_bounded_and_forgets_the_least_recently_used(site: Website) -> None:
+    for name in "abcd":
+        site.pages[f"/{name}.png"] = answer(PNG + bytes(3_000))
+    cache = MediaCache(max_bytes=28_000)  # three of them, as base64 text and data URL
+    fetch = Fetch(allow_private=True, cache=cache)
+    for name in "abcabcd":
+        await fetched(site.url(f"/{name}.png"), fetch)
+        assert cache.bytes <= 28_000
+    assert len(cache) == 3
+    for name in "bcd":
+        await fetched(site.url(f"/{name}.png"), fetch)
+    assert len(site.paths) == 4
+    await fetched(site.url("/a.png"), fetch)
+    assert len(site.paths) == 5
+
+
+async def test_what_is_larger_than_the_cache_passes_through(site: Website) -> None:
+    cache = MediaCache(max_bytes=0)
+    assert data(await fetched(site.url("/a.png"), Fetch(allow_private=True, cache=cache))) == PNG
+    assert (len(cache), cache.bytes) == (0, 0)
+
+
+async def test_what_was_refused_is_asked_for_again_by_the_next_request_alone(site: Website) -> None:
+    site.pages["/busy.png"] = answer(b"", status=503)
+    cache = MediaCache()
+    formatter = Blind(fetch=Fetch(allow_private=True, cache=cache))
+    urls = [site.url("/busy.png"), site.url("/gone.png")] * 2
+    assert len(losses(await formatter.plan([picture(url) for url in urls]))) == 4
+    assert sorted(site.paths) == ["/busy.png", "/gone.png"]
+    assert len(cache) == 0
+    site.pages["/busy.png"] = site.pages["/gone.png"] = answer(PNG)
+    assert losses(await formatter.plan([picture(url) for url in urls])) == {}
+
+
+async def test_a_cache_counts_the_smaller_copies_of_its_pictures(site: Website) -> None:
+    made = BytesIO()
+    Image.effect_noise((300, 300), 100).save(made, "PNG")
+    for name in "ab":
+        site.pages[f"/{name}.png"] = answer(made.getvalue())
+    large = 8 * len(made.getvalue()) // 3 + 600  # base64 text and data URL
+    cache = MediaCache(max_bytes=2 * large + 5_000)  # both pictures, but not their copies as well
+    fetch = Fetch(allow_private=True, cache=cache)
+    await fetched(site.url("/a.png"), fetch)
+    before = cache.bytes
+    small = target(image=MediaRule(limits=MediaLimits(side=200)))(fetch=fetch)
+    (turn,) = sent(await small.plan([picture(site.url("/a.png"))]))
+    assert cache.bytes == before + 2 * len(turn["content"][0]["source"]["data"])
+    await fetched(site.url("/b.png"), fetch)
+    assert (len(cache), cache.bytes) == (1, before)
+
+
+async def test_no_more_than_asked_for_are_under_way_at_once(site: Website) -> None:
+    running, most, lock = 0, 0, threading.Lock()
+
+    def counted(handler: Answer) -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        threading.Event().wait(0.05)
+        with lock:
+            running -= 1
+        answer(PNG)(handler)
+
+    urls = [site.url(f"/{number}.png") for number in range(8)]
+    site.pages.update({f"/{number}.png": counted for number in range(8)})
+    await Blind(fetch=Fetch(allow_private=True, at_once=2)).format([picture(url) for url in urls])
+    assert len(site.paths) == 8
+    assert most == 2
+
+
+async def test_a_slow_download_stalls_no_other_task(site: Website) -> None:
+    ticked = threading.Event()
+
+    def slow(handler: Answer) -> None:
+        assert ticked.wait(20), "the loop stood still"
+        answer(PNG + bytes(5_000_000))(handler)
+
+    site.pages["/slow.png"] = slow
+
+    async def tick() -> None:
+        await until(lambda: bool(site.paths))
+        for _ in range(20):
+            await anyio.sleep(0.001)
+        ticked.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(tick)
+        assert len(data(await fetched(site.url("/slow.png")))) > 5_000_000
+
+
+# -- from where --------------------------------------------------------------------------------------------
+
+INSIDE = [
+    "127.0.0.1", "localhost", "[::1]", "0.0.0.0", "[::]", "2130706433", "0x7f000001", "0177.0.0.1", "127.1",
+    "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[64:ff9b:1::7f00:1]",
+    "[2002:7f00:1::]", "[2001:0:7f00:1::]", "169.254.169.254", "[::ffff:169.254.169.254]", "[fe80::1]",
+    "[fd00:ec2::254]", "[fec0::1]", "10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1", "100.100.100.200",
+    "192.0.0.192", "192.0.2.1", "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255", "[ff02::1]",
+    "[2001:db8::1]", "[4000::1]", "168.63.129.16", "127.0.0.1.", "①②⑦.0.0.1",
+]  # fmt: skip
+"""Hosts that are not of the public network, in all their spellings."""
+
+
+@pytest.mark.parametrize("host", INSIDE)
+async def test_an_address_that_is_not_public_is_not_connected_to(
+    host: str, site: Website, internet: Internet
+) -> None:
+    reason = await refused(site.url("/a.png", host), Fetch())
+    assert reason in (
+        "it is a remote URL at an address that is not public",
+        "it is a remote URL whose host is not known",
+        "it is a remote URL that cannot be fetched",
+    )
+    assert internet.reached == []
+    assert site.paths == []
+
+
+@pytest.mark.parametrize("host", INSIDE)
+async def test_a_redirect_to_an_address_that_is_not_public_is_not_followed(
+    host: str, site: Website, internet: Internet
+) -> None:
+    site.pages["/start.png"] = redirect(site.url("/a.png", host))
+    await refused(site.url("/start.png", "site.test"), Fetch())
+    assert internet.reached == [PUBLIC]
+    assert site.paths == ["/start.png"]
+
+
+async def test_a_public_address_is_fetched_from(site: Website, internet: Internet) -> None:
+    assert data(await fetched(site.url("/a.png", "site.test"), Fetch())) == PNG
+    assert data(await fetched(site.url("/a.png", PUBLIC), Fetch())) == PNG
+    assert internet.reached == [PUBLIC, PUBLIC]
+
+
+async def test_a_name_is_looked_up_once_and_the_judged_address_is_connected_to(
+    site: Website, internet: Internet
+) -> None:
+    internet.names["turncoat.test"] = [[PUBLIC], ["127.0.0.1"]]
+    assert data(await fetched(site.url("/a.png", "turncoat.test"), Fetch())) == PNG
+    assert internet.looked_up == ["turncoat.test"]
+    assert internet.reached == [PUBLIC]
+    assert "not public" in await refused(site.url("/a.png", "turncoat.test"), Fetch())
+    assert internet.reached == [PUBLIC]
+
+
+async def test_a_name_server_that_does_not_answer_holds_up_nobody_else(
+    site: Website, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered = threading.Event()
+    asked: list[object] = []
+
+    def mute(*_: object, **__: object) -> Any:
+        asked.append(_)
+        answered.wait(20)
+        raise OSError("nobody knows")
+
+    monkeypatch.setattr(socket, "getaddrinfo", mute)
+    msgs = [picture(f"http://{number}.test/a.png") for number in range(40)]
+    async with anyio.create_task_group() as group:
+        group.start_soon(Blind(fetch=Fetch(at_once=40)).plan, msgs)
+        await until(lambda: len(asked) >= 16)
+        with anyio.fail_after(10):
+            if sniffio.current_async_library() == "asyncio":
+                assert await asyncio.to_thread(int) == 0
+            assert await anyio.to_thread.run_sync(int) == 0
+        group.cancel_scope.cancel()
+    answered.set()
+
+
+async def test_a_name_is_judged_anew_on_every_hop(site: Website, internet: Internet) -> None:
+    internet.names["turncoat.test"] = [[PUBLIC], ["127.0.0.1"]]
+    site.pages["/start.png"] = redirect("/a.png")
+    assert "not public" in await refused(site.url("/start.png", "turncoat.test"), Fetch())
+    assert internet.looked_up == ["turncoat.test", "turncoat.test"]
+    assert site.paths == ["/start.png"]
+
+
+@pytest.mark.parametrize("addresses", [[PUBLIC, "127.0.0.1"], ["::1", PUBLIC], [PUBLIC, "fe80::1%eth0"], []])
+async def test_one_address_that_is_not_public_is_enough_to_refuse_a_name(
+    addresses: list[str], site: Website, internet: Internet
+) -> None:
+    internet.names["mixed.test"] = [addresses]
+    assert "not public" in await refused(site.url("/a.png", "mixed.test"), Fetch())
+    assert internet.reached == []
+
+
+async def test_the_next_address_is_tried_when_one_does_not_answer(site: Website, internet: Internet) -> None:
+    internet.names["two.test"] = [["1.1.1.1", PUBLIC]]
+    internet.down.add("1.1.1.1")
+    assert data(await fetched(site.url("/a.png", "two.test"), Fetch())) == PNG
+    assert internet.reached == ["1.1.1.1", PUBLIC]
+
+
+async def test_an_unknown_host_and_a_closed_port_are_reasons(site: Website, internet: Internet) -> None:
+    assert await refused("http://nowhere.test/a.png") == "it is a remote URL whose host is not known"
+    internet.down.add(PUBLIC)
+    assert await refused(site.url("/a.png", "site.test")) == "it is a remote URL that cannot be fetched"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("169.254.169.254", "0.0.0.0", "[fe80::1]", "224.0.0.1", "[::ffff:169.254.1.1]"),
+        *("100.100.100.200", "[::ffff:100.100.100.200]", "[fd00:ec2::254]", "[fd20:ce::254]"),
+    ],
+)
+async def test_consent_to_private_networks_leaves_out_where_clouds_keep_keys(
+    host: str, site: Website, internet: Internet
+) -> None:
+    assert "not public" in await refused(site.url("/a.png", host), LOCAL)
+    assert internet.reached == []
+
+
+# -- redirects ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_redirects_are_followed_as_far_as_allowed(status: int, site: Website) -> None:
+    site.pages.update({f"/{n}": redirect(f"/{n + 1}", status) for n in range(3)})
+    site.pages["/3"] = answer(PNG)
+    assert data(await fetched(site.url("/0"), Fetch(allow_private=True, max_redirects=3))) == PNG
+    reason = await refused(site.url("/0"), Fetch(allow_private=True, max_redirects=2))
+    assert reason == "it is a remote URL that redirects more than 2 times"
+
+
+async def test_a_circle_of_redirects_comes_to_an_end(site: Website) -> None:
+    site.pages["/0"] = redirect("/0")
+    assert "redirects more than 5 times" in await refused(site.url("/0"))
+    assert len(site.paths) == 6
+
+
+@pytest.mark.parametrize(
+    "to",
+    ["file:///etc/passwd", "ftp://site.test/a.png", "data:image/png;base64,AAAA", "gopher://x/", "javascript:0"],
+)
+async def test_a_redirect_leads_to_http_alone(to: str, site: Website, internet: Internet) -> None:
+    site.pages["/start.png"] = redirect(to)
+    await refused(site.url("/start.png"))
+    assert internet.reached == ["127.0.0.1"]
+
+
+async def test_credentials_are_neither_sent_nor_told(site: Website) -> None:
+    url = site.url("/a.png", "user:secret@127.0.0.1")
+    plan = await Blind(fetch=LOCAL).plan([picture(url)])
+    assert losses(plan) == {"msgs[0].content[0]": "it is a remote URL with credentials in it"}
+    assert "secret" not in str(plan.request)
+    site.pages["/start.png"] = redirect(url)
+    assert "credentials" in await refused(site.url("/start.png"))
+    assert site.paths == ["/start.png"]
+
+
+async def test_a_request_says_what_it_must_and_nothing_of_the_caller(
+    site: Website, internet: Internet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    site.pages["/start.png"] = answer(
+        b"", status=302, Location=site.url("/a.png?q=1", "site.test"), Set_Cookie="a=b; Path=/"
+    )
+    site.pages["/a.png?q=1"] = answer(PNG)
+    assert data(await fetched(site.url("/start.png", "site.test"), Fetch())) == PNG
+    assert site.paths == ["/start.png", "/a.png?q=1"]
+    for _, headers in site.asked:
+        assert headers == {
+            "Host": f"site.test:{site.port}",
+            "Accept": "*/*",
+            "Accept-Encoding": "identity",
+            "Connection": "close",
+            "User-Agent": "agentkit",
+        }
+
+
+# -- how much, and how long --------------------------------------------------------------------------------
+
+
+def _endless(handler: Answer) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Type", "image/png")
+    handler.end_headers()
+    while True:
+        handler.wfile.write(PNG * 1_000)
+
+
+def _drip(handler: Answer) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Type", "image/png")
+    handler.end_headers()
+    while True:
+        handler.wfile.write(b"x")
+        threading.Event().wait(0.05)
+
+
+def _headers_without_end(handler: Answer) -> None:
+    handler.send_response(200)
+    while True:
+        handler.wfile.write(b"X-More: and more\r\n" * 1_000)
+
+
+async def test_a_body_without_end_is_given_up_at_the_limit(site: Website) -> None:
+    site.pages["/endless.png"] = _endless
+    reason = await refused(site.url("/endless.png"), Fetch(allow_private=True, max_bytes=100_000))
+    assert reason == "it is a remote URL whose content is larger than 100000 bytes"
+
+
+async def test_a_body_in_absurdly_many_pieces_is_given_up_and_stalls_no_other_task(site: Website) -> None:
+    def crumbs(handler: Answer) -> None:
+        handler.protocol_version = "HTTP/1.1"
+        handler.send_response(200)
+        handler.send_header("Content-Type", "image/png")
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        while True:
+            handler.wfile.write(b"1\r\nx\r\n" * 5_000)
+
+    site.pages["/crumbs.png"] = crumbs
+    turns, reason = 0, ""
+
+    async def count() -> None:
+        nonlocal turns
+        await until(lambda: bool(site.paths))
+        while True:
+            await anyio.lowlevel.checkpoint()
+            turns += 1
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(count)
+        reason = await refused(site.url("/crumbs.png"), Fetch(allow_private=True, max_bytes=1_000_000))
+        group.cancel_scope.cancel()
+    assert reason == "it is a remote URL whose content comes in absurdly many pieces"
+    assert turns > 6_000 / 32
+
+
+def test_the_client_is_imported_off_the_loop() -> None:
+    program = """
+import anyio, builtins, sys, threading
+from agentkit import Fetch, URLSource
+from agentkit.media.fetching import fetch_media
+found, load = [], builtins.__import__
+def watched(name, *args, **options):
+    if name.partition(".")[0] in ("httpx2", "httpcore2", "h11") and name not in sys.modules:
+        found.append(threading.current_thread() is threading.main_thread())
+    return load(name, *args, **options)
+builtins.__import__ = watched
+anyio.run(fetch_media, URLSource("http://127.0.0.1:9/a.png"), Fetch(allow_private=True))
+assert found and True not in found, found
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
+
+
+async def test_a_body_that_says_it_is_too_large_is_not_read(site: Website) -> None:
+    site.pages["/huge.png"] = answer(PNG, Content_Length="999999999999")
+    assert "larger than" in await refused(site.url("/huge.png"))
+
+
+async def test_a_body_of_just_the_limit_is_taken(site: Website) -> None:
+    assert data(await fetched(site.url("/a.png"), Fetch(allow_private=True, max_bytes=len(PNG)))) == PNG
+    assert "larger" in await refused(site.url("/a.png"), Fetch(allow_private=True, max_bytes=len(PNG) - 1))
+
+
+async def test_a_body_that_drips_is_given_up_when_its_time_is_over(site: Website) -> None:
+    site.pages["/drip.png"] = _drip
+    reason = await refused(site.url("/drip.png"), Fetch(allow_private=True, timeout=0.4))
+    assert reason == "it is a remote URL that took longer than 0.4 seconds"
+
+
+async def test_a_server_that_says_nothing_is_given_up(site: Website) -> None:
+    site.pages["/mute.png"] = lambda handler: (threading.Event().wait(2), None)[1]
+    assert "took longer" in await refused(site.url("/mute.png"), Fetch(allow_private=True, timeout=0.2))
+
+
+async def test_headers_without_end_are_given_up(site: Website) -> None:
+    site.pages["/headers.png"] = _headers_without_end
+    assert await refused(site.url("/headers.png")) == "it is a remote URL that cannot be fetched"
+
+
+async def test_a_body_that_breaks_off_is_a_reason(site: Website) -> None:
+    site.pages["/broken.png"] = answer(PNG, Content_Length="500")
+    assert await refused(site.url("/broken.png")) == "it is a remote URL that cannot be fetched"
+
+
+async def test_compressed_content_is_not_unpacked(site: Website) -> None:
+    site.pages["/bomb.png"] = answer(gzip.compress(bytes(10_000_000)), Content_Encoding="gzip")
+    assert "compressed" in await refused(site.url("/bomb.png"))
+
+
+@pytest.mark.parametrize("status", [201, 204, 206, 304, 400, 401, 404, 429, 500])
+async def test_any_other_answer_than_ok_is_a_reason(status: int, site: Website) -> None:
+    site.pages["/a.png"] = answer(b"", status=status)
+    assert await refused(site.url("/a.png")) == f"it is a remote URL that was answered with status {status}"
+
+
+async def test_cancelling_a_request_ends_its_downloads(site: Website) -> None:
+    site.pages["/drip.png"] = _drip
+    with anyio.move_on_after(0.2) as scope:
+        await Blind(fetch=LOCAL).format([picture(site.url("/drip.png"))])
+    assert scope.cancelled_caught
+
+
+# -- of which type -----------------------------------------------------------------------------------------
+
+TYPES: list[tuple[str, bytes, str | None, str | None, str]] = [
+    ("/a.png", PNG, "image/png", None, "image/png"),
+    ("/a.png", PNG, "image/jpeg", None, "image/png"),
+    ("/a.jpg", PNG, "text/html", None, "image/png"),
+    ("/a", PNG, None, None, "image/png"),
+    ("/a", PNG, "application/octet-stream", None, "image/png"),
+    ("/a", PNG, "nonsense", "image/webp", "image/png"),
+    ("/a", b"unheard of", "IMAGE/X-Own; q=1", None, "image/x-own"),
+    ("/a.avif", b"unheard of", "binary/octet-stream", "image/svg+xml", "image/svg+xml"),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "named", "declared", "expected"), TYPES)
+async def test_the_bytes_tell_the_type_and_else_who_names_it(
+    path: str, body: bytes, named: str | None, declared: str | None, expected: str, site: Website
+) -> None:
+    site.pages[path] = answer(body, named)
+    assert (await fetched(site.url(path), media_type=declared))["source"]["media_type"] == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "named", "reason"),
+    [
+        (b"<!DOCTYPE html><html>Sorry</html>", "image/png", "Echo takes no text/html"),
+        (b"\n <html><body>Sorry</body></html>", "text/html", "Echo takes no text/html"),
+        (b"404: no such picture", "image/png", "it is a remote URL whose content is no image/png"),
+        (b'{"error": "sorry"}', "application/json", "Echo takes no application/json"),
+        (b"", "image/png", "it is a remote URL with nothing at it"),
+        (b"%PDF-1.7", "image/png", "Echo takes no application/pdf"),
+    ],
+)
+async def test_an_error_page_is_not_sent_as_a_picture(body: bytes, named: str, reason: str, site: Website) -> None:
+    site.pages["/a.png"] = answer(body, named)
+    assert await refused(site.url("/a.png")) == reason
+
+
+async def test_content_of_no_known_type_is_a_reason(site: Website) -> None:
+    site.pages["/a"] = answer(b"unheard of", None)
+    assert await refused(site.url("/a")) == "it is a remote URL whose content has no known media type"
+
+
+async def test_text_of_any_type_is_decoded_where_it_is_fetched(site: Website) -> None:
+    site.pages["/a.json"] = answer('{"é": 1}'.encode(), "application/json")
+    found = await fetch_media(URLSource(site.url("/a.json")), LOCAL)
+    assert isinstance(found, Base64Source)
+    assert found._text == '{"é": 1}'  # pyright: ignore[reportPrivateUsage]
+    assert found._url is None  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize(
+    ("named", "given"),
+    [("text/plain; charset=ISO-8859-1", None), ("text/plain", "text/plain; charset=latin-1")],
+    ids=["by the server", "by the block"],
+)
+async def test_a_text_is_decoded_by_the_charset_that_is_named(
+    named: str, given: str | None, site: Website
+) -> None:
+    site.pages["/a.txt"] = answer("Blåbär".encode("latin-1"), named)
+    msg = Msg("Bob", (DocumentBlock(URLSource(site.url("/a.txt"), given)),), "user")
+    plan = await target(document=None, text_documents=True)(fetch=LOCAL).plan([msg])
+    assert "Blåbär" in str(plan.request)
+    assert plan.ledger.losses == []
+
+
+async def test_a_type_that_the_bytes_contradict_is_in_the_ledger(site: Website) -> None:
+    site.pages["/a.mp3"] = answer(b"RIFF\0\0\0\0WAVEfmt ", "audio/mpeg")
+    msg = Msg("Bob", (AudioBlock(URLSource(site.url("/a.mp3"))),), "user")
+    (entry,) = (await Blind(fetch=LOCAL).plan([msg])).ledger.entries
+    assert (entry.disposition.word, entry.lost) == ("carried", False)
+    assert entry.reason == "sent as audio/wav, which its bytes or its server say it is, not audio/mpeg"
+
+
+# -- https -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def secure(monkeypatch: pytest.MonkeyPatch) -> Generator[Website]:
+    """A site with a certificate for `site.test`, from an authority that the client trusts."""
+    from agentkit.media import fetching
+
+    authority: Any = trustme.CA()
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("site.test").configure_cert(server)
+    authority.configure_trust(client)
+    monkeypatch.setattr(fetching, "tls_context", lambda: client)
+    names: list[str | None] = []
+    server.sni_callback = lambda _, name, __: names.append(name)
+
+    def told(handler: Answer) -> None:
+        answer(str(names[-1]).encode(), "text/plain")(handler)
+
+    with website(server) as found:
+        found.pages["/a.png"] = answer(PNG)
+        found.pages["/name"] = told
+        yield found
+
+
+async def test_the_certificate_is_checked_for_the_name_in_the_url(secure: Website, internet: Internet) -> None:
+    assert data(await fetched(secure.url("/a.png", "site.test", "https"), Fetch())) == PNG
+    internet.names["other.test"] = [[PUBLIC]]
+    reason = await refused(secure.url("/a.png", "other.test", "https"), Fetch())
+    assert reason == "it is a remote URL that cannot be fetched"
+    await refused(secure.url("/a.png", PUBLIC, "https"), Fetch())
+    assert secure.paths == ["/a.png"]
+
+
+async def test_the_server_is_told_the_name_and_not_the_address(secure: Website, internet: Internet) -> None:
+    msg = Msg("Bob", (DocumentBlock(URLSource(secure.url("/name", "site.test", "https"))),), "user")
+    (turn,) = sent(await Blind(fetch=Fetch()).plan([msg]))
+    assert data(turn["content"][0]) == b"site.test"
+    assert secure.asked[0][1]["Host"] == f"site.test:{secure.port}"
+
+
+async def test_there_is_no_way_back_from_https_to_http(secure: Website, site: Website, internet: Internet) -> None:
+    secure.pages["/down.png"] = redirect(site.url("/a.png", "site.test"))
+    reason = await refused(secure.url("/down.png", "site.test", "https"), Fetch())
+    assert reason == "it is a remote URL that redirects from https to http"
+    site.pages["/up.png"] = redirect(secure.url("/a.png", "site.test", "https"))
+    assert data(await fetched(site.url("/up.png", "site.test"), Fetch())) == PNG
+    assert site.paths == ["/up.png"]
+
+
+def test_the_machines_roots_are_trusted_and_names_checked() -> None:
+    from agentkit.media import fetching
+
+    context = fetching.tls_context()
+    assert context.check_hostname
+    assert context.verify_mode is ssl.CERT_REQUIRED
+
+
+# -- at the door -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ({"max_bytes": 0}, "fetch.max_bytes"),
+        ({"max_bytes": True}, "fetch.max_bytes"),
+        ({"max_redirects": -1}, "fetch.max_redirects"),
+        ({"at_once": 0}, "fetch.at_once"),
+        ({"timeout": 0}, "fetch.timeout"),
+        ({"timeout": float("inf")}, "fetch.timeout"),
+        ({"timeout": float("nan")}, "fetch.timeout"),
+        ({"timeout": "soon"}, "fetch.timeout"),
+        ({"allow_private": 1}, "fetch.allow_private"),
+        ({"cache": {}}, "fetch.cache"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any], place: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        Fetch(**options)
+    assert caught.value.place == place
+    assert caught.value.advice.endswith(".")
+
+
+@pytest.mark.parametrize("max_bytes", [-1, 1.5, "much", True])
+def test_a_cache_has_a_size(max_bytes: Any) -> None:
+    with pytest.raises(OptionError):
+        MediaCache(max_bytes)
+
+
+def test_a_formatter_takes_a_fetch_and_nothing_else() -> None:
+    fetch: Any = True
+    with pytest.raises(OptionError) as caught:
+        Blind(fetch=fetch)
+    assert caught.value.place == "fetch"
+
+
+def test_a_missing_client_is_said_when_the_formatter_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httpx2", None)
+    with pytest.raises(MissingExtraError, match=r"agentkit-middleware\[fetch\]"):
+        Blind(fetch=Fetch())
+    Blind()

@@ -1,0 +1,693 @@
+"""Media: files under consent alone, read off the loop and once; nothing that fails becomes an exception."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+import pytest
+
+from agentkit import (
+    Base64Source,
+    Budget,
+    DocumentBlock,
+    ImageBlock,
+    LossError,
+    MediaLimits,
+    MediaRule,
+    MessageError,
+    Msg,
+    MultiAgentHistory,
+    OldestFirst,
+    OptionError,
+    TextBlock,
+    ToolResultBlock,
+    URLSource,
+    VideoBlock,
+    load_provider,
+)
+from tests.conftest import EchoFormatter, call, fates, says, sent, target
+
+pytestmark = pytest.mark.anyio
+
+TextsAsText = target(document=None, text_documents=True)
+"""A target that takes documents as text alone."""
+
+PNG = b"\x89PNG\r\n\x1a\nfirst"
+OTHER = b"\x89PNG\r\n\x1a\nsecond, longer"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder that media may be read from, with a picture in it; next to it a secret."""
+    (tmp_path / "root" / "sub").mkdir(parents=True)
+    (tmp_path / "root" / "a.png").write_bytes(PNG)
+    (tmp_path / "root" / "a b.png").write_bytes(PNG)
+    (tmp_path / "root" / "empty.png").write_bytes(b"")
+    (tmp_path / "root" / "nosuffix").write_bytes(PNG)
+    (tmp_path / "root" / "unknown").write_bytes(b"in a format that nobody knows")
+    (tmp_path / "secret.png").write_bytes(OTHER)
+    (tmp_path / "rootless").mkdir()
+    (tmp_path / "rootless" / "a.png").write_bytes(OTHER)
+    return tmp_path / "root"
+
+
+def picture(url: str, media_type: str | None = None) -> Msg:
+    return Msg("Bob", (ImageBlock(URLSource(url, media_type)),), "user")
+
+
+def data(found: dict[str, Any]) -> bytes:
+    """The bytes of a turn's only medium."""
+    source = found["content"][0]["source"]
+    assert source["type"] == "base64"
+    return base64.b64decode(source["data"])
+
+
+async def shown(msg: Msg, *roots: Path) -> dict[str, Any]:
+    (turn,) = sent(await EchoFormatter(media_roots=roots).plan([msg]))
+    return turn
+
+
+NAMED: list[tuple[str, Callable[[Path], str]]] = [
+    ("a bare path", lambda root: str(root / "a.png")),
+    ("it is a file URL", lambda root: (root / "a.png").as_uri()),
+    ("it is a file URL with an encoded blank", lambda root: (root / "a b.png").as_uri()),
+    ("it is a file URL on this machine", lambda root: f"file://localhost{root}/a.png"),
+    ("this machine in upper case", lambda root: f"file://LOCALHOST{root}/a.png"),
+    ("an upper case scheme", lambda root: f"FILE://{root}/a.png"),
+    ("a way around", lambda root: f"{root}/sub/../a.png"),
+]
+
+
+@pytest.mark.parametrize("name", [row[1] for row in NAMED], ids=[row[0] for row in NAMED])
+async def test_a_file_under_a_root_is_read(name: Callable[[Path], str], root: Path) -> None:
+    turn = await shown(picture(name(root)), root)
+    assert data(turn) == PNG
+    assert turn["content"][0]["source"]["media_type"] == "image/png"
+
+
+async def test_a_file_may_have_any_name(root: Path) -> None:
+    for name in ("photo#1.png", "what?.png", "50%.png"):
+        (root / name).write_bytes(PNG)
+        assert data(await shown(picture(str(root / name)), root)) == PNG
+        assert data(await shown(picture((root / name).as_uri()), root)) == PNG
+        assert ImageBlock.from_path(root / name) == ImageBlock.from_bytes(PNG, "image/png")
+
+
+async def test_a_relative_path_is_read_from_the_working_folder(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root)
+    assert data(await shown(picture("a.png"), root)) == PNG
+    assert data(await shown(picture("sub/../a.png"), root)) == PNG
+
+
+async def test_any_of_several_roots_will_do(root: Path) -> None:
+    assert (
+        data(await shown(picture(str(root.parent / "rootless" / "a.png")), root, root.parent / "rootless"))
+        == OTHER
+    )
+
+
+async def test_a_root_may_be_given_as_a_string_or_through_a_link(root: Path) -> None:
+    link = root.parent / "link"
+    link.symlink_to(root, target_is_directory=True)
+    turn = sent(await EchoFormatter(media_roots=[str(link)]).plan([picture(str(root / "a.png"))]))[0]
+    assert data(turn) == PNG
+    assert data(await shown(picture(str(link / "a.png")), root)) == PNG
+
+
+@pytest.mark.parametrize("name", ["nosuffix", "a.dat"])
+@pytest.mark.parametrize("on_loss", ["describe", "raise"])
+async def test_the_content_of_a_file_without_a_known_suffix_tells_its_type(
+    root: Path, name: str, on_loss: Literal["describe", "raise"]
+) -> None:
+    (root / name).write_bytes(PNG)
+    plan = await EchoFormatter(media_roots=[root], on_loss=on_loss).plan([picture(str(root / name))])
+    assert sent(plan)[0]["content"][0]["source"] == {
+        "type": "base64",
+        "media_type": "image/png",
+        "data": base64.b64encode(PNG).decode(),
+    }
+    assert plan.ledger.losses == []
+    assert ImageBlock.from_path(root / name) == ImageBlock.from_bytes(PNG, "image/png")
+
+
+def test_a_file_that_tells_its_type_nowhere_needs_one(root: Path) -> None:
+    with pytest.raises(MessageError, match="Pass media_type"):
+        ImageBlock.from_path(root / "unknown")
+    assert ImageBlock.from_path(root / "unknown", "image/png").source.media_type == "image/png"
+
+
+async def test_a_declared_type_wins_over_the_suffix(root: Path) -> None:
+    (root / "nosuffix").write_bytes(b"in a format that nobody knows")
+    turn = await shown(picture(str(root / "nosuffix"), "image/svg+xml"), root)
+    assert turn["content"][0]["source"]["media_type"] == "image/svg+xml"
+
+
+UNREAD: list[tuple[str, Callable[[Path], str], str]] = [
+    (
+        "beside the root",
+        lambda root: str(root.parent / "secret.png"),
+        "it is a local file outside the media roots",
+    ),
+    ("above the root", lambda root: f"{root}/../secret.png", "it is a local file outside the media roots"),
+    (
+        "above the root, encoded",
+        lambda root: f"file://{root}/%2e%2e/secret.png",
+        "it is a local file outside the media roots",
+    ),
+    (
+        "in a folder whose name begins like the root's",
+        lambda root: f"{root}less/a.png",
+        "it is a local file outside the media roots",
+    ),
+    ("missing", lambda root: str(root / "missing.png"), "it is a local file that cannot be read"),
+    ("a folder", lambda root: str(root / "sub"), "it is a path that is no file"),
+    ("on another machine", lambda root: f"file://elsewhere{root}/a.png", "it is a local file that cannot be read"),
+    ("with a null character", lambda root: f"{root}/a\0.png", "it is a local file that cannot be read"),
+    (
+        "with a name that is too long",
+        lambda root: f"{root}/{'x' * 5000}.png",
+        "it is a local file that cannot be read",
+    ),
+    ("empty", lambda root: str(root / "empty.png"), "it is an empty file"),
+    (
+        "of no known type",
+        lambda root: str(root / "unknown"),
+        "it is a file whose media type neither its name nor its content tells",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "reason"), [row[1:] for row in UNREAD], ids=[row[0] for row in UNREAD])
+async def test_a_file_that_may_not_or_cannot_be_read_is_described(
+    name: Callable[[Path], str], reason: str, root: Path
+) -> None:
+    plan = await EchoFormatter(media_roots=[root]).plan([picture(name(root))])
+    assert plan.ledger.losses == [("msgs[0].content[0]", reason)]
+    assert reason in sent(plan)[0]["content"][0]["text"]
+    assert str(root) not in str(plan.request)
+    with pytest.raises(LossError, match=reason):
+        await EchoFormatter(media_roots=[root], on_loss="raise").format([picture(name(root))])
+
+
+async def test_a_link_that_leads_out_of_the_root_is_not_followed(root: Path) -> None:
+    (root / "out.png").symlink_to(root.parent / "secret.png")
+    (root / "away").symlink_to(root.parent, target_is_directory=True)
+    for path in (root / "out.png", root / "away" / "secret.png"):
+        plan = await EchoFormatter(media_roots=[root]).plan([picture(str(path))])
+        assert plan.ledger.losses == [("msgs[0].content[0]", "it is a local file outside the media roots")]
+
+
+async def test_a_link_that_stays_in_the_root_is_followed(root: Path) -> None:
+    (root / "in.png").symlink_to(root / "a.png")
+    assert data(await shown(picture(str(root / "in.png")), root)) == PNG
+
+
+async def test_links_in_a_circle_cannot_be_read(root: Path) -> None:
+    (root / "x.png").symlink_to(root / "y.png")
+    (root / "y.png").symlink_to(root / "x.png")
+    plan = await EchoFormatter(media_roots=[root]).plan([picture(str(root / "x.png"))])
+    assert plan.ledger.losses == [("msgs[0].content[0]", "it is a local file that cannot be read")]
+
+
+async def test_what_is_no_regular_file_is_not_waited_for(root: Path) -> None:
+    pipe = root / "pipe.png"
+    os.mkfifo(pipe)
+    rescue = threading.Timer(3, _open_and_close, [pipe])  # so that a reader that does wait comes to an end
+    rescue.start()
+    started = time.monotonic()
+    plan = await EchoFormatter(media_roots=[root]).plan([picture(str(pipe))])
+    rescue.cancel()
+    assert time.monotonic() - started < 2.5
+    assert plan.ledger.losses == [("msgs[0].content[0]", "it is a path that is no file")]
+
+
+def _open_and_close(pipe: Path) -> None:
+    with contextlib.suppress(OSError):
+        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+
+
+async def test_a_file_that_was_swapped_for_a_link_out_is_not_read_again(root: Path) -> None:
+    msg, formatter = picture(str(root / "a.png")), EchoFormatter(media_roots=[root])
+    assert data(sent(await formatter.plan([msg]))[0]) == PNG
+    (root / "a.png").unlink()
+    (root / "a.png").symlink_to(root.parent / "secret.png")
+    assert fates(await formatter.plan([msg])) == {"msgs[0].content[0]": "described"}
+
+
+@pytest.mark.parametrize("outside", ["folder", "file"])
+async def test_a_path_that_is_swapped_for_a_link_after_it_was_judged_is_not_read(
+    outside: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "sub" / "secret.png").write_bytes(PNG)
+    path, formatter = root / "sub" / "secret.png", EchoFormatter(media_roots=[root])
+    resolve: Any = os.path.realpath
+
+    def resolved(name: Any, **options: Any) -> Any:
+        found = resolve(name, **options)
+        if str(name) == str(path) and not path.is_symlink() and not path.parent.is_symlink():
+            path.unlink()
+            if outside == "file":
+                path.symlink_to(root.parent / "secret.png")
+            else:
+                path.parent.rmdir()
+                path.parent.symlink_to(root.parent, target_is_directory=True)
+        return found
+
+    monkeypatch.setattr(os.path, "realpath", resolved)
+    plan = await formatter.plan([picture(str(path))])
+    assert plan.ledger.losses == [("msgs[0].content[0]", "it is a local file that cannot be read")]
+    assert path.read_bytes() == OTHER
+
+
+async def test_a_file_is_read_up_to_a_limit(root: Path) -> None:
+    from agentkit.media.files import LARGEST
+
+    with (root / "a.png").open("ab") as file:
+        file.truncate(LARGEST + 1)  # a hole: it takes no room on the disk
+    plan = await EchoFormatter(media_roots=[root]).plan([picture(str(root / "a.png"))])
+    reason = "it is a local file larger than 100000000 bytes"
+    assert plan.ledger.losses == [("msgs[0].content[0]", reason)]
+
+
+async def test_a_file_is_read_up_to_what_the_target_takes_of_the_kind(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = _Reads(monkeypatch)
+    (root / "a.pdf").write_bytes(b"%PDF-1.7" + bytes(3_000))
+    small = target(document=MediaRule(limits=MediaLimits(data=4_000)))(media_roots=[root])
+    msg = Msg("Bob", (DocumentBlock(URLSource(str(root / "a.pdf"))),), "user")
+    assert (await small.plan([msg])).ledger.losses == [
+        ("msgs[0].content[0]", "it is a local file larger than 3000 bytes")
+    ]
+    assert reads.paths == []
+    assert fates(await EchoFormatter(media_roots=[root]).plan([msg])) == {"msgs[0].content[0]": "carried"}
+    assert len((await small.plan([msg])).ledger.losses) == 1
+
+
+async def test_a_file_that_was_replaced_by_one_of_the_same_age_and_size_is_read_again(root: Path) -> None:
+    msg, formatter, path = picture(str(root / "a.png")), EchoFormatter(media_roots=[root]), root / "a.png"
+    assert data(sent(await formatter.plan([msg]))[0]) == PNG
+    age, other = path.stat().st_mtime_ns, PNG.replace(b"first", b"other")
+    (root / "new.png").write_bytes(other)
+    os.utime(root / "new.png", ns=(age, age))
+    (root / "new.png").replace(path)
+    assert data(sent(await formatter.plan([msg]))[0]) == other
+
+
+async def test_without_roots_nothing_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "open", _forbidden)
+    plan = await EchoFormatter().plan([picture(str(root / "a.png"))])
+    assert plan.ledger.losses == [("msgs[0].content[0]", "it is a local file outside the media roots")]
+
+
+def _forbidden(*_: object, **__: object) -> int:
+    raise AssertionError("a file was opened")
+
+
+async def test_one_formatters_consent_is_not_anothers(root: Path) -> None:
+    msg = picture(str(root / "a.png"))
+    assert data(await shown(msg, root)) == PNG
+    assert fates(await EchoFormatter().plan([msg])) == {"msgs[0].content[0]": "described"}
+    assert data(await shown(msg, root)) == PNG
+
+
+async def test_loss_that_is_known_without_reading_raises_before_anything_is_read(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "open", _forbidden)
+    formatter = target(video=None)(media_roots=[root], on_loss="raise")
+    msgs = [picture(str(root / "a.png")), Msg("Bob", (VideoBlock(URLSource("https://a/b.mp4")),), "user")]
+    with pytest.raises(LossError) as caught:
+        await formatter.format(msgs)
+    assert caught.value.losses == (("msgs[1].content[0]", "Echo takes no video"),)
+
+
+class _Reads:
+    """The names of the files that are read; reading may take its time."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float = 0.0) -> None:
+        self.paths: list[str] = []
+        fdopen: Any = os.fdopen
+
+        def counted(descriptor: int, *args: Any, **options: Any) -> Any:
+            self.paths.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+            time.sleep(seconds)
+            return fdopen(descriptor, *args, **options)
+
+        monkeypatch.setattr(os, "fdopen", counted)
+
+
+async def test_a_file_is_read_and_encoded_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = _Reads(monkeypatch)
+    msg, formatter = picture(str(root / "a.png")), EchoFormatter(media_roots=[root])
+    texts = [sent(await formatter.plan([msg]))[0]["content"][0]["source"]["data"] for _ in range(3)]
+    assert reads.paths == ["a.png"]
+    assert texts[0] is texts[1] is texts[2]
+
+
+async def test_a_file_named_twice_in_one_request_is_read_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = _Reads(monkeypatch)
+    msgs = [picture(str(root / "a.png")), says("Al", "ok"), picture(str(root / "a.png"))]
+    turns = sent(await EchoFormatter(media_roots=[root]).plan(msgs))
+    assert data(turns[0]) == data(turns[2]) == PNG
+    assert reads.paths == ["a.png"]
+
+
+async def test_a_file_that_changed_is_read_again(root: Path) -> None:
+    msg, formatter = picture(str(root / "a.png")), EchoFormatter(media_roots=[root])
+    assert data(sent(await formatter.plan([msg]))[0]) == PNG
+    (root / "a.png").write_bytes(OTHER)
+    assert data(sent(await formatter.plan([msg]))[0]) == OTHER
+    (root / "a.png").write_bytes(OTHER.replace(b"second", b"other!"))
+    os.utime(root / "a.png", ns=(1, 1))
+    assert data(sent(await formatter.plan([msg]))[0]) == OTHER.replace(b"second", b"other!")
+    (root / "a.png").unlink()
+    assert fates(await formatter.plan([msg])) == {"msgs[0].content[0]": "described"}
+
+
+async def test_a_file_named_twice_keeps_both_its_types(root: Path) -> None:
+    (root / "x.bin").write_bytes(b"text")
+    url = str(root / "x.bin")
+    blocks = (ImageBlock(URLSource(url, "image/svg+xml")), DocumentBlock(URLSource(url, "text/plain")))
+    (turn,) = sent(await EchoFormatter(media_roots=[root]).plan([Msg("Bob", blocks, "user")]))
+    assert [block["source"]["media_type"] for block in turn["content"]] == ["image/svg+xml", "text/plain"]
+
+
+async def test_a_file_inside_a_result_is_read_too(root: Path) -> None:
+    shot = ToolResultBlock("c", "camera", (TextBlock("here"), ImageBlock(URLSource(str(root / "a.png")))))
+    turns = sent(await EchoFormatter(media_roots=[root]).plan([call("c"), Msg("s", (shot,), "system")]))
+    assert base64.b64decode(turns[1]["content"][0]["output"][1]["source"]["data"]) == PNG
+
+
+async def test_reading_does_not_block_the_loop(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _Reads(monkeypatch, seconds=0.3)
+    ticks = 0
+    for name in ("b.png", "c.png"):
+        (root / name).write_bytes(PNG)
+    msgs = [picture(str(root / name)) for name in ("a.png", "b.png", "c.png")]
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await anyio.sleep(0.01)
+            ticks += 1
+
+    started = time.monotonic()
+    async with anyio.create_task_group() as group:
+        group.start_soon(tick)
+        await EchoFormatter(media_roots=[root]).format(msgs)
+        group.cancel_scope.cancel()
+    assert ticks >= 5
+    assert time.monotonic() - started < 0.85, "files are read side by side"
+
+
+async def test_large_data_is_checked_off_the_loop_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from agentkit.media import resolution as shelf
+
+    threads: list[threading.Thread] = []
+    check = shelf.__dict__["is_base64"]
+
+    def watched(text: str) -> bool:
+        threads.append(threading.current_thread())
+        return bool(check(text))
+
+    monkeypatch.setattr(shelf, "is_base64", watched)
+    msg = Msg("Bob", (ImageBlock(Base64Source("image/png", "iVBORw0KGgoAAAAN" * 25_000)),), "user")
+    for _ in range(2):
+        await EchoFormatter().format([msg])
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
+
+
+@pytest.mark.parametrize("budget", [None, Budget(1_000_000)], ids=["without budget", "with one"])
+async def test_many_small_data_are_checked_off_the_loop_together(
+    budget: Budget | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from agentkit.media import resolution as shelf
+
+    threads: list[threading.Thread] = []
+    check = shelf.__dict__["is_base64"]
+
+    def watched(text: str) -> bool:
+        threads.append(threading.current_thread())
+        return bool(check(text))
+
+    monkeypatch.setattr(shelf, "is_base64", watched)
+    small = base64.b64encode(PNG + bytes(3_000)).decode()
+    plain, url = Base64Source("image/png", small), URLSource(f"data:image/png;base64,{small}")
+    blocks = [ImageBlock(source) for _ in range(20) for source in (replace(plain), replace(url))]
+    msgs = [Msg("Bob", (block,), "user") for block in blocks]
+    await EchoFormatter(budget=budget).format(msgs)
+    assert len(threads) == 40
+    assert threading.main_thread() not in threads
+    assert len({*threads}) == 1
+
+
+async def test_format_can_be_cancelled_and_leaves_no_task_behind(root: Path) -> None:
+    with anyio.move_on_after(0) as scope:
+        await EchoFormatter(media_roots=[root]).format([picture(str(root / "a.png"))])
+    assert scope.cancelled_caught
+
+
+@pytest.mark.parametrize("name", ["anthropic", "gemini", "ollama", "openai", "openai-responses", "dashscope"])
+@pytest.mark.parametrize("budget", [None, Budget(100_000)], ids=["without budget", "with one"])
+async def test_a_text_document_that_is_yet_to_be_read_is_no_loss(
+    name: str, budget: Budget | None, root: Path
+) -> None:
+    (root / "a.txt").write_bytes("Milk, bröd.".encode())
+    msg = Msg("Bob", (TextBlock("See."), DocumentBlock(URLSource(str(root / "a.txt")))), "user")
+    for kind in (load_provider(name).chat, load_provider(name).multi_agent):
+        plan = await kind(media_roots=[root], on_loss="raise", budget=budget).plan([msg])
+        assert plan.ledger.losses == []
+    (root / "a.txt").write_bytes(b"\xff\xfe\xfa")
+    with pytest.raises(LossError):
+        await load_provider(name).chat(media_roots=[root], on_loss="raise", budget=budget).plan([msg])
+
+
+def _letter(number: int) -> Msg:
+    return says("Bob", f"Letter {number}. " + "many words " * 50)
+
+
+@pytest.mark.parametrize("history", [None, MultiAgentHistory()], ids=["chat", "frame"])
+@pytest.mark.parametrize("place", [0, 5, 9])
+async def test_a_text_file_too_large_for_the_budget_is_cut_and_never_read(
+    place: int, history: MultiAgentHistory | None, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "long.txt").write_text("many words " * 20_000)
+    reads = _Reads(monkeypatch)
+    msgs = [_letter(number) for number in range(10)]
+    msgs.insert(place, Msg("Bob", (DocumentBlock(URLSource(str(root / "long.txt"))),), "user"))
+    budget = Budget(3_000, strategy=OldestFirst())
+    plan = await TextsAsText(media_roots=[root], budget=budget, history=history).plan(msgs)
+    assert plan.cut is not None
+    assert f"msgs[{place}]" in plan.cut.dropped
+    assert plan.tokens is not None
+    assert plan.tokens <= 3_000
+    assert reads.paths == []
+
+
+@pytest.mark.parametrize(
+    ("charset", "codec"),
+    [
+        ("charset=latin-1", "latin-1"),
+        ('Charset="ISO-8859-1"', "latin-1"),
+        ("format=flowed; charset=windows-1251", "cp1251"),
+        ("charset=shift_jis", "cp932"),
+        ("charset=utf-8", "utf-8"),
+        ("charset=us-ascii", "utf-8"),
+        ("charset=no-such-thing", "utf-8"),
+        ("charset=gbk", "gbk"),
+    ],
+)
+async def test_a_text_is_read_in_the_charset_that_its_type_names(charset: str, codec: str, root: Path) -> None:
+    text = {"cp1251": "Молоко", "cp932": "牛乳", "gbk": "牛奶"}.get(codec, "Blåbär")
+    content, media_type = text.encode(codec), f"text/plain; {charset}"
+    (root / "a.txt").write_bytes(content)
+    percent = "".join(f"%{byte:02x}" for byte in content)
+    sources: list[Base64Source | URLSource] = [
+        Base64Source(media_type, base64.b64encode(content).decode()),
+        URLSource(str(root / "a.txt"), media_type),
+        URLSource(f"data:{media_type},{percent}"),
+    ]
+    for source in sources:
+        plan = await TextsAsText(media_roots=[root]).plan([Msg("Bob", (DocumentBlock(source),), "user")])
+        assert text in sent(plan)[0]["content"][0]["text"]
+        assert plan.ledger.losses == []
+
+
+async def test_a_text_that_is_neither_in_its_charset_nor_in_utf_8_is_described() -> None:
+    wrong = Base64Source("text/plain; charset=euc-jp", base64.b64encode(b"Bl\xe5b\xe4r").decode())
+    plan = await TextsAsText().plan([Msg("Bob", (DocumentBlock(wrong),), "user"), says("Al", "Well?")])
+    assert [place for place, _ in plan.ledger.losses] == ["msgs[0].content[0]"]
+
+
+async def test_a_picture_that_is_called_a_text_in_a_charset_stays_a_picture() -> None:
+    found = Base64Source("text/plain; charset=latin-1", base64.b64encode(PNG).decode())
+    assert data(await shown(Msg("Bob", (ImageBlock(found),), "user"))) == PNG
+
+
+async def test_a_small_text_file_makes_no_cut(root: Path) -> None:
+    (root / "short.txt").write_text("Milk.")
+    msgs = [Msg("Bob", (DocumentBlock(URLSource(str(root / "short.txt"))),), "user"), says("Al", "Read it.")]
+    plan = await TextsAsText(media_roots=[root], budget=Budget(150)).plan(msgs)
+    assert plan.cut is None
+    assert "Milk." in str(plan.request)
+
+
+async def test_the_same_cut_comes_whether_or_not_a_text_file_was_read_before(root: Path) -> None:
+    (root / "long.txt").write_text("ö, " * 4_000)
+    msgs = [_letter(0), Msg("Bob", (DocumentBlock(URLSource(str(root / "long.txt"))),), "user"), _letter(1)]
+    formatter = TextsAsText(media_roots=[root], budget=Budget(5_000, strategy=OldestFirst()))
+    cold = await formatter.plan(msgs)
+    await TextsAsText(media_roots=[root]).plan(msgs)
+    assert (await formatter.plan(msgs)).request == cold.request
+
+
+async def test_a_text_file_that_the_viewer_may_not_see_is_not_looked_at(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "secret.txt").write_text("Secret.")
+    monkeypatch.setattr(os, "open", _forbidden)
+    history = MultiAgentHistory(viewer="Friday", visible=lambda msg: msg.name != "Eve")
+    secret = Msg("Eve", (DocumentBlock(URLSource(str(root / "secret.txt"))),), "user")
+    await TextsAsText(media_roots=[root], budget=Budget(5_000), history=history).plan([secret, says("Bob", "Hi.")])
+
+
+async def test_a_text_too_long_to_be_written_out_costs_its_description_alone(root: Path) -> None:
+    (root / "huge.txt").write_bytes(b"x" * 4_000_001)
+    msgs = [Msg("Bob", (DocumentBlock(URLSource(str(root / "huge.txt"))),), "user"), says("Al", "Well?")]
+    plan = await TextsAsText(media_roots=[root], budget=Budget(200)).plan(msgs)
+    assert plan.cut is None
+    assert plan.ledger.losses == [("msgs[0].content[0]", "it is a text of more than 1000000 characters")]
+
+
+async def test_loss_that_is_sure_raises_before_a_text_file_is_weighed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "a.txt").write_text("Milk.")
+    monkeypatch.setattr(os, "open", _forbidden)
+    film = VideoBlock(URLSource("https://a/b.mp4"))
+    msgs = [Msg("Bob", (DocumentBlock(URLSource(str(root / "a.txt"))), film), "user")]
+    formatter = target(video=None, document=None, text_documents=True)
+    with pytest.raises(LossError):
+        await formatter(media_roots=[root], on_loss="raise", budget=Budget(5_000)).format(msgs)
+
+
+async def test_many_at_once_give_each_its_own(root: Path) -> None:
+    formatter = EchoFormatter(media_roots=[root])
+    found: dict[int, bytes] = {}
+    for number in range(20):
+        (root / f"{number}.png").write_bytes(PNG + str(number).encode())
+
+    async def one(number: int) -> None:
+        found[number] = data(sent(await formatter.plan([picture(str(root / f"{number}.png"))]))[0])
+
+    async with anyio.create_task_group() as group:
+        for number in range(20):
+            group.start_soon(one, number)
+    assert found == {number: PNG + str(number).encode() for number in range(20)}
+
+
+def _one_picture_everywhere() -> list[Msg]:
+    """One source as picture and as document, in each role, in a result, and wrongly named."""
+    source = Base64Source("image/png", base64.b64encode(PNG + bytes(40)).decode())
+    named = Base64Source("image/jpeg", source.data)
+    result = ToolResultBlock("c", "camera", (TextBlock("here"), ImageBlock(source)))
+    return [
+        says("System", "Look.", "system"),
+        Msg("Bob", (TextBlock("See."), ImageBlock(source), DocumentBlock(source)), "user"),
+        Msg("Friday", (ImageBlock(source), TextBlock("Mine.")), "assistant"),
+        call("c"),
+        Msg("s", (result,), "system"),
+        Msg("Eve", (ImageBlock(named), VideoBlock(source), ImageBlock(source)), "user"),
+    ]
+
+
+@pytest.mark.parametrize("on_loss", ["describe", "drop"])
+async def test_what_is_remembered_of_data_changes_no_request(on_loss: Any) -> None:
+    names = ["anthropic", "gemini", "ollama", "openai", "openai-responses", "dashscope"]
+    kinds = [kind for name in names for kind in (load_provider(name).chat, load_provider(name).multi_agent)]
+    known = _one_picture_everywhere()
+    for budget in (None, Budget(100_000)):
+        for kind in (*kinds, *reversed(kinds)):
+            formatter = kind(on_loss=on_loss, budget=budget)
+            warm, cold = await formatter.plan(known), await formatter.plan(_one_picture_everywhere())
+            assert warm.request == cold.request
+            assert warm.ledger.entries == cold.ledger.entries
+
+
+async def test_a_type_that_the_target_does_not_take_is_said_of_files_too(root: Path) -> None:
+    formatter = target(image=MediaRule(types=frozenset({"image/webp"})))(media_roots=[root])
+    plan = await formatter.plan([picture(str(root / "a.png"))])
+    assert plan.ledger.losses == [("msgs[0].content[0]", "Echo takes no image/png")]
+
+
+def test_lower_reads_no_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "open", _forbidden)
+    plan = EchoFormatter(media_roots=[root]).lower([picture(str(root / "a.png"))])
+    assert plan.ledger.losses == [("msgs[0].content[0]", "it is a file that was not read")]
+
+
+@pytest.mark.parametrize(
+    ("roots", "place"),
+    [
+        (["missing-folder"], "media_roots[0]"),
+        ([".", "missing-folder"], "media_roots[1]"),
+        ([__file__], "media_roots[0]"),
+        (".", "media_roots"),
+        (Path(), "media_roots"),
+        ([5], "media_roots"),
+        (5, "media_roots"),
+    ],
+    ids=["missing", "second missing", "it is a file", "a string", "a path", "a number in it", "a number"],
+)
+def test_roots_that_are_no_folders_are_refused_at_the_door(roots: Any, place: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        EchoFormatter(media_roots=roots)
+    assert caught.value.place.startswith(place)
+    assert caught.value.advice.endswith(".")
+
+
+@pytest.mark.parametrize("name", ["anthropic", "gemini", "ollama", "openai", "openai-responses", "dashscope"])
+async def test_every_provider_reads_a_picture_and_never_names_the_machine(name: str, root: Path) -> None:
+    formatter = load_provider(name).multi_agent(media_roots=[root])
+    request = await formatter.format([picture((root / "a.png").as_uri())])
+    assert str(root) not in str(request)
+    assert "file:" not in str(request)
+
+
+async def test_a_file_that_the_viewer_may_not_see_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "secret.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
+    source = URLSource(str(tmp_path / "secret.png"))
+    history = MultiAgentHistory(viewer="Friday", visible=lambda msg: msg.name != "Eve")
+    formatter = load_provider("anthropic").chat(history=history, media_roots=[tmp_path])
+    await formatter.format([Msg("Bob", "Hi.", "user"), Msg("Eve", [ImageBlock(source)], "user")])
+    assert source._read is None  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_of_two_files_of_a_message_the_changed_one_is_read_again(root: Path, anyio_backend: str) -> None:
+    paths = [root / "a.png", root / "b.png"]
+    (root / "b.png").write_bytes(PNG)
+    msg = Msg("Bob", tuple(ImageBlock(URLSource(str(path))) for path in paths), "user")
+    formatter = EchoFormatter(media_roots=[root])
+
+    async def read() -> list[bytes]:
+        (turn,) = sent(await formatter.plan([msg]))
+        return [base64.b64decode(block["source"]["data"]) for block in turn["content"]]
+
+    assert await read() == [PNG, PNG]
+    for changed, expected in ((1, [PNG, OTHER]), (0, [OTHER, OTHER])):
+        paths[changed].write_bytes(OTHER)
+        assert await read() == expected
+        assert await read() == expected

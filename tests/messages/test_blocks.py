@@ -1,0 +1,360 @@
+"""Blocks and sources: frozen values, checked at the door, positional or by keyword."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import dataclasses
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentkit import (
+    AudioBlock,
+    Base64Source,
+    DocumentBlock,
+    ImageBlock,
+    InvalidBlock,
+    MessageError,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    URLSource,
+    VideoBlock,
+)
+from agentkit.messages.sources import guess_media_type
+
+URL = URLSource("https://example.com/a.png")
+MEDIA: list[type[Any]] = [ImageBlock, AudioBlock, VideoBlock, DocumentBlock]
+
+TWINS: list[tuple[Any, Any]] = [
+    (TextBlock("hi"), TextBlock(text="hi")),
+    (
+        ThinkingBlock("hm", OpaqueState("echo")),
+        ThinkingBlock(thinking="hm", state=OpaqueState(issuer="echo")),
+    ),
+    (ToolUseBlock("c1", "search", {"q": 1}), ToolUseBlock(id="c1", name="search", input={"q": 1})),
+    (
+        ToolUseBlock("c1", "search", {"q": 1}, '{"q": 1}'),
+        ToolUseBlock(id="c1", name="search", input={"q": 1}, raw_input='{"q": 1}'),
+    ),
+    (
+        ToolResultBlock("c1", "search", "found", True),
+        ToolResultBlock(id="c1", name="search", output="found", is_error=True),
+    ),
+    (URLSource("https://a/b", "image/png"), URLSource(url="https://a/b", media_type="image/png")),
+    (Base64Source("image/png", "aGk="), Base64Source(media_type="image/png", data="aGk=")),
+    (
+        InvalidBlock({"type": "?"}, "why", "msgs[0]"),
+        InvalidBlock(data={"type": "?"}, reason="why", place="msgs[0]"),
+    ),
+    (OpaqueState("echo", "sig"), OpaqueState(issuer="echo", signature="sig")),
+    *[(kind(URL), kind(source=URL)) for kind in MEDIA],
+]
+
+
+@pytest.mark.parametrize(("positional", "keyword"), TWINS, ids=lambda found: type(found).__name__)
+def test_a_value_is_made_by_position_or_by_keyword(positional: Any, keyword: Any) -> None:
+    assert positional == keyword
+    assert repr(positional) == repr(keyword)
+
+
+@pytest.mark.parametrize(("found", "_"), TWINS, ids=lambda found: type(found).__name__)
+def test_a_value_never_changes(found: Any, _: Any) -> None:
+    for name in (field.name for field in dataclasses.fields(found) if not field.name.startswith("_")):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(found, name, None)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            delattr(found, name)
+    with pytest.raises((AttributeError, TypeError)):
+        found.colour = "red"
+
+
+@pytest.mark.parametrize(("found", "_"), TWINS, ids=lambda found: type(found).__name__)
+def test_a_value_survives_pickle_and_copies(found: Any, _: Any) -> None:
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert copy.copy(found) == found
+    assert copy.deepcopy(found) == found
+    assert dataclasses.replace(found) == found
+
+
+WORDS: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
+    (TextBlock, ("x",), "text"),
+    (ThinkingBlock, ("x",), "thinking"),
+    (ToolUseBlock, ("i", "n", {}), "tool_use"),
+    (ToolResultBlock, ("i",), "tool_result"),
+    (ImageBlock, (URL,), "image"),
+    (AudioBlock, (URL,), "audio"),
+    (VideoBlock, (URL,), "video"),
+    (DocumentBlock, (URL,), "document"),
+    (InvalidBlock, (None, "r", "p"), "invalid"),
+]
+
+
+@pytest.mark.parametrize(("kind", "positional", "word"), WORDS, ids=[row[2] for row in WORDS])
+def test_a_block_says_its_type(kind: Callable[..., Any], positional: tuple[Any, ...], word: str) -> None:
+    assert kind(*positional).type == word
+    assert kind(*positional).metadata is None
+    assert kind(*positional, metadata={"k": 1}).metadata == {"k": 1}
+
+
+REFUSED: list[tuple[str, Any, str, str]] = [
+    ("text is no number", lambda: TextBlock(5), "TextBlock.text", "valid string"),  # type: ignore[arg-type]
+    ("text is not absent", TextBlock, "TextBlock.text", "got nothing"),
+    ("bytes are no text", lambda: TextBlock(b"hi"), "TextBlock.text", "valid string"),  # type: ignore[arg-type]
+    ("an unknown field", lambda: TextBlock("x", colour=1), "TextBlock.colour", "nexpected"),  # type: ignore[call-arg]
+    ("a lone surrogate", lambda: TextBlock("a\ud800"), "TextBlock.text", "lone surrogate at character 1"),
+    ("a wrong type word", lambda: TextBlock("x", type="image"), "TextBlock.type", "'text'"),  # type: ignore[arg-type]
+    ("a surrogate thought", lambda: ThinkingBlock("\udfff"), "ThinkingBlock.thinking", "lone surrogate"),
+    ("a state without issuer", OpaqueState, "OpaqueState.issuer", "nothing"),
+    ("input is no list", lambda: ToolUseBlock("i", "n", [1]), "ToolUseBlock.input", "dict"),  # type: ignore[arg-type]
+    (
+        "NaN in input",
+        lambda: ToolUseBlock("i", "n", {"x": [float("nan")]}),
+        "ToolUseBlock.input.x[0]",
+        "finite",
+    ),
+    (
+        "infinity in input",
+        lambda: ToolUseBlock("i", "n", {"x": float("inf")}),
+        "ToolUseBlock.input.x",
+        "finite",
+    ),
+    ("no JSON in input", lambda: ToolUseBlock("i", "n", {"x": {1, 2}}), "ToolUseBlock.input.x", "JSON"),
+    ("surrogate in input", lambda: ToolUseBlock("i", "n", {"x": "\ud800"}), "ToolUseBlock.input", "JSON"),
+    ("surrogate key in input", lambda: ToolUseBlock("i", "n", {"\ud800": 1}), "ToolUseBlock.input", "JSON"),
+    ("a null id", lambda: ToolUseBlock(None, "n", {}), "ToolUseBlock.id", "string"),  # type: ignore[arg-type]
+    (
+        "NaN in metadata",
+        lambda: TextBlock("x", metadata={"k": float("nan")}),
+        "TextBlock.metadata.k",
+        "finite",
+    ),
+    ("a result is no number", lambda: ToolResultBlock("i", "n", 5), "ToolResultBlock.output", "string"),  # type: ignore[arg-type]
+    (
+        "a call inside a result",
+        lambda: ToolResultBlock("i", "n", (ToolUseBlock("j", "n", {}),)),  # type: ignore[arg-type]
+        "ToolResultBlock.output[0]",
+        "tool_use",
+    ),
+    ("a bare URL", lambda: ImageBlock("https://a/b.png"), "ImageBlock.source", "str is no source"),  # type: ignore[arg-type]
+    ("a blank URL", lambda: URLSource(" "), "URLSource.url", "blank"),
+    ("an empty URL", lambda: URLSource(""), "URLSource.url", "blank"),
+    (
+        "a bad media type",
+        lambda: Base64Source("png", "aGk="),
+        "Base64Source.media_type",
+        "'png' is no media type",
+    ),
+    (
+        "a data URL",
+        lambda: Base64Source("image/png", "data:image/png;base64,aGk="),
+        "Base64Source.data",
+        "data: URL",
+    ),
+    ("data as bytes", lambda: Base64Source("image/png", b"aGk="), "Base64Source.data", "string"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(
+    ("make", "place", "reason"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+)
+def test_a_bad_value_is_refused_by_place_and_reason(make: Callable[[], object], place: str, reason: str) -> None:
+    with pytest.raises(MessageError) as caught:
+        make()
+    assert caught.value.place.startswith(place)
+    assert reason in caught.value.reason
+    assert caught.value.advice.endswith(".")
+    assert caught.value.__cause__ is None
+
+
+def test_a_long_bad_value_is_shown_in_part() -> None:
+    with pytest.raises(MessageError) as caught:
+        TextBlock(["x" * 10_000])  # type: ignore[arg-type]
+    assert len(str(caught.value)) < 300
+
+
+def test_json_values_are_copied_at_the_door() -> None:
+    given: dict[str, Any] = {"q": {"deep": [1, {"x": 2}]}}
+    use = ToolUseBlock("i", "n", given, metadata=given)
+    note = InvalidBlock(given, "why", "msgs[0]")
+    given["q"]["deep"][1]["x"] = "changed"
+    given["q"]["deep"].append(3)
+    given["new"] = 1
+    assert use.input == use.metadata == note.data == {"q": {"deep": [1, {"x": 2}]}}
+    assert use.arguments == '{"q":{"deep":[1,{"x":2}]}}'
+
+
+@pytest.mark.parametrize(
+    ("input", "raw", "arguments", "broken"),
+    [
+        ({"q": 1}, None, '{"q":1}', False),
+        ({"q": 1}, '{ "q" : 1 }', '{ "q" : 1 }', False),
+        ({"q": "ü"}, '{"q": "\\u00fc"}', '{"q": "\\u00fc"}', False),
+        ({"q": "ü"}, None, '{"q":"ü"}', False),
+        ({"b": 1, "a": 2}, None, '{"b":1,"a":2}', False),
+        ({}, "", "{}", True),
+        ({}, '{"path": "READ', "{}", True),
+        ({"q": 1}, '{"q": 2}', '{"q":1}', True),
+        ({}, "[]", "{}", True),
+        ({}, '{"x": NaN}', "{}", True),
+    ],
+)
+def test_arguments_are_the_raw_text_where_it_says_the_same(
+    input: dict[str, Any], raw: str | None, arguments: str, broken: bool
+) -> None:
+    use = ToolUseBlock("i", "n", input, raw)
+    assert use.arguments == arguments
+    assert use.raw_is_broken is broken
+    assert use.raw_input == raw
+
+
+@pytest.mark.parametrize(
+    ("output", "text", "kinds"),
+    [
+        ("found", "found", ["text"]),
+        ("", "", ["text"]),
+        ((), "", []),
+        ((TextBlock("a"), ImageBlock(URL), TextBlock("b")), "a\nb", ["text", "image", "text"]),
+        ([TextBlock("a")], "a", ["text"]),
+        ([{"type": "text", "text": "a"}], "a", ["text"]),
+    ],
+)
+def test_a_results_output_is_text_or_items(output: Any, text: str, kinds: list[str]) -> None:
+    found = ToolResultBlock("i", "n", output)
+    assert found.text == text
+    assert [item.type for item in found.items] == kinds
+    assert isinstance(found.output, str | tuple)
+
+
+def test_a_result_needs_an_id_alone() -> None:
+    found = ToolResultBlock("i")
+    assert (found.name, found.output, found.is_error) == ("", "", False)
+
+
+@pytest.mark.parametrize(
+    ("url", "scheme"),
+    [
+        ("https://a/b", "https"),
+        ("HTTP://a/b", "http"),
+        ("file:///a/b", "file"),
+        ("data:,x", "data"),
+        ("gs://bucket/x", "gs"),
+        ("a/b.png", "file"),
+        ("/a/b.png", "file"),
+        ("C:\\pictures\\a.png", "file"),
+        ("a b:c", "file"),
+    ],
+)
+def test_a_source_knows_its_scheme(url: str, scheme: str) -> None:
+    assert URLSource(url).scheme == scheme
+
+
+@pytest.mark.parametrize(
+    ("url", "declared", "guessed"),
+    [
+        ("https://a/b.PNG", None, "image/png"),
+        ("https://a/b.jpg?width=3#x", None, "image/jpeg"),
+        ("https://a.png/b", None, None),
+        ("https://a/b", None, None),
+        ("https://a/b", "image/jpg", "image/jpeg"),
+        ("https://a/b.png", "Image/WebP; q=1", "image/webp"),
+        ("clip.mov", None, "video/quicktime"),
+        ("DATA:text/plain;charset=utf-8,see report.pdf", None, "text/plain"),
+        ("data: image/jpg ;base64,AAAA/a.pdf", None, "image/jpeg"),
+        ("data:,see report.pdf", None, "text/plain"),
+        ("data:nonsense,see report.pdf", None, None),
+        ("song.mp3", None, "audio/mpeg"),
+    ],
+)
+def test_a_source_guesses_its_type(url: str, declared: str | None, guessed: str | None) -> None:
+    assert URLSource(url, declared).guessed_type == guessed
+
+
+def _wrong_type(*_: object) -> tuple[str, None]:
+    return ("image/wrong", None)
+
+
+def test_the_guess_is_the_same_on_every_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mimetypes.guess_type", _wrong_type)
+    assert guess_media_type("a.png") == "image/png"
+
+
+def test_a_data_url_is_put_together_once() -> None:
+    source = Base64Source("image/png", "aGk=")
+    assert source.data_url == "data:image/png;base64,aGk="
+    assert source.data_url is source.data_url
+
+
+@pytest.mark.parametrize("kind", MEDIA)
+def test_media_is_made_of_bytes_a_path_or_a_url(kind: type[Any], tmp_path: Path) -> None:
+    path = tmp_path / "a b.png"
+    path.write_bytes(b"\x89PNG")
+    held = Base64Source("image/png", base64.b64encode(b"\x89PNG").decode())
+    assert kind.from_bytes(b"\x89PNG", "image/png") == kind(held)
+    assert kind.from_path(path) == kind.from_path(str(path)) == kind(held)
+    assert kind.from_path(path, "image/webp").source.media_type == "image/webp"
+    assert kind.from_url("https://a/b", "image/png") == kind(URLSource("https://a/b", "image/png"))
+
+
+@pytest.mark.parametrize(("name", "reason"), [("missing.png", "cannot be read"), ("plain", "a known media type")])
+def test_a_path_that_cannot_be_read_is_refused(name: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "plain").write_bytes(b"in a format that nobody knows")
+    with pytest.raises(MessageError, match=reason) as caught:
+        ImageBlock.from_path(tmp_path / name)
+    assert name in caught.value.place
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ({"type": "url", "url": "https://a/b"}, URLSource("https://a/b")),
+        ({"type": "base64", "media_type": "image/png", "data": "aGk="}, Base64Source("image/png", "aGk=")),
+    ],
+)
+def test_a_source_may_be_given_as_a_dict(source: Any, expected: object) -> None:
+    assert ImageBlock(source).source == expected
+
+
+def test_equal_blocks_are_equal_whatever_was_worked_out_of_them() -> None:
+    used, fresh = Base64Source("image/png", "aGk="), Base64Source("image/png", "aGk=")
+    assert used.data_url
+    assert used == fresh
+    assert repr(used) == repr(fresh)
+    assert hash(used) == hash(fresh)
+
+
+def test_the_arguments_are_json_that_any_parser_reads() -> None:
+    use = ToolUseBlock("i", "n", {"text": 'quote " slash \\ line\n\u2028 \x00 é 漢 😀', "n": 10**30})
+    assert json.loads(use.arguments) == use.input
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        ('{"a":1}', {"a": True}),
+        ('{"a":true}', {"a": 1}),
+        ('{"a":0}', {"a": False}),
+        ('{"a":1.0}', {"a": 1}),
+        ('{"a":[{"b":[1]}]}', {"a": [{"b": [True]}]}),
+        ('{"a":{"b":0}}', {"a": {"b": False}}),
+    ],
+)
+def test_raw_arguments_that_only_python_holds_equal_are_broken(raw: str, said: dict[str, Any]) -> None:
+    block = ToolUseBlock("c1", "look", said, raw)
+    assert block.raw_is_broken
+    assert block.arguments != raw
+
+
+@pytest.mark.parametrize(
+    "raw", ['{ "a" : [1, 1.5, true, null, "x"], "b": {} }', '{"b":{},"a":[1,1.5,true,null,"x"]}']
+)
+def test_raw_arguments_that_say_the_same_are_sent(raw: str) -> None:
+    block = ToolUseBlock("c1", "look", {"a": [1, 1.5, True, None, "x"], "b": {}}, raw)
+    assert block.arguments == raw

@@ -1,0 +1,240 @@
+"""A log of another form is never read as nothing: each form against each reader."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, Final, cast
+
+import pytest
+
+from agentkit import AgentkitError, LossError, MessageError, Msg, dump_messages, load_native, load_provider
+from tests.logs.foreign_logs import FOREIGN_LOGS, WORDS
+from tests.logs.native_logs import LOGS, SAID
+from tests.logs.rich_logs import RICH_LOGS
+from tests.providers import PROVIDERS
+
+READERS: Final = (*PROVIDERS, "agentscope", "langchain", "agentkit")
+
+_SAID: Final = {name: (log, SAID) for name, log in LOGS.items()}
+_FOREIGN: Final = {name: (log, WORDS) for name, log in FOREIGN_LOGS.items()}
+CASES: Final[dict[str, tuple[Any, tuple[str, ...]]]] = {**_SAID, **_FOREIGN}
+
+
+def _content(msgs: list[Msg]) -> str:
+    """All that messages say, and what their unreadable and opaque blocks hold."""
+    return json.dumps(dump_messages(msgs), ensure_ascii=False)
+
+
+def _missing(reader: str, log: Any, words: tuple[str, ...]) -> list[str]:
+    """The words of a log that a reader loses: they are in no message, or silently in no request.
+
+    Words of a request are looked for where nothing is reported as lost.
+    """
+    try:
+        msgs = load_native(reader, log)
+    except AgentkitError:
+        return []
+    text = _content(msgs)
+    missing = [word for word in words if word not in text]
+    formatter = load_provider(reader if reader in PROVIDERS else "openai").chat(on_loss="raise")
+    try:
+        request = json.dumps(formatter.lower(msgs).request, ensure_ascii=False)
+    except LossError:
+        return missing
+    return missing + [word for word in words if word not in request]
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("form", CASES)
+def test_all_words_of_a_log_arrive_or_an_error_is_raised(form: str, reader: str) -> None:
+    log, words = CASES[form]
+    assert _missing(reader, log, words) == []
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("form", CASES)
+def test_messages_of_another_form_among_those_of_the_reader_are_not_lost(form: str, reader: str) -> None:
+    own = _messages(CASES.get(reader, ([{"name": "Bob", "role": "user", "content": "Hello"}], ()))[0])
+    other = _messages(CASES[form][0])
+    said = tuple(word for word in CASES[form][1] if word in json.dumps(other, ensure_ascii=False))
+    assert _missing(reader, [*own, *other], said) == []
+    assert _missing(reader, [*other, *own], said) == []
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("key", ["messages", "contents", "input", "prompt", "history", "items"])
+@pytest.mark.parametrize("form", CASES)
+def test_messages_under_any_key_of_a_request_are_not_lost(form: str, key: str, reader: str) -> None:
+    log, words = CASES[form]
+    messages = _messages(log)
+    said = tuple(word for word in words if word in json.dumps(messages, ensure_ascii=False))
+    assert _missing(reader, {"model": "m", key: messages}, said) == []
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("form", RICH_LOGS)
+def test_a_request_keeps_the_content_of_every_key_or_an_error_is_raised(form: str, reader: str) -> None:
+    request: dict[str, Any] = (
+        RICH_LOGS[form] if isinstance(RICH_LOGS[form], dict) else {"messages": RICH_LOGS[form]}
+    )
+    said = tuple(
+        word
+        for word in ("Text of the system.", "Bob asks.", "I look.", "Bob thanks.", "Result text.")
+        if word in json.dumps(request)
+    )
+    assert _missing(reader, request, said) == []
+
+
+def _messages(log: Any) -> list[Any]:
+    """The messages of a log of any form."""
+    if isinstance(log, list):
+        return cast("list[Any]", log)
+    return _messages(next(log[key] for key in ("messages", "contents", "input") if key in log))
+
+
+RECOGNIZED: Final = {
+    "pydantic-ai": "pydantic-ai",
+    "OpenTelemetry GenAI": "OpenTelemetry GenAI",
+    "Vercel AI SDK UI messages": "Vercel AI SDK",
+    "Google ADK": "Google ADK",
+    "A2A": "A2A",
+    "ShareGPT": "ShareGPT",
+    "LlamaIndex": "LlamaIndex",
+    "Haystack": "Haystack",
+    "OpenInference": "OpenInference",
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("form", RECOGNIZED)
+def test_the_error_names_the_form_that_the_log_looks_like(form: str, reader: str) -> None:
+    with pytest.raises(MessageError, match=RECOGNIZED[form]):
+        load_native(reader, FOREIGN_LOGS[form])
+
+
+@pytest.mark.parametrize(
+    ("reader", "log", "loader"),
+    cast(
+        "list[Any]",
+        [
+            ("openai", {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}, "gemini"),
+            ("openai", [{"role": "user", "parts": [{"text": "hi"}]}], "gemini"),
+            ("anthropic", [{"role": "assistant", "content": None, "tool_calls": [{"function": {}}]}], "openai"),
+            ("openai", {"system": "Be brief.", "messages": [{"role": "user", "content": "hi"}]}, "anthropic"),
+            ("openai", [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c"}]}], "anthropic"),
+            ("gemini", [{"role": "user", "content": "hi"}], "openai"),
+            ("openai", [{"type": "human", "data": {"content": "hi"}}], "langchain"),
+            ("anthropic", {"input": {"messages": [{"role": "user", "content": "hi"}]}}, "dashscope"),
+            ("openai", {"input": "hi", "instructions": "Be brief."}, "openai-responses"),
+            ("agentkit", [{"role": "user", "content": "hi"}], "openai"),
+            ("anthropic", [{"role": "user", "content": "hi", "images": ["AAAA"]}], "ollama"),
+            ("anthropic", [{"role": "user", "content": [{"text": "hi"}]}], "dashscope"),
+            ("ollama", [{"role": "user", "content": [{"text": "hi"}]}], "dashscope"),
+            ("langchain", [{"role": "user", "content": [{"text": "hi"}]}], "dashscope"),
+            ("agentscope", [{"role": "user", "content": [{"text": "hi"}]}], "dashscope"),
+            ("ollama", [{"role": "user", "content": [{"type": "text", "text": "hi"}]}], "openai"),
+            ("ollama", [{"role": "tool", "content": [{"type": "text", "text": "hi"}]}], "openai"),
+            (
+                "agentscope",
+                [{"role": "user", "content": [{"type": "input_text", "text": "hi"}]}],
+                "openai-responses",
+            ),
+        ],
+    ),
+)
+def test_the_error_names_the_loader_of_the_form(reader: str, log: Any, loader: str) -> None:
+    with pytest.raises(MessageError, match=rf"load_native\('{loader}'"):
+        load_native(reader, log)
+
+
+@pytest.mark.parametrize("reader", ["anthropic", "ollama", "langchain", "agentscope"])
+def test_content_of_bedrock_converse_is_refused_by_name(reader: str) -> None:
+    image = {"image": {"format": "png", "source": {"bytes": "AAAA"}}}
+    with pytest.raises(MessageError, match="looks like Bedrock Converse"):
+        load_native(reader, [{"role": "user", "content": [{"text": "hi"}, image]}])
+
+
+_CALL: Final = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+_CHAT: Final[dict[str, Any]] = {
+    "messages": [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "", "tool_calls": [_CALL]},
+        {"role": "tool", "tool_call_id": "c", "tool_name": "look", "content": "calm"},
+    ]
+}
+_ANTHROPIC_CALL: Final[dict[str, Any]] = {"type": "tool_use", "id": "c", "name": "look", "input": {}}
+_WITH_CALLS: Final[dict[str, Any]] = {
+    **dict.fromkeys(("openai", "deepseek", "vllm", "ollama", "dashscope", "langchain"), _CHAT),
+    "openai-responses": {
+        "input": [
+            {"role": "user", "content": "hi"},
+            {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c", "output": "calm"},
+        ]
+    },
+    "anthropic": {
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm."}, _ANTHROPIC_CALL]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "calm"}]},
+        ]
+    },
+    "gemini": {
+        "contents": [
+            {"role": "user", "parts": [{"text": "hi"}]},
+            {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]},
+            {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"output": "calm"}}}]},
+        ]
+    },
+}
+_SPOKEN: Final = {"content", "parts", "text", "thinking", "tool_calls", "arguments", "args", "input", "output"}
+_WORD: Final = "A-WORD"
+_ODD: Final[list[Any]] = [_WORD, [_WORD], {"z": _WORD}, {"type": "text", "text": _WORD}]
+
+
+def _with_odd_content(found: Any, odd: Any) -> Iterator[Any]:
+    """The value once for each value under a key that says something, replaced by `odd`."""
+    if isinstance(found, dict):
+        held = cast("dict[str, Any]", found)
+        for key in held:
+            if key in _SPOKEN:
+                yield {**held, key: odd}
+            yield from ({**held, key: item} for item in _with_odd_content(held[key], odd))
+    elif isinstance(found, list):
+        items = cast("list[Any]", found)
+        for at, inner in enumerate(items):
+            yield from ([*items[:at], item, *items[at + 1 :]] for item in _with_odd_content(inner, odd))
+
+
+@pytest.mark.parametrize("reader", _WITH_CALLS)
+def test_content_of_another_type_is_kept_or_refused(reader: str) -> None:
+    lost: list[Any] = []
+    for log in [log for odd in _ODD for log in _with_odd_content(_WITH_CALLS[reader], odd)]:
+        with suppress(AgentkitError):
+            if _WORD not in _content(load_native(reader, log)):
+                lost.append(log)
+    assert lost == []
+
+
+def test_a_block_that_no_result_can_hold_keeps_its_words() -> None:
+    for content in ([{"type": "thinking", "thinking": _WORD}], [{"type": "reasoning", "reasoning": _WORD}]):
+        for reader in ("langchain", "anthropic"):
+            result = {"type": "tool_result", "tool_use_id": "c", "content": content}
+            assert _WORD in _content(load_native(reader, [{"role": "user", "content": [result]}]))
+
+
+@pytest.mark.parametrize("reader", [name for name in READERS if name not in ("agentscope", "agentkit")])
+@pytest.mark.parametrize("message", [{"role": "user"}, {"role": "user", "text": "hi"}, {"role": "user", "x": 1}])
+def test_a_message_without_content_is_refused_with_its_keys(message: dict[str, Any], reader: str) -> None:
+    with pytest.raises(MessageError) as caught:
+        load_native(reader, [message])
+    assert all(repr(key) in str(caught.value) for key in message)
+    assert "[0]" in caught.value.place
+
+
+@pytest.mark.parametrize("reader", ["openai", "deepseek", "vllm", "ollama", "dashscope", "anthropic", "langchain"])
+def test_an_empty_reply_of_a_model_is_no_error(reader: str) -> None:
+    load_native(reader, [{"role": "user", "content": "hi"}, {"role": "assistant"}])
+    load_native("gemini", [{"role": "user", "parts": [{"text": "hi"}]}, {"role": "model"}])

@@ -1,0 +1,232 @@
+"""What media are by their first bytes, and how large a picture is by its header."""
+
+from __future__ import annotations
+
+import base64
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from agentkit import AudioBlock, Base64Source, DocumentBlock, ImageBlock, MediaRule, Msg, URLSource, VideoBlock
+from agentkit.messages.sniffing import image_size, sniffed_type
+from tests.conftest import EchoFormatter, sent, target
+from tests.conversations import DATA
+
+
+def text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+SIGNS: list[tuple[bytes, str]] = [
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff\xe0", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"RIFF\x10\0\0\0WEBPVP8 ", "image/webp"),
+    (b"BM\x46\0\0\0\0\0\0\0\x36", "image/bmp"),
+    (b"II*\0", "image/tiff"),
+    (b"MM\0*", "image/tiff"),
+    (b"\0\0\0\x18ftypheic", "image/heic"),
+    (b"\0\0\0\x18ftypmif1", "image/heif"),
+    (b"\0\0\0\x18ftypavif", "image/avif"),
+    (b"RIFF\x10\0\0\0WAVEfmt ", "audio/wav"),
+    (b"ID3\x04\0", "audio/mpeg"),
+    (b"\xff\xfb\x90\x64", "audio/mpeg"),
+    (b"\xff\xf1\x50\x80", "audio/aac"),
+    (b"fLaC\0", "audio/flac"),
+    (b"OggS\0", "audio/ogg"),
+    (b"FORM\0\0\0\x10AIFF", "audio/aiff"),
+    (b"\0\0\0\x18ftypM4A ", "audio/mp4"),
+    (b"\0\0\0\x18ftypisom", "video/mp4"),
+    (b"\0\0\0\x14ftypqt  ", "video/quicktime"),
+    (b"RIFF\x10\0\0\0AVI LIST", "video/x-msvideo"),
+    (b"\x1aE\xdf\xa3\x9fB\x86\x81\1B\x82\x84webm", "video/webm"),
+    (b"\x1aE\xdf\xa3\x9fB\x86\x81\1B\x82\x88matroska", "video/x-matroska"),
+    (b"RF64\xff\xff\xff\xffWAVEds64", "audio/wav"),
+    (b"\xff\xfd\x84\x04", "audio/mpeg"),
+    (b"\0\0\0\x08wide\0\0\x10\0mdat", "video/quicktime"),
+    (b"\0\0\x01\xb3", "video/mpeg"),
+    (b"%PDF-1.7", "application/pdf"),
+    (b"\r\n%PDF-1.7", "application/pdf"),
+    (b"<!DOCTYPE html><html>", "text/html"),
+    (b"\xef\xbb\xbf\n<!-- hi --> <HTML lang=en>", "text/html"),
+]
+
+
+@pytest.mark.parametrize(("head", "media_type"), SIGNS)
+def test_first_bytes_tell_the_type(head: bytes, media_type: str) -> None:
+    for wrong in ("image/x-wrong", "text/plain" if media_type != "text/html" else ""):
+        assert sniffed_type(text(head + bytes(64) * (media_type != "text/html")), wrong) == media_type
+    assert sniffed_type(text(head), media_type) == media_type
+
+
+@pytest.mark.parametrize(
+    ("data", "declared"),
+    [
+        ("", "image/png"),
+        (text(b"a"), "image/png"),
+        (text(b"BM and more"), "image/png"),
+        (text(b"RIFF\0\0\0\0ACON"), "audio/wav"),
+        (text(b"<svg xmlns='http://www.w3.org/2000/svg'/>"), "image/svg+xml"),
+    ],
+)
+def test_bytes_that_tell_nothing_tell_nothing(data: str, declared: str) -> None:
+    assert sniffed_type(data, declared) is None
+
+
+@pytest.mark.parametrize(
+    ("head", "declared"),
+    [
+        (b"\0\0\0\x18ftypisom", "audio/mp4"),
+        (b"\0\0\0\x18ftypmp42", "video/quicktime"),
+        (b"\x1aE\xdf\xa3webm", "audio/webm"),
+        (b"OggS", "video/ogg"),
+        (b"ID3\x03", "audio/aac"),
+        (b"\0\0\0\x18ftypmif1", "image/heic"),
+    ],
+)
+def test_a_container_is_what_it_is_called(head: bytes, declared: str) -> None:
+    assert sniffed_type(text(head), declared) == declared
+
+
+@pytest.mark.parametrize("words", [b"<html>a page</html>", b"BM", b"GIF89a is a format", b"{}", "漢字".encode()])
+@pytest.mark.parametrize("declared", ["text/plain", "text/html", "application/json"])
+def test_text_stays_what_it_is_called(words: bytes, declared: str) -> None:
+    assert sniffed_type(text(words), declared) == declared
+
+
+@pytest.mark.parametrize("kind", [ImageBlock, AudioBlock, VideoBlock, DocumentBlock])
+@pytest.mark.parametrize("way", ["base64", "file", "data URL"])
+@pytest.mark.anyio
+async def test_what_does_not_begin_like_its_type_is_a_reason_however_it_comes(
+    kind: Any, way: str, tmp_path: Path
+) -> None:
+    suffix, named = {
+        ImageBlock: ("png", "image/png"), AudioBlock: ("mp3", "audio/mpeg"),
+        VideoBlock: ("mp4", "video/mp4"), DocumentBlock: ("pdf", "application/pdf"),
+    }[kind]  # fmt: skip
+    (tmp_path / f"a.{suffix}").write_bytes(b"hello")
+    source, reason = {
+        "base64": (Base64Source(named, text(b"hello")), f"its data is no {named}"),
+        "file": (URLSource(str(tmp_path / f"a.{suffix}")), f"it is a local file whose content is no {named}"),
+        "data URL": (URLSource(f"data:{named},hello"), f"it is a data URL whose content is no {named}"),
+    }[way]
+    form = target(video=MediaRule(), document=MediaRule())
+    plan = await form(media_roots=[tmp_path]).plan([Msg("Bob", (kind(source),), "user")])
+    assert plan.ledger.losses == [("msgs[0].content[0]", reason)]
+
+
+def drawn(kind: str, mode: str = "RGB", **options: Any) -> str:
+    made = BytesIO()
+    Image.new(mode, (321, 123)).save(made, kind, **options)
+    return text(made.getvalue())
+
+
+EXIF = b"Exif\0\0" + b"x" * 60_000
+SIZED: list[tuple[str, str]] = [
+    ("image/png", drawn("PNG")),
+    ("image/jpeg", drawn("JPEG")),
+    ("image/jpeg", drawn("JPEG", exif=EXIF)),
+    ("image/jpeg", drawn("JPEG", progressive=True)),
+    ("image/gif", drawn("GIF")),
+    ("image/bmp", drawn("BMP")),
+    ("image/webp", drawn("WEBP")),
+    ("image/webp", drawn("WEBP", lossless=True)),
+    ("image/webp", drawn("WEBP", exif=b"Exif\0\0MM\0*")),
+]
+
+
+@pytest.mark.parametrize(("media_type", "data"), SIZED)
+def test_a_header_tells_the_size(media_type: str, data: str) -> None:
+    assert image_size(Base64Source(media_type, data)) == (321, 123)
+
+
+@pytest.mark.parametrize(("media_type", "data"), SIZED)
+def test_a_broken_header_tells_none(media_type: str, data: str) -> None:
+    for end in range(0, 60, 4):
+        assert image_size(Base64Source(media_type, data[:end])) in (None, (321, 123))
+    assert image_size(Base64Source(media_type, text(base64.b64decode(data)[:6] + bytes(60)))) is None
+
+
+def test_other_formats_tell_none() -> None:
+    assert image_size(Base64Source("image/tiff", drawn("TIFF"))) is None
+
+
+# -- on the way to a request -------------------------------------------------------------------------------
+
+PNG = DATA["image/png"]
+
+
+@pytest.mark.parametrize("source", [Base64Source("image/jpeg", PNG), URLSource(f"data:image/jpg;base64,{PNG}")])
+def test_what_the_bytes_are_is_sent_and_said(source: Any) -> None:
+    msg = Msg("Bob", (ImageBlock(source),), "user")
+    plan = EchoFormatter().lower([msg])
+    assert sent(plan)[0]["content"][0]["source"] == {"type": "base64", "media_type": "image/png", "data": PNG}
+    (entry,) = plan.ledger.entries
+    assert (entry.disposition.word, entry.lost) == ("carried", False)
+    assert entry.reason == "sent as image/png, which its bytes are, not image/jpeg"
+    assert msg.media[0].source == source
+
+
+@pytest.mark.parametrize("head", ['image/png;name="a,b.png";base64', "image/png;base64;x=y"])
+def test_base64_text_behind_a_strange_head_is_not_encoded_again(head: str) -> None:
+    plan = EchoFormatter().lower([Msg("Bob", (ImageBlock(URLSource(f"data:{head},{PNG}")),), "user")])
+    reason = "it is a data URL whose content is no image/png"
+    assert plan.ledger.losses == [("msgs[0].content[0]", reason)]
+
+
+@pytest.mark.parametrize(
+    ("block", "media_type"),
+    [
+        (ImageBlock(Base64Source("image/jpg", DATA["image/jpeg"])), "image/jpeg"),
+        (ImageBlock(Base64Source("image/x-png", PNG)), "image/png"),
+        (AudioBlock(Base64Source("audio/x-wav", DATA["audio/wav"])), "audio/wav"),
+        (AudioBlock(Base64Source("AUDIO/MP3; q=1", DATA["audio/mpeg"])), "audio/mpeg"),
+        (VideoBlock(URLSource(f"data:video/mp4;base64,{DATA['video/mp4']}")), "video/mp4"),
+    ],
+)
+def test_another_spelling_of_the_type_is_no_news(block: Any, media_type: str) -> None:
+    plan = EchoFormatter().lower([Msg("Bob", (block,), "user")])
+    assert sent(plan)[0]["content"][0]["source"]["media_type"] == media_type
+    assert plan.ledger.entries[0].reason == "as it is"
+
+
+def test_a_data_url_is_looked_into_as_well() -> None:
+    msg = Msg("Bob", (ImageBlock(URLSource(f"data:image/webp;base64,{PNG}")),), "user")
+    assert sent(EchoFormatter().lower([msg]))[0]["content"][0]["source"]["media_type"] == "image/png"
+
+
+def test_a_page_of_html_is_no_picture() -> None:
+    msg = Msg("Bob", (ImageBlock(Base64Source("image/png", text(b"<!doctype html><p>Sorry</p>"))),), "user")
+    assert EchoFormatter().lower([msg]).ledger.losses == [("msgs[0].content[0]", "Echo takes no text/html")]
+
+
+def test_the_type_that_is_sent_must_be_one_that_the_target_takes() -> None:
+    form = target(image=MediaRule(types=frozenset({"image/jpeg"})))
+    plan = form().lower([Msg("Bob", (ImageBlock(Base64Source("image/jpeg", PNG)),), "user")])
+    assert plan.ledger.losses == [("msgs[0].content[0]", "Echo takes no image/png")]
+
+
+def test_a_pdf_that_is_called_a_text_is_a_pdf() -> None:
+    msg = Msg("Bob", (DocumentBlock(Base64Source("text/plain", DATA["application/pdf"])),), "user")
+    assert sent(EchoFormatter().lower([msg]))[0]["content"][0]["source"]["media_type"] == "application/pdf"
+
+
+def test_the_bytes_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from agentkit.media import resolution as shelf
+
+    looks: list[str] = []
+    sniff = shelf.__dict__["sniffed_type"]
+
+    def watched(data: str, declared: str) -> object:
+        looks.append(declared)
+        return sniff(data, declared)
+
+    monkeypatch.setattr(shelf, "sniffed_type", watched)
+    msg = Msg("Bob", (ImageBlock(Base64Source("image/jpg", PNG)),), "user")
+    for formatter in (EchoFormatter(), EchoFormatter(), target(video=None)()):
+        formatter.lower([msg])
+    assert looks == ["image/jpeg"]

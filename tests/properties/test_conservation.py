@@ -1,0 +1,287 @@
+"""What the ledger calls carried, moved or merged is in the request: checked on the request itself.
+
+Over generated conversations, every provider, both history policies, viewers and budgets (design, section 5.2).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from agentkit import (
+    AudioBlock,
+    Base64Source,
+    Block,
+    Budget,
+    BudgetError,
+    CharacterTokenCounter,
+    ChatHistory,
+    Disposition,
+    DocumentBlock,
+    FormatterBase,
+    HistoryPolicy,
+    ImageBlock,
+    Legal,
+    LossError,
+    MediaBlock,
+    Msg,
+    MultiAgentHistory,
+    OpaqueBlock,
+    Plan,
+    Request,
+    Task,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    URLSource,
+    available_providers,
+)
+from tests.conftest import ECHO, EchoFormatter
+from tests.conversations import DATA, POLICIES, TARGETS, Marks, OnLoss, Target, histories, marked
+from tests.properties.test_invariants import all_strings, as_json, case, examples, problems, waited
+
+SENT = (Disposition.CARRIED, Disposition.MOVED, Disposition.MERGED)
+
+
+def sees_system_messages(msg: Msg) -> bool:
+    """A viewer who sees nothing but system messages."""
+    return msg.role == "system" and not msg.tool_results
+
+
+def sees_all_but_bob(msg: Msg) -> bool:
+    """A viewer who sees nothing of Bob."""
+    return msg.name != "Bob"
+
+
+_VIEWS = (
+    MultiAgentHistory(visible=sees_system_messages),
+    MultiAgentHistory(viewer="Alice", visible=sees_all_but_bob),
+    MultiAgentHistory(viewer="Friday", others_tools="drop", visible=sees_all_but_bob),
+)
+policies: SearchStrategy[HistoryPolicy] = st.sampled_from((*POLICIES, *_VIEWS))
+on_losses: SearchStrategy[OnLoss] = st.sampled_from(("describe", "drop", "raise"))
+
+
+_Item: TypeAlias = TextBlock | MediaBlock
+
+
+def _medium(kind: str) -> _Item:
+    blocks: dict[str, _Item] = {
+        "text": TextBlock("Hello."),
+        "image": ImageBlock(Base64Source("image/png", DATA["image/png"])),
+        "image URL": ImageBlock(URLSource("https://example.com/a.png")),
+        "image data URL": ImageBlock(URLSource(f"data:image/png;base64,{DATA['image/png']}")),
+        "audio": AudioBlock(Base64Source("audio/wav", DATA["audio/wav"])),
+        "document": DocumentBlock(Base64Source("application/pdf", DATA["application/pdf"])),
+        "text document": DocumentBlock(Base64Source("text/plain", DATA["text/plain"])),
+    }
+    return blocks[kind]
+
+
+_kinds = st.sampled_from(
+    ("text", "image", "image URL", "image data URL", "audio", "document", "text document", "image")
+)
+_contents = st.lists(_kinds.map(_medium), min_size=1, max_size=3).map(tuple)
+_spoken: SearchStrategy[list[Msg]] = st.builds(
+    Msg,
+    st.sampled_from(("Bob", "Alice", "Friday", "system")),
+    _contents,
+    st.sampled_from(("system", "system", "assistant", "user")),
+).map(lambda msg: [msg])
+
+
+def _as_exchange(
+    name: str, said: tuple[Any, ...], output: tuple[Any, ...], is_error: bool, lost: int
+) -> list[Msg]:
+    call = Msg(name, (*said, ToolUseBlock("call_1", "look", {})), "assistant")
+    answer = Msg("tool", (ToolResultBlock("call_1", "look", output, is_error),), "system")
+    return [[call, answer], [call], [answer], [answer, call]][lost]
+
+
+_exchanges = st.builds(
+    _as_exchange, st.sampled_from(("Bob", "Friday")), st.one_of(st.just(()), _contents), _contents, st.booleans(),
+    st.sampled_from((0, 0, 0, 1, 2, 3)),
+)  # fmt: skip
+media_histories: SearchStrategy[list[Msg]] = st.lists(
+    st.one_of(_spoken, _spoken, _exchanges), min_size=1, max_size=5
+).map(lambda pieces: [msg for piece in pieces for msg in piece])
+"""Short conversations with media everywhere: in the system prompt, in late system messages, in results."""
+
+
+def missing(plan: Plan, msgs: Sequence[Msg], marks: Marks, wire_ids: bool) -> list[tuple[str, str]]:
+    """Places whose content the ledger calls sent, and what of the content the request does not hold."""
+    body, leaves = as_json(plan.request), {*all_strings(plan.request)}
+    by_place: dict[str, list[str]] = {}
+    for table in (marks.texts, marks.results, marks.calls, marks.thoughts, marks.media, marks.parts):
+        for mark, place in table.items():
+            by_place.setdefault(place, []).append(mark)
+    found: list[tuple[str, str]] = []
+    for entry, block in zip(plan.ledger.entries, _all_blocks(msgs), strict=True):
+        if entry.disposition not in SENT:
+            continue
+        reasons = (entry.reason, *entry.details)
+        as_text = any("history frame" in reason or "written as text" in reason for reason in reasons)
+        if isinstance(block, ThinkingBlock) and block.state and block.state.redacted_data:
+            found += [(entry.place, "redacted data")] if block.state.redacted_data not in body else []
+            continue
+        found += [(entry.place, mark) for mark in by_place.get(entry.place, ()) if not Marks.times(mark, body)]
+        if isinstance(block, ToolUseBlock) and not as_text:
+            found += [(entry.place, block.name)] if _spelling(block.name, plan.tool_names, leaves) else []
+        if isinstance(block, ToolUseBlock | ToolResultBlock) and not as_text and wire_ids:
+            found += [(entry.place, block.id)] if _spelling(block.id, plan.call_ids, leaves) else []
+        if isinstance(block, MediaBlock | OpaqueBlock) and entry.place not in by_place:
+            found += [(entry.place, need) for need in _bare_needs(block) if need not in body]
+    return found
+
+
+def _spelling(name: str, fitted: dict[str, str], leaves: set[str]) -> bool:
+    """True if neither a name nor the spelling that the API got is a value of the request."""
+    return not ({name} | {new for new, old in fitted.items() if old == name}) & leaves
+
+
+def _bare_needs(block: Any) -> list[str]:
+    """What the request must hold of media and opaque blocks without a mark."""
+    if isinstance(block, OpaqueBlock):
+        return [json.dumps(leaf, ensure_ascii=False) for leaf in all_strings(block.data)]
+    source: Any = block.source
+    if isinstance(source, Base64Source):
+        return ["".join(source.data.split())]
+    if source.scheme == "data":
+        return [source.url.rpartition(",")[2]]
+    return [json.dumps(source.url, ensure_ascii=False)[1:-1]]
+
+
+def _all_blocks(msgs: Sequence[Msg]) -> Iterator[Block]:
+    for msg in msgs:
+        for block in msg.blocks:
+            yield block
+            if isinstance(block, ToolResultBlock) and not isinstance(block.output, str):
+                yield from block.output
+
+
+_NO_CALL_IDS = frozenset({"ollama"})
+
+
+def check(target: Target, formatter: FormatterBase, plan: Plan, msgs: Sequence[Msg], marks: Marks) -> None:
+    found = missing(plan, msgs, marks, target.provider not in _NO_CALL_IDS)
+    assert not found, case(target, formatter, (found, plan.ledger.to_dict(), plan.request))
+
+
+@examples(40)
+@given(st.one_of(media_histories, histories(5)), policies, on_losses)
+def test_what_the_ledger_calls_sent_is_in_the_request(
+    msgs: list[Msg], policy: HistoryPolicy, on_loss: OnLoss
+) -> None:
+    msgs, marks = marked(msgs)
+    for target in TARGETS:
+        formatter = target.formatter(policy, on_loss)
+        try:
+            plan = formatter.lower(msgs)
+        except LossError:
+            continue
+        check(target, formatter, plan, msgs, marks)
+        assert not problems(target, plan.request), case(target, formatter, problems(target, plan.request))
+
+
+@examples(20)
+@given(st.one_of(media_histories, histories(6)), policies, on_losses, st.integers(10, 110))
+def test_what_the_ledger_calls_sent_is_in_the_request_within_a_budget(
+    msgs: list[Msg], policy: HistoryPolicy, on_loss: OnLoss, share: int
+) -> None:
+    msgs, marks = marked(msgs)
+
+    async def check_all() -> None:
+        for target in TARGETS:
+            counter = CharacterTokenCounter(media_tokens=50)
+            whole = await counter.count(await target.formatter(policy).format(msgs))
+            formatter = target.formatter(policy, on_loss, Budget(max(1, whole * share // 100), counter))
+            try:
+                plan = await formatter.plan(msgs)
+            except (LossError, BudgetError):
+                continue
+            check(target, formatter, plan, msgs, marks)
+
+    waited(check_all)
+
+
+_PLACES: dict[str, list[Msg]] = {
+    "a system prompt alone": [Msg("system", [TextBlock("See."), _medium("image")], "system")],
+    "a system prompt of media": [Msg("system", [_medium("image")], "system")],
+    "two system messages": [Msg("system", "See.", "system"), Msg("Guide", [_medium("image")], "system")],
+    "before an assistant": [
+        Msg("system", [_medium("image")], "system"),
+        Msg("Friday", "Hello.", "assistant"),
+    ],
+    "before a call": [
+        Msg("system", [_medium("image")], "system"),
+        Msg("Friday", [ToolUseBlock("c1", "look", {})], "assistant"),
+        Msg("tool", [ToolResultBlock("c1", "look", [_medium("image")])], "system"),
+    ],
+    "a late system message": [
+        Msg("Bob", "Hi.", "user"),
+        Msg("system", [TextBlock("See."), _medium("image")], "system"),
+    ],
+    "a late system message of media": [Msg("Bob", "Hi.", "user"), Msg("system", [_medium("image")], "system")],
+    "an assistant's": [Msg("Friday", [_medium("image")], "assistant")],
+    "a result without a call": [Msg("tool", [ToolResultBlock("c1", "look", [_medium("image")])], "system")],
+    "the viewer sees system messages alone": [
+        Msg("system", [_medium("image")], "system"),
+        Msg("Bob", "Hi.", "user"),
+        Msg("Friday", "Hi.", "assistant"),
+    ],
+}
+
+
+@pytest.mark.parametrize("provider", available_providers())
+@pytest.mark.parametrize(
+    "history", [ChatHistory(), MultiAgentHistory(viewer="Friday"), _VIEWS[0]], ids=["chat", "viewer", "visible"]
+)
+@pytest.mark.parametrize("place", _PLACES)
+async def test_an_image_in_any_place_is_sent(
+    place: str, history: HistoryPolicy, provider: str, anyio_backend: str
+) -> None:
+    msgs, marks = marked(_PLACES[place])
+    target = Target(provider, "qwen3-vl-plus" if provider == "dashscope" else None)
+    for budget in (None, Budget(100_000)):
+        formatter = target.formatter(history, budget=budget)
+        plan = await formatter.plan(msgs)
+        check(target, formatter, plan, msgs, marks)
+        (entry,) = [entry for entry in plan.ledger.entries if entry.kind == "image"][:1]
+        invisible = history is _VIEWS[0] and not sees_system_messages(msgs[int(entry.place[5])])
+        described = provider == "deepseek"
+        if not invisible and not described and place != "before a call":
+            assert entry.disposition in SENT, entry
+
+
+class Checked(EchoFormatter):
+    """A target that takes little, and that checks the origins of what it is given."""
+
+    base = replace(
+        ECHO, speakers=False, merge_turns=True, one_system=True, late_system="line", first_user=True,
+        last_user=True, results="together", call_order=True, result_media=frozenset(), document=None,
+    )  # fmt: skip
+
+    def convert(self, legal: Legal, task: Task) -> Request:
+        for draft in (legal.system, legal.turns):
+            for msg, origin in zip(draft.msgs, draft.origins, strict=True):
+                assert isinstance(origin, int) or len(origin) == len(msg.blocks), (msg, origin)
+        return super().convert(legal, task)
+
+
+@examples(150)
+@given(st.one_of(media_histories, histories(6)), policies, on_losses)
+def test_every_block_that_is_converted_has_one_origin(
+    msgs: list[Msg], policy: HistoryPolicy, on_loss: OnLoss
+) -> None:
+    for formatter in (Checked(history=policy), Checked(history=policy, on_loss=on_loss)):
+        with contextlib.suppress(LossError):
+            formatter.lower(msgs)

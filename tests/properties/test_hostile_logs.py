@@ -1,0 +1,350 @@
+"""Hostile JSON: loaders and parsers raise nothing but agentkit's errors, and lose no text to lone surrogates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Final, cast
+
+import pytest
+
+from agentkit import (
+    AgentkitError,
+    Base64Source,
+    DocumentBlock,
+    InvalidBlock,
+    MessageError,
+    Msg,
+    OpaqueBlock,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    Tool,
+    ToolResultBlock,
+    ToolUseBlock,
+    URLSource,
+    dump_messages,
+    load_messages,
+    load_native,
+    load_provider,
+    load_tools,
+    run_call,
+    tools_left_out,
+)
+from tests.logs.native_logs import LOGS
+
+
+def _nested(depth: int, key: str = "") -> Any:
+    found: Any = "innermost"
+    for _ in range(depth):
+        found = {key: found} if key else [found]
+    return found
+
+
+ODD: Final[dict[str, Any]] = {
+    "surrogates": {"a\ud83d": "b\ud83d"},
+    "lists within the limit": _nested(190),
+    "objects beyond pydantic's limit": _nested(260, "a"),
+    "900 lists": _nested(900),
+    "900 objects": _nested(900, "a"),
+    "text of 900 lists": "[" * 900 + "]" * 900,
+    "text of 900 objects": '{"a":' * 900 + "1" + "}" * 900,
+    "a number": 3,
+    "a huge number": 10**400,
+    "no number": float("nan"),
+    "an object": object(),
+    "a set": {1},
+    "bytes": b"\xff",
+    "null": None,
+    "a number key": {1: 2},
+}
+
+
+def _with_odd_leaves(found: Any, odd: Any) -> Iterator[Any]:
+    """The value once for each value in it, replaced by `odd`."""
+    yield odd
+    if isinstance(found, dict):
+        held = cast("dict[str, Any]", found)
+        yield from ({**held, key: item} for key in held for item in _with_odd_leaves(held[key], odd))
+    elif isinstance(found, list):
+        items = cast("list[Any]", found)
+        for at, inner in enumerate(items):
+            yield from ([*items[:at], item, *items[at + 1 :]] for item in _with_odd_leaves(inner, odd))
+
+
+def _refused(call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except AgentkitError:
+        return None
+
+
+OWN: Final = dump_messages([msg for name in ("anthropic", "gemini") for msg in load_native(name, LOGS[name])])
+ALL_LOGS: Final = [*LOGS.items(), *(("agentkit", OWN) for _ in "1")]
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize(("name", "log"), ALL_LOGS, ids=[name for name, _ in ALL_LOGS])
+def test_an_odd_value_anywhere_in_a_log_is_read_or_refused(name: str, log: Any, odd: str) -> None:
+    for found in _with_odd_leaves(log, ODD[odd]):
+        msgs = _refused(lambda found=found: load_native(name, found))  # type: ignore[misc]
+        _refused(lambda found=found: (load_tools(found), tools_left_out(found)))  # type: ignore[misc]
+        stored = dump_messages(msgs or [])
+        json.dumps(stored, ensure_ascii=False, allow_nan=False).encode()
+        assert odd == "a number key" or load_messages(stored) == (msgs or [])
+
+
+@pytest.mark.parametrize("name", [*LOGS, "agentkit"])
+def test_no_text_of_a_log_is_lost_to_a_lone_surrogate(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    log = json.loads(json.dumps(OWN if name == "agentkit" else LOGS[name]).replace("Thanks.", "Tha\\ud83dnks."))
+    for found in (log, json.dumps(log)):
+        caplog.clear()
+        msgs = load_native(name, found)
+        assert msgs[-1].text == "Tha\ufffdnks."
+        assert caplog.records
+        assert all("Tha" not in record.getMessage() for record in caplog.records)
+        assert any("[" in record.getMessage() for record in caplog.records)
+
+
+REPLIES: Final[dict[str, dict[str, Any]]] = {
+    "anthropic": {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [
+            {"type": "thinking", "thinking": "T", "signature": "c2ln"},
+            {"type": "text", "text": "Thanks."},
+            {"type": "tool_use", "id": "c", "name": "look", "input": {"a": "b"}},
+        ],
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 1, "output_tokens": 2},
+    },
+    "dashscope": {
+        "request_id": "r",
+        "output": {
+            "choices": [
+                {
+                    "finish_reason": "stop",
+                    "message": {
+                        "role": "assistant",
+                        "content": "Thanks.",
+                        "tool_calls": [
+                            {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+                        ],
+                    },
+                }
+            ]
+        },
+        "usage": {"input_tokens": 1, "output_tokens": 2},
+    },
+    "gemini": {
+        "candidates": [
+            {
+                "content": {
+                    "role": "model",
+                    "parts": [
+                        {"text": "Thanks."},
+                        {"functionCall": {"name": "look", "args": {"a": "b"}}, "thoughtSignature": "c2ln"},
+                    ],
+                },
+                "finishReason": "STOP",
+                "safetyRatings": [{"category": "X"}],
+            }
+        ],
+        "usageMetadata": {"promptTokenCount": 1},
+        "modelVersion": "m",
+    },
+    "ollama": {
+        "model": "m",
+        "created_at": "2026-11-20T00:00:00Z",
+        "message": {
+            "role": "assistant",
+            "content": "Thanks.",
+            "thinking": "T",
+            "tool_calls": [{"function": {"name": "look", "arguments": {"a": "b"}}}],
+        },
+        "done": True,
+        "done_reason": "stop",
+    },
+    "openai": {
+        "id": "r",
+        "model": "m",
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": "tool_calls",
+                "message": {
+                    "role": "assistant",
+                    "content": "Thanks.",
+                    "annotations": [{"type": "url_citation"}],
+                    "tool_calls": [
+                        {"id": "c", "type": "function", "function": {"name": "look", "arguments": '{"a": "b"}'}}
+                    ],
+                },
+            }
+        ],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 2},
+    },
+    "openai-responses": {
+        "id": "r",
+        "object": "response",
+        "status": "completed",
+        "model": "m",
+        "output": [
+            {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": "T"}]},
+            {
+                "type": "message",
+                "id": "m",
+                "role": "assistant",
+                "content": [{"type": "output_text", "text": "Thanks.", "annotations": []}],
+            },
+            {"type": "function_call", "call_id": "c", "name": "look", "arguments": '{"a": "b"}'},
+            {"type": "web_search_call", "id": "ws", "action": {"type": "search", "query": "q"}},
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("name", REPLIES)
+def test_an_odd_value_anywhere_in_a_reply_is_read_or_refused(name: str, odd: str) -> None:
+    parser = load_provider(name).parser
+    assert parser is not None
+    for found in _with_odd_leaves(REPLIES[name], ODD[odd]):
+        msg = _refused(lambda found=found: parser.parse_response(found))  # type: ignore[misc]
+        if msg is not None:
+            json.dumps(dump_messages([msg]), ensure_ascii=False, allow_nan=False).encode()
+        if isinstance(found, dict):
+            reading = parser()
+            if _refused(lambda found=found, reading=reading: reading.feed(found)) is not None:  # type: ignore[misc]
+                reading.finish()
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_no_text_of_a_reply_is_lost_to_a_lone_surrogate(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    parser = load_provider(name).parser
+    assert parser is not None
+    for text in ("Tha\\ud83dnks.", "Thanks\\ud83d"):
+        caplog.clear()
+        body = json.dumps(REPLIES[name]).replace("Thanks.", text)
+        expected = json.loads(f'"{text}"').replace("\ud83d", "\ufffd")
+        for reply in (body, json.loads(body)):
+            assert parser.parse_response(reply).text == expected
+        assert "reply." in caplog.text
+        assert "Tha" not in "".join(record.getMessage() for record in caplog.records)
+
+
+def test_the_halves_of_a_character_in_two_pieces_are_no_loss(caplog: pytest.LogCaptureFixture) -> None:
+    parser = load_provider("openai").parser
+    assert parser is not None
+    reading = parser()
+    for part in ("a\ud83d", "\ude00b"):
+        reading.feed({"choices": [{"index": 0, "delta": {"content": part}}]})
+    assert reading.finish().text == "a\U0001f600b"
+    assert not caplog.records
+
+
+def test_half_a_character_at_the_end_of_a_stream_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
+    parser = load_provider("openai").parser
+    assert parser is not None
+    ends: list[list[Any]] = [[], [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]]
+    for end in ends:
+        reading = parser()
+        chunks: list[Any] = [
+            {"choices": [{"index": 0, "delta": {"content": part}}]} for part in ("a\ud83d", "\ude00b\ud83d")
+        ]
+        events = [event for chunk in (*chunks, *end) for event in reading.feed(chunk)]
+        msg = reading.finish()
+        events += reading.drain()
+        assert msg.text == "a\U0001f600b\ufffd"
+        assert "".join(getattr(event, "text", "") for event in events if event.type == "text-delta") == msg.text
+
+
+@pytest.mark.parametrize("name", [*LOGS, "agentkit"])
+def test_what_is_said_of_a_log_is_short(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    found: Any = "cut \ud83d"
+    for key in range(150):
+        found = {"k" * 30: found} if key % 2 else [found]
+    for odd in (found, "x" * 100_000, {"x" * 100_000: 1}):
+        for log in _with_odd_leaves(OWN if name == "agentkit" else LOGS[name], odd):
+            msgs: list[Msg] = _refused(lambda log=log: load_native(name, log)) or []  # type: ignore[misc]
+            kept = [block for msg in msgs for block in msg.blocks if isinstance(block, InvalidBlock)]
+            assert max((len(block.place) + len(block.reason) for block in kept), default=0) < 1_000
+    assert max((len(record.getMessage()) for record in caplog.records), default=0) < 600
+
+
+TEXT: Final = "cut \ud83d"
+CONSTRUCTORS: Final[dict[str, Callable[[], Any]]] = {
+    "Msg.content": lambda: Msg("Bob", TEXT, "user"),
+    "Msg.name": lambda: Msg(TEXT, "", "user"),
+    "Msg.metadata": lambda: Msg("Bob", "", "user", metadata={"a": TEXT}),
+    "Msg with a block's dict": lambda: Msg("Bob", [{"type": "text", "text": TEXT}], "user"),
+    "Msg with a call's argument text": lambda: Msg(
+        "F", [{"type": "tool_use", "id": "c", "name": "n", "input": TEXT}], "assistant"
+    ),
+    "TextBlock": lambda: TextBlock(TEXT),
+    "TextBlock.metadata": lambda: TextBlock("", metadata={"a": [TEXT]}),
+    "ThinkingBlock": lambda: ThinkingBlock(TEXT),
+    "ToolUseBlock.input": lambda: ToolUseBlock("c", "n", {"a": TEXT}),
+    "ToolUseBlock.raw_input": lambda: ToolUseBlock("c", "n", {}, TEXT),
+    "ToolResultBlock": lambda: ToolResultBlock("c", "n", TEXT),
+    "URLSource": lambda: URLSource(TEXT),
+    "Base64Source": lambda: Base64Source("image/png", TEXT),
+    "DocumentBlock": lambda: DocumentBlock(URLSource("a.pdf"), title=TEXT),
+    "OpaqueBlock": lambda: OpaqueBlock("openai", {"a": TEXT}),
+    "OpaqueState": lambda: OpaqueState("openai", fields={"a": TEXT}),
+    "InvalidBlock": lambda: InvalidBlock([TEXT], "", ""),
+    "Tool.name": lambda: Tool(TEXT, "", {}),
+    "Tool.description": lambda: Tool("n", TEXT, {}),
+    "Tool.parameters": lambda: Tool("n", "", {"description": TEXT}),
+}
+
+
+@pytest.mark.parametrize("constructor", CONSTRUCTORS)
+def test_constructors_refuse_lone_surrogates(constructor: str) -> None:
+    with pytest.raises(MessageError):
+        CONSTRUCTORS[constructor]()
+
+
+DEEP: Final[dict[str, Callable[[Any], Any]]] = {
+    "ToolUseBlock": lambda found: ToolUseBlock("c", "n", {"a": found}),
+    "OpaqueBlock": lambda found: OpaqueBlock("openai", {"a": found}),
+    "InvalidBlock": lambda found: InvalidBlock(found, "", ""),
+    "Msg.metadata": lambda found: Msg("Bob", "", "user", metadata={"a": found}),
+    "Msg.content": lambda found: Msg("Bob", found, "user"),
+    "Tool": lambda found: Tool("n", "", {"a": found}),
+    "ToolResultBlock": lambda found: ToolResultBlock("c", "n", found),
+}
+
+
+@pytest.mark.parametrize("depth", [100, 230, 260, 900, 20_000])
+@pytest.mark.parametrize("key", ["", "a"])
+@pytest.mark.parametrize("constructor", DEEP)
+def test_constructors_take_or_refuse_deep_values(constructor: str, key: str, depth: int) -> None:
+    _refused(lambda: DEEP[constructor](_nested(depth, key)))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("found", [TEXT, {"a": [TEXT]}, [TEXT], [TextBlock("a"), TEXT], {TEXT: 1}])
+async def test_lone_surrogates_of_a_tools_result_are_replaced(
+    found: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def look() -> Any:
+        return found
+
+    tool = Tool.from_function(look)
+    result = await run_call(ToolUseBlock("c", "look", {}), [tool])
+    assert "cut \ufffd" in result.text
+    assert not result.is_error
+    assert "look" in caplog.text
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("depth", [230, 900, 20_000])
+@pytest.mark.parametrize("key", ["", "a"])
+async def test_a_deep_result_of_a_tool_is_a_result(key: str, depth: int) -> None:
+    async def look() -> Any:
+        return _nested(depth, key)
+
+    assert (await run_call(ToolUseBlock("c", "look", {}), [Tool.from_function(look)])).id == "c"

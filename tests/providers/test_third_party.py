@@ -1,0 +1,173 @@
+"""A provider of another distribution: found like ours, and given the rest for nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from agentkit import (
+    Budget,
+    BudgetError,
+    ImageBlock,
+    LossError,
+    Msg,
+    MultiAgentHistory,
+    Plan,
+    Provider,
+    ProviderError,
+    TextBlock,
+    URLSource,
+    available_providers,
+    load_provider,
+    read_history,
+)
+from agentkit.legalize.turns import BEGIN_TURN, CONTINUE_TURN
+from agentkit.repair.pairing import INTERRUPTED
+from tests.conftest import call, fates, result, says
+
+pytestmark = pytest.mark.anyio
+
+SYSTEM = says("system", "Be loud.", "system")
+BOB, ALICE, POLLY = says("Bob", "hi"), says("Alice", "hello"), says("Polly", "yes?", "assistant")
+
+
+def _forget() -> None:
+    """What is kept of providers for the length of a process."""
+    sys.modules.pop("agentkit_parrot", None)
+    getattr(load_provider, "cache_clear", list)()
+
+
+@pytest.fixture
+def parrot(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
+    """The provider, installed for the length of a test."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(str(Path(__file__).with_name("third_party")))  # pyright: ignore[reportUnknownMemberType]
+    _forget()
+    yield load_provider("parrot")
+    _forget()
+
+
+def squawks(plan: Plan) -> list[dict[str, Any]]:
+    return list(plan.request["squawks"])
+
+
+def test_it_is_found_beside_ours_and_gone_when_it_is_uninstalled(parrot: Provider) -> None:
+    assert parrot.name == "parrot"
+    assert {"parrot", "openai", "anthropic"} <= set(available_providers())
+    assert available_providers() == sorted(available_providers())
+
+
+def test_without_it_there_is_no_such_provider() -> None:
+    with pytest.raises(ProviderError) as caught:
+        load_provider("parrot")
+    assert caught.value.name == "parrot"
+    assert "openai" in caught.value.available
+    assert "parrot" not in caught.value.available
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("parrot-broken", "does not load"),
+        ("parrot-missing", "does not load"),
+        ("parrot-wrong", "is no Provider"),
+    ],
+)
+@pytest.mark.usefixtures("parrot")
+def test_a_package_that_does_not_load_is_said_so(name: str, reason: str) -> None:
+    with pytest.raises(ProviderError, match=reason) as caught:
+        load_provider(name)
+    assert caught.value.name == name
+    assert "parrot" in caught.value.available
+
+
+async def test_it_converts(parrot: Provider) -> None:
+    request = await parrot.chat().format([SYSTEM, BOB, call("c"), result("c"), POLLY])
+    assert request == {
+        "rules": ["Be loud."],
+        "squawks": [
+            {"who": "keeper", "text": "hi"},
+            {"who": "bird", "text": "", "calls": {"c": {"trick": "search", "arguments": '{"q":"c"}'}}},
+            {"who": "keeper", "results": {"c": "found"}},
+            {"who": "bird", "text": "yes?"},
+        ],
+    }
+
+
+async def test_it_gets_many_agents_for_nothing(parrot: Provider) -> None:
+    plan = await parrot.multi_agent(history=MultiAgentHistory(viewer="Polly")).plan(
+        [SYSTEM, BOB, ALICE, POLLY, BOB]
+    )
+    assert [squawk["who"] for squawk in squawks(plan)] == ["keeper", "bird", "keeper"]
+    assert "You are Polly." in squawks(plan)[0]["text"]
+    texts = [squawk["text"] for squawk in squawks(plan) if squawk["who"] == "keeper"]
+    assert read_history(texts) == [("Bob", "hi"), ("Alice", "hello"), ("Bob", "hi")]
+
+
+async def test_it_gets_repair_for_nothing(parrot: Provider) -> None:
+    plan = await parrot.chat().plan([BOB, call("c"), ALICE, result("c"), result("x"), call("d")])
+    assert [squawk.get("results") for squawk in squawks(plan) if "results" in squawk] == [
+        {"c": "found"},
+        {"d": INTERRUPTED},
+    ]
+    assert fates(plan)["msgs[4].content[0]"] == "described"
+    assert fates(plan)["msgs[2].content[0]"] == "moved"
+
+
+async def test_it_gets_its_turns_in_order_for_nothing(parrot: Provider) -> None:
+    plan = await parrot.chat().plan([POLLY, BOB, ALICE])
+    assert [squawk["text"] for squawk in squawks(plan)] == [BEGIN_TURN, "yes?", "hi\nhello"]
+
+
+async def test_it_gets_a_ledger_and_the_choice_of_loss_for_nothing(parrot: Provider) -> None:
+    msgs = [Msg("Bob", (TextBlock("look"), ImageBlock(URLSource("https://a/b.png"))), "user")]
+    plan = await parrot.chat().plan(msgs)
+    assert "[image left out because Parrot takes no image" in squawks(plan)[0]["text"]
+    assert plan.ledger.losses == [("msgs[0].content[1]", "Parrot takes no image")]
+    assert squawks(await parrot.chat(on_loss="drop").plan(msgs)) == [{"who": "keeper", "text": "look"}]
+    with pytest.raises(LossError, match="Parrot"):
+        await parrot.chat(on_loss="raise").plan(msgs)
+
+
+async def test_it_gets_a_budget_for_nothing(parrot: Provider) -> None:
+    formatter = parrot.chat(budget=Budget(100))
+    msgs = [SYSTEM, *(says("Bob" if n % 2 else "Al", f"{n} " + "word " * 12) for n in range(40))]
+    plan = await formatter.plan(msgs)
+    assert plan.tokens is not None
+    assert plan.tokens <= 100
+    assert plan.cut is not None
+    assert plan.request["rules"] == ["Be loud."]
+    assert "39 word" in squawks(plan)[-1]["text"]
+    with pytest.raises(BudgetError):
+        await parrot.chat(budget=Budget(10)).plan(msgs)
+
+
+async def test_it_gets_names_tools_and_output_fitted_for_nothing(parrot: Provider) -> None:
+    plan = await parrot.chat().plan(
+        [BOB, call("an id"), result("an id")],
+        tools=[{"name": "sing"}],
+        tool_choice="sing",
+        response_format={"type": "object"},
+    )
+    (wire_id,) = plan.call_ids
+    assert squawks(plan)[1]["calls"] == {wire_id: {"trick": "search", "arguments": '{"q":"an id"}'}}
+    assert squawks(plan)[2]["results"] == {wire_id: "found"}
+    assert [trick["name"] for trick in plan.request["tricks"]] == ["sing"]
+    assert "JSON schema" in plan.request["rules"][-1]
+    assert {made.name for made in plan.ledger.syntheses} == {"tool choice", "output instruction"}
+
+
+async def test_it_gets_facts_per_model_for_nothing(parrot: Provider) -> None:
+    formatter = parrot.chat("green")
+    assert squawks(await formatter.plan([BOB, POLLY]))[-1]["text"] == "yes?"
+    assert squawks(await formatter.plan([BOB, POLLY], model="mute-1"))[-1]["text"] == CONTINUE_TURN
+
+
+def test_what_it_gives_is_the_same_through_both_doors(parrot: Provider) -> None:
+    formatter = parrot.multi_agent()
+    assert anyio.run(formatter.format, [BOB, ALICE]) == formatter.lower([BOB, ALICE]).request

@@ -1,0 +1,421 @@
+"""Exchanges: calls and results are paired, repaired, and never split."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+
+import pytest
+
+from agentkit import (
+    Budget,
+    CharacterTokenCounter,
+    ImageBlock,
+    Ledger,
+    LossError,
+    Msg,
+    MultiAgentHistory,
+    OldestFirst,
+    Stepped,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    URLSource,
+    available_providers,
+    load_provider,
+)
+from agentkit.legalize.thinking_pairs import without_blocks
+from agentkit.repair.pairing import INTERRUPTED, Draft, repair
+from tests.conftest import AnyMsg, EchoFormatter, brief, call, fates, result, said, says, speech
+
+BOB = says("Bob", "hi")
+EVE = says("Eve", "wait")
+LOST = f"system system: result c1={INTERRUPTED}"
+
+
+def mended(*msgs: Msg) -> list[str]:
+    """The conversation in normal form, in short."""
+    return brief(repair(Draft.of(msgs), Ledger(msgs)).msgs)
+
+
+def mixed(*blocks: ToolUseBlock | ToolResultBlock | TextBlock | ThinkingBlock, name: str = "Friday") -> Msg:
+    return Msg(name, blocks, "assistant")
+
+
+def use(id: str) -> ToolUseBlock:
+    return ToolUseBlock(id, "search", {})
+
+
+def answer(id: str, output: str = "found") -> ToolResultBlock:
+    return ToolResultBlock(id, "search", output)
+
+
+NORMAL: list[Sequence[Msg]] = [
+    [BOB],
+    [BOB, EVE, says("Friday", "yes", "assistant")],
+    [BOB, call("c1"), result("c1"), BOB],
+    [call("c1", "c2"), result("c1", "c2")],
+    [call("c1", "c2"), result("c1"), result("c2")],
+    [call("c1", "c2"), result("c2"), result("c1")],
+    [call("c1"), result("c1"), call("c1"), result("c1")],
+    [mixed(ThinkingBlock("hm"), TextBlock("I look."), use("c1")), result("c1")],
+    [call("c1", "c1"), result("c1", "c1")],
+]
+
+
+@pytest.mark.parametrize("msgs", NORMAL, ids=lambda msgs: str(len(msgs)))
+def test_a_valid_conversation_comes_back_as_it_is(msgs: Sequence[Msg]) -> None:
+    ledger = Ledger(msgs)
+    draft = Draft.of(msgs)
+    assert repair(draft, ledger) is draft
+    assert {entry.disposition.word for entry in ledger.entries} == {"carried"}
+    assert ledger.syntheses == []
+
+
+REPAIRED: list[tuple[str, Sequence[Msg], list[str]]] = [
+    (
+        "a call and its result in one message are parted",
+        [mixed(use("c1"), answer("c1"))],
+        ["assistant Friday: call c1", "assistant Friday: result c1=found"],
+    ),
+    (
+        "a result before its call in one message goes behind it",
+        [mixed(answer("c1"), use("c1"))],
+        ["assistant Friday: call c1", "assistant Friday: result c1=found"],
+    ),
+    (
+        "text between a call and its result goes behind the exchange",
+        [mixed(use("c1"), TextBlock("so"), answer("c1"), TextBlock("done"))],
+        ["assistant Friday: call c1 | so", "assistant Friday: result c1=found", "assistant Friday: done"],
+    ),
+    (
+        "an interruption moves behind the exchange",
+        [call("c1"), EVE, result("c1")],
+        ["assistant Friday: call c1", "system system: result c1=found", "user Eve: wait"],
+    ),
+    (
+        "an interruption between parallel results moves behind them",
+        [call("c1", "c2"), result("c1"), EVE, result("c2")],
+        [
+            "assistant Friday: call c1 | call c2",
+            "system system: result c1=found",
+            "system system: result c2=found",
+            "user Eve: wait",
+        ],
+    ),
+    (
+        "several interruptions keep their order",
+        [call("c1"), EVE, BOB, result("c1"), EVE],
+        [
+            "assistant Friday: call c1",
+            "system system: result c1=found",
+            "user Eve: wait",
+            "user Bob: hi",
+            "user Eve: wait",
+        ],
+    ),
+    (
+        "a message without blocks follows an open exchange like any other",
+        [call("c1"), Msg("Bob", [], "user"), result("c1"), EVE],
+        ["assistant Friday: call c1", "system system: result c1=found", "user Bob: ", "user Eve: wait"],
+    ),
+    (
+        "a message without blocks stays where nothing has to be repaired around it",
+        [Msg("Bob", [], "user"), call("c1"), Msg("Eve", [], "system")],
+        ["user Bob: ", "assistant Friday: call c1", LOST, "system Eve: "],
+    ),
+    (
+        "a result without a call becomes a user text",
+        [BOB, result("c1"), EVE],
+        ["user Bob: hi", "user system: (result of search) found", "user Eve: wait"],
+    ),
+    (
+        "a result before its call becomes a user text, the call answered by the marked result",
+        [result("c1"), call("c1")],
+        ["user system: (result of search) found", "assistant Friday: call c1", LOST],
+    ),
+    (
+        "another result of one call becomes a user text",
+        [call("c1"), result("c1", output="first"), result("c1", output="second")],
+        [
+            "assistant Friday: call c1",
+            "system system: result c1=first",
+            "user system: (result of search) second",
+        ],
+    ),
+    (
+        "an equal second result of one call is dropped",
+        [call("c1"), result("c1"), result("c1"), EVE],
+        ["assistant Friday: call c1", "system system: result c1=found", "user Eve: wait"],
+    ),
+    (
+        "a second result after other talk becomes a user text, equal or not",
+        [call("c1"), result("c1"), EVE, result("c1")],
+        [
+            "assistant Friday: call c1",
+            "system system: result c1=found",
+            "user Eve: wait",
+            "user system: (result of search) found",
+        ],
+    ),
+    (
+        "a result without a call in an open exchange follows the exchange",
+        [call("c1"), result("c9"), result("c1")],
+        [
+            "assistant Friday: call c1",
+            "system system: result c1=found",
+            "user system: (result of search) found",
+        ],
+    ),
+    (
+        "neighboring results without calls become one message",
+        [result("c8", "c9")],
+        ["user system: (result of search) found | (result of search) found"],
+    ),
+    (
+        "a result without a call parts its message",
+        [mixed(TextBlock("one"), answer("c9"), TextBlock("two"))],
+        ["assistant Friday: one", "user Friday: (result of search) found", "assistant Friday: two"],
+    ),
+    (
+        "a failed result without a name bears the name of its call",
+        [call("c1"), result("c1"), Msg("tool", [ToolResultBlock("c1", "", "boom", True)], "user")],
+        [
+            "assistant Friday: call c1",
+            "system system: result c1=found",
+            "user tool: (result of search, an error) boom",
+        ],
+    ),
+    (
+        "a result without a name and a call is of a tool",
+        [Msg("tool", [ToolResultBlock("c1", "", "boom")], "user")],
+        ["user tool: (result of a tool) boom"],
+    ),
+    (
+        "a call that nobody answered gets the marked result",
+        [call("c1"), EVE],
+        ["assistant Friday: call c1", LOST, "user Eve: wait"],
+    ),
+    ("a call at the very end too", [BOB, call("c1")], ["user Bob: hi", "assistant Friday: call c1", LOST]),
+    (
+        "of parallel calls only the lost one",
+        [call("c1", "c2"), result("c2"), EVE],
+        ["assistant Friday: call c1 | call c2", "system system: result c2=found", LOST, "user Eve: wait"],
+    ),
+    (
+        "equal ids in one turn pair in order of arrival",
+        [call("d", "d"), result("d", output="one"), EVE, result("d", output="two")],
+        [
+            "assistant Friday: call d | call d",
+            "system system: result d=one",
+            "system system: result d=two",
+            "user Eve: wait",
+        ],
+    ),
+    (
+        "an id that comes again after talk is a new call",
+        [call("c1"), EVE, call("c1"), result("c1")],
+        [
+            "assistant Friday: call c1",
+            LOST,
+            "user Eve: wait",
+            "assistant Friday: call c1",
+            "system system: result c1=found",
+        ],
+    ),
+    (
+        "ids used again in every turn pair with their own turn",
+        [call("x"), result("x", output="1"), EVE, call("x"), BOB, result("x", output="2")],
+        [
+            "assistant Friday: call x",
+            "system system: result x=1",
+            "user Eve: wait",
+            "assistant Friday: call x",
+            "system system: result x=2",
+            "user Bob: hi",
+        ],
+    ),
+    (
+        "calls of two agents at once each keep their results",
+        [call("a", name="Ann"), call("b", name="Ben"), result("b"), result("a")],
+        [
+            "assistant Ann: call a",
+            "system system: result a=found",
+            "assistant Ben: call b",
+            "system system: result b=found",
+        ],
+    ),
+    (
+        "talk in a message of results goes behind the exchange",
+        [call("c1"), mixed(answer("c1"), TextBlock("so"), name="tool"), EVE],
+        ["assistant Friday: call c1", "assistant tool: result c1=found", "assistant tool: so", "user Eve: wait"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("msgs", "expected"), [row[1:] for row in REPAIRED], ids=[row[0] for row in REPAIRED])
+def test_repair(msgs: Sequence[Msg], expected: list[str]) -> None:
+    assert mended(*msgs) == expected
+
+
+@pytest.mark.parametrize("msgs", [row[1] for row in REPAIRED], ids=[row[0] for row in REPAIRED])
+def test_repair_twice_changes_nothing_more(msgs: Sequence[Msg]) -> None:
+    once = repair(Draft.of(msgs), Ledger(msgs))
+    ledger = Ledger(once.msgs)
+    again = Draft.of(once.msgs)
+    assert repair(again, ledger) is again
+    assert ledger.syntheses == []
+
+
+@pytest.mark.parametrize("msgs", [row[1] for row in REPAIRED], ids=[row[0] for row in REPAIRED])
+def test_repair_touches_the_outgoing_copy_only(msgs: Sequence[Msg]) -> None:
+    before = [msg.to_dict() for msg in msgs]
+    EchoFormatter().lower(msgs)
+    assert [msg.to_dict() for msg in msgs] == before
+
+
+def test_every_order_of_parallel_results_pairs_each_with_its_call() -> None:
+    for order in permutations("abc"):
+        msgs = [call("a", "b", "c"), *(result(id, output=id) for id in order)]
+        plan = EchoFormatter().lower(msgs)
+        assert set(said(plan)[1:]) == {f"system system: result {id}={id}" for id in "abc"}
+
+
+def test_the_marked_result_says_that_it_is_one() -> None:
+    plan = EchoFormatter().lower([call("c1")])
+    (block,) = plan.request["messages"][1]["content"]
+    assert block["output"] == INTERRUPTED
+    assert block["is_error"] is True
+    assert block["name"] == "search"
+    assert [made.name for made in plan.ledger.syntheses] == ["interrupted"]
+    assert "'c1' of 'search'" in plan.ledger.syntheses[0].reason
+
+
+def test_the_ledger_says_what_repair_did() -> None:
+    plan = EchoFormatter().lower([call("c1"), EVE, result("c1"), result("c9")])
+    assert fates(plan) == {
+        "msgs[0].content[0]": "carried",
+        "msgs[1].content[0]": "moved",
+        "msgs[2].content[0]": "carried",
+        "msgs[3].content[0]": "described",
+    }
+    assert plan.ledger.losses == [("msgs[3].content[0]", "no open tool call has id 'c9'")]
+
+
+def test_a_repair_is_no_loss() -> None:
+    plan = EchoFormatter(on_loss="raise").lower([call("c1"), EVE, result("c1"), result("c1"), call("c2"), BOB])
+    assert said(plan)[0] == "assistant Friday: call c1"
+    assert fates(plan)["msgs[3].content[0]"] == "dropped"
+    assert plan.ledger.entries[3].reason == "equals the result that call 'c1' has"
+
+
+UNMATCHED = ToolResultBlock("c9", "camera", (TextBlock("here"), ImageBlock(URLSource("https://a/b.png"))))
+
+
+def test_a_result_without_a_call_is_a_loss_and_its_media_go_along() -> None:
+    msgs = [BOB, Msg("system", [UNMATCHED], "system")]
+    plan = EchoFormatter().lower(msgs)
+    assert said(plan) == ["user Bob: hi", "user system: (result of camera) here | <image>"]
+    assert [entry.disposition.word for entry in plan.ledger.entries] == [
+        "carried",
+        "described",
+        "described",
+        "moved",
+    ]
+    assert [place for place, _ in plan.ledger.losses] == [
+        "msgs[1].content[0]",
+        "msgs[1].content[0].output[0]",
+        "msgs[1].content[0].output[1]",
+    ]
+
+
+def test_a_result_without_a_call_goes_under_drop_and_raises_under_raise() -> None:
+    msgs = [BOB, Msg("system", [UNMATCHED], "system")]
+    plan = EchoFormatter(on_loss="drop").lower(msgs)
+    assert said(plan) == ["user Bob: hi"]
+    assert [entry.disposition.word for entry in plan.ledger.entries[1:]] == ["dropped"] * 3
+    assert len(plan.ledger.losses) == 3
+    with pytest.raises(LossError, match=r"msgs\[1\].content\[0\]: .* no open tool call has id 'c9'"):
+        EchoFormatter(on_loss="raise").lower(msgs)
+
+
+async def test_what_a_budget_cuts_or_a_viewer_does_not_see_is_no_loss(anyio_backend: str) -> None:
+    msgs = [result("c9"), *(says("Bob", f"{at} {'word ' * 50}") for at in range(9))]
+    formatter = EchoFormatter(on_loss="raise", budget=Budget(200, CharacterTokenCounter()))
+    plan = await formatter.plan(msgs)
+    assert plan.ledger.entries[0].disposition.word == "dropped"
+    assert plan.ledger.losses == []
+    policy = MultiAgentHistory(visible=lambda msg: msg.name == "Bob")
+    plan = EchoFormatter(history=policy, on_loss="raise").lower(msgs)
+    assert plan.ledger.losses == []
+    assert not plan.ledger.entries[0].lost
+
+
+async def test_a_result_without_a_call_is_a_unit_that_is_adopted_as_a_text(anyio_backend: str) -> None:
+    msgs = [says("Bob", "word " * 300), result("c9"), EVE]
+    formatter = EchoFormatter(budget=Budget(100, CharacterTokenCounter(), strategy=OldestFirst()))
+    plan = await formatter.plan(msgs)
+    assert brief(plan.history) == ["user system: (result of search) found", "user Eve: wait"]
+    again = await formatter.plan(plan.history)
+    assert again.request == plan.request
+    assert again.ledger.losses == []
+
+
+@pytest.mark.parametrize("provider", available_providers())
+@pytest.mark.parametrize("kind", ["chat", "multi_agent"])
+def test_a_conversation_of_one_result_is_no_empty_request(provider: str, kind: str) -> None:
+    formatter = getattr(load_provider(provider), kind)()
+    plan = formatter.lower([Msg("tool", [ToolResultBlock("c9", "look_up", "It is 12 degrees.")], "user")])
+    assert "(result of look_up) It is 12 degrees." in str(plan.request)
+    assert plan.ledger.losses
+
+
+def test_a_split_message_keeps_its_speaker_time_id_and_notes() -> None:
+    msg = AnyMsg(
+        "tool",
+        [answer("c1"), TextBlock("and by the way")],
+        "user",
+        id="m1",
+        timestamp="12:00",
+        metadata={"to": ["Ann"]},
+    )
+    out = repair(Draft.of([call("c1"), msg]), Ledger([call("c1"), msg]))
+    assert [(part.name, part.id, part.timestamp, part.metadata) for part in out.msgs[1:]] == [
+        ("tool", "m1", "12:00", {"to": ["Ann"]}),
+        ("tool", "m1", "12:00", {"to": ["Ann"]}),
+    ]
+
+
+def test_media_in_results_pair_like_any_other() -> None:
+    shot = ToolResultBlock("c1", "camera", (TextBlock("here"), ImageBlock(URLSource("https://a/b.png"))))
+    msgs = [call("c1"), EVE, Msg("system", (shot,), "system")]
+    assert mended(*msgs)[1] == "system system: result c1=here | <image>"
+
+
+async def test_a_result_without_a_call_is_not_the_task_that_cuts_keep(anyio_backend: str) -> None:
+    msgs = [result("c9"), says("Bob", "The task."), *(says("Eve", "word " * 50) for _ in range(9))]
+    plan = await EchoFormatter(budget=Budget(200, CharacterTokenCounter(), strategy=Stepped())).plan(msgs)
+    assert brief(plan.history)[0] == "user Bob: The task."
+
+
+def test_blocks_are_taken_from_messages_that_repair_made() -> None:
+    talk = Msg("Ann", [answer("c1"), TextBlock("one"), TextBlock("two"), TextBlock("three")], "user", id="m2")
+    msgs = [BOB, call("c1"), talk, speech("Eve", "four", "five"), EVE]
+    draft = repair(Draft.of(msgs), Ledger(msgs))
+    assert without_blocks(draft, frozenset()) is draft
+    left = without_blocks(draft, {(2, 2), (3, 1)})
+    assert brief(left.msgs) == [
+        "user Bob: hi",
+        "assistant Friday: call c1",
+        "user Ann: result c1=found",
+        "user Ann: one | three",
+        "user Eve: four",
+        "user Eve: wait",
+    ]
+    assert left.origins == [0, 1, ((2, 0),), ((2, 1), (2, 3)), ((3, 0),), 4]
+    assert [msg.id for msg in left.msgs] == [None, None, "m2", "m2", None, None]
+    assert left.msgs[2] is draft.msgs[2]
+    gone = without_blocks(draft, {(2, 0), (3, 0), (3, 1)})
+    assert gone.origins == [0, 1, ((2, 1), (2, 2), (2, 3)), 4]
+    assert gone.msgs[2] is draft.msgs[3]

@@ -1,0 +1,93 @@
+"""Arguments as they come: what can be read of them so far, without reading all of them at every piece."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic_core import from_json
+
+from agentkit.replies import arguments as room
+from agentkit.replies.arguments import Arguments, objects_in
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def taken(pieces: list[str]) -> tuple[Arguments, list[int]]:
+    arguments, lengths = Arguments(), list[int]()
+    for piece in pieces:
+        arguments.add(piece)
+        lengths.append(arguments.length)
+    return arguments, lengths
+
+
+def test_short_arguments_are_read_anew_at_every_piece() -> None:
+    arguments, lengths = taken(['{"pla', 'ce": "Ber', 'lin", "days": 1', "2}"])
+    assert [arguments.partial(length) for length in lengths] == [
+        {},
+        {"place": "Ber"},
+        {"place": "Berlin", "days": 1},
+        {"place": "Berlin", "days": 12},
+    ]
+
+
+@given(st.dictionaries(st.text(max_size=4), JSON, max_size=3), st.integers(1, 5))
+def test_the_last_piece_gives_the_whole_object_or_nearly_and_late_reading_changes_nothing(
+    found: dict[str, Any], size: int
+) -> None:
+    text = json.dumps(found)
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    live, at_once = Arguments(), list[dict[str, Any]]()
+    for piece in pieces:
+        live.add(piece)
+        at_once.append(live.partial(live.length))
+    arguments, lengths = taken(pieces)
+    assert [arguments.partial(length) for length in reversed(lengths)] == at_once[::-1]
+    if len(text) <= 250:
+        assert at_once[-1] == found
+    else:  # read anew only every so often: at most a few characters behind
+        lag = len(text) * 4 // 100
+        nearly = [from_json(text[: len(text) - late], allow_partial="trailing-strings") for late in range(lag + 1)]
+        assert at_once[-1] in nearly
+
+
+def test_long_arguments_are_read_a_number_of_times_that_grows_slower_than_they_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = list[int]()
+    begun = room._begun  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(room, "_begun", lambda text: (read.append(len(text)), begun(text))[1])  # type: ignore[func-returns-value]
+    arguments = Arguments()
+    arguments.add('{"text": "')
+    for _ in range(50_000):
+        arguments.add("word")
+        arguments.partial(arguments.length)
+    assert sum(read) < 600 * 50_000
+    behind = len(arguments.text) - 10 - len(arguments.partial(arguments.length)["text"])
+    assert behind < len(arguments.text) / 50
+
+
+@pytest.mark.parametrize("text", ["[1]", "nonsense", '"x"', "{'a': 1}", ""])
+def test_what_begins_no_object_reads_as_an_empty_one(text: str) -> None:
+    arguments, _ = taken([text])
+    assert arguments.partial(arguments.length) == {}
+
+
+def test_objects_one_behind_the_other_are_told_apart() -> None:
+    assert objects_in(' {"a": 1}\n{"b": {"c": "}{"}} {}') == [
+        ({"a": 1}, '{"a": 1}'),
+        ({"b": {"c": "}{"}}, '{"b": {"c": "}{"}}'),
+        ({}, "{}"),
+    ]
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}[2]', '{"a": 1}{"b"', "x{}", '{"a": "\\ud800"}', "[" * 100_000])
+def test_anything_else_behind_an_object_makes_it_none(text: str) -> None:
+    assert objects_in(text) == []

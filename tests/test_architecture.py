@@ -1,0 +1,448 @@
+"""The house: which room imports which, what is packaged, what the front doors show, what an import costs."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, cast
+
+import pytest
+
+import agentkit
+from agentkit import FormatterBase, MultiAgentHistory, Provider, available_providers, load_provider
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+CORE: Final = ROOT / "agentkit"
+PROVIDERS: Final = ROOT / "providers"
+
+ORDER: Final[tuple[tuple[str, ...], ...]] = (
+    ("reprs", "loggers"),
+    ("errors",),
+    ("values", "usage", "native", "loops", "option_names", "model_names"),
+    ("schemas", "log_forms"),
+    ("object_schemas", "strict_schemas"),
+    ("sources", "adopting", "docstrings"),
+    ("sniffing", "mcp_results"),
+    ("blocks",),
+    ("traits", "tool_texts", "tool_results"),
+    ("messages", "tool_running"),
+    ("storage", "tools", "text_counts", "text_estimate", "encodings", "ledger"),
+    ("charsets", "addresses", "unmatched_results", "tool_calls", "tool_choices"),
+    ("partial", "failures", "blame", "client_values"),
+    ("events", "endpoints", "data_urls", "credentials", "redaction"),
+    ("request_parts", "drafts"),
+    ("tokens", "image_tokens"),
+    ("tokenizers", "hugging_face", "usage_anchored", "remote_counts"),
+    ("exchanges", "units"),
+    ("strategies", "binding"),
+    ("schedule", "summaries"),
+    ("edition",),
+    ("capabilities", "plan_log"),
+    ("model_facts", "model_rules", "resizing", "shelf", "composing", "tool_options"),
+    ("media_cache", "assembly"),
+    ("frames", "fetching", "local_files", "budget", "caching", "streaming"),
+    ("held_media", "echoes"),
+    ("framing",),
+    ("history",),
+    ("obstacles",),
+    ("tidied", "speaker_names"),
+    ("tidy",),
+    ("media_limits", "part_pairs", "thinking_pairs", "tool_turns", "unsaid"),
+    ("media",),
+    ("result_order", "turn_taking"),
+    ("legalize",),
+    ("lowering",),
+    ("cutting",),
+    ("formatting",),
+    ("registry", "model_stream"),
+    ("calls",),
+    ("chat_model",),
+    ("testing", "native_logs", "recordings"),
+    ("doctor", "comparison"),
+    ("cli",),
+)
+"""The rooms, from the ground up. A room imports rooms before its own row and no neighbour in it."""
+
+BACK_DOORS: Final = frozenset({("messages", "storage")})
+"""Imports inside a function that go against the order: `Msg.to_dict` is `storage.dump_message`."""
+
+NAMES: Final = (
+    "anthropic",
+    "dashscope",
+    "dashscope-compatible",
+    "deepseek",
+    "gemini",
+    "ollama",
+    "openai",
+    "openai-responses",
+    "vllm",
+)
+HEAVY: Final = frozenset(
+    {"openai", "anthropic", "google", "ollama", "dashscope"}
+    | {"httpx", "httpx2", "requests", "aiohttp", "urllib3", "websocket"}
+    | {
+        "splintr",
+        "tiktoken",
+        "tokenizers",
+        "typer",
+        "click",
+        "rich",
+        "numpy",
+        "jinja2",
+        "PIL",
+        "torch",
+        "transformers",
+    }
+)
+
+EXTRAS: Final[dict[str, set[str]]] = {
+    "cli": {"typer", "click", "rich"},
+    "docstrings": {"docstring_parser"},
+    "encodings": {"splintr", "tiktoken"},
+    "fetching": {"httpx2"},
+    "hugging_face": {"tokenizers", "jinja2"},
+    "image_tokens": {"PIL"},
+    "resizing": {"PIL"},
+}
+"""The optional packages that a room may import, inside the function that needs them."""
+
+
+@cache
+def _project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def _core_modules() -> list[Path]:
+    return sorted(path for path in CORE.rglob("*.py") if path != CORE / "__init__.py")
+
+
+def _packages() -> list[Path]:
+    return sorted(path.parent for path in PROVIDERS.glob("*/__init__.py"))
+
+
+def _provider_modules() -> list[Path]:
+    return sorted(path for package in _packages() for path in package.rglob("*.py"))
+
+
+def _room(path: Path) -> str:
+    """The room that a core module belongs to: its file's name, or its folder's."""
+    return path.relative_to(CORE).parts[0].removesuffix(".py")
+
+
+@cache
+def _imports(path: Path) -> tuple[tuple[str, bool], ...]:
+    """The modules that a file imports, each with whether that is at the module's level."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    inner = {id(node) for outer in ast.walk(tree) if _is_function(outer) for node in ast.walk(outer)}
+    return tuple((name, id(node) not in inner) for node in ast.walk(tree) for name in _named(node))
+
+
+def _is_function(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+
+
+def _named(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        assert node.level == 0, "imports are absolute"
+        yield node.module or ""
+
+
+def _ident(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+# -- (a) directions --------------------------------------------------------------------------------
+
+
+def test_every_room_of_the_core_has_its_place_in_the_order() -> None:
+    placed = {room for row in ORDER for room in row}
+    assert {_room(path) for path in _core_modules()} <= placed
+
+
+@pytest.mark.parametrize("path", _core_modules(), ids=_ident)
+def test_imports_run_one_way(path: Path) -> None:
+    floor = {room: number for number, row in enumerate(ORDER) for room in row}
+    here = _room(path)
+    for name, at_module_level in _imports(path):
+        top, _, rest = name.partition(".")
+        there = rest.partition(".")[0]
+        if top != "agentkit" or there == here:
+            continue
+        assert there, f"{here} imports the front door"
+        if not at_module_level and (here, there) in BACK_DOORS:
+            continue
+        assert floor[there] < floor[here], f"{here} imports {there}"
+
+
+@pytest.mark.parametrize("path", [*_core_modules(), CORE / "__init__.py"], ids=_ident)
+def test_the_core_imports_no_provider_and_no_sdk(path: Path) -> None:
+    allowed = {"agentkit", "anyio", "pydantic", "pydantic_core"} | sys.stdlib_module_names
+    allowed |= EXTRAS.get(_room(path), set())
+    tops = {name.partition(".")[0] for name, _ in _imports(path)}
+    assert tops <= allowed
+    assert not {top for top in tops if top.startswith("agentkit_")}
+
+
+@pytest.mark.parametrize("path", _provider_modules(), ids=_ident)
+def test_a_provider_imports_the_core_and_the_openai_front_door_alone(path: Path) -> None:
+    package = path.relative_to(PROVIDERS).parts[0]
+    for name, at_module_level in _imports(path):
+        top, _, rest = name.partition(".")
+        if top == "agentkit":
+            assert not rest, f"{name} is a room: take it from the front door"
+        elif top.startswith("agentkit_"):
+            assert top == package or name == "agentkit_openai", f"{name} is another provider"
+        elif at_module_level:
+            ours = {"anyio", "pydantic", "pydantic_core"}
+            assert top in sys.stdlib_module_names | ours, f"{name} is imported at module level"
+
+
+def test_no_module_is_called_utils() -> None:
+    stems = {path.stem for path in (*_core_modules(), *_provider_modules())}
+    assert not stems & {"utils", "helpers", "common", "manager", "misc"}
+
+
+# -- (b) packaging ---------------------------------------------------------------------------------
+
+
+def test_the_wheel_holds_the_core_and_every_provider() -> None:
+    wheel = _project()["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel["packages"] == ["agentkit", *(f"providers/{package.name}" for package in _packages())]
+    assert wheel["dev-mode-dirs"] == [".", "providers"]
+
+
+def test_every_provider_package_is_an_entry_point() -> None:
+    points = cast("dict[str, str]", _project()["project"]["entry-points"]["agentkit.providers"])
+    assert tuple(points) == NAMES
+    assert {target.partition(":")[0] for target in points.values()} == {path.name for path in _packages()}
+
+
+def test_the_nine_providers_are_installed() -> None:
+    assert set(NAMES) <= set(available_providers())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_provider_loads_under_its_name(name: str) -> None:
+    provider = load_provider(name)
+    assert isinstance(provider, Provider)
+    assert provider.name == name
+    assert issubclass(provider.chat, FormatterBase)
+    assert issubclass(provider.multi_agent, provider.chat)
+    assert isinstance(provider.multi_agent().history, MultiAgentHistory)
+    assert provider.chat.__name__.endswith("Formatter")
+    assert provider.multi_agent.__name__.endswith("MultiAgentFormatter")
+
+
+@pytest.mark.parametrize("package", [CORE, *_packages()], ids=_ident)
+def test_every_package_says_that_it_is_typed(package: Path) -> None:
+    assert (package / "py.typed").is_file()
+
+
+def test_mypy_looks_at_everything() -> None:
+    assert _project()["tool"]["mypy"]["files"] == ["agentkit", "providers", "tests", "examples"]
+
+
+# -- (c) front doors -------------------------------------------------------------------------------
+
+
+def _type_checking_names(path: Path) -> dict[str, str]:
+    """Name and module of all that a front door imports under TYPE_CHECKING."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {
+        alias.asname or alias.name: node.module or ""
+        for block in tree.body
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+def test_the_front_door_is_sorted_and_complete() -> None:
+    promised = _type_checking_names(CORE / "__init__.py")
+    rooms = cast("dict[str, str]", vars(agentkit)["_ROOMS"])
+    lazy = {name: f"agentkit.{room}" for room, names in rooms.items() for name in names.split()}
+    assert agentkit.__all__ == sorted(set(agentkit.__all__))
+    assert set(promised) == set(agentkit.__all__)
+    assert lazy == promised
+
+
+@pytest.mark.parametrize("name", agentkit.__all__)
+def test_each_name_of_the_front_door_is_that_of_its_room(name: str) -> None:
+    room = import_module(_type_checking_names(CORE / "__init__.py")[name])
+    assert getattr(agentkit, name) is getattr(room, name)
+    assert name in room.__all__
+
+
+def test_the_front_door_knows_no_other_name() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Massage'"):
+        vars(agentkit)["__getattr__"]("Massage")
+    assert set(agentkit.__all__) <= set(dir(agentkit))
+
+
+def _dotted(path: Path) -> str:
+    base = CORE.parent if path.is_relative_to(CORE) else PROVIDERS
+    return ".".join(path.relative_to(base).with_suffix("").parts).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize("path", [*_core_modules(), *_provider_modules()], ids=_ident)
+def test_each_module_has_a_sorted_all_whose_names_exist(path: Path) -> None:
+    module = import_module(_dotted(path))
+    assert module.__doc__
+    assert list(module.__all__) == sorted(set(module.__all__))
+    assert [name for name in module.__all__ if not hasattr(module, name)] == []
+
+
+@pytest.mark.parametrize("package", _packages(), ids=_ident)
+def test_a_providers_front_door_shows_all_that_it_imports_of_its_own(package: Path) -> None:
+    tree = ast.parse((package / "__init__.py").read_text(encoding="utf-8"))
+    own = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package.name}.")
+        for alias in node.names
+    }
+    made = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    module = import_module(package.name)
+    providers = {name for name, found in vars(module).items() if isinstance(found, Provider)}
+    assert own | made | providers <= set(module.__all__)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_providers_formatters_are_at_its_front_door(name: str) -> None:
+    provider = load_provider(name)
+    door = import_module(provider.chat.__module__.partition(".")[0])
+    for formatter in (provider.chat, provider.multi_agent):
+        assert formatter.__name__ in door.__all__
+        assert getattr(door, formatter.__name__) is formatter
+        assert formatter.__doc__
+
+
+# -- (d) light imports -----------------------------------------------------------------------------
+
+
+def _loaded_by(statements: str) -> set[str]:
+    script = f"import sys\n{statements}\nprint(*{{name.partition('.')[0] for name in sys.modules}})"
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    return set(run.stdout.split())
+
+
+def test_the_front_door_alone_loads_no_room() -> None:
+    assert not _loaded_by("import agentkit") & (HEAVY | {"pydantic", "anyio", "asyncio"})
+
+
+def test_a_message_loads_nothing_but_pydantic() -> None:
+    loaded = _loaded_by("from agentkit import Msg; Msg('Bob', 'hi', 'user')")
+    assert "pydantic" in loaded
+    assert not loaded & (HEAVY | {"anyio", "asyncio", "trio"})
+
+
+def test_all_formatters_together_load_no_sdk_and_no_client() -> None:
+    imports = "\n".join(f"import {package.name}" for package in _packages())
+    build = "from agentkit import load_provider, Msg\n" + "\n".join(
+        f"load_provider({name!r}).multi_agent().lower([Msg('Bob', 'hi', 'user')])" for name in NAMES
+    )
+    assert not _loaded_by(f"{imports}\n{build}") & (HEAVY | {"trio"})
+
+
+# -- (e) the repository ----------------------------------------------------------------------------
+
+_TOP_LEVEL: Final = frozenset(
+    [
+        "pyproject.toml",
+        "agentkit",
+        "providers",
+        "tests",
+        "examples",
+        "README.md",
+        "LICENSE",
+        "CHANGELOG.md",
+        ".ci",
+        ".gitignore",
+    ]
+)
+# Put together from pieces: this file is one of those that are searched.
+_HOMES: Final = "|".join([r"(?:home|Users|work)/\w", r"(?:root|tmp)(?![\w-])", "var/folders/"])
+_MACHINE_PATH: Final = re.compile(rf"(?:(?<=file://)|(?<![\w.:/@<{{}}*\-]))/(?:{_HOMES})|[A-Z]:\\Users\\")
+_REGISTRY: Final = re.compile(
+    "|".join([r"pypi\." + "org", "python" + "hosted", r"registry\." + "npmjs", "crates" + r"\.io"])
+)
+
+
+@cache
+def _tracked() -> tuple[str, ...]:
+    """The repository's files, less what `.gitignore` names: the same in a checkout and in an unpacked archive."""
+    ignored = (ROOT / ".gitignore").read_text("utf-8").split()
+    patterns = [".git", *(pattern.rstrip("/") for pattern in ignored)]
+    found: list[str] = []
+    for folder, folders, files in os.walk(ROOT):
+        kept = [name for name in (*folders, *files) if not any(fnmatch(name, one) for one in patterns)]
+        folders[:] = [name for name in folders if name in kept]
+        found += [(Path(folder) / name).relative_to(ROOT).as_posix() for name in files if name in kept]
+    return tuple(found)
+
+
+def test_the_repository_is_looked_at_whole() -> None:
+    assert {"README.md", ".ci/run", "agentkit/__init__.py", "tests/test_architecture.py"} <= {*_tracked()}
+
+
+def test_the_top_level_holds_what_it_may() -> None:
+    assert {name.partition("/")[0] for name in _tracked()} <= _TOP_LEVEL
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("see /" + "tmp/x", True),
+        ("file:///" + "home/ada/x.png", True),
+        ("'/" + "root'", True),
+        ("https://example.com/home/x", False),
+        ("a/" + "root/b and </tmp>", False),
+        ("/v1/chat", False),
+    ],
+)
+def test_a_machine_path_is_known_when_it_is_seen(line: str, told: bool) -> None:
+    assert bool(_MACHINE_PATH.search(line)) is told
+
+
+def test_no_text_file_names_a_machine_or_a_registry() -> None:
+    found: list[str] = []
+    for name in _tracked():
+        try:
+            text = (ROOT / name).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            if _MACHINE_PATH.search(line) or _REGISTRY.search(line):
+                found.append(f"{name}:{number}: {line.strip()[:120]}")
+    assert found == []
+
+
+# -- (f) dependencies ------------------------------------------------------------------------------
+
+
+def test_the_base_dependencies_are_anyio_and_pydantic() -> None:
+    names = [re.split(r"[^\w-]", line)[0] for line in _project()["project"]["dependencies"]]
+    assert sorted(names) == ["anyio", "pydantic"]
+
+
+def test_every_dependency_has_a_lower_and_an_upper_bound() -> None:
+    project = _project()["project"]
+    extras = cast("dict[str, list[str]]", project["optional-dependencies"])
+    base = cast("list[str]", project["dependencies"])
+    lines = [*base, *(line for group in extras.values() for line in group)]
+    outside = [line for line in lines if not line.startswith("agentkit-middleware[")]
+    assert [line for line in outside if not re.search(r">=[\d.]+,<[\d.]+", line)] == []

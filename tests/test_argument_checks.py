@@ -1,0 +1,224 @@
+"""Options that do not exist: refused by type checkers, and when the program runs, with the name that was meant.
+
+Each `type: ignore` here is an assertion: mypy is strict, and reports one that suppresses nothing.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from agentkit import (
+    Budget,
+    ChatModel,
+    Msg,
+    OptionError,
+    ProviderError,
+    available_providers,
+    compare,
+    load_provider,
+)
+from agentkit.testing import ScriptedModel
+from agentkit_openai import OpenAIChatFormatter, OpenAIMultiAgentFormatter
+
+pytestmark = pytest.mark.anyio
+
+HELLO: Final = [Msg("Bob", "hi", "user")]
+ROOT: Final = Path(__file__).parent.parent
+
+
+async def _typed(model: ScriptedModel) -> list[Callable[[], object]]:
+    """Calls that no type checker accepts."""
+    return [
+        lambda: ChatModel("openai:m", on_loss="rasie"),  # type: ignore[arg-type]
+        lambda: ChatModel("openai:m", on_los="raise"),  # type: ignore[call-arg]
+        lambda: ChatModel("openai:m", temperature=0),  # type: ignore[call-arg]
+        lambda: ChatModel("openai:m", max_tokens="9"),  # type: ignore[arg-type]
+        lambda: ScriptedModel([], replann=True),  # type: ignore[call-arg]
+        lambda: OpenAIChatFormatter(on_loss="rasie"),  # type: ignore[arg-type]
+        lambda: OpenAIChatFormatter(token_counter=3),  # type: ignore[call-arg]
+        lambda: load_provider("openai").chat(on_loss="rasie"),  # type: ignore[arg-type]
+        lambda: load_provider("openai").chat(histroy=None),  # type: ignore[call-arg]
+        lambda: model.stream(HELLO, tool_chioce="auto"),  # type: ignore[arg-type]
+    ]
+
+
+async def _awaited(model: ScriptedModel) -> list[Callable[[], Awaitable[object]]]:
+    return [
+        lambda: model.generate(HELLO, tool_chioce="auto"),  # type: ignore[arg-type]
+        lambda: model.generate(HELLO, temperature=0),  # type: ignore[arg-type]
+        lambda: model.plan(HELLO, tool_chioce="auto"),  # type: ignore[call-arg]
+        lambda: model.count(HELLO, tool_chioce="auto"),  # type: ignore[call-arg]
+        lambda: compare(HELLO, [model], tool_chioce="auto"),  # type: ignore[call-arg]
+        lambda: OpenAIChatFormatter().format(HELLO, tool_chioce="auto"),  # type: ignore[call-arg]
+        lambda: OpenAIChatFormatter().plan(HELLO, tool_chioce="auto"),  # type: ignore[call-arg]
+    ]
+
+
+async def test_what_no_type_checker_accepts_is_an_option_error_when_it_runs() -> None:
+    model = ScriptedModel(["Hello."])
+    for call in await _typed(model):
+        with pytest.raises(OptionError):
+            call()
+    for awaited in await _awaited(model):
+        with pytest.raises(OptionError):
+            await awaited()
+    assert model.calls == []
+
+
+def test_mypy_refuses_each_of_them() -> None:
+    command = [sys.executable, "-m", "mypy", "tests/test_argument_checks.py"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stdout
+
+
+Refused = tuple[Callable[..., object], dict[str, Any], str]
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "sentence"),
+    [
+        (ChatModel, {"on_los": "raise"}, "on_los: ChatModel has no such option. Did you mean 'on_loss'?"),
+        (ChatModel, {"cleint": 1}, "cleint: ChatModel has no such option. Did you mean 'client'?"),
+        (ChatModel, {"replann": True}, "Did you mean 'replan'?"),
+        (ChatModel, {"top_k": 1}, "Pass a parameter of the provider as parameters={'top_k': …}"),
+        (ChatModel, {"formatter_options": {"spoken_replie": "id"}}, "Did you mean 'spoken_replies'?"),
+        (OpenAIChatFormatter, {"cache_breakpoint": "auto"}, "Did you mean 'cache_breakpoints'?"),
+        (OpenAIChatFormatter, {"media_root": "."}, "Did you mean 'media_roots'?"),
+        (
+            OpenAIChatFormatter,
+            {"nonsense": 1},
+            "nonsense: OpenAIChatFormatter has no such option. Remove this option.",
+        ),
+    ],
+)
+def test_an_unknown_option_is_refused_with_the_most_similar_one(
+    make: Callable[..., object], options: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(OptionError) as caught:
+        make("openai:m", **options)
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("token_counter", "budget=Budget(max_tokens, counter=…)"),
+        ("max_tokens", "budget=Budget(max_tokens, counter=…)"),
+        ("conversation_history_prompt", "history=MultiAgentHistory(preamble=…)"),
+        ("promote_tool_result_images", "Remove this option"),
+        ("promote_tool_result_audios", "Remove this option"),
+        ("promote_tool_result_videos", "Remove this option"),
+    ],
+)
+@pytest.mark.parametrize("provider", available_providers())
+def test_options_of_agentscopes_formatters_get_the_new_name(provider: str, name: str, advice: str) -> None:
+    known = load_provider(provider)
+    for make in (known.chat, known.multi_agent):
+        with pytest.raises(OptionError, match=f"^{name}: {make.__name__} has no such option") as caught:
+            make(**{name: 3})  # type: ignore[arg-type]
+        assert advice in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("model_name", "model="),
+        ("api_key", "client_options={'api_key': …}"),
+        ("base_url", "client_options={'base_url': …}"),
+        ("client_args", "client_options="),
+        ("client_kwargs", "client_options="),
+        ("generate_kwargs", "parameters="),
+        ("stream", "stream()"),
+        ("formatter", "Remove this option"),
+        ("token_counter", "budget="),
+        ("reasoning_effort", "parameters={'reasoning_effort': …}"),
+        ("enable_thinking", "parameters={'enable_thinking': …}"),
+    ],
+)
+def test_options_of_agentscopes_models_get_the_new_name(name: str, advice: str) -> None:
+    given: dict[str, Any] = {name: 3}
+    with pytest.raises(OptionError, match=f"^{name}: ChatModel has no such option") as caught:
+        ChatModel("openai:m", **given)
+    assert advice in str(caught.value)
+
+
+async def test_so_does_the_option_for_structured_output() -> None:
+    given: dict[str, Any] = {"structured_model": dict}
+    with pytest.raises(OptionError, match="response_format"):
+        await ScriptedModel(["Hello."]).generate(HELLO, **given)
+
+
+@pytest.mark.parametrize("name", ["tool_chioce", "response_fromat", "toolchoice", "max_token", "tol_choice"])
+async def test_a_misspelled_option_among_the_parameters_reaches_no_provider(name: str) -> None:
+    model = ScriptedModel(["Hello."])
+    with pytest.raises(OptionError, match=rf"^parameters\.{name}: .* Did you mean "):
+        await model.generate(HELLO, parameters={name: "auto"})
+    with pytest.raises(OptionError, match=rf"^parameters\.{name}: "):
+        ChatModel("openai:m", parameters={name: "auto"})
+    assert model.calls == []
+
+
+PROVIDERS_OWN: Final = (
+    "max_completion_tokens max_output_tokens min_tokens max_input_tokens tool_config parallel_tool_calls models "
+    "response_mime_type response_json_schema response_modalities stream_options top_k max_tool_calls "
+    "truncate_prompt_tokens thinking_budget_tokens reasoning_format tool_resources max_new_tokens"
+)
+"""Parameters that providers have, and whose names are similar to options of a call."""
+
+
+@pytest.mark.parametrize("name", PROVIDERS_OWN.split())
+async def test_a_parameter_with_a_similar_name_is_sent(name: str) -> None:
+    model = ScriptedModel(["Hello."])
+    await model.generate(HELLO, parameters={name: 3})
+    assert model.calls[0].parameters == {name: 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("gpt-4o", "openai:gpt-4o"),
+        ("o3", "openai:o3"),
+        ("o4-mini", "openai:o4-mini"),
+        ("chatgpt-4o-latest", "openai:chatgpt-4o-latest"),
+        ("claude-opus-5", "anthropic:claude-opus-5"),
+        ("gemini-3-pro", "gemini:gemini-3-pro"),
+        ("deepseek-chat", "deepseek:deepseek-chat"),
+        ("qwen3-max", "dashscope:qwen3-max"),
+    ],
+)
+def test_a_model_without_its_provider_is_told_what_to_write(name: str, meant: str) -> None:
+    for make in (load_provider, ChatModel):
+        with pytest.raises(ProviderError, match="no such provider") as caught:
+            make(name)
+        assert f"For a model, write '{meant}'." in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("opnai", "openai"), ("OpenAI", "openai"), ("antropic", "anthropic"), ("Gemini", "gemini")],
+)
+def test_a_misspelled_provider_is_told_what_it_means(name: str, meant: str) -> None:
+    with pytest.raises(ProviderError, match=f"no such provider. Did you mean {meant!r}"):
+        ChatModel(f"{name}:m")
+
+
+async def test_an_option_of_the_formatter_can_be_passed_by_name() -> None:
+    model = ChatModel("openai:m", formatter_options={"spoken_replies": "transcript"}, cache_breakpoints="auto")
+    assert isinstance(model.formatter, OpenAIChatFormatter)
+    assert (model.formatter.spoken_replies, model.formatter.cache_breakpoints) == ("transcript", "auto")
+
+
+async def test_a_known_option_with_a_wrong_value_names_the_values_there_are() -> None:
+    wrong: dict[str, Any] = {"on_loss": "rasie"}
+    sentence = r"^on_loss: 'rasie' is unknown\. Use describe, drop or raise"
+    with pytest.raises(OptionError, match=sentence):
+        OpenAIMultiAgentFormatter(**wrong)
+    with pytest.raises(OptionError, match=sentence):
+        ChatModel("openai:m", **wrong)
+    assert ChatModel("openai:m", budget=Budget(9)).replan

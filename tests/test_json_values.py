@@ -1,0 +1,148 @@
+"""Native values as plain JSON values, and the events in the raw bytes of a stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict
+
+from agentkit import MessageError, plain, text_of
+from agentkit.json_values import EventArray, EventBytes
+
+
+class SDKObject(BaseModel):
+    """As the SDKs' objects are: a pydantic model that keeps unknown fields."""
+
+    model_config = ConfigDict(extra="allow")
+    id: str
+    model: str | None = None
+
+
+def events(pieces: list[bytes]) -> list[bytes]:
+    reader = EventBytes()
+    found = [data for piece in pieces for data in reader.feed(piece)]
+    return [*found, *reader.finish()]
+
+
+def test_an_sdk_object_is_read_as_its_fields_and_nothing_that_was_not_sent() -> None:
+    found = SDKObject.model_validate({"id": "x", "more": {"a": [1]}})
+    assert plain(found) == {"id": "x", "more": {"a": [1]}}
+
+
+def test_a_subclass_of_dict_and_any_mapping_are_plain_dicts() -> None:
+    class Answer(dict[str, Any]):
+        def __getattr__(self, name: str) -> Any:
+            raise KeyError(name)
+
+    found = plain(Answer(a=1))
+    assert type(found) is dict
+    assert found == {"a": 1}
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}', b'{"a": 1}', bytearray(b'{"a": 1}')])
+def test_json_text_is_parsed(text: Any) -> None:
+    assert plain(text) == {"a": 1}
+
+
+def test_half_a_surrogate_pair_in_json_is_read_and_mended_where_it_is_used() -> None:
+    assert text_of(plain('{"a": "x\\ud83d"}')["a"]) == "x\N{REPLACEMENT CHARACTER}"
+    assert text_of("\ud83d\ude00") == "\N{GRINNING FACE}"
+
+
+@pytest.mark.parametrize("found", [object(), 3, None, "{", "[" * 100_000])
+def test_what_is_no_reply_is_refused_by_name(found: Any) -> None:
+    with pytest.raises(MessageError):
+        plain(found)
+
+
+def test_server_sent_events_are_found_among_comments_names_and_blank_lines() -> None:
+    stream = b': keep-alive\n\nevent: x\nid: 1\ndata: {"a": 1}\n\ndata:{}\n\nretry: 3\n\ndata: [DONE]\n\n'
+    assert events([stream]) == [b'{"a": 1}', b"{}", b"[DONE]"]
+
+
+def test_data_of_several_lines_is_joined() -> None:
+    assert events([b"data: {\ndata: }\n\n"]) == [b"{\n}"]
+
+
+def test_a_last_event_needs_no_blank_line() -> None:
+    assert events([b"data: 1\n\ndata: 2"]) == [b"1", b"2"]
+    assert events([b'{"a": 1}\n{"b": 2}']) == [b'{"a": 1}', b'{"b": 2}']
+
+
+def test_a_byte_order_mark_is_passed_over() -> None:
+    assert events([b"\xef", b"\xbb\xbf", b"data: 1\n\n"]) == [b"1"]
+
+
+@given(
+    st.lists(st.dictionaries(st.text(max_size=3), st.text(max_size=5), max_size=2), max_size=5),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.booleans(),
+    st.lists(st.integers(1, 7), min_size=1, max_size=30),
+)
+def test_any_cutting_of_the_bytes_gives_the_same_events(
+    found: list[dict[str, str]], line_break: str, lines: bool, sizes: list[int]
+) -> None:
+    texts = [json.dumps(item, ensure_ascii=False) for item in found]
+    if lines:
+        stream = "".join(f"{text}{line_break}" for text in texts).encode()
+    else:
+        stream = "".join(f"event: e{line_break}data: {text}{line_break * 2}" for text in texts).encode()
+    pieces, at, turn = list[bytes](), 0, 0
+    while at < len(stream):
+        size = sizes[turn % len(sizes)]
+        pieces.append(stream[at : at + size])
+        at, turn = at + size, turn + 1
+    assert [json.loads(data) for data in events(pieces)] == found
+    assert events([stream]) == events(pieces)
+
+
+def test_a_long_line_in_many_pieces_costs_no_more_than_its_length() -> None:
+    """100,000 pieces of one line: joined once, not at every piece."""
+    text = json.dumps({"a": "x" * 400_000}).encode()
+    pieces = [b"data: ", *(text[at : at + 4] for at in range(0, len(text), 4)), b"\n\n"]
+    assert events(pieces) == [text]
+
+
+def test_a_mapping_that_is_no_dict_is_read() -> None:
+    class Fields(Mapping[str, int]):
+        def __getitem__(self, key: str) -> int:
+            return 1
+
+        def __iter__(self) -> Any:
+            return iter(["a"])
+
+        def __len__(self) -> int:
+            return 1
+
+    assert plain(Fields()) == {"a": 1}
+
+
+@given(
+    st.lists(st.dictionaries(st.text(max_size=5), st.text('a"\\{[]},\n', max_size=9)), max_size=4),
+    st.lists(st.integers(0, 300), max_size=9),
+    st.sampled_from((None, 0, 2)),
+)
+def test_the_items_of_an_array_are_events_wherever_it_is_cut(
+    items: list[dict[str, str]], at: list[int], indent: int | None
+) -> None:
+    text = json.dumps(items, indent=indent).encode()
+    places = [0, *sorted({place % (len(text) + 1) for place in at}), len(text)]
+    reader = EventArray()
+    found = [data for start, stop in pairwise(places) for data in reader.feed(text[start:stop])]
+    assert [json.loads(data) for data in found] == items
+    assert reader.finish() == []
+
+
+def test_an_item_of_an_array_is_an_event_as_soon_as_it_ends_and_what_was_cut_off_comes_last() -> None:
+    reader = EventArray()
+    assert reader.feed(b'[{"a": "\\') == []
+    assert reader.feed(b'"}"}') == [b'{"a": "\\"}"}']
+    assert reader.feed(b", 3 , [1]") == [b"3", b"[1]"]
+    assert reader.feed(b',\n{"b": [') == []
+    assert reader.finish() == [b'{"b": [']

@@ -1,0 +1,261 @@
+"""Magpie: a complete provider of somebody else's. Tests break it in one place each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, ClassVar, Final, Self, cast
+
+from agentkit import (
+    Block,
+    EndpointBase,
+    Failure,
+    FinishReason,
+    FormatterBase,
+    Legal,
+    MessageError,
+    ModelFact,
+    Msg,
+    MultiAgentHistory,
+    OpaqueState,
+    Outgoing,
+    Provider,
+    Request,
+    StreamParserBase,
+    Task,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    Usage,
+    copied,
+    items_of,
+    load_messages,
+    mapping_of,
+    merged,
+    text_of,
+)
+from agentkit.testing import Reply
+from agentkit.testing.parser_checks import ExpectedSample
+from tests.conftest import ECHO
+
+MAGPIE: Final = replace(
+    ECHO, target="Magpie", issuer="magpie", thinking="signed", proof=frozenset({"signature"}), late_system="native"
+)
+
+
+# -- requests -----------------------------------------------------------------------------------------------------
+
+
+class MagpieFormatter(FormatterBase):
+    """Nests, each with the role and the name of its bird."""
+
+    base = MAGPIE
+    facts: ClassVar[tuple[ModelFact, ...]] = (
+        ModelFact("chick", {"last_user": True}, "the ring on its leg", "2026-11-20"),
+    )
+
+    def convert(self, legal: Legal, task: Task) -> Request:
+        request: Request = {
+            "system": [msg.text for msg in legal.system.msgs],
+            "turns": [turn(msg) for msg in legal.turns.msgs],
+        }
+        if task.tools:
+            request["tools"] = [
+                {"name": tool.name, "about": tool.description, "parameters": copied(tool.parameters)}
+                for tool in task.tools
+            ]
+        if task.tool_choice:
+            request["choice"] = {"mode": task.tool_choice.mode, "tool": task.tool_choice.name}
+        if task.output:
+            request["format"] = copied(task.output.schema)
+        return request
+
+
+class MagpieMultiAgentFormatter(MagpieFormatter):
+    """The same for many speakers."""
+
+    default_history = MultiAgentHistory
+
+
+def turn(msg: Msg) -> dict[str, Any]:
+    return {"role": msg.role, "name": msg.name, "parts": [part(block) for block in msg.blocks]}
+
+
+def part(block: Block) -> dict[str, Any]:
+    match block:
+        case TextBlock():
+            return {"text": block.text}
+        case ThinkingBlock():
+            return {"thinking": block.thinking, "proof": block.state.signature if block.state else None}
+        case ToolUseBlock():
+            return {"call": {"id": block.id, "tool": block.name, "arguments": block.arguments}}
+        case ToolResultBlock():
+            parts = [part(item) for item in block.items]
+            return {"result": {"id": block.id, "tool": block.name, "failed": block.is_error, "parts": parts}}
+        case _:
+            stored = Msg("x", [block], "user").to_dict()["content"][0]
+            return {"media": stored}
+
+
+# -- logs ---------------------------------------------------------------------------------------------------------
+
+
+def load_native(found: object) -> list[Msg]:
+    """Messages from a request."""
+    if not isinstance(found, dict) or "turns" not in found:
+        raise MessageError("log", "it has no turns", "Pass a request.")
+    data = cast("dict[str, Any]", found)
+    system = [Msg("system", str(text), "system") for text in items_of(data.get("system"))]
+    return [*system, *load_messages([_stored(mapping_of(one)) for one in items_of(data["turns"])])]
+
+
+def _stored(found: dict[str, Any]) -> dict[str, Any]:
+    content = [_stored_part(mapping_of(one)) for one in items_of(found.get("parts"))]
+    return {"name": found.get("name"), "role": found.get("role"), "content": content}
+
+
+def _stored_part(found: dict[str, Any]) -> dict[str, Any]:
+    if "call" in found:
+        inner = mapping_of(found["call"])
+        return {
+            "type": "tool_use",
+            "id": inner["id"],
+            "name": inner["tool"],
+            "input": json.loads(inner["arguments"]),
+        }
+    if "result" in found:
+        inner = mapping_of(found["result"])
+        parts = [_stored_part(one) for one in inner["parts"]]
+        result = {"type": "tool_result", "id": inner["id"], "name": inner["tool"], "is_error": inner["failed"]}
+        return {**result, "output": parts}
+    if "thinking" in found:
+        state = {"issuer": "magpie", "signature": found["proof"]}
+        return {"type": "thinking", "thinking": found["thinking"], "state": state}
+    return {"type": "text", "text": found["text"]} if "text" in found else copied(found.get("media"))
+
+
+# -- replies ------------------------------------------------------------------------------------------------------
+
+REASONS: Final = {"done": FinishReason.STOP, "full": FinishReason.LENGTH, "call": FinishReason.TOOL_USE}
+
+
+class MagpieParser(StreamParserBase):
+    """Reads pieces, each for the part of a number."""
+
+    provider = issuer = "magpie"
+    raw_arguments = True
+
+    def read_event(self, event: dict[str, Any]) -> None:
+        found = mapping_of(event.get("piece"))
+        number = event.get("number")
+        key = (number if isinstance(number, int) else 0,)
+        if "thinking" in found:
+            self.reply.think(key, text_of(found["thinking"]))
+        if "proof" in found:
+            self.reply.sign(key, signature=text_of(found["proof"]))
+        if "text" in found:
+            self.reply.text(key, text_of(found["text"]))
+        if "tool" in found or "arguments" in found:
+            self.reply.call(key, found.get("id"), found.get("tool"), text_of(found.get("arguments")))
+        if "usage" in event:
+            self.read_usage(mapping_of(event["usage"]))
+        if "over" in event:
+            native = text_of(event["over"])
+            self.reply.end(REASONS.get(native, FinishReason.OTHER), native)
+
+    def read_usage(self, found: dict[str, Any]) -> None:
+        counts = [found.get(name) for name in ("input_tokens", "output_tokens")]
+        if all(isinstance(count, int) and count >= 0 for count in counts):
+            self.reply.use(Usage(*cast("list[int]", counts)))
+
+    def read_whole(self, reply: dict[str, Any]) -> None:
+        for number, found in enumerate(items_of(reply.get("parts"))):
+            self.read_event({"number": number, "piece": found})
+        self.read_event({name: reply[name] for name in ("usage", "over") if name in reply})
+
+
+WHOLE: Final[dict[str, Any]] = {
+    "parts": [
+        {"thinking": "I should look first.", "proof": "c2lnbmVk"},
+        {"text": "Let me look."},
+        {"id": "call_1", "tool": "look", "arguments": '{"place": "the far side", "deep": [1, 2]}'},
+        {"id": "call_2", "tool": "count", "arguments": "{}"},
+    ],
+    "usage": {"input_tokens": 90, "output_tokens": 40},
+    "over": "call",
+}
+EVENTS: Final[list[dict[str, Any]]] = [
+    {"number": 0, "piece": {"thinking": "I should "}},
+    {"number": 0, "piece": {"thinking": "look first.", "proof": "c2lnbmVk"}},
+    {"number": 1, "piece": {"text": "Let me "}},
+    {"number": 1, "piece": {"text": "look."}},
+    {"number": 2, "piece": {"id": "call_1", "tool": "look", "arguments": '{"place": "the far'}},
+    {"number": 2, "piece": {"arguments": ' side", "deep": [1, 2]}'}},
+    {"number": 3, "piece": {"id": "call_2", "tool": "count", "arguments": "{}"}},
+    {"usage": {"input_tokens": 90, "output_tokens": 40}},
+    {"over": "call"},
+]
+SAID: Final = Reply(
+    Msg(
+        "assistant",
+        [
+            ThinkingBlock("I should look first.", OpaqueState("magpie", signature="c2lnbmVk")),
+            TextBlock("Let me look."),
+            ToolUseBlock("call_1", "look", {"place": "the far side", "deep": [1, 2]}),
+            ToolUseBlock("call_2", "count", {}),
+        ],
+        "assistant",
+    ),
+    usage=Usage(90, 40),
+    finish_reason=FinishReason.TOOL_USE,
+)
+CUT: Final[ExpectedSample] = (
+    {"parts": [{"text": "Half a"}], "over": "full"},
+    [{"piece": {"text": "Half"}}, {"piece": {"text": " a"}}, {"over": "full"}],
+    Reply("Half a", finish_reason=FinishReason.LENGTH),
+)
+RAW: Final = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in EVENTS)
+SAMPLES: Final[list[ExpectedSample]] = [(WHOLE, EVENTS, SAID), (WHOLE, RAW, SAID), CUT]
+
+
+# -- calls --------------------------------------------------------------------------------------------------------
+
+
+class MagpieError(Exception):
+    """An error of the SDK."""
+
+
+class MagpieEndpoint(EndpointBase):
+    """Calls `client.fly(path, body)`."""
+
+    extra = "magpie"
+
+    @classmethod
+    def open(cls, **options: Any) -> Self:
+        return cls(object())
+
+    def body(
+        self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
+    ) -> Outgoing:
+        return Outgoing("/fly", merged({"model": model, **request}, options), stream)
+
+    async def send(self, outgoing: Outgoing) -> bytes:
+        return bytes(await self.client.fly(outgoing.path, outgoing.body))
+
+    @asynccontextmanager
+    async def stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[Any]]:
+        yield await self.client.fly(outgoing.path, outgoing.body, stream=True)
+
+    def failure(self, error: BaseException) -> Failure | None:
+        return Failure(str(error)) if isinstance(error, MagpieError) else None
+
+    async def aclose(self) -> None:
+        return None
+
+
+PROVIDER: Final = Provider(
+    "magpie", MagpieFormatter, MagpieMultiAgentFormatter, MagpieParser, MagpieEndpoint, load_native
+)

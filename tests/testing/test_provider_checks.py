@@ -1,0 +1,241 @@
+"""`check_provider`: all of ours pass it, another's package does, and what is wrong is said."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from agentkit import (
+    FinishReason,
+    FormatterBase,
+    Legal,
+    Msg,
+    OpaqueState,
+    OptionError,
+    Provider,
+    Request,
+    StreamParserBase,
+    Task,
+    TextBlock,
+    ThinkingBlock,
+    ToolUseBlock,
+    Usage,
+    load_provider,
+)
+from agentkit.testing import ConformanceError, Reply, check_provider
+from agentkit.testing.parser_checks import Sample
+from agentkit.testing.replies import Call, Said
+from agentkit.testing.routes import find_route
+from tests.conftest import ECHO, EchoFormatter
+from tests.providers import PROVIDERS
+
+PATHS: Final = {
+    "anthropic": "/v1/messages",
+    "dashscope": "/api/v1/services/aigc/multimodal-generation/generation",
+    "dashscope-compatible": "/compatible-mode/v1/chat/completions",
+    "deepseek": "/deepseek/chat/completions",
+    "gemini": "/v1beta/models/m:generateContent",
+    "ollama": "/api/chat",
+    "openai": "/v1/chat/completions",
+    "openai-responses": "/v1/responses",
+    "vllm": "/vllm/v1/chat/completions",
+}
+CALLS: Final = (ToolUseBlock("call_1", "look", {"place": "Köln"}), ToolUseBlock("call_2", "look", {}))
+SAYINGS: Final[dict[str, Reply]] = {
+    "text": Reply(
+        Msg("a", "Hello there, my \U0001f600 friend.", "assistant"), usage=Usage(9, 5, cache_read_tokens=4)
+    ),
+    "calls": Reply(Msg("a", [TextBlock("Let me look."), *CALLS], "assistant")),
+    "cut": Reply(Msg("a", "Half a", "assistant"), finish_reason=FinishReason.LENGTH),
+}
+THOUGHT: Final = Reply(
+    Msg(
+        "a",
+        [ThinkingBlock("I should look.", OpaqueState("x", signature="sig")), TextBlock("Yes."), *CALLS],
+        "assistant",
+    )
+)
+
+
+def sample(provider: str, reply: Reply) -> Sample:
+    """A reply as the loopback server says it: the whole, and the raw bytes of the stream."""
+    target = find_route(PATHS[provider])
+    assert target is not None
+    assert isinstance(reply.said, Msg)
+    body = {"stream": True, "stream_options": {"include_usage": True}, "parameters": {"incremental_output": True}}
+    call = Call(provider, "m", body, streamed=True)
+    said = Said.of(reply.said, reply, "prompt")
+    stream = b"".join(target.wire.frames(target.wire.events(said, call))) + target.wire.ending
+    return target.wire.whole(said, call), stream
+
+
+def samples(provider: str) -> list[Sample]:
+    thoughts = [] if provider == "openai" else [THOUGHT]
+    return [sample(provider, reply) for reply in (*SAYINGS.values(), *thoughts)]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_every_provider_of_ours_conforms(provider: str) -> None:
+    check_provider(provider, samples=samples(provider))
+
+
+@pytest.fixture
+def parrot(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
+    """The provider of another distribution."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "providers" / "third_party"))  # pyright: ignore[reportUnknownMemberType]
+    sys.modules.pop("agentkit_parrot", None)
+    load_provider.cache_clear()
+    yield load_provider("parrot")
+    sys.modules.pop("agentkit_parrot", None)
+    load_provider.cache_clear()
+
+
+def test_a_provider_of_another_distribution_conforms(parrot: Provider) -> None:
+    check_provider(parrot)
+    check_provider("parrot")
+
+
+# -- what is wrong is said --------------------------------------------------------------------------------------
+
+
+def echo(**changed: Any) -> Provider:
+    """A provider that conforms, but for what is changed."""
+
+    class Multi(EchoFormatter):
+        pass
+
+    kind: type[FormatterBase] = type("Wrong", (EchoFormatter,), changed) if changed else EchoFormatter
+    return Provider("echo", kind, Multi)
+
+
+def faults(provider: Provider, found: list[Sample] | None = None) -> str:
+    with pytest.raises(ConformanceError) as caught:
+        check_provider(provider, samples=found or [])
+    assert caught.value.provider == "echo"
+    return "\n".join(caught.value.faults)
+
+
+def test_the_target_of_our_own_tests_conforms() -> None:
+    check_provider(echo())
+
+
+def test_a_request_that_loses_a_message_is_seen() -> None:
+    def convert(self: EchoFormatter, legal: Legal, task: Task) -> Request:
+        whole = EchoFormatter.convert(self, legal, task)
+        return {"messages": whole["messages"][:1]}
+
+    assert "markAnswer' of msgs[2].content[0] is not sent" in faults(echo(convert=convert))
+
+
+def test_a_request_that_says_things_twice_is_seen() -> None:
+    def convert(self: EchoFormatter, legal: Legal, task: Task) -> Request:
+        whole = EchoFormatter.convert(self, legal, task)
+        return {"messages": [*whole["messages"], *whole["messages"]]}
+
+    said = faults(echo(convert=convert))
+    assert "is sent 2 times" in said
+    assert "the call with 'callOne' is sent 2 times" in said
+
+
+def test_a_request_in_another_order_is_seen() -> None:
+    def convert(self: EchoFormatter, legal: Legal, task: Task) -> Request:
+        whole = EchoFormatter.convert(self, legal, task)
+        return {"messages": whole["messages"][::-1]}
+
+    said = faults(echo(convert=convert))
+    assert "stands before its call" in said
+    assert "is not that of the conversation" in said
+
+
+def test_a_request_that_is_kept_and_shared_is_seen() -> None:
+    kept: dict[int, Request] = {}
+
+    def convert(self: EchoFormatter, legal: Legal, task: Task) -> Request:
+        return kept.setdefault(hash(legal.turns.msgs[-1].text), EchoFormatter.convert(self, legal, task))
+
+    assert "shares its containers with the next" in faults(echo(convert=convert))
+
+
+def test_a_request_that_depends_on_what_was_before_is_seen() -> None:
+    count = iter(range(10_000))
+
+    def convert(self: EchoFormatter, legal: Legal, task: Task) -> Request:
+        return {**EchoFormatter.convert(self, legal, task), "number": next(count)}
+
+    assert "another request the second time" in faults(echo(convert=convert))
+
+
+def test_a_formatter_that_raises_is_seen() -> None:
+    assert "raises" in faults(echo(base=replace(ECHO, image=None), default_on_loss="x", convert=_refuses))
+
+
+def test_a_formatter_that_raises_what_is_none_of_ours_is_seen_too() -> None:
+    def convert(self: EchoFormatter, legal: Legal, task: Task) -> Request:
+        raise KeyError("x")
+
+    assert "raises KeyError" in faults(echo(convert=convert))
+    with pytest.raises(OptionError, match="provider"):
+        check_provider(None)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+
+
+def _refuses(self: EchoFormatter, legal: Legal, task: Task) -> Request:
+    Msg("a", "b", "nobody")  # type: ignore[arg-type]
+    return {}
+
+
+class Parser(StreamParserBase):
+    """Reads {"said": text}, and adds up the texts of a stream."""
+
+    provider = "echo"
+    issuer = "echo"
+
+    def read_event(self, event: dict[str, Any]) -> None:
+        self.reply.text((0,), str(event.get("said", "")))
+        if event.get("end"):
+            self.reply.end(FinishReason.STOP, "stop")
+
+    def read_whole(self, reply: dict[str, Any]) -> None:
+        self.read_event(reply)
+
+
+def parsing(parser: type[StreamParserBase]) -> Provider:
+    return replace(echo(), parser=parser)
+
+
+GOOD: Final[Sample] = ({"said": "ab", "end": True}, [{"said": "a"}, {"said": "b", "end": True}])
+
+
+def test_a_parser_that_reads_a_stream_as_the_whole_conforms() -> None:
+    check_provider(
+        parsing(Parser), samples=[GOOD, ({"said": "ab", "end": True}, b'{"said":"ab"}\n{"end":true}\n')]
+    )
+
+
+def test_a_stream_that_is_not_the_whole_is_seen() -> None:
+    found = faults(parsing(Parser), [({"said": "ab", "end": True}, [{"said": "a", "end": True}])])
+    assert "Parser, samples[0]: the stream in pieces of 1 is read as another message" in found
+
+
+def test_a_parser_that_an_unknown_event_breaks_is_seen() -> None:
+    class Fragile(Parser):
+        def read_event(self, event: dict[str, Any]) -> None:
+            super().read_event({"said": event["said"]} | event)
+
+    assert "an unknown event raises KeyError" in faults(parsing(Fragile), [GOOD])
+
+
+def test_samples_without_a_parser_are_seen() -> None:
+    assert "no parser to read them" in faults(echo(), [GOOD])
+
+
+def test_a_log_that_loads_as_something_else_is_seen() -> None:
+    def load(found: object) -> list[Msg]:
+        return [Msg("Ann", "something else", "user")]
+
+    assert "the messages that were loaded give another request" in faults(replace(echo(), load_native=load))

@@ -1,0 +1,688 @@
+"""`check_provider` finds each of many ways to break a sound provider, and says what is wrong."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, Final, cast
+
+import pytest
+
+from agentkit import (
+    Capabilities,
+    Failure,
+    FormatterBase,
+    Legal,
+    ModelFact,
+    Msg,
+    Outgoing,
+    Provider,
+    Request,
+    StreamEvent,
+    StreamParserBase,
+    Task,
+)
+from agentkit.testing import ConformanceError, check_provider
+from agentkit.testing.parser_checks import Sample
+from tests.testing import sound_provider
+from tests.testing.sound_provider import (
+    PROVIDER,
+    SAMPLES,
+    MagpieEndpoint,
+    MagpieFormatter,
+    MagpieMultiAgentFormatter,
+    MagpieParser,
+    load_native,
+)
+
+Convert = Callable[[Any, Legal, Task], Any]
+
+
+def converting(convert: Convert, **changes: Any) -> Provider:
+    """Magpie with another `convert`."""
+    members = {"convert": convert, **changes}
+    chat = cast("type[FormatterBase]", type("Chat", (MagpieFormatter,), members))
+    multi = cast("type[FormatterBase]", type("Multi", (MagpieMultiAgentFormatter,), members))
+    return replace(PROVIDER, chat=chat, multi_agent=multi)
+
+
+def sound(self: Any, legal: Legal, task: Task) -> Request:
+    return MagpieFormatter.convert(self, legal, task)
+
+
+def editing(edit: Callable[[Any, Request], Any], **changes: Any) -> Provider:
+    """Magpie whose requests are edited."""
+
+    def convert(self: Any, legal: Legal, task: Task) -> Any:
+        request = sound(self, legal, task)
+        edited = edit(self, request)
+        return request if edited is None else edited
+
+    return converting(convert, **changes)
+
+
+def editing_parts(edit: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> Provider:
+    """Magpie each of whose parts, in turns and in results, becomes those that an edit gives."""
+
+    def apply(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        for part in parts:
+            if "result" in part:
+                part["result"]["parts"] = apply(part["result"]["parts"])
+        return [new for part in parts for new in edit(part)]
+
+    def edit_request(self: Any, request: Request) -> None:
+        for turn in request["turns"]:
+            turn["parts"] = apply(turn["parts"])
+
+    return editing(edit_request)
+
+
+def dropping(key: str) -> Provider:
+    """Magpie that leaves one key of its requests out."""
+    return editing(lambda self, request: {name: item for name, item in request.items() if name != key})
+
+
+def dropping_parts(kind: str) -> Provider:
+    return editing_parts(lambda part: [] if kind in part else [part])
+
+
+def dropping_media(kind: str) -> Provider:
+    return editing_parts(lambda part: [] if part.get("media", {}).get("type") == kind else [part])
+
+
+# -- requests -----------------------------------------------------------------------------------------------------
+
+
+def _swap_roles(self: Any, request: Request) -> None:
+    roles = {"user": "assistant", "assistant": "user"}
+    for turn in request["turns"]:
+        turn["role"] = roles.get(turn["role"], turn["role"])
+
+
+def _one_role(self: Any, request: Request) -> None:
+    for turn in request["turns"]:
+        turn.update(role="user", name="")
+
+
+def _no_names(self: Any, request: Request) -> None:
+    for turn in request["turns"]:
+        turn["name"] = ""
+
+
+def _first_result_id(self: Any, request: Request) -> None:
+    for turn in request["turns"]:
+        for part in turn["parts"]:
+            if "result" in part:
+                part["result"]["id"] = "c1"
+
+
+def _no_result_ids(part: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"result": {**part["result"], "id": ""}}] if "result" in part else [part]
+
+
+def _no_failures(part: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"result": {**part["result"], "failed": False}}] if "result" in part else [part]
+
+
+Part = dict[str, Any]
+
+
+def _python_arguments(part: Part) -> str:
+    return str(part["call"]["arguments"]).replace('"', "'")
+
+
+def _no_text(part: Part) -> str:
+    return ""
+
+
+def _no_object(part: Part) -> str:
+    return "{}"
+
+
+def _call_without(name: str, value: Callable[[Part], str]) -> Callable[[Part], list[Part]]:
+    return lambda part: [{"call": {**part["call"], name: value(part)}} if "call" in part else part]
+
+
+def _cut_texts(part: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"text": part["text"][:2_000]}] if "text" in part else [part]
+
+
+def _escaped_texts(part: dict[str, Any]) -> list[dict[str, Any]]:
+    text = part.get("text", "").replace("&", "&amp;").replace("<", "&lt;")
+    return [{"text": text}] if "text" in part else [part]
+
+
+def _one_part(self: Any, request: Request) -> None:
+    for turn in request["turns"]:
+        turn["parts"] = turn["parts"][:1]
+
+
+def _without_last_turn(self: Any, request: Request) -> None:
+    request["turns"] = request["turns"][:-1] or request["turns"]
+
+
+def _number(self: Any, request: Request) -> None:
+    request["nonce"] = random.random()
+
+
+def _open_file(self: Any, request: Request) -> None:
+    with tempfile.TemporaryFile() as file:
+        file.write(b"log")
+
+
+def _kept(self: Any, legal: Legal, task: Task, cache: dict[str, Request] = {}) -> Request:  # noqa: B006
+    request = sound(self, legal, task)
+    return cache.setdefault(str(request), request)
+
+
+def _sharing_tools(self: Any, legal: Legal, task: Task) -> Request:
+    request = sound(self, legal, task)
+    for tool, sent in zip(task.tools, request.get("tools", []), strict=True):
+        sent["parameters"] = tool.parameters
+    return request
+
+
+def _sharing_schema(self: Any, legal: Legal, task: Task) -> Request:
+    request = sound(self, legal, task)
+    return {**request, "format": task.output.schema} if task.output else request
+
+
+def _changing_tools(self: Any, legal: Legal, task: Task) -> Request:
+    for tool in task.tools:
+        tool.parameters["title"] = tool.name
+    return sound(self, legal, task)
+
+
+def _changing_calls(self: Any, legal: Legal, task: Task) -> Request:
+    for msg in legal.turns.msgs:
+        for use in msg.tool_uses:
+            use.input["checked"] = True
+    return sound(self, legal, task)
+
+
+def _remembering(self: Any, legal: Legal, task: Task) -> Request:
+    self.count = getattr(self, "count", 0) + 1
+    return {**sound(self, legal, task), "count": self.count}
+
+
+def _key_error(self: Any, *_given: object) -> Request:
+    raise KeyError("x")
+
+
+def _system_exit(self: Any, legal: Legal, task: Task) -> Request:
+    raise SystemExit(3)
+
+
+def _no_json(self: Any, request: Request) -> None:
+    request["raw"] = b"bytes"
+
+
+def _any_choice(self: Any, request: Request) -> None:
+    if "choice" in request:
+        request["choice"] = {"mode": "required", "tool": None}
+
+
+def _no_descriptions(self: Any, request: Request) -> None:
+    for tool in request.get("tools", []):
+        del tool["about"]
+
+
+def _flat_parameters(self: Any, request: Request) -> None:
+    for tool in request.get("tools", []):
+        tool["parameters"]["properties"].pop("detailLevel", None)
+
+
+def _first_tool(self: Any, request: Request) -> None:
+    request["tools"] = request.get("tools", [])[:1]
+
+
+def _leaking_thinking(self: Any, legal: Legal, task: Task) -> Request:
+    return {**sound(self, legal, task), "hidden": ["xyz"]}
+
+
+def _without_facts(self: FormatterBase, model: str | None = None) -> Capabilities:
+    return self.base
+
+
+def _without_proof(part: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{**part, "proof": None}] if "thinking" in part else [part]
+
+
+def _object_only(self: Any, legal: Legal, task: Task) -> Request:
+    return {key: item for key, item in sound(self, legal, task).items() if key != "format"}
+
+
+def _without_model(self: Any, model: str | None = None, **options: Any) -> None:
+    MagpieFormatter.__init__(self, "another", **options)
+
+
+REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
+    "drops every image": (dropping_media("image"), "the image of msgs[0].content[1] is not sent"),
+    "drops every audio": (dropping_media("audio"), "the audio of msgs[0].content[2] is not sent"),
+    "drops every video": (dropping_media("video"), "the video of msgs[0].content[3] is not sent"),
+    "drops every document": (dropping_media("document"), "the document of msgs[0].content[4] is not sent"),
+    "sends media twice": (
+        editing_parts(lambda part: [part, part] if "media" in part else [part]),
+        "the image of msgs[0].content[1] is sent 2 times",
+    ),
+    "drops tools": (dropping("tools"), "the tool 'look' is not sent"),
+    "sends one tool": (editing(_first_tool), "the tool 'count' is not sent"),
+    "drops descriptions of tools": (editing(_no_descriptions), "the description 'toolLook at a place'"),
+    "drops nested parameters": (editing(_flat_parameters), "the parameter 'zoomFactor' of a tool is not sent"),
+    "drops response_format": (dropping("format"), "'verdictText' of response_format is not sent"),
+    "drops the flag of JSON": (
+        converting(_object_only, base=replace(sound_provider.MAGPIE, output="object")),
+        "response_format sets nothing that holds the model to JSON",
+    ),
+    "drops tool_choice": (dropping("choice"), "the tool choice none makes the same request as no choice"),
+    "takes any tool for the one that is chosen": (editing(_any_choice), "makes the same request as"),
+    "drops thinking": (dropping_parts("thinking"), "thinking is not sent back"),
+    "drops the proof of thinking": (editing_parts(_without_proof), "thinking is not sent back"),
+    "sends the thinking of another": (converting(_leaking_thinking), "another system issued is sent"),
+    "drops calls": (dropping_parts("call"), "the call with 'callOne' is sent 0 times"),
+    "drops results": (dropping_parts("result"), "the result 'resultOne' is sent 0 times"),
+    "drops texts": (dropping_parts("text"), "is not sent, and the ledger does not say"),
+    "drops the system prompt": (dropping("system"), "'markSystem' of msgs[0].content[0] is not sent"),
+    "drops all parts but the first": (editing(_one_part), "is not sent"),
+    "drops the last turn": (editing(_without_last_turn), "is not sent"),
+    "sends texts twice": (
+        editing_parts(lambda part: [part, part] if "text" in part else [part]),
+        "is sent 2 times",
+    ),
+    "sends calls twice": (
+        editing_parts(lambda part: [part, part] if "call" in part else [part]),
+        "the call with 'callOne' is sent 2 times",
+    ),
+    "cuts long texts": (editing_parts(_cut_texts), "is not sent as it was written"),
+    "escapes texts": (editing_parts(_escaped_texts), "is not sent as it was written"),
+    "turns the order round": (
+        editing(lambda self, request: {**request, "turns": request["turns"][::-1]}),
+        "is not that of the conversation",
+    ),
+    "swaps the roles": (editing(_swap_roles), "a turn of the user is sent as one of the assistant"),
+    "has one role": (editing(_one_role), "nothing tells a turn of the assistant from a turn of the user"),
+    "loses names": (editing(_no_names), "the name of the speaker 'Bob' is not sent"),
+    "loses names among many": (
+        replace(PROVIDER, multi_agent=editing(_no_names).chat),
+        "Chat, names: the name of the speaker 'Bob' is not sent",
+    ),
+    "gives results the id of the first call": (editing(_first_result_id), "does not bear the id of its call"),
+    "gives results no id": (editing_parts(_no_result_ids), "does not bear the id of its call, 'c1'"),
+    "loses that a result failed": (editing_parts(_no_failures), "nothing tells a failed tool result"),
+    "loses the names of tools": (
+        editing_parts(_call_without("tool", _no_text)),
+        "does not name its tool 'look'",
+    ),
+    "loses arguments": (editing_parts(_call_without("arguments", _no_object)), "is sent 0 times"),
+    "writes arguments as Python": (
+        editing_parts(_call_without("arguments", _python_arguments)),
+        "the arguments of a call are not those that the model gave",
+    ),
+    "shares the parameters of tools": (converting(_sharing_tools), "shares the parameters of a tool"),
+    "shares the schema": (converting(_sharing_schema), "shares the schema of response_format"),
+    "changes the parameters of tools": (converting(_changing_tools), "changes the parameters of a tool"),
+    "changes the arguments of calls": (converting(_changing_calls), "the messages were changed"),
+    "keeps its requests": (converting(_kept), "shares its containers with the next"),
+    "counts its requests": (converting(_remembering), "another request the second time"),
+    "draws numbers": (editing(_number), "another request the second time"),
+    "opens files": (editing(_open_file), "a request is made with I/O: "),
+    "raises KeyError": (converting(_key_error), "raises KeyError: 'x'"),
+    "exits": (converting(_system_exit), "raises SystemExit: 3"),
+    "gives bytes": (editing(_no_json), "the request is not JSON"),
+    "gives a list": (editing(lambda self, request: [request]), "convert(): expected dict, got list"),
+    "gives None": (converting(lambda self, legal, task: None), "convert(): expected dict, got NoneType"),
+    "applies no facts": (
+        converting(sound, capabilities=_without_facts),
+        "what is known of 'chick' is not applied",
+    ),
+    "has facts of no field": (
+        converting(sound, facts=(ModelFact("x", {"wings": 2}, "a guess", "2026-11-20"),)),
+        "raises TypeError",
+    ),
+    "cannot be created": (converting(sound, __init__=_key_error), "Chat: raises KeyError: 'x'"),
+    "has no history policy": (converting(sound, default_history=None), "Chat: raises TypeError"),
+    "forgets the model": (converting(sound, __init__=_without_model), "Chat: the formatter for the model"),
+}
+
+# -- logs ---------------------------------------------------------------------------------------------------------
+
+
+def _loading(edit: Callable[[list[Msg]], Any]) -> Provider:
+    def load(found: object) -> list[Msg]:
+        return cast("list[Msg]", edit(load_native(found)))
+
+    return replace(PROVIDER, load_native=load)
+
+
+def _fragile(found: object) -> list[Msg]:
+    return load_native(found) if cast("dict[str, Any]", found)["turns"] else []
+
+
+def _taking_anything(found: object) -> list[Msg]:
+    return load_native(cast("object", found)) if isinstance(found, dict) else cast("Any", 3)
+
+
+def _eating(found: object) -> list[Msg]:
+    msgs = load_native(found)
+    cast("dict[str, Any]", found)["turns"].clear()
+    return msgs
+
+
+def _other_role(msg: Msg) -> Msg:
+    return replace(msg, role="user" if msg.role == "assistant" else msg.role)
+
+
+LOGS: Final[dict[str, tuple[Provider, str]]] = {
+    "loads nothing": (_loading(lambda msgs: []), "load_native: a talk: raises EmptyConversationError"),
+    "loses the last message": (_loading(lambda msgs: msgs[:-1] or msgs), "that were loaded give another request"),
+    "loses texts": (
+        _loading(lambda msgs: [replace(msg, content=msg.content if msg.tool_uses else "x") for msg in msgs]),
+        "that were loaded give another request",
+    ),
+    "makes everybody a user": (_loading(lambda msgs: [*map(_other_role, msgs)]), "is loaded as another's"),
+    "raises for what is no log": (replace(PROVIDER, load_native=_fragile), "and no AgentkitError"),
+    "changes the log": (replace(PROVIDER, load_native=_eating), "the request was changed"),
+    "gives dicts": (_loading(lambda msgs: [msg.to_dict() for msg in msgs]), "load_native: "),
+    "takes anything": (
+        replace(PROVIDER, load_native=_taking_anything),
+        "is loaded as a int, and not as a list of Msg",
+    ),
+}
+
+
+# -- replies ------------------------------------------------------------------------------------------------------
+
+
+class NoUsage(MagpieParser):
+    def read_usage(self, found: dict[str, Any]) -> None:
+        """Passes the usage over."""
+
+
+class NoUsageInStreams(MagpieParser):
+    def read_event(self, event: dict[str, Any]) -> None:
+        super().read_event({key: item for key, item in event.items() if key != "usage"})
+
+    def read_whole(self, reply: dict[str, Any]) -> None:
+        self.read_usage(reply.get("usage") or {})
+        super().read_whole(reply)
+
+
+class NoReason(MagpieParser):
+    def read_event(self, event: dict[str, Any]) -> None:
+        super().read_event({**event, "over": "done"} if "over" in event else event)
+
+
+class NoThinking(MagpieParser):
+    def read_event(self, event: dict[str, Any]) -> None:
+        piece = event.get("piece")
+        super().read_event({} if isinstance(piece, dict) and "thinking" in piece else event)
+
+
+class NoProof(MagpieParser):
+    def read_event(self, event: dict[str, Any]) -> None:
+        piece = event.get("piece")
+        if isinstance(piece, dict):
+            event = {**event, "piece": {key: item for key, item in cast("Any", piece).items() if key != "proof"}}
+        super().read_event(event)
+
+
+class FirstPiece(MagpieParser):
+    """Takes the first piece of arguments for all of them."""
+
+    def read_event(self, event: dict[str, Any]) -> None:
+        piece = event.get("piece")
+        split = isinstance(piece, dict) and "arguments" in piece and "tool" not in piece
+        super().read_event({} if split else event)
+
+
+class NoArguments(MagpieParser):
+    def read_event(self, event: dict[str, Any]) -> None:
+        piece = event.get("piece")
+        if isinstance(piece, dict) and "arguments" in piece:
+            event = {**event, "piece": {**cast("dict[str, Any]", piece), "arguments": "{}"}}
+        super().read_event(event)
+
+
+class OneCall(MagpieParser):
+    def read_event(self, event: dict[str, Any]) -> None:
+        super().read_event({} if event.get("number") == 3 else event)
+
+
+class OnePart(MagpieParser):
+    """Reads all parts into one."""
+
+    def read_event(self, event: dict[str, Any]) -> None:
+        super().read_event({**event, "number": min(event.get("number") or 0, 2)})
+
+
+class Fragile(MagpieParser):
+    def read_event(self, event: dict[str, Any]) -> None:
+        super().read_event(event if "over" in event or "usage" in event else {**event, "piece": event["piece"]})
+
+
+class FragileWhole(MagpieParser):
+    def read_whole(self, reply: dict[str, Any]) -> None:
+        super().read_whole({**reply, "parts": reply["parts"]})
+
+
+class Forgetful(MagpieParser):
+    """Remembers the texts of other replies."""
+
+    texts: list[str] = []  # noqa: RUF012
+
+    def read_whole(self, reply: dict[str, Any]) -> None:
+        self.texts.append("again")
+        super().read_whole(reply)
+        if len(self.texts) > 1:
+            self.reply.text((9,), "again")
+
+
+class Eating(MagpieParser):
+    def read_whole(self, reply: dict[str, Any]) -> None:
+        super().read_whole(reply)
+        reply.pop("usage", None)
+
+
+class Exiting(MagpieParser):
+    def feed(self, chunk: object) -> list[StreamEvent]:
+        raise SystemExit(3)
+
+
+class Foreign(MagpieParser):
+    issuer = "somebody"
+
+
+class User(MagpieParser):
+    def finish(self) -> Msg:
+        return replace(super().finish(), role="user")
+
+
+def parsing(parser: type[StreamParserBase]) -> Provider:
+    return replace(PROVIDER, parser=parser)
+
+
+REPLIES: Final[dict[str, tuple[Provider, str]]] = {
+    "loses usage": (parsing(NoUsage), "the reply has usage ('input_tokens' is 90), and the message has none"),
+    "loses the usage of streams": (parsing(NoUsageInStreams), "is read as another message"),
+    "loses the finish reason": (parsing(NoReason), "finish reason: stop is read, and length was said"),
+    "loses thinking": (parsing(NoThinking), "'I should look first.' of 'thinking' is not in the message"),
+    "loses the proof of thinking": (parsing(NoProof), "thinking: "),
+    "loses arguments in pieces": (parsing(FirstPiece), "is read as another message"),
+    "loses arguments": (parsing(NoArguments), "are in no call of the message"),
+    "loses the second call": (parsing(OneCall), "calls: "),
+    "joins calls": (parsing(OnePart), "calls: "),
+    "breaks at an unknown event": (parsing(Fragile), "an unknown event raises KeyError"),
+    "breaks at a reply without a part": (parsing(FragileWhole), "a reply without 'parts' raises KeyError"),
+    "mixes replies": (parsing(Forgetful), "is read as another message"),
+    "changes the reply": (parsing(Eating), "what was read was changed"),
+    "exits": (parsing(Exiting), "raises SystemExit"),
+    "names another issuer": (parsing(Foreign), "its issuer is 'somebody', and that of the formatter 'magpie'"),
+    "speaks as the user": (parsing(User), "the message has the role 'user'"),
+    "has no parser": (replace(PROVIDER, parser=None), "there are samples, and no parser"),
+}
+
+
+# -- calls --------------------------------------------------------------------------------------------------------
+
+
+class EmptyBody(MagpieEndpoint):
+    def body(
+        self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
+    ) -> Outgoing:
+        return Outgoing("/fly", {}, stream)
+
+
+class NoModel(MagpieEndpoint):
+    def body(
+        self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
+    ) -> Outgoing:
+        return Outgoing("/fly", {**request, **options}, stream)
+
+
+class NoOptions(MagpieEndpoint):
+    def body(
+        self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
+    ) -> Outgoing:
+        return Outgoing("/fly", {**request, "model": model}, stream)
+
+
+class NeverStreams(MagpieEndpoint):
+    def body(
+        self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
+    ) -> Outgoing:
+        return replace(super().body(model, request, options, stream=stream), stream=False)
+
+
+class ChangingBody(MagpieEndpoint):
+    def body(
+        self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
+    ) -> Outgoing:
+        cast("dict[str, Any]", request)["model"] = model
+        return super().body(model, request, options, stream=stream)
+
+
+class CountingBody(MagpieEndpoint):
+    """Counts its calls."""
+
+    def body(
+        self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
+    ) -> Outgoing:
+        self.count = getattr(self, "count", 0) + 1
+        return super().body(model, {**request, "count": self.count}, options, stream=stream)
+
+
+class DictBody(MagpieEndpoint):
+    def body(self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool) -> Any:
+        return dict(request)
+
+
+class SendsNothing(MagpieEndpoint):
+    async def send(self, outgoing: Outgoing) -> bytes:
+        return bytes(await self.client.fly(outgoing.path, {}))
+
+
+class StreamsNothing(MagpieEndpoint):
+    @asynccontextmanager
+    async def stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[Any]]:
+        yield await self.client.fly(outgoing.path, {}, stream=True)
+
+
+class FailingFailure(MagpieEndpoint):
+    def failure(self, error: BaseException) -> Failure | None:
+        return Failure(cast("Any", error).response.text)
+
+
+class NumberFailure(MagpieEndpoint):
+    def failure(self, error: BaseException) -> Any:
+        return 500
+
+
+class AnyFailure(MagpieEndpoint):
+    def failure(self, error: BaseException) -> Failure | None:
+        return Failure(str(error))
+
+
+class FailingFailureIn(MagpieEndpoint):
+    def failure_in(self, reply: object) -> Failure | None:
+        return Failure(cast("Any", reply)["error"]["message"])
+
+
+class NoLimit(MagpieEndpoint):
+    def limit(self, max_tokens: int) -> dict[str, Any]:
+        return {}
+
+
+class KeyErrorBody(MagpieEndpoint):
+    def body(
+        self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
+    ) -> Outgoing:
+        return super().body(model, {"wings": request["wings"]}, options, stream=stream)
+
+
+def calling(endpoint: Any) -> Provider:
+    return replace(PROVIDER, endpoint=endpoint)
+
+
+CALLS: Final[dict[str, tuple[Provider, str]]] = {
+    "makes an empty body": (calling(EmptyBody), "`body` leaves out"),
+    "makes a body without the model": (calling(NoModel), "`body` leaves out the model"),
+    "makes a body without parameters": (calling(NoOptions), "`body` leaves out the parameter 'temperature'"),
+    "never streams": (calling(NeverStreams), "`body` with stream=True returns an Outgoing with stream=False"),
+    "changes the request": (calling(ChangingBody), "`body` changes the request"),
+    "counts its calls": (calling(CountingBody), "makes another call of the same request the second time"),
+    "makes a dict": (calling(DictBody), "`body` returns a dict, and not an Outgoing"),
+    "sends {}": (calling(SendsNothing), "`send` does not send the body"),
+    "streams {}": (calling(StreamsNothing), "`stream` does not send the body"),
+    "has a failure that raises": (calling(FailingFailure), "`failure` raises AttributeError"),
+    "has a failure that is a number": (calling(NumberFailure), "`failure` returns a int for ValueError"),
+    "takes any error for its own": (calling(AnyFailure), "takes an error of the caller's program"),
+    "has a failure_in that raises": (calling(FailingFailureIn), "`failure_in` raises"),
+    "limits no tokens": (calling(NoLimit), "`limit` does not limit the tokens of a reply"),
+    "raises KeyError": (calling(KeyErrorBody), "raises KeyError: 'wings'"),
+}
+
+
+MUTANTS: Final = {
+    f"{group}: {name}": mutant
+    for group, table in (("requests", REQUESTS), ("logs", LOGS), ("replies", REPLIES), ("calls", CALLS))
+    for name, mutant in table.items()
+}
+
+
+def test_the_sound_provider_conforms() -> None:
+    check_provider(PROVIDER, samples=SAMPLES)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_each_way_to_break_it_is_found(name: str) -> None:
+    provider, told = MUTANTS[name]
+    with pytest.raises(ConformanceError) as caught:
+        check_provider(provider, samples=SAMPLES)
+    assert [fault for fault in caught.value.faults if told in fault], caught.value.faults
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(MUTANTS) > 80
+
+
+SAMPLE: Final[Sample] = (sound_provider.WHOLE, sound_provider.EVENTS)
+
+
+@pytest.mark.parametrize("name", ["loses usage", "loses thinking", "loses arguments", "loses arguments in pieces"])
+def test_much_is_found_without_being_told_what_a_sample_says(name: str) -> None:
+    provider, _ = REPLIES[name]
+    with pytest.raises(ConformanceError):
+        check_provider(provider, samples=[SAMPLE])
+
+
+def test_it_runs_within_an_event_loop_too() -> None:
+    import anyio
+
+    async def main() -> None:
+        check_provider(PROVIDER, samples=SAMPLES)
+
+    anyio.run(main)
+    anyio.run(main, backend="trio")

@@ -1,0 +1,175 @@
+"""Counting with a tokenizer file and a chat template: real files, made here."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from pathlib import Path
+from typing import Any, cast
+
+import jinja2
+import pytest
+import tokenizers
+from tokenizers import AddedToken, decoders, models, pre_tokenizers, trainers
+
+from agentkit import (
+    Base64Source,
+    HuggingFaceTokenCounter,
+    ImageBlock,
+    MissingExtraError,
+    Msg,
+    OptionError,
+    TextBlock,
+    load_provider,
+)
+from tests.conftest import call, result, says
+from tests.tokens.corpus import CORPUS
+
+CHATML = """\
+{%- if tools %}
+    {{- '<|im_start|>tools\\n' }}
+    {%- for tool in tools %}{{ tool | tojson }}{% endfor %}
+    {{- '<|im_end|>\\n' }}
+{%- endif %}
+{%- for message in messages %}
+    {{- '<|im_start|>' + message.role + '\\n' }}
+    {%- if message.content is string %}{{ message.content }}
+    {%- else %}{% for part in message.content %}{{ part.text if part.type == 'text' else '<|image|>' }}{% endfor %}
+    {%- endif %}
+    {%- for call in message.tool_calls or [] %}
+        {{- call.function.name + ' ' + call.function.arguments | tojson }}
+    {%- endfor %}
+    {{- '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model's folder: a byte-level tokenizer trained on our corpus, its config and its template."""
+    made = tmp_path_factory.mktemp("model")
+    tokenizer = cast("Any", tokenizers).Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=800, initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator([text for texts in CORPUS.values() for text in texts], trainer)
+    words = ["<|im_start|>", "<|im_end|>", "<|image|>"]
+    tokenizer.add_special_tokens([AddedToken(word, special=True) for word in words])
+    tokenizer.save(str(made / "tokenizer.json"))
+    config = {"chat_template": CHATML, "bos_token": None, "eos_token": {"content": "<|im_end|>"}}
+    (made / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    return made
+
+
+TALK = [
+    says("system", "Be brief.", "system"),
+    says("Bob", "What is the weather in Lyon?"),
+    call("c1"),
+    result("c1", output="Sunny\n\n  24 degrees. " * 20),
+    says("Friday", "It is sunny.", "assistant"),
+    says("Bob", "Grüße, 谢谢! <|im_end|>"),
+]
+
+
+def rendered(request: dict[str, Any]) -> str:
+    """The request as the template writes it, without any help of ours."""
+    messages = copy.deepcopy(request["messages"])
+    for message in messages:
+        message["content"] = message["content"] or ""
+        for one in message.get("tool_calls", []):
+            one["function"]["arguments"] = json.loads(one["function"]["arguments"])
+    room = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, autoescape=False)
+    room.filters["tojson"] = lambda found: json.dumps(found, ensure_ascii=False)
+    template = room.from_string(CHATML)
+    return template.render(messages=messages, tools=request.get("tools"), add_generation_prompt=True)
+
+
+def test_the_count_is_that_of_the_rendered_conversation(folder: Path) -> None:
+    counter = HuggingFaceTokenCounter(folder)
+    request = load_provider("vllm").chat().lower(TALK, tools=[{"name": "search", "parameters": {}}]).request
+    before = copy.deepcopy(request)
+    tokenizer = cast("Any", tokenizers).Tokenizer.from_file(str(folder / "tokenizer.json"))
+    counted = counter.measure(request)
+    assert counted == len(tokenizer.encode(rendered(request), add_special_tokens=False).ids)
+    assert counted.estimated == ()
+    assert request == before
+
+
+def test_media_cost_their_price_and_no_text(folder: Path) -> None:
+    counter = HuggingFaceTokenCounter(folder, model="unknown")
+    png = Base64Source("image/png", "iVBORw0KGgoAAAAN" * 10_000)
+    look = Msg("Bob", (TextBlock("Look"), ImageBlock(png)), "user")
+    counted = counter.measure(load_provider("vllm").chat().lower([look]).request)
+    assert 1_500 < counted < 1_550
+    assert counted.estimated
+    assert 1_500 < counter.weigh(look) < 1_550
+
+
+@pytest.mark.parametrize("name", ["anthropic", "gemini", "openai-responses", "ollama", "dashscope"])
+def test_another_wires_request_is_counted_all_the_same(folder: Path, name: str) -> None:
+    counter = HuggingFaceTokenCounter(folder)
+    counted = counter.measure(load_provider(name).chat().lower(TALK).request)
+    exact = counter.measure(load_provider("vllm").chat().lower(TALK).request)
+    assert 0.7 < counted / exact < 1.4
+
+
+def test_a_template_that_refuses_is_told(folder: Path) -> None:
+    refuses = HuggingFaceTokenCounter(folder, chat_template="{{ raise_exception('roles must alternate') }}")
+    counted = refuses.measure({"messages": [{"role": "user", "content": "hello"}]})
+    assert counted > 1
+    assert "roles must alternate" in counted.estimated[0]
+
+
+def test_a_template_that_takes_strings_gets_strings(folder: Path) -> None:
+    template = "{% for message in messages %}{{ message.content + '\\n' }}{% endfor %}"
+    parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
+    counter = HuggingFaceTokenCounter(folder, chat_template=template)
+    counted = counter.measure({"messages": [{"role": "user", "content": parts}]})
+    assert counted == counter.measure({"messages": [{"role": "user", "content": "one\ntwo"}]})
+    assert counted.estimated == ()
+
+
+def test_without_a_template_it_says_so(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "tokenizer.json"
+    file.write_bytes((folder / "tokenizer.json").read_bytes())
+    counted = HuggingFaceTokenCounter(file).measure({"messages": [{"role": "user", "content": "hello"}]})
+    assert counted.estimated == ("no chat template: messages are estimated at 5 tokens each",)
+
+
+def test_weights_are_estimates_that_read_no_tokenizer(folder: Path) -> None:
+    counter = HuggingFaceTokenCounter(folder)
+    weighed = sum(map(counter.weight, TALK))
+    assert "_encode" not in counter.__dict__
+    assert 0.5 < weighed / counter.measure(load_provider("vllm").chat().lower(TALK).request) < 1.5
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [["x"], [None], [{"content": ["a"]}], [{"content": "a", "tool_calls": ["x"]}], [{"content": "\ud800"}]],
+    ids=str,
+)
+def test_no_request_is_too_odd_to_be_counted(folder: Path, messages: list[Any]) -> None:
+    assert HuggingFaceTokenCounter(folder).measure({"messages": messages}) > 0
+
+
+@pytest.mark.anyio
+async def test_it_counts_off_the_event_loop(folder: Path) -> None:
+    counter = HuggingFaceTokenCounter(folder)
+    await counter.prepare()
+    request = load_provider("vllm").chat().lower(TALK).request
+    assert await counter.count(request) == counter.measure(request)
+    assert pickle.loads(pickle.dumps(counter)).key == counter.key
+
+
+def test_a_missing_file_is_refused_at_the_door(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"tokenizer\.json"):
+        HuggingFaceTokenCounter(tmp_path)
+
+
+@pytest.mark.parametrize("package", ["tokenizers", "jinja2"])
+def test_a_missing_package_is_named(folder: Path, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, package, None)
+    with pytest.raises(MissingExtraError, match=r"agentkit-middleware\[tokens\]"):
+        HuggingFaceTokenCounter(folder)

@@ -1,0 +1,307 @@
+"""Counting with ranks: the fast package against tiktoken, and what TiktokenCounter makes of requests."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import pickle
+import random
+import sys
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiktoken
+from PIL import Image
+from splintr import Tokenizer
+
+from agentkit import (
+    AudioBlock,
+    Base64Source,
+    DocumentBlock,
+    ImageBlock,
+    LocalTokenCounter,
+    MissingExtraError,
+    Msg,
+    OptionError,
+    TextBlock,
+    TiktokenCounter,
+    TokenCount,
+    ToolResultBlock,
+    ToolUseBlock,
+    URLSource,
+    VideoBlock,
+    load_provider,
+)
+from agentkit.tokens.encodings import Encoding, encoding_of, source_of
+from tests.conftest import call, result, says
+from tests.tokens.corpus import CORPUS, OTHERS
+
+ENCODINGS = {
+    "o200k_base": ("fb374d419588a4632f3f557e76b4b70aebbca790", 199_998),
+    "cl100k_base": ("9b5ad71b2ce5302211f9c61530b329a4922fc6a4", 100_256),
+}
+NAMES = (
+    *("anthropic", "dashscope", "dashscope-compatible", "deepseek", "gemini"),
+    *("ollama", "openai", "openai-responses", "vllm"),
+)
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache as tiktoken keeps it, written with the ranks that splintr brings: tiktoken checks their SHA-256."""
+    folder = tmp_path_factory.mktemp("ranks")
+    for encoding, (name, size) in ENCODINGS.items():
+        token = Tokenizer.from_pretrained(encoding).decode_token_bytes
+        lines = (base64.b64encode(token(rank)) + b" %d\n" % rank for rank in range(size))
+        (folder / name).write_bytes(b"".join(lines))
+    return folder
+
+
+@pytest.fixture
+def cache(ranks: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """That cache, in the place where tiktoken looks."""
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(ranks))
+    return ranks
+
+
+@pytest.fixture
+def without_splintr(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment where the bundled ranks are not installed."""
+    monkeypatch.setitem(sys.modules, "splintr", None)
+
+
+def odd_texts() -> Iterator[str]:
+    """Texts of every kind of character, words of the tokenizers' own among them."""
+    chance = random.Random(7)
+    pieces = [chr(code) for code in range(0x20, 0x7F)] + [
+        "\n",
+        "\r\n",
+        "\t",
+        "   ",
+        "\u3000",
+        "'s",
+        "'LL",
+        "\u200d",
+    ]
+    pieces += [chr(chance.randrange(0x80, 0xD7FF)) for _ in range(300)]
+    pieces += [chr(chance.randrange(0xE000, 0x10FFFF)) for _ in range(300)]
+    pieces += ["<|endoftext|>", "<|im_start|>", "<|think|>", "<|fim_prefix|>"]
+    for _ in range(3_000):
+        yield "".join(chance.choice(pieces) for _ in range(chance.randrange(1, 40)))
+    yield from ("", "a" * 20_000, " " * 5_000, "\n" * 2_000, "漢" * 3_000, "é" * 2_000)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_the_fast_package_agrees_with_tiktoken_on_every_text(encoding: str, cache: Path) -> None:
+    reference, counter = tiktoken.get_encoding(encoding), TiktokenCounter(encoding=encoding)
+    assert counter.source == "splintr"
+    texts = [*(text for texts in CORPUS.values() for text in texts), *OTHERS.values(), *odd_texts()]
+    wrong = [
+        text for text in texts if _content(counter, text) != len(reference.encode(text, disallowed_special=()))
+    ]
+    assert wrong == []
+
+
+def _content(counter: LocalTokenCounter, text: str) -> int:
+    empty = counter.measure({"messages": [{"role": "user", "content": ""}]})
+    return counter.measure({"messages": [{"role": "user", "content": text}]}) - empty
+
+
+@pytest.mark.usefixtures("without_splintr")
+def test_tiktoken_counts_with_the_ranks_in_its_cache(cache: Path) -> None:
+    counter = TiktokenCounter("gpt-4o")
+    assert counter.source == "tiktoken"
+    text = "hello <|endoftext|> world"
+    assert _content(counter, text) == len(tiktoken.get_encoding("o200k_base").encode(text, disallowed_special=()))
+
+
+@pytest.mark.usefixtures("without_splintr")
+def test_without_ranks_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    with pytest.raises(MissingExtraError, match=r"pip install 'agentkit-middleware\[tokens\]'"):
+        TiktokenCounter("gpt-4o")
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.usefixtures("without_splintr")
+def test_broken_ranks_are_left_alone_and_not_downloaded_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    broken = tmp_path / ENCODINGS["o200k_base"][0]
+    broken.write_bytes(b"IQ== 0\n")
+    with pytest.raises(MissingExtraError):
+        source_of("o200k_base")
+    assert sha256(broken.read_bytes()).digest() == sha256(b"IQ== 0\n").digest()
+
+
+@pytest.mark.usefixtures("without_splintr")
+def test_a_family_without_ranks_is_counted_with_others_and_says_so(cache: Path) -> None:
+    counter = TiktokenCounter("qwen3-max")
+    assert counter.encoding == "o200k_base"
+    assert counter.measure({"messages": []}).estimated == ("no ranks of qwen3 are at hand: o200k_base taken",)
+
+
+@pytest.mark.parametrize(
+    ("model", "encoding"),
+    [
+        ("gpt-5.4-mini", "o200k_base"),
+        ("openai/gpt-4.1", "o200k_base"),
+        ("ft:gpt-4o:org::id", "o200k_base"),
+        ("gpt-oss-120b", "o200k_base"),
+        ("o3", "o200k_base"),
+        ("gpt-4-turbo", "cl100k_base"),
+        ("gpt-3.5-turbo", "cl100k_base"),
+        ("Qwen/Qwen3-32B", "qwen3"),
+        ("deepseek-ai/DeepSeek-V3.1", "deepseek_v3"),
+        ("moonshotai/Kimi-K2-Instruct", "kimi_k2"),
+        ("meta-llama/Llama-3.3-70B-Instruct", "llama3"),
+    ],
+)
+def test_a_model_has_its_familys_encoding(model: str, encoding: str) -> None:
+    assert encoding_of(model) == Encoding(encoding)
+    assert TiktokenCounter(model).measure({"messages": [{"role": "user", "content": "hi"}]}).estimated == ()
+
+
+@pytest.mark.parametrize(
+    "model", ["gpt-6-sol", "gpt-audio", "claude-opus-5", "gemini-4-pro", "qwen3.7-plus", "x", ""]
+)
+def test_a_model_with_an_unknown_encoding_is_counted_and_says_so(model: str) -> None:
+    found = TiktokenCounter(model).measure({"messages": [{"role": "user", "content": "hello"}]})
+    assert found > 1
+    assert len(found.estimated) == 1
+
+
+def test_an_encoding_may_be_given_and_an_unknown_one_is_refused() -> None:
+    assert TiktokenCounter("my-model", encoding="llama3").measure({"messages": []}).estimated == ()
+    with pytest.raises(OptionError, match="o200k_base"):
+        TiktokenCounter(encoding="o300k")
+
+
+def test_a_message_costs_three_tokens_and_its_name_one_more() -> None:
+    counter = TiktokenCounter("gpt-4o")
+    bare = counter.measure({"messages": [{"role": "user", "content": "hello world"}]})
+    assert bare == 3 + 3 + 2
+    assert counter.measure({"messages": [{"role": "user", "name": "Bob", "content": "hello world"}]}) == bare + 2
+
+
+def test_a_tool_is_counted_as_the_models_read_it() -> None:
+    counter = TiktokenCounter("gpt-4o")
+    schema = {
+        "type": "object",
+        "properties": {"city": {"type": "string", "description": "Where"}},
+        "required": ["city"],
+    }
+    chat = {"type": "function", "function": {"name": "weather", "description": "Tells it.", "parameters": schema}}
+    flat = {"type": "function", "name": "weather", "description": "Tells it.", "parameters": schema}
+    claude = {"name": "weather", "description": "Tells it.", "input_schema": schema}
+    gemini = {"function_declarations": [{**claude, "parameters_json_schema": schema}]}
+    counts = {counter.measure({"messages": [], "tools": [tool]}) for tool in (chat, flat, claude)}
+    assert len(counts) == 1
+    text = "// Tells it.\ntype weather = (_: {\n// Where\ncity: string,\n}) => any;\n"
+    assert counts == {3 + 9 + _content(counter, text)}
+    assert counter.measure({"contents": [], "config": {"tools": [gemini]}}) in counts
+    assert counter.measure({"messages": [], "tools": [chat]}).estimated
+
+
+ODD_TOOLS: list[Any] = ["odd", {"type": "web_search"}, {"name": "x", "parameters": {"anyOf": [{}, True]}}, 3]
+
+
+@pytest.mark.parametrize("tool", ODD_TOOLS)
+def test_a_tool_of_any_form_is_counted(tool: Any) -> None:
+    assert TiktokenCounter("gpt-4o").measure({"input": [], "tools": [tool]}) > 12
+
+
+def png(width: int, height: int, kind: str = "PNG") -> str:
+    file = BytesIO()
+    Image.new("RGB", (width, height)).save(file, kind)
+    return base64.b64encode(file.getvalue()).decode()
+
+
+PICTURE = png(1000, 1000)
+MEDIA = (
+    ImageBlock(Base64Source("image/png", PICTURE)),
+    ImageBlock(URLSource("https://example.com/a.png")),
+    ImageBlock(Base64Source("image/png", "aGkh" * 20_000)),
+    AudioBlock(Base64Source("audio/wav", "UklGRiQA" * 20_000)),
+    VideoBlock(Base64Source("video/mp4", "UklGRiQA" * 20_000)),
+    DocumentBlock(Base64Source("application/pdf", "JVBERi0x" * 20_000), title="Offer"),
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("make", [TiktokenCounter], ids=["ranks"])
+def test_every_block_is_counted_on_every_wire_and_no_base64_as_text(
+    name: str, make: Callable[[], LocalTokenCounter]
+) -> None:
+    called = Msg("Friday", (TextBlock("I look."), ToolUseBlock("c1", "find", {"q": ["x", 1, None]})), "assistant")
+    found = Msg("system", (ToolResultBlock("c1", "find", (TextBlock("found"), MEDIA[0])),), "system")
+    msgs = [says("system", "Be brief.", "system"), Msg("Bob", (TextBlock("Look"), *MEDIA), "user"), called, found]
+    request = load_provider(name).multi_agent().lower([*msgs, says("Bob", "Well?")]).request
+    before = copy.deepcopy(request)
+    counter = make()
+    counted = counter.measure(request)
+    assert 100 < counted < 30_000
+    assert request == before
+    assert counter.measure(request) == counted
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_sum_of_the_weights_is_near_the_measure_on_every_wire(name: str) -> None:
+    counter = TiktokenCounter("gpt-4o")
+    msgs = [says(f"U{n % 3}", "The quick brown fox. " * 20, ("user", "assistant")[n % 2]) for n in range(30)]
+    msgs += [msg for n in range(20) for msg in (call(f"c{n}"), result(f"c{n}", output="found it " * 30))]
+    measured = counter.measure(load_provider(name).chat().lower(msgs).request)
+    assert 0.85 < sum(map(counter.weight, msgs)) / measured < 1.25
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [("gpt-4o", 85 + 4 * 170), ("gpt-5", 70 + 4 * 140), ("gpt-6", 1_229), ("claude-sonnet-4-5", 1_296)],
+)
+def test_a_picture_costs_what_its_size_says(model: str, tokens: int) -> None:
+    counter = TiktokenCounter(model)
+    empty = counter.measure({"messages": [{"role": "user", "content": []}]})
+    url = f"data:image/png;base64,{PICTURE}"
+    part = {"type": "image_url", "image_url": {"url": url, "detail": "auto"}}
+    assert counter.measure({"messages": [{"role": "user", "content": [part]}]}) - empty == tokens
+    assert counter.weigh(Msg("", (MEDIA[0],), "user")) == tokens + 4
+
+
+def test_what_cannot_be_known_of_a_picture_is_said() -> None:
+    for data in ("", "https://example.com/x.png", "bm90IGEgcGljdHVyZQ=="):
+        part = {"type": "image_url", "image_url": {"url": data}}
+        found = TiktokenCounter("gpt-4o").measure({"messages": [{"role": "user", "content": [part]}]})
+        assert found == 1_500 + 6
+        assert len(found.estimated) == 1
+
+
+@pytest.mark.anyio
+async def test_counting_waits_off_the_event_loop_and_comes_to_the_same() -> None:
+    request = {"messages": [{"role": "user", "content": f"{n} some words " * 2_000} for n in range(20)]}
+    counter = TiktokenCounter("gpt-4o")
+    await counter.prepare()
+    assert await counter.count(request) == counter.measure(request) == await counter.count(request)
+
+
+def test_a_counter_and_its_counts_can_be_stored() -> None:
+    counter = TiktokenCounter("gpt-6")
+    request = {"messages": [{"role": "user", "content": "hello"}]}
+    again = pickle.loads(pickle.dumps(counter))
+    counted = counter.measure(request)
+    assert again.measure(request) == counted
+    assert again.key == counter.key
+    stored = pickle.loads(pickle.dumps(counted))
+    assert (stored, stored.estimated) == (counted, counted.estimated)
+    assert json.dumps({"tokens": counted}) == f'{{"tokens": {int(counted)}}}'
+    assert f"{TokenCount(5, ['x', 'x'])}" == "5"
+
+
+def test_it_is_its_own_weigher() -> None:
+    counter = TiktokenCounter("gpt-4o")
+    assert counter.weigher is counter

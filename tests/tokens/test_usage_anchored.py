@@ -1,0 +1,249 @@
+"""Counting by the last reported usage, and what the shared parts of counters promise."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from agentkit import (
+    CharacterTokenCounter,
+    Medium,
+    Msg,
+    OptionError,
+    RequestParts,
+    TokenCount,
+    TokenCounterBase,
+    UsageAnchoredCounter,
+    load_provider,
+)
+from agentkit.tokens.text_counts import TextCounts
+from tests.conftest import call, result, says
+
+pytestmark = pytest.mark.anyio
+
+TALK = [
+    says("system", "Be brief.", "system"),
+    says("Bob", "What is the weather in Lyon?"),
+    call("c1"),
+    result("c1", output="Sunny, 24 degrees. " * 20),
+]
+SINCE = [says("Friday", "It is sunny.", "assistant"), says("Bob", "And tomorrow? " * 40)]
+WIRES = ("anthropic", "dashscope", "deepseek", "gemini", "ollama", "openai", "openai-responses", "vllm")
+
+
+def request(name: str, msgs: list[Msg], **asked: Any) -> dict[str, Any]:
+    return load_provider(name).chat().lower(msgs, **asked).request
+
+
+@pytest.mark.parametrize("name", WIRES)
+async def test_what_came_since_the_last_usage_is_added_to_it(name: str) -> None:
+    counter = UsageAnchoredCounter()
+    first, second = request(name, TALK), request(name, [*TALK, *SINCE])
+    counter.anchor(first, 5_000)
+    assert await counter.count(first) == 5_000
+    counted = await counter.count(second)
+    since = CharacterTokenCounter().measure(second) - CharacterTokenCounter().measure(first)
+    assert counted == 5_000 + since
+    assert counted.estimated == ("what came since the last usage is a local estimate",)
+
+
+async def test_the_very_request_is_counted_exactly() -> None:
+    counter = UsageAnchoredCounter()
+    counter.anchor(request("openai", TALK), 321)
+    again = await counter.count(request("openai", TALK))
+    assert (again, again.estimated) == (321, ())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [TALK[:1] + TALK[2:], [says("system", "Be long.", "system"), *TALK[1:]], TALK[:2]],
+    ids=["cut", "another system prompt", "shorter"],
+)
+async def test_another_request_is_scaled_by_what_the_last_usage_showed(other: list[Msg]) -> None:
+    counter, local = UsageAnchoredCounter(), CharacterTokenCounter()
+    anchored = request("anthropic", TALK)
+    counter.anchor(anchored, 3 * local.measure(anchored))
+    found = await counter.count(request("anthropic", other))
+    assert found == 3 * local.measure(request("anthropic", other))
+    assert found.estimated == ("a local estimate, scaled by the last usage",)
+
+
+async def test_other_tools_are_another_request() -> None:
+    counter = UsageAnchoredCounter()
+    counter.anchor(request("openai", TALK), 5_000)
+    tool: dict[str, Any] = {
+        "name": "look",
+        "description": "Looks.",
+        "parameters": {"type": "object", "properties": {}},
+    }
+    found = await counter.count(request("openai", TALK, tools=[tool]))
+    assert found.estimated == ("a local estimate, scaled by the last usage",)
+
+
+async def test_without_any_usage_it_is_the_local_estimate() -> None:
+    made = request("openai", TALK)
+    found = await UsageAnchoredCounter().count(made)
+    assert found == CharacterTokenCounter().measure(made)
+    assert found.estimated == ("no usage was reported yet: a local estimate",)
+
+
+async def test_what_the_caller_does_to_an_anchored_request_changes_nothing() -> None:
+    counter, made = UsageAnchoredCounter(), request("openai", TALK)
+    same = copy.deepcopy(made)
+    counter.anchor(made, 777)
+    assert made == same
+    made["messages"].clear()
+    assert await counter.count(same) == 777
+
+
+async def test_an_empty_request_may_be_anchored() -> None:
+    counter = UsageAnchoredCounter()
+    counter.anchor({}, 1)
+    assert await counter.count(request("openai", TALK)) > 0
+
+
+@pytest.mark.parametrize("tokens", [-1, 0, 1.5, None, "9", True])
+async def test_usage_that_is_no_number_is_refused(tokens: Any) -> None:
+    with pytest.raises(OptionError):
+        UsageAnchoredCounter().anchor({}, tokens)
+
+
+async def test_a_counter_says_who_places_cuts_for_it() -> None:
+    class Remote(TokenCounterBase):
+        async def count(self, request: Mapping[str, Any]) -> int:
+            return 0
+
+    local = CharacterTokenCounter(7)
+    assert UsageAnchoredCounter(local).weigher is local
+    assert local.weigher is local
+    assert isinstance(Remote().weigher, CharacterTokenCounter)
+    with pytest.raises(OptionError):
+        UsageAnchoredCounter(Remote())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+async def test_an_estimate_by_characters_says_that_it_is_one() -> None:
+    found = CharacterTokenCounter().measure({"messages": []})
+    assert (found, found.estimated) == (0, ("estimated by characters",))
+    assert TokenCount(3) == 3
+    assert TokenCount(3).estimated == ()
+
+
+class TestTextCounts:
+    def test_each_text_is_counted_once(self) -> None:
+        counted: list[str] = []
+
+        def count(text: str) -> int:
+            counted.append(text)
+            return len(text)
+
+        counts = TextCounts(count)
+        assert [counts["abc"], counts["".join("abc")], counts["d"]] == [3, 3, 1]
+        assert counted == ["abc", "d"]
+
+    def test_no_more_is_kept_than_the_limit_says(self) -> None:
+        counts = TextCounts(len, limit=1_000)
+        for number in range(100):
+            assert counts[f"{number:03}"] == 3
+        assert len(counts) == 1_000 // 103
+        assert "099" in counts
+        assert counts["x" * 500] == 500
+        assert "x" * 500 not in counts
+
+
+class TestRequestParts:
+    def test_a_chat_request_is_taken_apart(self) -> None:
+        parts = RequestParts.of(
+            {
+                "messages": [
+                    {"role": "user", "name": "Bob", "content": "hi"},
+                    {
+                        "role": "assistant",
+                        "content": None,
+                        "tool_calls": [
+                            {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+                        ],
+                    },
+                    {
+                        "role": "user",
+                        "content": [{"type": "image_url", "image_url": {"url": "u", "detail": "low"}}],
+                    },
+                ],
+                "tools": [{"type": "function"}],
+                "tool_choice": {"type": "function"},
+                "model": "m",
+            }
+        )
+        assert sorted(parts.texts) == ["Bob", "f", "hi", "{}"]
+        assert (parts.turns, parts.speakers, parts.calls) == (3, 1, 1)
+        assert parts.media == [Medium("image", "u", "low")]
+        assert len(parts.tools) == len(parts.settings) == 1
+
+    @pytest.mark.parametrize(
+        ("part", "medium"),
+        [
+            ({"type": "input_image", "image_url": "u", "detail": "high"}, Medium("image", "u", "high")),
+            ({"type": "input_file", "filename": "a.pdf", "file_data": "d"}, Medium("document", "d")),
+            ({"type": "file", "file": {"filename": "a.pdf", "file_data": "d"}}, Medium("document", "d")),
+            ({"type": "file", "file": {"file_id": "f"}}, Medium("document", "")),
+            ({"type": "input_audio", "input_audio": {"data": "d", "format": "wav"}}, Medium("audio", "d")),
+            ({"type": "video_url", "video_url": {"url": "u"}}, Medium("video", "u")),
+            (
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "d"}},
+                Medium("image", "d"),
+            ),
+            ({"type": "image", "source": {"type": "url", "url": "u"}}, Medium("image", "u")),
+            ({"type": "document", "source": {"type": "file", "file_id": "f"}}, Medium("document", "")),
+            ({"inline_data": {"mime_type": "audio/wav", "data": "d"}}, Medium("audio", "d")),
+            ({"inline_data": {"mime_type": "image/png", "data": b"bytes"}}, Medium("image", "")),
+            ({"file_data": {"mime_type": "video/mp4", "file_uri": "u"}}, Medium("video", "u")),
+            ({"file_data": {"file_uri": "u"}}, Medium("document", "u")),
+            ({"role": "user", "images": ["d"]}, Medium("image", "d")),
+            ({"video": ["u"]}, Medium("image", "u")),
+            ({"audio": "u"}, Medium("audio", "u")),
+        ],
+    )
+    def test_a_medium_is_known_on_every_wire(self, part: dict[str, Any], medium: Medium) -> None:
+        parts = RequestParts.of({"messages": [part]})
+        assert parts.media == [medium]
+        assert parts.texts == []
+
+    def test_text_documents_are_texts_and_encrypted_thoughts_are_not(self) -> None:
+        source = {"type": "text", "media_type": "text/plain", "data": "words"}
+        blocks = [
+            {"type": "document", "source": source},
+            {"type": "redacted_thinking", "data": "c2VhbGVk"},
+            {"type": "thinking", "thinking": "hm", "signature": "c2lnbmVk"},
+            {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "more"}]}},
+        ]
+        parts = RequestParts.of({"messages": [{"role": "user", "content": blocks}], "system": "S"})
+        assert sorted(parts.texts) == ["S", "hm", "more", "words"]
+        assert parts.sealed == ["c2VhbGVk"]
+        item: dict[str, Any] = {"type": "reasoning", "summary": [], "encrypted_content": "c2VhbGVk"}
+        assert RequestParts.of({"input": [item]}).sealed == ["c2VhbGVk"]
+
+    def test_a_callers_json_has_no_media_whatever_its_keys(self) -> None:
+        call_block = {"type": "tool_use", "name": "f", "input": {"url": "u", "data": ["d", 1, {"image": "i"}]}}
+        parts = RequestParts.of({"messages": [{"role": "assistant", "content": [call_block]}]})
+        assert parts.media == []
+        assert sorted(parts.texts) == ["f", '{"url":"u","data":["d",1,{"image":"i"}]}']
+
+    def test_long_strings_of_a_callers_json_are_the_very_strings(self) -> None:
+        text = "word " * 1_000
+        call_block = {"type": "tool_use", "name": "f", "input": {"path": "a", "text": text}}
+        parts = RequestParts.of({"messages": [{"role": "assistant", "content": [call_block]}]})
+        assert any(found is text for found in parts.texts)
+        assert parts.fields == 2
+
+    @pytest.mark.parametrize(
+        "odd", [{"input": "hi"}, {"contents": "hi"}, {"instructions": "hi"}, {"messages": ["hi"]}]
+    )
+    def test_a_prompt_may_be_a_string(self, odd: dict[str, Any]) -> None:
+        assert RequestParts.of(odd).texts == ["hi"]
+
+    def test_geminis_config_is_looked_into(self) -> None:
+        config = {"system_instruction": {"parts": [{"text": "S"}]}, "tools": [{"x": 1}], "temperature": 0.5}
+        parts = RequestParts.of({"contents": [], "config": config})
+        assert (parts.texts, parts.tools, parts.settings) == (["S"], [{"x": 1}], [])

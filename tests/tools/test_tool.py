@@ -1,0 +1,449 @@
+"""Tools, the choice among them, and structured output, from whatever form callers have them in."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any, Literal, cast
+
+import pytest
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+
+from agentkit import InputError, MessageError, OptionError, OutputSchema, Tool, ToolChoice
+from agentkit.tools.choices import as_tool_choice
+from agentkit.tools.json_schema import as_output_schema
+from agentkit.tools.tool import as_tools
+from tests.conftest import EchoFormatter, says
+
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
+SEARCH = Tool("search", "Search the web.", SCHEMA)
+AnyTool: Any = Tool
+STRICT = Tool("search", "Search the web.", SCHEMA, True)
+
+
+def find(
+    query: str,
+    limit: Annotated[int, Field(description="How many.", ge=1)] = 5,
+    kind: Literal["web", "news"] = "web",
+    title: str | None = None,
+) -> list[str]:
+    """Find pages.
+
+    The best first.
+    """
+    return [query]
+
+
+# -- Tool ----------------------------------------------------------------------------------------
+
+
+def test_a_tool_is_made_by_position_or_by_keyword() -> None:
+    assert Tool(name="search", description="Search the web.", parameters=SCHEMA, strict=True) == STRICT
+    assert Tool("ping").parameters == {"type": "object", "properties": {}}
+    assert Tool("ping").parameters is not Tool("ping").parameters
+
+
+@pytest.mark.parametrize("name", ["name", "description", "parameters", "strict"])
+def test_a_tool_never_changes(name: str) -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(SEARCH, name, None)
+
+
+def test_a_tools_schema_is_copied_at_the_door() -> None:
+    given = copy.deepcopy(SCHEMA)
+    tool = Tool("search", "", given)
+    given["properties"]["q"]["type"] = "integer"
+    assert tool.parameters == SCHEMA
+
+
+@pytest.mark.parametrize(
+    ("make", "place", "reason"),
+    [
+        (lambda: AnyTool(""), "Tool.name", "empty"),
+        (lambda: AnyTool(5), "Tool.name", "string"),
+        (lambda: AnyTool("a\ud800"), "Tool.name", "surrogate"),
+        (lambda: AnyTool("a", None), "Tool.description", "string"),
+        (lambda: AnyTool("a", "", {"type": "string"}), "Tool.parameters", "not object"),
+        (lambda: AnyTool("a", "", {"x": float("inf")}), "Tool.parameters.x", "finite"),
+        (lambda: AnyTool("a", "", [1]), "Tool.parameters", "dict"),
+        (lambda: AnyTool("a", colour=1), "Tool.colour", "nexpected"),
+    ],
+)
+def test_a_bad_tool_is_refused(make: Callable[[], object], place: str, reason: str) -> None:
+    with pytest.raises(MessageError) as caught:
+        make()
+    assert caught.value.place.startswith(place)
+    assert reason in caught.value.reason
+
+
+TAKES: list[tuple[dict[str, Any], bool]] = [
+    ({}, False),
+    ({"type": "object", "properties": {}}, False),
+    (SCHEMA, True),
+    ({"type": "object", "$ref": "#/$defs/a"}, True),
+    ({"type": "object", "anyOf": [{}]}, True),
+]
+
+
+@pytest.mark.parametrize(("schema", "takes"), TAKES)
+def test_a_tool_knows_whether_it_takes_arguments(schema: dict[str, Any], takes: bool) -> None:
+    assert Tool("a", "", schema).takes_arguments is takes
+
+
+# -- Tool.from_function ----------------------------------------------------------------------------
+
+
+def test_a_typed_function_becomes_a_tool() -> None:
+    tool = Tool.from_function(find)
+    assert (tool.name, tool.description) == ("find", "Find pages.\n\nThe best first.")
+    assert tool.function is find
+    assert tool.parameters["type"] == "object"
+    assert tool.parameters["required"] == ["query"]
+    properties = cast("dict[str, Any]", tool.parameters["properties"])
+    assert list(properties) == ["query", "limit", "kind", "title"]
+    assert properties["query"] == {"type": "string"}
+    assert properties["limit"] == {"default": 5, "description": "How many.", "minimum": 1, "type": "integer"}
+    assert properties["kind"] == {"default": "web", "enum": ["web", "news"], "type": "string"}
+
+
+class Book(BaseModel):
+    title: str
+    properties: int
+
+
+def lend(book: Book, title: str) -> None:
+    """Lend."""
+
+
+def test_a_property_called_title_stays_and_made_up_titles_go() -> None:
+    parameters: dict[str, Any] = Tool.from_function(lend).parameters
+    assert set(parameters["properties"]) == {"book", "title"}
+    book = parameters["$defs"]["Book"]
+    assert book == {
+        "properties": {"title": {"type": "string"}, "properties": {"type": "integer"}},
+        "required": ["title", "properties"],
+        "type": "object",
+    }
+
+
+def test_name_and_description_may_be_given() -> None:
+    tool = Tool.from_function(find, "look_up", "Look it up.")
+    assert (tool.name, tool.description) == ("look_up", "Look it up.")
+    assert Tool.from_function(find, description="").description == ""
+
+
+async def _later(query: str) -> str:
+    return query
+
+
+class _Desk:
+    def ask(self, question: str) -> str:
+        """Ask."""
+        return question
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "properties"),
+    [
+        (_later, "_later", ["query"]),
+        (_Desk().ask, "ask", ["question"]),
+        (lambda: None, "<lambda>", []),
+    ],
+)
+def test_any_function_whose_parameters_have_names_will_do(
+    function: Callable[..., Any], name: str, properties: list[str]
+) -> None:
+    tool = Tool.from_function(function)
+    assert tool.name == name
+    assert list(cast("dict[str, Any]", tool.parameters["properties"])) == properties
+
+
+class _Opaque:
+    pass
+
+
+def _positional(a: int, /) -> None: ...
+def _starred(*a: int) -> None: ...
+def _double_starred(**a: int) -> None: ...
+def _of_no_json(a: _Opaque) -> None: ...
+def _of_a_callable(a: Callable[[], int]) -> None: ...
+def _of_nothing_known(a: Nope) -> None: ...  # type: ignore[name-defined]  # noqa: F821  # pyright: ignore
+
+
+NO_TOOLS: list[tuple[Any, str]] = [
+    (_positional, "_positional"),
+    (_starred, "_starred"),
+    (_double_starred, "_double_starred"),
+    (_of_no_json, "_of_no_json"),
+    (_of_a_callable, "_of_a_callable"),
+    (_of_nothing_known, "_of_nothing_known"),
+    (max, "max"),
+]
+
+
+@pytest.mark.parametrize(("function", "name"), NO_TOOLS)
+def test_a_function_that_cannot_be_a_tool_is_refused_by_name(function: Callable[..., Any], name: str) -> None:
+    with pytest.raises(MessageError) as caught:
+        Tool.from_function(function)
+    assert name in caught.value.place
+    assert caught.value.advice.endswith(".")
+
+
+def test_a_partial_needs_a_name() -> None:
+    with pytest.raises(MessageError, match="tool ''"):
+        Tool.from_function(partial(int))
+
+
+# -- Tool.from_dict --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"name": "search", "description": "Search the web.", "parameters": SCHEMA},
+        {
+            "type": "function",
+            "function": {"name": "search", "description": "Search the web.", "parameters": SCHEMA},
+        },
+        {"type": "function", "name": "search", "description": "Search the web.", "parameters": SCHEMA},
+        {"name": "search", "description": "Search the web.", "input_schema": SCHEMA},
+        {"name": "search", "description": "Search the web.", "inputSchema": SCHEMA, "annotations": {}},
+        {"name": "search", "description": "Search the web.", "parameters_json_schema": SCHEMA},
+        {"name": "search", "description": "Search the web.", "parametersJsonSchema": SCHEMA},
+    ],
+    ids=["ours", "chat", "responses", "anthropic", "mcp", "gemini", "gemini's rest api"],
+)
+def test_a_tool_is_read_from_every_form(data: dict[str, Any]) -> None:
+    before = copy.deepcopy(data)
+    assert Tool.from_dict(data) == SEARCH
+    assert data == before
+
+
+def test_strict_is_read_where_it_stands() -> None:
+    strict = {"name": "search", "description": "Search the web.", "parameters": SCHEMA, "strict": True}
+    assert Tool.from_dict({"type": "function", "function": strict}) == STRICT
+
+
+def test_null_fields_are_absent_ones() -> None:
+    assert Tool.from_dict({"name": "a", "description": None, "parameters": None}) == Tool("a")
+
+
+# -- as_tools --------------------------------------------------------------------------------------
+
+
+def test_tools_come_in_any_form() -> None:
+    tools = as_tools([SEARCH, find, {"name": "ping"}])
+    assert [tool.name for tool in tools] == ["search", "find", "ping"]
+    assert as_tools(None) == as_tools([]) == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        ([SEARCH, SEARCH], "tools[1].name"),
+        ([SEARCH, 5], "tools[1]"),
+        ([{"type": "web_search"}], "tools[0].name"),
+        ([SEARCH, {"name": "a", "parameters": {"type": "array"}}], "tools[1].parameters"),
+        (SEARCH, "tools"),
+        ({"name": "search"}, "tools"),
+        ("search", "tools"),
+    ],
+    ids=["twice", "a number", "a provider's own tool", "no object", "a bare tool", "a bare dict", "a string"],
+)
+def test_bad_tools_are_refused_by_place(given: Any, place: str) -> None:
+    with pytest.raises(MessageError) as caught:
+        as_tools(given)
+    assert caught.value.place.startswith(place)
+
+
+@pytest.mark.parametrize("given", [5, None, "search", [1]])
+def test_what_is_no_object_is_no_tool(given: Any) -> None:
+    with pytest.raises(MessageError):
+        Tool.from_dict(given)
+
+
+# -- ToolChoice ------------------------------------------------------------------------------------
+
+NAMED = ToolChoice("tool", "search")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (None, None),
+        ("auto", ToolChoice("auto")),
+        ("none", ToolChoice("none")),
+        ("required", ToolChoice("required")),
+        ("any", ToolChoice("required")),
+        ("search", NAMED),
+        (NAMED, NAMED),
+        (ToolChoice(mode="tool", name="search"), NAMED),
+        ({"name": "search"}, NAMED),
+        ({"type": "tool", "name": "search"}, NAMED),
+        ({"type": "function", "function": {"name": "search"}}, NAMED),
+        ({"type": "function", "name": "search"}, NAMED),
+        ({"mode": "tool", "name": "search"}, NAMED),
+        ({"type": "any"}, ToolChoice("required")),
+        ({"mode": "none"}, ToolChoice("none")),
+    ],
+)
+def test_a_choice_is_read_from_every_form(given: Any, expected: ToolChoice | None) -> None:
+    assert as_tool_choice(given, [SEARCH]) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "tools", "reason"),
+    [
+        ("fetch", [SEARCH], "no tool is called 'fetch'"),
+        ("search", [], "no tool is called 'search'"),
+        ("required", [], "none is given"),
+        ({"name": "fetch"}, [SEARCH], "no tool is called 'fetch'"),
+        ({"type": "function"}, [SEARCH], "names no tool"),
+        ({}, [SEARCH], "names no tool"),
+        (5, [SEARCH], "5"),
+    ],
+)
+def test_a_choice_that_cannot_be_met_is_refused(given: Any, tools: list[Tool], reason: str) -> None:
+    with pytest.raises(OptionError, match=reason) as caught:
+        as_tool_choice(given, tools)
+    assert caught.value.place == "tool_choice"
+
+
+@pytest.mark.parametrize("given", ["auto", "none"])
+def test_without_tools_there_is_nothing_to_choose(given: str) -> None:
+    assert as_tool_choice(given, []) is None
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ToolChoice("tool"),
+        lambda: ToolChoice("auto", "search"),
+        lambda: ToolChoice("perhaps"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_choice_that_contradicts_itself_is_refused(make: Callable[[], object]) -> None:
+    with pytest.raises(MessageError, match="ToolChoice"):
+        make()
+
+
+# -- OutputSchema ----------------------------------------------------------------------------------
+
+
+class Address(BaseModel):
+    street: str
+    number: int = 1
+
+
+class Person(BaseModel):
+    """Somebody."""
+
+    name: str
+    addresses: list[Address]
+
+
+class _Point(TypedDict):
+    x: int
+
+
+@dataclasses.dataclass
+class _Size:
+    width: int
+
+
+def test_a_models_schema_is_closed() -> None:
+    found = as_output_schema(Person)
+    assert found is not None
+    assert found.name == "Person"
+    assert found.closed
+    schema: dict[str, Any] = found.schema
+    assert schema["required"] == ["name", "addresses"]
+    assert schema["additionalProperties"] is False
+    address = schema["$defs"]["Address"]
+    assert address["required"] == ["street", "number"]
+    assert address["additionalProperties"] is False
+    assert "default" not in address["properties"]["number"]
+
+
+@pytest.mark.parametrize(("given", "name"), [(_Point, "_Point"), (_Size, "_Size")])
+def test_any_type_that_pydantic_knows_will_do(given: type[Any], name: str) -> None:
+    found = as_output_schema(given)
+    assert found is not None
+    assert (found.name, found.closed) == (name, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (None, None),
+        (OutputSchema(SCHEMA, "hit"), OutputSchema(SCHEMA, "hit")),
+        (SCHEMA, OutputSchema(SCHEMA)),
+        ({"name": "hit", "schema": SCHEMA}, OutputSchema(SCHEMA, "hit")),
+        (
+            {
+                "type": "json_schema",
+                "json_schema": {"name": "hit", "schema": SCHEMA, "strict": True, "description": "d"},
+            },
+            OutputSchema(SCHEMA, "hit", "d", strict=True),
+        ),
+        ({"type": "json_schema", "schema": SCHEMA}, OutputSchema(SCHEMA)),
+    ],
+    ids=["none", "itself", "a JSON schema", "named", "OpenAI chat", "Responses"],
+)
+def test_a_schema_is_read_from_every_form(given: Any, expected: OutputSchema | None) -> None:
+    before = copy.deepcopy(given)
+    assert as_output_schema(given) == expected
+    assert given == before
+
+
+@pytest.mark.parametrize(
+    ("schema", "closed"),
+    [
+        ({"type": "object", "properties": {"a": {}}, "required": ["a"], "additionalProperties": False}, True),
+        ({"type": "object", "properties": {"a": {}}, "required": [], "additionalProperties": False}, False),
+        ({"type": "object", "properties": {"a": {}}, "required": ["a"]}, False),
+        ({"type": "object", "properties": {}, "additionalProperties": False}, True),
+        ({"type": "array", "items": {"type": "object", "properties": {"a": {}}}}, False),
+        ({"type": "string"}, False),
+    ],
+)
+def test_a_schema_knows_whether_it_is_closed(schema: dict[str, Any], closed: bool) -> None:
+    assert OutputSchema(schema).closed is closed
+
+
+@pytest.mark.parametrize("given", ["json", 5, _Opaque, {"schema": {"a": float("nan")}}, {"a": {1, 2}}])
+def test_what_is_no_schema_is_refused(given: Any) -> None:
+    with pytest.raises(OptionError) as caught:
+        as_output_schema(given)
+    assert caught.value.place == "response_format"
+    assert caught.value.advice
+
+
+def test_a_dicts_schema_is_sent_as_it_is_and_copied() -> None:
+    given = copy.deepcopy(SCHEMA)
+    found = as_output_schema(given)
+    given["properties"].clear()
+    assert found is not None
+    assert found.schema == SCHEMA
+
+
+# -- in a request ------------------------------------------------------------------------------------
+
+
+def test_tools_and_choice_reach_the_request() -> None:
+    plan = EchoFormatter().lower([says("Bob", "hi")], tools=[find], tool_choice="find", response_format=Person)
+    assert plan.request["tools"][0]["name"] == "find"
+    assert plan.request["tool_choice"] == "find"
+    assert plan.request["schema"]["required"] == ["name", "addresses"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"tools": [5]}, {"tools": [find], "tool_choice": "nobody"}, {"response_format": "json"}],
+)
+def test_bad_options_are_refused_before_anything_else(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        EchoFormatter().lower([says("Bob", "hi")], **options)
