@@ -19,15 +19,17 @@ if TYPE_CHECKING:
     from agentkit.budget.summaries import Summarise as Summarise
     from agentkit.budget.units import Units as Units
     from agentkit.capabilities.capabilities import Capabilities as Capabilities
-    from agentkit.capabilities.capabilities import MediaLimits as MediaLimits
-    from agentkit.capabilities.capabilities import MediaRule as MediaRule
-    from agentkit.capabilities.capabilities import NameRule as NameRule
-    from agentkit.capabilities.capabilities import fit_speaker as fit_speaker
-    from agentkit.capabilities.capabilities import fit_speakers as fit_speakers
-    from agentkit.capabilities.capabilities import media_types as media_types
-    from agentkit.capabilities.capabilities import short_hash as short_hash
+    from agentkit.capabilities.media_rules import MediaLimits as MediaLimits
+    from agentkit.capabilities.media_rules import MediaRule as MediaRule
+    from agentkit.capabilities.media_rules import media_types as media_types
     from agentkit.capabilities.model_facts import ModelFact as ModelFact
     from agentkit.capabilities.model_rules import ModelRules as ModelRules
+    from agentkit.capabilities.name_rules import NameRule as NameRule
+    from agentkit.capabilities.name_rules import fit_speaker as fit_speaker
+    from agentkit.capabilities.name_rules import fit_speakers as fit_speakers
+    from agentkit.capabilities.name_rules import short_hash as short_hash
+    from agentkit.capabilities.prefix_digest import prefix_digest as prefix_digest
+    from agentkit.capabilities.strict_rules import StrictRules as StrictRules
     from agentkit.comparison.comparison import Price as Price
     from agentkit.comparison.comparison import Trial as Trial
     from agentkit.comparison.comparison import compare as compare
@@ -58,37 +60,38 @@ if TYPE_CHECKING:
     from agentkit.formatting.prompt_cache import breakpoints as breakpoints
     from agentkit.formatting.prompt_cache import check_breakpoints as check_breakpoints
     from agentkit.formatting.prompt_cache import settled as settled
-    from agentkit.formatting.thinking_prefix import prefix_digest as prefix_digest
-    from agentkit.history.echoes import strip_echo as strip_echo
     from agentkit.history.policies import ChatHistory as ChatHistory
     from agentkit.history.policies import HistoryPolicy as HistoryPolicy
     from agentkit.history.policies import MultiAgentHistory as MultiAgentHistory
     from agentkit.history.transcript import frame_tag as frame_tag
     from agentkit.history.transcript import read_history as read_history
+    from agentkit.history.transcript import strip_echo as strip_echo
+    from agentkit.json_values import copied as copied
     from agentkit.json_values import items_of as items_of
     from agentkit.json_values import mapping_of as mapping_of
+    from agentkit.json_values import parse_arguments as parse_arguments
     from agentkit.json_values import plain as plain
     from agentkit.json_values import plain_values as plain_values
+    from agentkit.json_values import read_arguments as read_arguments
     from agentkit.json_values import text_of as text_of
-    from agentkit.ledger.ledger import Cut as Cut
     from agentkit.ledger.ledger import Disposition as Disposition
     from agentkit.ledger.ledger import Entry as Entry
     from agentkit.ledger.ledger import Ledger as Ledger
-    from agentkit.ledger.ledger import Plan as Plan
     from agentkit.ledger.ledger import Synthesis as Synthesis
+    from agentkit.ledger.plan import Cut as Cut
+    from agentkit.ledger.plan import Plan as Plan
     from agentkit.legalize.conversation import Legal as Legal
     from agentkit.legalize.conversation import split_results as split_results
     from agentkit.legalize.media import OnLoss as OnLoss
-    from agentkit.legalize.strict_schemas import StrictRules as StrictRules
     from agentkit.legalize.turns import BEGIN_TURN as BEGIN_TURN
     from agentkit.legalize.turns import CONTINUE_TURN as CONTINUE_TURN
     from agentkit.legalize.turns import RESULT_TURN as RESULT_TURN
-    from agentkit.logs import list_cache_markers as list_cache_markers
-    from agentkit.logs import load_agentscope as load_agentscope
-    from agentkit.logs import load_langchain as load_langchain
-    from agentkit.logs import load_native as load_native
-    from agentkit.logs import load_tools as load_tools
-    from agentkit.logs import tools_left_out as tools_left_out
+    from agentkit.logs.native import list_cache_markers as list_cache_markers
+    from agentkit.logs.native import load_agentscope as load_agentscope
+    from agentkit.logs.native import load_langchain as load_langchain
+    from agentkit.logs.native import load_native as load_native
+    from agentkit.logs.native import load_tools as load_tools
+    from agentkit.logs.native import tools_left_out as tools_left_out
     from agentkit.media.cache import MediaCache as MediaCache
     from agentkit.media.fetching import Fetch as Fetch
     from agentkit.messages.blocks import AudioBlock as AudioBlock
@@ -104,9 +107,6 @@ if TYPE_CHECKING:
     from agentkit.messages.blocks import ToolResultBlock as ToolResultBlock
     from agentkit.messages.blocks import ToolUseBlock as ToolUseBlock
     from agentkit.messages.blocks import VideoBlock as VideoBlock
-    from agentkit.messages.coercion import parse_arguments as parse_arguments
-    from agentkit.messages.coercion import read_arguments as read_arguments
-    from agentkit.messages.data_urls import source_of as source_of
     from agentkit.messages.features import Trait as Trait
     from agentkit.messages.log_formats import check_log_form as check_log_form
     from agentkit.messages.log_formats import check_log_message as check_log_message
@@ -119,15 +119,17 @@ if TYPE_CHECKING:
     from agentkit.messages.sources import Base64Source as Base64Source
     from agentkit.messages.sources import Source as Source
     from agentkit.messages.sources import URLSource as URLSource
+    from agentkit.messages.sources import source_of as source_of
     from agentkit.messages.usage import FinishReason as FinishReason
     from agentkit.messages.usage import Usage as Usage
     from agentkit.messages.usage import token_count as token_count
-    from agentkit.messages.validation import copied as copied
     from agentkit.models.chat_model import ChatModel as ChatModel
     from agentkit.models.endpoint import EndpointBase as EndpointBase
     from agentkit.models.endpoint import Incoming as Incoming
     from agentkit.models.endpoint import Outgoing as Outgoing
     from agentkit.models.endpoint import merged as merged
+    from agentkit.models.failures import request_id_in as request_id_in
+    from agentkit.models.failures import retry_after as retry_after
     from agentkit.models.locate import guess_place as guess_place
     from agentkit.models.registry import Provider as Provider
     from agentkit.models.registry import available_providers as available_providers
@@ -137,8 +139,6 @@ if TYPE_CHECKING:
     from agentkit.replies.builder import Assembly as Assembly
     from agentkit.replies.error_bodies import Failure as Failure
     from agentkit.replies.error_bodies import failure_in as failure_in
-    from agentkit.replies.error_bodies import request_id_in as request_id_in
-    from agentkit.replies.error_bodies import retry_after as retry_after
     from agentkit.replies.events import ErrorEvent as ErrorEvent
     from agentkit.replies.events import MediaEvent as MediaEvent
     from agentkit.replies.events import MessageEnd as MessageEnd
@@ -167,6 +167,7 @@ if TYPE_CHECKING:
     from agentkit.tokens.request_parts import RequestParts as RequestParts
     from agentkit.tokens.tiktoken_counter import TiktokenCounter as TiktokenCounter
     from agentkit.tokens.usage_anchored import UsageAnchoredCounter as UsageAnchoredCounter
+    from agentkit.tools.calls import run_call as run_call
     from agentkit.tools.calls import run_tool_calls as run_tool_calls
     from agentkit.tools.choices import ToolChoice as ToolChoice
     from agentkit.tools.json_schema import OutputSchema as OutputSchema
@@ -174,7 +175,6 @@ if TYPE_CHECKING:
     from agentkit.tools.json_schema import map_schema as map_schema
     from agentkit.tools.tool import Tool as Tool
     from agentkit.tools.tool import ToolLike as ToolLike
-    from agentkit.tools.tool import run_call as run_call
     from agentkit.tools.tool_texts import CALL_TEXT as CALL_TEXT
     from agentkit.tools.tool_texts import ERROR_TEXT as ERROR_TEXT
     from agentkit.tools.tool_texts import RESULT_TEXT as RESULT_TEXT
@@ -184,9 +184,13 @@ _MODULES = {
     "budget.strategies": "ClearResults CutStrategy DropMedia OldestFirst ShrinkResults Stepped",
     "budget.summaries": "Summarise",
     "budget.units": "Units",
-    "capabilities.capabilities": "Capabilities MediaLimits MediaRule NameRule fit_speaker fit_speakers media_types short_hash",
+    "capabilities.capabilities": "Capabilities",
+    "capabilities.media_rules": "MediaLimits MediaRule media_types",
     "capabilities.model_facts": "ModelFact",
     "capabilities.model_rules": "ModelRules",
+    "capabilities.name_rules": "NameRule fit_speaker fit_speakers short_hash",
+    "capabilities.prefix_digest": "prefix_digest",
+    "capabilities.strict_rules": "StrictRules",
     "comparison.comparison": "Price Trial compare",
     "errors": "AgentkitError AuthError BadRequestError BudgetError ContextLengthError ConversionError "
     "EmptyConversationError InputError LossError MessageError MissingExtraError ModelError "
@@ -194,39 +198,35 @@ _MODULES = {
     "formatting.formatter": "Asked FormatterBase FormatterOptions",
     "formatting.lowering": "Request Task",
     "formatting.prompt_cache": "CacheBreakpoints breakpoints check_breakpoints settled",
-    "formatting.thinking_prefix": "prefix_digest",
-    "history.echoes": "strip_echo",
     "history.policies": "ChatHistory HistoryPolicy MultiAgentHistory",
-    "history.transcript": "frame_tag read_history",
-    "json_values": "items_of mapping_of plain plain_values text_of",
-    "ledger.ledger": "Cut Disposition Entry Ledger Plan Synthesis",
+    "history.transcript": "frame_tag read_history strip_echo",
+    "json_values": "copied items_of mapping_of parse_arguments plain plain_values read_arguments text_of",
+    "ledger.ledger": "Disposition Entry Ledger Synthesis",
+    "ledger.plan": "Cut Plan",
     "legalize.conversation": "Legal split_results",
     "legalize.media": "OnLoss",
-    "legalize.strict_schemas": "StrictRules",
     "legalize.turns": "BEGIN_TURN CONTINUE_TURN RESULT_TURN",
-    "logs": "list_cache_markers load_agentscope load_langchain load_native load_tools tools_left_out",
+    "logs.native": "list_cache_markers load_agentscope load_langchain load_native load_tools tools_left_out",
     "media.cache": "MediaCache",
     "media.fetching": "Fetch",
     "messages.blocks": "AudioBlock Block DocumentBlock ImageBlock InvalidBlock MediaBlock OpaqueBlock OpaqueState "
     "TextBlock ThinkingBlock ToolResultBlock ToolUseBlock VideoBlock",
-    "messages.coercion": "parse_arguments read_arguments",
-    "messages.data_urls": "source_of",
     "messages.features": "Trait",
     "messages.log_formats": "check_log_form check_log_message check_log_request describe_log_form",
     "messages.message": "Msg",
     "messages.serialization": "dump_messages load_messages",
     "messages.sniffing": "sniffed_type",
-    "messages.sources": "Base64Source Source URLSource",
+    "messages.sources": "Base64Source Source URLSource source_of",
     "messages.usage": "FinishReason Usage token_count",
-    "messages.validation": "copied",
     "models.chat_model": "ChatModel",
     "models.endpoint": "EndpointBase Incoming Outgoing merged",
+    "models.failures": "request_id_in retry_after",
     "models.locate": "guess_place",
     "models.registry": "Provider available_providers load_provider",
     "models.stream": "ModelStream",
     "repair.pairing": "INTERRUPTED",
     "replies.builder": "Assembly",
-    "replies.error_bodies": "Failure failure_in request_id_in retry_after",
+    "replies.error_bodies": "Failure failure_in",
     "replies.events": "ErrorEvent MediaEvent MessageEnd MessageStart OpaqueEvent StreamEvent TextDelta TextEnd "
     "TextStart ThinkingDelta ThinkingEnd ThinkingStart ToolUseDelta ToolUseEnd ToolUseStart "
     "UsageEvent",
@@ -237,10 +237,10 @@ _MODULES = {
     "tokens.request_parts": "Medium RequestParts",
     "tokens.tiktoken_counter": "TiktokenCounter",
     "tokens.usage_anchored": "UsageAnchoredCounter",
-    "tools.calls": "run_tool_calls",
+    "tools.calls": "run_call run_tool_calls",
     "tools.choices": "ToolChoice",
     "tools.json_schema": "OutputSchema close_schema map_schema",
-    "tools.tool": "Tool ToolLike run_call",
+    "tools.tool": "Tool ToolLike",
     "tools.tool_texts": "CALL_TEXT ERROR_TEXT RESULT_TEXT",
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from agentkit.errors import OptionError, check_option
+from agentkit.errors import OptionError
 
-__all__ = ["check_names", "check_parameters", "find_closest"]
+__all__ = ["check_names", "check_option", "check_parameters", "check_text", "find_closest"]
 
 _RESULT_MEDIA = "Remove this option: media of tool results move into a user turn where the API needs that."
 _BUDGET = "Pass budget=Budget(max_tokens, counter=…) to limit the prompt."
@@ -76,3 +76,19 @@ def find_closest(name: str, known: Iterable[str], similarity: float = 0.7) -> st
     from difflib import get_close_matches  # only needed for errors
 
     return next(iter(get_close_matches(name, known, 1, similarity)), None)
+
+
+def check_option(name: str, given: object, kind: Any, advice: str = "Pass one, or leave it out.") -> None:
+    """Refuse an option that is not of its type, at the door."""
+    if not isinstance(given, kind):
+        expected = getattr(kind, "__name__", str(kind).replace(" | None", "").rpartition(".")[2])
+        raise OptionError(name, f"expected {expected}, got {type(given).__name__}", advice)
+
+
+def check_text(name: str, given: str | None) -> None:
+    """Refuse an option that no wire can carry."""
+    check_option(name, given, str | None)
+    try:
+        (given or "").encode()
+    except UnicodeEncodeError:
+        raise OptionError(name, "it has a lone surrogate", "Mend the text.") from None

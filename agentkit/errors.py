@@ -26,7 +26,7 @@ Each class owns its sentence, keeps the facts as attributes, names the place
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from agentkit.reprs import shorten
 
@@ -49,8 +49,6 @@ __all__ = [
     "ProviderError",
     "RateLimitError",
     "VersionError",
-    "check_option",
-    "check_text",
 ]
 
 
@@ -116,22 +114,6 @@ class EmptyConversationError(InputError):
 
 class OptionError(InputError):
     """An option of a formatter, a history policy, a budget or the command is refused."""
-
-
-def check_option(name: str, given: object, kind: Any, advice: str = "Pass one, or leave it out.") -> None:
-    """Refuse an option that is not of its type, at the door."""
-    if not isinstance(given, kind):
-        expected = getattr(kind, "__name__", str(kind).replace(" | None", "").rpartition(".")[2])
-        raise OptionError(name, f"expected {expected}, got {type(given).__name__}", advice)
-
-
-def check_text(name: str, given: str | None) -> None:
-    """Refuse an option that no wire can carry."""
-    check_option(name, given, str | None)
-    try:
-        (given or "").encode()
-    except UnicodeEncodeError:
-        raise OptionError(name, "it has a lone surrogate", "Mend the text.") from None
 
 
 class ConversionError(AgentkitError):

@@ -25,55 +25,21 @@ CORE: Final = ROOT / "agentkit"
 PROVIDERS: Final = ROOT / "providers"
 
 ORDER: Final[tuple[tuple[str, ...], ...]] = (
-    ("reprs", "loggers"),
+    ("reprs", "loggers", "event_loop"),
     ("errors",),
-    ("values", "usage", "native", "loops", "option_names", "model_names"),
-    ("schemas", "log_forms"),
-    ("object_schemas", "strict_schemas"),
-    ("sources", "adopting", "docstrings"),
-    ("sniffing", "mcp_results"),
-    ("blocks",),
-    ("traits", "tool_texts", "tool_results"),
-    ("messages", "tool_running"),
-    ("storage", "tools", "text_counts", "text_estimate", "encodings", "ledger"),
-    ("charsets", "addresses", "unmatched_results", "tool_calls", "tool_choices"),
-    ("partial", "failures", "blame", "client_values"),
-    ("events", "endpoints", "data_urls", "credentials", "redaction"),
-    ("request_parts", "drafts"),
-    ("tokens", "image_tokens"),
-    ("tokenizers", "hugging_face", "usage_anchored", "remote_counts"),
-    ("exchanges", "units"),
-    ("strategies", "binding"),
-    ("schedule", "summaries"),
-    ("edition",),
-    ("capabilities", "plan_log"),
-    ("model_facts", "model_rules", "resizing", "shelf", "composing", "tool_options"),
-    ("media_cache", "assembly"),
-    ("frames", "fetching", "local_files", "budget", "caching", "streaming"),
-    ("held_media", "echoes"),
-    ("framing",),
-    ("history",),
-    ("obstacles",),
-    ("tidied", "speaker_names"),
-    ("tidy",),
-    ("media_limits", "part_pairs", "thinking_pairs", "tool_turns", "unsaid"),
-    ("media",),
-    ("result_order", "turn_taking"),
-    ("legalize",),
-    ("lowering",),
-    ("cutting",),
+    ("argument_checks", "json_values", "jinja_environments"),
+    ("messages", "credentials"),
+    ("tools", "capabilities", "ledger"),
+    ("history", "repair", "media"),
+    ("legalize", "tokens", "replies"),
+    ("budget",),
     ("formatting",),
-    ("registry", "model_stream"),
-    ("calls",),
-    ("chat_model",),
-    ("testing", "native_logs", "recordings"),
-    ("doctor", "comparison"),
+    ("models",),
+    ("logs", "comparison", "prompts", "chat_templates", "testing"),
+    ("training",),
     ("cli",),
 )
-"""The rooms, from the ground up. A room imports rooms before its own row and no neighbour in it."""
-
-BACK_DOORS: Final = frozenset({("messages", "storage")})
-"""Imports inside a function that go against the order: `Msg.to_dict` is `storage.dump_message`."""
+"""The packages and top-level modules of the core. Each imports earlier rows only, never its own row."""
 
 NAMES: Final = (
     "anthropic",
@@ -106,12 +72,9 @@ HEAVY: Final = frozenset(
 
 EXTRAS: Final[dict[str, set[str]]] = {
     "cli": {"typer", "click", "rich"},
-    "docstrings": {"docstring_parser"},
-    "encodings": {"splintr", "tiktoken"},
-    "fetching": {"httpx2"},
-    "hugging_face": {"tokenizers", "jinja2"},
-    "image_tokens": {"PIL"},
-    "resizing": {"PIL"},
+    "tools": {"docstring_parser"},
+    "media": {"httpx2", "PIL"},
+    "tokens": {"splintr", "tiktoken", "tokenizers", "jinja2", "PIL"},
 }
 """The optional packages that a room may import, inside the function that needs them."""
 
@@ -174,14 +137,12 @@ def test_every_room_of_the_core_has_its_place_in_the_order() -> None:
 def test_imports_run_one_way(path: Path) -> None:
     floor = {room: number for number, row in enumerate(ORDER) for room in row}
     here = _room(path)
-    for name, at_module_level in _imports(path):
+    for name, _ in _imports(path):
         top, _, rest = name.partition(".")
         there = rest.partition(".")[0]
         if top != "agentkit" or there == here:
             continue
         assert there, f"{here} imports the front door"
-        if not at_module_level and (here, there) in BACK_DOORS:
-            continue
         assert floor[there] < floor[here], f"{here} imports {there}"
 
 
@@ -271,7 +232,7 @@ def _type_checking_names(path: Path) -> dict[str, str]:
 
 def test_the_front_door_is_sorted_and_complete() -> None:
     promised = _type_checking_names(CORE / "__init__.py")
-    rooms = cast("dict[str, str]", vars(agentkit)["_ROOMS"])
+    rooms = cast("dict[str, str]", vars(agentkit)["_MODULES"])
     lazy = {name: f"agentkit.{room}" for room, names in rooms.items() for name in names.split()}
     assert agentkit.__all__ == sorted(set(agentkit.__all__))
     assert set(promised) == set(agentkit.__all__)

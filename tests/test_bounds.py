@@ -32,8 +32,8 @@ from agentkit import (
     load_provider,
     native,
 )
-from agentkit.json_values import EventArray, EventBytes
 from agentkit.replies.arguments import Arguments
+from agentkit.replies.sse import EventArray, EventBytes
 from agentkit.testing import LoopbackServer
 from tests.providers import PROVIDERS, user
 from tests.providers.calling import model_of

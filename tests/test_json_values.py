@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
 from agentkit import MessageError, plain, text_of
-from agentkit.json_values import EventArray, EventBytes
+from agentkit.replies.sse import EventArray, EventBytes
 
 
 class SDKObject(BaseModel):

@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+from agentkit.argument_checks import check_option
 from agentkit.budget.strategies import CutStrategy, Stepped
 from agentkit.budget.summaries import Summarise
-from agentkit.errors import OptionError, check_option
+from agentkit.errors import OptionError
 from agentkit.reprs import bounded_repr
 from agentkit.tokens.counters import CharacterTokenCounter, TokenCounterBase
 

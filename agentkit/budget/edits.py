@@ -9,9 +9,9 @@ from typing import cast
 from agentkit.budget.cut_plan import Left
 from agentkit.budget.units import Units
 from agentkit.ledger.ledger import BlockPath, Disposition, Ledger, Note, place_of
+from agentkit.ledger.provenance import Draft, Origin, block_origins
 from agentkit.messages.blocks import Block, ToolResultBlock
 from agentkit.messages.message import Msg
-from agentkit.repair.pairing import Draft, Origin, block_origins
 
 __all__ = ["Edition"]
 

@@ -12,9 +12,10 @@ import anyio
 import anyio.lowlevel
 from pydantic_core import to_json
 
+from agentkit.argument_checks import check_text
 from agentkit.budget.strategies import CutStrategy, Stepped, check_number, head_and_tail
 from agentkit.budget.units import SUMMARY_MARK, Units
-from agentkit.errors import OptionError, check_text
+from agentkit.errors import OptionError
 from agentkit.messages.message import Msg, recall, remember
 from agentkit.reprs import bounded_repr
 from agentkit.tokens.estimate import estimate_text

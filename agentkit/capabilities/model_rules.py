@@ -6,8 +6,10 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any, Literal
 
-from agentkit.capabilities.capabilities import Capabilities, NameRule
-from agentkit.errors import OptionError, check_option
+from agentkit.argument_checks import check_option
+from agentkit.capabilities.capabilities import Capabilities
+from agentkit.capabilities.name_rules import NameRule
+from agentkit.errors import OptionError
 from agentkit.reprs import bounded_repr
 
 __all__ = ["ModelRules"]

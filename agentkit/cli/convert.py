@@ -14,7 +14,7 @@ from agentkit.cli.format import FormatOptions, read_conversation, write_ledgers
 from agentkit.errors import OptionError
 from agentkit.formatting.formatter import Asked, FormatterBase
 from agentkit.json_values import plain_values
-from agentkit.logs import load_native, load_tools, tools_left_out
+from agentkit.logs.native import load_native, load_tools, tools_left_out
 from agentkit.messages.message import Msg
 from agentkit.messages.serialization import dump_messages
 from agentkit.models.registry import load_provider

@@ -18,7 +18,7 @@ from agentkit.cli.files import check_blocks, each_line, parsed, read, write
 from agentkit.errors import AgentkitError, MessageError, ProviderError
 from agentkit.formatting.formatter import FormatterBase
 from agentkit.history.policies import MultiAgentHistory
-from agentkit.ledger.ledger import Plan
+from agentkit.ledger.plan import Plan
 from agentkit.legalize.media import OnLoss
 from agentkit.messages.message import Msg
 from agentkit.messages.serialization import load_messages

@@ -11,15 +11,15 @@ from typing import Any, Unpack, cast
 
 import anyio
 
-from agentkit.argument_checks import check_names
+from agentkit.argument_checks import check_names, check_option
 from agentkit.comparison.recordings import Recorded, Recording, fingerprint
-from agentkit.errors import AgentkitError, ModelError, OptionError, check_option
-from agentkit.ledger.ledger import Plan
+from agentkit.errors import AgentkitError, ModelError, OptionError
+from agentkit.event_loop import finish
+from agentkit.ledger.plan import Plan
 from agentkit.messages.message import Msg
 from agentkit.messages.serialization import dump_message
 from agentkit.messages.usage import Usage
 from agentkit.models.chat_model import ChatModel, Wanted
-from agentkit.models.event_loop import finish
 from agentkit.reprs import bounded_repr
 from agentkit.tokens.counters import TokenCount
 

@@ -14,9 +14,10 @@ from agentkit.budget.summaries import Summarise
 from agentkit.budget.units import Units, Weigher
 from agentkit.errors import BudgetError
 from agentkit.formatting.lowering import Lowered, Lowering, holds_media
-from agentkit.ledger.ledger import Cut, Ledger, Plan, place_of
+from agentkit.ledger.ledger import Ledger, place_of
+from agentkit.ledger.plan import Cut, Plan
+from agentkit.ledger.provenance import Draft, Origin
 from agentkit.legalize.thinking_pairs import without_blocks
-from agentkit.repair.pairing import Draft, Origin
 from agentkit.tokens.counters import CharacterTokenCounter, LocalTokenCounter, count_request
 
 __all__ = ["Cutting"]

@@ -10,18 +10,20 @@ from typing import ClassVar, TypedDict, Unpack
 
 import anyio.lowlevel
 
-from agentkit.argument_checks import check_names
+from agentkit.argument_checks import check_names, check_option, check_text
 from agentkit.budget.budget import Budget
 from agentkit.budget.units import Weigher
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.capabilities.model_facts import ModelFact, apply_facts
 from agentkit.capabilities.model_rules import ModelRules
-from agentkit.errors import EmptyConversationError, MessageError, OptionError, check_option, check_text
+from agentkit.errors import EmptyConversationError, MessageError, OptionError
 from agentkit.formatting.budget_fitting import Cutting
 from agentkit.formatting.lowering import Lowering, Request, Task, holds_media
 from agentkit.formatting.plan_log import log_plan
 from agentkit.history.policies import ChatHistory, HistoryPolicy
-from agentkit.ledger.ledger import Ledger, Plan, Synthesis
+from agentkit.ledger.ledger import Ledger, Synthesis
+from agentkit.ledger.plan import Plan
+from agentkit.ledger.provenance import Draft
 from agentkit.legalize.conversation import Legal
 from agentkit.legalize.media import OnLoss
 from agentkit.legalize.tool_options import fit_choice, fit_output, fit_tools
@@ -29,7 +31,7 @@ from agentkit.media.fetching import Fetch
 from agentkit.media.loading import check_roots, settle_media
 from agentkit.media.resolution import Shelf
 from agentkit.messages.message import Msg
-from agentkit.repair.pairing import Draft, Unmatched, Watch
+from agentkit.repair.pairing import Unmatched, Watch
 from agentkit.tokens.counters import prepare_counter
 from agentkit.tools.choices import ToolChoiceLike, as_tool_choice
 from agentkit.tools.json_schema import OutputLike, as_output_schema

@@ -16,13 +16,16 @@ from typing import Any, TypeAlias
 
 from pydantic_core import to_json
 
-from agentkit.capabilities.capabilities import Capabilities, fit_speakers
-from agentkit.errors import LossError, MessageError, check_option
-from agentkit.formatting.omissions import Unsaid
-from agentkit.formatting.speaker_names import OmittedNames
+from agentkit.argument_checks import check_option
+from agentkit.capabilities.capabilities import Capabilities
+from agentkit.capabilities.name_rules import fit_speakers
+from agentkit.errors import LossError, MessageError
+from agentkit.formatting.omissions import OmittedNames, Unsaid
 from agentkit.formatting.thinking_prefix import stale_thinking
 from agentkit.history.policies import HistoryPolicy
-from agentkit.ledger.ledger import BlockPath, Cut, Disposition, Ledger, Note, Plan, Synthesis
+from agentkit.ledger.ledger import BlockPath, Disposition, Ledger, Note, Synthesis
+from agentkit.ledger.plan import Cut, Plan
+from agentkit.ledger.provenance import Draft, block_origins, prompt_length
 from agentkit.legalize.conversation import Legal, legalize
 from agentkit.legalize.media import OnLoss
 from agentkit.legalize.thinking_pairs import orphaned_parts, without_blocks
@@ -34,7 +37,7 @@ from agentkit.messages.blocks import ToolUseBlock
 from agentkit.messages.features import Trait
 from agentkit.messages.message import Msg, derive
 from agentkit.messages.sources import Base64Source, URLSource
-from agentkit.repair.pairing import Draft, block_origins, is_normal, prompt_length, repair
+from agentkit.repair.pairing import is_normal, repair
 from agentkit.reprs import bounded_repr
 from agentkit.tools.choices import ToolChoice
 from agentkit.tools.json_schema import OutputSchema

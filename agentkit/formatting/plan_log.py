@@ -6,7 +6,8 @@ import logging
 import re
 from typing import Final
 
-from agentkit.ledger.ledger import Cut, Disposition, Plan
+from agentkit.ledger.ledger import Disposition
+from agentkit.ledger.plan import Cut, Plan
 from agentkit.loggers import get_logger
 
 __all__ = ["log_plan"]

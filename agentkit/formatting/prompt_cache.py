@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from agentkit.errors import OptionError
+from agentkit.ledger.provenance import Draft, block_origins
 from agentkit.messages.message import Msg
-from agentkit.repair.pairing import Draft, block_origins
 
 __all__ = ["CacheBreakpoints", "breakpoints", "check_breakpoints", "settled"]
 

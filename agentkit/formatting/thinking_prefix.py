@@ -7,44 +7,24 @@ tools, and every earlier turn. Cache markers, the choice of tool and the order o
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from hashlib import sha256
 from typing import Any, cast
 
-from agentkit.errors import check_option
+from agentkit.capabilities.prefix_digest import _Chain, _turns
 from agentkit.json_values import mapping_of
 from agentkit.ledger.ledger import BlockPath
+from agentkit.ledger.provenance import Draft, block_origins
 from agentkit.messages.blocks import OpaqueState, ThinkingBlock
 from agentkit.messages.features import Trait
-from agentkit.repair.pairing import Draft, block_origins
-from agentkit.tokens.request_parts import CACHE_MARKERS
 
-__all__ = ["prefix_digest", "stale_thinking"]
+__all__ = ["stale_thinking"]
 
-_HEAD = ("system", "instructions", "system_instruction", "tools")
-_TURNS = ("messages", "input", "contents")
 _PROOFS = {"thinking": "signature", "redacted_thinking": "data", "reasoning": "encrypted_content"}
 _OUTPUTS = frozenset(
     {"reasoning", "program", "program_output", "compaction", "mcp_list_tools", "mcp_approval_request"}
 )
 """Items of a reply that has no roles (OpenAI's SDK: ResponseOutputItem), beside those that are called `…_call`."""
-_LONG = 4_096
-
-
-def prefix_digest(request: Mapping[str, Any]) -> str:
-    """The digest of a request as the prefix of its reply: 32 hexadecimal digits.
-
-    Keep it with the thinking of the reply, `OpaqueState("anthropic", signature=…, prefix=prefix_digest(request))`,
-    and a formatter knows whether that thinking may still go back.
-    """
-    check_option("request", request, Mapping, "Pass the request of a plan: plan.request.")
-    chain = _Chain(request)
-    for turn in _turns(request):
-        chain.add(turn)
-    return chain.digest
 
 
 def stale_thinking(
@@ -119,58 +99,6 @@ def _issued(turns: Draft) -> dict[str, _Issued]:
 # -- the wire, as far as prefixes go --------------------------------------------------------------------------
 
 
-class _Chain:
-    """The digest of a prefix that grows turn by turn: it begins with the prompt and the tools."""
-
-    def __init__(self, request: Mapping[str, Any]) -> None:
-        self._sum = sha256()
-        config: object = request.get("config")
-        head = {**request, **(cast("dict[str, Any]", config) if isinstance(config, dict) else {})}  # Gemini's
-        for name in _HEAD:
-            found = head.get(name)
-            if found:
-                self.add({name: _as_parts(found) if name == "system" else found})
-
-    def add(self, found: Any) -> None:
-        for turn in _as_said(found):
-            self._add(turn)
-
-    def _add(self, found: Any) -> None:
-        text = json.dumps(_plain(found), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-        self._sum.update(text.encode("utf-8", "surrogatepass") + b"\n")
-
-    @property
-    def digest(self) -> str:
-        return self._sum.hexdigest()[:32]
-
-
-def _turns(request: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
-    return next((request[name] for name in _TURNS if isinstance(request.get(name), list)), ())
-
-
-_STORED = frozenset({"message", "function_call", "custom_tool_call"})
-
-
-def _as_said(turn: Any) -> Iterator[Any]:
-    """Yields what a turn says to the model, without what ties it to stored items (OpenAI Responses).
-
-    A message and a call say the same with the id of their item and without; a message says its texts one by one.
-    """
-    item = cast("dict[str, Any]", turn) if isinstance(turn, dict) else {}
-    if item.get("type") not in _STORED:
-        yield turn
-        return
-    kept = {key: value for key, value in item.items() if key not in ("id", "status")}
-    if kept.pop("type") != "message":
-        yield {**kept, "type": item["type"]}
-    elif item.get("role") == "assistant" and isinstance(item.get("content"), list):
-        for part in cast("list[dict[str, Any]]", item["content"]):
-            is_text = mapping_of(part).get("type") == "output_text"
-            yield {**kept, "content": part.get("text") if is_text else [part]}
-    else:
-        yield kept
-
-
 def _is_reply(turn: Mapping[str, Any]) -> bool:
     kind = str(turn.get("type", ""))
     if kind == "tool_search_output":
@@ -197,26 +125,3 @@ def _without(turn: dict[str, Any], gone: set[str]) -> dict[str, Any]:
 
 
 # -- values ---------------------------------------------------------------------------------------------------
-
-
-def _plain(found: Any) -> Any:
-    """A JSON value without cache markers, long texts as their digests."""
-    if isinstance(found, str):
-        return found if len(found) < _LONG else _digest(found)
-    if isinstance(found, dict):
-        pairs = cast("dict[str, Any]", found).items()
-        return {key: _plain(item) for key, item in pairs if key not in CACHE_MARKERS}
-    if isinstance(found, list):
-        return [_plain(item) for item in cast("list[Any]", found)]
-    return found
-
-
-def _as_parts(system: Any) -> Any:
-    """A prompt that is one text is the same as a list of that one text."""
-    return [{"type": "text", "text": system}] if isinstance(system, str) else system
-
-
-@lru_cache(64)
-def _digest(text: str) -> str:
-    """A long text's digest. A request shares its long texts with the one before: they are read once."""
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -9,6 +9,7 @@ from typing import Protocol, TypeAlias
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.history.transcript import mark_frame
 from agentkit.ledger.ledger import FRAMED, Disposition, Ledger, Note
+from agentkit.ledger.provenance import Draft, Origin, block_origins, prompt_length
 from agentkit.messages.blocks import (
     Block,
     InvalidBlock,
@@ -22,7 +23,6 @@ from agentkit.messages.blocks import (
 )
 from agentkit.messages.features import Trait
 from agentkit.messages.message import Msg, derive
-from agentkit.repair.pairing import Draft, Origin, block_origins, prompt_length
 from agentkit.tools.tool_texts import call_text, result_text
 
 __all__ = ["Framing", "Piece", "Said", "has_line", "is_replys", "said_by"]

@@ -10,11 +10,13 @@ from functools import cached_property, lru_cache
 from inspect import iscoroutinefunction
 from typing import Literal, cast
 
+from agentkit.argument_checks import check_option, check_text
 from agentkit.capabilities.capabilities import Capabilities
-from agentkit.errors import OptionError, check_option, check_text
+from agentkit.errors import OptionError
 from agentkit.history.framing import Framing, Piece, Said, has_line, said_by
 from agentkit.history.transcript import FrameTexts, Rendered, read_history, safe_name, safe_text
 from agentkit.ledger.ledger import Disposition, Ledger, Note
+from agentkit.ledger.provenance import Draft, Origin, block_origins
 from agentkit.messages.blocks import (
     Block,
     TextBlock,
@@ -22,7 +24,6 @@ from agentkit.messages.blocks import (
 )
 from agentkit.messages.features import Trait
 from agentkit.messages.message import Msg, recall, remember
-from agentkit.repair.pairing import Draft, Origin, block_origins
 from agentkit.reprs import bounded_repr
 
 __all__ = ["ChatHistory", "HistoryPolicy", "MultiAgentHistory"]

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
+from agentkit.argument_checks import check_option, check_text
 from agentkit.errors import InputError, OptionError
-from agentkit.ledger.ledger import Plan
+from agentkit.ledger.plan import Plan
+from agentkit.ledger.provenance import Draft
 from agentkit.messages.blocks import TextBlock
 from agentkit.messages.message import Msg
-from agentkit.repair.pairing import Draft
 
-__all__ = ["FrameTexts", "Rendered", "frame_tag", "mark_frame", "read_history", "safe_name", "safe_text"]
+__all__ = [
+    "FrameTexts",
+    "Rendered",
+    "frame_tag",
+    "mark_frame",
+    "read_history",
+    "safe_name",
+    "safe_text",
+    "strip_echo",
+]
 
 
 class _FrameMark(dict[str, Any]):
@@ -262,3 +273,34 @@ def _utterance(line: str, tag: str, timestamps: bool) -> tuple[str, str] | None:
         return None
     text = _INDENTED.sub(r"\1", rest[found.end() :])
     return _unescape(found[1]), _openers(tag)[1].sub(r"<\1\2", text)
+
+
+def strip_echo(msg: Msg, name: str | None = None) -> Msg:
+    """The message without the `NAME:` that its first text begins with, if that is its own speaker's.
+
+    Any other text, and any other name, is untouched; so is a text that is nothing but the name, and one that
+    the provider signed. `name` is the viewer's, the message's own speaker unless given.
+    """
+    check_option("msg", msg, Msg, "Pass the message of a reply.")
+    check_text("name", name)
+    speaker = msg.name if name is None else name
+    if not speaker.strip():
+        return msg
+    for at, block in enumerate(msg.blocks):
+        if isinstance(block, TextBlock) and block.text.strip():
+            text = _without(block.text, speaker)
+            if text is None or (block.state and block.state.thought_signature):
+                return msg
+            if isinstance(msg.content, str):
+                return replace(msg, content=text)
+            kept = replace(block, text=text)
+            return replace(msg, content=(*msg.content[:at], kept, *msg.content[at + 1 :]))
+    return msg
+
+
+def _without(text: str, name: str) -> str | None:
+    for spelling in (name, safe_name(name, "history")):
+        found = re.match(rf"\s*{re.escape(spelling)}[ \t]*[:：][ \t]*\n?(?=.*\S)", text, re.DOTALL)
+        if found:
+            return text[found.end() :]
+    return None

@@ -13,6 +13,7 @@ from typing import cast
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.ledger import AS_LINE, Disposition, Ledger, Note
+from agentkit.ledger.provenance import Draft, Origin, block_origins, prompt_length
 from agentkit.legalize.blocks import tidy
 from agentkit.legalize.media import ANY_ID, Changes, OnLoss, Promoted, Tidied
 from agentkit.legalize.media_limits import limit_media
@@ -26,7 +27,7 @@ from agentkit.media.resolution import Shelf
 from agentkit.messages.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock, plain_text
 from agentkit.messages.features import Trait
 from agentkit.messages.message import Msg, derive
-from agentkit.repair.pairing import Draft, Origin, block_origins, is_normal, prompt_length
+from agentkit.repair.pairing import is_normal
 from agentkit.reprs import bounded_repr
 
 __all__ = ["Legal", "legalize", "split_results"]

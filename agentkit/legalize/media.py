@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
-from agentkit.capabilities.capabilities import Capabilities, Kind, NameRule
+from agentkit.capabilities.capabilities import Capabilities
+from agentkit.capabilities.media_rules import Kind
+from agentkit.capabilities.name_rules import NameRule
 from agentkit.history.transcript import safe_text
 from agentkit.json_values import mapping_of, text_of
 from agentkit.ledger.ledger import BlockPath, Disposition, Note

@@ -12,7 +12,16 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
-from agentkit.capabilities.capabilities import Box, Capabilities, Kind, MediaLimits, MediaRule
+from agentkit.capabilities.capabilities import Capabilities
+from agentkit.capabilities.media_rules import (
+    LIMIT_STEPS,
+    Box,
+    Kind,
+    MediaLimits,
+    MediaRule,
+    excess,
+    round_up_to_step,
+)
 from agentkit.ledger.ledger import BlockPath
 from agentkit.legalize.media import Changes, Tidied
 from agentkit.media.resizing import is_resizable, needs_fitting
@@ -20,9 +29,7 @@ from agentkit.media.resolution import Shelf
 from agentkit.messages.sniffing import image_size
 from agentkit.messages.sources import Base64Source, URLSource
 
-__all__ = ["excess", "limit_media"]
-
-_STEPS = 5  # a limit is kept in steps of a fifth
+__all__ = ["limit_media"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,7 +125,7 @@ class _Limiting:
         over = sum(one.data for one in chosen) - total if total else 0
         if over <= 0:
             return
-        wanted = _grid(over, max(total // _STEPS, 1))
+        wanted = round_up_to_step(over, max(total // LIMIT_STEPS, 1))
         sums = accumulate((one.data for one in chosen), initial=0)
         gone = [one for one, before in zip(chosen, sums, strict=False) if before < wanted and one.data]
         self._leave_out(gone, f"{self.form.target} takes no more data of {what} in one request")
@@ -149,13 +156,3 @@ class _Limiting:
         self.changes.update({(one.message, one.path): reason for one in gone})
         absent = {id(one) for one in gone}
         self.left = [one for one in self.left if id(one) not in absent]
-
-
-def excess(count: int, limit: int) -> int:
-    """How many of the oldest go when there are `count`: a multiple of a fifth of the limit."""
-    return _grid(count - limit, max(limit // _STEPS, 1)) if limit and count > limit else 0
-
-
-def _grid(over: int, step: int) -> int:
-    """The least multiple of a step that is at least `over`."""
-    return -(-over // step) * step

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from agentkit.messages.validation import copied
+from agentkit.json_values import copied
 from agentkit.tools.json_schema import find_definition
 
 __all__ = ["as_object_schema"]

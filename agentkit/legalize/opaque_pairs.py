@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.ledger import BlockPath, Disposition, Ledger, Note
+from agentkit.ledger.provenance import Draft, block_origins
 from agentkit.messages.features import Trait
 from agentkit.messages.message import Msg, part_of
-from agentkit.repair.pairing import Draft, block_origins
 
 __all__ = ["ends_asking", "whole_pairs"]
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.ledger import BlockPath, Disposition, Ledger, Note
+from agentkit.ledger.provenance import Draft, Origin, block_origins
 from agentkit.legalize.blocks import thinking_obstacle
 from agentkit.messages.blocks import Block, ImageBlock, OpaqueBlock, ThinkingBlock
 from agentkit.messages.features import Trait
 from agentkit.messages.message import part_of
-from agentkit.repair.pairing import Draft, Origin, block_origins
 
 __all__ = ["orphaned_parts", "without_blocks", "without_orphaned_parts"]
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import cast
 
 from agentkit.capabilities.capabilities import Capabilities
+from agentkit.ledger.provenance import Draft, Origin, block_origins
 from agentkit.legalize.media import wire_id
 from agentkit.messages.blocks import ToolResultBlock
 from agentkit.messages.features import Trait
 from agentkit.messages.message import Msg, derive
-from agentkit.repair.pairing import Draft, Origin, block_origins
 
 __all__ = ["matched"]
 

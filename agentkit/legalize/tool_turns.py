@@ -8,12 +8,13 @@ from typing import TypeAlias, cast
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.ledger import Disposition, Ledger, Note
+from agentkit.ledger.provenance import Draft, Origin, block_origins
 from agentkit.legalize.media import LEFT_OFF, OnLoss
 from agentkit.media.acceptance import shown
 from agentkit.messages.blocks import Block, OpaqueBlock, TextBlock, ToolResultBlock, ToolUseBlock, plain_text
 from agentkit.messages.features import Trait
 from agentkit.messages.message import derive, part_of
-from agentkit.repair.pairing import Draft, Origin, block_origins, is_normal
+from agentkit.repair.pairing import is_normal
 from agentkit.tools.tool_texts import call_text, result_text
 
 __all__ = ["fit_exchanges"]

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.ledger import Disposition, Ledger, Note
+from agentkit.ledger.provenance import Draft, Origin, block_origins
 from agentkit.legalize.opaque_pairs import ends_asking
 from agentkit.messages.features import Trait
 from agentkit.messages.message import Msg, Role, derive
-from agentkit.repair.pairing import Draft, Origin, block_origins
 
 __all__ = ["BEGIN_TURN", "CONTINUE_TURN", "RESULT_TURN", "TurnTaking"]
 

@@ -7,10 +7,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any, cast
 
+from agentkit.capabilities.wire_layout import CACHE_MARKERS
 from agentkit.errors import MessageError, OptionError
 from agentkit.formatting.formatter import Asked
 from agentkit.json_values import items_of, mapping_of, plain_values, text_of
-from agentkit.tokens.request_parts import CACHE_MARKERS
 from agentkit.tools.choices import ToolChoice, read_allowed_tools
 from agentkit.tools.json_schema import OutputSchema, as_output_schema, map_schema
 from agentkit.tools.tool import Tool

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from agentkit.capabilities.capabilities import Capabilities, Kind
+from agentkit.capabilities.capabilities import Capabilities
+from agentkit.capabilities.media_rules import Kind
 from agentkit.messages.sniffing import image_size
 from agentkit.messages.sources import Base64Source, URLSource, is_text_type
 

@@ -22,11 +22,11 @@ import anyio
 import anyio.lowlevel
 from anyio.lowlevel import RunVar
 
-from agentkit.errors import MissingExtraError, OptionError, check_option
+from agentkit.argument_checks import check_option
+from agentkit.errors import MissingExtraError, OptionError
 from agentkit.loggers import get_logger
 from agentkit.media.cache import MediaCache
-from agentkit.media.charsets import in_utf8
-from agentkit.media.resolution import true_type, warm
+from agentkit.media.resolution import in_utf8, true_type, warm
 from agentkit.messages.sources import (
     Base64Source,
     URLSource,

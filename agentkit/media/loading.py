@@ -11,9 +11,9 @@ from typing import TypeAlias, TypeVar
 
 import anyio
 
-from agentkit.capabilities.capabilities import Box, Capabilities, Kind, MediaLimits
+from agentkit.capabilities.capabilities import Capabilities
+from agentkit.capabilities.media_rules import Box, Kind, MediaLimits, excess
 from agentkit.errors import OptionError
-from agentkit.legalize.media_limits import excess
 from agentkit.media.acceptance import obstacle
 from agentkit.media.fetching import Fetch, fetch_media, recount
 from agentkit.media.files import LARGEST, OUTSIDE, read_file, weigh_file

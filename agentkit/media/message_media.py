@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from agentkit.capabilities.capabilities import Box
+from agentkit.capabilities.media_rules import Box
 from agentkit.media.resizing import needs_fitting
 from agentkit.media.resolution import Shelf
 from agentkit.messages.blocks import MediaBlock, ToolResultBlock

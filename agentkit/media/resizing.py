@@ -7,7 +7,7 @@ from functools import cache
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-from agentkit.capabilities.capabilities import Box
+from agentkit.capabilities.media_rules import Box
 from agentkit.messages.sniffing import image_size
 from agentkit.messages.sources import Base64Source, encode
 

@@ -15,6 +15,7 @@ from pydantic import Discriminator
 from pydantic_core import from_json, to_json
 
 from agentkit.errors import MessageError
+from agentkit.json_values import copied
 from agentkit.messages.mcp_results import McpItem, McpResult, read_mcp_item, read_mcp_result
 from agentkit.messages.sniffing import sniffed_type
 from agentkit.messages.sources import (
@@ -26,7 +27,7 @@ from agentkit.messages.sources import (
     guess_media_type,
     read_regular_file,
 )
-from agentkit.messages.validation import Checked, Json, JsonObject, Text, Unwritten, copied, same_json, value
+from agentkit.messages.validation import Checked, Json, JsonObject, Text, Unwritten, same_json, value
 
 __all__ = [
     "AudioBlock",

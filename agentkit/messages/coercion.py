@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import re
 from typing import Any, cast
 
-from agentkit.json_values import plain_values, text_of
+from agentkit.json_values import parse_arguments
 
-__all__ = [
-    "adopt_block",
-    "adopt_extra",
-    "adopt_state",
-    "parse_arguments",
-    "read_arguments",
-]
+__all__ = ["adopt_block", "adopt_extra", "adopt_state"]
 
 _BLOCK_KEYS: dict[str, frozenset[str]] = {
     "text": frozenset({"text", "state"}),
@@ -99,41 +91,3 @@ def _adopt_item(item: object) -> object:
     """An item of a result; results do not nest."""
     kind: object = cast("dict[str, Any]", item).get("type") if isinstance(item, dict) else None
     return cast("object", item) if kind == "tool_result" else adopt_block(cast("object", item))
-
-
-def read_arguments(found: object) -> tuple[dict[str, Any], str | None]:
-    """Returns the arguments of a call in a log, and their text where they are no object.
-
-    Text that is no JSON object, and any other value as its JSON text, stay beside `{}`. None is no arguments.
-    """
-    if isinstance(found, dict):
-        return cast("dict[str, Any]", found), None
-    if found is None:
-        return {}, None
-    text = text_of(found) if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
-    return parse_arguments(text) or {}, text or None
-
-
-def parse_arguments(text: str) -> dict[str, Any] | None:
-    """Argument text as an object; None when it is none."""
-    from pydantic_core import from_json
-
-    try:
-        parsed: object = from_json(text, allow_inf_nan=False)
-    except (ValueError, TypeError):
-        if not _SURROGATE.search(text):
-            return None
-        parsed = _without_surrogates(text)
-    return cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else None
-
-
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
-"""A surrogate, written out or as an escape of JSON."""
-
-
-def _without_surrogates(text: str) -> object:
-    """The value of JSON text, its lone surrogates replaced; None if it is no JSON."""
-    try:  # int refuses NaN and the infinities
-        return plain_values(json.loads(text, parse_constant=int), "arguments")
-    except (ValueError, RecursionError):
-        return None

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 from pydantic import BeforeValidator, Discriminator
 
 from agentkit.errors import MessageError
+from agentkit.json_values import text_of
 from agentkit.messages.validation import Checked, Text, value
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "is_media_type",
     "is_text_type",
     "read_regular_file",
+    "source_of",
 ]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # two letters at least: `C:\` is a drive
@@ -225,3 +227,20 @@ def read_regular_file(path: str | Path, limit: int) -> bytes:
     if len(content) > limit:
         raise ValueError(f"it has more than {limit:,} bytes")
     return content
+
+
+_DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
+
+
+def source_of(found: object, media_type: str | None = None) -> Source | None:
+    """The source of a URL or a data URL; None for what is none. `media_type` is what a URL does not say itself.
+
+    >>> source_of("data:image/png;base64,AAAA")
+    Base64Source(media_type='image/png', data='AAAA')
+    """
+    url = text_of(found)
+    held = _DATA_URL.fullmatch(url)
+    try:
+        return Base64Source(held[1], held[2]) if held else URLSource(url, media_type)
+    except MessageError:
+        return None

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails, to_json
 from agentkit.errors import MessageError
 from agentkit.reprs import bounded_repr, shorten
 
-__all__ = ["Checked", "Json", "JsonObject", "Text", "Unwritten", "copied", "placed", "same_json", "value"]
+__all__ = ["Checked", "Json", "JsonObject", "Text", "Unwritten", "placed", "same_json", "value"]
 
 _Class = TypeVar("_Class", bound=type[Any])
 
@@ -167,19 +167,6 @@ _TAGS = frozenset(
 )
 
 
-def copied(item: Any) -> Any:
-    """A fresh copy of a JSON value: containers are new, leaves shared."""
-    if isinstance(item, dict):
-        fresh = cast("dict[str, Any]", item).copy()
-        for key, inner in fresh.items():
-            if type(inner) in _CONTAINERS:
-                fresh[key] = copied(inner)
-        return fresh
-    if isinstance(item, list):
-        return [copied(inner) if type(inner) in _CONTAINERS else inner for inner in cast("list[Any]", item)]
-    return item
-
-
 def same_json(found: Any, expected: Any) -> bool:
     """Returns True if two JSON values differ at most in the order of keys: `1` is neither `1.0` nor `true`."""
     if isinstance(found, dict):
@@ -197,6 +184,3 @@ def same_json(found: Any, expected: Any) -> bool:
 
 def _number_type(found: Any) -> type | None:
     return next((kind for kind in (bool, int, float) if isinstance(found, kind)), None)
-
-
-_CONTAINERS = {dict, list}

@@ -20,12 +20,13 @@ from agentkit.errors import (
     OptionError,
     ProviderError,
 )
-from agentkit.history.echoes import strip_echo
+from agentkit.history.transcript import strip_echo
 from agentkit.json_values import plain
-from agentkit.ledger.ledger import Plan
+from agentkit.ledger.plan import Plan
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason
 from agentkit.models.endpoint import EndpointBase, Outgoing
+from agentkit.models.failures import as_model_error, get_error_class
 from agentkit.models.locate import guess_place
 from agentkit.models.registry import Provider, available_providers
 from agentkit.models.stream import ModelStream
@@ -190,8 +191,8 @@ class Call:
         return NetworkError(self.provider.name, said, retryable=False, advice=advice)
 
     def _error(self, failure: Failure) -> ModelError:
-        place = self._place(failure) if failure.kind is BadRequestError else ""
-        return failure.error(self.provider.name, place)
+        place = self._place(failure) if get_error_class(failure) is BadRequestError else ""
+        return as_model_error(failure, self.provider.name, place)
 
     def _place(self, failure: Failure) -> str:
         plan = self.plan

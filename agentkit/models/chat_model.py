@@ -14,31 +14,22 @@ from typing import Any, Literal, Never, Self, TypedDict, Unpack, cast
 import anyio
 import anyio.to_thread
 
-from agentkit.argument_checks import check_names, check_parameters
+from agentkit.argument_checks import check_names, check_option, check_parameters, check_text
 from agentkit.budget.budget import Budget
 from agentkit.credentials.client_options import check_client, clean_options, find_variable
 from agentkit.credentials.redaction import create_redactor, redact_error
-from agentkit.errors import (
-    AgentkitError,
-    BudgetError,
-    ContextLengthError,
-    InputError,
-    OptionError,
-    ProviderError,
-    check_option,
-    check_text,
-)
+from agentkit.errors import AgentkitError, BudgetError, ContextLengthError, InputError, OptionError, ProviderError
+from agentkit.event_loop import finish, is_over, running_loop
 from agentkit.formatting.formatter import Asked, FormatterBase, FormatterOptions
 from agentkit.history.policies import MultiAgentHistory
-from agentkit.ledger.ledger import Plan
+from agentkit.ledger.plan import Plan
 from agentkit.loggers import get_logger
 from agentkit.messages.message import Msg
 from agentkit.models.call import Call
 from agentkit.models.endpoint import EndpointBase
-from agentkit.models.event_loop import finish, is_over, running_loop
+from agentkit.models.failures import room_in
 from agentkit.models.registry import Provider, available_providers, load_provider
 from agentkit.models.stream import ModelStream
-from agentkit.replies.error_bodies import room_in
 from agentkit.reprs import shorten_repr
 from agentkit.tokens.counters import CharacterTokenCounter, TokenCount, count_request
 from agentkit.tools.choices import ToolChoiceLike

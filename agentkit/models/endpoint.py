@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Self, cast
 from pydantic_core import SchemaSerializer, core_schema
 
 from agentkit.errors import OptionError
-from agentkit.replies.error_bodies import Failure, failure_in, request_id_in
+from agentkit.models.failures import request_id_in
+from agentkit.replies.error_bodies import Failure, failure_in
 from agentkit.reprs import bounded_repr
 
 __all__ = ["EndpointBase", "Incoming", "Outgoing", "merged"]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from agentkit.argument_checks import find_closest
-from agentkit.errors import OptionError, ProviderError, check_option
+from agentkit.argument_checks import check_option, find_closest
+from agentkit.errors import OptionError, ProviderError
 from agentkit.formatting.formatter import FormatterBase
 from agentkit.messages.message import Msg
 from agentkit.models.endpoint import EndpointBase

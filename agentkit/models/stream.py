@@ -13,10 +13,10 @@ import anyio
 import anyio.lowlevel
 
 from agentkit.errors import AgentkitError, ContextLengthError, InputError, ModelError, NetworkError
-from agentkit.ledger.ledger import Plan
+from agentkit.event_loop import finish
+from agentkit.ledger.plan import Plan
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason
-from agentkit.models.event_loop import finish
 from agentkit.replies.error_bodies import Failure
 from agentkit.replies.events import MessageStart, StreamEvent, UsageEvent
 from agentkit.replies.parser import StreamParserBase

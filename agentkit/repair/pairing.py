@@ -13,73 +13,21 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Literal, TypeAlias, cast
 
-from agentkit.ledger.ledger import BlockPath, Disposition, Ledger, Note
+from agentkit.ledger.ledger import Disposition, Ledger, Note
+from agentkit.ledger.provenance import Draft, Look, Origin, block_origins, prompt_length
 from agentkit.messages.blocks import Block, ToolResultBlock, ToolUseBlock
 from agentkit.messages.features import Trait
 from agentkit.messages.message import Msg, Role, continues, derive, part_of
 from agentkit.repair.unmatched_results import UNMATCHED_MARK, describe_unmatched, drop_unmatched
-from agentkit.reprs import bounded_repr
 
-__all__ = ["Draft", "INTERRUPTED", "Watch", "repair"]
+__all__ = ["INTERRUPTED", "Watch", "repair"]
 
 INTERRUPTED = "The call was interrupted: no result was recorded."
 """The output of the result that answers a call which nobody answered."""
 
-Origin: TypeAlias = BlockPath | str
-"""Where a block of a draft comes from: an input block, or the name of a synthesis."""
 
 Unmatched: TypeAlias = Literal["describe", "drop", "omit"]
 """How `repair` treats a result without an open call."""
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What one look over a conversation in normal form told of what stands behind its system prompt.
-
-    traits       everything that any message holds
-    ordered      whether each turn of calls has one message of results behind it, in the order of the calls
-    alternating  whether the assistant's turns and the others' take turns
-    """
-
-    traits: int
-    ordered: bool
-    alternating: bool
-
-
-@dataclass(slots=True)
-class Draft:
-    """Messages on their way to a request, each with where it comes from.
-
-    An origin is the number of an input message taken whole, or one origin a block.
-    """
-
-    msgs: list[Msg]
-    origins: list[int | tuple[Origin, ...]]
-    look: Look | None = None
-
-    __repr__ = bounded_repr
-
-    @classmethod
-    def of(cls, msgs: Sequence[Msg]) -> Draft:
-        """The draft in which nothing has happened yet."""
-        return cls(list(msgs), list(range(len(msgs))))
-
-    def add(self, msg: Msg, origin: int | tuple[Origin, ...]) -> None:
-        """Append one message."""
-        self.msgs.append(msg)
-        self.origins.append(origin)
-
-    def part(self, numbers: Sequence[int]) -> Draft:
-        """The draft of some of its messages, by number."""
-        return Draft([self.msgs[at] for at in numbers], [self.origins[at] for at in numbers])
-
-
-def block_origins(msg: Msg, origin: int | tuple[Origin, ...]) -> tuple[Origin, ...]:
-    """One origin for each block of a draft's message."""
-    if isinstance(origin, int):
-        count = 1 if isinstance(msg.content, str) else len(msg.content)
-        return tuple((origin, at) for at in range(count))
-    return origin
 
 
 def repair(draft: Draft, ledger: Ledger, unmatched: Unmatched = "describe") -> Draft:
@@ -165,11 +113,6 @@ def is_normal(draft: Draft, start: int = 0, known: Look | None = None) -> bool:
         return False
     draft.look = Look(seen, ordered, alternating)
     return True
-
-
-def prompt_length(msgs: Sequence[Msg]) -> int:
-    """How many messages the system prompt has: the leading run of role-system messages without tool blocks."""
-    return next((at for at, msg in enumerate(msgs) if not msg.traits & Trait.SYSTEM), len(msgs))
 
 
 _Place: TypeAlias = tuple[int, int]

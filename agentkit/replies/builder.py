@@ -12,7 +12,6 @@ from agentkit.messages.blocks import Block, MediaBlock, OpaqueBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason, Usage
 from agentkit.replies.arguments import Arguments
-from agentkit.replies.block_builder import Composer
 from agentkit.replies.events import (
     ErrorEvent,
     MessageEnd,
@@ -23,7 +22,15 @@ from agentkit.replies.events import (
     ToolUseStart,
     UsageEvent,
 )
-from agentkit.replies.partial_blocks import CallDraft, Draft, SaidDraft, TextDraft, ThinkingDraft, WholeDraft
+from agentkit.replies.partial_blocks import (
+    CallDraft,
+    Composer,
+    Draft,
+    SaidDraft,
+    TextDraft,
+    ThinkingDraft,
+    WholeDraft,
+)
 
 __all__ = ["Assembly", "Key"]
 

@@ -6,14 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypedDict, Unpack, cast
 
-from agentkit.argument_checks import check_names
-from agentkit.errors import MessageError, OptionError, check_option, check_text
-from agentkit.json_values import EventArray, EventBytes, check_event_size, parsed, plain, plain_reply
+from agentkit.argument_checks import check_names, check_option, check_text
+from agentkit.errors import MessageError, OptionError
+from agentkit.json_values import parsed, plain, plain_reply
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason, Usage
 from agentkit.replies.builder import Assembly
 from agentkit.replies.error_bodies import failure_in
 from agentkit.replies.events import StreamEvent
+from agentkit.replies.sse import EventArray, EventBytes, check_event_size
 
 __all__ = ["ReadOptions", "StreamParserBase"]
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from agentkit.errors import AgentkitError, check_option
+from agentkit.argument_checks import check_option
+from agentkit.errors import AgentkitError
 from agentkit.formatting.formatter import FormatterBase
 from agentkit.messages.message import Msg
 from agentkit.models.registry import Provider, load_provider

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, cast
 from agentkit.errors import LossError
 from agentkit.formatting.formatter import FormatterBase
 from agentkit.history.policies import ChatHistory
-from agentkit.ledger.ledger import Plan
+from agentkit.ledger.plan import Plan
 from agentkit.messages.blocks import (
     AudioBlock,
     Block,

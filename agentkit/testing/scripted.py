@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Self, TypeAlias, Unpack, cast
 
 import anyio.lowlevel
 
-from agentkit.errors import OptionError, check_option
+from agentkit.argument_checks import check_option
+from agentkit.errors import OptionError
 from agentkit.messages.blocks import MediaBlock, OpaqueBlock, TextBlock, ThinkingBlock, ToolUseBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason

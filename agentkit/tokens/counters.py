@@ -19,9 +19,8 @@ from agentkit.messages.blocks import (
     ToolUseBlock,
 )
 from agentkit.messages.message import Msg, weight_of
-from agentkit.tokens.estimate import estimate_text
+from agentkit.tokens.estimate import TextCounts, estimate_text
 from agentkit.tokens.request_parts import RequestParts, json_text
-from agentkit.tokens.text_counts import TextCounts
 
 __all__ = [
     "CharacterTokenCounter",

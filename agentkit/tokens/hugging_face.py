@@ -14,12 +14,13 @@ from typing import Any, Final, cast
 
 import anyio.to_thread
 
-from agentkit.errors import MissingExtraError, OptionError, check_option
+from agentkit.argument_checks import check_option
+from agentkit.errors import MissingExtraError, OptionError
 from agentkit.messages.message import Msg
 from agentkit.tokens.counters import CharacterTokenCounter, LocalTokenCounter, TokenCount
+from agentkit.tokens.estimate import TextCounts
 from agentkit.tokens.media_costs import MediaPrices
 from agentkit.tokens.request_parts import RequestParts, json_text
-from agentkit.tokens.text_counts import TextCounts
 
 __all__ = ["HuggingFaceTokenCounter"]
 

@@ -12,8 +12,8 @@ from typing import Final, Protocol
 from warnings import catch_warnings, simplefilter
 
 from agentkit.capabilities.model_names import normalize_model_name
+from agentkit.tokens.estimate import TextCounts
 from agentkit.tokens.request_parts import Medium
-from agentkit.tokens.text_counts import TextCounts
 
 __all__ = ["MediaPrices", "image_rule", "image_size"]
 

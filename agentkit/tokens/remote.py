@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import isawaitable
 from typing import Any, ClassVar
 
+from agentkit.argument_checks import check_option, check_text
 from agentkit.credentials.redaction import create_redactor, redact_error
-from agentkit.errors import InputError, ModelError, OptionError, check_option, check_text
+from agentkit.errors import InputError, ModelError, OptionError
 from agentkit.json_values import mapping_of
 from agentkit.tokens.counters import CharacterTokenCounter, LocalTokenCounter, TokenCounterBase
 

@@ -8,12 +8,10 @@ from typing import Any, NamedTuple, cast
 
 from pydantic_core import to_json
 
+from agentkit.capabilities.wire_layout import CACHE_MARKERS
 from agentkit.reprs import bounded_repr, shorten_repr
 
-__all__ = ["CACHE_MARKERS", "Medium", "RequestParts", "json_text"]
-
-CACHE_MARKERS = frozenset({"cache_control", "prompt_cache_breakpoint"})
-"""Where a wire marks what its prompt cache is to keep: no part of the prompt."""
+__all__ = ["Medium", "RequestParts", "json_text"]
 
 
 class Medium(NamedTuple):

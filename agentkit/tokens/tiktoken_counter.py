@@ -8,15 +8,16 @@ from typing import Any, ClassVar, Final, cast
 
 import anyio.to_thread
 
-from agentkit.errors import MissingExtraError, OptionError, check_option, check_text
+from agentkit.argument_checks import check_option, check_text
+from agentkit.errors import MissingExtraError, OptionError
 from agentkit.messages.blocks import MediaBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import URLSource
 from agentkit.tokens.counters import Overheads, TextTokenCounter, TokenCount, weight_key
 from agentkit.tokens.encodings import BASE, ENCODINGS, Count, encoding_of, load_encoding, source_of
+from agentkit.tokens.estimate import TextCounts
 from agentkit.tokens.media_costs import MediaPrices
 from agentkit.tokens.request_parts import Medium, RequestParts, json_text
-from agentkit.tokens.text_counts import TextCounts
 
 __all__ = ["TiktokenCounter"]
 

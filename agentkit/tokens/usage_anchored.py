@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, cast
 
-from agentkit.errors import OptionError, check_option
+from agentkit.argument_checks import check_option
+from agentkit.capabilities.wire_layout import CACHE_MARKERS
+from agentkit.errors import OptionError
 from agentkit.tokens.counters import (
     CharacterTokenCounter,
     LocalTokenCounter,
@@ -16,7 +18,6 @@ from agentkit.tokens.counters import (
     TokenCounterBase,
     prepare_counter,
 )
-from agentkit.tokens.request_parts import CACHE_MARKERS
 
 __all__ = ["UsageAnchoredCounter"]
 

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 
 import anyio
 
-from agentkit.errors import OptionError, check_option
+from agentkit.argument_checks import check_option
+from agentkit.errors import OptionError
 from agentkit.messages.blocks import ToolResultBlock, ToolUseBlock
-from agentkit.tools.tool import Tool, ToolLike, as_tools, run_call
+from agentkit.tools.tool import Tool, ToolLike, as_tools
 
-__all__ = ["run_tool_calls"]
+__all__ = ["run_call", "run_tool_calls"]
 
 
 async def run_tool_calls(
@@ -70,3 +71,20 @@ async def _run_all(
 def _canceled_result(block: ToolUseBlock) -> ToolResultBlock:
     """Returns the result of a call whose task alone was canceled."""
     return ToolResultBlock(block.id, block.name, "The call was canceled.", is_error=True)
+
+
+async def run_call(block: ToolUseBlock, tools: Sequence[ToolLike]) -> ToolResultBlock:
+    """What the tool that a call names answers: see `Tool.run`. `tools` are those that the model was given.
+
+    A model may call what is not there, such as the `multi_tool_use.parallel` that some of OpenAI's know from their
+    training. The result, with `is_error`, says which tools there are, and the model can go on.
+    """
+    check_option("block", block, ToolUseBlock)
+    known = {tool.name: tool for tool in as_tools(tools)}
+    tool = known.get(block.name)
+    if tool is not None:
+        return await tool.run(block)
+    there_are = f"The tools are: {', '.join(map(repr, known))}." if known else "There are no tools."
+    advice = " Call each tool by itself, by its name." if known else ""
+    said = f"There is no tool {block.name!r}. {there_are}{advice}"
+    return ToolResultBlock(block.id, block.name, said, is_error=True)

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from functools import lru_cache, partial, wraps
 from typing import Any, TypeAlias, cast
 
+import anyio
 import anyio.to_thread
 from anyio import CapacityLimiter
 from pydantic import ConfigDict, ValidationError, validate_call
 
-from agentkit.errors import check_option
+from agentkit.argument_checks import check_option
+from agentkit.event_loop import is_being_canceled
 from agentkit.messages.blocks import MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
-from agentkit.models.event_loop import is_being_canceled
 from agentkit.tools.results import as_failure, as_refusal, as_result, find_leaves
 
 __all__ = ["run_tool"]

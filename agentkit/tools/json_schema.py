@@ -10,7 +10,8 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
 from agentkit.errors import MessageError, OptionError
-from agentkit.messages.validation import Checked, JsonObject, Text, copied, value
+from agentkit.json_values import copied
+from agentkit.messages.validation import Checked, JsonObject, Text, value
 
 __all__ = [
     "OutputLike",

@@ -11,18 +11,13 @@ from typing import Any, TypeAlias, cast
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
-from agentkit.errors import MessageError, check_option
+from agentkit.errors import MessageError
 from agentkit.messages.blocks import ToolResultBlock, ToolUseBlock
 from agentkit.messages.validation import Checked, JsonObject, Text, value
 from agentkit.tools.docstrings import split_docstring
 from agentkit.tools.json_schema import check_schema, map_schema, without_titles
 
-__all__ = [
-    "Tool",
-    "ToolLike",
-    "as_tools",
-    "run_call",
-]
+__all__ = ["Tool", "ToolLike", "as_tools"]
 
 _NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
@@ -175,23 +170,6 @@ _UNNAMED = {
 _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "parametersJsonSchema")
 
 ToolLike: TypeAlias = Tool | Callable[..., Any] | Mapping[str, Any]
-
-
-async def run_call(block: ToolUseBlock, tools: Sequence[ToolLike]) -> ToolResultBlock:
-    """What the tool that a call names answers: see `Tool.run`. `tools` are those that the model was given.
-
-    A model may call what is not there, such as the `multi_tool_use.parallel` that some of OpenAI's know from their
-    training. The result, with `is_error`, says which tools there are, and the model can go on.
-    """
-    check_option("block", block, ToolUseBlock)
-    known = {tool.name: tool for tool in as_tools(tools)}
-    tool = known.get(block.name)
-    if tool is not None:
-        return await tool.run(block)
-    there_are = f"The tools are: {', '.join(map(repr, known))}." if known else "There are no tools."
-    advice = " Call each tool by itself, by its name." if known else ""
-    said = f"There is no tool {block.name!r}. {there_are}{advice}"
-    return ToolResultBlock(block.id, block.name, said, is_error=True)
 
 
 def as_tools(tools: Sequence[ToolLike] | None) -> tuple[Tool, ...]:

@@ -31,7 +31,7 @@ from agentkit import (
     URLSource,
     load_provider,
 )
-from agentkit.capabilities.capabilities import Box
+from agentkit.capabilities.media_rules import Box
 from agentkit.media.resizing import can_resize, fitted, is_resizable
 from tests.conftest import WEB, EchoFormatter, call, fates, says, sent, target
 

@@ -20,7 +20,7 @@ from agentkit import (
     request_id_in,
     retry_after,
 )
-from agentkit.replies.error_bodies import room_in
+from agentkit.models.failures import as_model_error, get_error_class, room_in
 
 TOO_LONG = [
     (400, "context_length_exceeded", "Too much."),
@@ -143,17 +143,17 @@ OTHERS: list[tuple[type[ModelError], int | None, str | None, str]] = [
 
 @pytest.mark.parametrize(("status", "code", "said"), TOO_LONG)
 def test_a_prompt_that_is_too_long(status: int | None, code: str | None, said: str) -> None:
-    assert type(Failure(said, status, code).error("somebody")) is ContextLengthError
+    assert type(as_model_error(Failure(said, status, code), "somebody")) is ContextLengthError
 
 
 @pytest.mark.parametrize(("status", "code", "said"), NOT_TOO_LONG)
 def test_a_limit_that_is_not_the_contexts(status: int, code: str, said: str) -> None:
-    assert type(Failure(said, status, code).error("somebody")) is BadRequestError
+    assert type(as_model_error(Failure(said, status, code), "somebody")) is BadRequestError
 
 
 @pytest.mark.parametrize(("kind", "status", "code", "said"), OTHERS)
 def test_any_other_failure(kind: type[ModelError], status: int | None, code: str | None, said: str) -> None:
-    error = Failure(said, status, code).error("somebody")
+    error = as_model_error(Failure(said, status, code), "somebody")
     assert type(error) is kind
     assert error.retryable is (kind in (RateLimitError, OverloadedError))
 
@@ -162,7 +162,7 @@ def test_any_other_failure(kind: type[ModelError], status: int | None, code: str
     "code", ["insufficient_quota", "enforced_spend_limit_reached", "Throttling.AllocationQuota"]
 )
 def test_a_quota_that_is_used_up_is_not_to_be_tried_again(code: str) -> None:
-    error = Failure("You exceeded your current quota.", 429, code).error("somebody")
+    error = as_model_error(Failure("You exceeded your current quota.", 429, code), "somebody")
     assert type(error) is RateLimitError
     assert not error.retryable
 
@@ -184,7 +184,7 @@ def test_a_quota_that_is_used_up_is_not_to_be_tried_again(code: str) -> None:
     ],
 )
 def test_a_limit_that_ends_is_to_be_tried_again(code: str | None, said: str, seconds: float | None) -> None:
-    error = Failure(said, 429, code, retry_after=seconds).error("somebody")
+    error = as_model_error(Failure(said, 429, code, retry_after=seconds), "somebody")
     assert type(error) is RateLimitError
     assert error.retryable
 
@@ -212,19 +212,19 @@ def test_a_limit_that_ends_is_to_be_tried_again(code: str | None, said: str, sec
 def test_a_refusal_by_a_chat_template_names_the_option_that_declares_its_rules(
     status: int | None, said: str
 ) -> None:
-    error = Failure(said, status).error("vllm")
+    error = as_model_error(Failure(said, status), "vllm")
     assert type(error) is BadRequestError
     assert not error.retryable
     assert "model_rules=ModelRules(" in str(error)
 
 
 def test_a_refusal_that_only_quotes_a_template_is_none() -> None:
-    error = Failure("Invalid value: 'roles must alternate'.", 400).error("openai")
+    error = as_model_error(Failure("Invalid value: 'roles must alternate'.", 400), "openai")
     assert "model_rules" not in str(error)
 
 
 def test_a_failure_of_the_network() -> None:
-    error = Failure("", network=True).error("somebody")
+    error = as_model_error(Failure("", network=True), "somebody")
     assert type(error) is NetworkError
     assert error.retryable
     assert "no reason is given" in str(error)
@@ -232,7 +232,7 @@ def test_a_failure_of_the_network() -> None:
 
 def test_the_error_keeps_the_facts_and_survives_a_pickle() -> None:
     failure = Failure("No.", 400, "bad", "req_1", 2.5, param="messages", advice="Say it otherwise.")
-    error = failure.error("somebody", "msgs[0]")
+    error = as_model_error(failure, "somebody", "msgs[0]")
     again = pickle.loads(pickle.dumps(error))
     for found in (error, again):
         assert (found.said, found.status, found.code, found.request_id, found.retry_after) == (
@@ -368,6 +368,6 @@ def test_a_bare_message_is_an_error_where_the_status_is_one() -> None:
     body = {"message": "Too many tokens, please wait before trying again."}
     found = failure_in(body, 429)
     assert found is not None
-    assert (found.said, found.code, found.kind) == (body["message"], None, RateLimitError)
+    assert (found.said, found.code, get_error_class(found)) == (body["message"], None, RateLimitError)
     assert failure_in(body) is None
     assert failure_in(body, 200) is None

@@ -45,8 +45,9 @@ from agentkit import (
     read_history,
 )
 from agentkit.history.transcript import FrameTexts
+from agentkit.ledger.provenance import Draft
 from agentkit.legalize.turns import BEGIN_TURN, CONTINUE_TURN, RESULT_TURN
-from agentkit.repair.pairing import INTERRUPTED, Draft, repair
+from agentkit.repair.pairing import INTERRUPTED, repair
 from tests.conversations import (
     TARGETS,
     Marks,

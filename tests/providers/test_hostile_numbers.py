@@ -12,8 +12,9 @@ from typing import Any, Final, cast
 import pytest
 
 from agentkit import Failure, Msg, StreamParserBase, ToolUseBlock, dump_messages, load_provider
+from agentkit.models.failures import as_model_error, get_error_class, retry_after, room_in
 from agentkit.models.locate import guess_place
-from agentkit.replies.error_bodies import failure_in, retry_after, room_in
+from agentkit.replies.error_bodies import failure_in
 from tests.providers import PROVIDERS
 
 NUMBERS: Final = (
@@ -250,7 +251,7 @@ def test_the_items_of_a_long_list_are_all_read() -> None:
 def test_the_numbers_of_an_error_are_in_range_or_none(number: Any) -> None:
     failure = failure_in({"error": {"message": "m", "code": number, "status": number}}, 400)
     assert failure is not None
-    error = failure.error("openai")
+    error = as_model_error(failure, "openai")
     assert error.status in (400, None)
     for name in ("retry-after", "retry-after-ms"):
         wait = retry_after({name: number})
@@ -277,5 +278,7 @@ def test_an_error_with_many_paths_or_quotes_is_searched_as_far_as_a_person_reads
     said = "“" * 50_000 + "messages.0 " * 50_000 + "maximum context length is 1 tokens " * 3_000
     msgs = [Msg("Bob", f"text {number}", "user") for number in range(100)]
     request = {"messages": [{"role": "user", "content": msg.text} for msg in msgs]}
-    _, calls = _measured(lambda: (Failure(said, 400).kind, room_in(said), guess_place(said, request, msgs)))
+    _, calls = _measured(
+        lambda: (get_error_class(Failure(said, 400)), room_in(said), guess_place(said, request, msgs))
+    )
     assert calls < 300_000

@@ -25,8 +25,9 @@ from agentkit import (
     available_providers,
     load_provider,
 )
+from agentkit.ledger.provenance import Draft
 from agentkit.legalize.thinking_pairs import without_blocks
-from agentkit.repair.pairing import INTERRUPTED, Draft, repair
+from agentkit.repair.pairing import INTERRUPTED, repair
 from tests.conftest import AnyMsg, EchoFormatter, brief, call, fates, result, said, says, speech
 
 BOB = says("Bob", "hi")

@@ -19,7 +19,7 @@ from agentkit import (
     UsageAnchoredCounter,
     load_provider,
 )
-from agentkit.tokens.text_counts import TextCounts
+from agentkit.tokens.estimate import TextCounts
 from tests.conftest import call, result, says
 
 pytestmark = pytest.mark.anyio

@@ -24,8 +24,7 @@ from agentkit.messages.blocks import (
     ToolResultBlock,
     VideoBlock,
 )
-from agentkit.messages.data_urls import source_of
-from agentkit.messages.sources import Base64Source, Source, URLSource, guess_media_type
+from agentkit.messages.sources import Base64Source, Source, URLSource, guess_media_type, source_of
 
 __all__ = ["ISSUERS", "WIRES", "read_block", "unnumbered"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from agentkit.capabilities.capabilities import short_hash
+from agentkit.capabilities.name_rules import short_hash
 from agentkit.errors import MessageError
 from agentkit.json_values import items_of, mapping_of, plain_values, text_of
 from agentkit.logs.langchain.additional_kwargs import Besides

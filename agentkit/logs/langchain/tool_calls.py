@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
-from agentkit.capabilities.capabilities import short_hash
+from agentkit.capabilities.name_rules import short_hash
 from agentkit.errors import MessageError
-from agentkit.json_values import items_of, mapping_of, text_of
+from agentkit.json_values import items_of, mapping_of, read_arguments, text_of
 from agentkit.messages.blocks import OpaqueState, ToolUseBlock
-from agentkit.messages.coercion import read_arguments
 
 __all__ = ["Asked", "Calls", "SIGNATURES"]
 

@@ -53,15 +53,6 @@ def _on_asyncio() -> bool:
         return False
 
 
-def is_being_canceled() -> bool:
-    """True if a cancellation that this task meets is its own.
-
-    On asyncio, awaiting a task or a future that was canceled raises the same error. On trio every one is its own.
-    """
-    task = asyncio.current_task() if _on_asyncio() else None
-    return task is None or task.cancelling() > 0
-
-
 def running_loop() -> Any:
     """The loop that is running, as a thing that is equal to itself alone."""
     token = current_token()
@@ -82,3 +73,12 @@ def is_over(loop: Any) -> bool:
 
 def _nothing() -> None:
     """What a loop that still runs does when it is asked whether it does."""
+
+
+def is_being_canceled() -> bool:
+    """True if a cancellation that this task meets is its own.
+
+    On asyncio, awaiting a task or a future that was canceled raises the same error. On trio every one is its own.
+    """
+    task = asyncio.current_task() if _on_asyncio() else None
+    return task is None or task.cancelling() > 0

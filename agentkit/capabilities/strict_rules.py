@@ -1,0 +1,33 @@
+"""What an API demands of a schema that is sent under strict mode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentkit.reprs import bounded_repr
+
+__all__ = ["StrictRules"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StrictRules:
+    """Rules of a target for a schema under `strict: true`. Every target requires closed objects.
+
+    Attributes:
+        keywords: JSON Schema keywords that the target accepts. Other keywords that only annotate are omitted.
+        formats: Values of `format` that the target accepts.
+        can_omit_properties: True if `required` need not list all properties.
+        can_recurse: True if a definition may refer to itself.
+        max_depth: Limit of nested objects and arrays; 0 if no limit is known.
+        has_output_flag: True if the schema of a response format has the flag too.
+
+    """
+
+    keywords: frozenset[str]
+    formats: frozenset[str]
+    can_omit_properties: bool = False
+    can_recurse: bool = True
+    max_depth: int = 0
+    has_output_flag: bool = False
+
+    __repr__ = bounded_repr
