@@ -197,7 +197,7 @@ class ModelError(AgentkitError):
     """A call of a model failed. The SDK's own error is `__cause__`.
 
     provider     whose model was called
-    said         the provider's own text
+    provider_message  the provider's own text
     status       the HTTP status, if there was an answer
     code         the provider's own code, if it gave one
     request_id   the provider's name for the call, if it gave one
@@ -224,7 +224,7 @@ class ModelError(AgentkitError):
         advice: str | None = None,
     ) -> None:
         self.provider = provider
-        self.said = said
+        self.provider_message = said
         self.status = status
         self.code = code
         self.request_id = request_id

@@ -9,10 +9,10 @@ from typing import Any
 import anyio
 from anyio.lowlevel import current_token
 
-__all__ = ["finish", "is_being_canceled", "is_over", "running_loop"]
+__all__ = ["is_being_canceled", "is_over", "run_to_completion", "running_loop"]
 
 
-async def finish(work: Callable[[], Awaitable[None]], seconds: float) -> None:
+async def run_to_completion(work: Callable[[], Awaitable[None]], seconds: float) -> None:
     """Do some work to its end, in so many seconds at most, and let a cancellation wait for it.
 
     A shield of anyio's holds off the cancellations of anyio's scopes and of trio. On asyncio a task can be

@@ -15,21 +15,21 @@ from agentkit.errors import MessageError
 from agentkit.loggers import get_logger
 
 __all__ = [
-    "copied",
+    "as_list",
+    "as_object",
+    "as_text",
+    "copy_json",
     "is_encodable",
-    "items_of",
-    "mapping_of",
+    "make_json_safe",
+    "native_to_json",
     "parse_arguments",
-    "parsed",
-    "plain",
+    "parse_json",
     "plain_reply",
-    "plain_values",
     "read_arguments",
-    "text_of",
 ]
 
 
-def plain(found: object) -> Any:
+def native_to_json(found: object) -> Any:
     """A reply, or an event of a stream, as JSON values: from the SDK's object, its dict, or JSON text.
 
     The objects of all SDKs are pydantic models or dicts; nothing of an SDK is imported to read them. Raises
@@ -38,7 +38,7 @@ def plain(found: object) -> Any:
     if type(found) is dict:
         return cast("dict[str, Any]", found)
     if isinstance(found, str | bytes | bytearray):
-        return parsed(found)
+        return parse_json(found)
     if isinstance(found, Mapping):
         return {str(key): item for key, item in cast("Mapping[Any, Any]", found).items()}
     dump = getattr(found, "model_dump", None)
@@ -46,7 +46,7 @@ def plain(found: object) -> Any:
         try:
             return dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
         except ValueError:  # a lone surrogate
-            return plain_values(dump(by_alias=True, exclude_unset=True, warnings=False))
+            return make_json_safe(dump(by_alias=True, exclude_unset=True, warnings=False))
     reason = f"a {type(found).__name__} is no reply"
     raise MessageError("reply", reason, "Give the SDK's object, its dict, or the JSON text.")
 
@@ -61,10 +61,10 @@ def plain_reply(found: object) -> Any:
             return from_json(found, cache_strings="keys")
         except (ValueError, TypeError):
             pass
-    return replace_surrogates(plain(found), "reply")
+    return replace_surrogates(native_to_json(found), "reply")
 
 
-def parsed(text: str | bytes | bytearray) -> Any:
+def parse_json(text: str | bytes | bytearray) -> Any:
     """JSON text as its value. Raises MessageError for what is none."""
     try:
         return from_json(text, cache_strings="keys")  # texts do not come twice
@@ -76,17 +76,17 @@ def parsed(text: str | bytes | bytearray) -> Any:
         raise MessageError("reply", f"this is not JSON ({error})", "Mend the JSON.") from None
 
 
-def mapping_of(found: object) -> dict[str, Any]:
+def as_object(found: object) -> dict[str, Any]:
     """An object of the wire; an empty one for anything else."""
     return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType] - no cast: it costs
 
 
-def items_of(found: object) -> list[Any]:
+def as_list(found: object) -> list[Any]:
     """A list of the wire; an empty one for anything else."""
     return found if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
-def text_of(found: object, place: str = "") -> str:
+def as_text(found: object, place: str = "") -> str:
     """A string of the wire that UTF-8 can carry; an empty one for anything else.
 
     Lone surrogates become U+FFFD, which is logged with the place.
@@ -109,7 +109,7 @@ _DEEPEST = 200
 """Levels of nesting: pydantic reads some 250."""
 
 
-def plain_values(found: object, place: str = "", dump: Callable[[Any], object] | None = None) -> Any:
+def make_json_safe(found: object, place: str = "", dump: Callable[[Any], object] | None = None) -> Any:
     """Any value as JSON values that can be written and read again, whatever is in it.
 
     SDK objects inside are read as `plain` reads them, or first by `dump`, which returns what it does not know
@@ -125,7 +125,7 @@ _Path: TypeAlias = "tuple[_Path | None, object]"
 
 def _plain(found: object, depth: int, path: _Path, dump: Callable[[Any], object] | None) -> Any:
     if isinstance(found, str):
-        return found if is_encodable(found) else text_of(found, _spelled(path))
+        return found if is_encodable(found) else as_text(found, _spelled(path))
     if found is None or isinstance(found, bool):
         return found
     if isinstance(found, int):
@@ -140,7 +140,7 @@ def _plain(found: object, depth: int, path: _Path, dump: Callable[[Any], object]
     if isinstance(found, Mapping):
         held: dict[str, Any] = {}
         for key, item in cast("Mapping[Any, Any]", found).items():
-            held[text_of(str(key), _spelled(path))] = _plain(item, depth + 1, (path, key), dump)
+            held[as_text(str(key), _spelled(path))] = _plain(item, depth + 1, (path, key), dump)
         return held
     if isinstance(found, list | tuple):
         items: list[Any] = []
@@ -149,7 +149,9 @@ def _plain(found: object, depth: int, path: _Path, dump: Callable[[Any], object]
         return items
     opened = found if dump is None else dump(found)
     if opened is found:
-        opened = plain(found) if callable(getattr(found, "model_dump", None)) else f"({type(found).__name__})"
+        opened = (
+            native_to_json(found) if callable(getattr(found, "model_dump", None)) else f"({type(found).__name__})"
+        )
     return _plain(opened, depth + 1, path, dump)
 
 
@@ -185,7 +187,7 @@ def _spelled(path: _Path) -> str:
 _MOST_STEPS = 16
 
 
-def _texts(found: object, read: Callable[[str], str] = text_of) -> Iterator[str]:
+def _texts(found: object, read: Callable[[str], str] = as_text) -> Iterator[str]:
     """The texts in a value of any depth, keys included, in order."""
     waiting, known = [found], set[int]()
     while waiting:
@@ -217,7 +219,7 @@ def replace_surrogates(found: Any, place: str) -> Any:
 
 def _replaced(found: Any, depth: int, path: _Path) -> Any:
     if isinstance(found, str):
-        return text_of(found, _spelled(path))
+        return as_text(found, _spelled(path))
     if depth < _DEEPEST and isinstance(found, Mapping):
         pairs = cast("Mapping[Any, Any]", found).items()
         return {_replaced(key, depth, path): _replaced(item, depth + 1, (path, key)) for key, item in pairs}
@@ -227,16 +229,16 @@ def _replaced(found: Any, depth: int, path: _Path) -> Any:
     return found
 
 
-def copied(item: Any) -> Any:
+def copy_json(item: Any) -> Any:
     """A fresh copy of a JSON value: containers are new, leaves shared."""
     if isinstance(item, dict):
         fresh = cast("dict[str, Any]", item).copy()
         for key, inner in fresh.items():
             if type(inner) in _CONTAINERS:
-                fresh[key] = copied(inner)
+                fresh[key] = copy_json(inner)
         return fresh
     if isinstance(item, list):
-        return [copied(inner) if type(inner) in _CONTAINERS else inner for inner in cast("list[Any]", item)]
+        return [copy_json(inner) if type(inner) in _CONTAINERS else inner for inner in cast("list[Any]", item)]
     return item
 
 
@@ -249,7 +251,7 @@ def read_arguments(found: object) -> tuple[dict[str, Any], str | None]:
         return cast("dict[str, Any]", found), None
     if found is None:
         return {}, None
-    text = text_of(found) if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+    text = as_text(found) if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
     return parse_arguments(text) or {}, text or None
 
 
@@ -273,7 +275,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 def _without_surrogates(text: str) -> object:
     """The value of JSON text, its lone surrogates replaced; None if it is no JSON."""
     try:  # int refuses NaN and the infinities
-        return plain_values(json.loads(text, parse_constant=int), "arguments")
+        return make_json_safe(json.loads(text, parse_constant=int), "arguments")
     except (ValueError, RecursionError):
         return None
 

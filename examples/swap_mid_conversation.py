@@ -12,16 +12,7 @@ from collections import Counter
 
 import anyio
 
-from agentkit import (
-    ChatModel,
-    Msg,
-    OpaqueState,
-    TextBlock,
-    ThinkingBlock,
-    Tool,
-    ToolUseBlock,
-    run_tool_calls,
-)
+from agentkit import ChatModel, Msg, OpaqueState, TextBlock, ThinkingBlock, Tool, ToolUseBlock, run_tool_calls
 from agentkit.testing import LoopbackServer
 
 

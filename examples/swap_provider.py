@@ -19,7 +19,7 @@ async def main(file: Path) -> None:
     """Print a line for each provider, and one for each block that it cannot carry."""
     msgs = load_messages(await anyio.Path(file).read_bytes())
     for name in available_providers():
-        plan = await load_provider(name).multi_agent().plan(msgs)
+        plan = await load_provider(name).multi_agent_formatter().plan(msgs)
         fates = Counter(entry.disposition.word for entry in plan.ledger.entries)
         size = len(json.dumps(plan.request))
         told = ", ".join(f"{count} {word}" for word, count in sorted(fates.items()))

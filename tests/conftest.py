@@ -9,21 +9,16 @@ from typing import Any, Final, cast
 
 import pytest
 
-from agentkit import (
+from agentkit import HistoryPolicy, Msg, Plan, TextBlock, ToolResultBlock, ToolUseBlock
+from agentkit.provider_kit import (
     Capabilities,
     FormatterBase,
-    HistoryPolicy,
-    Legal,
+    LegalConversation,
     MediaRule,
     ModelFact,
-    Msg,
-    Plan,
     Request,
-    Task,
-    TextBlock,
-    ToolResultBlock,
-    ToolUseBlock,
-    copied,
+    RequestSpec,
+    copy_json,
 )
 
 AnyMsg: Any = Msg
@@ -33,7 +28,7 @@ WEB: Final = frozenset({"http", "https"})
 ANY: Final = MediaRule(schemes=WEB)
 
 ECHO: Final = Capabilities(
-    target="Echo",
+    name="Echo",
     issuer="echo",
     thinking="text",
     image=ANY,
@@ -41,7 +36,7 @@ ECHO: Final = Capabilities(
     video=ANY,
     document=ANY,
     result_media=frozenset({"image", "audio", "video", "document"}),
-    speakers=True,
+    speaker_names=True,
 )
 """A target that takes everything; a test takes away what it is about."""
 
@@ -51,17 +46,17 @@ class EchoFormatter(FormatterBase):
 
     base = ECHO
 
-    def convert(self, legal: Legal, task: Task) -> Request:
+    def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         request: Request = {"messages": [wire(msg) for msg in (*legal.system.msgs, *legal.turns.msgs)]}
         if task.tools:
             request["tools"] = [
-                {"name": tool.name, "description": tool.description, "parameters": copied(tool.parameters)}
+                {"name": tool.name, "description": tool.description, "parameters": copy_json(tool.parameters)}
                 for tool in task.tools
             ]
         if task.tool_choice:
             request["tool_choice"] = task.tool_choice.name or task.tool_choice.mode
         if task.output and task.capabilities.output == "schema":
-            request["schema"] = copied(task.output.schema)
+            request["schema"] = copy_json(task.output.schema)
         return request
 
 

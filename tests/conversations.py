@@ -21,7 +21,6 @@ from agentkit import (
     Budget,
     ChatHistory,
     DocumentBlock,
-    FormatterBase,
     HistoryPolicy,
     ImageBlock,
     InvalidBlock,
@@ -40,6 +39,7 @@ from agentkit import (
     available_providers,
     load_provider,
 )
+from agentkit.provider_kit import FormatterBase
 
 __all__ = [
     "DATA",
@@ -600,7 +600,7 @@ class Target:
 
 @cache
 def _class_of(provider: str) -> type[FormatterBase]:
-    return load_provider(provider).chat
+    return load_provider(provider).chat_formatter
 
 
 TARGETS = (
@@ -615,8 +615,8 @@ POLICIES = (
     MultiAgentHistory(),
     MultiAgentHistory(viewer="Friday"),
     MultiAgentHistory(viewer="Alice", timestamps=True),
-    MultiAgentHistory(viewer="Bob", others_tools="native"),
-    MultiAgentHistory(viewer="Alice", others_tools="drop", preamble="", tags="log"),
+    MultiAgentHistory(viewer="Bob", other_agents_tools="native"),
+    MultiAgentHistory(viewer="Alice", other_agents_tools="drop", preamble="", tag="log"),
     MultiAgentHistory(frame="plain"),
 )
 

@@ -18,7 +18,8 @@ from typing import Any, Final, cast
 import pytest
 
 import agentkit
-from agentkit import FormatterBase, MultiAgentHistory, Provider, available_providers, load_provider
+from agentkit import MultiAgentHistory, available_providers, load_provider
+from agentkit.provider_kit import FormatterBase, Provider
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 CORE: Final = ROOT / "agentkit"
@@ -85,7 +86,8 @@ def _project() -> dict[str, Any]:
 
 
 def _core_modules() -> list[Path]:
-    return sorted(path for path in CORE.rglob("*.py") if path != CORE / "__init__.py")
+    doors = {CORE / "__init__.py", CORE / "provider_kit.py"}
+    return sorted(path for path in CORE.rglob("*.py") if path not in doors)
 
 
 def _packages() -> list[Path]:
@@ -161,7 +163,7 @@ def test_a_provider_imports_the_core_and_the_openai_front_door_alone(path: Path)
     for name, at_module_level in _imports(path):
         top, _, rest = name.partition(".")
         if top == "agentkit":
-            assert not rest, f"{name} is a room: take it from the front door"
+            assert rest == "provider_kit", f"{name}: import it from agentkit.provider_kit"
         elif top.startswith("agentkit_"):
             assert top == package or name == "agentkit_openai", f"{name} is another provider"
         elif at_module_level:
@@ -198,11 +200,11 @@ def test_a_provider_loads_under_its_name(name: str) -> None:
     provider = load_provider(name)
     assert isinstance(provider, Provider)
     assert provider.name == name
-    assert issubclass(provider.chat, FormatterBase)
-    assert issubclass(provider.multi_agent, provider.chat)
-    assert isinstance(provider.multi_agent().history, MultiAgentHistory)
-    assert provider.chat.__name__.endswith("Formatter")
-    assert provider.multi_agent.__name__.endswith("MultiAgentFormatter")
+    assert issubclass(provider.chat_formatter, FormatterBase)
+    assert issubclass(provider.multi_agent_formatter, provider.chat_formatter)
+    assert isinstance(provider.multi_agent_formatter().history, MultiAgentHistory)
+    assert provider.chat_formatter.__name__.endswith("Formatter")
+    assert provider.multi_agent_formatter.__name__.endswith("MultiAgentFormatter")
 
 
 @pytest.mark.parametrize("package", [CORE, *_packages()], ids=_ident)
@@ -283,8 +285,8 @@ def test_a_providers_front_door_shows_all_that_it_imports_of_its_own(package: Pa
 @pytest.mark.parametrize("name", NAMES)
 def test_a_providers_formatters_are_at_its_front_door(name: str) -> None:
     provider = load_provider(name)
-    door = import_module(provider.chat.__module__.partition(".")[0])
-    for formatter in (provider.chat, provider.multi_agent):
+    door = import_module(provider.chat_formatter.__module__.partition(".")[0])
+    for formatter in (provider.chat_formatter, provider.multi_agent_formatter):
         assert formatter.__name__ in door.__all__
         assert getattr(door, formatter.__name__) is formatter
         assert formatter.__doc__
@@ -314,7 +316,7 @@ def test_a_message_loads_nothing_but_pydantic() -> None:
 def test_all_formatters_together_load_no_sdk_and_no_client() -> None:
     imports = "\n".join(f"import {package.name}" for package in _packages())
     build = "from agentkit import load_provider, Msg\n" + "\n".join(
-        f"load_provider({name!r}).multi_agent().lower([Msg('Bob', 'hi', 'user')])" for name in NAMES
+        f"load_provider({name!r}).multi_agent_formatter().lower([Msg('Bob', 'hi', 'user')])" for name in NAMES
     )
     assert not _loaded_by(f"{imports}\n{build}") & (HEAVY | {"trio"})
 

@@ -42,8 +42,8 @@ async def _typed(model: ScriptedModel) -> list[Callable[[], object]]:
         lambda: ScriptedModel([], replann=True),  # type: ignore[call-arg]
         lambda: OpenAIChatFormatter(on_loss="rasie"),  # type: ignore[arg-type]
         lambda: OpenAIChatFormatter(token_counter=3),  # type: ignore[call-arg]
-        lambda: load_provider("openai").chat(on_loss="rasie"),  # type: ignore[arg-type]
-        lambda: load_provider("openai").chat(histroy=None),  # type: ignore[call-arg]
+        lambda: load_provider("openai").chat_formatter(on_loss="rasie"),  # type: ignore[arg-type]
+        lambda: load_provider("openai").chat_formatter(histroy=None),  # type: ignore[call-arg]
         lambda: model.stream(HELLO, tool_chioce="auto"),  # type: ignore[arg-type]
     ]
 
@@ -119,7 +119,7 @@ def test_an_unknown_option_is_refused_with_the_most_similar_one(
 @pytest.mark.parametrize("provider", available_providers())
 def test_options_of_agentscopes_formatters_get_the_new_name(provider: str, name: str, advice: str) -> None:
     known = load_provider(provider)
-    for make in (known.chat, known.multi_agent):
+    for make in (known.chat_formatter, known.multi_agent_formatter):
         with pytest.raises(OptionError, match=f"^{name}: {make.__name__} has no such option") as caught:
             make(**{name: 3})  # type: ignore[arg-type]
         assert advice in str(caught.value)

@@ -26,13 +26,13 @@ from agentkit import (
     MessageError,
     Msg,
     OptionError,
-    StreamParserBase,
     TokenCounterBase,
     UsageAnchoredCounter,
     load_provider,
-    native,
 )
-from agentkit.replies.arguments import Arguments
+from agentkit.provider_kit import StreamParserBase
+from agentkit.replies import sse
+from agentkit.replies.arguments import ArgumentBuffer
 from agentkit.replies.sse import EventArray, EventBytes
 from agentkit.testing import LoopbackServer
 from tests.providers import PROVIDERS, user
@@ -44,7 +44,7 @@ from tests.providers.calling import model_of
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> int:
     """A limit of events that a test can reach."""
-    monkeypatch.setattr(native, "MAX_EVENT_BYTES", 10_000)
+    monkeypatch.setattr(sse, "MAX_EVENT_BYTES", 10_000)
     return 10_000
 
 
@@ -164,7 +164,7 @@ async def test_frames_of_bedrock_are_read_however_they_are_cut(cut: int) -> None
 def test_whether_arguments_are_a_whole_object_does_not_depend_on_their_pieces(text: str, is_whole: bool) -> None:
     for size in (1, 2, 3, 100):
         for asks in (True, False):
-            arguments = Arguments()
+            arguments = ArgumentBuffer()
             for at in range(0, len(text), size):
                 arguments.add(text[at : at + size])
                 if asks:
@@ -237,7 +237,7 @@ def test_every_cache_that_data_may_fill_has_a_bound() -> None:
 def test_any_number_of_model_names_is_forgotten_again() -> None:
     from agentkit.formatting import formatter as formatting
 
-    formatter = load_provider("openai").chat()
+    formatter = load_provider("openai").chat_formatter()
     for number in range(2_000):
         formatter.capabilities(f"model-{number}")
     assert formatting._form_of.cache_info().currsize <= 512  # pyright: ignore[reportPrivateUsage]
@@ -264,9 +264,9 @@ async def test_a_counter_that_is_not_asynchronous_or_gives_no_number_is_an_error
     budget = Budget(1_000, counter=counter)
     msgs = [Msg("Bob", "Hello.", "user")]
     with pytest.raises(OptionError, match=r"budget\.counter"):
-        await load_provider("openai").chat(budget=budget).plan(msgs)
+        await load_provider("openai").chat_formatter(budget=budget).plan(msgs)
     model = ChatModel("openai:gpt-6", budget=budget)
-    plan = await load_provider("openai").chat().plan(msgs)
+    plan = await load_provider("openai").chat_formatter().plan(msgs)
     with pytest.raises(OptionError, match=r"budget\.counter"):
         await model.count(plan)
 

@@ -10,19 +10,19 @@ from agentkit import (
     CharacterTokenCounter,
     ChatModel,
     CutStrategy,
-    FormatterBase,
     HistoryPolicy,
     Msg,
     MultiAgentHistory,
     OldestFirst,
+    OldestFirstInSteps,
     OptionError,
-    Stepped,
-    Summarise,
+    Summarize,
     UsageAnchoredCounter,
     load_native,
     prefix_digest,
-    strip_echo,
+    strip_speaker_prefix,
 )
+from agentkit.provider_kit import FormatterBase
 from tests.conftest import EchoFormatter
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +48,7 @@ def counted(counter: Any) -> FormatterBase:
 
 
 def summarized(result: object) -> FormatterBase:
-    return in_budget(Summarise(overriding(object, "write", result)().write, max_tokens=200))
+    return in_budget(Summarize(overriding(object, "write", result)().write, max_tokens=200))
 
 
 class Gridded(OldestFirst):
@@ -72,7 +72,7 @@ CASES: Final[dict[str, tuple[str, Callable[[Any], FormatterBase]]]] = {
     "strategy.edit": ("budget.strategy", lambda found: in_budget(overriding(CutStrategy, "edit", found)())),
     "strategy.recent": (
         "budget.strategy",
-        lambda found: in_budget([overriding(Gridded, "recent", found)(step=20), Stepped()]),
+        lambda found: in_budget([overriding(Gridded, "recent", found)(step=20), OldestFirstInSteps()]),
     ),
     "write": ("strategy.write", summarized),
     "counter.count": (
@@ -122,7 +122,7 @@ def test_options_of_a_models_formatter_are_named_and_name_no_model(name: Any) ->
 WRONG: Final[dict[str, Callable[[Any], object]]] = {
     "load_native": lambda wrong: load_native(wrong, []),
     "prefix_digest": prefix_digest,
-    "strip_echo": strip_echo,
+    "strip_echo": strip_speaker_prefix,
 }
 
 

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
-from agentkit import MessageError, plain, text_of
+from agentkit import MessageError
+from agentkit.provider_kit import as_text, native_to_json
 from agentkit.replies.sse import EventArray, EventBytes
 
 
@@ -32,7 +33,7 @@ def events(pieces: list[bytes]) -> list[bytes]:
 
 def test_an_sdk_object_is_read_as_its_fields_and_nothing_that_was_not_sent() -> None:
     found = SDKObject.model_validate({"id": "x", "more": {"a": [1]}})
-    assert plain(found) == {"id": "x", "more": {"a": [1]}}
+    assert native_to_json(found) == {"id": "x", "more": {"a": [1]}}
 
 
 def test_a_subclass_of_dict_and_any_mapping_are_plain_dicts() -> None:
@@ -40,25 +41,25 @@ def test_a_subclass_of_dict_and_any_mapping_are_plain_dicts() -> None:
         def __getattr__(self, name: str) -> Any:
             raise KeyError(name)
 
-    found = plain(Answer(a=1))
+    found = native_to_json(Answer(a=1))
     assert type(found) is dict
     assert found == {"a": 1}
 
 
 @pytest.mark.parametrize("text", ['{"a": 1}', b'{"a": 1}', bytearray(b'{"a": 1}')])
 def test_json_text_is_parsed(text: Any) -> None:
-    assert plain(text) == {"a": 1}
+    assert native_to_json(text) == {"a": 1}
 
 
 def test_half_a_surrogate_pair_in_json_is_read_and_mended_where_it_is_used() -> None:
-    assert text_of(plain('{"a": "x\\ud83d"}')["a"]) == "x\N{REPLACEMENT CHARACTER}"
-    assert text_of("\ud83d\ude00") == "\N{GRINNING FACE}"
+    assert as_text(native_to_json('{"a": "x\\ud83d"}')["a"]) == "x\N{REPLACEMENT CHARACTER}"
+    assert as_text("\ud83d\ude00") == "\N{GRINNING FACE}"
 
 
 @pytest.mark.parametrize("found", [object(), 3, None, "{", "[" * 100_000])
 def test_what_is_no_reply_is_refused_by_name(found: Any) -> None:
     with pytest.raises(MessageError):
-        plain(found)
+        native_to_json(found)
 
 
 def test_server_sent_events_are_found_among_comments_names_and_blank_lines() -> None:
@@ -120,7 +121,7 @@ def test_a_mapping_that_is_no_dict_is_read() -> None:
         def __len__(self) -> int:
             return 1
 
-    assert plain(Fields()) == {"a": 1}
+    assert native_to_json(Fields()) == {"a": 1}
 
 
 @given(

@@ -78,7 +78,7 @@ async def test_a_loss_is_logged_once_with_its_place_and_reason(
     caplog: pytest.LogCaptureFixture, on_loss: Any, budget: Budget | None
 ) -> None:
     caplog.set_level(logging.INFO, "agentkit")
-    formatter = load_provider("anthropic").chat(on_loss=on_loss, budget=budget)
+    formatter = load_provider("anthropic").chat_formatter(on_loss=on_loss, budget=budget)
     await formatter.plan([Msg("Bob", [TextBlock(SECRET), SONG], "user")])
     assert told(caplog, "losses") == [
         (logging.INFO, "msgs[0].content[1]: lost: Anthropic Messages takes no audio")
@@ -103,7 +103,10 @@ async def test_no_record_quotes_the_conversation(name: str, caplog: pytest.LogCa
         Msg("system", [TextBlock(SECRET)], "system"),
     ]
     provider = load_provider(name)
-    for formatter in (provider.chat(), provider.multi_agent(history=MultiAgentHistory(viewer=SECRET))):
+    for formatter in (
+        provider.chat_formatter(),
+        provider.multi_agent_formatter(history=MultiAgentHistory(viewer=SECRET)),
+    ):
         caplog.clear()
         plan = await formatter.plan(msgs)
         texts = [text for _, text in told(caplog, "losses")]
@@ -142,7 +145,7 @@ async def test_a_second_plan_is_logged_with_the_model(caplog: pytest.LogCaptureF
 async def test_a_download_is_logged_with_its_host_alone(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "agentkit")
     url = f"http://user:{SECRET}@127.0.0.1:1/{SECRET}.png?key={SECRET}"
-    formatter = load_provider("ollama").chat(fetch=Fetch(allow_private=True, timeout=5))
+    formatter = load_provider("ollama").chat_formatter(fetch=Fetch(allow_private=True, timeout=5))
     await formatter.plan([Msg("Bob", [ImageBlock(URLSource(url))], "user")])
     ((level, text),) = told(caplog, "media")
     assert (level, text.partition(": ")[0]) == (logging.DEBUG, "not fetched from 127.0.0.1")

@@ -20,11 +20,9 @@ from agentkit import (
     BudgetError,
     ChatModel,
     Disposition,
-    Entry,
-    FormatterBase,
     ImageBlock,
+    LedgerEntry,
     LossError,
-    Medium,
     ModelError,
     Msg,
     MultiAgentHistory,
@@ -40,7 +38,8 @@ from agentkit import (
     available_providers,
     load_provider,
 )
-from agentkit.replies.arguments import Arguments
+from agentkit.provider_kit import FormatterBase, MediaPart
+from agentkit.replies.arguments import ArgumentBuffer
 from agentkit.reprs import as_one_line, bounded_repr, shorten, shorten_repr
 from agentkit.testing import ScriptedModel
 from tests.conftest import call, lower, result, says
@@ -149,7 +148,7 @@ def test_a_long_value_says_how_long_it_is() -> None:
 
 def test_what_is_private_is_not_shown() -> None:
     assert "secret" not in repr(TextBlock("hi", metadata={"secret": 1}))
-    delta = ToolUseDelta(0, "{", Arguments(), 1)
+    delta = ToolUseDelta(0, "{", ArgumentBuffer(), 1)
     assert repr(delta) == "ToolUseDelta(index=0, text='{', length=1)"
 
 
@@ -165,7 +164,7 @@ def test_a_tool_shows_its_name_and_its_parameters() -> None:
 def test_a_plan_of_a_large_conversation_is_short(name: str) -> None:
     provider = load_provider(name)
     msgs = [says("Bob", LARGE), Msg("Bob", [IMAGE], "user"), call("c"), result("c", output=LARGE)]
-    for formatter in (provider.chat(), provider.multi_agent()):
+    for formatter in (provider.chat_formatter(), provider.multi_agent_formatter()):
         plan = formatter.lower(msgs)
         shown = repr(plan)
         assert len(shown) < LIMIT
@@ -195,7 +194,7 @@ def test_the_sentence_of_an_error_is_short_and_ends_with_the_advice(error: Agent
 
 def test_the_facts_of_an_error_are_not_cut() -> None:
     error = ModelError("openai", LARGE)
-    assert error.said == LARGE
+    assert error.provider_message == LARGE
     assert str(error).endswith(error.advice)
     assert str(ModelError("openai", "No.")) == "openai: No. Read what the provider says."
 
@@ -214,7 +213,7 @@ def test_a_model_shows_its_provider_its_model_and_its_viewer_and_no_key() -> Non
 
 
 def test_a_medium_of_a_request_is_short() -> None:
-    assert len(repr(Medium("image", LARGE, LARGE))) < LIMIT
+    assert len(repr(MediaPart("image", LARGE, LARGE))) < LIMIT
 
 
 # -- dispositions and the ledger --------------------------------------------------------------------------------
@@ -224,7 +223,7 @@ def test_a_disposition_prints_its_name() -> None:
     assert str(Disposition.DROPPED) == "dropped"
     assert f"{Disposition.MERGED}, {Disposition.MOVED:>7}" == "merged,   moved"
     assert repr(Disposition.CARRIED) == "Disposition.CARRIED"
-    entry = Entry("msgs[0]", "text", Disposition.CARRIED, "sent unchanged")
+    entry = LedgerEntry("msgs[0]", "text", Disposition.CARRIED, "sent unchanged")
     assert repr(entry).startswith("Entry(place='msgs[0]', kind='text', disposition=Disposition.CARRIED")
     assert Disposition.DROPPED < Disposition.CARRIED
 
@@ -247,14 +246,14 @@ def test_a_ledger_marks_what_is_lost() -> None:
 
 def test_an_addition_that_was_made_several_times_is_one_row() -> None:
     ledger = agentkit.Ledger([])
-    ledger.invent("filler turn", "the API wants turns to alternate")
-    ledger.invent("filler turn", "the API wants turns to alternate")
+    ledger.add_synthesis("filler turn", "the API wants turns to alternate")
+    ledger.add_synthesis("filler turn", "the API wants turns to alternate")
     assert str(ledger).splitlines()[1].endswith("the API wants turns to alternate (×2)")
 
 
 def test_a_row_of_a_ledger_is_one_line_that_commands_no_terminal() -> None:
     ledger = agentkit.Ledger([])
-    ledger.invent("frame", "named \x1b[31mEve\nand \u202e" + LARGE)
+    ledger.add_synthesis("frame", "named \x1b[31mEve\nand \u202e" + LARGE)
     (_, row) = str(ledger).splitlines()
     assert "\x1b" not in row
     assert "\u202e" not in row
@@ -269,7 +268,9 @@ def test_a_text_is_shortened_in_its_middle() -> None:
 
 def test_every_formatter_is_represented_without_its_messages() -> None:
     for name in available_providers():
-        formatter: FormatterBase = load_provider(name).multi_agent(history=MultiAgentHistory(viewer=LARGE))
+        formatter: FormatterBase = load_provider(name).multi_agent_formatter(
+            history=MultiAgentHistory(viewer=LARGE)
+        )
         assert len(repr(formatter)) < LIMIT
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from agentkit.argument_checks import check_option
-from agentkit.budget.strategies import CutStrategy, Stepped
-from agentkit.budget.summaries import Summarise
+from agentkit.budget.strategies import CutStrategy, OldestFirstInSteps
+from agentkit.budget.summaries import Summarize
 from agentkit.errors import OptionError
 from agentkit.reprs import bounded_repr
 from agentkit.tokens.counters import CharacterTokenCounter, TokenCounterBase
@@ -31,7 +31,7 @@ class Budget:
     max_tokens: int
     counter: TokenCounterBase = field(default_factory=CharacterTokenCounter)
     reserve: int = 0
-    strategy: CutStrategy | Sequence[CutStrategy] = field(default_factory=Stepped)
+    strategy: CutStrategy | Sequence[CutStrategy] = field(default_factory=OldestFirstInSteps)
     never_cut: Collection[str] = frozenset()
     cut_first: Collection[str] = frozenset()
 
@@ -50,7 +50,7 @@ class Budget:
             check_option(f"budget.strategy[{at}]", strategy, CutStrategy)
         if not self.strategies:
             raise OptionError("budget.strategy", "there is none", "Give at least one, as Stepped().")
-        if sum(isinstance(strategy, Summarise) for strategy in self.strategies) > 1:
+        if sum(isinstance(strategy, Summarize) for strategy in self.strategies) > 1:
             raise OptionError("budget.strategy", "two of them write summaries", "Keep one Summarise.")
         for name in ("never_cut", "cut_first"):
             tools: object = getattr(self, name)

@@ -15,7 +15,7 @@ from agentkit.errors import OptionError
 from agentkit.messages.message import Msg
 from agentkit.reprs import shorten_repr
 
-__all__ = ["Leg", "Schedule", "search_cut"]
+__all__ = ["CutPlan", "CutStage", "search_cut"]
 
 _STEPS = 4  # a budget in so many steps: at a fifth, a prompt in steady state misses the cache too often
 
@@ -24,7 +24,7 @@ Left = tuple[Msg, ...]
 
 
 @dataclass(slots=True)
-class Leg:
+class CutStage:
     """One strategy's part of a schedule: the units it takes from, in order.
 
     `saved[k]` is what its first k edits save. A run of neighbours dropped whole needs no list: `saved` is
@@ -71,7 +71,7 @@ class Leg:
         return bisect_right(self.order, line, 0, count - 1, key=self.units.end)
 
 
-class Schedule:
+class CutPlan:
     """The edits that a budget's strategies make of one conversation, one strategy after another.
 
     A cut is a number of edits: 0 leaves the conversation as it is, `len(schedule)` is all that may go.
@@ -88,27 +88,27 @@ class Schedule:
         self.units = units
         self.steps = [_step(strategy, units, limit) for strategy in strategies]
         self.exact = not any(self.steps)  # whether cuts may lie behind any edit
-        self.grows = len(strategies) == 1 and strategies[0].grows and not cut_first  # see CutStrategy
+        self.grows = len(strategies) == 1 and strategies[0].order_is_stable and not cut_first  # see CutStrategy
         self._strategies = strategies
         self._weigh = weigh
         self._cut_first = cut_first
         self._left: dict[int, Left] = {}  # what the legs so far leave of a unit once they are done
-        self._made: list[Leg] = []
+        self._made: list[CutStage] = []
         self._to_make = self._make()
 
-    def at(self, limit: int) -> Schedule:
+    def at(self, limit: int) -> CutPlan:
         """The schedule of the same strategies for another limit."""
-        return Schedule(self._strategies, self.units, limit, self._weigh, self._cut_first)
+        return CutPlan(self._strategies, self.units, limit, self._weigh, self._cut_first)
 
     @property
-    def legs(self) -> Iterator[Leg]:
+    def legs(self) -> Iterator[CutStage]:
         """The legs in order, each made when it is first asked for."""
         yield from self._made
         for leg in self._to_make:
             self._made.append(leg)
             yield leg
 
-    def _make(self) -> Iterator[Leg]:
+    def _make(self) -> Iterator[CutStage]:
         for at, (strategy, step) in enumerate(zip(self._strategies, self.steps, strict=True)):
             order = self._remaining(checked_order(strategy, self.units))
             if step and not isinstance(order, range) and any(starmap(gt, pairwise(order))):
@@ -205,10 +205,10 @@ class Schedule:
         gone = {number for leg in self._made if not leg.left for number in leg.order}
         return [number for number in order if number not in gone] if gone else order
 
-    def _leg(self, strategy: CutStrategy, order: Sequence[int], step: int) -> Leg:
+    def _leg(self, strategy: CutStrategy, order: Sequence[int], step: int) -> CutStage:
         drop = drops(strategy)
         if drop and isinstance(order, range) and not self._left:
-            return Leg(strategy, order, step, self.units)
+            return CutStage(strategy, order, step, self.units)
         savings: list[int] = []
         left: list[Left] = []
         for number in order:
@@ -219,7 +219,7 @@ class Schedule:
             self._left[number] = after
             left.append(after)
         saved = [0, *accumulate(max(0, saving) for saving in savings)]
-        return Leg(strategy, order, step, self.units, saved, [] if drop else left)
+        return CutStage(strategy, order, step, self.units, saved, [] if drop else left)
 
     def _edited(self, strategy: CutStrategy, number: int, unit: Left) -> Left:
         made: object = strategy.edit(unit, number == len(self.units) - 1)

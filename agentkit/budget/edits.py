@@ -1,4 +1,4 @@
-"""`Edition`: a conversation after a cut's edits, with the account of what they did to it."""
+"""`EditedConversation`: a conversation after a cut's edits, with the account of what they did to it."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import cast
 from agentkit.budget.cut_plan import Left
 from agentkit.budget.units import Units
 from agentkit.ledger.ledger import BlockPath, Disposition, Ledger, Note, place_of
-from agentkit.ledger.provenance import Draft, Origin, block_origins
+from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins
 from agentkit.messages.blocks import Block, ToolResultBlock
 from agentkit.messages.message import Msg
 
-__all__ = ["Edition"]
+__all__ = ["EditedConversation"]
 
 _DROPPED = Note(Disposition.DROPPED, "cut to keep the request within the budget")
 
 
 @dataclass(slots=True)
-class Edition:
+class EditedConversation:
     """A conversation after some edits: `runs` of units (from, to), in order, each with what is left of it."""
 
-    whole: Draft
+    whole: TracedConversation
     units: Units
     runs: Sequence[tuple[int, int, Left]]
     numbers: list[int] = field(default_factory=list[int])  # of input messages dropped, whole or in part
     dropped: int = 0  # units
     altered: list[str] = field(default_factory=list[str])  # places
 
-    def draft(self, summaries: Iterable[Msg] = (), replaced: int = -1) -> Draft:
+    def draft(self, summaries: Iterable[Msg] = (), replaced: int = -1) -> TracedConversation:
         """The conversation that is left, with summaries in the place of the run that holds the unit `replaced`.
 
         What is left of a message keeps the places of its blocks.
@@ -38,7 +38,7 @@ class Edition:
         if not self.runs:
             return whole
         msgs: list[Msg] = []
-        origins: list[int | tuple[Origin, ...]] = []
+        origins: list[int | tuple[Provenance, ...]] = []
         done = 0
         for first, last, left in self.runs:
             start, stop = self._span(first, last)
@@ -51,7 +51,7 @@ class Edition:
                 msgs += found
                 origins += [("summary",)] * len(found)
             done = stop
-        return Draft([*msgs, *whole.msgs[done:]], [*origins, *whole.origins[done:]])
+        return TracedConversation([*msgs, *whole.msgs[done:]], [*origins, *whole.origins[done:]])
 
     @property
     def first_change(self) -> int | None:
@@ -99,7 +99,7 @@ class Edition:
                     found.add(origin[0])
         return found
 
-    def _compare(self, before: Msg, after: Msg, whole: int | tuple[Origin, ...], ledger: Ledger) -> None:
+    def _compare(self, before: Msg, after: Msg, whole: int | tuple[Provenance, ...], ledger: Ledger) -> None:
         if after is before:
             return
         for old, new, origin in zip(before.blocks, after.blocks, block_origins(before, whole), strict=False):
@@ -124,7 +124,7 @@ def _kind(before: str, after: str) -> Disposition:
     return Disposition.SHRUNK if before == after else Disposition.DESCRIBED
 
 
-def _edited_origin(before: Msg, after: Msg, origin: int | tuple[Origin, ...]) -> int | tuple[Origin, ...]:
+def _edited_origin(before: Msg, after: Msg, origin: int | tuple[Provenance, ...]) -> int | tuple[Provenance, ...]:
     """Where the blocks of an edited message come from."""
     if len(before.blocks) == len(after.blocks):
         return origin

@@ -10,9 +10,9 @@ from typing import ClassVar, TypeVar
 from agentkit.budget.units import Units
 from agentkit.errors import OptionError
 from agentkit.messages.blocks import Block, MediaBlock, ResultItem, TextBlock, ToolResultBlock
-from agentkit.messages.features import Trait
-from agentkit.messages.message import Msg, part_of, recall, remember
-from agentkit.repair.pairing import INTERRUPTED
+from agentkit.messages.features import Feature
+from agentkit.messages.message import Msg, get_cached, part_of, set_cached
+from agentkit.repair.pairing import INTERRUPTED_RESULT
 from agentkit.reprs import bounded_repr
 
 _Strategy = TypeVar("_Strategy", bound="CutStrategy")
@@ -23,8 +23,8 @@ __all__ = [
     "CutStrategy",
     "DropMedia",
     "OldestFirst",
+    "OldestFirstInSteps",
     "ShrinkResults",
-    "Stepped",
 ]
 
 
@@ -38,21 +38,21 @@ class CutStrategy:
              tokens: cuts lie on a grid of so many tokens from the start of the history, so that the prompt's
              prefix stands still between two steps; the units of `order` ascend then. None: a quarter of what
              the budget leaves beside the system prompt
-    grows    whether the order of a longer conversation begins with the order of a shorter one, so that what did
+    order_is_stable  whether the order of a longer conversation begins with the order of a shorter one, so that what did
              not fit is known not to fit with more said
     repeats  whether `order` may name a unit several times, and `edit` then takes more each time
     """
 
     step: int | None = 0
-    grows: ClassVar[bool] = False
+    order_is_stable: ClassVar[bool] = False
     repeats: bool = False
 
     def order(self, units: Units) -> Sequence[int]:
         """The units to take from, by number, in the order in which it is done: none of `self.spared(units)`."""
-        spared = self.spared(units)
+        spared = self.protected(units)
         return [number for number in range(len(units)) if number not in spared]
 
-    def spared(self, units: Units) -> set[int]:
+    def protected(self, units: Units) -> set[int]:
         """The units that may not be touched."""
         return units.protected()
 
@@ -75,7 +75,7 @@ class OldestFirst(CutStrategy):
 
     keep_task: bool = False
     step: int | None = 0
-    grows: ClassVar[bool] = True
+    order_is_stable: ClassVar[bool] = True
 
     __repr__ = bounded_repr
 
@@ -85,19 +85,19 @@ class OldestFirst(CutStrategy):
     def order(self, units: Units) -> Sequence[int]:
         """All that may go, from the oldest on."""
         task = units.task if self.keep_task else None
-        if not units.pinned and units.shown is None and task in (None, units.system):
+        if not units.pinned and units.newest_visible is None and task in (None, units.system):
             return range(units.system + (task is not None), max(units.system, len(units) - 1))
         protected = units.protected(self.keep_task)
         return [number for number in range(units.system, len(units)) if number not in protected]
 
 
 @dataclass(frozen=True)
-class Stepped(OldestFirst):
+class OldestFirstInSteps(OldestFirst):
     """Drop the oldest units in steps, so that the prefix of the prompt stands still between two steps.
 
     The cut lies on a grid of `step` tokens from the start of the history (None: a quarter of the budget): the
     same history gives the same cut, without any memory, and it moves at most once in `step` tokens of new
-    conversation. Cutting a little every turn costs more than never cutting: each cut makes the provider's
+    conversation. BudgetFitter a little every turn costs more than never cutting: each cut makes the provider's
     prompt cache miss everything behind it.
     """
 
@@ -127,7 +127,7 @@ class ClearResults(CutStrategy):
 
     def order(self, units: Units) -> Sequence[int]:
         """All exchanges that may be cleared, from the oldest on."""
-        spared, recent = self.spared(units), self.recent(units)
+        spared, recent = self.protected(units), self.recent(units)
         return [number for number in _exchanges(units) if number not in spared and number < recent]
 
     def recent(self, units: Units) -> int:
@@ -136,7 +136,7 @@ class ClearResults(CutStrategy):
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
         """The exchange with notes in the place of its results."""
-        return [_remembered(self, msg, _cleared) if msg.traits & Trait.RESULT else msg for msg in unit]
+        return [_remembered(self, msg, _cleared) if msg.traits & Feature.RESULT else msg for msg in unit]
 
 
 @dataclass(frozen=True)
@@ -157,17 +157,17 @@ class ShrinkResults(CutStrategy):
         check_number("step", self.step)
         check_number("characters", self.characters)
 
-    def spared(self, units: Units) -> set[int]:
+    def protected(self, units: Units) -> set[int]:
         """The system prompt and pins: the newest exchange may be shrunk, but for its last result."""
         return {*range(units.system), *units.pinned}
 
     def order(self, units: Units) -> Sequence[int]:
         """Every exchange as often as it has portions of results to shrink."""
-        spared, newest = self.spared(units), len(units) - 1
+        spared, newest = self.protected(units), len(units) - 1
         return [
             number
             for number, start in enumerate(units.starts)
-            if units.msgs[start].traits & Trait.CALL and number not in spared
+            if units.msgs[start].traits & Feature.CALL and number not in spared
             for _ in range(self._portions(units.unit(number), number == newest))
         ]
 
@@ -210,7 +210,7 @@ class DropMedia(CutStrategy):
 
     def order(self, units: Units) -> Sequence[int]:
         """All units with media, from the oldest on."""
-        spared, recent = self.spared(units), self.recent(units)
+        spared, recent = self.protected(units), self.recent(units)
         return [number for number in _holding_media(units) if number not in spared and number < recent]
 
     def recent(self, units: Units) -> int:
@@ -219,7 +219,7 @@ class DropMedia(CutStrategy):
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
         """The unit with sentences in the place of its media."""
-        mask = Trait.MEDIA | Trait.RESULT_MEDIA
+        mask = Feature.MEDIA | Feature.RESULT_MEDIA
         return [_remembered(self, msg, _without_media) if msg.traits & mask else msg for msg in unit]
 
 
@@ -231,11 +231,11 @@ def check_number(option: str, given: int | None) -> None:
 
 
 def _exchanges(units: Units) -> list[int]:
-    return [at for at, start in enumerate(units.starts) if units.msgs[start].traits & Trait.CALL]
+    return [at for at, start in enumerate(units.starts) if units.msgs[start].traits & Feature.CALL]
 
 
 def _holding_media(units: Units) -> list[int]:
-    mask = Trait.MEDIA | Trait.RESULT_MEDIA
+    mask = Feature.MEDIA | Feature.RESULT_MEDIA
     return [at for at in range(len(units)) if any(msg.traits & mask for msg in units.unit(at))]
 
 
@@ -253,11 +253,11 @@ def _nth_last(found: Sequence[int], keep: int, units: Units) -> int:
 def _remembered(strategy: _Strategy, msg: Msg, edit: Callable[[_Strategy, Block], Block]) -> Msg:
     """The edited message, made once in the message's life: what is known of it travels with it too."""
     key = (edit, strategy)
-    found = recall(msg, key)
+    found = get_cached(msg, key)
     if found is None:
         blocks = tuple(edit(strategy, block) for block in msg.blocks)
         same = all(new is old for new, old in zip(blocks, msg.blocks, strict=True))
-        found = remember(msg, key, "the same" if same else part_of(msg, blocks, msg.role))
+        found = set_cached(msg, key, "the same" if same else part_of(msg, blocks, msg.role))
     return found if isinstance(found, Msg) else msg
 
 
@@ -301,14 +301,14 @@ def _shrinkable(unit: Sequence[Msg], newest: bool, characters: int) -> list[tupl
         if isinstance(block, ToolResultBlock)
     ]
     if newest:  # what stands in for results that never came is not the newest
-        real = [at for at, (_, _, block) in enumerate(results) if block.output != INTERRUPTED]
+        real = [at for at, (_, _, block) in enumerate(results) if block.output != INTERRUPTED_RESULT]
         results = results[: real[-1]] if real else []
     return [(at, number) for at, number, block in results if _is_long(block, characters)]
 
 
 def _portion(unit: Sequence[Msg]) -> int:
     """How many results one edit shrinks."""
-    results = sum(len(msg.tool_ids) for msg in unit if msg.traits & Trait.RESULT)
+    results = sum(len(msg.tool_ids) for msg in unit if msg.traits & Feature.RESULT)
     return max(1, -(-results // _PORTIONS))
 
 

@@ -13,24 +13,24 @@ import anyio.lowlevel
 from pydantic_core import to_json
 
 from agentkit.argument_checks import check_text
-from agentkit.budget.strategies import CutStrategy, Stepped, check_number, head_and_tail
+from agentkit.budget.strategies import CutStrategy, OldestFirstInSteps, check_number, head_and_tail
 from agentkit.budget.units import SUMMARY_MARK, Units
 from agentkit.errors import OptionError
-from agentkit.messages.message import Msg, recall, remember
+from agentkit.messages.message import Msg, get_cached, set_cached
 from agentkit.reprs import bounded_repr
 from agentkit.tokens.estimate import estimate_text
 
-__all__ = ["Summarise"]
+__all__ = ["Summarize"]
 
 _PIECES = 4  # so many summaries stand side by side before they are summarised themselves
 _KEPT = 4_096  # so many summaries are remembered, those last asked for
 
 
 @dataclass(frozen=True)
-class Summarise(CutStrategy):
+class Summarize(CutStrategy):
     """Drop the oldest units in steps, and put a summary of them in their place.
 
-    write       an async function of the messages that go, which gives the text of their summary. Among them
+    summarizer  an async function of the messages that go, which gives the text of their summary. Among them
                 may be earlier summaries, when there are too many to keep
     max_tokens  the room that all summaries together may take; one that is too long loses its middle
     step        as with `Stepped`, and so is `keep_task`
@@ -38,15 +38,15 @@ class Summarise(CutStrategy):
 
     The summary is an ordinary pinned user message in `plan.history`. It is written once: adopt that history,
     or go on with your own, where the summary is found again by the digest of what it replaces. What is dropped
-    later gets a summary of its own behind it, so that the prefix stands. What `write` raises goes to the caller.
+    later gets a summary of its own behind it, so that the prefix stands. What `summarizer` raises goes to the caller.
     """
 
-    write: Callable[[Sequence[Msg]], Awaitable[str]]
+    summarizer: Callable[[Sequence[Msg]], Awaitable[str]]
     max_tokens: int = 1_000
     step: int | None = None
     keep_task: bool = True
     name: str = "summary"
-    grows: ClassVar[bool] = True
+    order_is_stable: ClassVar[bool] = True
     _bought: dict[str, tuple[Msg, ...]] = field(
         default_factory=dict[str, "tuple[Msg, ...]"], init=False, repr=False, compare=False
     )
@@ -59,8 +59,8 @@ class Summarise(CutStrategy):
     def __post_init__(self) -> None:
         check_number("step", self.step)
         check_text("strategy.name", self.name)
-        if not callable(self.write):
-            reason = f"{self.write!r} is no function"
+        if not callable(self.summarizer):
+            reason = f"{self.summarizer!r} is no function"
             raise OptionError("strategy.write", reason, "Give an async function of messages.")
         if type(self.max_tokens) is not int or self.max_tokens < 200:
             reason = f"{self.max_tokens!r} leaves no room for a summary"
@@ -69,13 +69,13 @@ class Summarise(CutStrategy):
     def order(self, units: Units) -> Sequence[int]:
         """What may go from the oldest on, earlier summaries first once there are too many of them."""
         old = units.summaries
-        rest = Stepped(self.keep_task, self.step).order(units)
+        rest = OldestFirstInSteps(self.keep_task, self.step).order(units)
         return [*old, *rest] if len(old) >= _PIECES else rest
 
-    def spared(self, units: Units) -> set[int]:
+    def protected(self, units: Units) -> set[int]:
         """What every cut keeps, but for summaries that are to be summarised again."""
         old = units.summaries
-        return super().spared(units) - {*(old if len(old) >= _PIECES else ())}
+        return super().protected(units) - {*(old if len(old) >= _PIECES else ())}
 
     async def summaries(self, gone: Sequence[Msg]) -> tuple[Msg, ...]:
         """The summaries that stand for the messages, in order: those known of their beginning, and one new."""
@@ -101,7 +101,7 @@ class Summarise(CutStrategy):
         new = list(gone[done:])
         if len(before) >= _PIECES:
             before, new = (), [*before, *new]
-        writing: object = self.write(new)
+        writing: object = self.summarizer(new)
         if not isawaitable(writing):
             raise OptionError("strategy.write", "the function is not asynchronous", "Write it as `async def`.")
         return (*before, self._message(await writing, marks[-1]))
@@ -135,5 +135,5 @@ def _digests(msgs: Sequence[Msg]) -> list[str]:
 
 
 def _digest(msg: Msg) -> bytes:
-    found = recall(msg, "digest")
-    return cast("bytes", found or remember(msg, "digest", sha256(to_json(msg.to_dict())).digest()))
+    found = get_cached(msg, "digest")
+    return cast("bytes", found or set_cached(msg, "digest", sha256(to_json(msg.to_dict())).digest()))

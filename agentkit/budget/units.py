@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import anyio
 import anyio.lowlevel
 
-from agentkit.messages.features import Trait
+from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, continues
 from agentkit.repair.unmatched_results import UNMATCHED_MARK
 from agentkit.reprs import bounded_repr
@@ -31,7 +31,7 @@ class Units:
 
     Unit `u` is `msgs[starts[u]:starts[u + 1]]` (the last one to the end). `sums[u]` is the weight of all
     units before `u`, in tokens by the local counter. `pinned` are the units that hold a pinned message, or
-    a call of a tool that is never to be cut. `lows` is a notebook of the cutting, for who counts: on which terms,
+    a call of a tool that is never to be cut. `known_too_large` is a notebook of the cutting, for who counts: on which terms,
     how long the conversation was, and a cut with which it did not fit.
     """
 
@@ -40,8 +40,8 @@ class Units:
     sums: list[int] = field(default_factory=lambda: [0])
     pinned: list[int] = field(default_factory=list[int])
     system: int = 0
-    shown: int | None = None  # the newest unit that a viewer sees, if that is not the newest of all
-    lows: dict[str, tuple[object, int, int]] = field(
+    newest_visible: int | None = None  # the newest unit that a viewer sees, if that is not the newest of all
+    known_too_large: dict[str, tuple[object, int, int]] = field(
         default_factory=dict[str, "tuple[object, int, int]"], repr=False, compare=False
     )
 
@@ -53,7 +53,7 @@ class Units:
     def copy(self) -> Units:
         """The same units in lists of their own."""
         lists = (self.msgs.copy(), self.starts.copy(), self.sums.copy(), self.pinned.copy())
-        return Units(*lists, self.system, None, self.lows)
+        return Units(*lists, self.system, None, self.known_too_large)
 
     def span(self, number: int) -> tuple[int, int]:
         """Where one unit's messages begin and end."""
@@ -80,8 +80,8 @@ class Units:
     def protected(self, keep_task: bool = False) -> set[int]:
         """The units that every cut keeps: system prompt, pins, the newest, and the task if asked."""
         kept = {*range(self.system), *self.pinned, *range(len(self))[-1:]}
-        if self.shown is not None:
-            kept.add(self.shown)
+        if self.newest_visible is not None:
+            kept.add(self.newest_visible)
         if keep_task and (task := self.task) is not None:
             kept.add(task)
         return kept
@@ -102,7 +102,7 @@ class Units:
             number
             for number, start in enumerate(self.starts)
             if self.msgs[start].role == "user"
-            and not self.msgs[start].traits & Trait.TOOL
+            and not self.msgs[start].traits & Feature.TOOL
             and UNMATCHED_MARK not in (self.msgs[start].metadata or {})
         )
         return next(spoken, None)
@@ -113,11 +113,11 @@ class Units:
         for at, msg in enumerate(msgs, len(self.msgs)):
             total += weigh(msg)
             # A late system message goes with what stands before it: else a cut would make it a system prompt.
-            late = msg.traits & Trait.SYSTEM and self.system < len(starts)
-            if starts and (late or msg.traits & Trait.RESULT):
+            late = msg.traits & Feature.SYSTEM and self.system < len(starts)
+            if starts and (late or msg.traits & Feature.RESULT):
                 sums[-1] = total
             else:
-                if msg.traits & Trait.SYSTEM:
+                if msg.traits & Feature.SYSTEM:
                     self.system += 1
                 starts.append(at)
                 sums.append(total)
@@ -132,7 +132,7 @@ class Units:
 
 def calls_any(msg: Msg, tools: frozenset[str]) -> bool:
     """Whether a message calls any of the tools."""
-    return bool(msg.traits & Trait.CALL) and any(block.name in tools for block in msg.tool_uses)
+    return bool(msg.traits & Feature.CALL) and any(block.name in tools for block in msg.tool_uses)
 
 
 class Weigher:
@@ -184,4 +184,4 @@ class Weigher:
 
     def _with_thinking(self, msg: Msg) -> int:
         weight = self._counter.weight(msg)
-        return weight + -(-estimate_text(msg.thinking) // 100) if msg.traits & Trait.THINKING else weight
+        return weight + -(-estimate_text(msg.thinking) // 100) if msg.traits & Feature.THINKING else weight

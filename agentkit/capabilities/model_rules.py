@@ -38,7 +38,7 @@ class ModelRules:
         alternating_turns: True if user and assistant turns must alternate. Consecutive turns of one role are then
             joined, later system messages become lines of a user turn, and the assistant turn `RESULT_TURN` stands
             between a tool result and a user turn. False omits `RESULT_TURN`. None keeps the provider's rule.
-        call_ids: Call ids that the template accepts: "mistral" (nine letters or digits), "any", or a NameRule.
+        call_ids: ModelCall ids that the template accepts: "mistral" (nine letters or digits), "any", or a NameRule.
             None keeps the provider's rule.
 
     """
@@ -76,7 +76,7 @@ def _apply(rules: ModelRules, capabilities: Capabilities) -> Capabilities:
     refused = {kind for kind, is_taken in taken.items() if not is_taken}
     changes: dict[str, Any] = dict.fromkeys(refused)
     changes["result_media"] = capabilities.result_media - refused
-    changes["spoken"] = capabilities.spoken and rules.audio
+    changes["audio_by_id"] = capabilities.audio_by_id and rules.audio
     changes["system_role"] = capabilities.system_role and rules.system_role
     changes["tool_role"] = capabilities.tool_role and rules.tool_role
     changes["parallel_calls"] = capabilities.parallel_calls and rules.parallel_tool_calls

@@ -10,7 +10,7 @@ from functools import lru_cache
 from agentkit.messages.features import RESERVED_NAMES
 from agentkit.reprs import bounded_repr
 
-__all__ = ["NameRule", "fit_speaker", "fit_speakers", "short_hash"]
+__all__ = ["NameRule", "legal_speaker_name", "legal_speaker_names", "short_hash"]
 
 
 def short_hash(text: str, length: int) -> str:
@@ -21,18 +21,18 @@ def short_hash(text: str, length: int) -> str:
 
 
 @lru_cache(1024)
-def fit_speaker(name: str, refused: str) -> str:
+def legal_speaker_name(name: str, refused: str) -> str:
     """A speaker's name without the characters that a field refuses, at most 64 long (AgentScope D16).
 
     What has to be changed gets a short hash; what comes out is left as it is when it comes again, as the names in
-    a log do. `fit_speakers` keeps several speakers apart.
+    a log do. `legal_speaker_names` keeps several speakers apart.
     """
     if len(name) <= 64 and not re.search(f"[{refused}]", name):
         return name
     return f"{re.sub(f'[{refused}]+', '_', name)[:55]}_{short_hash(name, 8)}"
 
 
-def fit_speakers(names: Iterable[str], refused: str) -> dict[str, str]:
+def legal_speaker_names(names: Iterable[str], refused: str) -> dict[str, str]:
     """What the field gets for those speakers whose names it does not get as they are.
 
     In the order in which they first speak: two never become one, and nobody takes the name that another was given.
@@ -40,7 +40,7 @@ def fit_speakers(names: Iterable[str], refused: str) -> dict[str, str]:
     """
     given: dict[str, str] = {}
     for name in dict.fromkeys(names):
-        fitted, times = fit_speaker(name, refused), 0
+        fitted, times = legal_speaker_name(name, refused), 0
         while fitted in given:
             times += 1
             fitted = f"{fitted[:55]}_{short_hash(f'{name} {times}', 8)}"

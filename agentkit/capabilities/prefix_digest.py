@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from agentkit.argument_checks import check_option
 from agentkit.capabilities.wire_layout import CACHE_MARKERS
-from agentkit.json_values import mapping_of
+from agentkit.json_values import as_object
 
 __all__ = ["prefix_digest"]
 
@@ -82,7 +82,7 @@ def _as_said(turn: Any) -> Iterator[Any]:
         yield {**kept, "type": item["type"]}
     elif item.get("role") == "assistant" and isinstance(item.get("content"), list):
         for part in cast("list[dict[str, Any]]", item["content"]):
-            is_text = mapping_of(part).get("type") == "output_text"
+            is_text = as_object(part).get("type") == "output_text"
             yield {**kept, "content": part.get("text") if is_text else [part]}
     else:
         yield kept

@@ -16,7 +16,7 @@ import anyio
 from agentkit.budget.budget import Budget
 from agentkit.cli.files import check_blocks, read, write
 from agentkit.cli.format import read_conversation
-from agentkit.comparison.comparison import Price, Trial, compare
+from agentkit.comparison.comparison import ComparisonResult, Price, compare
 from agentkit.errors import OptionError
 from agentkit.history.policies import MultiAgentHistory
 from agentkit.models.chat_model import ChatModel
@@ -84,9 +84,9 @@ def _prices(options: CompareOptions) -> dict[str, Price]:
     return prices
 
 
-async def _run(work: partial[Any], models: Sequence[ChatModel]) -> list[Trial]:
+async def _run(work: partial[Any], models: Sequence[ChatModel]) -> list[ComparisonResult]:
     try:
-        trials: list[Trial] = await work()
+        trials: list[ComparisonResult] = await work()
         return trials
     finally:
         for model in models:
@@ -120,7 +120,7 @@ def _write(found: Any, file: Path | None) -> None:
         raise OptionError("--json", f"{file} cannot be written ({error.strerror})", "Name a file.") from None
 
 
-def _print_table(trials: Sequence[Trial], *, on_stderr: bool) -> None:
+def _print_table(trials: Sequence[ComparisonResult], *, on_stderr: bool) -> None:
     from rich.console import Console
     from rich.table import Column, Table
     from rich.text import Text
@@ -138,7 +138,7 @@ def _print_table(trials: Sequence[Trial], *, on_stderr: bool) -> None:
 _FIGURES = ("tokens", "in", "out", "price", "first", "total", "lost", "finish")
 
 
-def _figures(trial: Trial) -> list[str]:
+def _figures(trial: ComparisonResult) -> list[str]:
     usage = trial.reply.usage if trial.reply else None
     mark = "~" if trial.tokens is not None and trial.tokens.estimated else ""
     return [
@@ -157,7 +157,7 @@ def _seconds(found: float | None) -> str:
     return "" if found is None else f"{found:.2f} s"
 
 
-def _told(trial: Trial) -> str:
+def _told(trial: ComparisonResult) -> str:
     """What the model said: its text, else its calls."""
     reply = trial.reply
     if reply is None:

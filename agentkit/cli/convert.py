@@ -12,9 +12,9 @@ import anyio
 from agentkit.cli.files import check_blocks, each_line, parsed, read, write
 from agentkit.cli.format import FormatOptions, read_conversation, write_ledgers
 from agentkit.errors import OptionError
-from agentkit.formatting.formatter import Asked, FormatterBase
-from agentkit.json_values import plain_values
-from agentkit.logs.native import load_native, load_tools, tools_left_out
+from agentkit.formatting.formatter import FormatterBase, RequestOptions
+from agentkit.json_values import make_json_safe
+from agentkit.logs.native import list_server_tools, load_native, load_request_options
 from agentkit.messages.message import Msg
 from agentkit.messages.serialization import dump_messages
 from agentkit.models.registry import load_provider
@@ -68,21 +68,21 @@ async def _converted(text: bytes, options: ConvertOptions, formatter: FormatterB
     return plan.request
 
 
-def _loaded(text: bytes, source: str) -> tuple[list[Msg], Asked]:
+def _loaded(text: bytes, source: str) -> tuple[list[Msg], RequestOptions]:
     """The messages of a log, and what else it asks for."""
     if source == _OWN:
         msgs, given = read_conversation(text)
-        return msgs, cast("Asked", given)
-    found = plain_values(parsed(text))
+        return msgs, cast("RequestOptions", given)
+    found = make_json_safe(parsed(text))
     if source in _DUMPS:
         return load_native(source, found), {}
-    msgs, asked = load_native(source, found), load_tools(found)
-    for place, kind in tools_left_out(found):
+    msgs, asked = load_native(source, found), load_request_options(found)
+    for place, kind in list_server_tools(found):
         sys.stderr.write(f"agentkit: {place}: a tool {kind!r} runs at the provider and was left out\n")
     return msgs, asked
 
 
-def _stored(asked: Asked) -> dict[str, Any]:
+def _stored(asked: RequestOptions) -> dict[str, Any]:
     """What a log asks for, as `agentkit format` reads it beside the messages."""
     stored = {name: _plain(found) for name, found in asked.items() if found is not None}
     return {name: found for name, found in stored.items() if found}

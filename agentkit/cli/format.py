@@ -56,7 +56,7 @@ class FormatOptions:
 
     def _formatter(self, name: str) -> FormatterBase:
         provider = load_provider(name)
-        kind = provider.multi_agent if self.multi_agent else provider.chat
+        kind = provider.multi_agent_formatter if self.multi_agent else provider.chat_formatter
         history = MultiAgentHistory(viewer=self.viewer, frame=self.frame) if self.multi_agent else None
         budget = None if self.max_tokens is None else Budget(self.max_tokens)
         with as_provider_errors(name):

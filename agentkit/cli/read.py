@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from agentkit.cli.files import check_blocks, each_line, parsed, read, write
 from agentkit.errors import MessageError, OptionError
-from agentkit.json_values import plain_values
+from agentkit.json_values import make_json_safe
 from agentkit.messages.message import Msg
 from agentkit.models.registry import load_provider
 from agentkit.replies.parser import StreamParserBase
@@ -70,7 +70,7 @@ def _reply(text: bytes, parser: type[StreamParserBase]) -> Msg:
 
 def _is_stream(text: bytes, parser: type[StreamParserBase]) -> bool:
     """Whether a text is that of a stream: server-sent events, a JSON value a line, an array that broke off."""
-    if _FIELD.match(text) or (parser.arrays and _ARRAY.match(text)):
+    if _FIELD.match(text) or (parser.json_array and _ARRAY.match(text)):
         return True
     try:
         return isinstance(parsed(text.strip().partition(b"\n")[0]), dict)
@@ -80,7 +80,7 @@ def _is_stream(text: bytes, parser: type[StreamParserBase]) -> bool:
 
 def _from_json(found: object, parser: type[StreamParserBase]) -> Msg:
     if isinstance(found, dict):
-        return parser.parse_response(plain_values(cast("object", found)))
+        return parser.parse_response(make_json_safe(cast("object", found)))
     if isinstance(found, str):
         return _from_chunks([found], parser)
     if isinstance(found, list):
@@ -95,7 +95,7 @@ def _from_chunks(chunks: list[Any], parser: type[StreamParserBase]) -> Msg:
         if not isinstance(chunk, str | bytes | dict):
             reason = f"expected an event, found {type(chunk).__name__}"
             raise MessageError(f"events[{at}]", reason, "Give objects, or raw text.")
-        reading.feed(plain_values(cast("object", chunk)) if isinstance(chunk, dict) else chunk)
+        reading.feed(make_json_safe(cast("object", chunk)) if isinstance(chunk, dict) else chunk)
     msg = reading.finish()
     if not _says_anything(msg):
         reason = f"nothing in it is an event of {parser.provider}"

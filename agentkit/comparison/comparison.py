@@ -12,9 +12,9 @@ from typing import Any, Unpack, cast
 import anyio
 
 from agentkit.argument_checks import check_names, check_option
-from agentkit.comparison.recordings import Recorded, Recording, fingerprint
+from agentkit.comparison.recordings import RecordedCall, RecordingFile, fingerprint
 from agentkit.errors import AgentkitError, ModelError, OptionError
-from agentkit.event_loop import finish
+from agentkit.event_loop import run_to_completion
 from agentkit.ledger.plan import Plan
 from agentkit.messages.message import Msg
 from agentkit.messages.serialization import dump_message
@@ -23,7 +23,7 @@ from agentkit.models.chat_model import ChatModel, Wanted
 from agentkit.reprs import bounded_repr
 from agentkit.tokens.counters import TokenCount
 
-__all__ = ["Price", "Trial", "compare"]
+__all__ = ["ComparisonResult", "Price", "compare"]
 
 _CLOSING = 5.0  # seconds that open connections have to say goodbye
 
@@ -49,7 +49,7 @@ class Price:
                 reason = f"expected a number from 0 on, got {amount!r}"
                 raise OptionError(f"price.{one.name}", reason, "Pass the price of a million tokens.")
 
-    def of(self, usage: Usage) -> float:
+    def cost(self, usage: Usage) -> float:
         """What a call cost."""
         plain = usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens
         read = self.input if self.cache_read is None else self.cache_read
@@ -63,7 +63,7 @@ def _is_amount(found: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ComparisonResult:
     """One model's part of a comparison.
 
     label        what the model is called here
@@ -123,9 +123,9 @@ async def compare(
     prices: Mapping[str, Price] | None = None,
     record: str | Path | None = None,
     replay: str | Path | None = None,
-    at_once: int = 8,
+    max_concurrency: int = 8,
     **asked: Unpack[Wanted],
-) -> list[Trial]:
+) -> list[ComparisonResult]:
     """Send one conversation to many models concurrently; one trial a model, in the order given.
 
     models   ChatModels, or strings for them (`"anthropic:claude-opus-5"`); with labels of your own in a mapping,
@@ -134,21 +134,21 @@ async def compare(
     record   a JSON-lines file that every call is added to
     replay   such a file: calls are answered from it, and nothing is sent. With `record` too, what is not on
              record is called and added
-    at_once  how many calls may run at a time
+    max_concurrency  how many calls may run at a time
     asked    `tools`, `tool_choice`, `response_format` as for `ChatModel.generate`
 
     An error of one model is its trial's, and the others go on. Raises OptionError for bad options, and
     MessageError for a recording that cannot be read, before anything is sent.
     """
-    check_option("at_once", at_once, int)
-    if isinstance(at_once, bool) or at_once < 1:
-        raise OptionError("at_once", f"{at_once} calls at a time are none", "Give 1 or more.")
+    check_option("max_concurrency", max_concurrency, int)
+    if isinstance(max_concurrency, bool) or max_concurrency < 1:
+        raise OptionError("max_concurrency", f"{max_concurrency} calls at a time are none", "Give 1 or more.")
     _check(prices, record, replay, asked)
     given = _given(models)
     labelled = _labelled(given)
     comparison = _Comparison(list(msgs), asked, dict(prices or {}), *await _recordings(record, replay))
-    trials: dict[str, Trial] = {}
-    limiter = anyio.CapacityLimiter(at_once)
+    trials: dict[str, ComparisonResult] = {}
+    limiter = anyio.CapacityLimiter(max_concurrency)
 
     async def run(label: str, model: ChatModel) -> None:
         try:
@@ -164,7 +164,7 @@ async def compare(
     finally:
         for label, named in given:
             if isinstance(named, str):
-                await finish(labelled[label].aclose, _CLOSING)
+                await run_to_completion(labelled[label].aclose, _CLOSING)
     return [trials[label] for label in labelled]
 
 
@@ -175,7 +175,7 @@ def _check(prices: object, record: object, replay: object, asked: Mapping[str, o
         check_option(f"prices[{name!r}]", price, Price)
     check_option("record", record, str | Path | None)
     check_option("replay", replay, str | Path | None)
-    known = (*Wanted.__annotations__, "prices", "record", "replay", "at_once")
+    known = (*Wanted.__annotations__, "prices", "record", "replay", "max_concurrency")
     check_names("compare()", asked, known, "Pass it to a ChatModel of your own.")
 
 
@@ -207,15 +207,15 @@ def _labelled(given: Sequence[tuple[str, ChatModel | str]]) -> dict[str, ChatMod
 
 async def _recordings(
     record: str | Path | None, replay: str | Path | None
-) -> tuple[Recording | None, Recording | None]:
+) -> tuple[RecordingFile | None, RecordingFile | None]:
     """What is written to, and what is read; one and the same if both are one file."""
-    reading = None if replay is None else Recording(replay)
+    reading = None if replay is None else RecordingFile(replay)
     if reading is not None:
         await reading.load(missing_ok=record is not None)
     if record is None:
         return None, reading
     same = reading is not None and Path(record) == reading.path
-    writing = reading if reading is not None and same else Recording(record)
+    writing = reading if reading is not None and same else RecordingFile(record)
     await writing.check()
     return writing, reading
 
@@ -227,13 +227,13 @@ class _Comparison:
     msgs: list[Msg]
     asked: Wanted
     prices: dict[str, Price]
-    writing: Recording | None
-    reading: Recording | None
+    writing: RecordingFile | None
+    reading: RecordingFile | None
 
-    async def trial(self, label: str, model: ChatModel) -> Trial:
+    async def trial(self, label: str, model: ChatModel) -> ComparisonResult:
         """One model's trial, from its plan to what came of the call."""
         name = model.provider.name
-        bare = Trial(label, name, model.model)
+        bare = ComparisonResult(label, name, model.model)
         try:
             plan = await model.plan(self.msgs, **self.asked)
             tokens = await model.count(plan)
@@ -256,7 +256,7 @@ class _Comparison:
                 return replace(done, error=done.error or _unwritten(self.writing.path, error))
         return done
 
-    async def _call(self, model: ChatModel, plan: Plan) -> Recorded:
+    async def _call(self, model: ChatModel, plan: Plan) -> RecordedCall:
         """The call itself, timed; what opening the client takes is not the model's."""
         await model.open()
         began, first = perf_counter(), None
@@ -265,14 +265,14 @@ class _Comparison:
                 async for event in stream:
                     if first is None and event.type in _TOKENS:
                         first = perf_counter() - began
-            return Recorded(stream.message, None, first, perf_counter() - began)
+            return RecordedCall(stream.message, None, first, perf_counter() - began)
         except ModelError as error:
-            return Recorded(None, error, first, perf_counter() - began)
+            return RecordedCall(None, error, first, perf_counter() - began)
 
-    def _price(self, label: str, model: ChatModel, found: Recorded) -> float | None:
+    def _price(self, label: str, model: ChatModel, found: RecordedCall) -> float | None:
         price = self.prices.get(label) or self.prices.get(model.model)
         usage = found.reply.usage if found.reply else None
-        return price.of(usage) if price and usage else None
+        return price.cost(usage) if price and usage else None
 
 
 _TOKENS = frozenset({"text-delta", "thinking-delta", "tool-use-start", "tool-use-delta", "media"})
@@ -287,7 +287,7 @@ def _error_of(provider: str, error: Exception) -> AgentkitError:
     return ours
 
 
-def _outcome(found: Recorded) -> dict[str, Any]:
+def _outcome(found: RecordedCall) -> dict[str, Any]:
     return {one.name: getattr(found, one.name) for one in fields(found)}
 
 

@@ -24,23 +24,23 @@ from agentkit.errors import (
     OverloadedError,
     RateLimitError,
 )
-from agentkit.json_values import plain_values
+from agentkit.json_values import make_json_safe
 from agentkit.messages.message import Msg
 from agentkit.messages.serialization import dump_message, load_message
 
-__all__ = ["Recorded", "Recording", "fingerprint"]
+__all__ = ["RecordedCall", "RecordingFile", "fingerprint"]
 
 
 def fingerprint(provider: str, model: str, request: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
     """The fingerprint of a call: equal for equal calls, in every process. 64 hexadecimal digits."""
     given = {name: item for name, item in parameters.items() if item is not None}  # None leaves one out
     call = [provider, model, request, given]
-    text = json.dumps(call, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=plain_values)
+    text = json.dumps(call, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=make_json_safe)
     return sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedCall:
     """What came of a call: a reply or an error, and the seconds until its first token and until its end."""
 
     reply: Msg | None = None
@@ -58,7 +58,7 @@ class Recorded:
         }
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any], place: str) -> Recorded:
+    def from_dict(cls, found: Mapping[str, Any], place: str) -> RecordedCall:
         """The same from JSON values. Raises MessageError for what is none."""
         reply, error = found.get("reply"), found.get("error")
         if (reply is None) == (not isinstance(error, dict)):
@@ -78,26 +78,28 @@ def _seconds(found: object) -> float | None:
 
 
 _KINDS = (AuthError, BadRequestError, ContextLengthError, NetworkError, OverloadedError, RateLimitError)
-_FACTS = ("said", "status", "code", "request_id", "retry_after", "place", "retryable")
+_FACTS = ("status", "code", "request_id", "retry_after", "place", "retryable")
 
 
 def _dump_error(error: ModelError) -> dict[str, Any]:
     facts = {name: getattr(error, name) for name in _FACTS}
-    return {"class": type(error).__name__, "provider": error.provider, **facts}
+    head = {"class": type(error).__name__, "provider": error.provider, "message": error.provider_message}
+    return {**head, **facts}
 
 
 def _load_error(found: dict[str, Any]) -> ModelError:
     made = next((kind for kind in _KINDS if kind.__name__ == found.get("class")), ModelError)
-    facts = {name: found[name] for name in _FACTS if name != "said" and found.get(name) is not None}
-    return made(str(found.get("provider")), str(found.get("said")), **facts)
+    facts = {name: found[name] for name in _FACTS if found.get(name) is not None}
+    message = found.get("message", found.get("said"))  # `said` in recordings before 0.4
+    return made(str(found.get("provider")), str(message), **facts)
 
 
-class Recording:
+class RecordingFile:
     """A file of recorded calls. What cannot be read as one is refused with its line, before any call is made."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._known: dict[str, dict[str, Recorded]] = {}  # by fingerprint and label, the last one last
+        self._known: dict[str, dict[str, RecordedCall]] = {}  # by fingerprint and label, the last one last
         self._writing = anyio.Lock()
 
     async def check(self) -> None:
@@ -130,19 +132,19 @@ class Recording:
         key = held.get("fingerprint")
         if not isinstance(key, str):
             raise MessageError(place, "it has no fingerprint", "Name a recording.")
-        self._keep(key, str(held.get("label")), Recorded.from_dict(held, place))
+        self._keep(key, str(held.get("label")), RecordedCall.from_dict(held, place))
 
-    def _keep(self, key: str, label: str, found: Recorded) -> None:
+    def _keep(self, key: str, label: str, found: RecordedCall) -> None:
         records = self._known.setdefault(key, {})
         records.pop(label, None)
         records[label] = found
 
-    def find(self, key: str, label: str) -> Recorded | None:
+    def find(self, key: str, label: str) -> RecordedCall | None:
         """What came of a call, if it is on record: under this label, else under the last one that made it."""
         records = self._known.get(key, {})
         return records.get(label) or next(reversed(records.values()), None)
 
-    async def add(self, key: str, label: str, provider: str, model: str, found: Recorded) -> None:
+    async def add(self, key: str, label: str, provider: str, model: str, found: RecordedCall) -> None:
         """Put a call on record, as one more line."""
         told = {"fingerprint": key, "label": label, "provider": provider, "model": model}
         line = json.dumps({**told, **found.to_dict()})

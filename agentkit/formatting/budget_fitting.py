@@ -8,19 +8,19 @@ from functools import partial
 from typing import TypeAlias
 
 from agentkit.budget.budget import Budget
-from agentkit.budget.cut_plan import Schedule, search_cut
-from agentkit.budget.edits import Edition
-from agentkit.budget.summaries import Summarise
+from agentkit.budget.cut_plan import CutPlan, search_cut
+from agentkit.budget.edits import EditedConversation
+from agentkit.budget.summaries import Summarize
 from agentkit.budget.units import Units, Weigher
 from agentkit.errors import BudgetError
 from agentkit.formatting.lowering import Lowered, Lowering, holds_media
 from agentkit.ledger.ledger import Ledger, place_of
 from agentkit.ledger.plan import Cut, Plan
-from agentkit.ledger.provenance import Draft, Origin
+from agentkit.ledger.provenance import Provenance, TracedConversation
 from agentkit.legalize.thinking_pairs import without_blocks
 from agentkit.tokens.counters import CharacterTokenCounter, LocalTokenCounter, count_request
 
-__all__ = ["Cutting"]
+__all__ = ["BudgetFitter"]
 
 _SLACK = 64  # tokens by which a longer conversation may measure less: fillers, tags, joined turns
 
@@ -32,7 +32,7 @@ _Sizes: TypeAlias = dict[int, tuple[Lowered, int]]
 
 
 @dataclass(slots=True)
-class Cutting:
+class BudgetFitter:
     """One conversation, one budget: the first stop in the schedule of edits at which the request fits.
 
     Weights say where to look, what fits is measured on the request itself: the same cut comes out whatever the
@@ -43,32 +43,32 @@ class Cutting:
 
     lowering: Lowering
     budget: Budget
-    whole: Draft
+    whole: TracedConversation
     ledger: Ledger
     units: Units
-    schedule: Schedule
+    schedule: CutPlan
     local: LocalTokenCounter
-    writer: Summarise | None
+    writer: Summarize | None
     loads: bool  # whether there are media to be read, fetched or made smaller
     more: float = 1.0  # how many times the local count the counter's is
     found: _Sizes = field(default_factory=dict[int, "tuple[Lowered, int]"])
-    summed: dict[int, Draft] = field(default_factory=dict[int, Draft])
+    summed: dict[int, TracedConversation] = field(default_factory=dict[int, TracedConversation])
     guessed: _Sizes = field(default_factory=dict[int, "tuple[Lowered, int]"])
 
     @classmethod
     async def of(
-        cls, lowering: Lowering, budget: Budget, weigher: Weigher, whole: Draft, ledger: Ledger
-    ) -> Cutting:
+        cls, lowering: Lowering, budget: Budget, weigher: Weigher, whole: TracedConversation, ledger: Ledger
+    ) -> BudgetFitter:
         """The cutting of a conversation in normal form."""
         thinking = lowering.task.capabilities.thinking != "never"
         units = await weigher.weighed(whole.msgs, thinking)
-        if not lowering.history.shows_all:
-            seen = (at for at in reversed(range(len(units))) if lowering.history.sees(units.unit(at)))
-            units = replace(units, shown=next(seen, None))
-        local = budget.counter.weigher
+        if not lowering.history.shows_everything:
+            seen = (at for at in reversed(range(len(units))) if lowering.history.is_visible(units.unit(at)))
+            units = replace(units, newest_visible=next(seen, None))
+        local = budget.counter.local_counter
         first = frozenset(budget.cut_first)
-        schedule = Schedule(budget.strategies, units, budget.limit, weigher.weighing(thinking), first)
-        writer = next((found for found in budget.strategies if isinstance(found, Summarise)), None)
+        schedule = CutPlan(budget.strategies, units, budget.limit, weigher.weighing(thinking), first)
+        writer = next((found for found in budget.strategies if isinstance(found, Summarize)), None)
         return cls(lowering, budget, whole, ledger, units, schedule, local, writer, lowering.needs_loading(whole))
 
     async def plan(self) -> Plan:
@@ -216,7 +216,7 @@ class Cutting:
 
     def _known_low(self, who: str) -> int:
         """The greatest count that is known not to fit: it did not when less was said."""
-        terms, length, low = self.units.lows.get(who, (None, 0, -1))
+        terms, length, low = self.units.known_too_large.get(who, (None, 0, -1))
         return low if length <= len(self.units.msgs) and terms == self._terms else -1
 
     @property
@@ -226,12 +226,15 @@ class Cutting:
 
     def _remember(self, who: str, low: int, sizes: _Sizes) -> None:
         """Keep it with the units that a stop does not fit, where more said can only make it larger."""
-        steady = sizes is self.guessed or self.budget.counter.steady
+        steady = sizes is self.guessed or self.budget.counter.deterministic
         lasting = (
-            steady and self.schedule.grows and self.lowering.history.shows_all and not holds_media(self.whole)
+            steady
+            and self.schedule.grows
+            and self.lowering.history.shows_everything
+            and not holds_media(self.whole)
         )
         if lasting and low in sizes and sizes[low][1] > self._room(low) + _SLACK:
-            self.units.lows[who] = (self._terms, len(self.units.msgs), low)
+            self.units.known_too_large[who] = (self._terms, len(self.units.msgs), low)
 
     # -- sizes ---------------------------------------------------------------------------------------------
 
@@ -239,7 +242,7 @@ class Cutting:
         """The request as far as it is known without I/O, and its size by the local counter."""
         if count not in self.guessed:
             edition = self._edition(count)
-            lowered = self.lowering.foresee(edition.draft(), self.ledger, edition.first_change)
+            lowered = self.lowering.lower_without_io(edition.draft(), self.ledger, edition.first_change)
             self.guessed[count] = (lowered, await count_request(self.local, lowered.request))
         return self.guessed[count]
 
@@ -269,10 +272,10 @@ class Cutting:
 
     # -- the cut conversation --------------------------------------------------------------------------------
 
-    def _edition(self, count: int) -> Edition:
-        return Edition(self.whole, self.units, self.schedule.changes(count) if count else ())
+    def _edition(self, count: int) -> EditedConversation:
+        return EditedConversation(self.whole, self.units, self.schedule.changes(count) if count else ())
 
-    async def _summed_up(self, writer: Summarise, count: int) -> bool:
+    async def _summed_up(self, writer: Summarize, count: int) -> bool:
         """Put summaries in the place of what the writer dropped; whether the request still fits."""
         numbers = self.schedule.dropped_by(count, writer)
         if not numbers:
@@ -281,7 +284,7 @@ class Cutting:
         edition = self._edition(count)
         draft = self.summed[count] = edition.draft(await writer.summaries(gone), numbers[0])
         ledger = self.ledger.copy()
-        ledger.invent("summary", f"stands for {len(gone)} messages that were cut")
+        ledger.add_synthesis("summary", f"stands for {len(gone)} messages that were cut")
         lowered = await self.lowering.read_and_lower(draft, ledger, edition.first_change)
         self.found[count] = (lowered, await count_request(self.budget.counter, lowered.request))
         return self.found[count][1] <= self.budget.limit
@@ -291,7 +294,7 @@ class Cutting:
         if self.lowering.on_loss == "raise":
             ledger = (await self._foreseen(count))[0].ledger.copy()
             self._edition(count).account(ledger)  # what is cut is no loss
-            self.lowering.refuse_loss(ledger)
+            self.lowering.raise_on_loss(ledger)
 
     async def _refuse(self) -> None:
         """Raise BudgetError with a size at which the same call succeeds.
@@ -320,7 +323,7 @@ class Cutting:
         estimate = CharacterTokenCounter().measure(lowered.request)  # what limits the length of summaries
         return size + -(-self.writer.max_tokens * max(size, estimate) // max(estimate, 1))
 
-    def _at(self, limit: int) -> Cutting:
+    def _at(self, limit: int) -> BudgetFitter:
         """The same cutting for another limit."""
         budget = replace(self.budget, max_tokens=limit + self.budget.reserve)
         return replace(self, budget=budget, schedule=self.schedule.at(limit), found={}, summed={}, guessed={})
@@ -329,7 +332,7 @@ class Cutting:
         lowered, tokens = await self._size(count)
         edition = self._edition(count)
         edition.account(lowered.ledger)
-        self.lowering.refuse_loss(lowered.ledger)
+        self.lowering.raise_on_loss(lowered.ledger)
         if not edition.runs:
             return lowered.plan(tuple(self.ledger.msgs), tokens)
         weight = self.schedule.weight(count)
@@ -346,7 +349,7 @@ async def _given(count: int) -> int:
     return count
 
 
-def _place(origin: int | tuple[Origin, ...]) -> str:
+def _place(origin: int | tuple[Provenance, ...]) -> str:
     if isinstance(origin, int):
         return place_of((origin,))
     paths = [path for path in origin if not isinstance(path, str)]

@@ -17,30 +17,30 @@ from agentkit.capabilities.capabilities import Capabilities
 from agentkit.capabilities.model_facts import ModelFact, apply_facts
 from agentkit.capabilities.model_rules import ModelRules
 from agentkit.errors import EmptyConversationError, MessageError, OptionError
-from agentkit.formatting.budget_fitting import Cutting
-from agentkit.formatting.lowering import Lowering, Request, Task, holds_media
+from agentkit.formatting.budget_fitting import BudgetFitter
+from agentkit.formatting.lowering import Lowering, Request, RequestSpec, holds_media
 from agentkit.formatting.plan_log import log_plan
 from agentkit.history.policies import ChatHistory, HistoryPolicy
 from agentkit.ledger.ledger import Ledger, Synthesis
 from agentkit.ledger.plan import Plan
-from agentkit.ledger.provenance import Draft
-from agentkit.legalize.conversation import Legal
+from agentkit.ledger.provenance import TracedConversation
+from agentkit.legalize.conversation import LegalConversation
 from agentkit.legalize.media import OnLoss
 from agentkit.legalize.tool_options import fit_choice, fit_output, fit_tools
 from agentkit.media.fetching import Fetch
 from agentkit.media.loading import check_roots, settle_media
-from agentkit.media.resolution import Shelf
+from agentkit.media.resolution import ResolvedMedia
 from agentkit.messages.message import Msg
-from agentkit.repair.pairing import Unmatched, Watch
+from agentkit.repair.pairing import IncrementalRepair, Unmatched
 from agentkit.tokens.counters import prepare_counter
 from agentkit.tools.choices import ToolChoiceLike, as_tool_choice
 from agentkit.tools.json_schema import OutputLike, as_output_schema
 from agentkit.tools.tool import ToolLike, as_tools
 
-__all__ = ["Asked", "FormatterBase", "FormatterOptions"]
+__all__ = ["FormatterBase", "FormatterOptions", "RequestOptions"]
 
 
-class Asked(TypedDict, total=False):
+class RequestOptions(TypedDict, total=False):
     """What a caller may ask for besides the conversation."""
 
     tools: Sequence[ToolLike] | None
@@ -103,8 +103,8 @@ class FormatterBase(ABC):
         self.media_roots = check_roots(options.get("media_roots", ()))
         self.fetch = fetch
         self.model_rules = options.get("model_rules")
-        self._watch = Watch()
-        self._weigher = Weigher(budget.counter.weigher, frozenset(budget.never_cut)) if budget else None
+        self._watch = IncrementalRepair()
+        self._weigher = Weigher(budget.counter.local_counter, frozenset(budget.never_cut)) if budget else None
 
     @property
     def budget(self) -> Budget | None:
@@ -112,7 +112,7 @@ class FormatterBase(ABC):
         return self._budget
 
     @abstractmethod
-    def convert(self, legal: Legal, task: Task) -> Request:
+    def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """Legal messages as the SDK call's keyword arguments: the one part a provider writes by hand."""
 
     def capabilities(self, model: str | None = None) -> Capabilities:
@@ -120,7 +120,7 @@ class FormatterBase(ABC):
         form = _form_of(type(self), self.model if model is None else model)
         return form if self.model_rules is None else self.model_rules.apply(form)
 
-    async def format(self, msgs: Sequence[Msg], **asked: Unpack[Asked]) -> Request:
+    async def format(self, msgs: Sequence[Msg], **asked: Unpack[RequestOptions]) -> Request:
         """The request: keyword arguments for the SDK's call, JSON values alone, the caller's own to change.
 
         tools            Tools, typed functions, or dicts in a provider's form
@@ -134,35 +134,35 @@ class FormatterBase(ABC):
         """
         return (await self.plan(msgs, **asked)).request
 
-    async def plan(self, msgs: Sequence[Msg], **asked: Unpack[Asked]) -> Plan:
+    async def plan(self, msgs: Sequence[Msg], **asked: Unpack[RequestOptions]) -> Plan:
         """The request with its ledger, its size, what was cut, and the history to go on with."""
         given = _checked(msgs)
         lowering = self._lowering(asked)
         ledger = Ledger(given)
-        whole = self._watch.repair(Draft.of(given), ledger, self._unmatched)
+        whole = self._watch.repair(TracedConversation.of(given), ledger, self._unmatched)
         await anyio.lowlevel.checkpoint()
         if (self.budget is not None or self.on_loss == "raise") and holds_media(whole):
             await settle_media(given)
         if self.budget is not None and self._weigher is not None:
-            await prepare_counter(self.budget.counter.weigher)
-            cutting = await Cutting.of(lowering, self.budget, self._weigher, whole, ledger)
+            await prepare_counter(self.budget.counter.local_counter)
+            cutting = await BudgetFitter.of(lowering, self.budget, self._weigher, whole, ledger)
             return log_plan(await cutting.plan())
         if self.on_loss == "raise" and holds_media(whole):
-            lowering.refuse_loss(lowering.foresee(whole, ledger).ledger)
+            lowering.raise_on_loss(lowering.lower_without_io(whole, ledger).ledger)
         lowered = await lowering.read_and_lower(whole, ledger)
-        lowering.refuse_loss(lowered.ledger)
+        lowering.raise_on_loss(lowered.ledger)
         return log_plan(lowered.plan(tuple(given)))
 
-    def lower(self, msgs: Sequence[Msg], **asked: Unpack[Asked]) -> Plan:
+    def lower(self, msgs: Sequence[Msg], **asked: Unpack[RequestOptions]) -> Plan:
         """The synchronous core: a plan without I/O. No file is read and nothing fetched, no picture
         made smaller, and no budget is applied.
         """
         given = _checked(msgs)
         lowering = self._lowering(asked)
         ledger = Ledger(given)
-        whole = self._watch.repair(Draft.of(given), ledger, self._unmatched)
-        lowered = lowering.lower(whole, ledger, Shelf())
-        lowering.refuse_loss(lowered.ledger)
+        whole = self._watch.repair(TracedConversation.of(given), ledger, self._unmatched)
+        lowered = lowering.lower(whole, ledger, ResolvedMedia())
+        lowering.raise_on_loss(lowered.ledger)
         return log_plan(lowered.plan(tuple(given)))
 
     @property
@@ -170,8 +170,8 @@ class FormatterBase(ABC):
         """How tool results without a call are treated."""
         return "drop" if self.on_loss == "drop" else "describe"
 
-    def _lowering(self, asked: Asked) -> Lowering:
-        check_names("format()", asked, Asked.__annotations__)
+    def _lowering(self, asked: RequestOptions) -> Lowering:
+        check_names("format()", asked, RequestOptions.__annotations__)
         tools = as_tools(asked.get("tools"))
         model = asked.get("model")
         name = self.model if model is None else model
@@ -181,7 +181,7 @@ class FormatterBase(ABC):
         output = fit_output(as_output_schema(asked.get("response_format")), form, notes)
         tools, choice = fit_choice(tools, choice, form, notes)
         tools = fit_tools(tools, form, notes)
-        task = Task(form, name, tools, choice, output, tuple(notes))
+        task = RequestSpec(form, name, tools, choice, output, tuple(notes))
         return Lowering(task, self.history, self.on_loss, self.media_roots, self.convert, self.fetch)
 
 

@@ -11,9 +11,9 @@ from agentkit.capabilities.capabilities import Capabilities
 from agentkit.history.policies import HistoryPolicy
 from agentkit.history.transcript import frame_tag
 from agentkit.ledger.ledger import AS_LINE, FRAMED, BlockPath, Disposition, Note
-from agentkit.ledger.provenance import Draft, Origin, block_origins, prompt_length
+from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins, prompt_length
 from agentkit.legalize.media import LEFT_OFF
-from agentkit.media.acceptance import shown
+from agentkit.media.acceptance import sanitize
 from agentkit.messages.blocks import (
     Block,
     DocumentBlock,
@@ -23,16 +23,16 @@ from agentkit.messages.blocks import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from agentkit.messages.features import Trait
+from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import URLSource
 from agentkit.repair.unmatched_results import UNMATCHED_MARK
 
-__all__ = ["OmittedNames", "Unsaid", "name_omitted"]
+__all__ = ["OmittedDetails", "OmittedNames", "name_omitted"]
 
 
 @dataclass(frozen=True, slots=True)
-class Unsaid:
+class OmittedDetails:
     """The remarks that a target's ledger makes, block by block: asked for only when somebody reads it."""
 
     form: Capabilities
@@ -46,15 +46,15 @@ class Unsaid:
         found: list[str] = []
         if len(path) == 2 and not isinstance(block, ToolResultBlock) and self._unnamed(msg, notes):
             found.append(name_omitted(msg.name))
-        found += [f"the wire has no place for its {shown(key)}" for key in self._keys(block, notes)]
+        found += [f"the wire has no place for its {sanitize(key)}" for key in self._keys(block, notes)]
         spoken = len(path) == 2 and isinstance(block, TextBlock) and FRAMED not in notes
-        if spoken and self.form.remarks and isinstance(block, TextBlock):
-            found += self.form.remarks(block.text, msg.role)
+        if spoken and self.form.text_notes and isinstance(block, TextBlock):
+            found += self.form.text_notes(block.text, msg.role)
         return tuple(found)
 
     def _unnamed(self, msg: Msg, notes: Sequence[Note]) -> bool:
         """Whether somebody speaks who has a name, and neither a field nor a line says it."""
-        if self.form.speakers or not msg.name or msg.name == msg.role or any(note.lost for note in notes):
+        if self.form.speaker_names or not msg.name or msg.name == msg.role or any(note.lost for note in notes):
             return False  # a name that is lost has a note of its own
         own = msg.role == "assistant" and msg.name == getattr(self.policy, "viewer", None)
         return not own and FRAMED not in notes and AS_LINE not in notes
@@ -64,7 +64,7 @@ class Unsaid:
         if not isinstance(block, TextBlock | ToolUseBlock | MediaBlock):
             return []
         state = block.state
-        says = self.form.says.get(block.type, _NOTHING)
+        says = self.form.passthrough_keys.get(block.type, _NOTHING)
         own = state is not None and state.issuer == self.form.issuer
         left = any(note.reason.endswith(LEFT_OFF) for note in notes)
         framed = FRAMED in notes and isinstance(block, TextBlock)
@@ -95,21 +95,21 @@ def _fields(state: OpaqueState | None) -> dict[str, object]:
     return dict(state.fields or {}) if state else {}
 
 
-_ROLES: Mapping[int, str] = {0: "user", Trait.ASSISTANT: "assistant", Trait.SYSTEM: "system"}
+_ROLES: Mapping[int, str] = {0: "user", Feature.ASSISTANT: "assistant", Feature.SYSTEM: "system"}
 
 
-_ROLE_TRAITS = Trait.ASSISTANT | Trait.SYSTEM | Trait.RESULT
+_ROLE_TRAITS = Feature.ASSISTANT | Feature.SYSTEM | Feature.RESULT
 
 
 _MARKS = frozenset({UNMATCHED_MARK, SUMMARY_MARK})
 
 
-_SILENT = Trait.BLANK | Trait.EMPTY | Trait.THINKING | Trait.OTHER | Trait.SYSTEM | Trait.ASSISTANT
+_SILENT = Feature.BLANK | Feature.EMPTY | Feature.THINKING | Feature.OTHER | Feature.SYSTEM | Feature.ASSISTANT
 
 
 def name_omitted(name: str) -> str:
     """Returns the ledger's reason for a speaker name that no field and no text states."""
-    return f"speaker name '{shown(name)}' omitted: the API has no field for it"
+    return f"speaker name '{sanitize(name)}' omitted: the API has no field for it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class OmittedNames:
     are computed when the ledger is read: most requests are sent without that.
     """
 
-    draft: Draft
+    draft: TracedConversation
     capabilities: Capabilities
     viewer: str | None
 
@@ -151,13 +151,13 @@ class OmittedNames:
         """Finds the roles that may have several speakers, without a closer look at any message."""
         pairs = {(msg.traits & _ROLE_TRAITS, msg.name) for msg in self.draft.msgs}
         if self.viewer is not None:
-            pairs.add((Trait.ASSISTANT, self.viewer))
+            pairs.add((Feature.ASSISTANT, self.viewer))
         counts = Counter(role for role, _ in pairs)
         lines = self.capabilities.late_system != "native"
         return {
             trait: role
             for trait, role in _ROLES.items()
-            if counts[trait] > 1 and not (lines and trait == Trait.SYSTEM)
+            if counts[trait] > 1 and not (lines and trait == Feature.SYSTEM)
         }
 
     def _find_paths(self, numbers: Sequence[int]) -> Iterator[BlockPath]:
@@ -167,7 +167,7 @@ class OmittedNames:
                     yield origin
 
 
-def _has_no_speaker(msg: Msg, origin: int | tuple[Origin, ...]) -> bool:
+def _has_no_speaker(msg: Msg, origin: int | tuple[Provenance, ...]) -> bool:
     """Returns True for history frames, tool results as text, summaries and other synthesized messages."""
     made = isinstance(origin, tuple) and all(isinstance(source, str) for source in origin)
     return made or bool(frame_tag(msg)) or not _MARKS.isdisjoint(msg.metadata or ())

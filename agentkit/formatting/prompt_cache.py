@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from agentkit.errors import OptionError
-from agentkit.ledger.provenance import Draft, block_origins
+from agentkit.ledger.provenance import TracedConversation, block_origins
 from agentkit.messages.message import Msg
 
-__all__ = ["CacheBreakpoints", "breakpoints", "check_breakpoints", "settled"]
+__all__ = ["CacheBreakpoints", "check_cache_breakpoints", "place_cache_breakpoints", "stable_blocks"]
 
 CacheBreakpoints: TypeAlias = Literal["off", "auto"]
 """Whether a formatter marks its requests for the provider's prompt cache."""
@@ -24,7 +24,7 @@ _PASSING = frozenset({"filler turn", "tool choice", "output instruction", "frame
 """Syntheses that the next request has elsewhere, otherwise, or not at all."""
 
 
-def check_breakpoints(given: str, *more: str) -> None:
+def check_cache_breakpoints(given: str, *more: str) -> None:
     """Refuse a value of `cache_breakpoints` that is neither `off`, `auto` nor one of `more`."""
     allowed = ("off", "auto", *more)
     if given not in allowed:
@@ -32,7 +32,7 @@ def check_breakpoints(given: str, *more: str) -> None:
         raise OptionError("cache_breakpoints", f"{given!r} is unknown", advice)
 
 
-def settled(draft: Draft) -> Iterator[tuple[Msg, tuple[bool, ...]]]:
+def stable_blocks(draft: TracedConversation) -> Iterator[tuple[Msg, tuple[bool, ...]]]:
     """Each message of a legal draft, and of each block whether the request for a longer history has it too.
 
     Not settled is what the pipeline put there for this request alone: filler turns, a choice of tool or an
@@ -44,7 +44,9 @@ def settled(draft: Draft) -> Iterator[tuple[Msg, tuple[bool, ...]]]:
         yield msg, tuple([not isinstance(origin, str) or origin not in _PASSING for origin in origins])
 
 
-def breakpoints(candidates: Sequence[int], limit: int, *, reach: int, turn: int | None = None) -> list[int]:
+def place_cache_breakpoints(
+    candidates: Sequence[int], limit: int, *, reach: int, turn: int | None = None
+) -> list[int]:
     """Where to put at most `limit` markers, for a cache that looks back `reach` positions from each.
 
     candidates    the positions that a marker may lie on, ascending; any request for a shorter history had its
@@ -60,9 +62,9 @@ def breakpoints(candidates: Sequence[int], limit: int, *, reach: int, turn: int 
 
     Positions may be counted too generously, never too sparingly: markers then stand closer than they need to.
 
-    >>> breakpoints(range(50), 3, reach=20)
+    >>> place_cache_breakpoints(range(50), 3, reach=20)
     [9, 29, 49]
-    >>> breakpoints(range(50), 3, reach=20, turn=5)
+    >>> place_cache_breakpoints(range(50), 3, reach=20, turn=5)
     [4, 29, 49]
     """
     chosen = list(candidates[-1:])

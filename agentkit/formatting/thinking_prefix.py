@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from agentkit.capabilities.prefix_digest import _Chain, _turns
-from agentkit.json_values import mapping_of
+from agentkit.json_values import as_object
 from agentkit.ledger.ledger import BlockPath
-from agentkit.ledger.provenance import Draft, block_origins
+from agentkit.ledger.provenance import TracedConversation, block_origins
 from agentkit.messages.blocks import OpaqueState, ThinkingBlock
-from agentkit.messages.features import Trait
+from agentkit.messages.features import Feature
 
 __all__ = ["stale_thinking"]
 
@@ -29,7 +29,7 @@ _OUTPUTS = frozenset(
 
 def stale_thinking(
     request: Mapping[str, Any],
-    turns: Draft,
+    turns: TracedConversation,
     changed: int | None,
     needs_thinking: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> set[BlockPath]:
@@ -77,12 +77,12 @@ class _Issued:
         return broken or self.follows or (changed is not None and self.paths[0][0] > changed)
 
 
-def _issued(turns: Draft) -> dict[str, _Issued]:
+def _issued(turns: TracedConversation) -> dict[str, _Issued]:
     """All thinking that the turns carry, by its proof."""
     found: dict[str, _Issued] = {}
     reply = -1  # the number of the message that the assistant's run of turns begins with
     for msg, whole in zip(turns.msgs, turns.origins, strict=True):
-        if not msg.traits & Trait.ASSISTANT:
+        if not msg.traits & Feature.ASSISTANT:
             reply = -1
             continue
         for block, origin in zip(msg.blocks, block_origins(msg, whole), strict=True):
@@ -112,7 +112,7 @@ def _parts(turn: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _proof(part: Any) -> str:
-    kind: object = mapping_of(part).get("type")
+    kind: object = as_object(part).get("type")
     return str(part.get(_PROOFS.get(kind, ""), "")) if isinstance(kind, str) else ""
 
 

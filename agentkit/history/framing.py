@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.history.transcript import mark_frame
 from agentkit.ledger.ledger import FRAMED, Disposition, Ledger, Note
-from agentkit.ledger.provenance import Draft, Origin, block_origins, prompt_length
+from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins, prompt_length
 from agentkit.messages.blocks import (
     Block,
     InvalidBlock,
@@ -21,11 +21,11 @@ from agentkit.messages.blocks import (
     ToolUseBlock,
     plain_text,
 )
-from agentkit.messages.features import Trait
-from agentkit.messages.message import Msg, derive
+from agentkit.messages.features import Feature
+from agentkit.messages.message import Msg, build_trusted
 from agentkit.tools.tool_texts import call_text, result_text
 
-__all__ = ["Framing", "Piece", "Said", "has_line", "is_replys", "said_by"]
+__all__ = ["FramedBlocks", "Framing", "Piece", "frame_blocks", "has_line", "is_reply_part"]
 
 Piece: TypeAlias = TextBlock | MediaBlock | OpaqueBlock | InvalidBlock
 
@@ -36,20 +36,20 @@ _UNSAID = Note(Disposition.DROPPED, "thinking, or a provider's own part, of a sp
 
 def has_line(block: Block, msg: Msg) -> bool:
     """Returns True if a frame states the block of a message: no tool use, thinking or part of a reply."""
-    return not (_is_tool(block) or isinstance(block, ThinkingBlock) or is_replys(block, msg))
+    return not (_is_tool(block) or isinstance(block, ThinkingBlock) or is_reply_part(block, msg))
 
 
 def _is_tool(block: Block) -> bool:
     return isinstance(block, ToolUseBlock | ToolResultBlock)
 
 
-def is_replys(block: Block, msg: Msg) -> bool:
+def is_reply_part(block: Block, msg: Msg) -> bool:
     """Whether a block is a part of a reply that only its provider knows: no line of a frame."""
-    return isinstance(block, OpaqueBlock) and bool(msg.traits & Trait.ASSISTANT)
+    return isinstance(block, OpaqueBlock) and bool(msg.traits & Feature.ASSISTANT)
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class FramedBlocks:
     """Blocks as a frame says them: the pieces, and for each its place, a name or the number of its block.
 
     `traits` are those of the media among them, `unsaid` the numbers of the blocks that are thinking.
@@ -61,7 +61,7 @@ class Said:
     unsaid: tuple[int, ...]
 
 
-def said_by(speaker: str, lines: Sequence[Piece | None]) -> Said:
+def frame_blocks(speaker: str, lines: Sequence[Piece | None]) -> FramedBlocks:
     """Lines, media and parts that only a wire knows in their order; None is unsaid.
 
     Media that no line of its speaker precedes gets one that is only the name.
@@ -75,9 +75,9 @@ def said_by(speaker: str, lines: Sequence[Piece | None]) -> Said:
                 said.append((plain_text(f"\n{speaker}:"), "speaker"))
             said.append((line, at))
     media = tuple(piece for piece, _ in said if not isinstance(piece, TextBlock))
-    traits = derive("", media, "user").traits if media else 0
+    traits = build_trusted("", media, "user").traits if media else 0
     unsaid = tuple(at for at, line in enumerate(lines) if line is None)
-    return Said(tuple(piece for piece, _ in said), tuple(place for _, place in said), traits, unsaid)
+    return FramedBlocks(tuple(piece for piece, _ in said), tuple(place for _, place in said), traits, unsaid)
 
 
 class Frames(Protocol):
@@ -90,15 +90,15 @@ class Frames(Protocol):
     def visible(self) -> Callable[[Msg], bool] | None: ...
 
     @property
-    def others_tools(self) -> str: ...
+    def other_agents_tools(self) -> str: ...
 
     @property
-    def tags(self) -> str: ...
+    def tag(self) -> str: ...
 
     @property
     def opening(self) -> str: ...
 
-    def lines_of(self, msg: Msg) -> str | tuple[TextBlock, ...] | Said: ...
+    def lines_of(self, msg: Msg) -> str | tuple[TextBlock, ...] | FramedBlocks: ...
 
     def speaker(self, msg: Msg) -> str: ...
 
@@ -108,22 +108,24 @@ class Frames(Protocol):
 class Framing:
     """One rendering of a conversation into frames."""
 
-    def __init__(self, policy: Frames, draft: Draft, ledger: Ledger, capabilities: Capabilities) -> None:
+    def __init__(
+        self, policy: Frames, draft: TracedConversation, ledger: Ledger, capabilities: Capabilities
+    ) -> None:
         self.policy = policy
         self.draft = draft
         self.ledger = ledger
         self.form = capabilities
         self.asked: set[str] = set()  # by parts in native turns, and not answered yet
         self.native_system = capabilities.late_system == "native"
-        self.apart = capabilities.parts == "apart"
-        self.out = Draft([], [])
+        self.apart = capabilities.text_joining == "apart"
+        self.out = TracedConversation([], [])
         self.opening: str | None = policy.opening
         self.pieces: list[str | Piece] = []  # the frame that is open, each text behind its line break
-        self.places: list[Origin] = []
+        self.places: list[Provenance] = []
         self.traits = 0
         self.framed: list[int] = []
 
-    def run(self) -> Draft:
+    def run(self) -> TracedConversation:
         """The conversation in frames."""
         stop = prompt_length(self.draft.msgs)
         self._keep_system(stop)
@@ -138,7 +140,7 @@ class Framing:
 
     def _frame_all(self, at: int) -> None:
         """Nobody's view: every exchange is native, everything else is said."""
-        native = Trait.TOOL | (Trait.SYSTEM if self.native_system else 0)
+        native = Feature.TOOL | (Feature.SYSTEM if self.native_system else 0)
         add, whence = self.out.msgs.append, self.out.origins.append
         for number in range(at, len(self.draft.msgs)):
             msg = self.draft.msgs[number]
@@ -156,7 +158,7 @@ class Framing:
         msgs = self.draft.msgs
         while at < len(msgs):
             stop = at + 1
-            while stop < len(msgs) and msgs[stop].traits & Trait.RESULT:
+            while stop < len(msgs) and msgs[stop].traits & Feature.RESULT:
                 stop += 1
             self._unit(at, stop)
             at = stop
@@ -177,7 +179,7 @@ class Framing:
             for at in range(start, stop):
                 self.out.add(self.draft.msgs[at], self.draft.origins[at])
                 self._note_asked(self.draft.msgs[at])
-        elif not msg.traits & Trait.TOOL:
+        elif not msg.traits & Feature.TOOL:
             self._say(start)
         else:
             self._retell(start, stop)
@@ -192,22 +194,22 @@ class Framing:
 
     def _stays_native(self, msg: Msg) -> bool:
         policy = self.policy
-        if msg.traits & Trait.SYSTEM:
+        if msg.traits & Feature.SYSTEM:
             return self.native_system
         if policy.viewer is not None and msg.name == policy.viewer and msg.role == "assistant":
             return True
-        return bool(msg.traits & Trait.TOOL) and (policy.viewer is None or policy.others_tools == "native")
+        return bool(msg.traits & Feature.TOOL) and (policy.viewer is None or policy.other_agents_tools == "native")
 
     def _note_asked(self, msg: Msg) -> None:
         """Write down what a provider's own parts in a native turn ask, and what they answer."""
-        if msg.traits & Trait.OPAQUE:
+        if msg.traits & Feature.OPAQUE:
             pairs = [self.form.pair_of(block) for block in msg.blocks]
             self.asked |= {name for role, name in pairs if role == "asks"}
             self.asked -= {name for role, name in pairs if role == "answers"}
 
     def _goes_on(self, msg: Msg) -> bool:
         """Whether a reply answers what a part of a native turn asks: half of such a pair is worth nothing."""
-        if not self.asked or not msg.traits & Trait.OPAQUE:
+        if not self.asked or not msg.traits & Feature.OPAQUE:
             return False
         return any(role == "answers" and name in self.asked for role, name in map(self.form.pair_of, msg.blocks))
 
@@ -225,13 +227,13 @@ class Framing:
             self._add(lines, whole)
         self._frame(whole)
 
-    def _frame(self, whole: int | tuple[Origin, ...]) -> None:
+    def _frame(self, whole: int | tuple[Provenance, ...]) -> None:
         if isinstance(whole, int):
             self.framed.append(whole)
             return
         self._note_all(whole, FRAMED)
 
-    def _add(self, said: Said, whole: int | Sequence[Origin]) -> None:
+    def _add(self, said: FramedBlocks, whole: int | Sequence[Provenance]) -> None:
         """What is said by blocks that come from there."""
         self.pieces.extend(said.pieces)
         self.places.extend([at if isinstance(at, str) else _origin(whole, at) for at in said.places])
@@ -240,7 +242,7 @@ class Framing:
 
     def _retell(self, start: int, stop: int) -> None:
         """Another agent's exchange as lines under its name; with `drop`, without its calls and results."""
-        drops = self.policy.others_tools == "drop"
+        drops = self.policy.other_agents_tools == "drop"
         speaker = self.policy.speaker(self.draft.msgs[start])
         for at in range(start, stop):
             msg, whole = self.draft.msgs[at], self.draft.origins[at]
@@ -249,13 +251,13 @@ class Framing:
             self._note_all([origin for block, origin in sources if drops and _is_tool(block)], _TOOL_USE)
             told = [pair for block, origin in kept for pair in self._told(block, origin, msg)]
             lines = [self._as_piece(speaker, piece) for piece, _ in told]
-            self._add(said_by(speaker, lines), [place for _, place in told])
+            self._add(frame_blocks(speaker, lines), [place for _, place in told])
             self._frame(whole if len(kept) == len(sources) else tuple(origin for _, origin in kept))
 
     def _as_piece(self, speaker: str, told: str | Piece | None) -> Piece | None:
         return plain_text(f"\n{speaker}: {self.policy.text(told)}") if isinstance(told, str) else told
 
-    def _told(self, block: Block, origin: Origin, msg: Msg) -> Iterator[tuple[str | Piece | None, Origin]]:
+    def _told(self, block: Block, origin: Provenance, msg: Msg) -> Iterator[tuple[str | Piece | None, Provenance]]:
         if isinstance(block, TextBlock):
             yield block.text, origin
         elif isinstance(block, ToolUseBlock):
@@ -265,12 +267,12 @@ class Framing:
             for number, item in enumerate(block.items):
                 if not isinstance(item, TextBlock):
                     yield item, origin if isinstance(origin, str) else (*origin, number)
-        elif isinstance(block, ThinkingBlock) or is_replys(block, msg):
+        elif isinstance(block, ThinkingBlock) or is_reply_part(block, msg):
             yield None, origin
         else:
             yield block, origin
 
-    def _note_all(self, origins: Iterable[Origin], note: Note) -> None:
+    def _note_all(self, origins: Iterable[Provenance], note: Note) -> None:
         for origin in origins:
             if not isinstance(origin, str):
                 self.ledger.note(origin, note)
@@ -279,34 +281,34 @@ class Framing:
         """Write the frame that is open, if anything is in it."""
         if not self.pieces:
             return
-        tag = self.policy.tags
+        tag = self.policy.tag
         pieces = [f"{self.opening or ''}<{tag}>", *self.pieces, f"\n</{tag}>"]
-        origins: tuple[Origin, ...] = ("frame", *self.places, "frame")
+        origins: tuple[Provenance, ...] = ("frame", *self.places, "frame")
         if self.apart:
             blocks = tuple([plain_text(piece) if isinstance(piece, str) else piece for piece in pieces])
         else:
             blocks, origins = _glued(pieces, origins)
         if self.opening is not None:
-            self.ledger.invent("preamble", "the text before the first history frame")
-        self.ledger.invent("frame", "the tags around a run of speakers")
-        framed = derive("user", blocks, "user", traits=self.traits | Trait.TEXT | Trait.OTHER)
+            self.ledger.add_synthesis("preamble", "the text before the first history frame")
+        self.ledger.add_synthesis("frame", "the tags around a run of speakers")
+        framed = build_trusted("user", blocks, "user", traits=self.traits | Feature.TEXT | Feature.OTHER)
         mark_frame(framed, tag)
         self.out.add(framed, origins)
         self.opening = None
         self.pieces, self.places, self.traits = [], [], 0
 
 
-def _origin(whole: int | Sequence[Origin], at: int) -> Origin:
+def _origin(whole: int | Sequence[Provenance], at: int) -> Provenance:
     """Where one block of a draft's message comes from."""
     return (whole, at) if isinstance(whole, int) else whole[at]
 
 
 def _glued(
-    pieces: Sequence[str | Piece], origins: Sequence[Origin]
-) -> tuple[tuple[Piece, ...], tuple[Origin, ...]]:
+    pieces: Sequence[str | Piece], origins: Sequence[Provenance]
+) -> tuple[tuple[Piece, ...], tuple[Provenance, ...]]:
     """One text as far as no media stands in between: the server joins the parts by line breaks."""
     joined: list[Piece] = []
-    places: list[Origin] = []
+    places: list[Provenance] = []
     lines: list[str] = []
     for piece, origin in zip(pieces, origins, strict=True):
         if isinstance(piece, str | TextBlock):

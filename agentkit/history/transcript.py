@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, cast
 from agentkit.argument_checks import check_option, check_text
 from agentkit.errors import InputError, OptionError
 from agentkit.ledger.plan import Plan
-from agentkit.ledger.provenance import Draft
+from agentkit.ledger.provenance import TracedConversation
 from agentkit.messages.blocks import TextBlock
 from agentkit.messages.message import Msg
 
@@ -23,7 +23,7 @@ __all__ = [
     "read_history",
     "safe_name",
     "safe_text",
-    "strip_echo",
+    "strip_speaker_prefix",
 ]
 
 
@@ -102,7 +102,7 @@ class FrameTexts:
 
     def __init__(
         self,
-        turns: Draft | tuple[tuple[str, ...], ...],
+        turns: TracedConversation | tuple[tuple[str, ...], ...],
         tag: str,
         opening: str,
         *,
@@ -118,11 +118,11 @@ class FrameTexts:
     @property
     def frames(self) -> tuple[tuple[str, ...], ...]:
         """The texts of each frame, in order."""
-        if isinstance(self._turns, Draft):
+        if isinstance(self._turns, TracedConversation):
             self._turns = tuple(self._find(self._turns))
         return self._turns
 
-    def _find(self, turns: Draft) -> Iterator[tuple[str, ...]]:
+    def _find(self, turns: TracedConversation) -> Iterator[tuple[str, ...]]:
         texts: list[str] = []
         for msg, whole in zip(turns.msgs, turns.origins, strict=True):
             if isinstance(whole, int):
@@ -149,11 +149,11 @@ Rendered: TypeAlias = "Plan | str | Iterable[str | Mapping[str, Any] | TextBlock
 """What `read_history` reads."""
 
 
-def read_history(rendered: Rendered, *, tags: str = "history", timestamps: bool = False) -> list[tuple[str, str]]:
+def read_history(rendered: Rendered, *, tag: str = "history", timestamps: bool = False) -> list[tuple[str, str]]:
     r"""Returns the (speaker, text) pairs of a history in the safe frame, one for each text block.
 
     Of a Plan, exactly the frames that the history policy wrote are read, from the text of its request: never a
-    tool result, a native turn or a system message, whatever text they hold. `tags` and `timestamps` come from the
+    tool result, a native turn or a system message, whatever text they hold. `tag` and `timestamps` come from the
     policy then.
 
     A string, or the parts of one frame in order (strings, TextBlocks, native parts with a `text`), is read without
@@ -176,7 +176,7 @@ def read_history(rendered: Rendered, *, tags: str = "history", timestamps: bool 
         reason = f"expected a Plan, a string or the parts of one frame, got {kind}"
         raise InputError("rendered", reason, "Pass the Plan.")
     whole = rendered if isinstance(rendered, str) else _joined(rendered)
-    return [pair for body in _bodies(whole, tags) for pair in _utterances(body, tags, timestamps)]
+    return [pair for body in _bodies(whole, tag) for pair in _utterances(body, tag, timestamps)]
 
 
 def _utterances(body: str, tag: str, timestamps: bool) -> Iterator[tuple[str, str]]:
@@ -275,7 +275,7 @@ def _utterance(line: str, tag: str, timestamps: bool) -> tuple[str, str] | None:
     return _unescape(found[1]), _openers(tag)[1].sub(r"<\1\2", text)
 
 
-def strip_echo(msg: Msg, name: str | None = None) -> Msg:
+def strip_speaker_prefix(msg: Msg, name: str | None = None) -> Msg:
     """The message without the `NAME:` that its first text begins with, if that is its own speaker's.
 
     Any other text, and any other name, is untouched; so is a text that is nothing but the name, and one that

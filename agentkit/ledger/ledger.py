@@ -16,7 +16,7 @@ from agentkit.messages.blocks import Block, ToolResultBlock
 from agentkit.messages.message import Msg
 from agentkit.reprs import as_one_line, bounded_repr, shorten
 
-__all__ = ["Disposition", "Entry", "Ledger", "Note", "Synthesis"]
+__all__ = ["Disposition", "Ledger", "LedgerEntry", "Note", "Synthesis"]
 
 BlockPath: TypeAlias = tuple[int, ...]
 """(message, block), or (message, block, item of a result's output)."""
@@ -63,7 +63,7 @@ AS_LINE = Note(Disposition.CARRIED, "a late system message, as a line of the use
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LedgerEntry:
     """What became of one input block: `place` in the caller's list, and whether content was lost.
 
     `details` are the reasons of whatever else happened to it.
@@ -151,7 +151,7 @@ class Ledger:
         """Write down what happened to every block of some messages."""
         self._runs.append((numbers, note))
 
-    def invent(self, name: str, reason: str) -> None:
+    def add_synthesis(self, name: str, reason: str) -> None:
         """Write down something that the request says and no input block does."""
         self.syntheses.append(Synthesis(name, reason))
 
@@ -161,7 +161,7 @@ class Ledger:
         return Ledger(self.msgs, list(self.syntheses), notes, list(self._runs), self.remarks, self.late)
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LedgerEntry]:
         """One entry an input block, in input order; a result's list output gives one an item as well."""
         return [self._entry(path, block, notes) for path, block, notes in self._account()]
 
@@ -178,14 +178,16 @@ class Ledger:
                 *self._notes.get(path, ()), *self._inherited(path), *spread.get(path[0], ()), *later,
             ]  # fmt: skip
 
-    def _entry(self, path: BlockPath, block: Block, notes: list[Note]) -> Entry:
+    def _entry(self, path: BlockPath, block: Block, notes: list[Note]) -> LedgerEntry:
         further = self._remarks_of(path, block, notes)
         if not notes:
-            return Entry(place_of(path), block.type, Disposition.CARRIED, "as it is", details=further)
+            return LedgerEntry(place_of(path), block.type, Disposition.CARRIED, "as it is", details=further)
         primary = min(notes, key=lambda note: note.disposition)
         details = tuple(dict.fromkeys(note.reason for note in notes if note is not primary))
         lost = any(note.lost for note in notes) and not _is_left_out(notes)
-        return Entry(place_of(path), block.type, primary.disposition, primary.reason, lost, details + further)
+        return LedgerEntry(
+            place_of(path), block.type, primary.disposition, primary.reason, lost, details + further
+        )
 
     def _remarks_of(self, path: BlockPath, block: Block, notes: list[Note]) -> tuple[str, ...]:
         return self.remarks(path, self.msgs[path[0]], block, notes) if self.remarks else ()
@@ -253,7 +255,7 @@ _HEAD = ("place", "block", "disposition", "reason")
 _CELL = 300  # characters
 
 
-def _row(entry: Entry) -> tuple[str, ...]:
+def _row(entry: LedgerEntry) -> tuple[str, ...]:
     lost = ", content lost" if entry.lost else ""
     return (entry.place, entry.kind, f"{entry.disposition}{lost}", "; ".join((entry.reason, *entry.details)))
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from agentkit.ledger.ledger import BlockPath
-from agentkit.messages.features import Trait
+from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.reprs import bounded_repr
 
-__all__ = ["Draft"]
+__all__ = ["TracedConversation"]
 
-Origin: TypeAlias = BlockPath | str
+Provenance: TypeAlias = BlockPath | str
 """Where a block of a draft comes from: an input block, or the name of a synthesis."""
 
 
@@ -32,34 +32,34 @@ class Look:
 
 
 @dataclass(slots=True)
-class Draft:
+class TracedConversation:
     """Messages on their way to a request, each with where it comes from.
 
     An origin is the number of an input message taken whole, or one origin a block.
     """
 
     msgs: list[Msg]
-    origins: list[int | tuple[Origin, ...]]
+    origins: list[int | tuple[Provenance, ...]]
     look: Look | None = None
 
     __repr__ = bounded_repr
 
     @classmethod
-    def of(cls, msgs: Sequence[Msg]) -> Draft:
+    def of(cls, msgs: Sequence[Msg]) -> TracedConversation:
         """The draft in which nothing has happened yet."""
         return cls(list(msgs), list(range(len(msgs))))
 
-    def add(self, msg: Msg, origin: int | tuple[Origin, ...]) -> None:
+    def add(self, msg: Msg, origin: int | tuple[Provenance, ...]) -> None:
         """Append one message."""
         self.msgs.append(msg)
         self.origins.append(origin)
 
-    def part(self, numbers: Sequence[int]) -> Draft:
+    def part(self, numbers: Sequence[int]) -> TracedConversation:
         """The draft of some of its messages, by number."""
-        return Draft([self.msgs[at] for at in numbers], [self.origins[at] for at in numbers])
+        return TracedConversation([self.msgs[at] for at in numbers], [self.origins[at] for at in numbers])
 
 
-def block_origins(msg: Msg, origin: int | tuple[Origin, ...]) -> tuple[Origin, ...]:
+def block_origins(msg: Msg, origin: int | tuple[Provenance, ...]) -> tuple[Provenance, ...]:
     """One origin for each block of a draft's message."""
     if isinstance(origin, int):
         count = 1 if isinstance(msg.content, str) else len(msg.content)
@@ -69,4 +69,4 @@ def block_origins(msg: Msg, origin: int | tuple[Origin, ...]) -> tuple[Origin, .
 
 def prompt_length(msgs: Sequence[Msg]) -> int:
     """How many messages the system prompt has: the leading run of role-system messages without tool blocks."""
-    return next((at for at, msg in enumerate(msgs) if not msg.traits & Trait.SYSTEM), len(msgs))
+    return next((at for at, msg in enumerate(msgs) if not msg.traits & Feature.SYSTEM), len(msgs))

@@ -11,10 +11,10 @@ from typing import Any, cast
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.history.transcript import frame_tag, mark_frame
 from agentkit.ledger.ledger import BlockPath, Disposition
-from agentkit.legalize.media import Changes, MediaTidying, OnLoss, Tidied, passing_key
-from agentkit.media.acceptance import shown
+from agentkit.legalize.media import Changes, LegalMessage, MediaLegalizer, OnLoss, passing_key
+from agentkit.media.acceptance import sanitize
 from agentkit.media.message_media import media_of
-from agentkit.media.resolution import Shelf, is_base64
+from agentkit.media.resolution import ResolvedMedia, is_base64
 from agentkit.messages.blocks import (
     Block,
     InvalidBlock,
@@ -26,24 +26,24 @@ from agentkit.messages.blocks import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from agentkit.messages.features import Trait
-from agentkit.messages.message import Msg, Role, derive, recall, remember
+from agentkit.messages.features import Feature
+from agentkit.messages.message import Msg, Role, build_trusted, get_cached, set_cached
 from agentkit.messages.sources import Base64Source, URLSource
 from agentkit.reprs import shorten
 
-__all__ = ["thinking_obstacle", "tidy"]
+__all__ = ["legalize_message", "thinking_obstacle"]
 
 
-def tidy(
-    msg: Msg, capabilities: Capabilities, on_loss: OnLoss, shelf: Shelf, changes: Changes | None = None
-) -> Tidied:
+def legalize_message(
+    msg: Msg, capabilities: Capabilities, on_loss: OnLoss, shelf: ResolvedMedia, changes: Changes | None = None
+) -> LegalMessage:
     """A message as one target takes it, with no regard to what stands around it.
 
     `changes` are those that the limits of a whole request ask for. Kept with the message for the next time,
     unless it is a frame or turns on something that may be another then.
     """
     key = _key(capabilities, on_loss)
-    kept = None if changes else cast("_Kept | None", recall(msg, key))
+    kept = None if changes else cast("_Kept | None", get_cached(msg, key))
     if kept is not None and kept.closed:
         return kept.tidied
     files = None if changes or frame_tag(msg) else _files(msg, shelf)
@@ -52,7 +52,7 @@ def tidy(
         return known or _Tidying(capabilities, on_loss, shelf, changes or {}).run(msg)
     if kept is None or len(kept.files) != len(files) or not all(map(is_, kept.files, files)):
         kept = _Kept(_Tidying(capabilities, on_loss, shelf, {}).run(msg), files, media_of(msg).closed)
-        remember(msg, key, kept)
+        set_cached(msg, key, kept)
     return kept.tidied
 
 
@@ -62,9 +62,9 @@ def _key(capabilities: Capabilities, on_loss: OnLoss) -> object:
     return object()
 
 
-def _as_it_is(msg: Msg, capabilities: Capabilities) -> Tidied | None:
+def _as_it_is(msg: Msg, capabilities: Capabilities) -> LegalMessage | None:
     """A message of texts, and of data that are known to go as they are; None for any other."""
-    passing, out = passing_key(capabilities, _role_of(msg)), Tidied(msg)
+    passing, out = passing_key(capabilities, _role_of(msg)), LegalMessage(msg)
     for at, block in enumerate(msg.blocks):
         if type(block) is TextBlock:
             if block.state is not None or not block.text or block.text.isspace():
@@ -82,7 +82,7 @@ def _as_it_is(msg: Msg, capabilities: Capabilities) -> Tidied | None:
 
 
 def _role_of(msg: Msg) -> Role:
-    return "assistant" if msg.traits & Trait.CALL else msg.role
+    return "assistant" if msg.traits & Feature.CALL else msg.role
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +92,12 @@ class _Kept:
     `closed` says that all media are in the message itself.
     """
 
-    tidied: Tidied
+    tidied: LegalMessage
     files: Sequence[object]
     closed: bool
 
 
-def _files(msg: Msg, shelf: Shelf) -> list[object] | None:
+def _files(msg: Msg, shelf: ResolvedMedia) -> list[object] | None:
     """What was read for a message's files; None if more than files were asked for, or nothing was read yet."""
     found: list[object] = []
     for block in media_of(msg).blocks:
@@ -124,22 +124,22 @@ def thinking_obstacle(block: ThinkingBlock, form: Capabilities, role: Role) -> s
     if form.thinking == "never" or role != "assistant":
         return "thinking, which this target does not take back"
     if state is not None and state.issuer != form.issuer:
-        return f"thinking issued by {shown(state.issuer)}, not by this target"
+        return f"thinking issued by {sanitize(state.issuer)}, not by this target"
     if form.thinking == "signed":
-        proven = state is not None and any(getattr(state, name) for name in form.proof)
-        if state is None or (form.proof and not proven):
+        proven = state is not None and any(getattr(state, name) for name in form.required_proof)
+        if state is None or (form.required_proof and not proven):
             return "thinking without the proof that its issuer wants back"
         if state.thought_signature is not None and not is_base64(state.thought_signature):
             return "thinking whose signature is no base64 text"
-        if not form.proof and not block.thinking and not state.thought_signature:
+        if not form.required_proof and not block.thinking and not state.thought_signature:
             return "thinking that neither says nor proves anything"
     return None
 
 
-class _Tidying(MediaTidying):
+class _Tidying(MediaLegalizer):
     """One message as one target takes it, with no regard to what stands around it."""
 
-    def run(self, msg: Msg) -> Tidied:
+    def run(self, msg: Msg) -> LegalMessage:
         self.frame = frame_tag(msg)
         self.role = _role_of(msg)
         pairs: list[tuple[Block, int]] = []
@@ -157,7 +157,7 @@ class _Tidying(MediaTidying):
         if isinstance(msg.content, str) or unchanged:
             self.out.msg = msg
         else:
-            self.out.msg = derive(msg.name, tuple(block for block, _ in pairs), msg.role)
+            self.out.msg = build_trusted(msg.name, tuple(block for block, _ in pairs), msg.role)
             if self.frame:
                 mark_frame(self.out.msg, self.frame)
         self.out.origins = tuple(at for _, at in pairs)
@@ -178,7 +178,7 @@ class _Tidying(MediaTidying):
             case InvalidBlock():
                 yield from self._lose((at,), "block", _UNREAD, noted=_why_invalid(block))
             case _:
-                yield from self._medium(block, (at,), f"from the message of '{shown(msg.name)}'")
+                yield from self._medium(block, (at,), f"from the message of '{sanitize(msg.name)}'")
 
     def _text(self, block: TextBlock, at: int) -> Iterator[TextBlock]:
         kept = self._without_foreign_state(block, (at,))
@@ -203,19 +203,19 @@ class _Tidying(MediaTidying):
         form, own = self.capabilities, block.wire == self.capabilities.wire
         place = "result" if result is not None else self.role
         plain_error = result is not None and result.is_error and not form.error_media
-        replys = bool(own and form.reply_part and form.reply_part(block.data))
+        replys = bool(own and form.is_reply_data and form.is_reply_data(block.data))
         fits = own and (form.part_places is None or place in form.part_places(block.data))
         if fits and (place == "assistant" or not (replys or plain_error)):
             yield block
         elif replys or (place == "assistant" and not own):
-            self._note(path, Disposition.DROPPED, f"a part of a reply that only {shown(block.wire)} knows")
+            self._note(path, Disposition.DROPPED, f"a part of a reply that only {sanitize(block.wire)} knows")
         elif plain_error:
             yield from self._lose(path, "part", "a failed result holds text alone")
         elif own:
             where = "a tool result" if result is not None else f"a message of role {self.role!r}"
-            yield from self._lose(path, "part", f"{form.target} has no place for it in {where}")
+            yield from self._lose(path, "part", f"{form.name} has no place for it in {where}")
         else:
-            yield from self._lose(path, "part", f"only {shown(block.wire)} knows it")
+            yield from self._lose(path, "part", f"only {sanitize(block.wire)} knows it")
 
     def _without_dangling_thinking(self, pairs: list[tuple[Block, int]]) -> list[tuple[Block, int]]:
         """Thinking behind which its turn says nothing is refused by the wires that check it.
@@ -275,6 +275,6 @@ class _Tidying(MediaTidying):
         elif isinstance(item, InvalidBlock):
             yield from self._lose(path, "block", _UNREAD, noted=_why_invalid(item))
         else:
-            call = shown(self._fit_id(result.id))
-            label = f"from the tool result of '{shown(result.name) or 'tool'}', call {call}"
+            call = sanitize(self._fit_id(result.id))
+            label = f"from the tool result of '{sanitize(result.name) or 'tool'}', call {call}"
             yield from cast("Iterator[ResultItem]", self._medium(item, path, label, result))

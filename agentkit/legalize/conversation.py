@@ -13,36 +13,36 @@ from typing import cast
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.ledger import AS_LINE, Disposition, Ledger, Note
-from agentkit.ledger.provenance import Draft, Origin, block_origins, prompt_length
-from agentkit.legalize.blocks import tidy
-from agentkit.legalize.media import ANY_ID, Changes, OnLoss, Promoted, Tidied
+from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins, prompt_length
+from agentkit.legalize.blocks import legalize_message
+from agentkit.legalize.media import ANY_ID, Changes, LegalMessage, OnLoss, PromotedMedia
 from agentkit.legalize.media_limits import limit_media
-from agentkit.legalize.opaque_pairs import whole_pairs
+from agentkit.legalize.opaque_pairs import drop_half_pairs
 from agentkit.legalize.thinking_pairs import without_orphaned_parts
-from agentkit.legalize.tool_results import matched
+from agentkit.legalize.tool_results import order_results
 from agentkit.legalize.tool_turns import fit_exchanges
-from agentkit.legalize.turns import TurnTaking
+from agentkit.legalize.turns import TurnRules
 from agentkit.media.acceptance import address
-from agentkit.media.resolution import Shelf
+from agentkit.media.resolution import ResolvedMedia
 from agentkit.messages.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock, plain_text
-from agentkit.messages.features import Trait
-from agentkit.messages.message import Msg, derive
+from agentkit.messages.features import Feature
+from agentkit.messages.message import Msg, build_trusted
 from agentkit.repair.pairing import is_normal
 from agentkit.reprs import bounded_repr
 
-__all__ = ["Legal", "legalize", "split_results"]
+__all__ = ["LegalConversation", "legalize_conversation", "split_results"]
 
 
 @dataclass(slots=True)
-class Legal:
+class LegalConversation:
     """Messages that obey a target's capabilities: the system prompt, then the turns.
 
     A turn with results holds results first; a turn of calls is the assistant's whatever its `role` says.
     `speakers` are the names that the target takes in another spelling only, and that spelling.
     """
 
-    system: Draft
-    turns: Draft
+    system: TracedConversation
+    turns: TracedConversation
     call_ids: dict[str, str] = field(default_factory=dict[str, str])
     tool_names: dict[str, str] = field(default_factory=dict[str, str])
     speakers: dict[str, str] = field(default_factory=dict[str, str])
@@ -52,13 +52,15 @@ class Legal:
 
 def split_results(msg: Msg) -> tuple[tuple[ToolResultBlock, ...], Msg | None]:
     """Returns the results of a legal turn, and what else the user says in it: None if that is nothing."""
-    if not msg.traits & (Trait.OTHER | Trait.CALL):
+    if not msg.traits & (Feature.OTHER | Feature.CALL):
         return cast("tuple[ToolResultBlock, ...]", msg.content), None
     others = tuple(block for block in msg.blocks if not isinstance(block, ToolResultBlock))
-    return msg.tool_results, derive(msg.name, others, "user")
+    return msg.tool_results, build_trusted(msg.name, others, "user")
 
 
-def legalize(draft: Draft, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss, shelf: Shelf) -> Legal:
+def legalize_conversation(
+    draft: TracedConversation, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss, shelf: ResolvedMedia
+) -> LegalConversation:
     """Messages in normal form as the target takes them, with everything done to them in the ledger."""
     return _Legalizing(ledger, capabilities, on_loss, shelf).run(draft)
 
@@ -66,44 +68,44 @@ def legalize(draft: Draft, ledger: Ledger, capabilities: Capabilities, on_loss: 
 class _Legalizing:
     """One pass over one conversation."""
 
-    def __init__(self, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss, shelf: Shelf) -> None:
+    def __init__(self, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss, shelf: ResolvedMedia) -> None:
         self.ledger = ledger
         self.capabilities = capabilities
         self.on_loss: OnLoss = on_loss
         self.shelf = shelf
-        self.promoted: list[tuple[Promoted, Origin]] = []
+        self.promoted: list[tuple[PromotedMedia, Provenance]] = []
         self.moved = False  # whether any media were
         self.calls: tuple[str, ...] = ()  # the ids of the exchange that is being written
-        self.seen: dict[int, Tidied] = {}  # messages with media, by number, before the limits of a request
+        self.seen: dict[int, LegalMessage] = {}  # messages with media, by number, before the limits of a request
         self.changes: Mapping[int, Changes] = {}  # … and what these ask for
-        self.legal = Legal(Draft([], []), Draft([], []))
+        self.legal = LegalConversation(TracedConversation([], []), TracedConversation([], []))
 
-    def run(self, draft: Draft) -> Legal:
+    def run(self, draft: TracedConversation) -> LegalConversation:
         draft = without_orphaned_parts(draft, self.ledger, self.capabilities)
-        draft = whole_pairs(draft, self.ledger, self.capabilities)
+        draft = drop_half_pairs(draft, self.ledger, self.capabilities)
         draft = fit_exchanges(draft, self.ledger, self.capabilities, self.on_loss)
         at = prompt_length(draft.msgs)
         self._limit_media(draft, at)
         self._take_system(draft.part(range(at)))
-        turns = Draft(draft.msgs[at:], draft.origins[at:], draft.look)
-        line = Trait.SYSTEM if self.capabilities.late_system == "line" else 0
-        wanted = self.capabilities.attention | Trait.REPEATED | line
+        turns = TracedConversation(draft.msgs[at:], draft.origins[at:], draft.look)
+        line = Feature.SYSTEM if self.capabilities.late_system == "line" else 0
+        wanted = self.capabilities.feature_mask | Feature.REPEATED | line
         if self.promoted or turns.look is None or turns.look.traits & wanted:
-            self._tidy_all(turns, at, self.capabilities.attention, line)
+            self._tidy_all(turns, at, self.capabilities.feature_mask, line)
         else:
             self.legal.turns = turns
         if self.moved:  # a turn of media stands behind results that a pair was open over
-            self.legal.turns = whole_pairs(self.legal.turns, self.ledger, self.capabilities)
-        turns = matched(self.legal.turns, self.capabilities, self.legal.call_ids)
+            self.legal.turns = drop_half_pairs(self.legal.turns, self.ledger, self.capabilities)
+        turns = order_results(self.legal.turns, self.capabilities, self.legal.call_ids)
         if not self.capabilities.system_role:
             turns = self._begun_by_system(turns)
         has_system = bool(self.legal.system.msgs)
-        self.legal.turns = TurnTaking(turns, self.ledger, self.capabilities).run(has_system)
+        self.legal.turns = TurnRules(turns, self.ledger, self.capabilities).run(has_system)
         return self.legal
 
-    def _limit_media(self, draft: Draft, at: int) -> None:
+    def _limit_media(self, draft: TracedConversation, at: int) -> None:
         """Look at the media of the whole request, if it has any and the target sets limits."""
-        look, media = draft.look, Trait.MEDIA | Trait.RESULT_MEDIA
+        look, media = draft.look, Feature.MEDIA | Feature.RESULT_MEDIA
         seen = media if look is None else look.traits
         if not (seen & media or any(msg.traits & media for msg in draft.msgs[:at])):
             return
@@ -111,22 +113,22 @@ class _Legalizing:
             return
         for number, msg in enumerate(draft.msgs):
             if msg.traits & media:
-                self.seen[number] = tidy(msg, self.capabilities, self.on_loss, self.shelf)
+                self.seen[number] = legalize_message(msg, self.capabilities, self.on_loss, self.shelf)
         self.changes = limit_media(self.seen, self.capabilities, self.shelf)
 
-    def _tidy_all(self, draft: Draft, start: int, attention: int, line: int) -> None:
+    def _tidy_all(self, draft: TracedConversation, start: int, attention: int, line: int) -> None:
         turns = self.legal.turns
-        skipped = self._untouched(draft, start, attention | Trait.REPEATED | line)
+        skipped = self._untouched(draft, start, attention | Feature.REPEATED | line)
         if skipped == len(draft.msgs) and not self.promoted:
             self.legal.turns = draft
             return
         turns.msgs, turns.origins = draft.msgs[:skipped], draft.origins[:skipped]
-        self.calls = next((msg.tool_ids for msg in reversed(turns.msgs) if msg.traits & Trait.CALL), ())
+        self.calls = next((msg.tool_ids for msg in reversed(turns.msgs) if msg.traits & Feature.CALL), ())
         unchanged = not self.promoted
         self._promote()
         rest = zip(draft.msgs[skipped:], draft.origins[skipped:], strict=True)
         for number, (msg, origin) in enumerate(rest, start + skipped):
-            if self.promoted and not msg.traits & Trait.RESULT:
+            if self.promoted and not msg.traits & Feature.RESULT:
                 self._promote()
             if msg.traits & attention:
                 tidied = self._tidied(msg, origin, number)
@@ -135,9 +137,9 @@ class _Legalizing:
                     continue
                 unchanged = unchanged and tidied[0] is msg and not self.promoted
                 msg, origin = tidied
-            if msg.traits & Trait.CALL:
+            if msg.traits & Feature.CALL:
                 self.calls = msg.tool_ids
-            if msg.traits & Trait.REPEATED:
+            if msg.traits & Feature.REPEATED:
                 unchanged = False
                 msg = self._distinct(msg)
             elif msg.traits & line:
@@ -151,24 +153,24 @@ class _Legalizing:
         else:
             is_normal(turns)
 
-    def _untouched(self, draft: Draft, start: int, wanted: int) -> int:
+    def _untouched(self, draft: TracedConversation, start: int, wanted: int) -> int:
         """How many messages pass as they are, without a word to say of them, before the first that does not."""
         if self.promoted:
             return 0
         for at in [at for at, msg in enumerate(draft.msgs) if msg.traits & wanted]:
             msg = draft.msgs[at]
-            if msg.traits & wanted & ~self.capabilities.attention or self.changes.get(start + at):
+            if msg.traits & wanted & ~self.capabilities.feature_mask or self.changes.get(start + at):
                 return at
-            seen = self.seen.get(start + at) or tidy(msg, self.capabilities, self.on_loss, self.shelf)
+            seen = self.seen.get(start + at) or legalize_message(msg, self.capabilities, self.on_loss, self.shelf)
             if seen.msg is not msg or seen.notes or seen.promoted or seen.call_ids or seen.tool_names:
                 return at
         return len(draft.msgs)
 
     # -- one message ---------------------------------------------------------------------------------------
 
-    def _take_system(self, prompt: Draft) -> None:
+    def _take_system(self, prompt: TracedConversation) -> None:
         for number, (msg, origin) in enumerate(zip(prompt.msgs, prompt.origins, strict=True)):
-            looked_at = msg.traits & self.capabilities.attention
+            looked_at = msg.traits & self.capabilities.feature_mask
             tidied = self._tidied(msg, origin, number) if looked_at else (msg, origin)
             if tidied:
                 self.legal.system.add(*tidied)
@@ -183,33 +185,35 @@ class _Legalizing:
             origins = tuple(origin for part in parts for origin in part)
             joined = Note(Disposition.MERGED, "joined with the system prompt before it")
             self._note_all(origins[len(parts[0]) :], joined)
-            self.legal.system = Draft([derive(system.msgs[0].name, whole, "system")], [origins])
+            self.legal.system = TracedConversation(
+                [build_trusted(system.msgs[0].name, whole, "system")], [origins]
+            )
 
-    def _begun_by_system(self, turns: Draft) -> Draft:
+    def _begun_by_system(self, turns: TracedConversation) -> TracedConversation:
         """The turns, of which the first begins with the system prompt: the target has no system role."""
-        system, self.legal.system = self.legal.system, Draft([], [])
+        system, self.legal.system = self.legal.system, TracedConversation([], [])
         if not system.msgs:
             return turns
         blocks = [block for msg in system.msgs for block in msg.blocks]
         origins = [o for pair in zip(system.msgs, system.origins, strict=True) for o in block_origins(*pair)]
         self._note_all(origins, Note(Disposition.MOVED, "moved into the first user turn: no system role"))
-        joins = bool(turns.msgs) and turns.msgs[0].role == "user" and not turns.msgs[0].traits & Trait.TOOL
+        joins = bool(turns.msgs) and turns.msgs[0].role == "user" and not turns.msgs[0].traits & Feature.TOOL
         if joins:
             blocks += turns.msgs[0].blocks
             origins += block_origins(turns.msgs[0], turns.origins[0])
-        begun = Draft([derive("user", tuple(blocks), "user")], [tuple(origins)])
+        begun = TracedConversation([build_trusted("user", tuple(blocks), "user")], [tuple(origins)])
         begun.msgs += turns.msgs[joins:]
         begun.origins += turns.origins[joins:]
         return begun
 
     def _tidied(
-        self, msg: Msg, origin: int | tuple[Origin, ...], number: int
-    ) -> tuple[Msg, int | tuple[Origin, ...]] | None:
+        self, msg: Msg, origin: int | tuple[Provenance, ...], number: int
+    ) -> tuple[Msg, int | tuple[Provenance, ...]] | None:
         """The message as the target takes it, with the account; None if nothing of it is left."""
         tidied = self.seen.get(number)
         if tidied is None or number in self.changes:
             changes = self.changes.get(number)
-            tidied = tidy(msg, self.capabilities, self.on_loss, self.shelf, changes)
+            tidied = legalize_message(msg, self.capabilities, self.on_loss, self.shelf, changes)
         self.legal.call_ids.update(tidied.call_ids)
         self.legal.tool_names.update(tidied.tool_names)
         if tidied.msg is msg and not tidied.notes:
@@ -238,7 +242,7 @@ class _Legalizing:
                     taken.add(block.id)
                 seen.setdefault(block.id, count(2))
             blocks.append(block)
-        return derive(msg.name, tuple(blocks), msg.role)
+        return build_trusted(msg.name, tuple(blocks), msg.role)
 
     def _another(self, repeated: str, numbers: Iterator[int], taken: set[str]) -> str:
         """A legal id for one more call of a repeated id: the first that the turn does not have."""
@@ -250,13 +254,13 @@ class _Legalizing:
 
     def _as_line(self, msg: Msg) -> Msg:
         """A late system message as a line of the user's, under its name."""
-        self.ledger.invent("system line", "the target takes a system message at the start only")
+        self.ledger.add_synthesis("system line", "the target takes a system message at the start only")
         name = msg.name or msg.role
         blocks = tuple(
             replace(block, text=f"{name}: {block.text}") if isinstance(block, TextBlock) else block
             for block in msg.blocks
         )
-        return derive(msg.name, blocks, "user")
+        return build_trusted(msg.name, blocks, "user")
 
     # -- promoted media --------------------------------------------------------------------------------------
 
@@ -268,7 +272,7 @@ class _Legalizing:
             place = {call: at for at, call in enumerate(self.calls)}
             self.promoted.sort(key=lambda pair: place.get(pair[0].result, -1))
         blocks: list[Block] = []
-        origins: list[Origin] = []
+        origins: list[Provenance] = []
         for label, group in groupby(self.promoted, key=lambda pair: pair[0].label):
             found = list(group)
             what = "image" if all(item.block.type == "image" for item, _ in found) else "media"
@@ -283,11 +287,11 @@ class _Legalizing:
                     self.ledger.note(origin, Note(Disposition.MOVED, "media moved into a user turn of its own"))
             blocks.append(plain_text("</system-info>"))
             origins.append("promotion")
-        self.ledger.invent("promotion", "the label of media that was moved")
-        self.legal.turns.add(derive("user", tuple(blocks), "user"), tuple(origins))
+        self.ledger.add_synthesis("promotion", "the label of media that was moved")
+        self.legal.turns.add(build_trusted("user", tuple(blocks), "user"), tuple(origins))
         self.promoted, self.moved = [], True
 
-    def _note_all(self, origins: Sequence[Origin], note: Note) -> None:
+    def _note_all(self, origins: Sequence[Provenance], note: Note) -> None:
         for origin in origins:
             if not isinstance(origin, str):
                 self.ledger.note(origin, note)

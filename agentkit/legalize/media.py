@@ -11,10 +11,10 @@ from agentkit.capabilities.capabilities import Capabilities
 from agentkit.capabilities.media_rules import Kind
 from agentkit.capabilities.name_rules import NameRule
 from agentkit.history.transcript import safe_text
-from agentkit.json_values import mapping_of, text_of
+from agentkit.json_values import as_object, as_text
 from agentkit.ledger.ledger import BlockPath, Disposition, Note
-from agentkit.media.acceptance import address, obstacle, shown, shrunk
-from agentkit.media.resolution import LONGEST_TEXT, Shelf, is_base64
+from agentkit.media.acceptance import address, describe_resize, rejection_reason, sanitize
+from agentkit.media.resolution import LONGEST_TEXT, ResolvedMedia, is_base64
 from agentkit.messages.blocks import (
     Block,
     MediaBlock,
@@ -31,10 +31,10 @@ __all__ = [
     "ANY_ID",
     "Changes",
     "LEFT_OFF",
-    "MediaTidying",
+    "LegalMessage",
+    "MediaLegalizer",
     "OnLoss",
-    "Promoted",
-    "Tidied",
+    "PromotedMedia",
     "passing_key",
     "wire_id",
 ]
@@ -61,7 +61,7 @@ Changes: TypeAlias = Mapping[BlockPath, str | Base64Source]
 
 
 @dataclass(slots=True)
-class Promoted:
+class PromotedMedia:
     """Media set aside for a user turn of its own, with the source of its label."""
 
     block: MediaBlock
@@ -71,7 +71,7 @@ class Promoted:
 
 
 @dataclass(slots=True)
-class Tidied:
+class LegalMessage:
     """A message after `tidy`. Paths are relative: (block,), or (block, item).
 
     `media` are those that go as what they are, in place or promoted; `loads` says how many of each kind they
@@ -81,7 +81,7 @@ class Tidied:
     msg: Msg | None
     origins: tuple[int, ...] = ()
     notes: list[tuple[BlockPath, Note]] = field(default_factory=list[tuple[BlockPath, Note]])
-    promoted: list[Promoted] = field(default_factory=list[Promoted])
+    promoted: list[PromotedMedia] = field(default_factory=list[PromotedMedia])
     media: list[tuple[BlockPath, Kind, Base64Source | URLSource]] = field(default_factory=list[Any])
     loads: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     held: dict[object, bool] = field(default_factory=dict[object, bool])
@@ -103,15 +103,17 @@ def passing_key(capabilities: Capabilities, role: Role) -> object:
     return object()
 
 
-class MediaTidying:
+class MediaLegalizer:
     """The media of one message as one target takes them, and what is noted on the way."""
 
-    def __init__(self, capabilities: Capabilities, on_loss: OnLoss, shelf: Shelf, changes: Changes) -> None:
+    def __init__(
+        self, capabilities: Capabilities, on_loss: OnLoss, shelf: ResolvedMedia, changes: Changes
+    ) -> None:
         self.capabilities = capabilities
         self.on_loss: OnLoss = on_loss
         self.shelf = shelf
         self.changes = changes
-        self.out = Tidied(None)
+        self.out = LegalMessage(None)
         self.spoke = False  # whether a sound goes by its id
         self.frame = ""  # the tag of the frame that the message is, if it is one
         self.role: Role = "user"
@@ -140,7 +142,7 @@ class MediaTidying:
         belongs = models or (state.fields and not state.proves)
         if state.issuer == self.capabilities.issuer and belongs:
             return block
-        self._note(path, Disposition.CARRIED, f"state issued by {shown(state.issuer)} {LEFT_OFF}")
+        self._note(path, Disposition.CARRIED, f"state issued by {sanitize(state.issuer)} {LEFT_OFF}")
         return replace(block, state=None)
 
     def _with_own_state(self, block: MediaBlock, path: BlockPath, changed: bool) -> MediaBlock:
@@ -172,10 +174,10 @@ class MediaTidying:
             )
             return
         self._note_type(path, block.source, source)
-        reason = obstacle(self.capabilities, block.type, source)
+        reason = rejection_reason(self.capabilities, block.type, source)
         change = self.changes.get(path)
         if isinstance(change, Base64Source):
-            self._note(path, Disposition.SHRUNK, shrunk(source, change))
+            self._note(path, Disposition.SHRUNK, describe_resize(source, change))
             source = change
         elif reason is None:
             reason = change
@@ -190,7 +192,7 @@ class MediaTidying:
             else:
                 kept = self._with_own_state(kept, path, changed=True)
                 owner = self._fit_id(result.id) if result else ""
-                self.out.promoted.append(Promoted(kept, path, label, owner))
+                self.out.promoted.append(PromotedMedia(kept, path, label, owner))
                 where = "after the results" if result else "after this one"
                 yield plain_text(f"({block.type} shown in the user turn {where})")
         elif self.capabilities.text_documents and (text := _text_of(block, source)) is not None:
@@ -215,11 +217,11 @@ class MediaTidying:
         self, block: MediaBlock, state: OpaqueState, path: BlockPath, label: str, result: ToolResultBlock | None
     ) -> Iterator[Block]:
         """A sound that a model spoke: by its id to its issuer, as data where they may stand, else in words."""
-        said = mapping_of((state.fields or {}).get("audio"))
-        own = self.capabilities.spoken and state.issuer == self.capabilities.issuer
+        said = as_object((state.fields or {}).get("audio"))
+        own = self.capabilities.audio_by_id and state.issuer == self.capabilities.issuer
         replys = self.role == "assistant" and result is None
-        words, left = text_of(said.get("transcript")), f"state issued by {shown(state.issuer)} {LEFT_OFF}"
-        if own and replys and text_of(said.get("id")) and not self.spoke:
+        words, left = as_text(said.get("transcript")), f"state issued by {sanitize(state.issuer)} {LEFT_OFF}"
+        if own and replys and as_text(said.get("id")) and not self.spoke:
             self.spoke = True  # a message has room for one
             self._note(path, Disposition.CARRIED, "a sound, by the id under which its service keeps it")
             yield block
@@ -233,7 +235,11 @@ class MediaTidying:
     def _carries(self, block: MediaBlock, path: BlockPath, result: ToolResultBlock | None) -> bool:
         """Whether a medium can go as what it is, where it stands."""
         source = self.shelf.resolve_for(self.capabilities, block.type, block.source)
-        if isinstance(source, str) or path in self.changes or obstacle(self.capabilities, block.type, source):
+        if (
+            isinstance(source, str)
+            or path in self.changes
+            or rejection_reason(self.capabilities, block.type, source)
+        ):
             return False
         return self._stays(block.type, source, result)
 
@@ -249,7 +255,7 @@ class MediaTidying:
             fetched = isinstance(named, URLSource) and named.scheme in {"http", "https"}
             who = "which its bytes or its server say it is" if fetched else "which its bytes are"
             self._note(
-                path, Disposition.CARRIED, f"sent as {shown(found.media_type)}, {who}, not {shown(declared)}"
+                path, Disposition.CARRIED, f"sent as {sanitize(found.media_type)}, {who}, not {sanitize(declared)}"
             )
 
     def _stays(self, kind: Kind, source: Base64Source | URLSource, result: ToolResultBlock | None) -> bool:
@@ -285,7 +291,7 @@ class MediaTidying:
         """A label, and text behind it, as a line of their own; in a frame they are nobody's utterance."""
         if not self.frame:
             return label if text is None else f"{label}\n{text}"
-        lead = "\n" if self.capabilities.parts == "apart" else ""
+        lead = "\n" if self.capabilities.text_joining == "apart" else ""
         if text is None:
             return lead + label
         return f"{lead}{label}{safe_text(chr(10) + text, self.frame)}"

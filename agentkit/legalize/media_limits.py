@@ -23,9 +23,9 @@ from agentkit.capabilities.media_rules import (
     round_up_to_step,
 )
 from agentkit.ledger.ledger import BlockPath
-from agentkit.legalize.media import Changes, Tidied
+from agentkit.legalize.media import Changes, LegalMessage
 from agentkit.media.resizing import is_resizable, needs_fitting
-from agentkit.media.resolution import Shelf
+from agentkit.media.resolution import ResolvedMedia
 from agentkit.messages.sniffing import image_size
 from agentkit.messages.sources import Base64Source, URLSource
 
@@ -47,7 +47,9 @@ class Native:
         return len(self.source.data) if isinstance(self.source, Base64Source) else 0
 
 
-def limit_media(tidied: Mapping[int, Tidied], form: Capabilities, shelf: Shelf) -> dict[int, Changes]:
+def limit_media(
+    tidied: Mapping[int, LegalMessage], form: Capabilities, shelf: ResolvedMedia
+) -> dict[int, Changes]:
     """What has to change, by message, so that the media of all together keep the limits.
 
     `tidied` are the messages that have media, by number, in the order of the request.
@@ -63,7 +65,7 @@ def limit_media(tidied: Mapping[int, Tidied], form: Capabilities, shelf: Shelf) 
     return limiting.by_message()
 
 
-def _are_within(tidied: Collection[Tidied], form: Capabilities) -> bool:
+def _are_within(tidied: Collection[LegalMessage], form: Capabilities) -> bool:
     """Whether nothing has to change, as is nearly always so: from sums that are kept with the messages."""
     loads: dict[str, tuple[int, int]] = {}
     for found in tidied:
@@ -75,7 +77,7 @@ def _are_within(tidied: Collection[Tidied], form: Capabilities) -> bool:
     return all(_is_within(tidied, form.media[kind], kind, *load) for kind, load in loads.items())
 
 
-def _is_within(tidied: Collection[Tidied], rule: MediaRule | None, kind: str, count: int, data: int) -> bool:
+def _is_within(tidied: Collection[LegalMessage], rule: MediaRule | None, kind: str, count: int, data: int) -> bool:
     """The same of one kind, of which there are so many with so much text."""
     if rule is None or rule.limits is None:
         return True
@@ -86,7 +88,7 @@ def _is_within(tidied: Collection[Tidied], rule: MediaRule | None, kind: str, co
     return all(_holds(found, kind, box) for found in tidied)
 
 
-def _holds(found: Tidied, kind: str, box: Box) -> bool:
+def _holds(found: LegalMessage, kind: str, box: Box) -> bool:
     """Whether all media of a kind in a message are small enough by themselves."""
     known = found.held.get((kind, box))
     if known is None:
@@ -100,7 +102,7 @@ class _Limiting:
     """One look at the media of one request: what is left of them, and what changes."""
 
     form: Capabilities
-    shelf: Shelf
+    shelf: ResolvedMedia
     left: list[Native]
     changes: dict[tuple[int, BlockPath], str | Base64Source] = field(default_factory=dict[Any, Any])
 
@@ -114,7 +116,7 @@ class _Limiting:
     def keep(self, kind: str, limits: MediaLimits) -> None:
         """Keep the limits of one kind."""
         chosen = self._of(kind)
-        too_many = f"{self.form.target} takes no more than {limits.count} of the kind in one request"
+        too_many = f"{self.form.name} takes no more than {limits.count} of the kind in one request"
         self._leave_out(chosen[: excess(len(chosen), limits.count)], too_many)
         box = limits.box(len(self._of(kind)) if kind == "image" else 0)
         self.left = [one for old in self.left for one in ([old] if old.kind != kind else self._fitted(old, box))]
@@ -128,7 +130,7 @@ class _Limiting:
         wanted = round_up_to_step(over, max(total // LIMIT_STEPS, 1))
         sums = accumulate((one.data for one in chosen), initial=0)
         gone = [one for one, before in zip(chosen, sums, strict=False) if before < wanted and one.data]
-        self._leave_out(gone, f"{self.form.target} takes no more data of {what} in one request")
+        self._leave_out(gone, f"{self.form.name} takes no more data of {what} in one request")
 
     def _of(self, kind: str) -> list[Native]:
         return [one for one in self.left if one.kind == kind]
@@ -150,7 +152,7 @@ class _Limiting:
     def _too_large(self, source: Base64Source) -> str:
         size = image_size(source)
         shown = f" ({size[0]} x {size[1]} pixels)" if size else ""
-        return f"it is larger than {self.form.target} takes{shown}"
+        return f"it is larger than {self.form.name} takes{shown}"
 
     def _leave_out(self, gone: Sequence[Native], reason: str) -> None:
         self.changes.update({(one.message, one.path): reason for one in gone})

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from agentkit.json_values import copied
+from agentkit.json_values import copy_json
 from agentkit.tools.json_schema import find_definition
 
 __all__ = ["as_object_schema"]
@@ -53,7 +53,7 @@ class _Merge:
             self.lost["$ref"] = None
             return {}
         merged: dict[str, Any] = {
-            key: copied(item) for key, item in part.items() if key not in _REFUSED and key != "$ref"
+            key: copy_json(item) for key, item in part.items() if key not in _REFUSED and key != "$ref"
         }
         target = find_definition(part.get("$ref"), self.root)
         if target is not None:

@@ -8,25 +8,25 @@ from __future__ import annotations
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.ledger import BlockPath, Disposition, Ledger, Note
-from agentkit.ledger.provenance import Draft, block_origins
-from agentkit.messages.features import Trait
+from agentkit.ledger.provenance import TracedConversation, block_origins
+from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, part_of
 
-__all__ = ["ends_asking", "whole_pairs"]
+__all__ = ["drop_half_pairs", "ends_asking"]
 
 
-def whole_pairs(draft: Draft, ledger: Ledger, form: Capabilities) -> Draft:
+def drop_half_pairs(draft: TracedConversation, ledger: Ledger, form: Capabilities) -> TracedConversation:
     """The turns without half pairs; themselves if there are none.
 
     What a reply asks and nothing answers may stay where the target goes on with it (`resumes`): at the very end,
     or with nothing but results behind its turn.
     """
-    if form.part_pair is None or (draft.look and not draft.look.traits & Trait.OPAQUE):
+    if form.pair_key is None or (draft.look and not draft.look.traits & Feature.OPAQUE):
         return draft
     gone = _halves(draft, form)
     if not gone:
         return draft
-    out = Draft([], [])
+    out = TracedConversation([], [])
     for number, (msg, whole) in enumerate(zip(draft.msgs, draft.origins, strict=True)):
         lost = {at for place, at in gone if place == number}
         if not lost:
@@ -45,10 +45,10 @@ def whole_pairs(draft: Draft, ledger: Ledger, form: Capabilities) -> Draft:
 
 
 def _holds(msg: Msg) -> bool:
-    return bool(msg.traits & Trait.OPAQUE and msg.traits & Trait.ASSISTANT)
+    return bool(msg.traits & Feature.OPAQUE and msg.traits & Feature.ASSISTANT)
 
 
-def _halves(draft: Draft, form: Capabilities) -> set[BlockPath]:
+def _halves(draft: TracedConversation, form: Capabilities) -> set[BlockPath]:
     """The places, as (message, block), of what asks without an answer or answers what nobody asked."""
     asked: dict[str, list[BlockPath]] = {}
     halves: set[BlockPath] = set()
@@ -61,20 +61,20 @@ def _halves(draft: Draft, form: Capabilities) -> set[BlockPath]:
                 asked[name].pop(0)
             elif role:
                 halves.add((number, at))
-    open_from = _open_from(draft.msgs, form) if form.resumes else len(draft.msgs)
+    open_from = _open_from(draft.msgs, form) if form.resumable else len(draft.msgs)
     return halves | {place for places in asked.values() for place in places if place[0] < open_from}
 
 
 def _open_from(msgs: list[Msg], form: Capabilities) -> int:
     """The message from which on the last turn of the assistant is open: nothing but results stands behind it."""
     at = len(msgs)
-    while at and msgs[at - 1].traits & Trait.RESULT and not msgs[at - 1].traits & (Trait.OTHER | Trait.CALL):
+    while at and msgs[at - 1].traits & Feature.RESULT and not msgs[at - 1].traits & (Feature.OTHER | Feature.CALL):
         at -= 1
-    if not at or not msgs[at - 1].traits & Trait.ASSISTANT:
+    if not at or not msgs[at - 1].traits & Feature.ASSISTANT:
         return len(msgs)
     if at == len(msgs) and not ends_asking(msgs[-1], form):
         return at  # a user's turn will be put behind it
-    while at and msgs[at - 1].traits & Trait.ASSISTANT:
+    while at and msgs[at - 1].traits & Feature.ASSISTANT:
         at -= 1
     return at
 

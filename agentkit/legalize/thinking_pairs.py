@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.ledger import BlockPath, Disposition, Ledger, Note
-from agentkit.ledger.provenance import Draft, Origin, block_origins
+from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins
 from agentkit.legalize.blocks import thinking_obstacle
 from agentkit.messages.blocks import Block, ImageBlock, OpaqueBlock, ThinkingBlock
-from agentkit.messages.features import Trait
+from agentkit.messages.features import Feature
 from agentkit.messages.message import part_of
 
 __all__ = ["orphaned_parts", "without_blocks", "without_orphaned_parts"]
@@ -21,7 +21,7 @@ __all__ = ["orphaned_parts", "without_blocks", "without_orphaned_parts"]
 _REASON = "the thinking before it in its reply is not sent, and the API refuses one without the other"
 
 
-def without_orphaned_parts(draft: Draft, ledger: Ledger, form: Capabilities) -> Draft:
+def without_orphaned_parts(draft: TracedConversation, ledger: Ledger, form: Capabilities) -> TracedConversation:
     """Returns the draft without parts of replies whose thinking the target does not take back."""
     return without_blocks(
         draft,
@@ -30,17 +30,20 @@ def without_orphaned_parts(draft: Draft, ledger: Ledger, form: Capabilities) -> 
 
 
 def orphaned_parts(
-    draft: Draft, ledger: Ledger, form: Capabilities, is_omitted: Callable[[ThinkingBlock, Origin], bool]
+    draft: TracedConversation,
+    ledger: Ledger,
+    form: Capabilities,
+    is_omitted: Callable[[ThinkingBlock, Provenance], bool],
 ) -> set[BlockPath]:
     """Returns the origins of parts of the target's own replies whose thinking is omitted, and notes them.
 
     The thinking of a part is the last of the target's own before it in its message.
     """
     gone: set[BlockPath] = set()
-    if form.needs_thinking is None or (draft.look and not draft.look.traits & Trait.THINKING):
+    if form.needs_thinking is None or (draft.look and not draft.look.traits & Feature.THINKING):
         return gone
     for msg, whole in zip(draft.msgs, draft.origins, strict=True):
-        if not (msg.traits & Trait.THINKING and msg.traits & Trait.ASSISTANT):
+        if not (msg.traits & Feature.THINKING and msg.traits & Feature.ASSISTANT):
             continue
         is_orphan = False
         for block, origin in zip(msg.blocks, block_origins(msg, whole), strict=True):
@@ -61,12 +64,12 @@ def _needs_thinking(block: Block, form: Capabilities) -> bool:
     return state is not None and state.issuer == form.issuer and state.item_id is not None
 
 
-def without_blocks(draft: Draft, gone: Collection[BlockPath]) -> Draft:
+def without_blocks(draft: TracedConversation, gone: Collection[BlockPath]) -> TracedConversation:
     """Returns the draft without some blocks of its messages. Images stay, without their state."""
     if not gone:
         return draft
     numbers = {path[0] for path in gone}
-    out = Draft([], [])
+    out = TracedConversation([], [])
     for msg, whole in zip(draft.msgs, draft.origins, strict=True):
         if isinstance(whole, int) and whole not in numbers:
             out.add(msg, whole)
@@ -82,8 +85,8 @@ def without_blocks(draft: Draft, gone: Collection[BlockPath]) -> Draft:
 
 
 def _remaining(
-    blocks: tuple[Block, ...], origins: tuple[Origin, ...], gone: Collection[BlockPath]
-) -> Iterator[tuple[Block, Origin]]:
+    blocks: tuple[Block, ...], origins: tuple[Provenance, ...], gone: Collection[BlockPath]
+) -> Iterator[tuple[Block, Provenance]]:
     for block, origin in zip(blocks, origins, strict=True):
         if origin not in gone:
             yield block, origin

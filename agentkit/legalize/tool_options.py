@@ -34,7 +34,7 @@ def _fit_tool(tool: Tool, capabilities: Capabilities, notes: list[Synthesis]) ->
     if strict and capabilities.strict is None:
         strict = None
         notes.append(
-            Synthesis("strict mode", f"tool {tool.name!r}: {capabilities.target} has no strict mode for tools")
+            Synthesis("strict mode", f"tool {tool.name!r}: {capabilities.name} has no strict mode for tools")
         )
     elif strict and capabilities.strict is not None:
         closed, reason = close_for_strict(schema, capabilities.strict)
@@ -81,7 +81,7 @@ def fit_choice(
     if choice.mode == "required" and len(names) == 1 and ("tool" in modes or "required" not in modes):
         return tools, ToolChoice("tool", names[0])
     listed = ", ".join(map(repr, names))
-    reason = f"{capabilities.target} cannot limit the choice to some of the tools: only {listed} offered"
+    reason = f"{capabilities.name} cannot limit the choice to some of the tools: only {listed} offered"
     notes.append(Synthesis("tool choice", reason))
     offered = tuple(tool for tool in tools if tool.name in names)
     return offered, ToolChoice(choice.mode) if choice.mode in modes else choice

@@ -8,16 +8,18 @@ from dataclasses import replace
 from typing import cast
 
 from agentkit.capabilities.capabilities import Capabilities
-from agentkit.ledger.provenance import Draft, Origin, block_origins
+from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins
 from agentkit.legalize.media import wire_id
 from agentkit.messages.blocks import ToolResultBlock
-from agentkit.messages.features import Trait
-from agentkit.messages.message import Msg, derive
+from agentkit.messages.features import Feature
+from agentkit.messages.message import Msg, build_trusted
 
-__all__ = ["matched"]
+__all__ = ["order_results"]
 
 
-def matched(turns: Draft, form: Capabilities, call_ids: Mapping[str, str]) -> Draft:
+def order_results(
+    turns: TracedConversation, form: Capabilities, call_ids: Mapping[str, str]
+) -> TracedConversation:
     """Results under the ids of their calls, in their order and in one turn, where the target wants that.
 
     `call_ids` are the ids that calls were given, with those that they had.
@@ -26,23 +28,29 @@ def matched(turns: Draft, form: Capabilities, call_ids: Mapping[str, str]) -> Dr
     in_order = turns.look is not None and turns.look.ordered
     if in_order or not (together or form.call_order or call_ids):
         return turns
-    out = Draft([], [])
+    out = TracedConversation([], [])
     at = 0
     while at < len(turns.msgs):
         msg = turns.msgs[at]
         out.add(msg, turns.origins[at])
         at += 1
-        if not msg.traits & Trait.CALL:
+        if not msg.traits & Feature.CALL:
             continue
         stop = at
-        while stop < len(turns.msgs) and turns.msgs[stop].traits & Trait.RESULT:
+        while stop < len(turns.msgs) and turns.msgs[stop].traits & Feature.RESULT:
             stop += 1
         _add_results(out, msg, turns.part(range(at, stop)), form, call_ids)
         at = stop
     return out
 
 
-def _add_results(out: Draft, call: Msg, results: Draft, form: Capabilities, call_ids: Mapping[str, str]) -> None:
+def _add_results(
+    out: TracedConversation,
+    call: Msg,
+    results: TracedConversation,
+    form: Capabilities,
+    call_ids: Mapping[str, str],
+) -> None:
     together = form.results == "together"
     found = tuple(answered for msg in results.msgs for answered in msg.tool_ids)
     in_place = found == call.tool_ids
@@ -59,21 +67,21 @@ def _add_results(out: Draft, call: Msg, results: Draft, form: Capabilities, call
     ]
     ordered = _in_call_order(call, blocks, form, call_ids)
     if together:
-        joined = derive(results.msgs[0].name, tuple(block for block, _ in ordered), "system")
+        joined = build_trusted(results.msgs[0].name, tuple(block for block, _ in ordered), "system")
         out.add(joined, tuple(origin for _, origin in ordered))
     else:
         for block, origin in ordered:
-            out.add(derive(results.msgs[0].name, (block,), "system"), (origin,))
+            out.add(build_trusted(results.msgs[0].name, (block,), "system"), (origin,))
 
 
 def _in_call_order(
-    call: Msg, results: list[tuple[ToolResultBlock, Origin]], form: Capabilities, call_ids: Mapping[str, str]
-) -> list[tuple[ToolResultBlock, Origin]]:
+    call: Msg, results: list[tuple[ToolResultBlock, Provenance]], form: Capabilities, call_ids: Mapping[str, str]
+) -> list[tuple[ToolResultBlock, Provenance]]:
     """Each call's result; the k-th call of a repeated id takes the k-th result of that id."""
-    left: dict[str, deque[tuple[ToolResultBlock, Origin]]] = {}
+    left: dict[str, deque[tuple[ToolResultBlock, Provenance]]] = {}
     for pair in results:
         left.setdefault(pair[0].id, deque()).append(pair)
-    ordered: list[tuple[ToolResultBlock, Origin]] = []
+    ordered: list[tuple[ToolResultBlock, Provenance]] = []
     for wanted in call.tool_ids:
         original = call_ids.get(wanted, wanted)
         names = (wanted, original, wire_id(form, original))

@@ -8,12 +8,12 @@ from typing import TypeAlias, cast
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.ledger import Disposition, Ledger, Note
-from agentkit.ledger.provenance import Draft, Origin, block_origins
+from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins
 from agentkit.legalize.media import LEFT_OFF, OnLoss
-from agentkit.media.acceptance import shown
+from agentkit.media.acceptance import sanitize
 from agentkit.messages.blocks import Block, OpaqueBlock, TextBlock, ToolResultBlock, ToolUseBlock, plain_text
-from agentkit.messages.features import Trait
-from agentkit.messages.message import derive, part_of
+from agentkit.messages.features import Feature
+from agentkit.messages.message import build_trusted, part_of
 from agentkit.repair.pairing import is_normal
 from agentkit.tools.tool_texts import call_text, result_text
 
@@ -22,11 +22,13 @@ __all__ = ["fit_exchanges"]
 _AS_TEXT = Note(Disposition.CARRIED, "written as text: the target has no role for tools")
 _APART = Note(Disposition.MOVED, "moved into a turn of its own: the target takes one tool call at a time")
 
-_Result: TypeAlias = tuple[ToolResultBlock, Origin, str]
+_Result: TypeAlias = tuple[ToolResultBlock, Provenance, str]
 """A result, its origin, and the speaker of its message."""
 
 
-def fit_exchanges(draft: Draft, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss) -> Draft:
+def fit_exchanges(
+    draft: TracedConversation, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss
+) -> TracedConversation:
     """Rewrites the exchanges of messages in normal form as the target takes them.
 
     Without a role for tools, calls become texts of the assistant and results become texts of the user. Without
@@ -34,16 +36,16 @@ def fit_exchanges(draft: Draft, ledger: Ledger, capabilities: Capabilities, on_l
     """
     if capabilities.tool_role and capabilities.parallel_calls:
         return draft
-    if draft.look and not draft.look.traits & Trait.TOOL:
+    if draft.look and not draft.look.traits & Feature.TOOL:
         return draft
-    out = Draft([], [])
+    out = TracedConversation([], [])
     at = 0
     while at < len(draft.msgs):
         msg, stop = draft.msgs[at], at + 1
-        while stop < len(draft.msgs) and draft.msgs[stop].traits & Trait.RESULT:
+        while stop < len(draft.msgs) and draft.msgs[stop].traits & Feature.RESULT:
             stop += 1
         unit = draft.part(range(at, stop))
-        if not msg.traits & Trait.CALL or (capabilities.tool_role and len(msg.tool_uses) == 1):
+        if not msg.traits & Feature.CALL or (capabilities.tool_role and len(msg.tool_uses) == 1):
             out.msgs.extend(unit.msgs)
             out.origins.extend(unit.origins)
         elif capabilities.tool_role:
@@ -55,7 +57,7 @@ def fit_exchanges(draft: Draft, ledger: Ledger, capabilities: Capabilities, on_l
     return out
 
 
-def _add_one_by_one(out: Draft, exchange: Draft, ledger: Ledger) -> None:
+def _add_one_by_one(out: TracedConversation, exchange: TracedConversation, ledger: Ledger) -> None:
     """Adds each call with the blocks before it, then its result. The last call keeps the blocks after it."""
     msg = exchange.msgs[0]
     origins = block_origins(msg, exchange.origins[0])
@@ -66,12 +68,12 @@ def _add_one_by_one(out: Draft, exchange: Draft, ledger: Ledger) -> None:
         stop = len(msg.blocks) if call == calls[-1] else call + 1
         out.add(part_of(msg, msg.blocks[start:stop], msg.role), origins[start:stop])
         result, origin, speaker = waiting[cast("ToolUseBlock", msg.blocks[call]).id].popleft()
-        out.add(derive(speaker, (result,), "system"), (origin,))
+        out.add(build_trusted(speaker, (result,), "system"), (origin,))
         _note_all(ledger, [*origins[start:stop] * (start > 0), origin], _APART)
         start = stop
 
 
-def _results_by_id(exchange: Draft) -> dict[str, deque[_Result]]:
+def _results_by_id(exchange: TracedConversation) -> dict[str, deque[_Result]]:
     waiting: dict[str, deque[_Result]] = {}
     for msg, whole in zip(exchange.msgs[1:], exchange.origins[1:], strict=True):
         for block, origin in zip(msg.tool_results, block_origins(msg, whole), strict=True):
@@ -85,26 +87,29 @@ class _TextExchange:
     def __init__(self, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss) -> None:
         self.ledger = ledger
         self.on_loss = on_loss
-        self.lead = "\n" if capabilities.parts == "apart" else ""
+        self.lead = "\n" if capabilities.text_joining == "apart" else ""
         self.names: dict[str, str] = {}
 
-    def add(self, out: Draft, exchange: Draft) -> None:
+    def add(self, out: TracedConversation, exchange: TracedConversation) -> None:
         """Adds the turn of calls, and a user turn for each message of results."""
         self.names = {call.id: call.name for call in exchange.msgs[0].tool_uses}
         for msg, whole in zip(exchange.msgs, exchange.origins, strict=True):
-            pairs: list[tuple[Block, Origin]] = []
+            pairs: list[tuple[Block, Provenance]] = []
             for block, origin in zip(msg.blocks, block_origins(msg, whole), strict=True):
                 pairs.extend(self._pairs(block, origin, self.lead if pairs else ""))
-            is_call = bool(msg.traits & Trait.CALL)
+            is_call = bool(msg.traits & Feature.CALL)
             blocks, origins = tuple(block for block, _ in pairs), tuple(origin for _, origin in pairs)
-            out.add(derive(msg.name, blocks, "assistant") if is_call else derive("user", blocks, "user"), origins)
+            out.add(
+                build_trusted(msg.name, blocks, "assistant") if is_call else build_trusted("user", blocks, "user"),
+                origins,
+            )
 
-    def _pairs(self, block: Block, origin: Origin, lead: str) -> Iterator[tuple[Block, Origin]]:
+    def _pairs(self, block: Block, origin: Provenance, lead: str) -> Iterator[tuple[Block, Provenance]]:
         """Yields what stands for a block, with the origin of each part."""
         if isinstance(block, ToolUseBlock):
             _note_all(self.ledger, [origin], _AS_TEXT)
             if block.state is not None:
-                reason = f"state issued by {shown(block.state.issuer)} {LEFT_OFF}"
+                reason = f"state issued by {sanitize(block.state.issuer)} {LEFT_OFF}"
                 _note_all(self.ledger, [origin], Note(Disposition.CARRIED, reason))
             yield plain_text(lead + call_text(block)), origin
         elif isinstance(block, ToolResultBlock):
@@ -119,7 +124,7 @@ class _TextExchange:
         else:
             yield block, origin
 
-    def _omit(self, place: Origin) -> Iterator[tuple[Block, Origin]]:
+    def _omit(self, place: Provenance) -> Iterator[tuple[Block, Provenance]]:
         """A part that only results of one API hold has no place in a user turn."""
         reason = "only a tool result may hold it"
         if self.on_loss == "describe":
@@ -129,7 +134,7 @@ class _TextExchange:
             _note_all(self.ledger, [place], Note(Disposition.DROPPED, reason, lost=True))
 
 
-def _note_all(ledger: Ledger, origins: Sequence[Origin], note: Note) -> None:
+def _note_all(ledger: Ledger, origins: Sequence[Provenance], note: Note) -> None:
     for origin in origins:
         if not isinstance(origin, str):
             ledger.note(origin, note)

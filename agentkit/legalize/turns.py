@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.ledger import Disposition, Ledger, Note
-from agentkit.ledger.provenance import Draft, Origin, block_origins
+from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins
 from agentkit.legalize.opaque_pairs import ends_asking
-from agentkit.messages.features import Trait
-from agentkit.messages.message import Msg, Role, derive
+from agentkit.messages.features import Feature
+from agentkit.messages.message import Msg, Role, build_trusted
 
-__all__ = ["BEGIN_TURN", "CONTINUE_TURN", "RESULT_TURN", "TurnTaking"]
+__all__ = ["BEGIN_TURN", "CONTINUE_TURN", "RESULT_TURN", "TurnRules"]
 
 BEGIN_TURN = "(The conversation begins here.)"
 """The user turn put first where a wire wants one there and the conversation begins otherwise."""
@@ -23,15 +23,15 @@ RESULT_TURN = "(I have the result.)"
 """The assistant turn between a tool result and a user turn, where the target wants turns to alternate strictly."""
 
 
-class TurnTaking:
+class TurnRules:
     """The turns of one request on their way to those that the target takes."""
 
-    def __init__(self, turns: Draft, ledger: Ledger, capabilities: Capabilities) -> None:
+    def __init__(self, turns: TracedConversation, ledger: Ledger, capabilities: Capabilities) -> None:
         self.turns = turns
         self.ledger = ledger
         self.capabilities = capabilities
 
-    def run(self, has_system: bool) -> Draft:
+    def run(self, has_system: bool) -> TracedConversation:
         """Turns of one side joined, and a user turn first, last, or anywhere, where the target wants it."""
         capabilities = self.capabilities
         if capabilities.merge_turns:
@@ -44,7 +44,7 @@ class TurnTaking:
         elif msgs and capabilities.first_user and not _is_users(msgs[0]):
             self._fill(0, BEGIN_TURN, "the conversation begins without a user turn")
         ends_open = capabilities.last_user and msgs and not _is_users(msgs[-1], results=True)
-        if ends_open and capabilities.resumes and ends_asking(msgs[-1], capabilities):
+        if ends_open and capabilities.resumable and ends_asking(msgs[-1], capabilities):
             return self.turns
         if ends_open or (capabilities.needs_user and not any(map(_is_users, msgs))):
             self._fill(len(msgs), CONTINUE_TURN, "the conversation ends without a user turn")
@@ -54,12 +54,12 @@ class TurnTaking:
         """Adds the assistant turn that stands between a result and a user turn."""
         msgs = self.turns.msgs
         for at in range(len(msgs) - 1, 0, -1):
-            if msgs[at - 1].traits & Trait.RESULT and _is_users(msgs[at]):
+            if msgs[at - 1].traits & Feature.RESULT and _is_users(msgs[at]):
                 self._fill(at, RESULT_TURN, "a user turn follows a tool result", "assistant")
 
     def _fill(self, at: int, text: str, reason: str, role: Role = "user") -> None:
-        self.ledger.invent("filler turn", reason)
-        self.turns.msgs.insert(at, derive(role, text, role))
+        self.ledger.add_synthesis("filler turn", reason)
+        self.turns.msgs.insert(at, build_trusted(role, text, role))
         self.turns.origins.insert(at, ("filler turn",))
 
     def _merge(self) -> None:
@@ -68,7 +68,7 @@ class TurnTaking:
         if turns.look and turns.look.alternating:
             return
         sides = [_side(msg, joins_results) for msg in turns.msgs]
-        out = Draft([], [])
+        out = TracedConversation([], [])
         start = 0
         for at in range(1, len(sides) + 1):
             if at == len(sides) or sides[at] is None or sides[at] != sides[start]:
@@ -76,7 +76,7 @@ class TurnTaking:
                 start = at
         self.turns = out
 
-    def _join(self, out: Draft, run: Draft, side: str | None) -> None:
+    def _join(self, out: TracedConversation, run: TracedConversation, side: str | None) -> None:
         """One turn made of a run of messages of one side."""
         if len(run.msgs) == 1:
             out.add(run.msgs[0], run.origins[0])
@@ -88,9 +88,11 @@ class TurnTaking:
         origins = [block_origins(*pair) for pair in zip(run.msgs, run.origins, strict=True)]
         blocks = tuple(block for msg in run.msgs for block in msg.blocks)
         role: Role = "assistant" if side == "assistant" else "user"
-        out.add(derive(run.msgs[0].name, blocks, role), tuple(origin for part in origins for origin in part))
+        out.add(
+            build_trusted(run.msgs[0].name, blocks, role), tuple(origin for part in origins for origin in part)
+        )
 
-    def _note(self, origins: Iterable[Origin], note: Note) -> None:
+    def _note(self, origins: Iterable[Provenance], note: Note) -> None:
         for origin in origins:
             if not isinstance(origin, str):
                 self.ledger.note(origin, note)
@@ -98,14 +100,14 @@ class TurnTaking:
 
 def _side(msg: Msg, joins_results: bool) -> str | None:
     """Whose turn a message is; None for one that joins no other (a late system message, a tool message)."""
-    if msg.traits & Trait.ASSISTANT:
+    if msg.traits & Feature.ASSISTANT:
         return "assistant"
-    if msg.traits & Trait.RESULT:
+    if msg.traits & Feature.RESULT:
         return "user" if joins_results else None
-    return None if msg.traits & Trait.SYSTEM else "user"
+    return None if msg.traits & Feature.SYSTEM else "user"
 
 
 def _is_users(msg: Msg, results: bool = False) -> bool:
-    if msg.traits & Trait.TOOL:
-        return results and bool(msg.traits & Trait.RESULT)
+    if msg.traits & Feature.TOOL:
+        return results and bool(msg.traits & Feature.RESULT)
     return msg.role == "user"

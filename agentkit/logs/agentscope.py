@@ -6,9 +6,14 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from agentkit.errors import MessageError
-from agentkit.json_values import items_of, mapping_of, plain_values, text_of
+from agentkit.json_values import as_list, as_object, as_text, make_json_safe
 from agentkit.messages.blocks import InvalidBlock
-from agentkit.messages.log_formats import check_log_form, check_log_message, check_log_request, describe_log_form
+from agentkit.messages.log_formats import (
+    check_log_format,
+    check_log_message,
+    check_log_request,
+    describe_log_format,
+)
 from agentkit.messages.message import Msg
 from agentkit.messages.serialization import load_message
 from agentkit.models.registry import load_provider
@@ -26,7 +31,7 @@ def load_agentscope(found: object) -> list[Msg]:
     results that one message holds are parted. What Anthropic, Gemini and OpenAI bind their thinking to is kept,
     for them alone. Keys without a field are metadata. Raises MessageError for what is no dump.
     """
-    state = plain_values(found, "log", _dumped)
+    state = make_json_safe(found, "log", _dumped)
     messages, summary = _messages(state)
     loaded = list(_summary(summary))
     for at, one in enumerate(messages):
@@ -36,7 +41,7 @@ def load_agentscope(found: object) -> list[Msg]:
         check_log_message(cast("dict[str, Any]", message), f"messages[{at}]", ("content",), (), _FORMS, "type")
         msgs = list(_load(cast("dict[str, Any]", message), marks, f"messages[{at}]"))
         if all(isinstance(block, InvalidBlock) for msg in msgs for block in msg.blocks):
-            check_log_form(cast("dict[str, Any]", message), f"messages[{at}]", "agentscope anthropic")
+            check_log_format(cast("dict[str, Any]", message), f"messages[{at}]", "agentscope anthropic")
         loaded += msgs
     return loaded
 
@@ -57,14 +62,14 @@ def _messages(state: object) -> tuple[list[Any], object]:
     """The messages in a state, and the summary of those that are gone."""
     if isinstance(state, list):
         return cast("list[Any]", state), None
-    held = _holder(mapping_of(state))
+    held = _holder(as_object(state))
     if held is None:
-        raise MessageError("messages", "there is no list of messages", describe_log_form(state))
+        raise MessageError("messages", "there is no list of messages", describe_log_format(state))
     if "role" in held:
         return [held], None
     if isinstance(held.get("messages"), list):
         check_log_request(held, ("messages",))
-    messages = next(items_of(held[key]) for key in _LISTS if isinstance(held.get(key), list))
+    messages = next(as_list(held[key]) for key in _LISTS if isinstance(held.get(key), list))
     return messages, held.get("_compressed_summary") or held.get("summary")
 
 
@@ -87,10 +92,10 @@ def _holder(held: dict[str, Any], depth: int = _DEPTH) -> dict[str, Any] | None:
     if ("role" in held and "name" in held) or any(isinstance(held.get(key), list) for key in _LISTS):
         return held
     for key in _AROUND:
-        inner = _holder(mapping_of(held.get(key)), depth - 1)
+        inner = _holder(as_object(held.get(key)), depth - 1)
         if inner is not None:
             return inner
-    others = ((key, _holder(mapping_of(item), depth - 1)) for key, item in held.items())
+    others = ((key, _holder(as_object(item), depth - 1)) for key, item in held.items())
     found = {key: inner for key, inner in others if inner is not None}
     if len(found) > 1:
         reason = f"several hold messages: {', '.join(map(repr, found))}"
@@ -100,7 +105,7 @@ def _holder(held: dict[str, Any], depth: int = _DEPTH) -> dict[str, Any] | None:
 
 def _summary(found: object) -> Iterator[Msg]:
     """The summary as the user message that AgentScope makes of it."""
-    content = found if isinstance(found, str) else [_block(mapping_of(one)) for one in items_of(found)]
+    content = found if isinstance(found, str) else [_block(as_object(one)) for one in as_list(found)]
     if content:
         stored = {"name": "user", "role": "user", "content": content, "metadata": {"compressed_summary": True}}
         yield load_message(stored, "summary")
@@ -108,9 +113,9 @@ def _summary(found: object) -> Iterator[Msg]:
 
 def _marked(found: Any) -> tuple[Any, list[Any]]:
     """A message and its marks: memories keep them as a pair."""
-    pair = items_of(found)
+    pair = as_list(found)
     if len(pair) == 2 and isinstance(pair[0], dict):
-        return cast("Any", pair[0]), items_of(pair[1])
+        return cast("Any", pair[0]), as_list(pair[1])
     return found, []
 
 
@@ -119,17 +124,17 @@ def _load(message: dict[str, Any], marks: list[Any], place: str) -> Iterator[Msg
     stored = {
         key: item for key, item in message.items() if item is not None and key not in ("usage", "created_at")
     }
-    stored.setdefault("name", text_of(message.get("role")))
+    stored.setdefault("name", as_text(message.get("role")))
     stored.setdefault("content", message.get("content"))
     if not stored.get("metadata"):
         stored.pop("metadata", None)
-    if text_of(message.get("created_at")):
+    if as_text(message.get("created_at")):
         stored.setdefault("timestamp", message["created_at"])
     if marks:
         stored["marks"] = marks
-    usage = _usage(mapping_of(message.get("usage")))
+    usage = _usage(as_object(message.get("usage")))
     if usage:
-        stored["metadata"] = {**mapping_of(stored.get("metadata")), "reply": {"usage": usage}}
+        stored["metadata"] = {**as_object(stored.get("metadata")), "reply": {"usage": usage}}
     if not isinstance(stored["content"], list):
         yield load_message(stored, place)
         return
@@ -146,7 +151,7 @@ def _once(content: list[Any]) -> list[Any]:
     seen: set[str] = set()
     kept: list[Any] = []
     for block in content:
-        item = text_of(mapping_of(mapping_of(block).get(_ITEM)).get("id"))
+        item = as_text(as_object(as_object(block).get(_ITEM)).get("id"))
         if not item or item not in seen:
             kept.append(block)
         seen.add(item)
@@ -165,7 +170,7 @@ def _runs(blocks: list[Any]) -> list[tuple[str, list[Any]]]:
     """The blocks in their order, parted where results or hints begin or end, each hint by itself."""
     runs: list[tuple[str, list[Any]]] = []
     for block in blocks:
-        kind = {"tool_result": "results", "hint": "hint"}.get(text_of(mapping_of(block).get("type")), "said")
+        kind = {"tool_result": "results", "hint": "hint"}.get(as_text(as_object(block).get("type")), "said")
         if not runs or runs[-1][0] != kind or kind == "hint":
             runs.append((kind, []))
         runs[-1][1].append(block)
@@ -178,10 +183,10 @@ def _part_of(stored: dict[str, Any], kind: str, run: list[Any], number: int, pla
     if kind == "said":
         return load_message({**own, "content": run}, place)
     if kind == "hint":
-        hint = mapping_of(run[0])
+        hint = as_object(run[0])
         content = hint.get("hint")
-        content = content if isinstance(content, str) else [_block(mapping_of(one)) for one in items_of(content)]
-        name = text_of(hint.get("source")) or "user"
+        content = content if isinstance(content, str) else [_block(as_object(one)) for one in as_list(content)]
+        name = as_text(hint.get("source")) or "user"
         return load_message({**own, "name": name, "role": "user", "content": content}, place)
     role = "system" if number or stored.get("role") == "assistant" else stored.get("role")
     return load_message({**own, "name": "system" if number else own["name"], "role": role, "content": run}, place)
@@ -199,7 +204,7 @@ _GEMINI = "gemini_ts:"
 
 def _block(block: Any) -> Any:
     """A block of 2.x in the form of 1.x; those of 1.x as they are."""
-    found = mapping_of(block)
+    found = as_object(block)
     kind = found.get("type")
     if kind == "tool_call":
         return _call(found)
@@ -215,7 +220,7 @@ def _block(block: Any) -> Any:
 def _call(found: dict[str, Any]) -> dict[str, Any]:
     made = {key: item for key, item in found.items() if key != "state"}
     made |= {"type": "tool_use", "input": found.get("input") or {}, "call_state": found.get("state")}
-    signature = text_of(found.get("id"))
+    signature = as_text(found.get("id"))
     if signature.startswith(_GEMINI):
         made["state"] = {"issuer": "gemini", "thought_signature": signature.removeprefix(_GEMINI)}
     return made
@@ -227,13 +232,13 @@ _PROOFS = ("signature", "redacted_thinking_data", "reasoning_item_id", _ITEM)
 def _thinking(found: dict[str, Any]) -> Any:
     """Thinking with what its issuer binds it to, of which AgentScope keeps Anthropic's and OpenAI's."""
     rest = {key: item for key, item in found.items() if key not in _PROOFS}
-    if text_of(mapping_of(found.get(_ITEM)).get("type")) == "reasoning":
+    if as_text(as_object(found.get(_ITEM)).get("type")) == "reasoning":
         return _reasoning(found[_ITEM]) or rest
-    if text_of(found.get("reasoning_item_id")):
+    if as_text(found.get("reasoning_item_id")):
         return {**rest, "state": {"issuer": "openai", "item_id": found["reasoning_item_id"]}}
-    if text_of(found.get("redacted_thinking_data")):
+    if as_text(found.get("redacted_thinking_data")):
         return {**rest, "state": {"issuer": "anthropic", "redacted_data": found["redacted_thinking_data"]}}
-    signature = text_of(found.get("signature"))  # empty where there was none
+    signature = as_text(found.get("signature"))  # empty where there was none
     return {**rest, "signature": signature} if signature else rest
 
 
@@ -248,15 +253,15 @@ def _result(found: dict[str, Any]) -> dict[str, Any]:
     made = {key: item for key, item in found.items() if key != "metadata" or item}
     if isinstance(output, list):
         made["output"] = [_block(one) for one in cast("list[Any]", output)]
-    if text_of(found.get("state")) in _FAILED:
+    if as_text(found.get("state")) in _FAILED:
         made["is_error"] = True
     return made
 
 
 def _medium(found: dict[str, Any]) -> dict[str, Any]:
     """A medium by its media type; what is neither picture, sound nor film is a document."""
-    source = mapping_of(found.get("source"))
-    family = text_of(source.get("media_type")).partition("/")[0]
+    source = as_object(found.get("source"))
+    family = as_text(source.get("media_type")).partition("/")[0]
     kind = family if family in ("image", "audio", "video") else "document"
     made = {key: item for key, item in found.items() if item is not None and key != "name"}
     title = {"title": found["name"]} if kind == "document" and found.get("name") else {}

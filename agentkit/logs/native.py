@@ -6,22 +6,22 @@ from typing import Any, cast
 
 from agentkit.argument_checks import check_option
 from agentkit.errors import MessageError, ProviderError
-from agentkit.json_values import plain
+from agentkit.json_values import native_to_json
 from agentkit.loggers import get_logger
 from agentkit.logs.agentscope import load_agentscope
 from agentkit.logs.langchain.messages import load_langchain
-from agentkit.logs.request_options import list_cache_markers, load_tools, tools_left_out
+from agentkit.logs.request_options import list_cache_markers, list_server_tools, load_request_options
 from agentkit.messages.message import Msg
 from agentkit.messages.serialization import load_messages
 from agentkit.models.registry import Provider, available_providers, load_provider
 
 __all__ = [
     "list_cache_markers",
+    "list_server_tools",
     "load_agentscope",
     "load_langchain",
     "load_native",
-    "load_tools",
-    "tools_left_out",
+    "load_request_options",
 ]
 
 _LOG = get_logger()
@@ -69,7 +69,7 @@ def load_native(provider: str | Provider, found: object) -> list[Msg]:
 def _from_text(text: str | bytes | bytearray) -> object:
     """What JSON text says, if it is a list or an object; any other text as it is."""
     try:
-        found: Any = plain(text)
+        found: Any = native_to_json(text)
     except MessageError:
         return text
     return cast("object", found) if isinstance(found, list | dict) else text

@@ -9,13 +9,13 @@ from typing import Any, cast
 
 from agentkit.capabilities.wire_layout import CACHE_MARKERS
 from agentkit.errors import MessageError, OptionError
-from agentkit.formatting.formatter import Asked
-from agentkit.json_values import items_of, mapping_of, plain_values, text_of
+from agentkit.formatting.formatter import RequestOptions
+from agentkit.json_values import as_list, as_object, as_text, make_json_safe
 from agentkit.tools.choices import ToolChoice, read_allowed_tools
 from agentkit.tools.json_schema import OutputSchema, as_output_schema, map_schema
 from agentkit.tools.tool import Tool
 
-__all__ = ["list_cache_markers", "load_tools", "tools_left_out"]
+__all__ = ["list_cache_markers", "list_server_tools", "load_request_options"]
 
 _HOLDERS = ("extra_body", "parameters", "config", "generationConfig", "generation_config")
 """Where requests keep what they ask for: the SDKs' further body, DashScope's body, Gemini's call and body."""
@@ -24,7 +24,7 @@ _OWN = frozenset({"function", "custom"})
 """Types of the tools that the caller runs; a tool of another type runs at the provider."""
 
 
-def load_tools(request: object) -> Asked:
+def load_request_options(request: object) -> RequestOptions:
     """The tools, tool_choice and response_format of a native request of any wire, for `format` and `plan`.
 
     A list of messages asks for nothing. What cannot be said for another provider is left out: tools that run at
@@ -33,7 +33,7 @@ def load_tools(request: object) -> Asked:
     """
     held = _held(request)
     tools = [_tool(found, place) for found, place, kind in _declared(held) if kind in _OWN]
-    asked: Asked = {}
+    asked: RequestOptions = {}
     if tools:
         asked["tools"] = tools
         choice = _among(_choice(held), {tool.name for tool in tools})
@@ -45,7 +45,7 @@ def load_tools(request: object) -> Asked:
     return asked
 
 
-def tools_left_out(request: object) -> list[tuple[str, str]]:
+def list_server_tools(request: object) -> list[tuple[str, str]]:
     """The place and type of each tool that `load_tools` leaves out, because it runs at the provider."""
     return [(place, kind) for _, place, kind in _declared(_held(request)) if kind not in _OWN]
 
@@ -61,13 +61,13 @@ def list_cache_markers(request: object) -> list[str]:
 def _marked(found: object, path: str, depth: int) -> Iterator[str]:
     if depth > _DEEPEST:
         return
-    held: dict[str, Any] = mapping_of(found)
+    held: dict[str, Any] = as_object(found)
     if any(held.get(key) is not None for key in CACHE_MARKERS):
         yield path or "request"
     for key, item in held.items():
         if isinstance(item, dict | list) and not ("name" in held and key in _ARGUMENTS):
             yield from _marked(cast("object", item), f"{path}.{key}" if path else str(key), depth + 1)
-    for at, item in enumerate(items_of(found)):
+    for at, item in enumerate(as_list(found)):
         yield from _marked(item, f"{path}[{at}]", depth + 1)
 
 
@@ -79,10 +79,10 @@ _ARGUMENTS = frozenset({"input_schema", "parameters", "input", "arguments", "arg
 
 def _held(request: object) -> dict[str, Any]:
     """The request with what its holders hold beside its own keys."""
-    found = mapping_of(plain_values(request))
+    found = as_object(make_json_safe(request))
     held = dict(found)
     for name in _HOLDERS:
-        held |= {key: item for key, item in mapping_of(found.get(name)).items() if held.get(key) is None}
+        held |= {key: item for key, item in as_object(found.get(name)).items() if held.get(key) is None}
     return held
 
 
@@ -92,15 +92,15 @@ def _held(request: object) -> dict[str, Any]:
 def _declared(held: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
     """Each tool with its place and its type. Gemini declares several in one, functions and its own."""
     for at, found in enumerate(_as_list(held.get("tools"), "tools")):
-        tool, place = {key: item for key, item in mapping_of(found).items() if item is not None}, f"tools[{at}]"
+        tool, place = {key: item for key, item in as_object(found).items() if item is not None}, f"tools[{at}]"
         for key in ("functionDeclarations", "function_declarations"):
             for number, one in enumerate(_as_list(tool.get(key), f"{place}.{key}")):
-                yield _from_gemini(mapping_of(one)), f"{place}.functionDeclarations[{number}]", "function"
+                yield _from_gemini(as_object(one)), f"{place}.functionDeclarations[{number}]", "function"
         rest = {key: item for key, item in tool.items() if key not in _DECLARATIONS}
         if rest or not tool:
             yield from ((rest, place, kind) for kind in _types_of(rest))
     for at, found in enumerate(_as_list(held.get("functions"), "functions")):  # OpenAI's, before there were tools
-        yield mapping_of(found), f"functions[{at}]", "function"
+        yield as_object(found), f"functions[{at}]", "function"
 
 
 _DECLARATIONS = frozenset({"functionDeclarations", "function_declarations"})
@@ -108,8 +108,8 @@ _DECLARATIONS = frozenset({"functionDeclarations", "function_declarations"})
 
 def _as_list(found: object, place: str) -> list[Any]:
     """Returns a list of tools; a single tool may come without a list."""
-    tool: dict[str, Any] = mapping_of(found)
-    listed: list[Any] = items_of(found)
+    tool: dict[str, Any] = as_object(found)
+    listed: list[Any] = as_list(found)
     if found is not None and found is not tool and found is not listed:
         raise MessageError(place, f"expected a list of tools, got {type(found).__name__}", "Pass a list.")
     return [tool] if found is tool else listed
@@ -119,7 +119,7 @@ def _types_of(tool: Mapping[str, Any]) -> Iterable[str]:
     """Returns the types of a tool. Without a type, one with a name is a function; else its keys are its types."""
     if tool.get("type") == "custom" and not tool.keys() & {"input_schema", "inputSchema"}:
         return ("custom text",)  # OpenAI's: its input is no object (SDK: CustomTool)
-    if named := text_of(tool.get("type")):
+    if named := as_text(tool.get("type")):
         return (named,)
     return ("function",) if "name" in tool or "function" in tool else (tool.keys() or ("unknown",))
 
@@ -166,7 +166,7 @@ def _schema_type(found: object) -> str:
 def _enum_name(found: object, names: Sequence[str]) -> str:
     if type(found) is int:
         return names[found] if 0 <= found < len(names) else ""
-    return text_of(found)
+    return as_text(found)
 
 
 # -- the choice -----------------------------------------------------------------------------------------------
@@ -181,10 +181,10 @@ _MODES = {
 
 
 def _choice(held: Mapping[str, Any]) -> ToolChoice | None:
-    config = mapping_of(held.get("toolConfig") or held.get("tool_config"))
-    calling = mapping_of(config.get("functionCallingConfig") or config.get("function_calling_config"))
+    config = as_object(held.get("toolConfig") or held.get("tool_config"))
+    calling = as_object(config.get("functionCallingConfig") or config.get("function_calling_config"))
     if calling:
-        allowed = items_of(calling.get("allowedFunctionNames") or calling.get("allowed_function_names"))
+        allowed = as_list(calling.get("allowedFunctionNames") or calling.get("allowed_function_names"))
         mode = _mode(_enum_name(calling.get("mode"), _CALLING_MODES))
         if len(allowed) == 1 and mode is not None and mode.mode == "required":
             return _named(allowed[0])
@@ -196,7 +196,7 @@ def _choice(held: Mapping[str, Any]) -> ToolChoice | None:
     limited = read_allowed_tools(choice)
     if limited is not None:
         return _limited(_mode(limited[0]), limited[1])
-    inner = mapping_of(choice.get("function")) or choice
+    inner = as_object(choice.get("function")) or choice
     return _named(inner.get("name")) or _mode(choice.get("mode") or choice.get("type"))
 
 
@@ -219,12 +219,12 @@ _CALLING_MODES = ("", "auto", "any", "none", "validated")
 
 
 def _mode(found: object) -> ToolChoice | None:
-    mode = _MODES.get(text_of(found).lower())
+    mode = _MODES.get(as_text(found).lower())
     return ToolChoice(cast("Any", mode)) if mode else None
 
 
 def _named(found: object) -> ToolChoice | None:
-    return ToolChoice("tool", text_of(found)) if text_of(found) else None
+    return ToolChoice("tool", as_text(found)) if as_text(found) else None
 
 
 # -- the form of the answer -----------------------------------------------------------------------------------
@@ -246,13 +246,13 @@ def _output(held: Mapping[str, Any]) -> OutputSchema | None:
 def _form(held: Mapping[str, Any]) -> dict[str, Any] | None:
     """A schema, by itself or under a name: OpenAI's two, Anthropic's, Ollama's and DashScope's, Gemini's."""
     for name in _SCHEMAS:
-        schema = mapping_of(held.get(name))
+        schema = as_object(held.get(name))
         if schema:
             return (
                 schema if "json" in name.lower() else cast("dict[str, Any]", map_schema(schema, _as_json_schema))
             )
-    inner = (mapping_of(held.get(name)).get("format") for name in ("text", "output_config"))
-    for found in map(mapping_of, (*(held.get(name) for name in _FORMS), *inner)):
+    inner = (as_object(held.get(name)).get("format") for name in ("text", "output_config"))
+    for found in map(as_object, (*(held.get(name) for name in _FORMS), *inner)):
         if found.get("type") == "json_schema":
             return found
         if found and found.get("type") not in ("text", "json_object"):

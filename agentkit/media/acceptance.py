@@ -9,12 +9,12 @@ from agentkit.capabilities.media_rules import Kind
 from agentkit.messages.sniffing import image_size
 from agentkit.messages.sources import Base64Source, URLSource, is_text_type
 
-__all__ = ["address", "obstacle", "shown", "shrunk"]
+__all__ = ["address", "describe_resize", "rejection_reason", "sanitize"]
 
 
-def obstacle(form: Capabilities, kind: Kind, source: Base64Source | URLSource) -> str | None:
+def rejection_reason(form: Capabilities, kind: Kind, source: Base64Source | URLSource) -> str | None:
     """Why the target cannot take this source of media in any turn; None if it can."""
-    rule, target = form.media[kind], form.target
+    rule, target = form.media[kind], form.name
     if rule is None:
         return f"{target} takes no {kind}"
     if isinstance(source, URLSource):
@@ -24,9 +24,9 @@ def obstacle(form: Capabilities, kind: Kind, source: Base64Source | URLSource) -
             remote = source.scheme in {"http", "https"}
             return "it is a remote URL, which was not fetched" if remote else f"{target} cannot open its URL"
         known = source.guessed_type
-        return None if rule.fetches(kind, known) else f"{target} takes no {shown(known)} by URL"
+        return None if rule.fetches(kind, known) else f"{target} takes no {sanitize(known)} by URL"
     if not rule.takes(kind, source.media_type):
-        return f"{target} takes no {shown(source.media_type) or kind}"
+        return f"{target} takes no {sanitize(source.media_type) or kind}"
     if kind == "document" and source.data and is_text_type(source.media_type) and source.text is None:
         return "it holds no UTF-8 text"
     if rule.magic and source.data and not source.data.startswith(rule.magic):
@@ -34,12 +34,12 @@ def obstacle(form: Capabilities, kind: Kind, source: Base64Source | URLSource) -
     return None
 
 
-def shown(name: str | None) -> str:
+def sanitize(name: str | None) -> str:
     """An identifier of the caller's as a sentence may show it: nothing that could end the sentence."""
     return re.sub(r"[^\w.+/ -]+", "_", name or "")[:64]
 
 
-def shrunk(before: Base64Source | URLSource, after: Base64Source) -> str:
+def describe_resize(before: Base64Source | URLSource, after: Base64Source) -> str:
     """What became of a picture."""
     old = image_size(before) if isinstance(before, Base64Source) else None
     new = image_size(after)

@@ -55,7 +55,7 @@ class Fetch:
     max_bytes      the largest body that is taken
     timeout        seconds for one download, from looking up the name to the last byte
     max_redirects  how many redirects are followed
-    at_once        how many downloads one request has under way at the same time
+    max_concurrency  how many downloads one request has under way at the same time
     allow_private  whether this machine and private networks may be asked too: for servers of your own.
                    Addresses where clouds hand out keys, all link-local ones among them, stay out of bounds
     cache          where downloads are kept for the next request; without one, each request downloads again
@@ -66,14 +66,14 @@ class Fetch:
     max_bytes: int = 20_000_000
     timeout: float = 30.0
     max_redirects: int = 5
-    at_once: int = 8
+    max_concurrency: int = 8
     allow_private: bool = False
     cache: MediaCache | None = None
 
     __repr__ = bounded_repr
 
     def __post_init__(self) -> None:
-        for name, least in (("max_bytes", 1), ("max_redirects", 0), ("at_once", 1)):
+        for name, least in (("max_bytes", 1), ("max_redirects", 0), ("max_concurrency", 1)):
             given: object = getattr(self, name)
             if type(given) is not int or given < least:
                 raise OptionError(f"fetch.{name}", f"{given!r} is no number from {least} on", "Give one.")

@@ -9,7 +9,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import TypeAlias, cast
 
-from agentkit.media.resolution import as_source, remember, stand_in, warm
+from agentkit.media.resolution import as_source, cache_file_content, placeholder_source, warm
 from agentkit.messages.sources import LARGEST_FILE, Base64Source, URLSource, encode
 
 __all__ = ["LARGEST", "OUTSIDE", "read_file", "weigh_file"]
@@ -36,7 +36,7 @@ def read_file(source: URLSource, roots: Sequence[Path], most: int = LARGEST) -> 
         if len(content) > most:  # it has grown meanwhile
             return _too_large(most)
         found = _as_source(content, source.media_type or source.guessed_type or "")
-        remember(source, (mark, found))
+        cache_file_content(source, (mark, found))
         return found
 
     return _judged(source, roots, most, read)
@@ -46,7 +46,7 @@ def weigh_file(source: URLSource, roots: Sequence[Path], most: int = LARGEST) ->
     """What stands in for a text file of its size, or the reason why there will be none: nothing is read."""
 
     def weigh(_: int, path: str, status: os.stat_result) -> Base64Source | str:
-        found = stand_in(source.guessed_type or "", status.st_size)
+        found = placeholder_source(source.guessed_type or "", status.st_size)
         warm(found)
         return found if status.st_size else _EMPTY
 

@@ -14,12 +14,12 @@ import anyio
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.capabilities.media_rules import Box, Kind, MediaLimits, excess
 from agentkit.errors import OptionError
-from agentkit.media.acceptance import obstacle
+from agentkit.media.acceptance import rejection_reason
 from agentkit.media.fetching import Fetch, fetch_media, recount
 from agentkit.media.files import LARGEST, OUTSIDE, read_file, weigh_file
-from agentkit.media.message_media import HeldMedia, all_media, is_fresh
-from agentkit.media.resizing import can_resize, fitted, known_fit, needs_fitting
-from agentkit.media.resolution import Shelf, needs_fetching, warm
+from agentkit.media.message_media import MessageMedia, all_media, is_fresh
+from agentkit.media.resizing import can_resize, known_fit, needs_fitting, resize_to_fit
+from agentkit.media.resolution import ResolvedMedia, needs_fetching, warm
 from agentkit.messages.blocks import MediaBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import Base64Source, Source, URLSource, is_text_type
@@ -54,7 +54,7 @@ async def load_media(
     roots: Sequence[Path] = (),
     fetch: Fetch | None = None,
     fetched: dict[URLSource, Base64Source | str] | None = None,
-) -> Shelf:
+) -> ResolvedMedia:
     """Read, fetch and shrink what the messages hold and the target needs so, off the event loop, each once.
 
     A file outside all `roots` (symbolic links resolved first) is not read, nor one that is far too large. A URL
@@ -64,7 +64,7 @@ async def load_media(
     smaller if Pillow is installed.
     """
     media = all_media(msgs)
-    shelf = Shelf() if _are_ready(media) else await _read(media, form, roots, fetch, fetched)
+    shelf = ResolvedMedia() if _are_ready(media) else await _read(media, form, roots, fetch, fetched)
     if form.image is not None and form.image.limits is not None:
         await _shrink(media, form, form.image.limits, shelf)
         if fetch is not None and shelf.fits:
@@ -73,12 +73,12 @@ async def load_media(
 
 
 async def _read(
-    media: Sequence[HeldMedia],
+    media: Sequence[MessageMedia],
     form: Capabilities,
     roots: Sequence[Path],
     fetch: Fetch | None,
     fetched: _Found | None,
-) -> Shelf:
+) -> ResolvedMedia:
     """What is at the files and addresses that are named; base64 text is looked at meanwhile."""
     wanted = _Wanted.of(media, form, fetch)
     found = {} if fetched is None else fetched
@@ -93,7 +93,7 @@ async def _read(
     elif wanted.files:
         await _read_files(read, wanted.files, roots)
     read.update((url, found[url]) for url in wanted.urls)
-    return Shelf(read)
+    return ResolvedMedia(read)
 
 
 async def settle_media(msgs: Sequence[Msg]) -> None:
@@ -130,16 +130,16 @@ def needs_loading(msgs: Sequence[Msg], form: Capabilities, fetch: Fetch | None) 
     return limits is not None and not _fit_all(media, _box(media, limits))
 
 
-def _are_ready(media: Sequence[HeldMedia]) -> bool:
+def _are_ready(media: Sequence[MessageMedia]) -> bool:
     return not [one for one in media if not one.ready]
 
 
-def _box(media: Sequence[HeldMedia], limits: MediaLimits) -> Box:
+def _box(media: Sequence[MessageMedia], limits: MediaLimits) -> Box:
     """What each picture must fit in, where they are all together in one request."""
     return limits.box(sum([one.pictures for one in media]))
 
 
-def _fit_all(media: Sequence[HeldMedia], box: Box) -> bool:
+def _fit_all(media: Sequence[MessageMedia], box: Box) -> bool:
     return not [one for one in media if not one.fits(box)]
 
 
@@ -152,7 +152,7 @@ class _Wanted:
     fresh: list[Source] = field(default_factory=list[Source])
 
     @classmethod
-    def of(cls, media: Sequence[HeldMedia], form: Capabilities, fetch: Fetch | None) -> _Wanted:
+    def of(cls, media: Sequence[MessageMedia], form: Capabilities, fetch: Fetch | None) -> _Wanted:
         """What is to be done for the media of some messages."""
         wanted = cls()
         for block in [block for one in media if not one.ready for block in one.blocks]:
@@ -187,7 +187,7 @@ async def _settle(sources: Sequence[Source]) -> None:
 
 def _settle_in_turn(sources: Sequence[Source]) -> None:
     for source in sources:
-        found = Shelf().resolve(source)
+        found = ResolvedMedia().resolve(source)
         if isinstance(found, Base64Source):
             warm(found)
         sleep(0)  # whoever waits for the interpreter gets it now, not when this thread's share is over
@@ -198,7 +198,7 @@ async def _in_thread(work: Callable[[_Item], object], item: _Item, limiter: anyi
 
 
 async def _fetch_all(found: _Found, urls: Sequence[URLSource], fetch: Fetch) -> None:
-    limiter = anyio.CapacityLimiter(fetch.at_once)
+    limiter = anyio.CapacityLimiter(fetch.max_concurrency)
 
     async def one(url: URLSource) -> None:
         async with limiter:
@@ -209,7 +209,9 @@ async def _fetch_all(found: _Found, urls: Sequence[URLSource], fetch: Fetch) -> 
             group.start_soon(one, url)
 
 
-async def _shrink(media: Sequence[HeldMedia], form: Capabilities, limits: MediaLimits, shelf: Shelf) -> None:
+async def _shrink(
+    media: Sequence[MessageMedia], form: Capabilities, limits: MediaLimits, shelf: ResolvedMedia
+) -> None:
     """Put smaller copies of pictures on the shelf that may be too large for a request that holds them all."""
     box = _box(media, limits)
     if not [one for one in media if not (one.closed and one.fits(box))]:
@@ -225,18 +227,20 @@ async def _shrink(media: Sequence[HeldMedia], form: Capabilities, limits: MediaL
     async with anyio.create_task_group() as group:
         for source in wanted:
             if known_fit(source, box) is None:
-                group.start_soon(_in_thread, partial(fitted, source), box, limiter)
+                group.start_soon(_in_thread, partial(resize_to_fit, source), box, limiter)
     made = ((source, known_fit(source, box)) for source in wanted)
     fits = {id(source): known[0] for source, known in made if known is not None and known[0] is not None}
     # Some of them may go yet: what fits a crowd fits where there is none.
     shelf.fits = {(source, each): fit for source, fit in fits.items() for each in (box, limits.box(1))}
 
 
-def _taken(media: Sequence[HeldMedia], form: Capabilities, shelf: Shelf) -> list[Base64Source | URLSource]:
+def _taken(
+    media: Sequence[MessageMedia], form: Capabilities, shelf: ResolvedMedia
+) -> list[Base64Source | URLSource]:
     """The pictures that the target takes, one by one and in their order."""
     blocks = [block for one in media for block in one.blocks if block.type == "image"]
     found = [shelf.resolve_for(form, "image", block.source) for block in blocks]
-    return [one for one in found if not isinstance(one, str) and obstacle(form, "image", one) is None]
+    return [one for one in found if not isinstance(one, str) and rejection_reason(form, "image", one) is None]
 
 
 async def _read_files(read: _Found, sources: Mapping[URLSource, int], roots: Sequence[Path]) -> None:

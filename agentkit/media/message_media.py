@@ -1,4 +1,4 @@
-"""`HeldMedia`: the media of one message, looked up once, and whether anything is left to be done for them."""
+"""`MessageMedia`: the media of one message, looked up once, and whether anything is left to be done for them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import cast
 
 from agentkit.capabilities.media_rules import Box
 from agentkit.media.resizing import needs_fitting
-from agentkit.media.resolution import Shelf
+from agentkit.media.resolution import ResolvedMedia
 from agentkit.messages.blocks import MediaBlock, ToolResultBlock
-from agentkit.messages.features import Trait
-from agentkit.messages.message import Msg, recall, remember
+from agentkit.messages.features import Feature
+from agentkit.messages.message import Msg, get_cached, set_cached
 from agentkit.messages.sources import Base64Source, Source, URLSource
 
-__all__ = ["HeldMedia", "all_media", "is_fresh", "media_of"]
+__all__ = ["MessageMedia", "all_media", "is_fresh", "media_of"]
 
 
 @dataclass(slots=True, eq=False)
-class HeldMedia:
+class MessageMedia:
     """The media of one message, inside tool results as well, and how many of them are pictures.
 
     `closed` says that all are in the message itself: none names a file or an address.
@@ -40,7 +40,7 @@ class HeldMedia:
     def fits(self, box: Box) -> bool:
         """Whether the pictures, as far as they are in the message itself, are small enough for a target."""
         if self._box != box:
-            shelf = Shelf()
+            shelf = ResolvedMedia()
             found = [shelf.resolve(block.source) for block in self.blocks if block.type == "image"]
             if any(needs_fitting(one, box) for one in found if isinstance(one, Base64Source)):
                 return False
@@ -48,18 +48,18 @@ class HeldMedia:
         return True
 
 
-def media_of(msg: Msg) -> HeldMedia:
+def media_of(msg: Msg) -> MessageMedia:
     """The media of one message: looked for once in its life."""
-    found = cast("HeldMedia | None", recall(msg, HeldMedia))
-    return remember(msg, HeldMedia, _look(msg)) if found is None else found
+    found = cast("MessageMedia | None", get_cached(msg, MessageMedia))
+    return set_cached(msg, MessageMedia, _look(msg)) if found is None else found
 
 
-def all_media(msgs: Sequence[Msg]) -> list[HeldMedia]:
+def all_media(msgs: Sequence[Msg]) -> list[MessageMedia]:
     """The media of those messages that have any."""
     return [media_of(msg) for msg in msgs if msg.traits & _MASK]
 
 
-_MASK = Trait.MEDIA | Trait.RESULT_MEDIA
+_MASK = Feature.MEDIA | Feature.RESULT_MEDIA
 
 
 def is_fresh(source: Source) -> bool:
@@ -69,11 +69,11 @@ def is_fresh(source: Source) -> bool:
     return source._read is None and source.scheme == "data"  # pyright: ignore[reportPrivateUsage]
 
 
-def _look(msg: Msg) -> HeldMedia:
+def _look(msg: Msg) -> MessageMedia:
     blocks = tuple(_blocks(msg))
     sources = (block.source for block in blocks)
     closed = not any(isinstance(source, URLSource) and source.scheme != "data" for source in sources)
-    return HeldMedia(blocks, sum(block.type == "image" for block in blocks), closed)
+    return MessageMedia(blocks, sum(block.type == "image" for block in blocks), closed)
 
 
 def _blocks(msg: Msg) -> Iterator[MediaBlock]:

@@ -14,7 +14,7 @@ from agentkit.messages.sources import Base64Source, encode
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["can_resize", "copies_of", "fitted", "is_resizable", "known_fit", "needs_fitting"]
+__all__ = ["can_resize", "copies_of", "is_resizable", "known_fit", "needs_fitting", "resize_to_fit"]
 
 _MOST = 40_000_000  # pixels, at four bytes each while they are resized: larger pictures are not opened
 _QUALITY = 90
@@ -56,7 +56,7 @@ def copies_of(source: Base64Source) -> list[Base64Source]:
     return [*{id(copy): copy for copy in made if copy is not None}.values()]
 
 
-def fitted(source: Base64Source, box: Box) -> Base64Source | None:
+def resize_to_fit(source: Base64Source, box: Box) -> Base64Source | None:
     """The picture in its own format, as large as the box allows; None if that cannot be done. Blocking.
 
     The first frame of an animation, upright. Worked out once: the same picture and the same Pillow give the

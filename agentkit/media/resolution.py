@@ -1,4 +1,4 @@
-"""`Shelf`: what a media source is for one request: data, a URL that passes, or the reason why there is none."""
+"""`ResolvedMedia`: what a media source is for one request: data, a URL that passes, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import cast
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.capabilities.media_rules import Box, Kind
-from agentkit.messages.sniffing import image_size, is_signed_type, sniffed_type
+from agentkit.messages.sniffing import image_size, is_signed_type, sniff_media_type
 from agentkit.messages.sources import (
     Base64Source,
     Source,
@@ -25,20 +25,20 @@ from agentkit.messages.sources import (
 __all__ = [
     "LONGEST_TEXT",
     "NO_TYPE",
-    "Shelf",
+    "ResolvedMedia",
     "as_source",
+    "cache_file_content",
     "in_utf8",
     "is_base64",
     "needs_fetching",
-    "remember",
-    "stand_in",
+    "placeholder_source",
     "true_type",
     "warm",
 ]
 
 
 @dataclass(slots=True)
-class Shelf:
+class ResolvedMedia:
     """What was read and fetched for one request: a source's content, or why there is none.
 
     For files that were not read yet, `assume` says that their content is to be taken for good, and `unread`
@@ -58,7 +58,7 @@ class Shelf:
         """The same for one target, which may need what it cannot open to be fetched."""
         found = self.resolve(source, kind)
         if self.fetches and isinstance(found, URLSource) and needs_fetching(form, kind, found):
-            return stand_in(found.guessed_type or _USUAL[kind])
+            return placeholder_source(found.guessed_type or _USUAL[kind])
         return found
 
     def resolve(self, source: Source, kind: Kind = "document") -> Base64Source | URLSource | str:
@@ -77,10 +77,10 @@ class Shelf:
             return _with_plain_scheme(source)
         if not self.assume:
             return self.unread
-        return stand_in(source.guessed_type or _USUAL[kind])
+        return placeholder_source(source.guessed_type or _USUAL[kind])
 
 
-def stand_in(media_type: str, size: int | None = None) -> Base64Source:
+def placeholder_source(media_type: str, size: int | None = None) -> Base64Source:
     """What stands in for media whose content is not known yet.
 
     Of a text, English of so many bytes, as far as so long a text would be written out. One of unknown size costs
@@ -164,7 +164,7 @@ def as_source(data: str, declared: str, what: str) -> Base64Source | str:
 
 def true_type(data: str, declared: str | None) -> str | None:
     """The media type that the data's first bytes tell; the declared one, unless they would tell it and do not."""
-    sniffed = sniffed_type(data, declared or "")
+    sniffed = sniff_media_type(data, declared or "")
     return declared if sniffed is None and declared and not is_signed_type(declared) else sniffed
 
 
@@ -215,7 +215,7 @@ def _from_data_url(source: URLSource) -> Base64Source | str:
         data = _decoded(source.url[head.end() :], head[2])
         declared = source.media_type or f"{media_type}{head[2]}"
         found = as_source(data, declared, "a data URL whose content") if data else _NO_DATA
-        remember(source, ("data", found))
+        cache_file_content(source, ("data", found))
     return cast("Base64Source | str", cast("tuple[object, object]", source._read)[1])  # pyright: ignore[reportPrivateUsage]
 
 
@@ -234,7 +234,7 @@ def _decoded(body: str, parameters: str) -> str:
     return data if is_base64(data) else ""
 
 
-remember = URLSource.__dict__["_read"].__set__
+cache_file_content = URLSource.__dict__["_read"].__set__
 """Keep with a URL source what was read there, behind what would tell that it has changed."""
 
 

@@ -15,9 +15,9 @@ from pydantic import Discriminator
 from pydantic_core import from_json, to_json
 
 from agentkit.errors import MessageError
-from agentkit.json_values import copied
+from agentkit.json_values import copy_json
 from agentkit.messages.mcp_results import McpItem, McpResult, read_mcp_item, read_mcp_result
-from agentkit.messages.sniffing import sniffed_type
+from agentkit.messages.sniffing import sniff_media_type
 from agentkit.messages.sources import (
     LARGEST_FILE,
     Base64Source,
@@ -27,7 +27,7 @@ from agentkit.messages.sources import (
     guess_media_type,
     read_regular_file,
 )
-from agentkit.messages.validation import Checked, Json, JsonObject, Text, Unwritten, same_json, value
+from agentkit.messages.validation import Checked, Json, JsonObject, Text, Unwritten, same_json, validated_dataclass
 
 __all__ = [
     "AudioBlock",
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 
-@value
+@validated_dataclass
 class OpaqueState(metaclass=Checked):
     """State that only the system that issued it can read, to go back to it byte for byte.
 
@@ -79,12 +79,12 @@ class OpaqueState(metaclass=Checked):
 _PROOFS = ("signature", "redacted_data", "encrypted_content", "thought_signature", "item_id")
 
 
-@value
+@validated_dataclass
 class _Block(metaclass=Checked):
     metadata: JsonObject | None = field(default=None, kw_only=True, repr=False)
 
 
-@value
+@validated_dataclass
 class TextBlock(_Block):
     """Text. `state` is what a provider signed onto it (Gemini signs text parts), or the keys it came with."""
 
@@ -110,7 +110,7 @@ _set_text_state = TextBlock.__dict__["state"].__set__
 _set_text_metadata = _Block.__dict__["metadata"].__set__
 
 
-@value
+@validated_dataclass
 class ThinkingBlock(_Block):
     """A model's reasoning: its readable text (may be empty) and the opaque state that proves it."""
 
@@ -119,7 +119,7 @@ class ThinkingBlock(_Block):
     type: Literal["thinking"] = "thinking"
 
 
-@value
+@validated_dataclass
 class ToolUseBlock(_Block):
     """A model's call of a tool. `raw_input` is the argument text exactly as the model wrote it.
 
@@ -153,7 +153,7 @@ class ToolUseBlock(_Block):
 
     def copy_input(self) -> dict[str, Any]:
         """The input in containers of its own."""
-        return self.input.copy() if self._flat else copied(self.input)
+        return self.input.copy() if self._flat else copy_json(self.input)
 
     @property
     def raw_is_broken(self) -> bool:
@@ -176,7 +176,7 @@ _set_flat = ToolUseBlock.__dict__["_flat"].__set__
 _SCALARS = {str, int, float, bool, type(None)}
 
 
-@value
+@validated_dataclass
 class _Media(_Block):
     """What all media have. `state` is what a provider signed onto what its model made (Gemini signs pictures), or
     the keys that they came with (`OpaqueState.fields`).
@@ -204,7 +204,7 @@ class _Media(_Block):
         named = media_type or guess_media_type(Path(path).as_posix())
         try:
             content = read_regular_file(path, LARGEST_FILE)
-            named = named or sniffed_type(encode(content[:96]), "")
+            named = named or sniff_media_type(encode(content[:96]), "")
             if named is None:
                 reason = "neither the suffix nor the content names a known media type"
                 raise MessageError(str(path), reason, "Pass media_type.")
@@ -220,28 +220,28 @@ class _Media(_Block):
         return cls(URLSource(url, media_type))
 
 
-@value
+@validated_dataclass
 class ImageBlock(_Media):
     """A picture."""
 
     type: Literal["image"] = "image"
 
 
-@value
+@validated_dataclass
 class AudioBlock(_Media):
     """A sound recording."""
 
     type: Literal["audio"] = "audio"
 
 
-@value
+@validated_dataclass
 class VideoBlock(_Media):
     """A film."""
 
     type: Literal["video"] = "video"
 
 
-@value
+@validated_dataclass
 class DocumentBlock(_Media):
     """A document: PDF, plain text, an office file. `title` is its file name or heading."""
 
@@ -249,7 +249,7 @@ class DocumentBlock(_Media):
     type: Literal["document"] = "document"
 
 
-@value
+@validated_dataclass
 class InvalidBlock(_Block):
     """A stored block that could not be read, kept so that the rest of its history can be opened.
 
@@ -262,7 +262,7 @@ class InvalidBlock(_Block):
     type: Literal["invalid"] = "invalid"
 
 
-@value
+@validated_dataclass
 class OpaqueBlock(_Block):
     """A part that only its wire knows, to go back verbatim: a search that the provider ran, a file by its id.
 
@@ -284,7 +284,7 @@ ResultItem: TypeAlias = Annotated[
 ]
 
 
-@value
+@validated_dataclass
 class ToolResultBlock(_Block):
     """What a tool answered: text, or a sequence of text, media and parts that only a wire knows.
 
@@ -300,7 +300,7 @@ class ToolResultBlock(_Block):
 
     @classmethod
     def _convert_refused(cls, values: dict[str, Any]) -> dict[str, Any] | None:
-        """Arguments that were refused, with an MCP result read; None if they hold none (see `Checked`)."""
+        """ArgumentBuffer that were refused, with an MCP result read; None if they hold none (see `Checked`)."""
         read = _read_output(values.get("output", ""))
         if read is None:
             return None

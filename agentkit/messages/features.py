@@ -8,14 +8,14 @@ from typing import cast
 from agentkit.messages.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock
 
 __all__ = [
+    "Feature",
     "RESERVED_NAMES",
-    "Trait",
     "said_traits",
-    "survey",
+    "scan_features",
 ]
 
 
-class Trait:
+class Feature:
     """What a message holds, as bits worked out once when it is made.
 
     Every later stage asks `msg.traits & mask` and lets the many messages that need nothing pass untouched.
@@ -54,10 +54,10 @@ class Trait:
 
 
 _MEDIA_TRAITS = {
-    "image": Trait.IMAGE,
-    "audio": Trait.AUDIO,
-    "video": Trait.VIDEO,
-    "document": Trait.DOCUMENT,
+    "image": Feature.IMAGE,
+    "audio": Feature.AUDIO,
+    "video": Feature.VIDEO,
+    "document": Feature.DOCUMENT,
 }
 
 RESERVED_NAMES = frozenset({"search"})
@@ -69,16 +69,16 @@ _plain_name = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}", re.ASCII).fullmatch
 
 def said_traits(text: str) -> int:
     """The traits of a text."""
-    return Trait.TEXT | Trait.OTHER if _is_said(text) else Trait.OTHER | Trait.BLANK
+    return Feature.TEXT | Feature.OTHER if _is_said(text) else Feature.OTHER | Feature.BLANK
 
 
 def _is_said(text: str) -> bool:
     return bool(text) and not text.isspace()
 
 
-def survey(blocks: tuple[Block, ...]) -> tuple[int, tuple[str, ...]]:
+def scan_features(blocks: tuple[Block, ...]) -> tuple[int, tuple[str, ...]]:
     """The traits of a content, and the ids of its calls and results in their order."""
-    traits = 0 if blocks else Trait.EMPTY
+    traits = 0 if blocks else Feature.EMPTY
     ids: list[str] = []
     for block in blocks:
         kind = block.type
@@ -91,56 +91,56 @@ def survey(blocks: tuple[Block, ...]) -> tuple[int, tuple[str, ...]]:
             ids.append(cast("ToolResultBlock", block).id)
             traits |= _result_traits(cast("ToolResultBlock", block))
         elif kind == "thinking":
-            traits |= Trait.THINKING | Trait.OTHER
+            traits |= Feature.THINKING | Feature.OTHER
         elif kind == "invalid":
-            traits |= Trait.INVALID | Trait.OTHER
+            traits |= Feature.INVALID | Feature.OTHER
         elif kind == "opaque":
-            traits |= Trait.OPAQUE | Trait.OTHER
+            traits |= Feature.OPAQUE | Feature.OTHER
         else:
-            traits |= _MEDIA_TRAITS[kind] | Trait.OTHER
-    if traits & Trait.CALL and len(ids) > 1 and len({*ids}) < len(ids):
-        traits |= Trait.REPEATED
+            traits |= _MEDIA_TRAITS[kind] | Feature.OTHER
+    if traits & Feature.CALL and len(ids) > 1 and len({*ids}) < len(ids):
+        traits |= Feature.REPEATED
     return traits, tuple(ids)
 
 
 def _text_traits(block: TextBlock) -> int:
     traits = said_traits(block.text)
-    return traits | Trait.STATE if block.state is not None else traits
+    return traits | Feature.STATE if block.state is not None else traits
 
 
 def _call_traits(block: ToolUseBlock) -> int:
-    traits = Trait.CALL
+    traits = Feature.CALL
     if not _plain_id(block.id):
-        traits |= Trait.ODD_ID
+        traits |= Feature.ODD_ID
     if not _plain_name(block.name):
-        traits |= Trait.ODD_NAME
+        traits |= Feature.ODD_NAME
     elif block.name in RESERVED_NAMES:
-        traits |= Trait.RESERVED_NAME
+        traits |= Feature.RESERVED_NAME
     if block.raw_is_broken:
-        traits |= Trait.ODD_ARGUMENTS
-    return traits | Trait.STATE if block.state is not None else traits
+        traits |= Feature.ODD_ARGUMENTS
+    return traits | Feature.STATE if block.state is not None else traits
 
 
 def _result_traits(block: ToolResultBlock) -> int:
-    traits = Trait.RESULT
+    traits = Feature.RESULT
     if not _plain_id(block.id):
-        traits |= Trait.ODD_ID
+        traits |= Feature.ODD_ID
     if not block.name:
-        traits |= Trait.RESULT_NAMELESS
+        traits |= Feature.RESULT_NAMELESS
     elif not _plain_name(block.name):
-        traits |= Trait.ODD_NAME
+        traits |= Feature.ODD_NAME
     elif block.name in RESERVED_NAMES:
-        traits |= Trait.RESERVED_NAME
+        traits |= Feature.RESERVED_NAME
     if block.is_error:
-        traits |= Trait.RESULT_ERROR
+        traits |= Feature.RESULT_ERROR
     if isinstance(block.output, str):
-        return traits if _is_said(block.output) else traits | Trait.RESULT_BLANK
-    traits |= Trait.RESULT_PARTS
+        return traits if _is_said(block.output) else traits | Feature.RESULT_BLANK
+    traits |= Feature.RESULT_PARTS
     for item in block.output:
         if not isinstance(item, TextBlock):
-            traits |= Trait.RESULT_MEDIA
+            traits |= Feature.RESULT_MEDIA
         elif not _is_said(item.text):
-            traits |= Trait.RESULT_BLANK
+            traits |= Feature.RESULT_BLANK
         elif item.state is not None:
-            traits |= Trait.STATE
-    return traits if block.output else traits | Trait.RESULT_BLANK
+            traits |= Feature.STATE
+    return traits if block.output else traits | Feature.RESULT_BLANK

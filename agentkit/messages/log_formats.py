@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
 from agentkit.errors import MessageError
-from agentkit.json_values import items_of, mapping_of
+from agentkit.json_values import as_list, as_object
 
-__all__ = ["check_log_form", "check_log_message", "check_log_request", "describe_log_form"]
+__all__ = ["check_log_format", "check_log_message", "check_log_request", "describe_log_format"]
 
 
 class _LogForm(NamedTuple):
@@ -136,7 +136,7 @@ def check_log_message(
             form. None if blocks have no such key. Empty if content is never a list of objects.
 
     """
-    check_log_form(message, place, loaders)
+    check_log_format(message, place, loaders)
     if not any(key in message for key in content_keys):
         if message.keys() <= _EMPTY_KEYS and message.get("role") in _MODEL_ROLES:
             return
@@ -164,17 +164,17 @@ _NAMES: dict[type, str] = {list: "list", str: "string"}
 def _check_blocks(message: Mapping[str, Any], place: str, key: str | None) -> None:
     """Raises MessageError if the whole content of a message is of another form."""
     content = message.get("content")
-    blocks = items_of(content)
+    blocks = as_list(content)
     if isinstance(content, dict):
         reason = "expected text or a list of content blocks, got an object"
         raise MessageError(place, reason, "Pass a list with this object, if it is a block of this form.")
-    are_foreign = [len(mapping_of(block)) > 0 and key not in block for block in blocks]
+    are_foreign = [len(as_object(block)) > 0 and key not in block for block in blocks]
     if key is not None and blocks and all(are_foreign):
-        reason = f"a list of objects with {_list_keys(mapping_of(blocks[0]))} is not content of this form"
+        reason = f"a list of objects with {_list_keys(as_object(blocks[0]))} is not content of this form"
         raise MessageError(place, reason, _advice(_find_form({"role": "", "content": content})))
 
 
-def check_log_form(message: Mapping[str, Any], place: str, loaders: str) -> None:
+def check_log_format(message: Mapping[str, Any], place: str, loaders: str) -> None:
     """Raises MessageError if a message has the form of a loader that is not named in `loaders`."""
     form = _find_form(message, certain=True)
     if form is not None and form.loader not in loaders.split():
@@ -203,10 +203,10 @@ def check_log_request(
             raise MessageError(key, reason, _advice(_find_form(request)))
 
 
-def describe_log_form(log: object) -> str:
+def describe_log_format(log: object) -> str:
     """Returns advice for an error: the form that a log, a request or a message looks like, and its loader."""
-    for item in items_of(log) or [log]:
-        message: dict[str, Any] = mapping_of(item)
+    for item in as_list(log) or [log]:
+        message: dict[str, Any] = as_object(item)
         if message:
             return _advice(_find_form(message))
     return _advice(None)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol, cast
 
 from agentkit.errors import MessageError
-from agentkit.json_values import parsed, plain_values
+from agentkit.json_values import make_json_safe, parse_json
 from agentkit.messages.sources import canonical_media_type, guess_media_type, is_media_type
 
 __all__ = ["McpItem", "McpResult", "read_mcp_item", "read_mcp_result"]
@@ -103,7 +103,7 @@ def _as_result(value: object) -> dict[str, Any] | None:
     if not isinstance(content, list | tuple) or data.get("resultType", "complete") != "complete":
         return None
     data["content"] = [_as_item(item) or item for item in cast("Sequence[object]", content)]
-    return cast("dict[str, Any]", plain_values(data)) if _is_result(data) else None
+    return cast("dict[str, Any]", make_json_safe(data)) if _is_result(data) else None
 
 
 def _attribute(value: object, *names: str) -> object:
@@ -124,8 +124,8 @@ def _as_item(value: object) -> dict[str, Any] | None:
     """Returns an object or a dict as JSON values under the protocol's keys. Returns None if it has no `type`."""
     if isinstance(value, Mapping):
         data = _renamed(cast("Mapping[Any, Any]", value))
-        return cast("dict[str, Any]", plain_values(data)) if isinstance(data.get("type"), str) else None
-    return cast("dict[str, Any]", plain_values(_dumped(value))) or None
+        return cast("dict[str, Any]", make_json_safe(data)) if isinstance(data.get("type"), str) else None
+    return cast("dict[str, Any]", make_json_safe(_dumped(value))) or None
 
 
 def _is_closed(data: Mapping[str, Any]) -> bool:
@@ -270,7 +270,7 @@ def _among(value: object, texts: Sequence[str]) -> bool:
 
 def _canonical_text(text: str) -> str | None:
     try:
-        return _canonical(plain_values(parsed(text)))
+        return _canonical(make_json_safe(parse_json(text)))
     except MessageError:
         return None
 

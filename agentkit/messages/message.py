@@ -19,9 +19,9 @@ from agentkit.messages.blocks import (
     plain_text,
 )
 from agentkit.messages.coercion import adopt_block
-from agentkit.messages.features import Trait, said_traits, survey
+from agentkit.messages.features import Feature, said_traits, scan_features
 from agentkit.messages.usage import FinishReason, Usage
-from agentkit.messages.validation import Checked, JsonObject, Text, value
+from agentkit.messages.validation import Checked, JsonObject, Text, validated_dataclass
 
 __all__ = ["Msg", "Role"]
 
@@ -40,7 +40,7 @@ def _adopt_content(content: object) -> object:
 Content: TypeAlias = Annotated[Text | tuple[Block, ...], BeforeValidator(_adopt_content)]
 
 
-@value
+@validated_dataclass
 class Msg(metaclass=Checked):
     """One utterance: who said it, what, and in which role.
 
@@ -184,11 +184,11 @@ def weight_of(msg: Msg, key: object, weigh: Callable[[Msg], int]) -> int:
         _set_weight(msg, found)
         _set_weight_key(msg, key)
         return found
-    other = recall(msg, key)
-    return remember(msg, key, weigh(msg)) if other is None else cast("int", other)
+    other = get_cached(msg, key)
+    return set_cached(msg, key, weigh(msg)) if other is None else cast("int", other)
 
 
-def recall(msg: Msg, key: object) -> Any:
+def get_cached(msg: Msg, key: object) -> Any:
     """What was worked out of a message under a key, and travels with it; None if nothing was."""
     first = getattr(msg, "first_key", None)  # a message that the pipeline derived has none yet
     if first is key or first == key:
@@ -200,7 +200,7 @@ def recall(msg: Msg, key: object) -> Any:
     return None
 
 
-def remember(msg: Msg, key: object, found: _Found) -> _Found:
+def set_cached(msg: Msg, key: object, found: _Found) -> _Found:
     """Keep what was worked out of a message with it: the first thing and the last few, in the least room."""
     if getattr(msg, "first_key", None) is None:
         _set_first(msg, found)
@@ -227,7 +227,9 @@ _REST = [
 ]
 
 
-def derive(name: str, content: str | tuple[Block, ...], role: Role, pinned: bool = False, traits: int = 0) -> Msg:
+def build_trusted(
+    name: str, content: str | tuple[Block, ...], role: Role, pinned: bool = False, traits: int = 0
+) -> Msg:
     """A message made of parts that were checked before: no validation, for the stages of the pipeline.
 
     `traits`, of a turn without calls and results, saves looking through its blocks.
@@ -253,7 +255,7 @@ def part_of(msg: Msg, blocks: tuple[Block, ...], role: Role, mark: str = "") -> 
 
     `mark` is a key that the part's metadata have beside those of the message.
     """
-    part = derive(msg.name, blocks, role, msg.pinned)
+    part = build_trusted(msg.name, blocks, role, msg.pinned)
     metadata = {**(msg.metadata or {}), mark: True} if mark else msg.metadata
     for setter, kept in zip(_ABOUT, (msg.id, msg.timestamp, metadata), strict=True):
         setter(part, kept)
@@ -267,11 +269,11 @@ def _note_traits(msg: Msg) -> None:
     if isinstance(msg.content, str):
         traits, ids = said_traits(msg.content), _NO_IDS
     else:
-        traits, ids = survey(msg.content)
-    if traits & Trait.CALL or (msg.role == "assistant" and not traits & Trait.RESULT):
-        traits |= Trait.ASSISTANT
-    elif msg.role == "system" and not traits & Trait.TOOL:
-        traits |= Trait.SYSTEM
+        traits, ids = scan_features(msg.content)
+    if traits & Feature.CALL or (msg.role == "assistant" and not traits & Feature.RESULT):
+        traits |= Feature.ASSISTANT
+    elif msg.role == "system" and not traits & Feature.TOOL:
+        traits |= Feature.SYSTEM
     _set_traits(msg, traits)
     _set_tool_ids(msg, ids)
 

@@ -14,9 +14,9 @@ from agentkit.errors import MessageError, VersionError
 from agentkit.json_values import is_encodable, replace_surrogates
 from agentkit.messages.blocks import Block, InvalidBlock, ResultItem
 from agentkit.messages.coercion import adopt_block, adopt_extra
-from agentkit.messages.log_formats import check_log_message, describe_log_form
+from agentkit.messages.log_formats import check_log_message, describe_log_format
 from agentkit.messages.message import Msg
-from agentkit.messages.validation import placed
+from agentkit.messages.validation import to_message_error
 
 __all__ = ["FORMAT_VERSION", "dump_messages", "load_messages"]
 
@@ -83,7 +83,7 @@ def _unwrap(data: Mapping[str, object]) -> object:
     if version > FORMAT_VERSION:
         raise VersionError("agentkit", version, FORMAT_VERSION)
     if "messages" not in data:
-        raise MessageError("messages", "the object has no messages", describe_log_form(data))
+        raise MessageError("messages", "the object has no messages", describe_log_format(data))
     return data["messages"]
 
 
@@ -97,7 +97,7 @@ def load_message(found: object, place: str = "message") -> Msg:
     data = dict(cast("Mapping[str, Any]", found))
     for key in ("name", "role", "content"):
         if key not in data:
-            advice = f"A message has name, role and content. {describe_log_form(data)}"
+            advice = f"A message has name, role and content. {describe_log_format(data)}"
             raise MessageError(f"{place}.{key}", "it is missing", advice)
     check_log_message(data, place, ("content",), (), _FORMS)
     extra = {key: data.pop(key) for key in list(data) if key not in _MESSAGE_KEYS}
@@ -178,7 +178,7 @@ def _in_ascii(found: object) -> str:
 
 def _why(error: ValidationError | MessageError) -> str:
     """What is wrong, and where in the block."""
-    found = placed("", error, []) if isinstance(error, ValidationError) else error
+    found = to_message_error("", error, []) if isinstance(error, ValidationError) else error
     where = re.sub(
         r"^\.?(text|thinking|tool_use|tool_result|image|audio|video|document|opaque)\b\.?", "", found.place
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from agentkit.messages.sources import Base64Source, is_text_type
 
-__all__ = ["image_size", "is_signed_type", "sniffed_type"]
+__all__ = ["image_size", "is_signed_type", "sniff_media_type"]
 
 
 _SIGNS: tuple[tuple[bytes, tuple[str, ...]], ...] = (
@@ -59,7 +59,7 @@ def is_signed_type(media_type: str) -> bool:
     return media_type in _SIGNED
 
 
-def sniffed_type(data: str, declared: str) -> str | None:
+def sniff_media_type(data: str, declared: str) -> str | None:
     """The media type of base64 text by its first bytes; the declared one if they do not speak against it.
 
     None when no known type begins like that. Text that is declared as text stays what it is called.

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 from pydantic import BeforeValidator, Discriminator
 
 from agentkit.errors import MessageError
-from agentkit.json_values import text_of
-from agentkit.messages.validation import Checked, Text, value
+from agentkit.json_values import as_text
+from agentkit.messages.validation import Checked, Text, validated_dataclass
 
 __all__ = [
     "Base64Source",
@@ -27,7 +27,7 @@ __all__ = [
     "is_media_type",
     "is_text_type",
     "read_regular_file",
-    "source_of",
+    "source_from_url",
 ]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # two letters at least: `C:\` is a drive
@@ -107,7 +107,7 @@ def _decoded(data: str) -> str:
     return "" if text.isspace() else text
 
 
-@value
+@validated_dataclass
 class URLSource(metaclass=Checked):
     """Media at a URL: http, https, file or data, or a scheme of a provider's own; a bare path is a file.
 
@@ -139,7 +139,7 @@ class URLSource(metaclass=Checked):
         return canonical_media_type(named) if named else None
 
 
-@value
+@validated_dataclass
 class Base64Source(metaclass=Checked):
     """Media held in the message: base64 text (standard alphabet, no `data:` prefix) and its media type."""
 
@@ -232,13 +232,13 @@ def read_regular_file(path: str | Path, limit: int) -> bytes:
 _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 
-def source_of(found: object, media_type: str | None = None) -> Source | None:
+def source_from_url(found: object, media_type: str | None = None) -> Source | None:
     """The source of a URL or a data URL; None for what is none. `media_type` is what a URL does not say itself.
 
-    >>> source_of("data:image/png;base64,AAAA")
+    >>> source_from_url("data:image/png;base64,AAAA")
     Base64Source(media_type='image/png', data='AAAA')
     """
-    url = text_of(found)
+    url = as_text(found)
     held = _DATA_URL.fullmatch(url)
     try:
         return Base64Source(held[1], held[2]) if held else URLSource(url, media_type)

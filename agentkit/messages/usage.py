@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from agentkit.reprs import bounded_repr
 
-__all__ = ["FinishReason", "Usage", "token_count"]
+__all__ = ["FinishReason", "Usage", "as_token_count"]
 
 
 class FinishReason(StrEnum):
@@ -74,10 +74,10 @@ class Usage:
         if not isinstance(found, dict):
             return None
         held = cast("dict[str, Any]", found)
-        return cls(*(token_count(held.get(one.name)) for one in fields(cls)))
+        return cls(*(as_token_count(held.get(one.name)) for one in fields(cls)))
 
 
-def token_count(found: object) -> int:
+def as_token_count(found: object) -> int:
     """A number of tokens as a provider reports it: 0 for what is missing, null, negative or no number."""
     if isinstance(found, bool) or not isinstance(found, int | float):
         return 0

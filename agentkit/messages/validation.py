@@ -14,7 +14,16 @@ from pydantic_core import ErrorDetails, to_json
 from agentkit.errors import MessageError
 from agentkit.reprs import bounded_repr, shorten
 
-__all__ = ["Checked", "Json", "JsonObject", "Text", "Unwritten", "placed", "same_json", "value"]
+__all__ = [
+    "Checked",
+    "Json",
+    "JsonObject",
+    "Text",
+    "Unwritten",
+    "same_json",
+    "to_message_error",
+    "validated_dataclass",
+]
 
 _Class = TypeVar("_Class", bound=type[Any])
 
@@ -60,7 +69,7 @@ Checking one copies its containers: a value shares none with its caller.
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def value(cls: _Class) -> _Class:
+def validated_dataclass(cls: _Class) -> _Class:
     """Make `cls` a frozen, slotted pydantic dataclass whose repr is bounded."""
     cast("Any", cls).__repr__ = bounded_repr
     return dataclass(frozen=True, slots=True, repr=False, config=_CONFIG)(cls)  # type: ignore[return-value]
@@ -96,7 +105,7 @@ else:
                 values = convert and convert({**dict(zip(positional, args, strict=False)), **kwargs})
                 if values:
                     return cls(**values)
-                raise placed(cls.__name__, error, positional) from None
+                raise to_message_error(cls.__name__, error, positional) from None
 
 
 def _parameter(known: Field[Any]) -> Parameter:
@@ -106,7 +115,7 @@ def _parameter(known: Field[Any]) -> Parameter:
     return Parameter(known.name, kind, default=Parameter.empty if required else given)
 
 
-def placed(name: str, error: ValidationError, positional: list[str]) -> MessageError:
+def to_message_error(name: str, error: ValidationError, positional: list[str]) -> MessageError:
     """The fault that pydantic found, said in our words: `Msg.content[1].text`."""
     # A union reports every branch. The branch that got furthest is the one the caller meant.
     fault = max(error.errors(include_url=False), key=lambda detail: len(detail["loc"]))

@@ -1,4 +1,4 @@
-"""`Call`: one call of a model: what is sent, and how its answer is read."""
+"""`ModelCall`: one call of a model: what is sent, and how its answer is read."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from agentkit.errors import (
     OptionError,
     ProviderError,
 )
-from agentkit.history.transcript import strip_echo
-from agentkit.json_values import plain
+from agentkit.history.transcript import strip_speaker_prefix
+from agentkit.json_values import native_to_json
 from agentkit.ledger.plan import Plan
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason
-from agentkit.models.endpoint import EndpointBase, Outgoing
+from agentkit.models.endpoint import EndpointBase, OutgoingRequest
 from agentkit.models.failures import as_model_error, get_error_class
-from agentkit.models.locate import guess_place
+from agentkit.models.locate import locate_block
 from agentkit.models.registry import Provider, available_providers
 from agentkit.models.stream import ModelStream
 from agentkit.replies.error_bodies import Failure
 from agentkit.replies.parser import StreamParserBase
 from agentkit.tokens.usage_anchored import UsageAnchoredCounter
 
-__all__ = ["Call"]
+__all__ = ["ModelCall"]
 
 _STRAY = re.compile(r"no running event loop|different (event )?loop|loop is closed|called from async context")
 """What asyncio, trio and HTTP clients say of connections and locks that a loop before made."""
@@ -43,7 +43,7 @@ _ONE_EACH = "Make a client in each event loop, or give none: ChatModel opens its
 
 
 @dataclass(slots=True)
-class Call:
+class ModelCall:
     """One call: its plan, and how to send it.
 
     viewer   whose reply it is, in a history of many agents
@@ -79,10 +79,10 @@ class Call:
             "redact": self.create_redactor(),
         }
 
-    def _outgoing(self, *, stream: bool) -> Outgoing:
+    def _outgoing(self, *, stream: bool) -> OutgoingRequest:
         if self.endpoint.closed:
             raise self._closed()
-        return self.endpoint.body(self.model, self.plan.request, self.parameters, stream=stream)
+        return self.endpoint.build_request(self.model, self.plan.request, self.parameters, stream=stream)
 
     async def chunks(self) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
         """The reply to `plan`, not opened yet."""
@@ -99,22 +99,22 @@ class Call:
 
     async def _reply(self) -> Msg:
         outgoing = self._outgoing(stream=False)
-        if self.endpoint.wants_stream(outgoing):
+        if self.endpoint.requires_stream(outgoing):
             return await self._gathered()
         try:
             answer = await self.endpoint.send(outgoing)
             if isinstance(answer, bytes | str) and not answer.strip():
                 raise self._error(Failure("the answer is empty", network=True))
-            found = plain(answer)
-            failure = self.endpoint.failure_in(found)
+            found = native_to_json(answer)
+            failure = self.endpoint.failure_from_reply(found)
             if failure is None:
                 return self.settled(self._reader.parse_response(found, **self._reading()))
             ours = self.error_of(failure)
         except Exception as error:
             ours = self.error_of(error)
-            if (ours is None or ours is error) and not self.endpoint.wants_stream(outgoing):
+            if (ours is None or ours is error) and not self.endpoint.requires_stream(outgoing):
                 raise
-        if self.endpoint.wants_stream(outgoing):  # the error taught it
+        if self.endpoint.requires_stream(outgoing):  # the error taught it
             return await self._gathered()
         assert ours is not None
         raise ours  # outside the handler, so that an error that shows a key does not become its context
@@ -128,7 +128,7 @@ class Call:
             raise NetworkError(self.provider.name, said, request_id=stream.request_id)
         return reply
 
-    async def _itself(self) -> Call:
+    async def _itself(self) -> ModelCall:
         return self
 
     def settled(self, msg: Msg) -> Msg:
@@ -136,7 +136,7 @@ class Call:
         counter, usage = self.budget and self.budget.counter, msg.usage
         if isinstance(counter, UsageAnchoredCounter) and usage and usage.input_tokens:
             counter.anchor(self.plan.request, usage.input_tokens)
-        return strip_echo(msg, self.viewer) if self.viewer else msg
+        return strip_speaker_prefix(msg, self.viewer) if self.viewer else msg
 
     def error_of(self, error: BaseException | Failure) -> AgentkitError | None:
         """Returns the agentkit error for a failed call, or None if the provider and its SDK did not raise it.
@@ -172,7 +172,7 @@ class Call:
         if _is_header_error(error):
             reason = "a key or a header has a character that HTTP headers cannot carry"
             return OptionError("client", reason, "Pass the key exactly as the provider shows it.")
-        failure, runtime = self.endpoint.failure(error), _runtime_error(error)
+        failure, runtime = self.endpoint.failure_from_exception(error), _runtime_error(error)
         if self.endpoint.closed and (runtime or (failure and failure.network)):
             return self._closed()
         if runtime and _OVER.search(str(runtime)):
@@ -183,7 +183,7 @@ class Call:
             return NetworkError(self.provider.name, said, retryable=False, advice=_ONE_EACH)
         if failure and failure.network and _is_address_error(error):
             advice = "Pass a base_url that begins with 'http://' or 'https://'."
-            return NetworkError(self.provider.name, failure.said, retryable=False, advice=advice)
+            return NetworkError(self.provider.name, failure.message, retryable=False, advice=advice)
         return None if failure is None else self._error(failure)
 
     def _closed(self) -> ModelError:
@@ -196,8 +196,8 @@ class Call:
 
     def _place(self, failure: Failure) -> str:
         plan = self.plan
-        said = f"{failure.said} {failure.param or ''}"
-        return guess_place(said, plan.request, plan.ledger.msgs, call_ids=plan.call_ids)
+        said = f"{failure.message} {failure.param or ''}"
+        return locate_block(said, plan.request, plan.ledger.msgs, call_ids=plan.call_ids)
 
     @property
     def may_replan(self) -> bool:

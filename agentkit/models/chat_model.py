@@ -19,15 +19,15 @@ from agentkit.budget.budget import Budget
 from agentkit.credentials.client_options import check_client, clean_options, find_variable
 from agentkit.credentials.redaction import create_redactor, redact_error
 from agentkit.errors import AgentkitError, BudgetError, ContextLengthError, InputError, OptionError, ProviderError
-from agentkit.event_loop import finish, is_over, running_loop
-from agentkit.formatting.formatter import Asked, FormatterBase, FormatterOptions
+from agentkit.event_loop import is_over, run_to_completion, running_loop
+from agentkit.formatting.formatter import FormatterBase, FormatterOptions, RequestOptions
 from agentkit.history.policies import MultiAgentHistory
 from agentkit.ledger.plan import Plan
 from agentkit.loggers import get_logger
 from agentkit.messages.message import Msg
-from agentkit.models.call import Call
+from agentkit.models.call import ModelCall
 from agentkit.models.endpoint import EndpointBase
-from agentkit.models.failures import room_in
+from agentkit.models.failures import parse_context_limit
 from agentkit.models.registry import Provider, available_providers, load_provider
 from agentkit.models.stream import ModelStream
 from agentkit.reprs import shorten_repr
@@ -119,7 +119,9 @@ class ChatModel:
         if client is not None and client_options:
             raise OptionError("client_options", "there is a client already", "Give either.")
         self._options = _formatter_options(options)
-        self.formatter: FormatterBase = self.provider.chat(self.model, **cast("FormatterOptions", self._options))
+        self.formatter: FormatterBase = self.provider.chat_formatter(
+            self.model, **cast("FormatterOptions", self._options)
+        )
         self.max_tokens = max_tokens
         self.parameters = dict(parameters or {})
         self.timeout = timeout
@@ -150,7 +152,7 @@ class ChatModel:
     async def plan(self, msgs: Sequence[Msg], **asked: Unpack[Wanted]) -> Plan:
         """What would be sent, without sending it. `generate` and `stream` take it instead of messages."""
         check_names("plan()", asked, Wanted.__annotations__, _NO_PARAMETERS)
-        return await self.formatter.plan(msgs, **cast("Asked", asked))
+        return await self.formatter.plan(msgs, **cast("RequestOptions", asked))
 
     async def count(self, msgs: Sequence[Msg] | Plan, **asked: Unpack[Wanted]) -> TokenCount:
         """The tokens of the request, by the budget's counter, else by an estimate."""
@@ -213,13 +215,13 @@ class ChatModel:
             endpoint, self._endpoint = self._endpoint, None
             if endpoint is not None:
                 endpoint.closed = True
-                await finish(endpoint.aclose, _CLOSING)
+                await run_to_completion(endpoint.aclose, _CLOSING)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await finish(self.aclose, _CLOSING)
+        await run_to_completion(self.aclose, _CLOSING)
 
     # -- inside --------------------------------------------------------------------------------------------------
 
@@ -229,7 +231,7 @@ class ChatModel:
         wanted: Wanted,
         max_tokens: int | None,
         parameters: Mapping[str, Any] | None,
-    ) -> Call:
+    ) -> ModelCall:
         _check_limit(max_tokens)
         check_option("parameters", parameters, Mapping | None)
         check_parameters(parameters)
@@ -245,10 +247,10 @@ class ChatModel:
         if "stream" in given:
             raise OptionError("parameters.stream", "how a reply comes is no parameter", "Call generate or stream.")
         if limit is not None:
-            given = {**endpoint.limit(limit), **given}
+            given = {**endpoint.max_tokens_parameter(limit), **given}
         shorter = None if planned or not self.replan else partial(self._shorter, wanted)
         budget = self.formatter.budget
-        return Call(self.provider, self.model, endpoint, plan, given, self.viewer, budget, shorter)
+        return ModelCall(self.provider, self.model, endpoint, plan, given, self.viewer, budget, shorter)
 
     async def _opened(self) -> EndpointBase:
         """The client, opened once: importing an SDK takes a second, and holds up no loop here."""
@@ -259,7 +261,9 @@ class ChatModel:
         async with self._opening:
             await self._leave()
             if self._endpoint is None:
-                await finish(self._open, inf)  # cancelled or not: else nobody would have the client, nor close it
+                await run_to_completion(
+                    self._open, inf
+                )  # cancelled or not: else nobody would have the client, nor close it
             assert self._endpoint is not None
             return self._endpoint
 
@@ -295,15 +299,15 @@ class ChatModel:
     async def _shorter(self, wanted: Wanted, plan: Plan, error: ContextLengthError) -> Plan | None:
         """The same conversation within a budget that the provider can be expected to take."""
         tokens = int(await self._count(plan)) if plan.tokens is None else plan.tokens
-        limit = _next_limit(tokens, error.said)
+        limit = _next_limit(tokens, error.provider_message)
         budget = self.formatter.budget
         if limit <= 0:
             return None
         smaller = replace(budget, max_tokens=limit + budget.reserve) if budget else Budget(limit)
         options = cast("FormatterOptions", {**self._options, "budget": smaller})
-        formatter = self.provider.chat(self.model, **options)
+        formatter = self.provider.chat_formatter(self.model, **options)
         try:
-            shorter = await formatter.plan(tuple(plan.ledger.msgs), **cast("Asked", wanted))
+            shorter = await formatter.plan(tuple(plan.ledger.msgs), **cast("RequestOptions", wanted))
         except BudgetError:
             _log.info("%s:%s: the prompt is too long, and nothing fits in %d tokens", *self._names, limit)
             return None
@@ -347,7 +351,7 @@ def _formatter_options(options: ModelOptions) -> dict[str, Any]:
 
 def _next_limit(tokens: int, said: str) -> int:
     """The limit for the next plan, in our own count: `tokens` were too many by it."""
-    told = room_in(said)
+    told = parse_context_limit(said)
     if told is None:
         return int(tokens * _SHORTER)
     room, found = told

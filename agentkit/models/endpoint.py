@@ -11,15 +11,15 @@ from typing import Any, ClassVar, Self, cast
 from pydantic_core import SchemaSerializer, core_schema
 
 from agentkit.errors import OptionError
-from agentkit.models.failures import request_id_in
-from agentkit.replies.error_bodies import Failure, failure_in
+from agentkit.models.failures import find_request_id
+from agentkit.replies.error_bodies import Failure, parse_failure
 from agentkit.reprs import bounded_repr
 
-__all__ = ["EndpointBase", "Incoming", "Outgoing", "merged"]
+__all__ = ["EndpointBase", "IncomingStream", "OutgoingRequest", "merge_parameters"]
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class OutgoingRequest:
     """One call as it goes out.
 
     path     where to, under the client's own base URL, for a client that has to be told
@@ -49,7 +49,7 @@ class Outgoing:
         return {"body": self.body}
 
 
-class Incoming(AsyncIterator[Any]):
+class IncomingStream(AsyncIterator[Any]):
     """A reply's raw bytes, or its events, as they come, and what its answer's headers say of the call.
 
     request_id  the provider's name for the call, which an error within the stream is given
@@ -57,7 +57,7 @@ class Incoming(AsyncIterator[Any]):
 
     def __init__(self, chunks: AsyncIterator[Any], headers: Mapping[str, Any] | None = None) -> None:
         self._chunks = chunks
-        self.request_id = request_id_in(headers)
+        self.request_id = find_request_id(headers)
 
     def __anext__(self) -> Awaitable[Any]:
         return self._chunks.__anext__()
@@ -94,14 +94,18 @@ class EndpointBase(ABC):
         where the SDK wants a key that it was not given.
         """
 
-    needs: ClassVar[tuple[str, ...]] = ()
+    required_attributes: ClassVar[tuple[str, ...]] = ()
     """What a client of the SDK's has at least: the attributes that are used of it."""
 
     @classmethod
     def check(cls, client: Any) -> None:
         """Refuse a client that is none of the SDK's async ones. Raises OptionError."""
         kind = type(client).__name__
-        missing = [name for name in cls.needs if not (hasattr(client.__class__, name) or hasattr(client, name))]
+        missing = [
+            name
+            for name in cls.required_attributes
+            if not (hasattr(client.__class__, name) or hasattr(client, name))
+        ]
         if isinstance(client, type):
             reason = f"{client.__name__} is a class"
         elif missing:
@@ -113,49 +117,49 @@ class EndpointBase(ABC):
         raise OptionError("client", reason, "Give the SDK's async client.")
 
     @abstractmethod
-    def body(
+    def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
-    ) -> Outgoing:
+    ) -> OutgoingRequest:
         """What goes out: the request, the model, and further parameters of the provider's. Pure.
 
         `timeout` among these is no parameter: the seconds to wait for the server, as ChatModel has it.
         """
 
-    def limit(self, max_tokens: int) -> dict[str, Any]:
+    def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
         """The parameter of the provider's that limits the tokens of a reply."""
         return {"max_tokens": max_tokens}
 
-    def wants_stream(self, outgoing: Outgoing) -> bool:
-        """Whether even a reply that is wanted whole has to come as a stream. Asked before a call, and once more
+    def requires_stream(self, outgoing: OutgoingRequest) -> bool:
+        """Whether even a reply that is wanted whole has to come as a stream. PendingCalls before a call, and once more
         when it failed.
         """
         return False
 
     @abstractmethod
-    async def send(self, outgoing: Outgoing) -> Mapping[str, Any] | bytes | str:
+    async def send(self, outgoing: OutgoingRequest) -> Mapping[str, Any] | bytes | str:
         """The whole reply, as JSON text or values."""
 
     @abstractmethod
-    def stream(self, outgoing: Outgoing) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
+    def stream(self, outgoing: OutgoingRequest) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
         """The reply's raw bytes, or its events, as they come. Leaving the context closes the connection.
 
         Given as `Incoming`, they bring the answer's headers along, and with them the name of the call.
         """
 
     @abstractmethod
-    def failure(self, error: BaseException) -> Failure | None:
+    def failure_from_exception(self, error: BaseException) -> Failure | None:
         """What an error of the SDK's, or of its transport, says; None for an error that is neither's."""
 
-    def failure_in(self, reply: object) -> Failure | None:
+    def failure_from_reply(self, reply: object) -> Failure | None:
         """The error that an answer with status 200 says, if it does."""
-        return failure_in(reply)
+        return parse_failure(reply)
 
     @abstractmethod
     async def aclose(self) -> None:
         """Close the client that `open` opened."""
 
 
-def merged(request: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def merge_parameters(request: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """A request with further parameters: objects of both are joined, anything else may not be there twice.
 
     Raises OptionError for a parameter that the conversation has filled already.

@@ -18,7 +18,7 @@ from agentkit.errors import (
 )
 from agentkit.replies.error_bodies import LONGEST_WAIT, Failure
 
-__all__ = ["as_model_error", "get_error_class", "request_id_in", "retry_after", "room_in"]
+__all__ = ["as_model_error", "find_request_id", "get_error_class", "parse_context_limit", "parse_retry_after"]
 
 # The sentences and codes of the providers' own documents and of recorded answers; none is a contract. A code says
 # more than a sentence, which may quote the request: what stands in quotation marks is never looked at.
@@ -79,7 +79,7 @@ def as_model_error(failure: Failure, provider: str, place: str = "") -> ModelErr
     is_quota = error_class is RateLimitError and _is_quota(failure)
     return error_class(
         provider,
-        failure.said or "no reason is given",
+        failure.message or "no reason is given",
         status=failure.status,
         code=failure.code,
         request_id=failure.request_id,
@@ -112,7 +112,7 @@ def get_error_class(failure: Failure) -> type[ModelError]:
 
 def _without_quotes(failure: Failure) -> str:
     """Returns the message without quoted text, which may come from the request."""
-    return re.sub(_QUOTED, "…", failure.said[:_READ])
+    return re.sub(_QUOTED, "…", failure.message[:_READ])
 
 
 def _is_too_long(failure: Failure) -> bool:
@@ -120,7 +120,7 @@ def _is_too_long(failure: Failure) -> bool:
     if _says(_TOO_LONG_CODE, code):
         return True
     is_of_a_part = re.fullmatch(_OF_A_PART, code, re.IGNORECASE) is not None
-    if is_of_a_part or _says(_NOT_TOO_LONG, f"{code} {failure.said[:_READ]}"):
+    if is_of_a_part or _says(_NOT_TOO_LONG, f"{code} {failure.message[:_READ]}"):
         return False
     return _says(_TOO_LONG, _without_quotes(failure))
 
@@ -165,7 +165,7 @@ def _kind_by_status(status: int, code: str, said: str) -> type[ModelError]:
     return BadRequestError if 400 <= status < 500 else ModelError
 
 
-def retry_after(headers: Mapping[str, Any] | None) -> float | None:
+def parse_retry_after(headers: Mapping[str, Any] | None) -> float | None:
     """The seconds that headers ask to wait: `retry-after-ms`, or `retry-after`, which may be a date."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         said = (headers or {}).get(name)
@@ -191,7 +191,7 @@ _REQUEST_IDS = (  # by its provider's documents or its SDK's source
 )
 
 
-def request_id_in(headers: Mapping[str, Any] | None) -> str | None:
+def find_request_id(headers: Mapping[str, Any] | None) -> str | None:
     """The provider's name for the call, which stands in a header of any answer. Header names in lower case."""
     found = ((headers or {}).get(name) for name in _REQUEST_IDS)
     return next((str(name) for name in found if name), None)
@@ -233,10 +233,10 @@ _SIZES = (
 )
 
 
-def room_in(said: str) -> tuple[int, int | None] | None:
+def parse_context_limit(said: str) -> tuple[int, int | None] | None:
     """The tokens that a prompt may have, and how many it had, as the text of an overflow tells.
 
-    >>> room_in("prompt is too long: 210000 tokens > 200000 maximum")
+    >>> parse_context_limit("prompt is too long: 210000 tokens > 200000 maximum")
     (200000, 210000)
     """
     said = re.sub(r"(?<=\d),(?=\d{3}\b)", "", said[:_READ])

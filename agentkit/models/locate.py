@@ -12,7 +12,7 @@ from agentkit.messages.blocks import MediaBlock, TextBlock, ThinkingBlock, ToolR
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import Base64Source
 
-__all__ = ["guess_place"]
+__all__ = ["locate_block"]
 
 # messages.3.content.1, messages[3].content[1], messages.[3].role, message[5].role, input[2].call_id,
 # contents[2].parts[0].data: the lists of turns of all wires, and what stands behind.
@@ -27,7 +27,7 @@ _MOST_DIGITS = 9  # of an index
 _SHORT = 3  # an id, or a text, of fewer characters may stand anywhere by chance
 
 
-def guess_place(
+def locate_block(
     said: str, request: Mapping[str, Any], msgs: Sequence[Msg], *, call_ids: Mapping[str, str] | None = None
 ) -> str:
     """The place in `msgs` that the text of a refusal is about, as `msgs[3].content[1]`; "" if there is no telling.

@@ -33,7 +33,7 @@ class Provider:
     """What a provider's package offers.
 
     name         what it is called, in `load_provider` and in `ChatModel("NAME:MODEL")`
-    chat         its formatter for a chat, and `multi_agent` the one for many agents
+    chat_formatter  its formatter for a chat, and `multi_agent_formatter` the one for many agents
     parser       reads its replies, whole and streamed; None: they cannot be read
     endpoint     calls its models through the official SDK; None: they cannot be called
     load_native  its own messages, or a whole request, as messages; None: they cannot be loaded
@@ -42,8 +42,8 @@ class Provider:
     """
 
     name: str
-    chat: type[FormatterBase]
-    multi_agent: type[FormatterBase]
+    chat_formatter: type[FormatterBase]
+    multi_agent_formatter: type[FormatterBase]
     parser: type[StreamParserBase] | None = None
     endpoint: type[EndpointBase] | None = None
     load_native: Callable[[object], list[Msg]] | None = None
@@ -62,8 +62,8 @@ class Provider:
 
 
 _CLASSES = (
-    ("chat", FormatterBase, True),
-    ("multi_agent", FormatterBase, True),
+    ("chat_formatter", FormatterBase, True),
+    ("multi_agent_formatter", FormatterBase, True),
     ("parser", StreamParserBase, False),
     ("endpoint", EndpointBase, False),
 )

@@ -13,7 +13,7 @@ import anyio
 import anyio.lowlevel
 
 from agentkit.errors import AgentkitError, ContextLengthError, InputError, ModelError, NetworkError
-from agentkit.event_loop import finish
+from agentkit.event_loop import run_to_completion
 from agentkit.ledger.plan import Plan
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason
@@ -267,7 +267,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         if self._message is None:
             if cause is not None and self._parser is not None and not isinstance(ours, NetworkError):
                 # What the SDK made of an event that is an error.
-                self._parser.reply.fail(ours.said, ours.code, status=ours.status)
+                self._parser.reply.fail(ours.provider_message, ours.code, status=ours.status)
             self._settle()
         self._failed = ours
 
@@ -276,7 +276,7 @@ class ModelStream(AsyncIterator[StreamEvent]):
         context, self._context = self._context, None
         chunks, self._chunks = self._chunks, None
         if context is not None:
-            await finish(partial(_leave, context, chunks), _CLOSING)
+            await run_to_completion(partial(_leave, context, chunks), _CLOSING)
 
 
 async def _leave(

@@ -14,15 +14,15 @@ from operator import itemgetter
 from typing import Literal, TypeAlias, cast
 
 from agentkit.ledger.ledger import Disposition, Ledger, Note
-from agentkit.ledger.provenance import Draft, Look, Origin, block_origins, prompt_length
+from agentkit.ledger.provenance import Look, Provenance, TracedConversation, block_origins, prompt_length
 from agentkit.messages.blocks import Block, ToolResultBlock, ToolUseBlock
-from agentkit.messages.features import Trait
-from agentkit.messages.message import Msg, Role, continues, derive, part_of
+from agentkit.messages.features import Feature
+from agentkit.messages.message import Msg, Role, build_trusted, continues, part_of
 from agentkit.repair.unmatched_results import UNMATCHED_MARK, describe_unmatched, drop_unmatched
 
-__all__ = ["INTERRUPTED", "Watch", "repair"]
+__all__ = ["INTERRUPTED_RESULT", "IncrementalRepair", "repair_pairing"]
 
-INTERRUPTED = "The call was interrupted: no result was recorded."
+INTERRUPTED_RESULT = "The call was interrupted: no result was recorded."
 """The output of the result that answers a call which nobody answered."""
 
 
@@ -30,7 +30,9 @@ Unmatched: TypeAlias = Literal["describe", "drop", "omit"]
 """How `repair` treats a result without an open call."""
 
 
-def repair(draft: Draft, ledger: Ledger, unmatched: Unmatched = "describe") -> Draft:
+def repair_pairing(
+    draft: TracedConversation, ledger: Ledger, unmatched: Unmatched = "describe"
+) -> TracedConversation:
     """Bring a conversation into normal form. One that is in normal form comes back as it is.
 
     Calls and results pair by id in order of arrival. A result without an open call is a loss: `unmatched` says
@@ -43,7 +45,7 @@ def repair(draft: Draft, ledger: Ledger, unmatched: Unmatched = "describe") -> D
     return _Repair(draft, ledger, unmatched).run()
 
 
-class Watch:
+class IncrementalRepair:
     """Repairs a conversation that grows, and looks only at what is new in it.
 
     It is recognised by its messages; what comes out is what `repair` gives.
@@ -52,7 +54,9 @@ class Watch:
     def __init__(self) -> None:
         self._seen: tuple[list[Msg], Look] | None = None
 
-    def repair(self, draft: Draft, ledger: Ledger, unmatched: Unmatched = "describe") -> Draft:
+    def repair(
+        self, draft: TracedConversation, ledger: Ledger, unmatched: Unmatched = "describe"
+    ) -> TracedConversation:
         """The same as `repair`."""
         seen = self._seen
         if seen and continues(draft.msgs, seen[0]):
@@ -62,17 +66,23 @@ class Watch:
         if not normal or draft.look is None:
             self._seen = None
             return _Repair(draft, ledger, unmatched).run()
-        spoken = not draft.msgs[-1].traits & Trait.SYSTEM  # not the system prompt alone
+        spoken = not draft.msgs[-1].traits & Feature.SYSTEM  # not the system prompt alone
         self._seen = (list(draft.msgs), draft.look) if spoken else None
         return draft
 
 
-def is_normal(draft: Draft, start: int = 0, known: Look | None = None) -> bool:
+def is_normal(draft: TracedConversation, start: int = 0, known: Look | None = None) -> bool:
     """Whether nothing has to be repaired; what else the look tells of a normal form is noted on the draft.
 
     `known` is what a look over the messages before `start` told, which are in normal form.
     """
-    tool, call, result, other, assistant = Trait.TOOL, Trait.CALL, Trait.RESULT, Trait.OTHER, Trait.ASSISTANT
+    tool, call, result, other, assistant = (
+        Feature.TOOL,
+        Feature.CALL,
+        Feature.RESULT,
+        Feature.OTHER,
+        Feature.ASSISTANT,
+    )
     waiting: tuple[str, ...] = ()
     left: Counter[str] = Counter()  # which of them, once some were answered, and how many
     missing = 0
@@ -154,7 +164,7 @@ def _pair(msgs: Sequence[Msg]) -> _Pairing:
     waiting: dict[str, _Waiting] = {}
     talk = 0
     for number, msg in enumerate(msgs):
-        if not msg.traits & Trait.TOOL:
+        if not msg.traits & Feature.TOOL:
             talk += 1
             continue
         ahead = _Ahead(msg)
@@ -207,18 +217,18 @@ class _Ahead:
 class _Repair:
     """One run over a conversation that is not in normal form."""
 
-    def __init__(self, draft: Draft, ledger: Ledger, unmatched: Unmatched) -> None:
+    def __init__(self, draft: TracedConversation, ledger: Ledger, unmatched: Unmatched) -> None:
         self.draft = draft
         self.ledger = ledger
         self.unmatched: Unmatched = unmatched
         self.pairing = _pair(draft.msgs)
-        self.out = Draft([], [])
-        self.known: dict[int, tuple[Origin, ...]] = {}
+        self.out = TracedConversation([], [])
+        self.known: dict[int, tuple[Provenance, ...]] = {}
         self.open_until = -1  # the number of the last message that brings a result to an exchange begun before
 
-    def run(self) -> Draft:
+    def run(self) -> TracedConversation:
         for number, msg in enumerate(self.draft.msgs):
-            if msg.traits & Trait.TOOL:
+            if msg.traits & Feature.TOOL:
                 self._emit_parts(number, msg)
             else:
                 self._emit(number, msg, range(len(msg.blocks)))
@@ -237,7 +247,7 @@ class _Repair:
     def _emit_unmatched(self, number: int, msg: Msg, run: Sequence[int]) -> None:
         """Results that answer no open call, as a message of the user."""
         blocks: list[Block] = []
-        origins: list[Origin] = []
+        origins: list[Provenance] = []
         for at in run:
             block, origin = cast("ToolResultBlock", msg.blocks[at]), self._origins(number)[at]
             if (number, at) in self.pairing.repeated:
@@ -252,7 +262,7 @@ class _Repair:
         if blocks:
             self.out.add(part_of(msg, tuple(blocks), "user", UNMATCHED_MARK), tuple(origins))
 
-    def _origins(self, number: int) -> tuple[Origin, ...]:
+    def _origins(self, number: int) -> tuple[Provenance, ...]:
         """Where the blocks of one message come from: one look a message, however many parts it falls into."""
         if number not in self.known:
             self.known[number] = block_origins(self.draft.msgs[number], self.draft.origins[number])
@@ -300,12 +310,12 @@ class _Repair:
     def _interrupt(self, calls: Sequence[ToolUseBlock], pinned: bool) -> None:
         """A marked result for calls that nobody answered, so that one lost result poisons nothing."""
         blocks: tuple[Block, ...] = tuple(
-            ToolResultBlock(call.id, call.name, INTERRUPTED, True, metadata={"agentkit": "interrupted"})
+            ToolResultBlock(call.id, call.name, INTERRUPTED_RESULT, True, metadata={"agentkit": "interrupted"})
             for call in calls
         )
         for call in calls:
-            self.ledger.invent("interrupted", f"call {call.id!r} of {call.name!r} has no result")
-        self.out.add(derive("system", blocks, "system", pinned), ("interrupted",) * len(blocks))
+            self.ledger.add_synthesis("interrupted", f"call {call.id!r} of {call.name!r} has no result")
+        self.out.add(build_trusted("system", blocks, "system", pinned), ("interrupted",) * len(blocks))
 
     def _note(self, place: _Place, disposition: Disposition, reason: str) -> None:
         origin = self._origins(place[0])[place[1]]

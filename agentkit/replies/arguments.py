@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from pydantic_core import from_json, to_json
 
-__all__ = ["Arguments", "objects_in"]
+__all__ = ["ArgumentBuffer", "objects_in"]
 
 _MARKS = re.compile(r'["{}\[\]]')
 _IN_STRING = re.compile(r'["\\]')
@@ -18,7 +18,7 @@ _EAGER = 250
 """Characters up to which every delta is read anew. Beyond, as many more are read a delta, on average."""
 
 
-class Arguments:
+class ArgumentBuffer:
     """The argument text of one call, and the object that it begins to be."""
 
     __slots__ = ("_ends", "_is_object", "_next", "_pieces", "_read", "_reads", "_scan", "_scanned", "length")

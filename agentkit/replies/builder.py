@@ -7,11 +7,11 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from pydantic_core import to_json
 
-from agentkit.json_values import plain_values, text_of
+from agentkit.json_values import as_text, make_json_safe
 from agentkit.messages.blocks import Block, MediaBlock, OpaqueBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason, Usage
-from agentkit.replies.arguments import Arguments
+from agentkit.replies.arguments import ArgumentBuffer
 from agentkit.replies.events import (
     ErrorEvent,
     MessageEnd,
@@ -23,24 +23,24 @@ from agentkit.replies.events import (
     UsageEvent,
 )
 from agentkit.replies.partial_blocks import (
-    CallDraft,
-    Composer,
-    Draft,
-    SaidDraft,
-    TextDraft,
-    ThinkingDraft,
-    WholeDraft,
+    BlockBuilder,
+    CompleteBlock,
+    PartialBlock,
+    PartialPlainText,
+    PartialText,
+    PartialThinking,
+    PartialToolCall,
 )
 
-__all__ = ["Assembly", "Key"]
+__all__ = ["Key", "ReplyBuilder"]
 
 Key: TypeAlias = tuple[int, ...]
 """A block's place among the blocks of the reply: blocks stand in the order of their keys."""
 
-_Draft = TypeVar("_Draft", bound=Draft)
+_Draft = TypeVar("_Draft", bound=PartialBlock)
 
 
-class Assembly:
+class ReplyBuilder:
     """One reply in the making.
 
     The methods take pieces in any order and write down the events that they make, for `drain`. A block begins
@@ -70,12 +70,12 @@ class Assembly:
         self.error: dict[str, Any] | None = None
         self.notes: dict[str, Any] = {}
         """What else the reply's metadata say: `input_transformations`, `safety_ratings`, and so on."""
-        self._composer = Composer(
+        self._composer = BlockBuilder(
             issuer=issuer, request=request, raw_arguments=raw_arguments, binds_thinking=binds_thinking
         )
         self._tool_names = tool_names
         self._redact = redact
-        self._drafts: dict[Key, Draft] = {}
+        self._drafts: dict[Key, PartialBlock] = {}
         self._events: list[StreamEvent] = []
         self._begun = False
         self._count = 0
@@ -93,13 +93,13 @@ class Assembly:
         """The reply begins, or says who it is and when it was made: the first that comes of each is kept."""
         composer = self._composer
         composer.made_at = composer.made_at or (str(made)[:64] if isinstance(made, str | int) else "")
-        composer.id = self.id = self.id or text_of(id) or None
-        composer.model = self.model = self.model or text_of(model) or None
+        composer.id = self.id = self.id or as_text(id) or None
+        composer.model = self.model = self.model or as_text(model) or None
         if not self._begun:
             self._begun = True
             self._events.append(MessageStart(self.id, self.model))
 
-    def use(self, usage: Usage) -> None:
+    def set_usage(self, usage: Usage) -> None:
         """The tokens so far."""
         if usage != self.usage:
             self.usage = usage
@@ -124,9 +124,9 @@ class Assembly:
 
         `more` are a `status` of HTTP's and a `retry_after` in seconds, where they are told.
         """
-        message = self._redact(text_of(message)) or "an error without a message"
-        code = self._redact(text_of(code)) or None
-        known: dict[str, Any] = {"code": code, "request_id": self._redact(text_of(request_id)), **more}
+        message = self._redact(as_text(message)) or "an error without a message"
+        code = self._redact(as_text(code)) or None
+        known: dict[str, Any] = {"code": code, "request_id": self._redact(as_text(request_id)), **more}
         self.error = {"message": message, **{name: said for name, said in known.items() if said not in ("", None)}}
         if self.finish_reason is None:
             self.begin()
@@ -135,11 +135,11 @@ class Assembly:
     @property
     def has_calls(self) -> bool:
         """Whether the reply calls tools."""
-        return any(isinstance(draft, CallDraft) for draft in self._drafts.values())
+        return any(isinstance(draft, PartialToolCall) for draft in self._drafts.values())
 
     # -- blocks ------------------------------------------------------------------------------------------------
 
-    def text(self, key: Key, piece: str, kind: type[SaidDraft] = TextDraft) -> None:
+    def add_text(self, key: Key, piece: str, kind: type[PartialText] = PartialPlainText) -> None:
         """A piece of a text block; an empty one begins it."""
         draft = self._drafts.get(key)
         if draft is None:
@@ -150,102 +150,102 @@ class Assembly:
             self._events.append(draft.start(draft.index))
         if not piece:
             return
-        if draft.closed or not isinstance(draft, SaidDraft):
+        if draft.closed or not isinstance(draft, PartialText):
             self._late.append(piece)
             return
         piece = draft.take(piece)
         draft.pieces.append(piece)
         self._events.append(draft.delta(draft.index, piece))
 
-    def think(self, key: Key, piece: str) -> None:
+    def add_thinking(self, key: Key, piece: str) -> None:
         """A piece of a thinking block; an empty one begins it."""
-        self.text(key, piece, ThinkingDraft)
+        self.add_text(key, piece, PartialThinking)
 
-    def call(self, key: Key, id: object = None, name: object = None, piece: str = "") -> None:
+    def add_tool_call(self, key: Key, id: object = None, name: object = None, piece: str = "") -> None:
         """A piece of a call's argument text. The first id and the first name that come are kept."""
         draft = self._drafts.get(key)
         if draft is None:
             if self.finish_reason is not None:
-                self._late.append(f"{text_of(name)}{piece}")
+                self._late.append(f"{as_text(name)}{piece}")
                 return
-            draft = self._open(key, CallDraft(self._number()))
-            draft.id, draft.name = text_of(id), self._tool_name(name)
+            draft = self._open(key, PartialToolCall(self._number()))
+            draft.id, draft.name = as_text(id), self._tool_name(name)
             self._events.append(ToolUseStart(draft.index, draft.id, draft.name))
-        if draft.closed or not isinstance(draft, CallDraft):
+        if draft.closed or not isinstance(draft, PartialToolCall):
             self._late.append(piece)
             return
-        draft.id = draft.id or text_of(id)
+        draft.id = draft.id or as_text(id)
         draft.name = draft.name or self._tool_name(name)
         if piece:
             piece = draft.take(piece)
             draft.arguments.add(piece)
             self._events.append(ToolUseDelta(draft.index, piece, draft.arguments, draft.arguments.length))
 
-    def set_text(self, key: Key, whole: str) -> None:
+    def replace_text(self, key: Key, whole: str) -> None:
         """The whole of a text or thinking block, where the provider repeats it: the truth over its pieces.
 
         What is new at its end is one more piece.
         """
         draft = self._drafts.get(key)
-        if not isinstance(draft, SaidDraft) or draft.closed:
+        if not isinstance(draft, PartialText) or draft.closed:
             return
         known, whole = draft.text, draft.take_whole(whole)
         draft.pieces = [whole]
         if whole != known and whole.startswith(known):
             self._events.append(draft.delta(draft.index, whole[len(known) :]))
 
-    def set_input(self, key: Key, found: object) -> None:
+    def replace_arguments(self, key: Key, found: object) -> None:
         """The whole arguments of a call that has begun: an object as it is, or its text."""
         draft = self._drafts.get(key)
-        if not isinstance(draft, CallDraft):
+        if not isinstance(draft, PartialToolCall):
             return
         if isinstance(found, dict):
             draft.input = _json_object(cast("dict[str, Any]", found))
         elif isinstance(found, str) and (text := draft.take_whole(found)) != draft.arguments.text:
-            draft.arguments = Arguments()
+            draft.arguments = ArgumentBuffer()
             draft.arguments.add(text)
 
-    def arguments_of(self, key: Key) -> str:
+    def get_arguments(self, key: Key) -> str:
         """The argument text of a call so far."""
         draft = self._drafts.get(key)
-        return draft.arguments.text if isinstance(draft, CallDraft) else ""
+        return draft.arguments.text if isinstance(draft, PartialToolCall) else ""
 
-    def has_whole_arguments(self, key: Key) -> bool:
+    def has_complete_arguments(self, key: Key) -> bool:
         """True if the argument text of a call so far is one JSON object. Asking again is cheap."""
         draft = self._drafts.get(key)
-        return isinstance(draft, CallDraft) and draft.arguments.is_object
+        return isinstance(draft, PartialToolCall) and draft.arguments.is_object
 
-    def id_of(self, key: Key) -> str:
+    def get_call_id(self, key: Key) -> str:
         """The id of a call, as far as it is known."""
         draft = self._drafts.get(key)
-        return draft.id if isinstance(draft, CallDraft) else ""
+        return draft.id if isinstance(draft, PartialToolCall) else ""
 
-    def add(self, key: Key, block: MediaBlock | OpaqueBlock) -> None:
+    def add_block(self, key: Key, block: MediaBlock | OpaqueBlock) -> None:
         """A block that came whole."""
         if self.finish_reason is None and key not in self._drafts:
-            self._events.append(self._open(key, WholeDraft(self._number(), block)).event)
+            self._events.append(self._open(key, CompleteBlock(self._number(), block)).event)
 
-    def swap(self, key: Key, block: MediaBlock | OpaqueBlock) -> None:
+    def replace_block(self, key: Key, block: MediaBlock | OpaqueBlock) -> None:
         """Another block in the place of one that turns out to be something else."""
         if self.finish_reason is None and key in self._drafts:
-            self._events.append(self._open(key, WholeDraft(self._drafts[key].index, block)).event)
+            self._events.append(self._open(key, CompleteBlock(self._drafts[key].index, block)).event)
 
-    def sign(self, key: Key, **state: Any) -> None:
+    def add_state(self, key: Key, **state: Any) -> None:
         """Opaque state of a block: the fields of OpaqueState but issuer, model and prefix. The last ones count."""
         draft = self._drafts.get(key)
         if draft is not None:
-            draft.state.update({name: plain_values(item) for name, item in state.items() if item is not None})
+            draft.state.update({name: make_json_safe(item) for name, item in state.items() if item is not None})
 
-    def note(self, key: Key, **metadata: Any) -> None:
+    def add_metadata(self, key: Key, **metadata: Any) -> None:
         """Metadata of a block, in JSON values: `citations`, `refusal`. Lists grow, the rest is replaced."""
         draft = self._drafts.get(key)
         if draft is None:
             return
-        for name, item in plain_values(metadata).items():
+        for name, item in make_json_safe(metadata).items():
             known = draft.metadata.get(name)
             draft.metadata[name] = [*known, *item] if isinstance(known, list) and isinstance(item, list) else item
 
-    def holds(self, key: Key) -> bool:
+    def has_block(self, key: Key) -> bool:
         """Whether a block has begun under a key."""
         return key in self._drafts
 
@@ -256,22 +256,22 @@ class Assembly:
             return
         self._take_rest(draft)
         draft.closed = True
-        if isinstance(draft, SaidDraft):
+        if isinstance(draft, PartialText):
             self._events.append(draft.end(draft.index, draft.text))
-        elif isinstance(draft, CallDraft):
+        elif isinstance(draft, PartialToolCall):
             self._close_call(draft)
 
-    def _take_rest(self, draft: Draft) -> None:
+    def _take_rest(self, draft: PartialBlock) -> None:
         """A character of which only one half came is replaced where it stands."""
         piece = draft.take_rest()
-        if piece and isinstance(draft, SaidDraft):
+        if piece and isinstance(draft, PartialText):
             draft.pieces.append(piece)
             self._events.append(draft.delta(draft.index, piece))
-        elif piece and isinstance(draft, CallDraft):
+        elif piece and isinstance(draft, PartialToolCall):
             draft.arguments.add(piece)
             self._events.append(ToolUseDelta(draft.index, piece, draft.arguments, draft.arguments.length))
 
-    def _close_call(self, draft: CallDraft) -> None:
+    def _close_call(self, draft: PartialToolCall) -> None:
         draft.blocks = self._composer.calls(draft, complete=True)
         self._events.append(ToolUseEnd(draft.index, draft.blocks[0]))
         for block in draft.blocks[1:]:
@@ -290,7 +290,7 @@ class Assembly:
         return self._count - 1
 
     def _tool_name(self, name: object) -> str:
-        found = text_of(name)
+        found = as_text(name)
         return self._tool_names.get(found, found)
 
     # -- the message -------------------------------------------------------------------------------------------
@@ -315,9 +315,9 @@ class Assembly:
     def _end_open(self) -> None:
         """The ends of the texts that were left open. A call that was left open has none; those in it begin."""
         for draft in [draft for draft in self._drafts.values() if not draft.closed]:
-            if isinstance(draft, SaidDraft):
+            if isinstance(draft, PartialText):
                 self._events.append(draft.end(draft.index, draft.text))
-            elif isinstance(draft, CallDraft):
+            elif isinstance(draft, PartialToolCall):
                 self._events += [ToolUseStart(self._number(), one.id, one.name) for one in draft.blocks[1:]]
 
     def _metadata(self) -> dict[str, Any]:
@@ -328,8 +328,8 @@ class Assembly:
             "model": self.model,
             "usage": self.usage.to_dict() if self.usage else None,
             "error": self.error,
-            "behind_end": text_of("".join(self._late)) or None,
-            **plain_values(self.notes),
+            "behind_end": as_text("".join(self._late)) or None,
+            **make_json_safe(self.notes),
         }
         return found | {name: item for name, item in rest.items() if item is not None}
 
@@ -339,5 +339,5 @@ def _json_object(found: dict[str, Any]) -> dict[str, Any]:
     try:
         to_json(found)
     except ValueError:
-        return cast("dict[str, Any]", plain_values(found))
+        return cast("dict[str, Any]", make_json_safe(found))
     return found

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 from pydantic_core import to_json
 
-from agentkit.json_values import text_of
+from agentkit.json_values import as_text
 from agentkit.reprs import bounded_repr
 
-__all__ = ["Failure", "failure_in"]
+__all__ = ["Failure", "parse_failure"]
 
 LONGEST_WAIT = 1e9  # seconds
 
@@ -20,7 +20,7 @@ LONGEST_WAIT = 1e9  # seconds
 class Failure:
     """What is known of a call that failed.
 
-    said         the provider's text, or the transport's
+    message      the provider's text, or the transport's
     status       the HTTP status; None where there was no answer, or the error came within a stream
     code         the provider's own code or type
     request_id   the provider's name for the call
@@ -30,7 +30,7 @@ class Failure:
     advice       what to do, where more is known than the kind of error tells
     """
 
-    said: str
+    message: str
     status: int | None = None
     code: str | None = None
     request_id: str | None = None
@@ -43,7 +43,7 @@ class Failure:
 
     def __post_init__(self) -> None:
         """Whatever a body had in these places, they are texts that UTF-8 can carry, numbers in range, or None."""
-        object.__setattr__(self, "said", _told(self.said) or "")
+        object.__setattr__(self, "message", _told(self.message) or "")
         for name in ("code", "request_id", "param"):
             object.__setattr__(self, name, _told(getattr(self, name)))
         if type(self.status) is not int or not 100 <= self.status < 1_000:
@@ -55,11 +55,11 @@ class Failure:
 def _told(found: object) -> str | None:
     """A text of a body's; a number, or anything else, as the text that it is in JSON."""
     if found is None or isinstance(found, str):
-        return text_of(found) or None
+        return as_text(found) or None
     return to_json(found, fallback=str, inf_nan_mode="constants").decode()
 
 
-def failure_in(body: object, status: int | None = None) -> Failure | None:
+def parse_failure(body: object, status: int | None = None) -> Failure | None:
     """The error in a body, in any of the providers' forms; None for a body that says none.
 
     `{"error": {message, code | type | status, param}}`, also behind `"type": "error"` or in a list;

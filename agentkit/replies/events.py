@@ -24,7 +24,7 @@ from agentkit.messages.usage import FinishReason, Usage
 from agentkit.reprs import bounded_repr
 
 if TYPE_CHECKING:
-    from agentkit.replies.arguments import Arguments
+    from agentkit.replies.arguments import ArgumentBuffer
 
 __all__ = [
     "ErrorEvent",
@@ -139,7 +139,7 @@ class ToolUseDelta:
 
     index: int
     text: str
-    arguments: Arguments = field(repr=False)
+    arguments: ArgumentBuffer = field(repr=False)
     length: int
     type: Literal["tool-use-delta"] = "tool-use-delta"
 

@@ -8,22 +8,22 @@ from typing import Any, ClassVar, TypedDict, Unpack, cast
 
 from agentkit.argument_checks import check_names, check_option, check_text
 from agentkit.errors import MessageError, OptionError
-from agentkit.json_values import parsed, plain, plain_reply
+from agentkit.json_values import native_to_json, parse_json, plain_reply
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason, Usage
-from agentkit.replies.builder import Assembly
-from agentkit.replies.error_bodies import failure_in
+from agentkit.replies.builder import ReplyBuilder
+from agentkit.replies.error_bodies import parse_failure
 from agentkit.replies.events import StreamEvent
 from agentkit.replies.sse import EventArray, EventBytes, check_event_size
 
-__all__ = ["ReadOptions", "StreamParserBase"]
+__all__ = ["ParserOptions", "StreamParserBase"]
 
 _TOO_DEEP = "JSON that is nested too deeply"
 _BYTES = (bytes, bytearray, memoryview)
 _MARK = b"\xef\xbb\xbf"  # of the byte order
 
 
-class ReadOptions(TypedDict, total=False):
+class ParserOptions(TypedDict, total=False):
     """What a reader may be told of the call.
 
     request     the request that the reply answers: thinking keeps the digest of it as its prefix, and the id that
@@ -63,13 +63,13 @@ class StreamParserBase(ABC):
     """Whether thinking keeps the digest of the request that it came in answer to."""
     raw_arguments: ClassVar[bool] = False
     """Whether the wire carries arguments as text, whole replies included: `raw_input` keeps it."""
-    lines: ClassVar[bool] = False
+    json_lines: ClassVar[bool] = False
     """Whether the events of the wire are lines of JSON, and no server-sent events."""
-    arrays: ClassVar[bool] = False
+    json_array: ClassVar[bool] = False
     """Whether the wire may also send its events as the items of one JSON array."""
 
-    def __init__(self, **options: Unpack[ReadOptions]) -> None:
-        check_names(type(self).__name__, options, ReadOptions.__annotations__)
+    def __init__(self, **options: Unpack[ParserOptions]) -> None:
+        check_names(type(self).__name__, options, ParserOptions.__annotations__)
         name = options.get("name", "assistant")
         check_text("name", name)
         request = options.get("request")
@@ -77,7 +77,7 @@ class StreamParserBase(ABC):
             raise OptionError("request", f"a {type(request).__name__} is no request", "Give plan.request.")
         check_option("tool_names", options.get("tool_names"), Mapping | None)
         self.request: Mapping[str, Any] | None = request
-        self.reply = Assembly(
+        self.reply = ReplyBuilder(
             name=name,
             provider=self.provider,
             issuer=self.issuer,
@@ -88,7 +88,7 @@ class StreamParserBase(ABC):
             redact=options.get("redact", str),
         )
         self._bytes: EventBytes | EventArray = EventBytes()
-        self._opening: _Opening | None = _Opening(self.lines, self.arrays)
+        self._opening: _Opening | None = _Opening(self.json_lines, self.json_array)
         self._msg: Msg | None = None
         self.is_complete = False
         """True once the last event of the wire came. Gemini's and DashScope's streams have none."""
@@ -98,7 +98,7 @@ class StreamParserBase(ABC):
         """Read one native event, in plain JSON values, into `self.reply`."""
 
     @abstractmethod
-    def read_whole(self, reply: dict[str, Any]) -> None:
+    def read_reply(self, reply: dict[str, Any]) -> None:
         """Read a whole native reply, in plain JSON values, into `self.reply`."""
 
     def read_done(self) -> None:  # noqa: B027 - most wires end by an event of theirs
@@ -108,7 +108,7 @@ class StreamParserBase(ABC):
         """What is to be done when no more will come."""
 
     @classmethod
-    def parse_response(cls, reply: object, **options: Unpack[ReadOptions]) -> Msg:
+    def parse_response(cls, reply: object, **options: Unpack[ParserOptions]) -> Msg:
         """A whole reply, as the SDK's object, its dict or JSON text, as a message.
 
         Raises MessageError for what is no reply of this provider, a provider's error included.
@@ -118,7 +118,7 @@ class StreamParserBase(ABC):
         if not isinstance(found, dict):
             raise MessageError("reply", f"a {type(found).__name__} is no reply", "Give the whole reply.")
         try:
-            parser.read_whole(cast("dict[str, Any]", found))
+            parser.read_reply(cast("dict[str, Any]", found))
             return parser.finish()
         except RecursionError:
             raise MessageError("reply", _TOO_DEEP, "Pass the reply unchanged.") from None
@@ -132,7 +132,7 @@ class StreamParserBase(ABC):
         if isinstance(chunk, _BYTES):
             self._feed_bytes(bytes(cast("bytes", chunk)))
         else:
-            self._read(plain(chunk))
+            self._read(native_to_json(chunk))
         return self.reply.drain()
 
     def finish(self) -> Msg:
@@ -184,11 +184,11 @@ class StreamParserBase(ABC):
             self._feed_bytes(text)
             return
         whole = cast("dict[str, Any]", body)
-        if failure := failure_in(whole):
-            self.reply.fail(failure.said, failure.code, failure.request_id, status=failure.status)
+        if failure := parse_failure(whole):
+            self.reply.fail(failure.message, failure.code, failure.request_id, status=failure.status)
         else:
             try:
-                self.read_whole(whole)
+                self.read_reply(whole)
             except MessageError as error:
                 self.reply.fail(error.reason)
             except RecursionError:
@@ -198,7 +198,7 @@ class StreamParserBase(ABC):
         """Read the data of one event. What the end of the stream cut in two is no event and no error."""
         event: dict[str, Any] | None
         try:
-            event = parsed(data)
+            event = parse_json(data)
         except MessageError:
             event = None
         if isinstance(event, dict):
@@ -266,14 +266,14 @@ class _Opening:
     def _are_lines(self, text: bytes) -> bool:
         line, ending, behind = text.partition(b"\n")
         try:
-            event = parsed(line)
+            event = parse_json(line)
         except MessageError:
             self._is_body = bool(ending)
             return False
         if not ending:
             return False
         if self._lines:
-            self._is_body = failure_in(event) is not None
+            self._is_body = parse_failure(event) is not None
             return not self._is_body
         self._has_line = True
         return bool(behind.strip())

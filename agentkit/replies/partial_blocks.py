@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from agentkit.capabilities.name_rules import short_hash
 from agentkit.capabilities.prefix_digest import prefix_digest
 from agentkit.errors import MessageError
-from agentkit.json_values import parse_arguments, plain_values, text_of
+from agentkit.json_values import as_text, make_json_safe, parse_arguments
 from agentkit.messages.blocks import (
     Block,
     MediaBlock,
@@ -24,7 +24,7 @@ from agentkit.messages.blocks import (
     ToolUseBlock,
 )
 from agentkit.messages.validation import same_json
-from agentkit.replies.arguments import Arguments, objects_in
+from agentkit.replies.arguments import ArgumentBuffer, objects_in
 from agentkit.replies.events import (
     MediaEvent,
     OpaqueEvent,
@@ -36,10 +36,18 @@ from agentkit.replies.events import (
     ThinkingStart,
 )
 
-__all__ = ["CallDraft", "Composer", "Draft", "SaidDraft", "TextDraft", "ThinkingDraft", "WholeDraft"]
+__all__ = [
+    "BlockBuilder",
+    "CompleteBlock",
+    "PartialBlock",
+    "PartialPlainText",
+    "PartialText",
+    "PartialThinking",
+    "PartialToolCall",
+]
 
 
-class Draft:
+class PartialBlock:
     """A block in the making."""
 
     __slots__ = ("closed", "half", "index", "metadata", "state")
@@ -58,7 +66,7 @@ class Draft:
         piece, self.half = self.half + piece, ""
         if "\ud800" <= piece[-1:] <= "\udbff":
             piece, self.half = piece[:-1], piece[-1]
-        return text_of(piece, f"reply.content[{self.index}]") if not piece.isascii() else piece
+        return as_text(piece, f"reply.content[{self.index}]") if not piece.isascii() else piece
 
     def take_whole(self, text: str) -> str:
         """A text that replaces all pieces so far, as UTF-8 can carry it: half a character at its end waits."""
@@ -68,10 +76,10 @@ class Draft:
     def take_rest(self) -> str:
         """The replacement of half a character that never got its other half; empty if there is none."""
         half, self.half = self.half, ""
-        return text_of(half, f"reply.content[{self.index}]")
+        return as_text(half, f"reply.content[{self.index}]")
 
 
-class SaidDraft(Draft):
+class PartialText(PartialBlock):
     """A text, or thinking, in pieces."""
 
     __slots__ = ("pieces",)
@@ -90,7 +98,7 @@ class SaidDraft(Draft):
         return "".join(self.pieces)
 
 
-class TextDraft(SaidDraft):
+class PartialPlainText(PartialText):
     """A block of text."""
 
     __slots__ = ()
@@ -99,7 +107,7 @@ class TextDraft(SaidDraft):
     end = TextEnd
 
 
-class ThinkingDraft(SaidDraft):
+class PartialThinking(PartialText):
     """A block of thinking."""
 
     __slots__ = ()
@@ -108,7 +116,7 @@ class ThinkingDraft(SaidDraft):
     end = ThinkingEnd
 
 
-class CallDraft(Draft):
+class PartialToolCall(PartialBlock):
     """A call: its argument text in pieces, or its input as an object. `blocks` are made when it is complete."""
 
     __slots__ = ("arguments", "blocks", "id", "input", "name")
@@ -117,12 +125,12 @@ class CallDraft(Draft):
         super().__init__(index)
         self.id = ""
         self.name = ""
-        self.arguments = Arguments()
+        self.arguments = ArgumentBuffer()
         self.input: dict[str, Any] | None = None
         self.blocks: list[ToolUseBlock] = []
 
 
-class WholeDraft(Draft):
+class CompleteBlock(PartialBlock):
     """A block that came whole; what is said of it may come later."""
 
     __slots__ = ("block",)
@@ -144,7 +152,7 @@ _PROOFS = ("signature", "redacted_data", "encrypted_content")
 """Fields of OpaqueState that prove where thinking comes from."""
 
 
-class Composer:
+class BlockBuilder:
     """Makes the blocks of one reply. `model`, `id` and `made_at` are the reply's, as far as they are known."""
 
     def __init__(
@@ -159,18 +167,18 @@ class Composer:
         self._binds_thinking = binds_thinking
         self._nameless: Counter[str] = Counter()  # calls without an id, by what they say
 
-    def blocks(self, draft: Draft) -> list[Block]:
+    def blocks(self, draft: PartialBlock) -> list[Block]:
         """The blocks that a draft is in the end: none for nothing, several for calls that were sent as one."""
-        if isinstance(draft, CallDraft):
+        if isinstance(draft, PartialToolCall):
             draft.blocks = draft.blocks or self.calls(draft, complete=False)
             return [*draft.blocks]
-        if isinstance(draft, WholeDraft):
+        if isinstance(draft, CompleteBlock):
             return [self._whole(draft)]
-        if isinstance(draft, SaidDraft) and (draft.state or draft.text):
+        if isinstance(draft, PartialText) and (draft.state or draft.text):
             return [self._said(draft)]
         return []
 
-    def calls(self, draft: CallDraft, *, complete: bool) -> list[ToolUseBlock]:
+    def calls(self, draft: PartialToolCall, *, complete: bool) -> list[ToolUseBlock]:
         """The calls that one draft says: one, or several, where a server wrote them one behind the other."""
         if draft.input is not None:
             return [self._call(draft, 0, draft.input, None)]
@@ -184,14 +192,14 @@ class Composer:
         draft.metadata["incomplete"] = True
         return [self._call(draft, 0, {}, text)]
 
-    def _call(self, draft: CallDraft, at: int, said: dict[str, Any], raw: str | None) -> ToolUseBlock:
+    def _call(self, draft: PartialToolCall, at: int, said: dict[str, Any], raw: str | None) -> ToolUseBlock:
         id = draft.id if draft.id and not at else self._made_up_id(draft.name, raw or to_json(said).decode())
         state = self._state(draft.state) if draft.state and not at else None
         metadata = draft.metadata or None
         try:
             return ToolUseBlock(id, draft.name, said, raw, state, metadata=metadata)
         except MessageError:  # a number that is none, or too deep a nest
-            return ToolUseBlock(id, draft.name, plain_values(said), raw, state, metadata=metadata)
+            return ToolUseBlock(id, draft.name, make_json_safe(said), raw, state, metadata=metadata)
 
     def _made_up_id(self, name: str, arguments: str) -> str:
         """An id for a call that came without: the same for the same reply, however it was cut into pieces, and
@@ -203,13 +211,13 @@ class Composer:
         self._nameless[said] += 1
         return f"call_{short_hash(f'{said}{self._nameless[said]}', 24)}"
 
-    def _said(self, draft: SaidDraft) -> Block:
+    def _said(self, draft: PartialText) -> Block:
         metadata = draft.metadata or None
-        if isinstance(draft, ThinkingDraft):
+        if isinstance(draft, PartialThinking):
             return ThinkingBlock(draft.text, self._thought(draft.state), metadata=metadata)
         return TextBlock(draft.text, state=self._state(draft.state) if draft.state else None, metadata=metadata)
 
-    def _whole(self, draft: WholeDraft) -> Block:
+    def _whole(self, draft: CompleteBlock) -> Block:
         """A block that came whole, with what was said of it since."""
         block = draft.block
         if draft.state and not isinstance(block, OpaqueBlock):
@@ -230,7 +238,7 @@ class Composer:
         try:
             return prefix_digest(self._request)
         except (TypeError, AttributeError):  # the SDK's objects in it
-            return prefix_digest(plain_values(self._request))
+            return prefix_digest(make_json_safe(self._request))
 
 
 def _told_apart(found: list[tuple[dict[str, Any], str]]) -> list[tuple[dict[str, Any], str]]:

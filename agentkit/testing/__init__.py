@@ -5,7 +5,7 @@
           error=, error_after=, cut_after=,              stream goes wrong
           cut_after_bytes=, headers=)
     LoopbackError(status, message, code=, retry_after=)  an error in the wire's own shape
-    Recorded                                             a request: provider, path, headers, body, model, streamed,
+    RecordedCall                                             a request: provider, path, headers, body, model, streamed,
                                                          refused, disconnected, wait()
     ScriptedModel(replies, provider=)                    a ChatModel that plays replies: .calls, .play(…)
     check_provider(provider, samples=, model=)           what must hold of any provider; raises ConformanceError
@@ -19,20 +19,20 @@ The room knows wires by name, as it must; the rest of the core does not import i
 
 from agentkit.testing.demo import demo_reply
 from agentkit.testing.provider_checks import ConformanceError, check_provider
-from agentkit.testing.replies import LoopbackError, Playable, Reply
-from agentkit.testing.scripted import Scripted, ScriptedCall, ScriptedModel
-from agentkit.testing.server import LoopbackServer, Recorded
+from agentkit.testing.replies import LoopbackError, PlayableReply, Reply
+from agentkit.testing.scripted import ScriptedCall, ScriptedModel, ScriptedReply
+from agentkit.testing.server import LoopbackServer, RecordedRequest
 
 __all__ = [
     "ConformanceError",
     "LoopbackError",
     "LoopbackServer",
-    "Playable",
-    "Recorded",
+    "PlayableReply",
+    "RecordedRequest",
     "Reply",
-    "Scripted",
     "ScriptedCall",
     "ScriptedModel",
+    "ScriptedReply",
     "check_provider",
     "demo_reply",
 ]

@@ -9,7 +9,15 @@ from typing import Any, ClassVar, Final
 from agentkit.messages.blocks import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolUseBlock
 from agentkit.messages.usage import FinishReason, Usage
 from agentkit.testing import pairing
-from agentkit.testing.replies import Call, LoopbackError, Said, digest, notes_of, pieces, unsayable
+from agentkit.testing.replies import (
+    LoopbackError,
+    NormalizedReply,
+    ReceivedCall,
+    digest,
+    notes_of,
+    pieces,
+    unsayable,
+)
 from agentkit.testing.wire import Wire, named_event
 
 __all__ = ["AnthropicMessages"]
@@ -43,12 +51,12 @@ class AnthropicMessages(Wire):
 
     prompt_keys: ClassVar[tuple[str, ...]] = ("system", "messages", "tools")
 
-    def whole(self, said: Said, call: Call) -> dict[str, Any]:
+    def whole(self, said: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
         content = [_block(block, said, at) for at, block in enumerate(said.msg.blocks)]
         ended = {"stop_reason": _word(said), "stop_sequence": None}
         return {**_message(said, call), "content": content, **ended, "usage": _usage(said.usage)}
 
-    def events(self, said: Said, call: Call) -> Iterator[dict[str, Any]]:
+    def events(self, said: NormalizedReply, call: ReceivedCall) -> Iterator[dict[str, Any]]:
         begun = {**_usage(said.usage), "output_tokens": 1}
         yield {"type": "message_start", "message": {**_message(said, call), "usage": begun}}
         for index, block in enumerate(said.msg.blocks):
@@ -71,7 +79,7 @@ class AnthropicMessages(Wire):
         kind = error.code or TYPES.get(error.status, usual)
         return {"type": "error", "error": {"type": kind, "message": error.message}, "request_id": "req_loopback"}
 
-    def refusal(self, call: Call) -> str | None:
+    def refusal(self, call: ReceivedCall) -> str | None:
         return pairing.of_anthropic(call.body)
 
     def count(self, body: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -81,12 +89,12 @@ class AnthropicMessages(Wire):
         return {"request-id": f"req_{said_id}"}
 
 
-def _message(said: Said, call: Call) -> dict[str, Any]:
+def _message(said: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
     head = {"id": f"msg_{said.id}", "type": "message", "role": "assistant", "model": call.model}
     return {**head, "content": [], "stop_reason": None, "stop_sequence": None}
 
 
-def _word(said: Said) -> str:
+def _word(said: NormalizedReply) -> str:
     return REASONS.get(said.reason, str(said.reason))
 
 
@@ -104,7 +112,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
     return found
 
 
-def _block(block: Block, said: Said, at: int) -> dict[str, Any]:
+def _block(block: Block, said: NormalizedReply, at: int) -> dict[str, Any]:
     fields = dict(getattr(getattr(block, "state", None), "fields", None) or {})
     if isinstance(block, TextBlock):
         return {"type": "text", "text": block.text, "citations": notes_of(block) or None, **fields}

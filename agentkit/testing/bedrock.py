@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from zlib import crc32
 
 from agentkit.testing.anthropic_messages import AnthropicMessages
-from agentkit.testing.replies import Call, LoopbackError, Said
+from agentkit.testing.replies import LoopbackError, NormalizedReply, ReceivedCall
 from agentkit.testing.wire import encoded
 
 __all__ = ["BedrockMessages", "event_frame"]
@@ -33,7 +33,7 @@ class BedrockMessages(AnthropicMessages):
 
     media_type: ClassVar[str] = "application/vnd.amazon.eventstream"
 
-    def events(self, said: Said, call: Call) -> Iterator[dict[str, Any]]:
+    def events(self, said: NormalizedReply, call: ReceivedCall) -> Iterator[dict[str, Any]]:
         """Those of Messages; the last one has the service's own figures."""
         counted = {"inputTokenCount": said.usage.input_tokens, "outputTokenCount": said.usage.output_tokens}
         for event in super().events(said, call):
@@ -56,7 +56,7 @@ class BedrockMessages(AnthropicMessages):
         said = {"type": name[:1].lower() + name[1:], "message": error.message}
         return {"type": "error", "error": said}
 
-    def refusal(self, call: Call) -> str | None:
+    def refusal(self, call: ReceivedCall) -> str | None:
         if "anthropic_version" not in call.body:
             return "Malformed input request: required key [anthropic_version] not found"
         for key in ("model", "stream"):

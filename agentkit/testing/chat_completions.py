@@ -13,7 +13,15 @@ from agentkit.messages.blocks import AudioBlock, TextBlock, ThinkingBlock, ToolU
 from agentkit.messages.sources import Base64Source
 from agentkit.messages.usage import FinishReason, Usage
 from agentkit.testing import pairing
-from agentkit.testing.replies import Call, LoopbackError, Said, is_refusal, notes_of, pieces, unsayable
+from agentkit.testing.replies import (
+    LoopbackError,
+    NormalizedReply,
+    ReceivedCall,
+    is_refusal,
+    notes_of,
+    pieces,
+    unsayable,
+)
 from agentkit.testing.wire import Wire
 
 __all__ = ["ChatCompletions", "DIALECTS", "Dialect", "openai_error"]
@@ -78,12 +86,12 @@ class ChatCompletions(Wire):
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
 
-    def whole(self, said: Said, call: Call) -> dict[str, Any]:
+    def whole(self, said: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
         choice = {"index": 0, "message": self._message(said), "logprobs": None, "finish_reason": _word(said)}
         head = _head(said, call, "chat.completion")
         return {**head, "choices": [choice], "usage": self._usage(said.usage)}
 
-    def _message(self, said: Said) -> dict[str, Any]:
+    def _message(self, said: NormalizedReply) -> dict[str, Any]:
         text = "".join(one.text for one in _texts(said, refused=False))
         refused = "".join(one.text for one in _texts(said, refused=True))
         calls = [_tool_call(use) for use in said.msg.tool_uses]
@@ -94,13 +102,13 @@ class ChatCompletions(Wire):
         rest: dict[str, Any] = {"annotations": notes, "tool_calls": calls, "audio": _audio(said)}
         return message | {key: item for key, item in rest.items() if item}
 
-    def _thoughts(self, said: Said) -> str:
+    def _thoughts(self, said: NormalizedReply) -> str:
         thoughts = "".join(one.thinking for one in said.msg.blocks if isinstance(one, ThinkingBlock))
         if thoughts and not self.dialect.thinking:
             raise unsayable("Chat Completions", "thinking")
         return thoughts
 
-    def events(self, said: Said, call: Call) -> Iterator[dict[str, Any]]:
+    def events(self, said: NormalizedReply, call: ReceivedCall) -> Iterator[dict[str, Any]]:
         head = _head(said, call, "chat.completion.chunk")
         options: Mapping[str, Any] = call.body.get("stream_options") or {}
         asked = options.get("include_usage") is True
@@ -119,7 +127,7 @@ class ChatCompletions(Wire):
         if asked:
             yield {**head, "choices": [], "usage": usage}
 
-    def _deltas(self, said: Said) -> Iterator[dict[str, Any]]:
+    def _deltas(self, said: NormalizedReply) -> Iterator[dict[str, Any]]:
         calls_alone = not any(isinstance(block, TextBlock) for block in said.msg.blocks)
         first: dict[str, Any] = {"role": "assistant", "content": None if calls_alone else ""}
         thoughts, key = self._thoughts(said), self.dialect.thinking
@@ -164,7 +172,7 @@ class ChatCompletions(Wire):
     def error(self, error: LoopbackError) -> dict[str, Any]:
         return openai_error(error, code_number=self.dialect.code_number)
 
-    def refusal(self, call: Call) -> str | None:
+    def refusal(self, call: ReceivedCall) -> str | None:
         return pairing.of_chat(call.body)
 
 
@@ -179,11 +187,11 @@ def openai_error(error: LoopbackError, *, code_number: bool = False) -> dict[str
     return {"error": {"message": error.message, "type": kind, "param": None, "code": error.code or code}}
 
 
-def _head(said: Said, call: Call, kind: str) -> dict[str, Any]:
+def _head(said: NormalizedReply, call: ReceivedCall, kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{said.id}", "object": kind, "created": CREATED, "model": call.model}
 
 
-def _word(said: Said) -> str:
+def _word(said: NormalizedReply) -> str:
     return REASONS.get(said.reason, str(said.reason))
 
 
@@ -191,7 +199,7 @@ def _choice(delta: Mapping[str, Any], reason: str | None) -> dict[str, Any]:
     return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
 
 
-def _texts(said: Said, *, refused: bool) -> list[TextBlock]:
+def _texts(said: NormalizedReply, *, refused: bool) -> list[TextBlock]:
     return [one for one in said.msg.blocks if isinstance(one, TextBlock) and is_refusal(one) is refused]
 
 
@@ -199,7 +207,7 @@ def _tool_call(use: ToolUseBlock) -> dict[str, Any]:
     return {"id": use.id, "type": "function", "function": {"name": use.name, "arguments": use.arguments}}
 
 
-def _audio(said: Said) -> dict[str, Any] | None:
+def _audio(said: NormalizedReply) -> dict[str, Any] | None:
     """The audio object: the sound, and what is said in it, which the block's metadata may have."""
     for block in said.msg.blocks:
         if isinstance(block, AudioBlock) and isinstance(block.source, Base64Source):

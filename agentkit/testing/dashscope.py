@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 from agentkit.messages.blocks import TextBlock, ThinkingBlock, ToolUseBlock
 from agentkit.messages.usage import FinishReason, Usage
 from agentkit.testing import pairing
-from agentkit.testing.replies import Call, LoopbackError, Said, pieces, unsayable
+from agentkit.testing.replies import LoopbackError, NormalizedReply, ReceivedCall, pieces, unsayable
 from agentkit.testing.wire import Wire, encoded
 
 __all__ = ["DashScope"]
@@ -43,14 +43,14 @@ class DashScope(Wire):
     def __init__(self, *, parts: bool) -> None:
         self.parts = parts
 
-    def whole(self, said: Said, call: Call) -> dict[str, Any]:
+    def whole(self, said: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
         _check(said)
         message = {"role": "assistant", "content": self._content(_text(said))}
         rest = {"reasoning_content": _thoughts(said), "tool_calls": _calls(said)}
         message |= {key: item for key, item in rest.items() if item}
         return self._reply(said, call, message, _word(said))
 
-    def events(self, said: Said, call: Call) -> Iterator[dict[str, Any]]:
+    def events(self, said: NormalizedReply, call: ReceivedCall) -> Iterator[dict[str, Any]]:
         _check(said)
         asked: Mapping[str, Any] = call.body.get("parameters") or {}
         incremental = asked.get("incremental_output", self.parts)
@@ -62,7 +62,7 @@ class DashScope(Wire):
         last = {"role": "assistant", "content": ""} if incremental else known.with_more({"content": ""})
         yield self._reply(said, call, {**last, "content": self._content(last["content"])}, _word(said))
 
-    def _deltas(self, said: Said) -> Iterator[dict[str, Any]]:
+    def _deltas(self, said: NormalizedReply) -> Iterator[dict[str, Any]]:
         role = {"role": "assistant"}
         for piece in pieces(_thoughts(said), said.piece):
             yield {**role, "content": "", "reasoning_content": piece}
@@ -77,7 +77,9 @@ class DashScope(Wire):
             return text
         return [{"text": text}] if text else []
 
-    def _reply(self, said: Said, call: Call, message: dict[str, Any], reason: str) -> dict[str, Any]:
+    def _reply(
+        self, said: NormalizedReply, call: ReceivedCall, message: dict[str, Any], reason: str
+    ) -> dict[str, Any]:
         output: dict[str, Any] = {"choices": [{"finish_reason": reason, "message": message}]}
         asked: Mapping[str, Any] = call.body.get("parameters") or {}
         if asked.get("result_format") == "text":
@@ -98,7 +100,7 @@ class DashScope(Wire):
     def error_event(self, error: LoopbackError) -> dict[str, Any]:
         return {**self.error(error), "status_code": error.status}
 
-    def refusal(self, call: Call) -> str | None:
+    def refusal(self, call: ReceivedCall) -> str | None:
         return pairing.of_dashscope(call.body)
 
 
@@ -121,25 +123,25 @@ class _Known:
         return {**self.message, **({"tool_calls": calls} if calls else {})}
 
 
-def _check(said: Said) -> None:
+def _check(said: NormalizedReply) -> None:
     unsaid = [block.type for block in said.msg.blocks if block.type not in {"text", "thinking", "tool_use"}]
     if unsaid:
         raise unsayable("DashScope", unsaid[0])
 
 
-def _word(said: Said) -> str:
+def _word(said: NormalizedReply) -> str:
     return REASONS.get(said.reason, str(said.reason))
 
 
-def _text(said: Said) -> str:
+def _text(said: NormalizedReply) -> str:
     return "".join(one.text for one in said.msg.blocks if isinstance(one, TextBlock))
 
 
-def _thoughts(said: Said) -> str:
+def _thoughts(said: NormalizedReply) -> str:
     return "".join(one.thinking for one in said.msg.blocks if isinstance(one, ThinkingBlock))
 
 
-def _calls(said: Said) -> list[dict[str, Any]]:
+def _calls(said: NormalizedReply) -> list[dict[str, Any]]:
     return [_call(index, use, use.id, use.arguments) for index, use in enumerate(said.msg.tool_uses)]
 
 

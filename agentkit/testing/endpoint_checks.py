@@ -9,7 +9,7 @@ from typing import Any, Final, Self, cast
 
 import anyio
 
-from agentkit.models.endpoint import EndpointBase, Outgoing
+from agentkit.models.endpoint import EndpointBase, OutgoingRequest
 from agentkit.models.registry import Provider
 from agentkit.replies.error_bodies import Failure
 from agentkit.testing.conversations import CONVERSATIONS
@@ -34,23 +34,25 @@ def endpoint_faults(provider: Provider) -> Iterator[str]:
 
 def _request(provider: Provider) -> dict[str, Any]:
     msgs = CONVERSATIONS["calls side by side"]
-    return provider.chat(_MODEL).lower(msgs, tools=make_tools()).request
+    return provider.chat_formatter(_MODEL).lower(msgs, tools=make_tools()).request
 
 
 def _bodies(provider: Provider, kind: type[EndpointBase]) -> Iterator[str]:
     """The body holds the request, the model and the options, and the call says whether it streams."""
     endpoint, request = kind(_Recorder()), _request(provider)
     before = json_text(request)
-    options = {**_OPTION, **endpoint.limit(_TOKENS)}
-    if _TOKENS not in [leaf for _, leaf in iterate_scalars(endpoint.limit(_TOKENS))]:
+    options = {**_OPTION, **endpoint.max_tokens_parameter(_TOKENS)}
+    if _TOKENS not in [leaf for _, leaf in iterate_scalars(endpoint.max_tokens_parameter(_TOKENS))]:
         yield "`limit` does not limit the tokens of a reply"
-    outgoing = {stream: endpoint.body(_MODEL, request, options, stream=stream) for stream in (False, True)}
+    outgoing = {
+        stream: endpoint.build_request(_MODEL, request, options, stream=stream) for stream in (False, True)
+    }
     if json_text(request) != before:
         yield "`body` changes the request"
-    if endpoint.body(_MODEL, request, options, stream=True) != outgoing[True]:
+    if endpoint.build_request(_MODEL, request, options, stream=True) != outgoing[True]:
         yield "`body` makes another call of the same request the second time"
     for stream, call in outgoing.items():
-        if not isinstance(call, Outgoing):
+        if not isinstance(call, OutgoingRequest):
             yield f"`body` returns a {type(call).__name__}, and not an Outgoing"
             return
         yield from _unsent(call, request, options)
@@ -58,7 +60,7 @@ def _bodies(provider: Provider, kind: type[EndpointBase]) -> Iterator[str]:
             yield f"`body` with stream={stream} returns an Outgoing with stream={call.stream}"
 
 
-def _unsent(call: Outgoing, request: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[str]:
+def _unsent(call: OutgoingRequest, request: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[str]:
     sent = [leaf for _, leaf in iterate_scalars(call.body)]
     texts = [leaf for leaf in sent if isinstance(leaf, str)]
     missing = [
@@ -132,7 +134,7 @@ def _sending(provider: Provider, kind: type[EndpointBase]) -> Iterator[str]:
     for stream in (False, True):
         client = _Recorder()
         endpoint = kind(client)
-        outgoing = endpoint.body(_MODEL, request, {}, stream=stream)
+        outgoing = endpoint.build_request(_MODEL, request, {}, stream=stream)
         client.recorded.clear()
         _call(endpoint, outgoing)
         sent = "\n".join(client.recorded)
@@ -141,7 +143,7 @@ def _sending(provider: Provider, kind: type[EndpointBase]) -> Iterator[str]:
             yield f"`{'stream' if stream else 'send'}` does not send the body"
 
 
-def _call(endpoint: EndpointBase, outgoing: Outgoing) -> None:
+def _call(endpoint: EndpointBase, outgoing: OutgoingRequest) -> None:
     """Sends a call to a recorder, which answers nothing of use: what that raises says nothing of the endpoint."""
 
     async def call() -> None:
@@ -201,10 +203,10 @@ def _failures(provider: Provider, kind: type[EndpointBase]) -> Iterator[str]:
     endpoint = kind(_Recorder())
     for make in _ERRORS:
         error = make()
-        yield from _judged("failure", endpoint.failure, error, type(error).__name__)
+        yield from _judged("failure", endpoint.failure_from_exception, error, type(error).__name__)
     for reply in _REPLIES:
-        yield from _judged("failure_in", endpoint.failure_in, reply, repr(reply))
-    if endpoint.failure(ZeroDivisionError("x")) is not None:
+        yield from _judged("failure_in", endpoint.failure_from_reply, reply, repr(reply))
+    if endpoint.failure_from_exception(ZeroDivisionError("x")) is not None:
         yield "`failure` takes an error of the caller's program for one of the provider"
 
 

@@ -8,14 +8,14 @@ from typing import Any, Protocol, cast
 
 from agentkit.errors import OptionError
 from agentkit.messages.message import Msg
-from agentkit.testing.replies import Call, LoopbackError, Playable, Reply, Said
+from agentkit.testing.replies import LoopbackError, NormalizedReply, PlayableReply, ReceivedCall, Reply
 from agentkit.testing.routes import Target
 from agentkit.testing.wire import Wire, encoded
 
-__all__ = ["Answer", "Asked", "answer_to", "first_of"]
+__all__ = ["Answer", "AnswerContext", "answer_to", "first_of"]
 
 
-class Asked(Protocol):
+class AnswerContext(Protocol):
     """What an answer depends on."""
 
     model: str
@@ -45,13 +45,15 @@ def first_of(target: Target, error: LoopbackError) -> Answer:
     return Answer(error.status, headers, encoded(target.wire.error(error)))
 
 
-def answer_to(target: Target, asked: Asked, choose: Callable[[], Playable], *, validate: bool) -> Answer:
+def answer_to(
+    target: Target, asked: AnswerContext, choose: Callable[[], PlayableReply], *, validate: bool
+) -> Answer:
     """The answer to a request. `choose` gives the reply, and is asked only when one is due."""
     found: object = asked.body
     if not isinstance(found, dict):
         return first_of(target, LoopbackError(400, "We could not parse the JSON body of your request."))
     body = cast("dict[str, Any]", found)
-    call = Call(target.provider, asked.model, body, asked.streamed)
+    call = ReceivedCall(target.provider, asked.model, body, asked.streamed)
     if target.counts:
         counted = target.wire.count(body)
         return Answer(body=encoded(counted))
@@ -61,7 +63,7 @@ def answer_to(target: Target, asked: Asked, choose: Callable[[], Playable], *, v
     return _played(target, call, choose())
 
 
-def _played(target: Target, call: Call, given: Playable) -> Answer:
+def _played(target: Target, call: ReceivedCall, given: PlayableReply) -> Answer:
     while callable(given):
         try:
             given = given(dict(call.body))
@@ -77,12 +79,12 @@ def _played(target: Target, call: Call, given: Playable) -> Answer:
     return replace(answer, headers=headers, delay=reply.delay, cut_after_bytes=reply.cut_after_bytes)
 
 
-def _whole(target: Target, call: Call, reply: Reply) -> Answer:
+def _whole(target: Target, call: ReceivedCall, reply: Reply) -> Answer:
     said = reply.said
     if reply.error is not None:
         return first_of(target, reply.error)
     if isinstance(said, Msg):
-        found = Said.of(said, reply, target.wire.prompt(call.body))
+        found = NormalizedReply.of(said, reply, target.wire.prompt(call.body))
         return Answer(headers=target.wire.headers(found.id), body=encoded(target.wire.whole(found, call)))
     if isinstance(said, bytes):
         return Answer(body=said)
@@ -91,11 +93,11 @@ def _whole(target: Target, call: Call, reply: Reply) -> Answer:
     raise OptionError("replies", "these are events, and the call asks for a whole reply", "Give a dict, or a Msg.")
 
 
-def _streamed(wire: Wire, call: Call, reply: Reply) -> Answer:
+def _streamed(wire: Wire, call: ReceivedCall, reply: Reply) -> Answer:
     said, id = reply.said, "loopback"
     ending = wire.ending
     if isinstance(said, Msg):
-        found = Said.of(said, reply, wire.prompt(call.body))
+        found = NormalizedReply.of(said, reply, wire.prompt(call.body))
         events: Iterable[Mapping[str, Any] | bytes] = [*wire.events(found, call)]
         id = found.id
     elif isinstance(said, bytes):

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, cast
 
-from agentkit.formatting.formatter import Asked, FormatterBase
+from agentkit.formatting.formatter import FormatterBase, RequestOptions
 from agentkit.messages.message import Msg
 from agentkit.testing.findings import clear_containers, collect_findings, iterate_scalars, json_text
 from agentkit.tools.json_schema import OutputSchema
@@ -50,7 +50,7 @@ def option_faults(kind: type[FormatterBase], model: str | None) -> Iterator[str]
 
 
 def _request(formatter: FormatterBase, **asked: Any) -> dict[str, Any]:
-    return formatter.lower(_MSGS, **cast("Asked", asked)).request
+    return formatter.lower(_MSGS, **cast("RequestOptions", asked)).request
 
 
 def _tools(formatter: FormatterBase) -> Iterator[str]:

@@ -10,7 +10,7 @@ from agentkit.messages.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, 
 from agentkit.messages.sources import Base64Source
 from agentkit.messages.usage import FinishReason, Usage
 from agentkit.testing import pairing
-from agentkit.testing.replies import Call, LoopbackError, Said, digest, pieces, unsayable
+from agentkit.testing.replies import LoopbackError, NormalizedReply, ReceivedCall, digest, pieces, unsayable
 from agentkit.testing.wire import Wire, encoded
 
 __all__ = ["Gemini"]
@@ -42,11 +42,11 @@ class Gemini(Wire):
 
     prompt_keys: ClassVar[tuple[str, ...]] = ("systemInstruction", "contents", "tools")
 
-    def whole(self, said: Said, call: Call) -> dict[str, Any]:
+    def whole(self, said: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
         parts = [_part(block, said, at) for at, block in enumerate(said.msg.blocks)]
         return _chunk(said, call, parts, _word(said), _usage(said.usage))
 
-    def events(self, said: Said, call: Call) -> Iterator[dict[str, Any]]:
+    def events(self, said: NormalizedReply, call: ReceivedCall) -> Iterator[dict[str, Any]]:
         begun = {"promptTokenCount": said.usage.input_tokens, "totalTokenCount": said.usage.input_tokens}
         for at, block in enumerate(said.msg.blocks):
             for part in _split(_part(block, said, at), said.piece):
@@ -65,7 +65,7 @@ class Gemini(Wire):
             said["details"] = [{"@type": kind, "retryDelay": f"{error.retry_after:g}s"}]
         return {"error": said}
 
-    def refusal(self, call: Call) -> str | None:
+    def refusal(self, call: ReceivedCall) -> str | None:
         return pairing.of_gemini(call.body)
 
     def count(self, body: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -75,12 +75,16 @@ class Gemini(Wire):
         return {}
 
 
-def _word(said: Said) -> str:
+def _word(said: NormalizedReply) -> str:
     return REASONS.get(said.reason, str(said.reason))
 
 
 def _chunk(
-    said: Said, call: Call, parts: list[dict[str, Any]], reason: str | None, usage: Mapping[str, Any]
+    said: NormalizedReply,
+    call: ReceivedCall,
+    parts: list[dict[str, Any]],
+    reason: str | None,
+    usage: Mapping[str, Any],
 ) -> dict[str, Any]:
     candidate: dict[str, Any] = {"content": {"parts": parts, "role": "model"}, "index": 0}
     if not parts:
@@ -102,7 +106,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
     return found | {key: count for key, count in rest.items() if count}
 
 
-def _part(block: Block, said: Said, at: int) -> dict[str, Any]:
+def _part(block: Block, said: NormalizedReply, at: int) -> dict[str, Any]:
     part = _bare(block)
     signature = getattr(getattr(block, "state", None), "thought_signature", None)
     if signature is None and isinstance(block, ToolUseBlock) and block is said.msg.tool_uses[0]:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from agentkit.messages.blocks import TextBlock, ThinkingBlock, ToolUseBlock
 from agentkit.messages.usage import FinishReason
-from agentkit.testing.replies import Call, LoopbackError, Said, pieces, unsayable
+from agentkit.testing.replies import LoopbackError, NormalizedReply, ReceivedCall, pieces, unsayable
 from agentkit.testing.wire import Wire, encoded
 
 __all__ = ["Ollama"]
@@ -28,7 +28,7 @@ class Ollama(Wire):
     media_type: ClassVar[str] = "application/x-ndjson"
     prompt_keys: ClassVar[tuple[str, ...]] = ("messages", "tools")
 
-    def whole(self, said: Said, call: Call) -> dict[str, Any]:
+    def whole(self, said: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
         _check(said)
         text = "".join(one.text for one in said.msg.blocks if isinstance(one, TextBlock))
         thoughts = "".join(one.thinking for one in said.msg.blocks if isinstance(one, ThinkingBlock))
@@ -37,7 +37,7 @@ class Ollama(Wire):
         message |= {key: item for key, item in rest.items() if item}
         return {**_head(call), "message": message, **_end(said)}
 
-    def events(self, said: Said, call: Call) -> Iterator[dict[str, Any]]:
+    def events(self, said: NormalizedReply, call: ReceivedCall) -> Iterator[dict[str, Any]]:
         _check(said)
         for message in _messages(said):
             yield {**_head(call), "message": {"role": "assistant", **message}, "done": False}
@@ -53,13 +53,13 @@ class Ollama(Wire):
         return {}
 
 
-def _check(said: Said) -> None:
+def _check(said: NormalizedReply) -> None:
     unsaid = [block.type for block in said.msg.blocks if block.type not in {"text", "thinking", "tool_use"}]
     if unsaid:
         raise unsayable("Ollama", unsaid[0])
 
 
-def _messages(said: Said) -> Iterator[dict[str, Any]]:
+def _messages(said: NormalizedReply) -> Iterator[dict[str, Any]]:
     """Thoughts first, then text, then the calls, each whole."""
     for block in said.msg.blocks:
         if isinstance(block, ThinkingBlock):
@@ -70,7 +70,7 @@ def _messages(said: Said) -> Iterator[dict[str, Any]]:
     yield from ({"content": "", "tool_calls": [one]} for one in _calls(said))
 
 
-def _calls(said: Said) -> list[dict[str, Any]]:
+def _calls(said: NormalizedReply) -> list[dict[str, Any]]:
     return [_call(index, use) for index, use in enumerate(said.msg.tool_uses)]
 
 
@@ -79,11 +79,11 @@ def _call(index: int, use: ToolUseBlock) -> dict[str, Any]:
     return {"id": use.id, "function": function}
 
 
-def _head(call: Call) -> dict[str, Any]:
+def _head(call: ReceivedCall) -> dict[str, Any]:
     return {"model": call.model, "created_at": CREATED}
 
 
-def _end(said: Said) -> dict[str, Any]:
+def _end(said: NormalizedReply) -> dict[str, Any]:
     """The end of a reply, with its figures: tokens, and durations in nanoseconds."""
     counts = {"prompt_eval_count": said.usage.input_tokens, "eval_count": said.usage.output_tokens}
     times = {"total_duration": 3_000_000, "load_duration": 1_000_000, "prompt_eval_duration": 1_000_000}

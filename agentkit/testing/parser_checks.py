@@ -54,7 +54,7 @@ def reply_faults(provider: Provider, samples: Sequence[Sample | ExpectedSample])
 
 
 def _issuer(provider: Provider, parser: type[StreamParserBase]) -> Iterator[str]:
-    issuer = provider.chat.base.issuer
+    issuer = provider.chat_formatter.base.issuer
     if issuer is not None and parser.issuer != issuer:
         yield f"its issuer is {parser.issuer!r}, and that of the formatter {issuer!r}: no thinking would go back"
 
@@ -150,7 +150,7 @@ def _proof(state: OpaqueState | None) -> tuple[str | None, ...]:
 def _sent_back(provider: Provider, whole: object) -> Iterator[str]:
     """The message goes back to its provider: nothing in it is a loss."""
     reply = cast("type[StreamParserBase]", provider.parser).parse_response(whole)
-    plan = provider.chat().lower([Msg("Ann", "hi", "user"), reply, Msg("Ann", "go on", "user")])
+    plan = provider.chat_formatter().lower([Msg("Ann", "hi", "user"), reply, Msg("Ann", "go on", "user")])
     for place, reason in plan.ledger.losses:
         yield f"the message does not go back to its own provider: {place} is lost ({reason})"
     texts = [str(leaf) for _, leaf in iterate_scalars(plan.request)]

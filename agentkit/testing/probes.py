@@ -44,7 +44,7 @@ def _roles(formatter: FormatterBase) -> Iterator[str]:
 
 def _names(formatter: FormatterBase) -> Iterator[str]:
     """Speakers keep their names, in a field of their own or in the text of the history."""
-    if isinstance(formatter.history, ChatHistory) and not formatter.capabilities().speakers:
+    if isinstance(formatter.history, ChatHistory) and not formatter.capabilities().speaker_names:
         return
     request = formatter.lower(CONVERSATIONS["many speakers"]).request
     texts = [leaf for _, leaf in iterate_scalars(request) if isinstance(leaf, str)]
@@ -95,7 +95,7 @@ def _own_thinking(formatter: FormatterBase) -> Iterator[str]:
     form = formatter.capabilities()
     if form.issuer is None or form.thinking == "never":
         return
-    proofs = {name: f"cHJvb2Zf{name}" for name in form.proof - {"redacted_data"}}
+    proofs = {name: f"cHJvb2Zf{name}" for name in form.required_proof - {"redacted_data"}}
     thinking = ThinkingBlock("markThought", OpaqueState(form.issuer, **cast("Any", proofs)))
     turn = Msg("Friday", [thinking, ToolUseBlock("c1", "look", {"place": "callOne"})], "assistant")
     result = Msg("tools", [ToolResultBlock("c1", "look", "resultOne")], "user")

@@ -57,7 +57,7 @@ def check_provider(
 
 
 def _faults(provider: Provider, samples: Sequence[Sample | ExpectedSample], model: str | None) -> Iterator[str]:
-    for kind in (provider.chat, provider.multi_agent):
+    for kind in (provider.chat_formatter, provider.multi_agent_formatter):
         refusals = [*collect_findings(kind.__name__, _construction_faults(kind, model))]
         yield from refusals
         if refusals:
@@ -97,12 +97,12 @@ def _native_faults(provider: Provider, model: str | None) -> Iterator[str]:
 
 
 def _reloaded(provider: Provider, model: str | None, msgs: list[Msg]) -> Iterator[str]:
-    request = provider.chat(model).lower(msgs, tools=make_tools()).request
+    request = provider.chat_formatter(model).lower(msgs, tools=make_tools()).request
     text = json_text(request)
     loaded = cast("Any", provider.load_native)(request)
     if json_text(request) != text:
         yield "the request was changed"
-    if json_text(provider.chat(model).lower(loaded, tools=make_tools()).request) != text:
+    if json_text(provider.chat_formatter(model).lower(loaded, tools=make_tools()).request) != text:
         yield "the messages that were loaded give another request"
     for mark, role in (("markAsked", "user"), ("markAnswer", "assistant")):
         if any(mark in msg.text and msg.role not in (role, "system") for msg in loaded):

@@ -16,11 +16,11 @@ from agentkit.messages.usage import FinishReason, Usage
 from agentkit.reprs import bounded_repr
 
 __all__ = [
-    "Call",
     "LoopbackError",
-    "Playable",
+    "NormalizedReply",
+    "PlayableReply",
+    "ReceivedCall",
     "Reply",
-    "Said",
     "digest",
     "is_refusal",
     "notes_of",
@@ -83,8 +83,8 @@ class Reply:
     __repr__ = bounded_repr
 
 
-Playable: TypeAlias = (
-    "Msg | str | Mapping[str, Any] | bytes | Reply | LoopbackError | Callable[[dict[str, Any]], Playable]"
+PlayableReply: TypeAlias = (
+    "Msg | str | Mapping[str, Any] | bytes | Reply | LoopbackError | Callable[[dict[str, Any]], PlayableReply]"
 )
 """What the server can be given: a message or its text, a native reply, a `Reply`, an error, or a function of the
 decoded request that gives one of them.
@@ -92,7 +92,7 @@ decoded request that gives one of them.
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ReceivedCall:
     """A request as its wire understands it."""
 
     provider: str
@@ -102,7 +102,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Said:
+class NormalizedReply:
     """A message to be said on a wire, with its figures. `id` depends on the message alone: whole and streamed
     replies of one message are the same reply.
     """
@@ -118,7 +118,7 @@ class Said:
         return digest(json.dumps([self.msg.to_dict()["content"], str(self.reason)]), 24)
 
     @classmethod
-    def of(cls, msg: Msg, reply: Reply, prompt: object) -> Said:
+    def of(cls, msg: Msg, reply: Reply, prompt: object) -> NormalizedReply:
         """The message with what was not given worked out."""
         usage = reply.usage or msg.usage or _counted(msg, prompt)
         return cls(msg, usage, reply.finish_reason or msg.finish_reason or _reason(msg), reply.piece)

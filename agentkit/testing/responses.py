@@ -19,7 +19,16 @@ from agentkit.messages.sources import Base64Source
 from agentkit.messages.usage import FinishReason, Usage
 from agentkit.testing import pairing
 from agentkit.testing.chat_completions import CREATED, openai_error
-from agentkit.testing.replies import Call, LoopbackError, Said, digest, is_refusal, notes_of, pieces, unsayable
+from agentkit.testing.replies import (
+    LoopbackError,
+    NormalizedReply,
+    ReceivedCall,
+    digest,
+    is_refusal,
+    notes_of,
+    pieces,
+    unsayable,
+)
 from agentkit.testing.wire import Wire, named_event
 
 __all__ = ["Responses"]
@@ -38,14 +47,14 @@ class Responses(Wire):
 
     prompt_keys: ClassVar[tuple[str, ...]] = ("instructions", "input", "tools")
 
-    def whole(self, said: Said, call: Call) -> dict[str, Any]:
+    def whole(self, said: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
         return _ended(said, call, list(_items(said)))
 
-    def events(self, said: Said, call: Call) -> Iterator[Event]:
+    def events(self, said: NormalizedReply, call: ReceivedCall) -> Iterator[Event]:
         for number, event in enumerate(self._unnumbered(said, call)):
             yield {"type": event.pop("type"), "sequence_number": number, **event}
 
-    def _unnumbered(self, said: Said, call: Call) -> Iterator[Event]:
+    def _unnumbered(self, said: NormalizedReply, call: ReceivedCall) -> Iterator[Event]:
         begun = _response(said, call)
         yield {"type": "response.created", "response": begun}
         yield {"type": "response.in_progress", "response": begun}
@@ -68,7 +77,7 @@ class Responses(Wire):
     def error_event(self, error: LoopbackError) -> Event:
         return {"type": "error", "code": error.code, "message": error.message, "param": None}
 
-    def refusal(self, call: Call) -> str | None:
+    def refusal(self, call: ReceivedCall) -> str | None:
         return pairing.of_responses(call.body)
 
     def count(self, body: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -78,7 +87,7 @@ class Responses(Wire):
 # -- the response -----------------------------------------------------------------------------------------------
 
 
-def _response(said: Said, call: Call) -> dict[str, Any]:
+def _response(said: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
     body = call.body
     return {
         "id": f"resp_{said.id}",
@@ -101,7 +110,7 @@ def _response(said: Said, call: Call) -> dict[str, Any]:
     }
 
 
-def _ended(said: Said, call: Call, items: list[dict[str, Any]]) -> dict[str, Any]:
+def _ended(said: NormalizedReply, call: ReceivedCall, items: list[dict[str, Any]]) -> dict[str, Any]:
     word = INCOMPLETE.get(said.reason)
     ended = {"status": "incomplete", "incomplete_details": {"reason": word}} if word else {"status": "completed"}
     if said.reason == FinishReason.ERROR:
@@ -125,7 +134,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
 # -- items ------------------------------------------------------------------------------------------------------
 
 
-def _items(said: Said) -> Iterator[dict[str, Any]]:
+def _items(said: NormalizedReply) -> Iterator[dict[str, Any]]:
     """The items of the output: texts that stand together are the parts of one message."""
     for at, ((is_text, _), blocks) in enumerate(groupby(said.msg.blocks, _key)):
         name = digest(f"{said.id} {at}", 32)

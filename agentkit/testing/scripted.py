@@ -16,15 +16,15 @@ from agentkit.messages.blocks import MediaBlock, OpaqueBlock, TextBlock, Thinkin
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason
 from agentkit.models.chat_model import ChatModel, ModelOptions
-from agentkit.models.endpoint import EndpointBase, Outgoing
+from agentkit.models.endpoint import EndpointBase, OutgoingRequest
 from agentkit.models.registry import Provider, load_provider
 from agentkit.replies.error_bodies import Failure
 from agentkit.replies.parser import StreamParserBase
 from agentkit.reprs import bounded_repr
 
-__all__ = ["Scripted", "ScriptedCall", "ScriptedModel"]
+__all__ = ["ScriptedCall", "ScriptedModel", "ScriptedReply"]
 
-Scripted: TypeAlias = Msg | str | Exception
+ScriptedReply: TypeAlias = Msg | str | Exception
 """A reply: a message, its text alone, or an error that the call raises."""
 
 _PIECE = 8  # characters a delta
@@ -64,7 +64,7 @@ class ScriptedModel(ChatModel):
 
     def __init__(
         self,
-        replies: Iterable[Scripted],
+        replies: Iterable[ScriptedReply],
         provider: str | Provider = "openai",
         model: str = "scripted",
         **options: Unpack[ModelOptions],
@@ -87,12 +87,12 @@ class ScriptedModel(ChatModel):
         """The requests of the calls, in order."""
         return [call.request for call in self.calls]
 
-    def play(self, *replies: Scripted) -> None:
+    def play(self, *replies: ScriptedReply) -> None:
         """Play further replies, behind those that wait."""
         self._script.replies.extend(_checked(replies))
 
 
-def _checked(replies: Iterable[Scripted]) -> list[Scripted]:
+def _checked(replies: Iterable[ScriptedReply]) -> list[ScriptedReply]:
     if isinstance(replies, str | Msg):
         raise OptionError("replies", f"a {type(replies).__name__} is no list of replies", "Pass a list.")
     check_option("replies", replies, Iterable)
@@ -105,8 +105,8 @@ def _checked(replies: Iterable[Scripted]) -> list[Scripted]:
 class _Script:
     """The replies that wait, and the calls that were played."""
 
-    def __init__(self, replies: Iterable[Scripted]) -> None:
-        self.replies: deque[Scripted] = deque(replies)
+    def __init__(self, replies: Iterable[ScriptedReply]) -> None:
+        self.replies: deque[ScriptedReply] = deque(replies)
         self.calls: list[ScriptedCall] = []
 
     def next(self) -> Msg | str:
@@ -129,30 +129,30 @@ class _ScriptEndpoint(EndpointBase):
         """A script is given, never opened."""
         raise OptionError("client", "a script is given as the client", "Use ScriptedModel.")
 
-    def body(
+    def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
-    ) -> Outgoing:
-        return Outgoing(model, dict(request), stream, dict(options))
+    ) -> OutgoingRequest:
+        return OutgoingRequest(model, dict(request), stream, dict(options))
 
-    async def _next(self, outgoing: Outgoing) -> Msg | str:
+    async def _next(self, outgoing: OutgoingRequest) -> Msg | str:
         await anyio.lowlevel.checkpoint()
         self.client.calls.append(ScriptedCall(outgoing.body, outgoing.options, outgoing.stream))
         return cast("Msg | str", self.client.next())
 
-    async def send(self, outgoing: Outgoing) -> Mapping[str, Any]:
+    async def send(self, outgoing: OutgoingRequest) -> Mapping[str, Any]:
         return {"reply": await self._next(outgoing)}
 
-    def stream(self, outgoing: Outgoing) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
+    def stream(self, outgoing: OutgoingRequest) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
         return self._stream(outgoing)
 
     @asynccontextmanager
-    async def _stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[Any]]:
+    async def _stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:
         yield _played(await self._next(outgoing))
 
-    def failure(self, error: BaseException) -> Failure | None:
+    def failure_from_exception(self, error: BaseException) -> Failure | None:
         return None
 
-    def failure_in(self, reply: object) -> Failure | None:
+    def failure_from_reply(self, reply: object) -> Failure | None:
         return None
 
     async def aclose(self) -> None:
@@ -195,20 +195,20 @@ class _ScriptParser(StreamParserBase):
         else:
             self._piece((event["at"],), event["block"], event["piece"])
 
-    def read_whole(self, reply: dict[str, Any]) -> None:
+    def read_reply(self, reply: dict[str, Any]) -> None:
         """The reply, piece by piece."""
         for chunk in _chunks(reply["reply"]):
             self.read_event(chunk)
 
     def _piece(self, key: tuple[int], block: object, piece: str) -> None:
         if isinstance(block, TextBlock):
-            self.reply.text(key, piece)
+            self.reply.add_text(key, piece)
         elif isinstance(block, ThinkingBlock):
-            self.reply.think(key, piece)
+            self.reply.add_thinking(key, piece)
         elif isinstance(block, ToolUseBlock):
-            self.reply.call(key, block.id, block.name, piece)
+            self.reply.add_tool_call(key, block.id, block.name, piece)
         elif isinstance(block, MediaBlock | OpaqueBlock):
-            self.reply.add(key, block)
+            self.reply.add_block(key, block)
 
     def _end(self, reply: Msg | str) -> None:
         if isinstance(reply, Msg):

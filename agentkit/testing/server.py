@@ -22,7 +22,7 @@ from agentkit.errors import OptionError
 from agentkit.reprs import bounded_repr
 from agentkit.testing.demo import demo_reply
 from agentkit.testing.exchange import answer_to, first_of
-from agentkit.testing.replies import LoopbackError, Playable
+from agentkit.testing.replies import LoopbackError, PlayableReply
 from agentkit.testing.routes import BASES, Target, find_route
 from agentkit.testing.wire import encoded
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
     from agentkit.testing.exchange import Answer
 
-__all__ = ["LoopbackServer", "Recorded"]
+__all__ = ["LoopbackServer", "RecordedRequest"]
 
 
 @dataclass(eq=False)
-class Recorded:
+class RecordedRequest:
     """A request that the server got.
 
     provider      whose wire it came on; `path` is the whole path with its query
@@ -79,7 +79,7 @@ class LoopbackServer:
             ...
             assert server.requests[0].body["messages"] == [...]
 
-    replies   one reply for every call, or a list of them to be played in order; see `Playable`
+    replies   one reply for every call, or a list of them to be played in order; see `PlayableReply`
     agent     answer by the rule of `demo_reply`
     validate  answer 400 in the provider's words where calls and results do not pair
     port      0 for any free one
@@ -93,18 +93,18 @@ class LoopbackServer:
 
     def __init__(
         self,
-        replies: Playable | Sequence[Playable] = "Hello.",
+        replies: PlayableReply | Sequence[PlayableReply] = "Hello.",
         *,
         agent: bool = False,
         validate: bool = True,
         port: int = 0,
     ) -> None:
-        self._always: Playable | None = demo_reply if agent else None
-        self._queue: deque[Playable] = deque()
+        self._always: PlayableReply | None = demo_reply if agent else None
+        self._queue: deque[PlayableReply] = deque()
         if isinstance(replies, list | tuple):
-            self._queue.extend(cast("Sequence[Playable]", replies))
+            self._queue.extend(cast("Sequence[PlayableReply]", replies))
         elif not agent:
-            self._always = cast("Playable", replies)
+            self._always = cast("PlayableReply", replies)
         self._validate = validate
         self._lock = threading.Lock()
         self._connections: set[socket] = set()
@@ -112,7 +112,7 @@ class LoopbackServer:
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
         )
-        self.requests: list[Recorded] = []
+        self.requests: list[RecordedRequest] = []
         self.strays: list[str] = []
         self.faults: list[BaseException] = self._server.faults
 
@@ -142,7 +142,7 @@ class LoopbackServer:
         retries = {} if provider == "dashscope" else {"max_retries": 0}
         return {"api_key": "loopback", "base_url": url, **retries}
 
-    def play(self, *replies: Playable) -> None:
+    def play(self, *replies: PlayableReply) -> None:
         """Play further replies, behind those that wait and before the one for every call."""
         with self._lock:
             self._queue.extend(replies)
@@ -173,7 +173,7 @@ class LoopbackServer:
             _break(connection)
         self._server.server_close()
 
-    def answer(self, target: Target, request: Recorded) -> Answer:
+    def answer(self, target: Target, request: RecordedRequest) -> Answer:
         """The answer to a request; the next reply is used up by it."""
         try:
             return answer_to(target, request, self._next, validate=self._validate)
@@ -181,7 +181,7 @@ class LoopbackServer:
             self.faults.append(fault)
             return first_of(target, LoopbackError(400, f"LoopbackServer: {fault}"))
 
-    def _next(self) -> Playable:
+    def _next(self) -> PlayableReply:
         with self._lock:
             if self._queue:
                 return self._queue.popleft()
@@ -265,7 +265,7 @@ class _Handler(BaseHTTPRequestHandler):
         finally:
             request.over()
 
-    def _recorded(self, target: Target, raw: bytes) -> Recorded:
+    def _recorded(self, target: Target, raw: bytes) -> RecordedRequest:
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
             found: Any = json.loads(raw)
@@ -274,9 +274,9 @@ class _Handler(BaseHTTPRequestHandler):
         body = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
         model = target.model or str(body.get("model", ""))
         streamed = target.streamed(body, headers)
-        return Recorded(target.provider, self.path, headers, found, raw, model, streamed)
+        return RecordedRequest(target.provider, self.path, headers, found, raw, model, streamed)
 
-    def _send(self, answer: Answer, request: Recorded) -> None:
+    def _send(self, answer: Answer, request: RecordedRequest) -> None:
         if answer.frames is None:
             self._await(answer.delay, request)
             self._whole(answer.status, answer.headers, answer.body, answer.cut_after_bytes)
@@ -289,7 +289,7 @@ class _Handler(BaseHTTPRequestHandler):
         if cut is not None:
             self._cut()
 
-    def _stream(self, answer: Answer, frames: Iterable[bytes], request: Recorded) -> None:
+    def _stream(self, answer: Answer, frames: Iterable[bytes], request: RecordedRequest) -> None:
         self._begin(answer.status, {**answer.headers, "transfer-encoding": "chunked"})
         left = answer.cut_after_bytes
         for number, frame in enumerate(frames):
@@ -316,7 +316,7 @@ class _Handler(BaseHTTPRequestHandler):
         if data:  # an empty chunk would end the body
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
 
-    def _await(self, seconds: float, request: Recorded) -> None:
+    def _await(self, seconds: float, request: RecordedRequest) -> None:
         """Wait so long, or until the client goes away."""
         ready, _, _ = select([self.connection], [], [], seconds)
         if ready and not self.connection.recv(1, MSG_PEEK):

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from agentkit.testing.replies import Call, LoopbackError, Said, tokens_in
+from agentkit.testing.replies import LoopbackError, NormalizedReply, ReceivedCall, tokens_in
 
 __all__ = ["Wire", "encoded", "named_event"]
 
@@ -23,11 +23,11 @@ class Wire(ABC):
     """The keys of a request that the prompt is made of; their JSON text is what is counted."""
 
     @abstractmethod
-    def whole(self, said: Said, call: Call) -> dict[str, Any]:
+    def whole(self, said: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
         """The reply in one object."""
 
     @abstractmethod
-    def events(self, said: Said, call: Call) -> Iterator[dict[str, Any]]:
+    def events(self, said: NormalizedReply, call: ReceivedCall) -> Iterator[dict[str, Any]]:
         """The reply as the events of a stream."""
 
     @abstractmethod
@@ -42,7 +42,7 @@ class Wire(ABC):
         """An event in the bytes of the stream; `number` counts from 1."""
         return b"data: " + encoded(event) + b"\n\n"
 
-    def refusal(self, call: Call) -> str | None:
+    def refusal(self, call: ReceivedCall) -> str | None:
         """What the service says of a request that it cannot take: broken pairs, missing keys."""
         return None
 

@@ -20,7 +20,7 @@ from agentkit.messages.blocks import (
 )
 from agentkit.messages.message import Msg, weight_of
 from agentkit.tokens.estimate import TextCounts, estimate_text
-from agentkit.tokens.request_parts import RequestParts, json_text
+from agentkit.tokens.request_parts import RequestParts, compact_json
 
 __all__ = [
     "CharacterTokenCounter",
@@ -63,11 +63,11 @@ class TokenCounterBase(ABC):
     async def count(self, request: Mapping[str, Any]) -> int:
         """The tokens of the whole request; a `TokenCount` where parts of it are an estimate."""
 
-    steady: ClassVar[bool] = False
+    deterministic: ClassVar[bool] = False
     """Whether a request counts the same whenever it is counted, so that what did not fit is known to."""
 
     @property
-    def weigher(self) -> LocalTokenCounter:
+    def local_counter(self) -> LocalTokenCounter:
         """What places a cut without I/O: here an estimate by characters."""
         return _ESTIMATE
 
@@ -123,7 +123,7 @@ class LocalTokenCounter(TokenCounterBase):
     the weights is to the measure, the fewer requests are built on the way.
     """
 
-    steady: ClassVar[bool] = True
+    deterministic: ClassVar[bool] = True
     slow: ClassVar[bool] = False
     """Whether weighing holds a processor long enough to be done in a thread."""
 
@@ -141,7 +141,7 @@ class LocalTokenCounter(TokenCounterBase):
         return _Same(self)
 
     @property
-    def weigher(self) -> LocalTokenCounter:
+    def local_counter(self) -> LocalTokenCounter:
         """Itself."""
         return self
 
@@ -204,7 +204,7 @@ class TextTokenCounter(LocalTokenCounter):
         if isinstance(block, MediaBlock):
             return self.price(block)
         if isinstance(block, OpaqueBlock):
-            return self.overheads.call + self._texts[json_text(block.data)]
+            return self.overheads.call + self._texts[compact_json(block.data)]
         return self.overheads.invalid if isinstance(block, InvalidBlock) else 0
 
     def _framed(self, text: str) -> int:
@@ -246,7 +246,7 @@ class CharacterTokenCounter(TextTokenCounter):
         parts, count = RequestParts.of(request), self._texts.__getitem__
         total = _TURN * parts.turns + _NAME * parts.speakers + _CALL * parts.calls + _FIELD * parts.fields
         total += sum(map(count, parts.texts)) + 100 * self.media_tokens * len(parts.media)
-        total += sum(map(count, map(json_text, (*parts.tools, *parts.settings))))
+        total += sum(map(count, map(compact_json, (*parts.tools, *parts.settings))))
         total += sum(map(sealed_hundredths, parts.sealed))
         return TokenCount(-(-total // 100), _REASON)
 

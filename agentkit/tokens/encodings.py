@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from agentkit.capabilities.model_names import normalize_model_name
 from agentkit.errors import MissingExtraError
 
-__all__ = ["Encoding", "encoding_of", "load_encoding", "source_of"]
+__all__ = ["Encoding", "find_encoding", "find_encoding_package", "load_encoding"]
 
 
 class Encoding(NamedTuple):
@@ -56,7 +56,7 @@ ENCODINGS: Final = frozenset(encoding.name for _, encoding in _MODELS)
 """All that models have."""
 
 
-def encoding_of(model: str) -> Encoding:
+def find_encoding(model: str) -> Encoding:
     """Returns the encoding of a model, by its normalized name (see `normalize_model_name`)."""
     name = normalize_model_name(model)
     found = next((encoding for pattern, encoding in _MODELS if pattern.match(name)), None)
@@ -78,7 +78,7 @@ _CACHED: Final = {
 }
 
 
-def source_of(encoding: str) -> str:
+def find_encoding_package(encoding: str) -> str:
     """The package that can count in an encoding here and now, without the network: splintr before tiktoken.
 
     Raises MissingExtraError, which says what to install, where there is none. Loads nothing.
@@ -113,7 +113,7 @@ def load_encoding(encoding: str) -> Count:
     Special tokens in a text are text. Raises MissingExtraError where no package has the ranks.
     """
     with _loading:
-        return _load(source_of(encoding), encoding)
+        return _load(find_encoding_package(encoding), encoding)
 
 
 @cache

@@ -20,7 +20,7 @@ from agentkit.messages.message import Msg
 from agentkit.tokens.counters import CharacterTokenCounter, LocalTokenCounter, TokenCount
 from agentkit.tokens.estimate import TextCounts
 from agentkit.tokens.media_costs import MediaPrices
-from agentkit.tokens.request_parts import RequestParts, json_text
+from agentkit.tokens.request_parts import RequestParts, compact_json
 
 __all__ = ["HuggingFaceTokenCounter"]
 
@@ -142,7 +142,7 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         rendered, refused = self._render(request)
         if rendered is None:
             total += sum(map(self._texts.__getitem__, parts.texts)) + _TURN * parts.turns + _CALL * parts.calls
-            total += sum(map(self._count, map(json_text, (*parts.tools, *parts.settings))))
+            total += sum(map(self._count, map(compact_json, (*parts.tools, *parts.settings))))
             return TokenCount(total, (*reasons, refused))
         return TokenCount(total + self._pieces(rendered), reasons)
 

@@ -13,7 +13,7 @@ from warnings import catch_warnings, simplefilter
 
 from agentkit.capabilities.model_names import normalize_model_name
 from agentkit.tokens.estimate import TextCounts
-from agentkit.tokens.request_parts import Medium
+from agentkit.tokens.request_parts import MediaPart
 
 __all__ = ["MediaPrices", "image_rule", "image_size"]
 
@@ -207,7 +207,7 @@ class MediaPrices:
         self.rule = image_rule(model)
         self._sizes = TextCounts(_packed, 64_000_000)
 
-    def price(self, medium: Medium) -> tuple[int, str]:
+    def price(self, medium: MediaPart) -> tuple[int, str]:
         """Its tokens, and why they are an estimate ("" if they are what the rule says). Never raises."""
         if medium.kind != "image":
             return self._by_length(medium)
@@ -222,12 +222,12 @@ class MediaPrices:
             return _UNKNOWN, "no rule is known for what an image costs this model"
         return self.rule.tokens(packed >> 32, packed & 0xFFFF_FFFF, medium.detail), ""
 
-    def total(self, media: Iterable[Medium]) -> tuple[int, list[str]]:
+    def total(self, media: Iterable[MediaPart]) -> tuple[int, list[str]]:
         """Of all, and the reasons why parts of it are an estimate."""
         priced = [self.price(medium) for medium in media]
         return sum(tokens for tokens, _ in priced), [reason for _, reason in priced if reason]
 
-    def _by_length(self, medium: Medium) -> tuple[int, str]:
+    def _by_length(self, medium: MediaPart) -> tuple[int, str]:
         """Sound and film by the seconds, documents by the pages that so many bytes hold."""
         size = 0 if "://" in medium.data[:12] else len(medium.data) * 3 // 4
         if medium.kind == "document":

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from agentkit.argument_checks import check_option, check_text
 from agentkit.credentials.redaction import create_redactor, redact_error
 from agentkit.errors import InputError, ModelError, OptionError
-from agentkit.json_values import mapping_of
+from agentkit.json_values import as_object
 from agentkit.tokens.counters import CharacterTokenCounter, LocalTokenCounter, TokenCounterBase
 
 __all__ = ["RemoteTokenCounter"]
@@ -27,7 +27,7 @@ class RemoteTokenCounter(TokenCounterBase):
     A provider's class gives `count`.
     """
 
-    steady: ClassVar[bool] = True
+    deterministic: ClassVar[bool] = True
     media_tokens: ClassVar[int] = 1_600
     """What a medium is taken to cost where the endpoint does not count it."""
 
@@ -43,7 +43,7 @@ class RemoteTokenCounter(TokenCounterBase):
         self.local: LocalTokenCounter = CharacterTokenCounter(self.media_tokens) if local is None else local
 
     @property
-    def weigher(self) -> LocalTokenCounter:
+    def local_counter(self) -> LocalTokenCounter:
         """The local counter."""
         return self.local
 
@@ -67,7 +67,7 @@ class RemoteTokenCounter(TokenCounterBase):
 
     def read_count(self, answer: object, name: str) -> int:
         """Returns the number of tokens that an answer has under a name. Raises ModelError for anything else."""
-        found: object = mapping_of(answer).get(name, getattr(answer, name, None))
+        found: object = as_object(answer).get(name, getattr(answer, name, None))
         if isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found < _MOST:
             return int(found)
         said = f"the endpoint sent {type(found).__name__} in the place of a number of tokens, {name!r}"

@@ -11,10 +11,10 @@ from pydantic_core import to_json
 from agentkit.capabilities.wire_layout import CACHE_MARKERS
 from agentkit.reprs import bounded_repr, shorten_repr
 
-__all__ = ["Medium", "RequestParts", "json_text"]
+__all__ = ["MediaPart", "RequestParts", "compact_json"]
 
 
-class Medium(NamedTuple):
+class MediaPart(NamedTuple):
     """A picture, sound, film or document in a request: `data` is base64 text, a data URL or a URL.
 
     `data` is "" where the content is not known: a stored file's id, bytes, a file that was not read yet.
@@ -86,7 +86,7 @@ class RequestParts:
     speakers: int = 0
     calls: int = 0
     fields: int = 0
-    media: list[Medium] = field(default_factory=list[Medium])
+    media: list[MediaPart] = field(default_factory=list[MediaPart])
     sealed: list[str] = field(default_factory=list[str])
     tools: list[Any] = field(default_factory=list[Any])
     settings: list[Any] = field(default_factory=list[Any])
@@ -158,7 +158,7 @@ class RequestParts:
         if isinstance(part, str):
             self.texts.append(part)
         elif part is not None:
-            self.texts.append(json_text(part))
+            self.texts.append(compact_json(part))
 
     def _special(self, part: dict[str, Any], key: str, item: Any, waiting: list[Any]) -> None:
         if key in _JSON:
@@ -172,10 +172,10 @@ class RequestParts:
         kind = _MEDIA[key]
         if isinstance(item, list):  # Ollama's images, and the frames of DashScope's video
             for inner in cast("list[Any]", item):
-                self.media.append(Medium("image", inner if isinstance(inner, str) else ""))
+                self.media.append(MediaPart("image", inner if isinstance(inner, str) else ""))
         elif not isinstance(item, dict):
             detail = str(part.get("detail") or "")
-            self.media.append(Medium(kind, item if isinstance(item, str) else "", detail))
+            self.media.append(MediaPart(kind, item if isinstance(item, str) else "", detail))
         else:
             self._held(part, kind, cast("dict[str, Any]", item), waiting)
 
@@ -196,7 +196,7 @@ class RequestParts:
             if isinstance(detail, dict):
                 detail = cast("dict[str, Any]", detail).get("level")
             kind = named if named in ("image", "audio", "video") else kind
-            self.media.append(Medium(kind, leaf if isinstance(leaf, str) else "", str(detail or "")))
+            self.media.append(MediaPart(kind, leaf if isinstance(leaf, str) else "", str(detail or "")))
 
     def _json(self, item: Any) -> None:
         """A caller's JSON as its text; the long strings of an object by themselves, counted once in their life."""
@@ -209,7 +209,7 @@ class RequestParts:
                 if type(inner) is str and len(inner) > _LONG:
                     self._long_json(found)
                     return
-        self.texts.append(json_text(item))
+        self.texts.append(compact_json(item))
 
     def _long_json(self, found: dict[str, Any]) -> None:
         self.fields += len(found)
@@ -218,6 +218,6 @@ class RequestParts:
             self._json(inner)
 
 
-def json_text(found: Any) -> str:
+def compact_json(found: Any) -> str:
     """JSON as it is written out; what is no JSON as its representation."""
     return to_json(found, bytes_mode="base64", fallback=repr).decode()

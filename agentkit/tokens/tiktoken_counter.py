@@ -14,10 +14,10 @@ from agentkit.messages.blocks import MediaBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import URLSource
 from agentkit.tokens.counters import Overheads, TextTokenCounter, TokenCount, weight_key
-from agentkit.tokens.encodings import BASE, ENCODINGS, Count, encoding_of, load_encoding, source_of
+from agentkit.tokens.encodings import BASE, ENCODINGS, Count, find_encoding, find_encoding_package, load_encoding
 from agentkit.tokens.estimate import TextCounts
 from agentkit.tokens.media_costs import MediaPrices
-from agentkit.tokens.request_parts import Medium, RequestParts, json_text
+from agentkit.tokens.request_parts import MediaPart, RequestParts, compact_json
 
 __all__ = ["TiktokenCounter"]
 
@@ -54,13 +54,13 @@ class TiktokenCounter(TextTokenCounter):
         if encoding is not None and encoding not in ENCODINGS:
             reason = f"{encoding!r} is unknown"
             raise OptionError("encoding", reason, f"Use one of: {', '.join(sorted(ENCODINGS))}.")
-        name, note = (encoding, "") if encoding else encoding_of(model)
+        name, note = (encoding, "") if encoding else find_encoding(model)
         try:
-            source = source_of(name)
+            source = find_encoding_package(name)
         except MissingExtraError:
             if encoding or name == BASE:
                 raise
-            source, note = source_of(BASE), f"no ranks of {name} are at hand: {BASE} taken"
+            source, note = find_encoding_package(BASE), f"no ranks of {name} are at hand: {BASE} taken"
             name = BASE
         self.model = model
         self.encoding = name
@@ -99,7 +99,7 @@ class TiktokenCounter(TextTokenCounter):
         parts, count = RequestParts.of(request), self._texts.__getitem__
         total = _REPLY + _TURN * parts.turns + _SPEAKER * parts.speakers + _CALL * parts.calls
         total += sum(map(count, parts.texts)) + _FIELD * parts.fields
-        total += sum(map(count, map(json_text, parts.settings)))
+        total += sum(map(count, map(compact_json, parts.settings)))
         reasons = list(self._note)
         if parts.tools:
             total += _TOOLS + sum(count(tool_text(tool)) for tool in parts.tools)
@@ -120,7 +120,7 @@ class TiktokenCounter(TextTokenCounter):
         """The price of a medium by the model's rule."""
         source = block.source
         data = source.url if isinstance(source, URLSource) else source.data
-        return self._prices.price(Medium(block.type, data))[0]
+        return self._prices.price(MediaPart(block.type, data))[0]
 
 
 def tool_text(tool: Any) -> str:
@@ -129,13 +129,13 @@ def tool_text(tool: Any) -> str:
     Takes the native forms: `function` objects, flat functions, `input_schema`, `function_declarations`.
     """
     if not isinstance(tool, dict):
-        return json_text(tool)
+        return compact_json(tool)
     found = cast("dict[str, Any]", tool)
     if isinstance(found.get("function_declarations"), list):
         return "\n".join(map(tool_text, found["function_declarations"]))
     function = cast("dict[str, Any]", found["function"] if isinstance(found.get("function"), dict) else found)
     if not isinstance(function.get("name"), str):
-        return json_text(found)
+        return compact_json(found)
     keys = ("parameters", "input_schema", "parameters_json_schema")
     schema = next(filter(_is_object, map(function.get, keys)), None)
     about = _comment(function.get("description"))
@@ -159,13 +159,13 @@ def _type(schema: Any) -> str:
         required = found.get("required") or ()
         fields = cast("dict[str, Any]", found["properties"]).items()
         lines = [_field(name, inner, name in required) for name, inner in fields]
-        return "{\n" + "".join(lines) + "}" + (f" {json_text(found['$defs'])}" if "$defs" in found else "")
+        return "{\n" + "".join(lines) + "}" + (f" {compact_json(found['$defs'])}" if "$defs" in found else "")
     if isinstance(found.get("enum"), list):
-        return " | ".join(map(json_text, found["enum"]))
+        return " | ".join(map(compact_json, found["enum"]))
     if found.get("type") == "array":
         return f"{_type(found.get('items'))}[]"
     plain = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "object": "object"}
-    return plain.get(str(found.get("type"))) or json_text(found)
+    return plain.get(str(found.get("type"))) or compact_json(found)
 
 
 def _field(name: str, schema: Any, required: bool) -> str:

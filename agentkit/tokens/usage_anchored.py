@@ -53,7 +53,7 @@ class UsageAnchoredCounter(TokenCounterBase):
         self._anchor: _Anchor | None = None
 
     @property
-    def weigher(self) -> LocalTokenCounter:
+    def local_counter(self) -> LocalTokenCounter:
         """The local counter."""
         return self.local
 

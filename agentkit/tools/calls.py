@@ -12,7 +12,7 @@ from agentkit.errors import OptionError
 from agentkit.messages.blocks import ToolResultBlock, ToolUseBlock
 from agentkit.tools.tool import Tool, ToolLike, as_tools
 
-__all__ = ["run_call", "run_tool_calls"]
+__all__ = ["run_tool_call", "run_tool_calls"]
 
 
 async def run_tool_calls(
@@ -51,7 +51,7 @@ async def _run_all(
     async def run(index: int, block: ToolUseBlock) -> None:
         async with limiter:
             try:
-                results[index] = await run_call(block, tools)
+                results[index] = await run_tool_call(block, tools)
             except KeyboardInterrupt as error:  # not as a group of one
                 interrupts.append(error)
                 group.cancel_scope.cancel()
@@ -73,7 +73,7 @@ def _canceled_result(block: ToolUseBlock) -> ToolResultBlock:
     return ToolResultBlock(block.id, block.name, "The call was canceled.", is_error=True)
 
 
-async def run_call(block: ToolUseBlock, tools: Sequence[ToolLike]) -> ToolResultBlock:
+async def run_tool_call(block: ToolUseBlock, tools: Sequence[ToolLike]) -> ToolResultBlock:
     """What the tool that a call names answers: see `Tool.run`. `tools` are those that the model was given.
 
     A model may call what is not there, such as the `multi_tool_use.parallel` that some of OpenAI's know from their

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
 from agentkit.errors import MessageError, OptionError
-from agentkit.messages.validation import Checked, Text, value
+from agentkit.messages.validation import Checked, Text, validated_dataclass
 from agentkit.tools.tool import Tool
 
 __all__ = ["ToolChoice", "ToolChoiceLike", "as_tool_choice", "read_allowed_tools"]
 
 
-@value
+@validated_dataclass
 class ToolChoice(metaclass=Checked):
     """Which tool the model may or must call: `auto`, `none`, `required` (any one), or `tool` with a name.
 

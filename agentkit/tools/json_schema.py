@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
 from agentkit.errors import MessageError, OptionError
-from agentkit.json_values import copied
-from agentkit.messages.validation import Checked, JsonObject, Text, value
+from agentkit.json_values import copy_json
+from agentkit.messages.validation import Checked, JsonObject, Text, validated_dataclass
 
 __all__ = [
     "OutputLike",
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-@value
+@validated_dataclass
 class OutputSchema(metaclass=Checked):
     """The form that the answer must have: a JSON schema under a name.
 
@@ -190,7 +190,7 @@ def map_schema(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) 
         elif key in _NESTED:
             mapped[key] = map_schema(item, change)
         else:
-            mapped[key] = copied(item)
+            mapped[key] = copy_json(item)
     return change(mapped)
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from agentkit.errors import AgentkitError
-from agentkit.json_values import plain_values, text_of
+from agentkit.json_values import as_text, make_json_safe
 from agentkit.loggers import get_logger
 from agentkit.messages.blocks import InvalidBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.messages.mcp_results import read_mcp_item, read_mcp_result
@@ -62,7 +62,7 @@ def _block(value: object) -> TextBlock | MediaBlock | Mapping[str, Any] | None:
 def _text(block: ToolUseBlock, value: object) -> str:
     """Returns a string unchanged and any other value as JSON text. Lone surrogates are replaced."""
     place = f"tool {block.name!r}: its result"
-    return text_of(value, place) if isinstance(value, str) else _json(value, place)
+    return as_text(value, place) if isinstance(value, str) else _json(value, place)
 
 
 def _json(value: object, place: str) -> str:
@@ -74,16 +74,16 @@ def _json(value: object, place: str) -> str:
         if "surrogates" not in str(error):
             raise
         values = to_jsonable_python(_with_clean_texts(value, place), inf_nan_mode="strings")
-        return to_json(plain_values(values, place)).decode()
+        return to_json(make_json_safe(values, place)).decode()
 
 
 def _with_clean_texts(value: object, place: str) -> object:
     """Returns the value with texts that UTF-8 can encode. Keys are content: `place` names the whole result."""
     if isinstance(value, str):
-        return text_of(value, place)
+        return as_text(value, place)
     if isinstance(value, Mapping):
         pairs = cast("Mapping[Any, object]", value).items()
-        clean = ((text_of(key, place) if isinstance(key, str) else key, item) for key, item in pairs)
+        clean = ((as_text(key, place) if isinstance(key, str) else key, item) for key, item in pairs)
         return {key: _with_clean_texts(item, place) for key, item in clean}
     if isinstance(value, list | tuple):
         return [_with_clean_texts(item, place) for item in cast("Iterable[object]", value)]
@@ -102,13 +102,13 @@ def _contains_block(value: object) -> bool:
 def as_failure(block: ToolUseBlock, error: BaseException) -> ToolResultBlock:
     """Returns the result of a call whose function raised. Its metadata (sent to no provider) has the traceback."""
     _log.warning("tool %r: raised %s", block.name, type(error).__name__, exc_info=error)
-    traceback = _bounded(text_of("".join(format_exception(error))), MAX_TRACEBACK_CHARACTERS)
+    traceback = _bounded(as_text("".join(format_exception(error))), MAX_TRACEBACK_CHARACTERS)
     return replace(as_refusal(block, _describe_error(error)), metadata={"traceback": traceback})
 
 
 def as_refusal(block: ToolUseBlock, reason: str) -> ToolResultBlock:
     """Returns the result of a call that cannot be run, or whose result cannot be sent."""
-    return ToolResultBlock(block.id, block.name, text_of(_bounded(reason, MAX_ERROR_CHARACTERS)), is_error=True)
+    return ToolResultBlock(block.id, block.name, as_text(_bounded(reason, MAX_ERROR_CHARACTERS)), is_error=True)
 
 
 def _bounded(text: str, limit: int) -> str:

@@ -13,7 +13,7 @@ from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
 from agentkit.errors import MessageError
 from agentkit.messages.blocks import ToolResultBlock, ToolUseBlock
-from agentkit.messages.validation import Checked, JsonObject, Text, value
+from agentkit.messages.validation import Checked, JsonObject, Text, validated_dataclass
 from agentkit.tools.docstrings import split_docstring
 from agentkit.tools.json_schema import check_schema, map_schema, without_titles
 
@@ -22,7 +22,7 @@ __all__ = ["Tool", "ToolLike", "as_tools"]
 _NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
 
-@value
+@validated_dataclass
 class Tool(metaclass=Checked):
     """A tool that a model may call: a name, what it does, and a JSON schema of its arguments.
 

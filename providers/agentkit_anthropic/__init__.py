@@ -1,6 +1,6 @@
 """Anthropic Messages."""
 
-from agentkit import Provider
+from agentkit.provider_kit import Provider
 from agentkit_anthropic.convert import AnthropicChatFormatter, AnthropicMultiAgentFormatter
 from agentkit_anthropic.counting import AnthropicTokenCounter
 from agentkit_anthropic.endpoint import AnthropicEndpoint

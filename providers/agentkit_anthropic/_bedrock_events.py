@@ -12,7 +12,7 @@ from typing import Any
 import anyio.lowlevel
 import anyio.to_thread
 
-from agentkit import MessageError, MissingExtraError, mapping_of, plain, text_of
+from agentkit.provider_kit import MessageError, MissingExtraError, as_object, as_text, native_to_json
 
 __all__ = ["MEDIA_TYPE", "bedrock_events"]
 
@@ -90,13 +90,13 @@ def _event(headers: dict[str, Any], payload: bytes) -> dict[str, Any] | None:
     kind = headers.get(":message-type")
     if kind == "error":
         return _error(headers.get(":error-code"), headers.get(":error-message"))
-    body = mapping_of(plain(payload)) if payload else {}
+    body = as_object(native_to_json(payload)) if payload else {}
     if kind == "exception":
         return _error(headers.get(":exception-type"), body.get("message") or body.get("Message"))
     held = body.get("bytes")
-    return mapping_of(plain(b64decode(held))) if isinstance(held, str) else None
+    return as_object(native_to_json(b64decode(held))) if isinstance(held, str) else None
 
 
 def _error(code: object, said: object) -> dict[str, Any]:
-    error = {"type": text_of(code) or "error", "message": text_of(said) or text_of(code)}
+    error = {"type": as_text(code) or "error", "message": as_text(said) or as_text(code)}
     return {"type": "error", "error": error}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agentkit import MediaLimits, MediaRule, ModelFact, media_types
+from agentkit.provider_kit import MediaLimits, MediaRule, ModelFact, media_types
 
 __all__ = ["FACTS", "IMAGES"]
 

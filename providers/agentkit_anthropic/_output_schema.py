@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from agentkit import StrictRules
+from agentkit.provider_kit import StrictRules
 
 __all__ = ["STRICT", "in_subset"]
 

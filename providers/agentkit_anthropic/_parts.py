@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
-from agentkit import copied, items_of, mapping_of, text_of
+from agentkit.provider_kit import as_list, as_object, as_text, copy_json
 
 __all__ = ["CARRIED", "carried", "content_text", "part_pair", "part_places", "search_text", "unmarked"]
 
@@ -22,13 +22,13 @@ CARRIED: dict[str, tuple[str, ...]] = {
 
 def carried(kind: str, found: Mapping[str, Any]) -> dict[str, Any]:
     """The further keys that a block came with, to go back with it."""
-    return {key: copied(found[key]) for key in CARRIED[kind] if found.get(key) not in (None, [], "")}
+    return {key: copy_json(found[key]) for key in CARRIED[kind] if found.get(key) not in (None, [], "")}
 
 
 def search_text(found: Mapping[str, Any]) -> str:
     """A search result of the caller's as text: its title, its source, its words (SDK: SearchResultBlockParam)."""
-    said = [mapping_of(part).get("text") for part in items_of(found.get("content"))]
-    return "\n".join(map(text_of, [found.get("title"), found.get("source"), *said]))
+    said = [as_object(part).get("text") for part in as_list(found.get("content"))]
+    return "\n".join(map(as_text, [found.get("title"), found.get("source"), *said]))
 
 
 def content_text(source: Mapping[str, Any]) -> str | None:
@@ -36,7 +36,7 @@ def content_text(source: Mapping[str, Any]) -> str | None:
     content = source.get("content")
     if isinstance(content, str):
         return content
-    parts = [mapping_of(part) for part in items_of(content)]
+    parts = [as_object(part) for part in as_list(content)]
     if not parts or any(part.get("type") != "text" or not isinstance(part.get("text"), str) for part in parts):
         return None
     return "\n".join(part["text"] for part in parts)
@@ -87,4 +87,4 @@ def part_places(data: Mapping[str, Any]) -> frozenset[str]:
     """Returns where a block may stand. A type that is not known here may stand in any message, and in a result."""
     if part_pair(data) is not None:
         return frozenset({"assistant"})
-    return _PLACES.get(text_of(data.get("type")), _TURNS | {"result"})
+    return _PLACES.get(as_text(data.get("type")), _TURNS | {"result"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentkit import Legal, Request, breakpoints, settled
+from agentkit.provider_kit import LegalConversation, Request, place_cache_breakpoints, stable_blocks
 
 __all__ = ["mark"]
 
@@ -13,7 +13,7 @@ _REACH = 20  # a read looks back at most 20 positions, the marker's own the firs
 _UNMARKED = frozenset({"thinking", "redacted_thinking"})  # SDK: their params have no cache_control
 
 
-def mark(request: Request, legal: Legal, marker: dict[str, str]) -> None:
+def mark(request: Request, legal: LegalConversation, marker: dict[str, str]) -> None:
     """Mark a finished request: one marker behind tools and system prompt, the others in the messages.
 
     The prefix order is tools, system, messages, so the marker on the last block of the system prompt (of the
@@ -25,7 +25,7 @@ def mark(request: Request, legal: Legal, marker: dict[str, str]) -> None:
     if head is not None:
         head["cache_control"] = dict(marker)
     blocks = [block for message in request["messages"] for block in message["content"]]
-    for at in breakpoints(
+    for at in place_cache_breakpoints(
         _candidates(request, legal), _MARKERS - (head is not None), reach=_REACH, turn=_turn(request)
     ):
         blocks[at]["cache_control"] = dict(marker)
@@ -39,14 +39,14 @@ def _head(request: Request) -> dict[str, Any] | None:
     return blocks[-1] if blocks else None
 
 
-def _candidates(request: Request, legal: Legal) -> list[int]:
+def _candidates(request: Request, legal: LegalConversation) -> list[int]:
     """The blocks that may be marked, counted through the messages: neither passing nor thinking nor a prefill.
 
     A prefill loses its trailing blanks, which it has again once something follows it.
     """
     messages: list[dict[str, Any]] = request["messages"]
     types = [block["type"] for message in messages for block in message["content"]]
-    flags = [flag for _, whole in settled(legal.turns) for flag in whole]
+    flags = [flag for _, whole in stable_blocks(legal.turns) for flag in whole]
     if messages and messages[-1]["role"] == "assistant":
         flags[-1] = False
     kept = zip(types, flags, strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentkit import FinishReason, MessageError, Usage, mapping_of, text_of, token_count
+from agentkit.provider_kit import FinishReason, MessageError, Usage, as_object, as_text, as_token_count
 
 __all__ = ["check_reply", "reason_of", "usage_of"]
 
@@ -29,22 +29,22 @@ def reason_of(native: str) -> FinishReason:
 
 def usage_of(found: Mapping[str, Any]) -> Usage:
     """The tokens: the prompt's are told without what was read from the cache or written to it (SDK: Usage)."""
-    read = token_count(found.get("cache_read_input_tokens"))
-    written = token_count(found.get("cache_creation_input_tokens"))
+    read = as_token_count(found.get("cache_read_input_tokens"))
+    written = as_token_count(found.get("cache_creation_input_tokens"))
     return Usage(
-        input_tokens=token_count(found.get("input_tokens")) + written + read,
-        output_tokens=token_count(found.get("output_tokens")),
+        input_tokens=as_token_count(found.get("input_tokens")) + written + read,
+        output_tokens=as_token_count(found.get("output_tokens")),
         cache_read_tokens=read,
         cache_write_tokens=written,
-        reasoning_tokens=token_count(mapping_of(found.get("output_tokens_details")).get("thinking_tokens")),
+        reasoning_tokens=as_token_count(as_object(found.get("output_tokens_details")).get("thinking_tokens")),
     )
 
 
 def check_reply(reply: Mapping[str, Any]) -> None:
     """Refuse what is no reply: the provider's error, or anything else."""
-    error = mapping_of(reply.get("error"))
+    error = as_object(reply.get("error"))
     if reply.get("type") == "error" or (error and "content" not in reply):
-        said = f"{text_of(error.get('message')) or 'no message'} ({text_of(error.get('type')) or 'no type'})"
+        said = f"{as_text(error.get('message')) or 'no message'} ({as_text(error.get('type')) or 'no type'})"
         raise MessageError("reply", f"this is the provider's error: {said}", "Give the reply to a call that held.")
     if not isinstance(reply.get("content"), list) and reply.get("type") != "message":
         raise MessageError("reply", "this is no message of Anthropic's", "Give what messages.create returned.")

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from agentkit import plain_values
+from agentkit.provider_kit import make_json_safe
 
 __all__ = ["ServerPart"]
 
@@ -16,14 +16,14 @@ class ServerPart:
     """A part that the server made, until it is complete."""
 
     def __init__(self, data: dict[str, Any]) -> None:
-        self.data: dict[str, Any] = plain_values(data)
+        self.data: dict[str, Any] = make_json_safe(data)
         self.pieces: list[str] = []
 
     def read(self, delta: Mapping[str, Any]) -> None:
         """A piece of a use's arguments, or what a compaction is told anew (BetaCompactionContentBlockDelta)."""
         if delta.get("type") == "compaction_delta":
             told = {key: delta.get(key) for key in ("content", "encrypted_content")}
-            self.data |= plain_values({key: item for key, item in told.items() if item is not None})
+            self.data |= make_json_safe({key: item for key, item in told.items() if item is not None})
         elif isinstance(piece := delta.get("partial_json"), str):
             self.pieces.append(piece)
 
@@ -33,7 +33,7 @@ class ServerPart:
         if not text.strip():
             return self.data
         try:
-            found = plain_values(from_json(text.encode("utf-8", "replace")))
+            found = make_json_safe(from_json(text.encode("utf-8", "replace")))
         except ValueError:
             return None
         return {**self.data, "input": found} if isinstance(found, dict) else None

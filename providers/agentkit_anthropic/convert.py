@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal, Unpack, assert_never
 
-from agentkit import (
+from agentkit.provider_kit import (
     Base64Source,
     Block,
     Capabilities,
     ConversionError,
     DocumentBlock,
+    Feature,
     FormatterBase,
     FormatterOptions,
-    Legal,
+    LegalConversation,
     MediaBlock,
     MediaRule,
     ModelFact,
@@ -21,21 +22,20 @@ from agentkit import (
     MultiAgentHistory,
     NameRule,
     Request,
+    RequestSpec,
     Source,
-    Task,
     TextBlock,
     ThinkingBlock,
     Tool,
     ToolChoice,
     ToolResultBlock,
     ToolUseBlock,
-    Trait,
-    check_breakpoints,
-    copied,
+    as_object,
+    as_text,
+    check_cache_breakpoints,
+    copy_json,
     map_schema,
-    mapping_of,
     media_types,
-    text_of,
 )
 from agentkit_anthropic._model_facts import FACTS, IMAGES
 from agentkit_anthropic._output_schema import STRICT, in_subset
@@ -48,16 +48,16 @@ _WEB = frozenset({"http", "https"})
 _PDF = frozenset({"application/pdf"})
 
 MESSAGES = Capabilities(
-    target="Anthropic Messages",
+    name="Anthropic Messages",
     issuer="anthropic",
     wire="anthropic",
-    reply_part=lambda data: part_pair(data) is not None,
+    is_reply_data=lambda data: part_pair(data) is not None,
     part_places=part_places,
-    part_pair=part_pair,
-    resumes=True,  # stop reason pause_turn: the assistant's content is sent again as it is
+    pair_key=part_pair,
+    resumable=True,  # stop reason pause_turn: the assistant's content is sent again as it is
     thinking="signed",
     binds_thinking=True,  # "later models: every account"
-    proof=frozenset({"signature", "redacted_data"}),
+    required_proof=frozenset({"signature", "redacted_data"}),
     image=IMAGES,
     document=MediaRule(
         types=_PDF | media_types("text", "plain markdown csv html") | {"application/json"},
@@ -68,7 +68,7 @@ MESSAGES = Capabilities(
     media_total=30_000_000,  # of the 32 MB that a request may have; the rest is for everything else
     error_media=False,  # "all content must be type `text` if `is_error` is true"
     results="together",  # in the very next user message, and first in it
-    says={
+    passthrough_keys={
         "text": frozenset({*CARRIED["text"], "search_result"}),
         "tool_use": frozenset(CARRIED["tool_use"]),
         "image": frozenset(CARRIED["image"]),
@@ -83,7 +83,7 @@ MESSAGES = Capabilities(
     tool_names=NameRule(limit=64),
     strict=STRICT,
     tool_choices=frozenset({"auto", "none"}),  # 'type "tool" and "any" are not supported' on the newest
-    breakpoints=True,
+    cache_breakpoints=True,
     tools_declared=True,  # "Requests which include `tool_use` or `tool_result` blocks must define tools."
 )
 """What all current models take. Rules are quoted from the API's error texts."""
@@ -112,21 +112,21 @@ class AnthropicChatFormatter(FormatterBase):
         cache_breakpoints: Literal["off", "auto", "auto-1h"] = "off",
         **options: Unpack[FormatterOptions],
     ) -> None:
-        check_breakpoints(cache_breakpoints, "auto-1h")
+        check_cache_breakpoints(cache_breakpoints, "auto-1h")
         super().__init__(model, **options)
         self.cache_breakpoints = cache_breakpoints
 
-    def convert(self, legal: Legal, task: Task) -> Request:
+    def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """The request: messages, and system, tools, tool_choice and output_config where there are any."""
-        assistant = Trait.ASSISTANT
+        assistant = Feature.ASSISTANT
         messages: list[dict[str, Any]] = [
             _message(msg.content, "assistant" if msg.traits & assistant else "user") for msg in legal.turns.msgs
         ]
-        if legal.turns.look is None or legal.turns.look.traits & Trait.STATE:
+        if legal.turns.look is None or legal.turns.look.traits & Feature.STATE:
             _link(messages)
         request: Request = {"messages": messages, **_system(legal.system.msgs), **_options(task)}
         _strip_prefill(messages)
-        if self.cache_breakpoints != "off" and task.capabilities.breakpoints:
+        if self.cache_breakpoints != "off" and task.capabilities.cache_breakpoints:
             mark(request, legal, _MARKERS[self.cache_breakpoints])
         return request
 
@@ -145,11 +145,11 @@ def _link(messages: list[dict[str, Any]]) -> None:
     servers: set[str] = set()
     for block in (block for message in messages for block in message["content"]):
         if block["type"] == "server_tool_use":
-            servers.add(text_of(block.get("id")))
+            servers.add(as_text(block.get("id")))
         elif block["type"] == "tool_use":
             names[block["id"]] = block.get("toolset_name")
-            maker = mapping_of(block.get("caller")).get("tool_id")
-            if maker is not None and text_of(maker) not in servers:
+            maker = as_object(block.get("caller")).get("tool_id")
+            if maker is not None and as_text(maker) not in servers:
                 del block["caller"]
         elif block["type"] == "tool_result" and (name := names.get(block["tool_use_id"])):
             block["toolset_name"] = name
@@ -200,7 +200,7 @@ def _content(content: str | Iterable[Block], place: _Place = "plain") -> list[di
             case "document":
                 add(_document(block))
             case "opaque":
-                add(copied(block.data))
+                add(copy_json(block.data))
             case "audio" | "video" | "invalid":
                 raise ConversionError(block.type, "a message or a tool result")
             case _:
@@ -222,8 +222,8 @@ def _text(block: TextBlock, place: _Place) -> dict[str, Any]:
     made = {"type": "text", "text": block.text}
     if place == "assistant":
         return made | carried("text", _fields(block))
-    found = mapping_of(_fields(block).get("search_result"))
-    return {**copied(found)} if place == "user" and found and search_text(found) == block.text else made
+    found = as_object(_fields(block).get("search_result"))
+    return {**copy_json(found)} if place == "user" and found and search_text(found) == block.text else made
 
 
 def _thinking(block: ThinkingBlock) -> dict[str, Any]:
@@ -260,7 +260,7 @@ def _source(source: Source) -> dict[str, Any]:
 
 
 def _document(block: DocumentBlock) -> dict[str, Any]:
-    parts = mapping_of(_fields(block).get("source"))
+    parts = as_object(_fields(block).get("source"))
     made = {"type": "document", "source": _document_source(block.source, parts), **_carried(block)}
     return {**made, "title": block.title} if block.title else made
 
@@ -268,13 +268,13 @@ def _document(block: DocumentBlock) -> dict[str, Any]:
 def _document_source(source: Source, parts: dict[str, Any]) -> dict[str, Any]:
     """PDF as it is; text of any kind as plain text, or in the parts that it came in."""
     if isinstance(source, Base64Source) and parts and content_text(parts) == source.text:
-        return {**copied(parts)}
+        return {**copy_json(parts)}
     if isinstance(source, Base64Source) and source.media_type != "application/pdf":
         return {"type": "text", "media_type": "text/plain", "data": source.text}
     return _source(source)
 
 
-def _options(task: Task) -> dict[str, Any]:
+def _options(task: RequestSpec) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if task.tools:
         options["tools"] = [_tool(tool) for tool in task.tools]
@@ -290,7 +290,7 @@ def _tool(tool: Tool) -> dict[str, Any]:
     made: dict[str, Any] = {"name": tool.name}
     if tool.description:
         made["description"] = tool.description
-    made["input_schema"] = {"type": "object", **copied(tool.parameters)}
+    made["input_schema"] = {"type": "object", **copy_json(tool.parameters)}
     return made if tool.strict is None else {**made, "strict": tool.strict}
 
 

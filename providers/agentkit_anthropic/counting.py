@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from operator import is_
 from typing import Any, ClassVar, cast
 
-from agentkit import RemoteTokenCounter, TokenCount, mapping_of
+from agentkit.provider_kit import RemoteTokenCounter, TokenCount, as_object
 
 __all__ = ["AnthropicTokenCounter"]
 
@@ -46,7 +46,7 @@ class AnthropicTokenCounter(RemoteTokenCounter):
             sent["tools"] = tools
         if not tools:
             sent.pop("tools", None)
-        named = mapping_of(sent.get("tool_choice")).get("name")
+        named = as_object(sent.get("tool_choice")).get("name")
         if not tools or (named is not None and all(named != tool.get("name") for tool in tools)):
             sent.pop("tool_choice", None)
         answer = await self.ask(model=self.model, **sent)

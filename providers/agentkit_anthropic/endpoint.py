@@ -7,17 +7,17 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar, Self
 
-from agentkit import (
+from agentkit.provider_kit import (
     AuthError,
     EndpointBase,
     Failure,
-    Incoming,
+    IncomingStream,
     MissingExtraError,
-    Outgoing,
-    failure_in,
-    merged,
-    request_id_in,
-    retry_after,
+    OutgoingRequest,
+    find_request_id,
+    merge_parameters,
+    parse_failure,
+    parse_retry_after,
 )
 from agentkit_anthropic._bedrock_events import MEDIA_TYPE, bedrock_events
 
@@ -46,7 +46,7 @@ class AnthropicEndpoint(EndpointBase):
     """
 
     extra: ClassVar[str] = "anthropic"
-    needs: ClassVar[tuple[str, ...]] = ("post", "messages")
+    required_attributes: ClassVar[tuple[str, ...]] = ("post", "messages")
 
     @classmethod
     def open(cls, **options: Any) -> Self:
@@ -60,19 +60,19 @@ class AnthropicEndpoint(EndpointBase):
         except anthropic.AnthropicError as error:
             raise AuthError("anthropic", str(error)) from error
 
-    def body(
+    def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
-    ) -> Outgoing:
+    ) -> OutgoingRequest:
         """The request with its model and the limit of the reply."""
         sent = {name: item for name, item in options.items() if name not in _ELSEWHERE}
-        body = merged({"model": model, "max_tokens": None, **request}, sent)
+        body = merge_parameters({"model": model, "max_tokens": None, **request}, sent)
         body["max_tokens"] = DEFAULT_MAX_TOKENS if body["max_tokens"] is None else body["max_tokens"]
         body |= options.get("extra_body") or {}
         if stream:
             body["stream"] = True
-        return Outgoing("/v1/messages", body, stream, _beside(options))
+        return OutgoingRequest("/v1/messages", body, stream, _beside(options))
 
-    def wants_stream(self, outgoing: Outgoing) -> bool:
+    def requires_stream(self, outgoing: OutgoingRequest) -> bool:
         """Whether the reply may take longer than a connection is kept waiting (SDK: long requests)."""
         import anthropic
 
@@ -81,23 +81,23 @@ class AnthropicEndpoint(EndpointBase):
         limit = outgoing.body.get("max_tokens")
         return isinstance(limit, int) and limit > _LONGEST_WHOLE
 
-    async def send(self, outgoing: Outgoing) -> bytes:
+    async def send(self, outgoing: OutgoingRequest) -> bytes:
         """The reply's bytes."""
         response = await self._post(outgoing)
         return bytes(await response.aread())
 
     @asynccontextmanager
-    async def stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[Any]]:
+    async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:
         """The bytes of the event stream; of Bedrock's binary one, the events."""
         response = await self._post(outgoing)
         try:
             pieces: AsyncIterator[bytes] = response.aiter_bytes()
             binary = MEDIA_TYPE in response.headers.get("content-type", "")
-            yield Incoming(bedrock_events(pieces) if binary else pieces, response.headers)
+            yield IncomingStream(bedrock_events(pieces) if binary else pieces, response.headers)
         finally:
             await response.aclose()
 
-    async def _post(self, outgoing: Outgoing) -> Any:
+    async def _post(self, outgoing: OutgoingRequest) -> Any:
         import anthropic
         import httpx2
 
@@ -118,7 +118,7 @@ class AnthropicEndpoint(EndpointBase):
                 raise
             raise MissingExtraError(str(error.name), "bedrock", "Signing a request for AWS") from None
 
-    def failure(self, error: BaseException) -> Failure | None:
+    def failure_from_exception(self, error: BaseException) -> Failure | None:
         """The SDK's error, or one of its HTTP client's in mid-stream."""
         import anthropic
 
@@ -127,7 +127,7 @@ class AnthropicEndpoint(EndpointBase):
         if isinstance(error, anthropic.APIStatusError):
             return _status(error)
         if isinstance(error, anthropic.APIError):
-            return failure_in(error.body) or Failure(error.message)
+            return parse_failure(error.body) or Failure(error.message)
         if isinstance(error, anthropic.AnthropicError) or _lacks_key(error):
             return Failure(str(error), code="authentication_error" if _lacks_key(error) else None)
         return _of_others(error)
@@ -147,14 +147,14 @@ def _beside(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _status(error: Any) -> Failure:
     status, headers = error.status_code, error.response.headers
-    told = failure_in(error.body, status) or Failure("")
+    told = parse_failure(error.body, status) or Failure("")
     named = headers.get("x-amzn-errortype", "").partition(":")[0]  # a URL may stand behind it
     return Failure(
-        told.said or str(error.response.text).strip()[:500] or error.message,
+        told.message or str(error.response.text).strip()[:500] or error.message,
         None if status == 200 else status,
         error.error_code or error.type or told.code or named or None,
-        request_id_in(headers) or told.request_id,
-        retry_after(headers),
+        find_request_id(headers) or told.request_id,
+        parse_retry_after(headers),
     )
 
 

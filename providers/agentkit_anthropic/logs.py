@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from agentkit import (
+from agentkit.provider_kit import (
     Base64Source,
     Block,
     DocumentBlock,
@@ -23,14 +23,14 @@ from agentkit import (
     ToolResultBlock,
     ToolUseBlock,
     URLSource,
+    as_list,
+    as_object,
+    as_text,
     check_log_message,
     check_log_request,
-    describe_log_form,
-    items_of,
-    mapping_of,
-    plain_values,
+    describe_log_format,
+    make_json_safe,
     read_arguments,
-    text_of,
 )
 from agentkit_anthropic._parts import carried, content_text, search_text, unmarked
 
@@ -44,11 +44,11 @@ def load_native(found: object) -> list[Msg]:
     under the names of their calls; what cannot be read is kept as InvalidBlock. Cache markers are left off.
     Raises MessageError for what is no conversation of Anthropic's.
     """
-    given: Any = plain_values(found, "log")
-    request: dict[str, Any] = {"messages": given} if isinstance(given, list) else mapping_of(given)
+    given: Any = make_json_safe(found, "log")
+    request: dict[str, Any] = {"messages": given} if isinstance(given, list) else as_object(given)
     messages = request.get("messages")
     if not isinstance(messages, list):
-        raise MessageError("messages", "there is no list of messages", describe_log_form(cast("object", given)))
+        raise MessageError("messages", "there is no list of messages", describe_log_format(cast("object", given)))
     check_log_request(request, ("messages", "system"))
     log = _Log()
     loaded = [msg for msg in [log.system(request.get("system"), "system")] if msg]
@@ -76,12 +76,12 @@ class _Log:
 
     def message(self, found: object, place: str) -> Iterator[Msg]:
         """One message: its results, and what else it says, each in a message of its own."""
-        message = mapping_of(found)
+        message = as_object(found)
         role, content = message.get("role"), message.get("content")
-        self.role = text_of(role)
+        self.role = as_text(role)
         if role not in ("user", "assistant", "system"):
             expected = "expected 'user', 'assistant' or 'system'"
-            raise MessageError(f"{place}.role", f"{expected}, got {role!r}", describe_log_form(found))
+            raise MessageError(f"{place}.role", f"{expected}, got {role!r}", describe_log_format(found))
         check_log_message(message, place, ("content",), (), "anthropic", "type")
         if role == "system":
             told = self.system(content, f"{place}.content")
@@ -94,10 +94,10 @@ class _Log:
                 yield Msg("system", blocks, "system") if results else Msg(role, blocks, role)
 
     def _blocks(self, content: object, place: str) -> list[Block]:
-        items = items_of(content)
+        items = as_list(content)
         if content is not None and content is not items:
             raise MessageError(place, f"expected text or a list, got {type(content).__name__}", _BLOCKS)
-        return [self._block(mapping_of(item), f"{place}[{at}]", item) for at, item in enumerate(items)]
+        return [self._block(as_object(item), f"{place}[{at}]", item) for at, item in enumerate(items)]
 
     def _block(self, block: dict[str, Any], place: str, found: Any) -> Block:
         try:
@@ -106,11 +106,11 @@ class _Log:
             return InvalidBlock(found, f"{error.place}: {error.reason}", place)
 
     def _read(self, block: dict[str, Any], place: str) -> Block:
-        kind = text_of(block.get("type"))
+        kind = as_text(block.get("type"))
         if kind == "tool_result":
             return self._result(block, place)
         if kind == "tool_use":
-            self.names[text_of(block.get("id"))] = text_of(block.get("name"))
+            self.names[as_text(block.get("id"))] = as_text(block.get("name"))
         if not kind:
             raise MessageError("type", "it is missing", "Give a content block.")
         reader = (_READERS if self.role == "assistant" else _USER_READERS).get(kind)
@@ -119,13 +119,13 @@ class _Log:
         return reader(block)
 
     def _result(self, block: dict[str, Any], place: str) -> ToolResultBlock:
-        id, content = text_of(block.get("tool_use_id")), block.get("content")
+        id, content = as_text(block.get("tool_use_id")), block.get("content")
         if content is not None and not isinstance(content, str | list):
             raise MessageError("content", f"expected text or a list, got {type(content).__name__}", _BLOCKS)
         output: Any = content if isinstance(content, str) else ""
         if isinstance(content, list):
             output = tuple(
-                self._item(mapping_of(item), f"{place}.content[{at}]", item)
+                self._item(as_object(item), f"{place}.content[{at}]", item)
                 for at, item in enumerate(cast("list[Any]", content))
             )
         return ToolResultBlock(id, self.names.get(id, ""), output, block.get("is_error") is True)
@@ -154,7 +154,7 @@ def _runs(blocks: list[Block]) -> list[tuple[bool, list[Block]]]:
 
 def _is_theirs(block: Mapping[str, Any]) -> bool:
     """Whether a medium is nowhere but at the provider, or holds more than one of ours can."""
-    source = mapping_of(block.get("source"))
+    source = as_object(block.get("source"))
     kind = source.get("type")
     return kind == "file" or (kind == "content" and content_text(source) is None)
 
@@ -168,7 +168,7 @@ def _text(block: Mapping[str, Any]) -> TextBlock:
     """Anybody's text. What it cites stays in the metadata: the API refuses it in any turn but the model's."""
     if not isinstance(block.get("text"), str):
         raise MessageError("text", "it is no text", "Give a text.")
-    cited = items_of(block.get("citations"))
+    cited = as_list(block.get("citations"))
     return TextBlock(block["text"], metadata={"citations": cited} if cited else None)
 
 
@@ -180,46 +180,46 @@ def _said(block: Mapping[str, Any]) -> TextBlock:
 def _thinking(block: Mapping[str, Any]) -> ThinkingBlock:
     if not isinstance(block.get("thinking"), str | None):
         raise MessageError("thinking", f"expected text, got {type(block['thinking']).__name__}", "Pass a string.")
-    signature = text_of(block.get("signature")) or None
-    return ThinkingBlock(text_of(block.get("thinking")), OpaqueState("anthropic", signature=signature))
+    signature = as_text(block.get("signature")) or None
+    return ThinkingBlock(as_text(block.get("thinking")), OpaqueState("anthropic", signature=signature))
 
 
 def _redacted(block: Mapping[str, Any]) -> ThinkingBlock:
-    return ThinkingBlock("", OpaqueState("anthropic", redacted_data=text_of(block.get("data")) or None))
+    return ThinkingBlock("", OpaqueState("anthropic", redacted_data=as_text(block.get("data")) or None))
 
 
 def _call(block: Mapping[str, Any]) -> ToolUseBlock:
     given, raw = read_arguments(block.get("input"))
     return ToolUseBlock(
-        text_of(block.get("id")), text_of(block.get("name")), given, raw, _state("tool_use", block)
+        as_text(block.get("id")), as_text(block.get("name")), given, raw, _state("tool_use", block)
     )
 
 
 def _image(block: Mapping[str, Any]) -> ImageBlock:
-    return ImageBlock(_source(mapping_of(block.get("source"))), state=_state("image", block))
+    return ImageBlock(_source(as_object(block.get("source"))), state=_state("image", block))
 
 
 def _source(source: Mapping[str, Any], media_type: str | None = None) -> Source:
     kind = source.get("type")
     if kind == "base64":
-        return Base64Source(text_of(source.get("media_type")), text_of(source.get("data")))
+        return Base64Source(as_text(source.get("media_type")), as_text(source.get("data")))
     if kind == "url":
-        return URLSource(text_of(source.get("url")), media_type)
+        return URLSource(as_text(source.get("url")), media_type)
     raise MessageError("source", "it is no source that is known", "Give base64 data, or a URL.")
 
 
 def _document(block: Mapping[str, Any]) -> DocumentBlock:
     """A document, with what it is told to be besides; one of text parts is their text."""
-    source = mapping_of(block.get("source"))
+    source = as_object(block.get("source"))
     state = _state("document", block)
     if source.get("type") == "text":
-        made: Source = _plain_text(text_of(source.get("data")))
+        made: Source = _plain_text(as_text(source.get("data")))
     elif source.get("type") == "content":
         made = _plain_text(content_text(source) or "")
         state = _state("document", block, source=unmarked(source))
     else:
         made = _source(source, "application/pdf")  # SDK: URLPDFSourceParam
-    return DocumentBlock(made, title=text_of(block.get("title")) or None, state=state)
+    return DocumentBlock(made, title=as_text(block.get("title")) or None, state=state)
 
 
 def _plain_text(text: str) -> Base64Source:

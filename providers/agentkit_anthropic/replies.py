@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, ClassVar, Unpack, cast
 
-from agentkit import (
+from agentkit.provider_kit import (
     FinishReason,
     Msg,
     OpaqueBlock,
-    ReadOptions,
+    ParserOptions,
     StreamParserBase,
-    items_of,
-    mapping_of,
-    text_of,
+    as_list,
+    as_object,
+    as_text,
 )
 from agentkit_anthropic._parts import carried
 from agentkit_anthropic._reply_fields import check_reply, reason_of, usage_of
@@ -40,7 +40,7 @@ class AnthropicStreamParser(StreamParserBase):
     issuer: ClassVar[str] = "anthropic"
     binds_thinking: ClassVar[bool] = True
 
-    def __init__(self, **options: Unpack[ReadOptions]) -> None:
+    def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
         self._usage: dict[str, Any] = {}
         self._begun: dict[int, int] = {}  # how often a block began under an index
@@ -53,12 +53,12 @@ class AnthropicStreamParser(StreamParserBase):
         self._bare: tuple[int, int] | None = None  # a call without arguments, until it is known what comes next
         self._cited: dict[int, list[Any]] = {}
 
-    def read_whole(self, reply: dict[str, Any]) -> None:
+    def read_reply(self, reply: dict[str, Any]) -> None:
         """Read a Message."""
         check_reply(reply)
         self._begin(reply)
-        for index, block in enumerate(items_of(reply.get("content"))):
-            self._start(index, mapping_of(block))
+        for index, block in enumerate(as_list(reply.get("content"))):
+            self._start(index, as_object(block))
             self._stop(index)
         self._end(reply)
 
@@ -71,20 +71,20 @@ class AnthropicStreamParser(StreamParserBase):
                 self._delta(index, cast("dict[str, Any]", delta))
         elif kind == "content_block_start":
             if type(index := event.get("index")) is int:
-                self._start(index, mapping_of(event.get("content_block")))
+                self._start(index, as_object(event.get("content_block")))
         elif kind == "content_block_stop":
             if type(index := event.get("index")) is int:
                 self._stop(index)
         elif kind == "message_start":
-            self._begin(mapping_of(event.get("message")))
+            self._begin(as_object(event.get("message")))
         elif kind == "message_delta":
             self._read_end(event)
         elif kind == "message_stop":
             self.is_complete = True
             self._end({})
         elif kind == "error" or (kind is None and "error" in event):  # some gateways leave the type off
-            error = mapping_of(event.get("error"))
-            self.reply.fail(text_of(error.get("message")), text_of(error.get("type")) or None)
+            error = as_object(event.get("error"))
+            self.reply.fail(as_text(error.get("message")), as_text(error.get("type")) or None)
 
     def close(self) -> None:
         """What broke off: a server tool's use asks nothing any more, and is kept beside the message."""
@@ -100,20 +100,20 @@ class AnthropicStreamParser(StreamParserBase):
         if kind == "text_delta":
             key, piece = self._texts.get(index) or self._missed(index, "text"), delta.get("text")
             if key and isinstance(piece, str):
-                self.reply.text(key, piece)
+                self.reply.add_text(key, piece)
         elif index in self._server:
             self._server[index].read(delta)
         elif kind == "input_json_delta":
             key, piece = self._calls.get(index), delta.get("partial_json")
             if key and isinstance(piece, str):
-                self.reply.call(key, piece=piece)
+                self.reply.add_tool_call(key, piece=piece)
         elif kind == "thinking_delta":
             key, piece = self._thoughts.get(index) or self._missed(index, "thinking"), delta.get("thinking")
             if key and isinstance(piece, str):
-                self.reply.think(key, piece)
+                self.reply.add_thinking(key, piece)
         elif kind == "signature_delta" and index in self._thoughts:
-            self.reply.sign(self._thoughts[index], signature=text_of(delta.get("signature")) or None)
-        elif kind == "citations_delta" and index in self._texts and (found := mapping_of(delta.get("citation"))):
+            self.reply.add_state(self._thoughts[index], signature=as_text(delta.get("signature")) or None)
+        elif kind == "citations_delta" and index in self._texts and (found := as_object(delta.get("citation"))):
             self._cited.setdefault(index, []).append(found)
 
     def _missed(self, index: int, kind: str) -> tuple[int, int] | None:
@@ -128,25 +128,25 @@ class AnthropicStreamParser(StreamParserBase):
         self._close_bare()
         times = self._begun.get(index, 0)
         key = (index, times)  # some servers begin every block at 0
-        kind = text_of(block.get("type"))
+        kind = as_text(block.get("type"))
         if kind:
             self._begun[index] = times + 1
         if kind == "text":
             self._texts[index] = key
-            self.reply.text(key, text_of(block.get("text")))
-            self._cited[index] = [*items_of(block.get("citations"))]
+            self.reply.add_text(key, as_text(block.get("text")))
+            self._cited[index] = [*as_list(block.get("citations"))]
         elif kind == "thinking":
             self._thoughts[index] = key
-            self.reply.think(key, text_of(block.get("thinking")))
-            self.reply.sign(key, signature=text_of(block.get("signature")) or None)
+            self.reply.add_thinking(key, as_text(block.get("thinking")))
+            self.reply.add_state(key, signature=as_text(block.get("signature")) or None)
         elif kind == "redacted_thinking":
-            self.reply.think(key, "")
-            self.reply.sign(key, redacted_data=text_of(block.get("data")) or None)
+            self.reply.add_thinking(key, "")
+            self.reply.add_state(key, redacted_data=as_text(block.get("data")) or None)
         elif kind == "tool_use":
             self._calls[index] = key
             self._inputs[index] = block.get("input")
-            self.reply.call(key, block.get("id"), block.get("name"))
-            self.reply.sign(key, fields=carried(kind, block) or None)
+            self.reply.add_tool_call(key, block.get("id"), block.get("name"))
+            self.reply.add_state(key, fields=carried(kind, block) or None)
         elif kind:
             self._server[index] = ServerPart(block)
 
@@ -156,9 +156,9 @@ class AnthropicStreamParser(StreamParserBase):
             self.reply.close(key)
         elif key := self._calls.pop(index, None):
             given = self._inputs.pop(index, None)
-            if given and not self.reply.arguments_of(key):
-                self.reply.set_input(key, given)
-            if given or self.reply.arguments_of(key).strip() not in ("", "{}"):
+            if given and not self.reply.get_arguments(key):
+                self.reply.replace_arguments(key, given)
+            if given or self.reply.get_arguments(key).strip() not in ("", "{}"):
                 self.reply.close(key)
             else:
                 self._bare = key
@@ -167,7 +167,7 @@ class AnthropicStreamParser(StreamParserBase):
             if whole is None:
                 self._note_cut(part)
             else:
-                self.reply.add((index, self._begun[index] - 1), OpaqueBlock("anthropic", whole))
+                self.reply.add_block((index, self._begun[index] - 1), OpaqueBlock("anthropic", whole))
 
     def _close_bare(self, *, cut: bool = False) -> None:
         """A call without arguments is complete once something follows it, or an end that cuts nothing off.
@@ -176,7 +176,7 @@ class AnthropicStreamParser(StreamParserBase):
         """
         if self._bare is not None:
             if cut:
-                self.reply.note(self._bare, incomplete=True)
+                self.reply.add_metadata(self._bare, incomplete=True)
             self.reply.close(self._bare)
             self._bare = None
 
@@ -185,8 +185,8 @@ class AnthropicStreamParser(StreamParserBase):
         cited = self._cited.pop(index, None)
         key = key or self._texts.get(index)
         if cited and key:
-            self.reply.note(key, citations=cited)
-            self.reply.sign(key, fields={"citations": cited})
+            self.reply.add_metadata(key, citations=cited)
+            self.reply.add_state(key, fields={"citations": cited})
 
     def _note_cut(self, part: ServerPart) -> None:
         self.reply.notes.setdefault("incomplete_parts", []).append(part.cut())
@@ -199,7 +199,7 @@ class AnthropicStreamParser(StreamParserBase):
         self._use(message.get("usage"))
 
     def _read_end(self, event: dict[str, Any]) -> None:
-        delta = mapping_of(event.get("delta"))
+        delta = as_object(event.get("delta"))
         self._note(event)
         self._note(delta)
         self._use(event.get("usage"))
@@ -207,7 +207,7 @@ class AnthropicStreamParser(StreamParserBase):
             self._end(delta)
 
     def _end(self, found: dict[str, Any]) -> None:
-        native = text_of(found.get("stop_reason"))
+        native = as_text(found.get("stop_reason"))
         for index in [*self._texts, *self._thoughts, *self._calls, *self._server]:
             self._stop(index)
         reason = reason_of(native)
@@ -216,29 +216,29 @@ class AnthropicStreamParser(StreamParserBase):
 
     def _note(self, found: Mapping[str, Any]) -> None:
         self.reply.notes |= {key: found[key] for key in _NOTED if found.get(key) is not None}
-        if container := mapping_of(found.get("container")):
+        if container := as_object(found.get("container")):
             self.reply.notes["container"] = {**container, "expires_at": _moment(container.get("expires_at"))}
 
     def _use(self, found: object) -> None:
         """The figures add nothing up: each is the whole so far, and one that is left out stays as it was."""
-        told = {key: item for key, item in mapping_of(found).items() if item is not None}
+        told = {key: item for key, item in as_object(found).items() if item is not None}
         if not told:
             return
         self._usage |= told
-        self.reply.use(usage_of(self._usage))
-        if served := mapping_of(self._usage.get("server_tool_use")):
+        self.reply.set_usage(usage_of(self._usage))
+        if served := as_object(self._usage.get("server_tool_use")):
             self.reply.notes["server_tool_use"] = served
 
 
 def _moment(found: object) -> str | None:
     """A time in one spelling: the SDK writes it anew."""
     try:
-        return datetime.fromisoformat(text_of(found)).isoformat()
+        return datetime.fromisoformat(as_text(found)).isoformat()
     except ValueError:
-        return text_of(found) or None
+        return as_text(found) or None
 
 
-def parse_response(reply: object, **options: Unpack[ReadOptions]) -> Msg:
+def parse_response(reply: object, **options: Unpack[ParserOptions]) -> Msg:
     """A Message of Anthropic's, as the SDK's object, its dict or JSON text, as a message of ours.
 
     Raises MessageError for what is none, the provider's error included.

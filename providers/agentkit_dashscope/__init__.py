@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from agentkit import Msg, Provider, ReadOptions, mapping_of, plain
+from agentkit.provider_kit import Msg, ParserOptions, Provider, as_object, native_to_json
 from agentkit_dashscope.compatible import (
     DashScopeCompatibleChatFormatter,
     DashScopeCompatibleChatStreamParser,
@@ -51,12 +51,12 @@ COMPATIBLE_PROVIDER = Provider(
 )
 
 
-def parse_response(reply: object, **options: Unpack[ReadOptions]) -> Msg:
+def parse_response(reply: object, **options: Unpack[ParserOptions]) -> Msg:
     """A whole reply of DashScope's own wire or of its compatible mode, told apart by its shape, as a message.
 
     The compatible mode names its kind in `object`. Raises MessageError for what is no reply of DashScope.
     """
-    found = plain(reply)
-    if "object" in mapping_of(found):
+    found = native_to_json(reply)
+    if "object" in as_object(found):
         return DashScopeCompatibleChatStreamParser.parse_response(found, **options)
     return DashScopeStreamParser.parse_response(found, **options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentkit import Usage, items_of, mapping_of, text_of, token_count
+from agentkit.provider_kit import Usage, as_list, as_object, as_text, as_token_count
 
 __all__ = ["asked_cumulative", "failure_of", "first_choice", "output_of", "says", "usage_of"]
 
@@ -16,7 +16,7 @@ def asked_cumulative(request: Mapping[str, Any] | None) -> bool | None:
         return None
     found = request.get("incremental_output")
     if found is None:
-        found = mapping_of(request.get("parameters")).get("incremental_output")
+        found = as_object(request.get("parameters")).get("incremental_output")
     return not found if isinstance(found, bool) else None
 
 
@@ -42,30 +42,30 @@ def first_choice(output: dict[str, Any]) -> dict[str, Any] | None:
 
 def says(content: object) -> bool:
     """Whether content has anything in it: on the multimodal path nothing may be `[{"text": ""}]`."""
-    return any(any(mapping_of(part).values()) for part in items_of(content)) or bool(text_of(content))
+    return any(any(as_object(part).values()) for part in as_list(content)) or bool(as_text(content))
 
 
 def failure_of(event: dict[str, Any]) -> tuple[str, str | None] | None:
     """The text and the code of an error; None if all is well. The SDK's objects have `code` "" then."""
-    inner = mapping_of(event.get("error"))  # as the compatible mode has it
-    code, status = text_of(event.get("code")) or text_of(inner.get("code")), event.get("status_code")
+    inner = as_object(event.get("error"))  # as the compatible mode has it
+    code, status = as_text(event.get("code")) or as_text(inner.get("code")), event.get("status_code")
     failed = isinstance(status, int) and not isinstance(status, bool) and status != 200
     if not code and not inner and not failed:
         return None
-    message = text_of(event.get("message")) or text_of(inner.get("message")) or "an error without a message"
-    return message, code or (str(token_count(status)) if failed else None)
+    message = as_text(event.get("message")) or as_text(inner.get("message")) or "an error without a message"
+    return message, code or (str(as_token_count(status)) if failed else None)
 
 
 def usage_of(found: dict[str, Any]) -> Usage | None:
     """The tokens that an event reports, in our words; None for nothing (model-studio, `usage`)."""
     if not found:
         return None
-    prompt = mapping_of(found.get("prompt_tokens_details")) or mapping_of(found.get("input_tokens_details"))
-    reply = mapping_of(found.get("output_tokens_details")) or mapping_of(found.get("completion_tokens_details"))
+    prompt = as_object(found.get("prompt_tokens_details")) or as_object(found.get("input_tokens_details"))
+    reply = as_object(found.get("output_tokens_details")) or as_object(found.get("completion_tokens_details"))
     return Usage(
-        token_count(found.get("input_tokens")),
-        token_count(found.get("output_tokens")),
-        cache_read_tokens=token_count(prompt.get("cached_tokens")),
-        cache_write_tokens=token_count(prompt.get("cache_creation_input_tokens")),
-        reasoning_tokens=token_count(reply.get("reasoning_tokens")),
+        as_token_count(found.get("input_tokens")),
+        as_token_count(found.get("output_tokens")),
+        cache_read_tokens=as_token_count(prompt.get("cached_tokens")),
+        cache_write_tokens=as_token_count(prompt.get("cache_creation_input_tokens")),
+        reasoning_tokens=as_token_count(reply.get("reasoning_tokens")),
     )

@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import Any, Final
 
-from agentkit import AudioBlock, Base64Source, ImageBlock, MediaBlock, URLSource, VideoBlock, text_of
+from agentkit.provider_kit import AudioBlock, Base64Source, ImageBlock, MediaBlock, URLSource, VideoBlock, as_text
 
 __all__ = ["KINDS", "Sound", "medium"]
 
@@ -19,7 +19,7 @@ KINDS: Final[dict[str, type[ImageBlock | AudioBlock | VideoBlock]]] = {
 
 def medium(kind: str, found: object) -> MediaBlock | None:
     """The medium at a URL; None for what is no URL."""
-    url = text_of(found)
+    url = as_text(found)
     return KINDS[kind](URLSource(url)) if url.strip() else None
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentkit import Assembly, text_of
+from agentkit.provider_kit import ReplyBuilder, as_text
 
-__all__ = ["CallPlaces", "Key"]
+__all__ = ["Key", "ToolCallIndex"]
 
 Key = tuple[int, ...]
 
@@ -14,10 +14,10 @@ _MANY = 10_000
 """More calls than a reply has: an index beyond is none."""
 
 
-class CallPlaces:
+class ToolCallIndex:
     """The calls of one reply, and the keys they have in its assembly."""
 
-    def __init__(self, reply: Assembly, kind: int) -> None:
+    def __init__(self, reply: ReplyBuilder, kind: int) -> None:
         self._reply = reply
         self._kind = kind
         self._latest: dict[int, Key] = {}  # by their indexes
@@ -45,7 +45,7 @@ class CallPlaces:
 
     def find(self, entry: dict[str, Any], name: str, at: int, taken: set[Key]) -> tuple[Key, str]:
         """The key of an entry, the one at `at` in its event, and its id: none if that is another call's."""
-        id = text_of(entry.get("id"))
+        id = as_text(entry.get("id"))
         key = self._key(entry.get("index"), id, name, at, taken)
         if name:
             self._names.setdefault(key, name)
@@ -60,7 +60,7 @@ class CallPlaces:
         """
         place = index if isinstance(index, int) and 0 <= index < _MANY else at
         key = self._latest.get(place, (self._kind, place, 0))
-        known = self._reply.id_of(key)
+        known = self._reply.get_call_id(key)
         renamed = name and name != self._names.get(key, name) and self._is_whole(key)
         if (known and id and id != known) or (key in taken and not id) or renamed:
             key = self._another(place, "" if renamed and id == known else id)
@@ -72,11 +72,11 @@ class CallPlaces:
         if known := self._by_id.get((place, id)):
             return known
         number = self._counts.get(place, 0)
-        while self._reply.holds((self._kind, place, number)):
+        while self._reply.has_block((self._kind, place, number)):
             number += 1
         self._counts[place] = number
         return (self._kind, place, number)
 
     def _is_whole(self, key: Key) -> bool:
         """Whether the arguments of a call so far are an object."""
-        return key in self.told or self._reply.has_whole_arguments(key)
+        return key in self.told or self._reply.has_complete_arguments(key)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from agentkit import Capabilities, Legal, MediaBlock, MediaRule, Msg, MultiAgentHistory
+from agentkit.provider_kit import Capabilities, LegalConversation, MediaBlock, MediaRule, Msg, MultiAgentHistory
 from agentkit_dashscope._prompt_cache import mark
 from agentkit_dashscope.convert import LIMITS, MULTIMODAL, NAMED_CHOICE, TOOL_NAMES
 from agentkit_openai import (
@@ -36,7 +36,7 @@ _LAST = frozenset({"partial"})  # model-studio, partial mode
 
 COMPATIBLE = replace(
     CHAT,
-    target="DashScope compatible mode",
+    name="DashScope compatible mode",
     issuer="dashscope",
     wire="dashscope-compatible",
     thinking="text",
@@ -45,17 +45,17 @@ COMPATIBLE = replace(
     video=MediaRule(schemes=_WEB, limits=LIMITS),
     media_total=0,
     document=None,
-    parts="string",  # text models take strings alone; lists go where media is
+    text_joining="string",  # text models take strings alone; lists go where media is
     needs_user=True,
-    speakers=False,
-    spoken=False,
-    says={**VENDORS_SAY, "text": VENDORS_SAY["text"] | _LAST},
+    speaker_names=False,
+    audio_by_id=False,
+    passthrough_keys={**VENDORS_SAY, "text": VENDORS_SAY["text"] | _LAST},
     call_ids=None,
     tool_names=TOOL_NAMES,
     tool_choices=frozenset({"auto", "none"}),
     allowed_tools=frozenset(),
     output="object",
-    breakpoints=True,
+    cache_breakpoints=True,
 )
 
 
@@ -80,7 +80,7 @@ class DashScopeCompatibleChatFormatter(OpenAIChatFormatter):
         form = super().capabilities(model)
         return _apart(form) if self.cache_breakpoints == "auto" else form
 
-    def mark(self, messages: list[dict[str, Any]], legal: Legal) -> None:
+    def mark(self, messages: list[dict[str, Any]], legal: LegalConversation) -> None:
         """`cache_control` on content parts (model-studio)."""
         open_contents(messages, lambda text: {"type": "text", "text": text})
         mark(messages, legal)
@@ -120,4 +120,4 @@ def load_compatible(found: object) -> list[Msg]:
 
 @lru_cache(256)
 def _apart(form: Capabilities) -> Capabilities:
-    return replace(form, parts="apart")
+    return replace(form, text_joining="apart")

@@ -8,15 +8,16 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, Unpack, assert_never
 
-from agentkit import (
+from agentkit.provider_kit import (
     Base64Source,
     Block,
     CacheBreakpoints,
     Capabilities,
     ConversionError,
+    Feature,
     FormatterBase,
     FormatterOptions,
-    Legal,
+    LegalConversation,
     MediaBlock,
     MediaLimits,
     MediaRule,
@@ -26,16 +27,15 @@ from agentkit import (
     NameRule,
     OptionError,
     Request,
-    Task,
+    RequestSpec,
     TextBlock,
     Tool,
     ToolChoice,
     ToolResultBlock,
-    Trait,
-    check_breakpoints,
-    copied,
+    as_object,
+    check_cache_breakpoints,
+    copy_json,
     frame_tag,
-    mapping_of,
     media_types,
     split_results,
 )
@@ -89,7 +89,7 @@ _MEDIA_KEYS = frozenset({"image", "audio", "video"})  # model-studio: media stan
 _ANYWHERE = frozenset({"assistant", "user", "system", "result"})
 
 MULTIMODAL = Capabilities(
-    target="DashScope",
+    name="DashScope",
     issuer="dashscope",
     wire="dashscope",
     part_places=lambda data: frozenset({"user"} if _MEDIA_KEYS & data.keys() else {*_ANYWHERE}),
@@ -98,9 +98,9 @@ MULTIMODAL = Capabilities(
     audio=MediaRule(schemes=_URLS, limits=LIMITS),
     video=MediaRule(schemes=_URLS, limits=LIMITS),
     results="each",
-    says=dict.fromkeys(("text", "image", "audio", "video"), _CARRIED),
-    remarks=_remarks,
-    parts="apart",
+    passthrough_keys=dict.fromkeys(("text", "image", "audio", "video"), _CARRIED),
+    text_notes=_remarks,
+    text_joining="apart",
     late_system="native",
     needs_user=True,  # "The input messages do not contain elements with the role of user"
     tool_names=TOOL_NAMES,
@@ -109,13 +109,13 @@ MULTIMODAL = Capabilities(
     tool_choices=frozenset({"auto", "none"}),
     tools_declared=True,  # "Tools must be sent again with the results" (model-studio)
     output="object",  # json_schema is for some newer models only
-    breakpoints=True,
+    cache_breakpoints=True,
 )
 
 # "input content must be a string." (model-studio): there is no part to mark
 _STRINGS: dict[str, Any] = {
-    "wire": None, "image": None, "audio": None, "video": None, "parts": "string", "breakpoints": False,
-    "says": {"text": frozenset({"partial"})}, "remarks": None,
+    "wire": None, "image": None, "audio": None, "video": None, "text_joining": "string", "cache_breakpoints": False,
+    "passthrough_keys": {"text": frozenset({"partial"})}, "text_notes": None,
 }  # fmt: skip
 TEXT = replace(MULTIMODAL, **_STRINGS)
 
@@ -162,7 +162,7 @@ class DashScopeChatFormatter(FormatterBase):
         cache_breakpoints: CacheBreakpoints = "off",
         **options: Unpack[FormatterOptions],
     ) -> None:
-        check_breakpoints(cache_breakpoints)
+        check_cache_breakpoints(cache_breakpoints)
         if path not in ("auto", "text", "multimodal"):
             raise OptionError("path", f"{path!r} is unknown", "Use auto, text or multimodal.")
         super().__init__(model, **options)
@@ -176,14 +176,14 @@ class DashScopeChatFormatter(FormatterBase):
 
     def path_of(self, model: str | None = None) -> Literal["text", "multimodal"]:
         """The path that a request for the model is made for."""
-        return "text" if self.capabilities(model).parts == "string" else "multimodal"
+        return "text" if self.capabilities(model).text_joining == "string" else "multimodal"
 
-    def convert(self, legal: Legal, task: Task) -> Request:
+    def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """The request: messages, result_format, and tools, tool_choice and response_format where asked for."""
-        as_text = task.capabilities.parts == "string"
+        as_text = task.capabilities.text_joining == "string"
         messages: list[dict[str, Any]] = []
         for msg in (*legal.system.msgs, *legal.turns.msgs):
-            if msg.traits & Trait.RESULT:
+            if msg.traits & Feature.RESULT:
                 results, other = split_results(msg)
                 messages.extend(_result(block) for block in results)
                 if other:
@@ -192,7 +192,7 @@ class DashScopeChatFormatter(FormatterBase):
                 messages.append(_message(msg, as_text))
         if legal.turns.msgs and _is_begun(legal.turns.msgs[-1]):
             messages[-1]["partial"] = True
-        if self.cache_breakpoints == "auto" and task.capabilities.breakpoints:
+        if self.cache_breakpoints == "auto" and task.capabilities.cache_breakpoints:
             open_contents(messages, lambda text: {"text": text})
             mark(messages, legal)
         return {"messages": messages, "result_format": "message", **_options(task)}
@@ -212,7 +212,7 @@ class DashScopeMultiAgentFormatter(DashScopeChatFormatter):
 
 
 def _message(msg: Msg, as_text: bool) -> dict[str, Any]:
-    role = "assistant" if msg.traits & Trait.CALL else msg.role
+    role = "assistant" if msg.traits & Feature.CALL else msg.role
     said: list[Block] = []
     thoughts: list[str] = []
     calls: list[dict[str, Any]] = []
@@ -256,7 +256,7 @@ def _part(block: Block, guard: bool) -> dict[str, Any]:
             url = source.data_url if isinstance(source, Base64Source) else source.url
             return {block.type: url, **_carried(block)}
         case "opaque":
-            return {**copied(block.data)}
+            return {**copy_json(block.data)}
         case "document" | "thinking" | "tool_use" | "tool_result" | "invalid":
             raise ConversionError(block.type, "a message or a tool result")
         case _:
@@ -267,7 +267,7 @@ def _carried(block: TextBlock | MediaBlock) -> dict[str, Any]:
     """What a part came with besides what it says (model-studio: `fps`, `min_pixels`, `max_pixels`)."""
     fields = block.state.fields if block.state else None
     own = [key for key in fields or {} if key not in _NO_FIELDS and not key.startswith("message.")]
-    return {key: copied(fields[key]) for key in own} if fields else {}
+    return {key: copy_json(fields[key]) for key in own} if fields else {}
 
 
 _NO_FIELDS = frozenset({"text", "image", "audio", "video", "type", "partial", "detail", "refusal", "role"})
@@ -278,7 +278,7 @@ def _is_begun(msg: Msg) -> bool:
     """Whether the model is to go on with the text of this last message (model-studio, partial mode)."""
     last = msg.blocks[-1] if msg.blocks and msg.role == "assistant" else None
     fields = last.state.fields if isinstance(last, TextBlock) and last.state else None
-    return mapping_of(fields).get("partial") is True
+    return as_object(fields).get("partial") is True
 
 
 def _result(block: ToolResultBlock) -> dict[str, Any]:
@@ -294,7 +294,7 @@ def _output(block: ToolResultBlock) -> str | list[dict[str, Any]]:
     return [*mark, *(_part(item, guard=False) for item in block.output)]
 
 
-def _options(task: Task) -> dict[str, Any]:
+def _options(task: RequestSpec) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if task.tools:
         options["tools"] = [{"type": "function", "function": _function(tool)} for tool in task.tools]
@@ -306,7 +306,7 @@ def _options(task: Task) -> dict[str, Any]:
 
 
 def _function(tool: Tool) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "parameters": copied(tool.parameters)}
+    return {"name": tool.name, "description": tool.description, "parameters": copy_json(tool.parameters)}
 
 
 def _choice(choice: ToolChoice) -> str | dict[str, Any]:

@@ -9,21 +9,21 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
-from agentkit import (
+from agentkit.provider_kit import (
     AuthError,
     EndpointBase,
     Failure,
-    Incoming,
+    IncomingStream,
     MissingExtraError,
     OptionError,
-    Outgoing,
-    failure_in,
-    items_of,
-    mapping_of,
-    merged,
-    plain,
-    request_id_in,
-    retry_after,
+    OutgoingRequest,
+    as_list,
+    as_object,
+    find_request_id,
+    merge_parameters,
+    native_to_json,
+    parse_failure,
+    parse_retry_after,
 )
 from agentkit_openai import OpenAIChatEndpoint
 
@@ -62,7 +62,7 @@ class DashScopeEndpoint(EndpointBase):
     """
 
     extra: ClassVar[str] = "dashscope"
-    needs: ClassVar[tuple[str, ...]] = ("transport",)
+    required_attributes: ClassVar[tuple[str, ...]] = ("transport",)
 
     def __init__(self, client: Any) -> None:
         super().__init__(client)
@@ -82,12 +82,12 @@ class DashScopeEndpoint(EndpointBase):
             raise AuthError("dashscope", "no key: give client_options={'api_key': …} or set DASHSCOPE_API_KEY")
         return cls(client)
 
-    def body(
+    def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
-    ) -> Outgoing:
+    ) -> OutgoingRequest:
         """The messages under `input`, all else under `parameters`; a stream in increments."""
         given = {name: item for name, item in options.items() if name not in _EXTRAS}
-        parameters = merged({name: item for name, item in request.items() if name != "messages"}, given)
+        parameters = merge_parameters({name: item for name, item in request.items() if name != "messages"}, given)
         if clash := sorted(parameters.keys() & {"messages", "model", "input"}):
             reason, advice = "the request has it already", "Leave it to the conversation."
             raise OptionError(f"parameters.{clash[0]}", reason, advice)
@@ -100,23 +100,23 @@ class DashScopeEndpoint(EndpointBase):
         if any(map(_is_stored, messages)):
             # It looks up a file of its own store if a header asks for that (model-studio: temporary URLs).
             kept["headers"] = {"X-DashScope-OssResourceResolve": "enable", **(kept.get("headers") or {})}
-        return Outgoing(_PATHS[path], body, stream, kept)
+        return OutgoingRequest(_PATHS[path], body, stream, kept)
 
-    def wants_stream(self, outgoing: Outgoing) -> bool:
+    def requires_stream(self, outgoing: OutgoingRequest) -> bool:
         """Whether the model has said that it only streams."""
         return outgoing.body["model"] in self._streamers
 
-    async def send(self, outgoing: Outgoing) -> Any:
+    async def send(self, outgoing: OutgoingRequest) -> Any:
         """The reply, as JSON values."""
         try:
             return await self._sent(outgoing)
         except Exception as error:
-            other = self._other_path(outgoing, self.failure(error))
+            other = self._other_path(outgoing, self.failure_from_exception(error))
             if other is None:
                 raise
         return await self._sent(other)
 
-    async def _sent(self, outgoing: Outgoing) -> Any:
+    async def _sent(self, outgoing: OutgoingRequest) -> Any:
         from dashscope.v2.errors import check_response
 
         response = await self._transport.request("POST", outgoing.path, json=outgoing.body, **outgoing.options)
@@ -125,10 +125,10 @@ class DashScopeEndpoint(EndpointBase):
         return response.content
 
     @asynccontextmanager
-    async def stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[bytes]]:
+    async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
         """The bytes of the event stream. That the path is wrong may be told within it."""
         response, first, pieces = await self._opened(outgoing)
-        failure = self.failure_in(_event(first))
+        failure = self.failure_from_reply(_event(first))
         other = failure and self._other_path(outgoing, failure)
         if other:
             async for _ in pieces:  # nothing stands behind an error
@@ -136,18 +136,18 @@ class DashScopeEndpoint(EndpointBase):
             await response.aclose()
             response, first, pieces = await self._opened(other)
         try:
-            yield Incoming(_behind(first, pieces), response.headers)
+            yield IncomingStream(_behind(first, pieces), response.headers)
         finally:
             await response.aclose()
 
-    async def _opened(self, outgoing: Outgoing) -> tuple[Any, bytes, AsyncIterator[bytes]]:
+    async def _opened(self, outgoing: OutgoingRequest) -> tuple[Any, bytes, AsyncIterator[bytes]]:
         """An answer, the bytes of its first event, and those behind."""
         import httpx
 
         try:
             response = await self._open_stream(outgoing)
         except Exception as error:
-            other = self._other_path(outgoing, self.failure(error))
+            other = self._other_path(outgoing, self.failure_from_exception(error))
             if other is None:
                 raise
             response = await self._open_stream(other)
@@ -167,7 +167,7 @@ class DashScopeEndpoint(EndpointBase):
             raise
         return response, b"".join(held), pieces
 
-    async def _open_stream(self, outgoing: Outgoing) -> Any:
+    async def _open_stream(self, outgoing: OutgoingRequest) -> Any:
         streamed = {"X-DashScope-SSE": "enable", "accept": "text/event-stream"}
         headers: dict[str, str] = {**streamed, **(outgoing.options.get("headers") or {})}
         options: dict[str, Any] = {**outgoing.options, "headers": headers}
@@ -186,10 +186,10 @@ class DashScopeEndpoint(EndpointBase):
             self._once = self.client.with_options(max_retries=0)
         return self._once.transport
 
-    def _other_path(self, outgoing: Outgoing, failure: Failure | None) -> Outgoing | None:
+    def _other_path(self, outgoing: OutgoingRequest, failure: Failure | None) -> OutgoingRequest | None:
         """The same call on the other path, if the failure says that this was the wrong one; once a model."""
         model = str(outgoing.body["model"])
-        said = failure.said if failure else ""
+        said = failure.message if failure else ""
         if _STREAM_ONLY.search(said):
             self._streamers.add(model)
         if not _WRONG_PATH.search(said) or model in self._path_of:
@@ -198,7 +198,7 @@ class DashScopeEndpoint(EndpointBase):
         messages = _fitted(outgoing.body["input"]["messages"], path)
         return replace(outgoing, path=_PATHS[path], body={**outgoing.body, "input": {"messages": messages}})
 
-    def failure(self, error: BaseException) -> Failure | None:
+    def failure_from_exception(self, error: BaseException) -> Failure | None:
         """The SDK's error, or its HTTP client's in mid-stream."""
         import httpx
         from dashscope.v2 import errors
@@ -206,14 +206,14 @@ class DashScopeEndpoint(EndpointBase):
         if isinstance(error, errors.APIConnectionError):
             return Failure(error.message, network=True)
         if isinstance(error, errors.DashScopeError):
-            told = failure_in(error.body, error.status_code)
+            told = parse_failure(error.body, error.status_code)
             headers = {name.lower(): item for name, item in (error.headers or {}).items()}
             return Failure(
-                told.said if told else error.message,
+                told.message if told else error.message,
                 error.status_code,
                 (told and told.code) or error.code,
-                error.request_id or (told and told.request_id) or request_id_in(headers),
-                retry_after(headers),
+                error.request_id or (told and told.request_id) or find_request_id(headers),
+                parse_retry_after(headers),
             )
         if isinstance(error, TypeError) and "unhashable" in str(error):  # the SDK looks the code up in a table
             return Failure("an error whose code is no text")
@@ -241,29 +241,29 @@ class DashScopeCompatibleEndpoint(OpenAIChatEndpoint):
         super().__init__(client)
         self._streamers: set[str] = set()
 
-    def limit(self, max_tokens: int) -> dict[str, Any]:
+    def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
         """`max_tokens`."""
         return {"max_tokens": max_tokens}
 
-    def wants_stream(self, outgoing: Outgoing) -> bool:
+    def requires_stream(self, outgoing: OutgoingRequest) -> bool:
         """Whether the model has said that it only streams."""
         return outgoing.body["model"] in self._streamers
 
-    async def send(self, outgoing: Outgoing) -> bytes:
+    async def send(self, outgoing: OutgoingRequest) -> bytes:
         """The reply's bytes; a model that refuses to give it whole is remembered."""
         try:
             return await super().send(outgoing)
         except Exception as error:
-            failure = self.failure(error)
-            if failure and _STREAM_ONLY.search(failure.said):
+            failure = self.failure_from_exception(error)
+            if failure and _STREAM_ONLY.search(failure.message):
                 self._streamers.add(outgoing.body["model"])
             raise
 
 
 def _is_stored(message: Mapping[str, Any]) -> bool:
     """Whether a part of a message is a file in DashScope's own store, or has some (a video's frames)."""
-    found = [item for part in items_of(message.get("content")) for item in mapping_of(part).values()]
-    found += [frame for item in found for frame in items_of(item)]
+    found = [item for part in as_list(message.get("content")) for item in as_object(part).values()]
+    found += [frame for item in found for frame in as_list(item)]
     return any(isinstance(item, str) and item.startswith("oss://") for item in found)
 
 
@@ -282,7 +282,7 @@ def _fitted(messages: Sequence[dict[str, Any]], path: _Path) -> list[dict[str, A
 
 def _as_text(content: Any) -> Any:
     """Parts of text as one text."""
-    parts = items_of(content)
+    parts = as_list(content)
     texts = [part["text"] for part in parts if "text" in part]
     return "\n".join(texts) if parts and len(texts) == len(parts) else content
 
@@ -308,7 +308,7 @@ def _event(first: bytes) -> object:
     """The first event of a stream; None for what cannot be read."""
     match = re.search(rb"^data:\s?(.*?)\r?$", first, re.MULTILINE)
     try:
-        return plain(match[1] if match else first)
+        return native_to_json(match[1] if match else first)
     except ValueError:
         return None
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from agentkit import (
+from agentkit.provider_kit import (
     AudioBlock,
     Block,
     ImageBlock,
@@ -21,16 +21,16 @@ from agentkit import (
     ToolResultBlock,
     ToolUseBlock,
     VideoBlock,
+    as_list,
+    as_object,
+    as_text,
     check_log_message,
     check_log_request,
-    describe_log_form,
-    items_of,
-    mapping_of,
-    plain_values,
+    describe_log_format,
+    make_json_safe,
     read_arguments,
     short_hash,
-    source_of,
-    text_of,
+    source_from_url,
 )
 from agentkit_dashscope.convert import guarded
 
@@ -56,15 +56,15 @@ def load_native(found: object) -> list[Msg]:
     of a message are its metadata. Cache markers are left off; what cannot be read is kept as InvalidBlock. Raises
     MessageError for what is no conversation of DashScope's.
     """
-    request: Any = plain_values(found, "log", _dumped)
+    request: Any = make_json_safe(found, "log", _dumped)
     if isinstance(request, list):
         request = {"messages": cast("list[Any]", request)}
-    held = mapping_of(mapping_of(request).get("input")) or mapping_of(request)
+    held = as_object(as_object(request).get("input")) or as_object(request)
     messages = [held] if "role" in held and "messages" not in held else held.get("messages")
     if not isinstance(messages, list):
-        raise MessageError("messages", "there is no list of messages", describe_log_form(request))
+        raise MessageError("messages", "there is no list of messages", describe_log_format(request))
     if "messages" in held:
-        check_log_request({**mapping_of(request), "input": None, **held}, ("messages",), _HELD)
+        check_log_request({**as_object(request), "input": None, **held}, ("messages",), _HELD)
     return [_message(one, f"messages[{at}]") for at, one in enumerate(cast("list[Any]", messages))]
 
 
@@ -74,7 +74,7 @@ def _dumped(found: Any) -> Any:
     if isinstance(known, set):
         names = [name for name in cast("Any", type(found)).model_fields if name == "type" or name in known]
         fields = {str(name): getattr(found, name) for name in names}
-        return {**fields, **mapping_of(getattr(found, "model_extra", None))}
+        return {**fields, **as_object(getattr(found, "model_extra", None))}
     return found
 
 
@@ -85,25 +85,25 @@ def _message(found: Any, place: str) -> Msg:
     message = cast("dict[str, Any]", found)
     check_log_message(message, place, _CONTENT, (), "dashscope")
     rest = {key: item for key, item in message.items() if key not in _KNOWN} or None
-    role = text_of(message.get("role")).lower()
+    role = as_text(message.get("role")).lower()
     if role == "tool":
         return Msg("system", (_result(message, place),), "system", metadata=rest)
     said = _content(message.get("content"), f"{place}.content", guard=role == "user")
     if message.get("partial") is True and role == "assistant" and said and isinstance(said[-1], TextBlock):
         rest = _without(rest or {}, {"partial"}) or None
         said[-1] = replace(said[-1], state=_state({**_fields(said[-1]), "partial": True}))
-    calls = enumerate(items_of(message.get("tool_calls")))
-    made = [_call(mapping_of(call), call, f"{place}.tool_calls[{at}]") for at, call in calls]
+    calls = enumerate(as_list(message.get("tool_calls")))
+    made = [_call(as_object(call), call, f"{place}.tool_calls[{at}]") for at, call in calls]
     blocks = (*_thoughts(message), *said, *made)
     only = blocks[0] if len(blocks) == 1 else None
     content: Any = only.text if isinstance(only, TextBlock) and only.state is None else blocks
     known = role if role in ("system", "user", "assistant") else "user"
-    return Msg(text_of(message.get("name")) or role or "user", content, cast("Any", known), metadata=rest)
+    return Msg(as_text(message.get("name")) or role or "user", content, cast("Any", known), metadata=rest)
 
 
 def _result(message: dict[str, Any], place: str) -> ToolResultBlock:
     """A result. The name of its tool may be left out: pairing finds it."""
-    id, name = text_of(message.get("tool_call_id")), text_of(message.get("name"))
+    id, name = as_text(message.get("tool_call_id")), as_text(message.get("name"))
     blocks = _content(message.get("content"), f"{place}.content", guard=False)
     only = blocks[0] if len(blocks) == 1 else None
     if blocks and not (isinstance(only, TextBlock) and only.state is None):
@@ -131,21 +131,21 @@ def _content(content: object, place: str, *, guard: bool) -> list[Block]:
 
 def _singles(part: Any) -> list[Any]:
     """A part; one that says several things as several."""
-    held = mapping_of(part)
+    held = as_object(part)
     said = [kind for kind in ("text", *_KINDS) if kind in held]
     return [{kind: held[kind]} for kind in said] if len(said) > 1 else [part]
 
 
 def _part(found: Any, place: str, guard: bool) -> Block:
     """A part: its kind is its key, or (`dashscope.v2`) its `type`. What has none goes back as it is."""
-    part = {"text": found} if isinstance(found, str) else mapping_of(found)
+    part = {"text": found} if isinstance(found, str) else as_object(found)
     kind = next((kind for kind in ("text", *_KINDS) if kind in (*part, part.get("type"))), None)
     if not part:
         return InvalidBlock(found, "it is no part", place)
     if kind is None:
         return OpaqueBlock("dashscope", _without_marker(part))
     said = part.get(kind)
-    if kind == "video" and (frames := items_of(said) or items_of(part.get("frames"))):
+    if kind == "video" and (frames := as_list(said) or as_list(part.get("frames"))):
         return _film(frames, _without_marker(part), place)
     state = _state(_without(part, {*_SAID, kind}))
     if kind != "text":
@@ -192,13 +192,13 @@ def _url(part: dict[str, Any]) -> object:
     """`dashscope.v2`: the URL, or a sound's data and format (`AudioPart`)."""
     if part.get("url") is not None or part.get("data") is None:
         return part.get("url")
-    return f"data:audio/{text_of(part.get('format')) or 'wav'};base64,{text_of(part['data'])}"
+    return f"data:audio/{as_text(part.get('format')) or 'wav'};base64,{as_text(part['data'])}"
 
 
 def _medium(kind: str, url: object, state: OpaqueState | None, place: str) -> Block:
-    source = source_of(url)
+    source = source_from_url(url)
     if source is None:
-        return InvalidBlock(plain_values(url), f"it is no URL of {kind}", place)
+        return InvalidBlock(make_json_safe(url), f"it is no URL of {kind}", place)
     return _KINDS[kind](source, state=state)
 
 
@@ -209,11 +209,11 @@ def _unguarded(text: str) -> str:
 
 
 def _call(call: dict[str, Any], found: Any, place: str) -> Block:
-    function = mapping_of(call.get("function"))
+    function = as_object(call.get("function"))
     if not function:
         return InvalidBlock(found, "it is no call of a function", place)
-    name, given = text_of(function.get("name")), function.get("arguments")
-    id = text_of(call.get("id")) or f"call_{short_hash(f'{place}{name}', 24)}"
+    name, given = as_text(function.get("name")), function.get("arguments")
+    id = as_text(call.get("id")) or f"call_{short_hash(f'{place}{name}', 24)}"
     return ToolUseBlock(id, name, *read_arguments(given))
 
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import Any, ClassVar, Final, Unpack, cast
 
-from agentkit import (
+from agentkit.provider_kit import (
     FinishReason,
     MediaBlock,
     MessageError,
-    ReadOptions,
+    ParserOptions,
     StreamParserBase,
     URLSource,
-    items_of,
-    mapping_of,
-    plain_values,
-    text_of,
+    as_list,
+    as_object,
+    as_text,
+    make_json_safe,
 )
 from agentkit_dashscope._envelope import asked_cumulative, failure_of, first_choice, output_of, says, usage_of
 from agentkit_dashscope._increments import Increments
 from agentkit_dashscope._media_parts import KINDS, Sound, medium
-from agentkit_dashscope._tool_call_index import CallPlaces, Key
+from agentkit_dashscope._tool_call_index import Key, ToolCallIndex
 
 __all__ = ["DashScopeStreamParser"]
 
@@ -54,7 +54,7 @@ class DashScopeStreamParser(StreamParserBase):
     issuer: ClassVar[str] = "dashscope"
     raw_arguments: ClassVar[bool] = True
 
-    def __init__(self, **options: Unpack[ReadOptions]) -> None:
+    def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
         self._increments: Increments[Key] = Increments(asked_cumulative(self.request))
         self._settled = False  # whether it is known which of the two
@@ -62,13 +62,13 @@ class DashScopeStreamParser(StreamParserBase):
         self._in_text = True
         self._media: set[str] = set()
         self._extras: list[Any] = []
-        self._places = CallPlaces(self.reply, _CALLS)
+        self._places = ToolCallIndex(self.reply, _CALLS)
         self._usage: object = None
         self._found: list[Any] = []
         self._logprobs: list[Any] = []
         self._sound = Sound()
 
-    def read_whole(self, reply: dict[str, Any]) -> None:
+    def read_reply(self, reply: dict[str, Any]) -> None:
         """A whole reply, which looks like the one event of a stream."""
         failed = failure_of(reply)
         if failed:
@@ -92,7 +92,7 @@ class DashScopeStreamParser(StreamParserBase):
         if event.get("code") or event.get("error") or event.get("status_code", 200) != 200:
             failed = failure_of(event)
             if failed:
-                self._fail(*failed, text_of(event.get("request_id")))
+                self._fail(*failed, as_text(event.get("request_id")))
                 return
         output = output_of(event)
         choice = first_choice(output)
@@ -109,9 +109,9 @@ class DashScopeStreamParser(StreamParserBase):
     def _read_beside(self, output: dict[str, Any]) -> None:
         """What stands beside the choices."""
         if output.get("search_info"):
-            self._found = items_of(mapping_of(output["search_info"]).get("search_results")) or self._found
+            self._found = as_list(as_object(output["search_info"]).get("search_results")) or self._found
         if output.get("audio"):
-            self._sound.take(mapping_of(output["audio"]))
+            self._sound.take(as_object(output["audio"]))
 
     def close(self) -> None:
         """What came last counts: the tokens, the citations, a sound that came in pieces."""
@@ -120,18 +120,18 @@ class DashScopeStreamParser(StreamParserBase):
             self._add_sound()
         key = _TEXT
         if self._extras:
-            self.reply.notes["content_extras"] = plain_values(self._extras)
-        if self._found and self.reply.holds(key):
-            self.reply.note(key, citations=plain_values(self._found))
+            self.reply.notes["content_extras"] = make_json_safe(self._extras)
+        if self._found and self.reply.has_block(key):
+            self.reply.add_metadata(key, citations=make_json_safe(self._found))
         elif self._found:
-            self.reply.notes["search_results"] = plain_values(self._found)
+            self.reply.notes["search_results"] = make_json_safe(self._found)
         if self._logprobs:
-            self.reply.note(key, logprobs=plain_values(self._logprobs))
+            self.reply.add_metadata(key, logprobs=make_json_safe(self._logprobs))
 
     # -- parts of an event ---------------------------------------------------------------------------------------
 
     def _read_choice(self, choice: dict[str, Any], going_on: bool) -> None:
-        message = mapping_of(choice.get("message")) or mapping_of(choice.get("delta"))
+        message = as_object(choice.get("message")) or as_object(choice.get("delta"))
         thinking: object = message.get("reasoning_content")
         content: object = message.get("content")
         calls: object = message.get("tool_calls")
@@ -141,11 +141,11 @@ class DashScopeStreamParser(StreamParserBase):
             if isinstance(content, str):
                 self._grow(_TEXT, content)
             else:
-                self._read_parts(items_of(content))
+                self._read_parts(as_list(content))
         if calls:
-            self._read_calls(items_of(calls))
+            self._read_calls(as_list(calls))
         if choice.get("logprobs"):
-            self._read_logprobs(items_of(mapping_of(choice["logprobs"]).get("content")))
+            self._read_logprobs(as_list(as_object(choice["logprobs"]).get("content")))
         if not self._settled:
             if not (going_on or thinking or calls or says(content)):
                 self._increments.end()
@@ -156,9 +156,9 @@ class DashScopeStreamParser(StreamParserBase):
             piece = self._increments.new(key, piece)
         if piece:
             if key is _THINKING:
-                self.reply.think(key, piece)
+                self.reply.add_thinking(key, piece)
             else:
-                self.reply.text(key, piece)
+                self.reply.add_text(key, piece)
 
     def _read_parts(self, parts: list[Any]) -> None:
         """The parts of a turn: texts in a row are one, media stand between.
@@ -167,7 +167,7 @@ class DashScopeStreamParser(StreamParserBase):
         """
         if len(parts) == 1 and self._goes_on(parts[0]):
             return
-        found = [mapping_of(part) for part in parts]
+        found = [as_object(part) for part in parts]
         if self._begins_anew(found):
             self._place, self._in_text, self._extras = 0, True, []
         texts: list[str] = []
@@ -219,28 +219,28 @@ class DashScopeStreamParser(StreamParserBase):
         """A medium; an event with the whole so far brings it again."""
         source = block.source.url if isinstance(block.source, URLSource) else block.source.data
         again = source in self._media and self._increments.cumulative is not False
-        if not again and not self.reply.holds(key):
+        if not again and not self.reply.has_block(key):
             self._media.add(source)
-            self.reply.add(key, block)
+            self.reply.add_block(key, block)
 
     def _read_calls(self, calls: list[Any]) -> None:
         taken: set[Key] = set()
         for at, call in enumerate(calls):
-            found = mapping_of(call)
-            function = mapping_of(found.get("function"))
+            found = as_object(call)
+            function = as_object(found.get("function"))
             name, arguments = function.get("name"), function.get("arguments")
             key = self._places.of_more(found, name) if len(calls) == 1 else None
             if key is not None and type(arguments) is str:
                 self._say_arguments(key, arguments)  # what most entries are
                 continue
-            key, id = self._places.find(found, text_of(name), at, taken)
+            key, id = self._places.find(found, as_text(name), at, taken)
             taken.add(key)
-            self.reply.call(key, id, name)
+            self.reply.add_tool_call(key, id, name)
             self._read_arguments(key, arguments)
 
     def _read_arguments(self, key: Key, arguments: object) -> None:
         if isinstance(arguments, dict):
-            self.reply.set_input(key, cast("dict[str, Any]", arguments))
+            self.reply.replace_arguments(key, cast("dict[str, Any]", arguments))
             if arguments:
                 self._places.told.add(key)
         elif isinstance(arguments, str):
@@ -249,7 +249,7 @@ class DashScopeStreamParser(StreamParserBase):
     def _say_arguments(self, key: Key, piece: str) -> None:
         if piece and self._increments.cumulative is not False:
             piece = self._increments.new(key, piece)
-        self.reply.call(key, piece=piece)
+        self.reply.add_tool_call(key, piece=piece)
 
     def _read_logprobs(self, found: list[Any]) -> None:
         if self._increments.cumulative:
@@ -263,9 +263,9 @@ class DashScopeStreamParser(StreamParserBase):
         self._settled = self._increments.cumulative is not None
         for key, whole in self._increments.mended().items():
             if key[0] == _CALLS:
-                self.reply.set_input(key, whole)
+                self.reply.replace_arguments(key, whole)
             else:
-                self.reply.set_text(key, whole)
+                self.reply.replace_text(key, whole)
 
     def _end(self, native: str | None) -> None:
         self._settle()
@@ -273,19 +273,19 @@ class DashScopeStreamParser(StreamParserBase):
         reason = FinishReason.STOP if native is None else _REASONS.get(native, FinishReason.OTHER)
         if reason is FinishReason.LENGTH and (last := self._places.last):
             self._mark_cut(last)
-        self.reply.end(reason, text_of(native) or None)
+        self.reply.end(reason, as_text(native) or None)
 
     def _mark_cut(self, key: Key) -> None:
         """The last call of a reply that was too long may lack its arguments, where their text does not show it."""
-        if key not in self._places.told and not self.reply.arguments_of(key).strip():
-            self.reply.note(key, incomplete=True)
+        if key not in self._places.told and not self.reply.get_arguments(key).strip():
+            self.reply.add_metadata(key, incomplete=True)
 
     def _settle(self) -> None:
         """The tokens of the last event that had any."""
         if self._usage is not None:
-            usage = usage_of(mapping_of(self._usage))
+            usage = usage_of(as_object(self._usage))
             if usage is not None:
-                self.reply.use(usage)
+                self.reply.set_usage(usage)
             self._usage = None
 
     def _fail(self, message: str, code: str | None, request_id: str) -> None:

@@ -3,14 +3,14 @@
 from dataclasses import replace
 from typing import ClassVar, Unpack
 
-from agentkit import (
+from agentkit.provider_kit import (
     Capabilities,
     MediaRule,
     ModelFact,
     Msg,
     MultiAgentHistory,
+    ParserOptions,
     Provider,
-    ReadOptions,
     media_types,
 )
 from agentkit_deepseek.endpoint import DeepSeekEndpoint
@@ -36,17 +36,17 @@ _STRICT = replace(STRICT, keywords=STRICT.keywords - {"minItems", "maxItems"})
 
 DEEPSEEK = replace(
     CHAT,
-    target="DeepSeek",
+    name="DeepSeek",
     issuer="deepseek",
     wire="deepseek",
     thinking="text",
     image=None,  # text-only models take strings alone (api-docs.deepseek.com)
     document=None,
     media_total=_MEDIA_TOTAL,
-    parts="string",
+    text_joining="string",
     speaker_refused="^A-Za-z0-9_-",  # the portable set: DeepSeek documents none
-    spoken=False,
-    says={**VENDORS_SAY, "text": VENDORS_SAY["text"] | _LAST},
+    audio_by_id=False,
+    passthrough_keys={**VENDORS_SAY, "text": VENDORS_SAY["text"] | _LAST},
     call_ids=None,
     strict=_STRICT,
     allowed_tools=frozenset(),
@@ -116,7 +116,7 @@ PROVIDER = Provider(
 )
 
 
-def parse_response(reply: object, **options: Unpack[ReadOptions]) -> Msg:
+def parse_response(reply: object, **options: Unpack[ParserOptions]) -> Msg:
     """A whole reply, as the SDK's object, its dict or JSON text, as a message.
 
     Raises MessageError for what is none, an error of the server's included.

@@ -14,6 +14,6 @@ class DeepSeekEndpoint(OpenAIChatEndpoint):
     key: ClassVar[str | None] = "DEEPSEEK_API_KEY"
     address: ClassVar[str | None] = "https://api.deepseek.com"
 
-    def limit(self, max_tokens: int) -> dict[str, Any]:
+    def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
         """`max_tokens`."""
         return {"max_tokens": max_tokens}

@@ -1,6 +1,6 @@
 """Gemini generateContent."""
 
-from agentkit import Provider
+from agentkit.provider_kit import Provider
 from agentkit_gemini.convert import GeminiChatFormatter, GeminiMultiAgentFormatter
 from agentkit_gemini.counting import GeminiTokenCounter
 from agentkit_gemini.endpoint import GeminiEndpoint

@@ -8,7 +8,16 @@ from json import JSONDecodeError
 from math import inf
 from typing import Any
 
-from agentkit import Failure, MessageError, failure_in, items_of, mapping_of, plain, request_id_in, retry_after
+from agentkit.provider_kit import (
+    Failure,
+    MessageError,
+    as_list,
+    as_object,
+    find_request_id,
+    native_to_json,
+    parse_failure,
+    parse_retry_after,
+)
 
 __all__ = ["delay_of", "failure_of"]
 
@@ -34,16 +43,16 @@ def failure_of(error: BaseException) -> Failure | None:
 
 
 def _answered(error: Any) -> Failure:
-    details = mapping_of(error.details)
-    inner = mapping_of(details.get("error")) or details
-    told = failure_in(details) or failure_in({"error": inner}) or Failure("")
+    details = as_object(error.details)
+    inner = as_object(details.get("error")) or details
+    told = parse_failure(details) or parse_failure({"error": inner}) or Failure("")
     headers: Mapping[str, Any] = getattr(error.response, "headers", None) or {}
     return Failure(
-        told.said or error.message or str(error),
+        told.message or error.message or str(error),
         error.code if isinstance(error.code, int) else None,
         _reason(inner) or error.status,
-        request_id_in(headers),
-        retry_after(headers) if (delay := delay_of(inner)) is None else delay,
+        find_request_id(headers),
+        parse_retry_after(headers) if (delay := delay_of(inner)) is None else delay,
     )
 
 
@@ -55,7 +64,7 @@ def _unreadable(error: UnicodeDecodeError | JSONDecodeError | RecursionError) ->
         return Failure(f"an error that cannot be read: {error}")
     text = error.doc if isinstance(error, JSONDecodeError) else error.object.decode("utf-8", "replace")
     try:
-        told = failure_in(plain(text))
+        told = parse_failure(native_to_json(text))
     except MessageError:
         told = None
     return told or Failure(f"an error that cannot be read: {text[:500]}")
@@ -63,7 +72,7 @@ def _unreadable(error: UnicodeDecodeError | JSONDecodeError | RecursionError) ->
 
 def _items(inner: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The details of Google's errors (google.rpc: error_details)."""
-    return [mapping_of(item) for item in items_of(inner.get("details"))]
+    return [as_object(item) for item in as_list(inner.get("details"))]
 
 
 def _reason(inner: Mapping[str, Any]) -> str | None:

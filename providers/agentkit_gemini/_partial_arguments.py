@@ -1,4 +1,4 @@
-"""Arguments that Vertex streams piece by piece, each under its JSON path (SDK: PartialArg)."""
+"""ArgumentBuffer that Vertex streams piece by piece, each under its JSON path (SDK: PartialArg)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, cast
 
-from agentkit import text_of
+from agentkit.provider_kit import as_text
 from agentkit_gemini._parts import shallow
 
 __all__ = ["PartialArguments"]
@@ -57,7 +57,7 @@ class PartialArguments:
     def add(self, piece: Mapping[str, Any]) -> None:
         """Take one piece. A path that leads nowhere is passed over."""
         told = shallow(piece)
-        path, item = text_of(told.get("json_path")), _value(told)
+        path, item = as_text(told.get("json_path")), _value(told)
         if path in self._texts and isinstance(item, str):
             self._texts[path][2].append(item)
         else:

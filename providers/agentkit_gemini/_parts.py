@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Literal, cast
 
-from agentkit import (
+from agentkit.provider_kit import (
     AudioBlock,
     Base64Source,
     DocumentBlock,
@@ -21,9 +21,9 @@ from agentkit import (
     MessageError,
     URLSource,
     VideoBlock,
-    mapping_of,
-    plain_values,
-    text_of,
+    as_object,
+    as_text,
+    make_json_safe,
 )
 
 __all__ = [
@@ -95,7 +95,7 @@ def standard(data: object) -> str:
     """Base64 text in the standard alphabet, whole groups: from either alphabet, with breaks and padding or not."""
     if isinstance(data, bytes):
         return base64.b64encode(data).decode("ascii")
-    text = re.sub(r"\s+", "", text_of(data)).translate(_STANDARD).rstrip("=")
+    text = re.sub(r"\s+", "", as_text(data)).translate(_STANDARD).rstrip("=")
     return text + "=" * (-len(text) % 4)
 
 
@@ -132,8 +132,8 @@ def carried(part: Mapping[str, Any]) -> dict[str, Any]:
 
 def display_name(part: Mapping[str, Any]) -> dict[str, str]:
     """The name that a medium came with (SDK: Blob, FileData), which a function response's object may refer to."""
-    held = shallow(mapping_of(part.get("inline_data") or part.get("file_data")))
-    name = text_of(held.get("display_name"))
+    held = shallow(as_object(part.get("inline_data") or part.get("file_data")))
+    name = as_text(held.get("display_name"))
     return {"display_name": name} if name else {}
 
 
@@ -141,9 +141,9 @@ def part_pair(data: Mapping[str, Any]) -> tuple[Literal["asks", "answers"], str]
     """Code and a call of the server's own ask; their results answer, by id where there is one."""
     for asking, answering in (("executable_code", "code_execution_result"), ("tool_call", "tool_response")):
         if asking in data:
-            return "asks", f"{asking} {text_of(mapping_of(data[asking]).get('id'))}"
+            return "asks", f"{asking} {as_text(as_object(data[asking]).get('id'))}"
         if answering in data:
-            return "answers", f"{asking} {text_of(mapping_of(data[answering]).get('id'))}"
+            return "answers", f"{asking} {as_text(as_object(data[answering]).get('id'))}"
     return None
 
 
@@ -168,20 +168,20 @@ _KINDS: dict[str, type[MediaBlock]] = {"image": ImageBlock, "audio": AudioBlock,
 def media_block(part: Mapping[str, Any]) -> MediaBlock:
     """The medium of a part in snake_case. Raises MessageError for data that are no base64 text, or no URI."""
     if "inline_data" in part:
-        blob = shallow(mapping_of(part["inline_data"]))
-        media_type, data = text_of(blob.get("mime_type")), standard(blob.get("data"))
+        blob = shallow(as_object(part["inline_data"]))
+        media_type, data = as_text(blob.get("mime_type")), standard(blob.get("data"))
         if not _BASE64.fullmatch(data):
             raise MessageError("inline_data", "its data are no base64 text", "Give base64 text.")
         source: Base64Source | URLSource = Base64Source(media_type or "application/octet-stream", data)
         known = media_type
     else:
-        blob = shallow(mapping_of(part.get("file_data")))
-        source = URLSource(text_of(blob.get("file_uri")), text_of(blob.get("mime_type")) or None)
+        blob = shallow(as_object(part.get("file_data")))
+        source = URLSource(as_text(blob.get("file_uri")), as_text(blob.get("mime_type")) or None)
         known = source.guessed_type or ("video/*" if _YOUTUBE.match(source.url) else "")
     kind = _KINDS.get(known.partition("/")[0].lower())
     if kind is not None:
         return kind(source)
-    return DocumentBlock(source, title=text_of(blob.get("display_name")) or None)
+    return DocumentBlock(source, title=as_text(blob.get("display_name")) or None)
 
 
 _YOUTUBE = re.compile(r"https?://(www\.)?(youtube\.com|youtu\.be)/", re.IGNORECASE)
@@ -189,7 +189,7 @@ _YOUTUBE = re.compile(r"https?://(www\.)?(youtube\.com|youtu\.be)/", re.IGNORECA
 
 def is_stored_file(part: Mapping[str, Any]) -> bool:
     """Whether a part in snake_case is a file of the Files API, which nobody else can open."""
-    return is_stored_uri(text_of(shallow(mapping_of(part.get("file_data"))).get("file_uri")))
+    return is_stored_uri(as_text(shallow(as_object(part.get("file_data"))).get("file_uri")))
 
 
 def is_stored_uri(uri: str) -> bool:
@@ -207,4 +207,4 @@ def holds_content(part: Mapping[str, Any]) -> bool:
 
 def opaque_data(part: Mapping[str, Any]) -> dict[str, Any]:
     """A server's part in snake_case, its signature within, as it goes back."""
-    return cast("dict[str, Any]", plain_values(settled(dict(part))))
+    return cast("dict[str, Any]", make_json_safe(settled(dict(part))))

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentkit import (
+from agentkit.provider_kit import (
     Failure,
     FinishReason,
     MessageError,
     Usage,
-    failure_in,
-    mapping_of,
-    text_of,
-    token_count,
+    as_object,
+    as_text,
+    as_token_count,
+    parse_failure,
 )
 from agentkit_gemini._errors import delay_of
 from agentkit_gemini._parts import pick
@@ -82,7 +82,7 @@ def enum_name(found: object, names: Sequence[str]) -> str:
     """Returns the name of an enum value that is sent by name or by number, and an unknown number as text."""
     if type(found) is int:
         return names[found] if 0 <= found < len(names) else str(found)
-    return str.__str__(text_of(found))
+    return str.__str__(as_text(found))
 
 
 def reason_of(native: str) -> FinishReason:
@@ -95,28 +95,28 @@ def usage_of(found: Mapping[str, Any]) -> Usage:
 
     SDK: GenerateContentResponseUsageMetadata.
     """
-    thoughts = token_count(pick(found, "thoughts_token_count"))
-    prompt = token_count(pick(found, "prompt_token_count"))
+    thoughts = as_token_count(pick(found, "thoughts_token_count"))
+    prompt = as_token_count(pick(found, "prompt_token_count"))
     return Usage(
-        input_tokens=prompt + token_count(pick(found, "tool_use_prompt_token_count")),
-        output_tokens=token_count(pick(found, "candidates_token_count")) + thoughts,
-        cache_read_tokens=token_count(pick(found, "cached_content_token_count")),
+        input_tokens=prompt + as_token_count(pick(found, "tool_use_prompt_token_count")),
+        output_tokens=as_token_count(pick(found, "candidates_token_count")) + thoughts,
+        cache_read_tokens=as_token_count(pick(found, "cached_content_token_count")),
         reasoning_tokens=thoughts,
     )
 
 
 def error_of(found: object) -> Failure:
     """An error within a stream: an object as the API has it, or bare text."""
-    error = mapping_of(found)
-    told = failure_in({"error": error}) or Failure(text_of(found))
-    return replace(told, code=text_of(error.get("status")) or told.code, retry_after=delay_of(error))
+    error = as_object(found)
+    told = parse_failure({"error": error}) or Failure(as_text(found))
+    return replace(told, code=as_text(error.get("status")) or told.code, retry_after=delay_of(error))
 
 
 def check_reply(reply: Mapping[str, Any]) -> None:
     """Refuse what is no reply: the provider's error, or anything else."""
     if reply.get("error"):
-        error = mapping_of(reply["error"])
-        said = f"{text_of(error.get('message')) or 'no message'} ({text_of(error.get('status')) or 'no status'})"
+        error = as_object(reply["error"])
+        said = f"{as_text(error.get('message')) or 'no message'} ({as_text(error.get('status')) or 'no status'})"
         raise MessageError("reply", f"this is the provider's error: {said}", "Give the reply to a call that held.")
     if all(pick(reply, key) is None for key in _REPLY):
         raise MessageError("reply", "this is no response of Gemini's", "Give what generate_content returned.")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, cast
 
-from agentkit import plain
+from agentkit.provider_kit import native_to_json
 
 __all__ = ["rest_body"]
 
@@ -65,12 +65,12 @@ def _in_camel_case(found: Any) -> Any:
         return [_in_camel_case(item) for item in cast("list[Any]", found)]
     if isinstance(found, dict):
         return {_camel(key): _item(key, item) for key, item in cast("dict[str, Any]", found).items()}
-    return plain(found) if hasattr(found, "model_dump") else found
+    return native_to_json(found) if hasattr(found, "model_dump") else found
 
 
 def _item(key: str, item: Any) -> Any:
     if key in _FREE:
-        return plain(item) if hasattr(item, "model_dump") else item
+        return native_to_json(item) if hasattr(item, "model_dump") else item
     return _schema(item) if key in _SCHEMAS else _in_camel_case(item)
 
 
@@ -79,7 +79,7 @@ def _schema(found: Any) -> Any:
     if isinstance(found, list):
         return [_schema(item) for item in cast("list[Any]", found)]
     if not isinstance(found, dict):
-        return plain(found) if hasattr(found, "model_dump") else found
+        return native_to_json(found) if hasattr(found, "model_dump") else found
     made: dict[str, Any] = {}
     for key, item in cast("dict[str, Any]", found).items():
         if key in _NAMED and isinstance(item, dict):

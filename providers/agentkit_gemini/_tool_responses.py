@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from agentkit import MessageError, OpaqueState, TextBlock, ToolResultBlock, copied, mapping_of
+from agentkit.provider_kit import MessageError, OpaqueState, TextBlock, ToolResultBlock, as_object, copy_json
 
 __all__ = ["response_fields", "told_response"]
 
@@ -24,7 +24,7 @@ def told_response(found: Mapping[str, Any]) -> tuple[TextBlock, bool]:
     if not isinstance(found.get("response"), dict):
         said = "it is missing" if found.get("response") is None else "it is no object"
         raise MessageError("function_response.response", said, "Give an object.")
-    response = mapping_of(found["response"])
+    response = as_object(found["response"])
     text, failed = _said(response)
     plain = len(response) == 1 and text in response.values()
     fields = {key: item for key, item in found.items() if key not in _OURS}
@@ -44,8 +44,8 @@ def response_fields(block: ToolResultBlock) -> dict[str, Any]:
     first = texts[0] if texts else None
     if first is None or first.state is None or first.state.issuer != "gemini" or not first.state.fields:
         return said
-    kept: dict[str, Any] = copied(first.state.fields)
-    same = len(texts) == 1 and _said(mapping_of(kept.get("response"))) == (first.text, block.is_error)
+    kept: dict[str, Any] = copy_json(first.state.fields)
+    same = len(texts) == 1 and _said(as_object(kept.get("response"))) == (first.text, block.is_error)
     return kept if same else {**kept, **said}
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from copy import deepcopy
 from typing import Any, Self, cast
 
-from agentkit import Incoming, Outgoing, plain
+from agentkit.provider_kit import IncomingStream, OutgoingRequest, native_to_json
 
 __all__ = ["Sender"]
 
@@ -19,13 +19,13 @@ class Sender:
     it build, sign, send and try again as ever, but with a body that is finished and an answer that nobody reads.
     """
 
-    def __init__(self, client: Any, outgoing: Outgoing) -> None:
+    def __init__(self, client: Any, outgoing: OutgoingRequest) -> None:
         self._client = client
         self._outgoing = outgoing
         self._answer: Any = None
 
     @classmethod
-    def of(cls, models: Any, outgoing: Outgoing) -> Self | None:
+    def of(cls, models: Any, outgoing: OutgoingRequest) -> Self | None:
         """For the models of a client of google-genai's; None for anything that only looks like them."""
         from google.genai.models import AsyncModels
 
@@ -59,7 +59,7 @@ class Sender:
 
     async def _answered(self, method: str, path: str, options: Any, *, stream: bool) -> Any:
         request = self._client._build_request(method, path, self._body(options), options)
-        request.data = Outgoing("", request.data, stream).payload(open=False).get("content", request.data)
+        request.data = OutgoingRequest("", request.data, stream).payload(open=False).get("content", request.data)
         return await self._client._async_request(request, options, stream=stream)
 
     def _body(self, options: Any) -> dict[str, Any]:
@@ -71,11 +71,11 @@ class Sender:
             body = {"contents": contents, **deepcopy(body)}
         return body
 
-    def received(self) -> Incoming:
+    def received(self) -> IncomingStream:
         """The bytes of an event stream, after `async_request_streamed`."""
         answer = self._answer
         pieces = answer.aiter_bytes() if hasattr(answer, "aiter_bytes") else answer.content.iter_any()
-        return Incoming(_with_bare_errors(pieces), answer.headers)
+        return IncomingStream(_with_bare_errors(pieces), answer.headers)
 
     async def aclose(self) -> None:
         """Close the connection of an answer that was kept."""
@@ -118,5 +118,5 @@ async def _with_bare_errors(pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]:
             before = piece[-1:] or before
             yield piece
     if bare:
-        found = plain(b"".join(bare))
+        found = native_to_json(b"".join(bare))
         yield cast("list[Any]", found)[0] if isinstance(found, list) and found else found

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, ClassVar, assert_never
 
-from agentkit import (
+from agentkit.provider_kit import (
     Base64Source,
     Block,
     Capabilities,
     ConversionError,
+    Feature,
     FormatterBase,
-    Legal,
+    LegalConversation,
     MediaBlock,
     MediaLimits,
     MediaRule,
@@ -23,12 +24,11 @@ from agentkit import (
     NameRule,
     OpaqueState,
     Request,
-    Task,
+    RequestSpec,
     Tool,
     ToolChoice,
     ToolResultBlock,
-    Trait,
-    copied,
+    copy_json,
     media_types,
     split_results,
 )
@@ -43,12 +43,12 @@ SKIP_SIGNATURE = base64.b64encode(b"skip_thought_signature_validator").decode("a
 """The documented stand-in for a call that this model did not make (ai.google.dev thought-signatures)."""
 
 GENERATE = Capabilities(
-    target="Gemini",
+    name="Gemini",
     issuer="gemini",
     wire="gemini",
-    reply_part=lambda data: part_pair(data) is not None,
+    is_reply_data=lambda data: part_pair(data) is not None,
     part_places=part_places,
-    part_pair=part_pair,
+    pair_key=part_pair,
     thinking="signed",  # a thought goes back only to Gemini; its proof is optional
     image=MediaRule(
         types=media_types("image", "png jpeg webp heic heif"), schemes=_URLS, limits=MediaLimits(count=3_600)
@@ -66,7 +66,7 @@ GENERATE = Capabilities(
     media_roles=frozenset({"user", "assistant"}),  # generated media stand in the model's own turn
     results="together",  # "the number of function response parts is equal to the number of function call parts"
     call_order=True,
-    says=dict.fromkeys(("text", "tool_use", "image", "audio", "video", "document"), frozenset({"*"})),
+    passthrough_keys=dict.fromkeys(("text", "tool_use", "image", "audio", "video", "document"), frozenset({"*"})),
     late_system="line",  # no system role in contents: "Please use a valid role: user, model."
     first_user=True,  # a function call turn comes only after a user turn
     last_user=True,
@@ -74,7 +74,7 @@ GENERATE = Capabilities(
     tool_names=NameRule(pattern=r"[A-Za-z_][A-Za-z0-9_-]*", limit=63),
     allowed_tools=frozenset({"auto", "required"}),
     signed_parts=True,
-    stand_in=SKIP_SIGNATURE,
+    placeholder_signature=SKIP_SIGNATURE,
 )
 """What all current models take. Media in function responses is for Gemini 3 and later (GenerateContentConfig)."""
 
@@ -96,7 +96,7 @@ _FACTS = (
     ),
     ModelFact(
         r"gemini-[12](?!\d)",
-        {"stand_in": None},
+        {"placeholder_signature": None},
         "signatures are optional before Gemini 3 (thought-signatures page)",
         "2026-11-20",
     ),
@@ -112,15 +112,15 @@ class GeminiChatFormatter(FormatterBase):
     base: ClassVar[Capabilities] = GENERATE
     facts: ClassVar[tuple[ModelFact, ...]] = _FACTS
 
-    def convert(self, legal: Legal, task: Task) -> Request:
+    def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """The request: contents, and config where there is anything to say."""
-        stand_in = task.capabilities.stand_in
+        stand_in = task.capabilities.placeholder_signature
         contents: list[dict[str, Any]] = []
         names: dict[str, str] = {}
         for msg in legal.turns.msgs:
             content, traits = msg.content, msg.traits
-            role = "model" if msg.role == "assistant" or traits & Trait.CALL else "user"
-            if traits & Trait.RESULT:
+            role = "model" if msg.role == "assistant" or traits & Feature.CALL else "user"
+            if traits & Feature.RESULT:
                 results, other = split_results(msg)
                 contents.append({"role": "user", "parts": [_response(block, names) for block in results]})
                 if other is None:
@@ -130,7 +130,7 @@ class GeminiChatFormatter(FormatterBase):
                 parts = [{"text": content}]
             else:
                 parts = [_part(block) for block in content]
-                if traits & Trait.CALL:
+                if traits & Feature.CALL:
                     names = {block.id: block.name for block in msg.tool_uses}
                     _stand_in(parts, stand_in)
             contents.append({"role": role, "parts": parts})
@@ -162,7 +162,7 @@ def _part(block: Block) -> dict[str, Any]:
         case "image" | "audio" | "video" | "document":
             return {**_media(block), **_signature(block.state)}
         case "opaque":
-            return {**copied(block.data)}
+            return {**copy_json(block.data)}
         case "tool_result" | "invalid":
             raise ConversionError(block.type, "a content")
         case _:
@@ -173,7 +173,7 @@ def _signature(state: OpaqueState | None) -> dict[str, Any]:
     """The signature of a part, and what else it came with."""
     if state is None:
         return {}
-    fields = {key: copied(item) for key, item in (state.fields or {}).items() if key != "display_name"}
+    fields = {key: copy_json(item) for key, item in (state.fields or {}).items() if key != "display_name"}
     return {**fields, "thought_signature": state.thought_signature} if state.thought_signature else fields
 
 
@@ -211,14 +211,14 @@ def _response_part(item: Block) -> Iterator[dict[str, Any]]:
         case "image" | "audio" | "video" | "document":
             yield {**_media(item), **_signature(item.state)}
         case "opaque":
-            yield {**copied(item.data)}
+            yield {**copy_json(item.data)}
         case "thinking" | "tool_use" | "tool_result" | "invalid":
             raise ConversionError(item.type, "a function response")
         case _:
             assert_never(item)
 
 
-def _options(task: Task) -> dict[str, Any]:
+def _options(task: RequestSpec) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if task.tools:
         options["tools"] = [{"function_declarations": [_declaration(tool) for tool in task.tools]}]
@@ -227,7 +227,7 @@ def _options(task: Task) -> dict[str, Any]:
             options["tool_config"] = {"function_calling_config": _choice(task.tool_choice)}
     if task.output:
         options["response_mime_type"] = "application/json"
-        options["response_json_schema"] = copied(task.output.schema)
+        options["response_json_schema"] = copy_json(task.output.schema)
     return options
 
 
@@ -237,7 +237,7 @@ def _declaration(tool: Tool) -> dict[str, Any]:
     if tool.description:
         made["description"] = tool.description
     if tool.takes_arguments:
-        made["parameters_json_schema"] = copied(tool.parameters)
+        made["parameters_json_schema"] = copy_json(tool.parameters)
     return made
 
 

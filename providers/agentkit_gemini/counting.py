@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
-from agentkit import RemoteTokenCounter, TokenCount
+from agentkit.provider_kit import RemoteTokenCounter, TokenCount
 
 __all__ = ["GeminiTokenCounter"]
 

@@ -7,15 +7,15 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, ClassVar, Self, cast
 
-from agentkit import (
+from agentkit.provider_kit import (
     AuthError,
     EndpointBase,
     Failure,
     MissingExtraError,
     OptionError,
-    Outgoing,
-    merged,
-    plain,
+    OutgoingRequest,
+    merge_parameters,
+    native_to_json,
 )
 from agentkit_gemini._errors import failure_of
 from agentkit_gemini._rest_body import rest_body
@@ -82,26 +82,26 @@ class GeminiEndpoint(EndpointBase):
         except ValueError as error:  # "Missing key inputs argument!"
             raise AuthError("gemini", str(error)) from error
 
-    def body(
+    def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
-    ) -> Outgoing:
+    ) -> OutgoingRequest:
         """The request as the REST API takes it."""
         rest = dict(options)
         seconds = rest.pop("timeout", None)
-        config = merged(request.get("config") or {}, _settings(rest.pop("config", None)))
-        config = merged(config, _settings(rest))
+        config = merge_parameters(request.get("config") or {}, _settings(rest.pop("config", None)))
+        config = merge_parameters(config, _settings(rest))
         if "contents" in config:
             raise OptionError("parameters.contents", "the request has it already", "Leave it to the conversation.")
         http_options = config.pop("http_options", None)
         http_options = http_options if seconds is None else _with_timeout(http_options, seconds)
         kept = {"http_options": http_options} if http_options else {}
-        return Outgoing(model, rest_body({**request, "config": config}), stream, kept)
+        return OutgoingRequest(model, rest_body({**request, "config": config}), stream, kept)
 
-    def limit(self, max_tokens: int) -> dict[str, Any]:
+    def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
         """`max_output_tokens`."""
         return {"max_output_tokens": max_tokens}
 
-    async def send(self, outgoing: Outgoing) -> str:
+    async def send(self, outgoing: OutgoingRequest) -> str:
         """The reply's JSON text."""
         sender = Sender.of(self._models, outgoing)
         models, config = (sender.models, _config(outgoing)) if sender else (self._models, _with_body(outgoing))
@@ -110,7 +110,7 @@ class GeminiEndpoint(EndpointBase):
         return str(answer.sdk_http_response.body or "")
 
     @asynccontextmanager
-    async def stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[Any]]:
+    async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:
         """The bytes of the event stream; the SDK's events from what only looks like its client."""
         sender = Sender.of(self._models, outgoing)
         if sender is None:
@@ -130,7 +130,7 @@ class GeminiEndpoint(EndpointBase):
         finally:
             await sender.aclose()
 
-    def failure(self, error: BaseException) -> Failure | None:
+    def failure_from_exception(self, error: BaseException) -> Failure | None:
         """What the SDK's error, or its HTTP client's, says."""
         return failure_of(error)
 
@@ -145,7 +145,7 @@ class GeminiEndpoint(EndpointBase):
 _SNAKE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def _config(outgoing: Outgoing) -> dict[str, Any]:
+def _config(outgoing: OutgoingRequest) -> dict[str, Any]:
     """What the SDK has to know. A dict: it copies a GenerateContentConfig to its depths."""
     from google.genai import types
 
@@ -164,7 +164,7 @@ def _with_timeout(http_options: Any, seconds: float) -> Any:
     return http_options if http_options.timeout else http_options.model_copy(update={"timeout": timeout})
 
 
-def _with_body(outgoing: Outgoing) -> dict[str, Any]:
+def _with_body(outgoing: OutgoingRequest) -> dict[str, Any]:
     """The body as `extra_body`, which the SDK puts over its own."""
     config = _config(outgoing)
     given = config["http_options"]
@@ -174,5 +174,5 @@ def _with_body(outgoing: Outgoing) -> dict[str, Any]:
 
 def _settings(config: object) -> dict[str, Any]:
     """A config of the caller's, a dict or the SDK's object, by the SDK's own names: it takes the wire's too."""
-    found = cast("Mapping[str, Any]", plain(config) if config is not None else {})
+    found = cast("Mapping[str, Any]", native_to_json(config) if config is not None else {})
     return {_SNAKE.sub("_", name).lower(): item for name, item in found.items()}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, cast
 
-from agentkit import (
+from agentkit.provider_kit import (
     Block,
     InvalidBlock,
     MediaBlock,
@@ -20,14 +20,14 @@ from agentkit import (
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
+    as_list,
+    as_object,
+    as_text,
     check_log_message,
     check_log_request,
-    describe_log_form,
-    items_of,
-    mapping_of,
-    plain_values,
+    describe_log_format,
+    make_json_safe,
     read_arguments,
-    text_of,
 )
 from agentkit_gemini._parts import (
     OPAQUE,
@@ -67,10 +67,10 @@ def load_native(found: object) -> list[Msg]:
     and a file of the Files API, is an OpaqueBlock; what cannot be read is kept as InvalidBlock. The documented
     stand-ins for signatures are left off. Raises MessageError for what is no conversation of Gemini's.
     """
-    given = plain_values(found, "log")
-    request = mapping_of(given) if "contents" in mapping_of(given) else {"contents": given}
-    system = pick(request, "system_instruction") or pick(mapping_of(request.get("config")), "system_instruction")
-    for place in (request, mapping_of(request.get("config"))):
+    given = make_json_safe(found, "log")
+    request = as_object(given) if "contents" in as_object(given) else {"contents": given}
+    system = pick(request, "system_instruction") or pick(as_object(request.get("config")), "system_instruction")
+    for place in (request, as_object(request.get("config"))):
         check_log_request(place, ("contents", "system_instruction", "systemInstruction"), _HELD)
     contents = _contents(request["contents"])
     log = _Log(_ids(contents))
@@ -99,16 +99,16 @@ def _content(item: object, place: str) -> dict[str, Any]:
     if isinstance(item, str):
         return {"bare": "user", "parts": [{"text": item}]}
     if not isinstance(item, dict) or not item:
-        raise MessageError(place, "it is no content", describe_log_form(cast("object", item)))
+        raise MessageError(place, "it is no content", describe_log_format(cast("object", item)))
     found = shallow(cast("dict[str, Any]", item))
     if "parts" in found or "role" in found:
         check_log_message(found, place, ("parts",), (), "gemini")
         if not isinstance(found.get("parts"), list | None):
             reason = f"expected a list, got {type(found['parts']).__name__}"
             raise MessageError(f"{place}.parts", reason, "Pass a list of parts.")
-        return {"role": found.get("role"), "parts": items_of(found.get("parts"))}
+        return {"role": found.get("role"), "parts": as_list(found.get("parts"))}
     if not found.keys() & _PARTS:
-        raise MessageError(place, "it is neither a content nor a part", describe_log_form(cast("object", item)))
+        raise MessageError(place, "it is neither a content nor a part", describe_log_format(cast("object", item)))
     return {"bare": "model" if "function_call" in found else "user", "parts": [found]}
 
 
@@ -117,9 +117,9 @@ _PARTS = frozenset({"text", "inline_data", "file_data", "function_call", "functi
 
 def _ids(contents: list[dict[str, Any]]) -> frozenset[str]:
     """The ids that calls and responses have in these contents."""
-    parts = (shallow(mapping_of(part)) for content in contents for part in content["parts"])
-    said = (mapping_of(part.get(kind)) for part in parts for kind in ("function_call", "function_response"))
-    return frozenset(text_of(one.get("id")) for one in said)
+    parts = (shallow(as_object(part)) for content in contents for part in content["parts"])
+    said = (as_object(part.get(kind)) for part in parts for kind in ("function_call", "function_response"))
+    return frozenset(as_text(one.get("id")) for one in said)
 
 
 class _Log:
@@ -134,7 +134,7 @@ class _Log:
         """The system instruction: a text, parts, or a content."""
         if isinstance(found, str):
             return [TextBlock(found)] if found else []
-        parts = mapping_of(found).get("parts") if "parts" in mapping_of(found) else found
+        parts = as_object(found).get("parts") if "parts" in as_object(found) else found
         told = cast("list[Any]", parts) if isinstance(parts, list) else [parts] if parts else []
         whole = [{"text": part} if isinstance(part, str) else part for part in told]
         return self._blocks(whole, "system_instruction.parts", model=False)
@@ -144,7 +144,7 @@ class _Log:
         role = content.get("role") or "user"
         if role not in ("user", "model", "function"):
             reason = f"expected 'user' or 'model', got {role!r}"
-            raise MessageError(f"{place}.role", reason, describe_log_form(content))
+            raise MessageError(f"{place}.role", reason, describe_log_format(content))
         blocks = self._blocks(content["parts"], f"{place}.parts", model=role == "model")
         for results, run in groupby(blocks, key=lambda block: isinstance(block, ToolResultBlock)):
             if results:
@@ -160,7 +160,7 @@ class _Log:
         ]
 
     def _block(self, found: object, place: str, *, model: bool) -> list[Block]:
-        part = {"text": found} if isinstance(found, str) else shallow(mapping_of(found))
+        part = {"text": found} if isinstance(found, str) else shallow(as_object(found))
         try:
             block = self._read(part, model=model)
         except MessageError as error:
@@ -172,22 +172,22 @@ class _Log:
     def _read(self, part: dict[str, Any], *, model: bool) -> Block | None:
         state = _state(part, model=model)
         if "function_call" in part:
-            return self._call(shallow(mapping_of(part["function_call"])), state)
+            return self._call(shallow(as_object(part["function_call"])), state)
         if "function_response" in part:
-            return self._response(shallow(mapping_of(part["function_response"])))
+            return self._response(shallow(as_object(part["function_response"])))
         if is_stored_file(part) or any(key in part for key in OPAQUE) or (state and not holds_content(part)):
             return OpaqueBlock("gemini", opaque_data(part))
         if "inline_data" in part or "file_data" in part:
             return _medium(part, state, model=model)
         if not isinstance(part.get("text", "" if state else None), str):
             return None
-        text = text_of(part.get("text"))
+        text = as_text(part.get("text"))
         if part.get("thought") is True:
             return ThinkingBlock(text, state or OpaqueState("gemini"))
         return TextBlock(text, state=state)
 
     def _call(self, call: dict[str, Any], state: OpaqueState | None) -> ToolUseBlock:
-        id, name = text_of(call.get("id")) or self._made_up_id(), text_of(call.get("name"))
+        id, name = as_text(call.get("id")) or self._made_up_id(), as_text(call.get("name"))
         self.waiting.append((id, name))
         return ToolUseBlock(id, name, *read_arguments(call.get("args")), state)
 
@@ -199,12 +199,12 @@ class _Log:
         return f"call_{self.count}"
 
     def _response(self, found: dict[str, Any]) -> ToolResultBlock:
-        id, name = text_of(found.get("id")), text_of(found.get("name"))
+        id, name = as_text(found.get("id")), as_text(found.get("name"))
         told, failed = told_response(found)
         call = self._call_of(id, name)
         if call in self.waiting:
             self.waiting.remove(call)
-        media = [_item(part) for part in items_of(found.get("parts"))]
+        media = [_item(part) for part in as_list(found.get("parts"))]
         said = [told] if told.text else []
         output = told.text if not media and told.state is None else (*said, *media)
         return ToolResultBlock(call[0], name or call[1], output, failed)
@@ -230,7 +230,7 @@ def _state(part: dict[str, Any], *, model: bool) -> OpaqueState | None:
 
 def _item(found: object) -> MediaBlock | OpaqueBlock | InvalidBlock:
     """What a function response holds besides its object."""
-    part = shallow(mapping_of(found))
+    part = shallow(as_object(found))
     if is_stored_file(part):
         return OpaqueBlock("gemini", opaque_data(part))
     try:

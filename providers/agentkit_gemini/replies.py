@@ -6,17 +6,17 @@ from typing import Any, ClassVar, Unpack, cast
 
 from pydantic_core import to_json
 
-from agentkit import (
+from agentkit.provider_kit import (
     FinishReason,
     MessageError,
     Msg,
     OpaqueBlock,
-    ReadOptions,
+    ParserOptions,
     StreamParserBase,
-    items_of,
-    mapping_of,
-    plain_values,
-    text_of,
+    as_list,
+    as_object,
+    as_text,
+    make_json_safe,
 )
 from agentkit_gemini._partial_arguments import PartialArguments
 from agentkit_gemini._parts import (
@@ -65,9 +65,9 @@ class GeminiStreamParser(StreamParserBase):
 
     provider: ClassVar[str] = "gemini"
     issuer: ClassVar[str] = "gemini"
-    arrays: ClassVar[bool] = True
+    json_array: ClassVar[bool] = True
 
-    def __init__(self, **options: Unpack[ReadOptions]) -> None:
+    def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
         self._count = 0  # the blocks so far
         self._run: bool | None = None  # whether the run of text that goes on is thinking; None: there is none
@@ -78,7 +78,7 @@ class GeminiStreamParser(StreamParserBase):
         self._known: set[str] = set()  # of the citations
         self._partial: PartialArguments | None = None  # of the call that goes on, under `_key`
 
-    def read_whole(self, reply: dict[str, Any]) -> None:
+    def read_reply(self, reply: dict[str, Any]) -> None:
         """Read a GenerateContentResponse."""
         check_reply(reply)
         self.read_event(reply)
@@ -88,7 +88,7 @@ class GeminiStreamParser(StreamParserBase):
         error = event.get("error")
         if error:
             told = error_of(error)
-            self.reply.fail(told.said, told.code, status=told.status, retry_after=told.retry_after)
+            self.reply.fail(told.message, told.code, status=told.status, retry_after=told.retry_after)
             return
         reply = self.reply
         if reply.model is None or reply.id is None:
@@ -98,9 +98,9 @@ class GeminiStreamParser(StreamParserBase):
             self._read_candidates(cast("list[Any]", candidates))
         usage = event.get("usageMetadata") or event.get("usage_metadata")
         if usage:
-            self._keep_usage(mapping_of(usage))
+            self._keep_usage(as_object(usage))
         if ("promptFeedback" in event or "prompt_feedback" in event) and (
-            feedback := mapping_of(pick(event, "prompt_feedback"))
+            feedback := as_object(pick(event, "prompt_feedback"))
         ):
             self._read_feedback(feedback)
 
@@ -148,19 +148,19 @@ class GeminiStreamParser(StreamParserBase):
         native = enum_name(pick(candidate, "finish_reason"), FINISH_REASONS)
         if native and native != FINISH_REASONS[0]:
             self._native = native
-            if not any(any(mapping_of(part).values()) for part in _parts_of(candidate)):
+            if not any(any(as_object(part).values()) for part in _parts_of(candidate)):
                 self._end()
 
     def _note(self, key: str, found: Any) -> None:
         """What is said of the candidate: the citations of every chunk, and the last of all else."""
         if key == "citation_metadata":
-            self._cite(mapping_of(found))
+            self._cite(as_object(found))
         else:
             self.reply.notes[key] = found
 
     def _cite(self, found: dict[str, Any]) -> None:
         """New citations; some servers repeat the old ones."""
-        for one in items_of(found.get("citations")):
+        for one in as_list(found.get("citations")):
             said = repr(one)
             if said not in self._known:
                 self._known.add(said)
@@ -177,9 +177,9 @@ class GeminiStreamParser(StreamParserBase):
             self._next()
             self._run = thinking
         if thinking:
-            self.reply.think(self._key, text)
+            self.reply.add_thinking(self._key, text)
         else:
-            self.reply.text(self._key, text)
+            self.reply.add_text(self._key, text)
 
     def _next(self) -> tuple[int]:
         """The key of the next block; the one before is complete."""
@@ -197,11 +197,11 @@ class GeminiStreamParser(StreamParserBase):
             state = {"thought_signature": signature_of(part), "fields": carried(part) or None}
         signed = any(state.values())
         if "function_call" in part:
-            self._read_call(shallow(mapping_of(part["function_call"])), state)
+            self._read_call(shallow(as_object(part["function_call"])), state)
         elif "inline_data" in part or "file_data" in part:
             self._read_media(part, state)
         elif any(key in part for key in OPAQUE) or (signed and not holds_content(part)):
-            self.reply.add(self._next(), OpaqueBlock("gemini", opaque_data(part)))
+            self.reply.add_block(self._next(), OpaqueBlock("gemini", opaque_data(part)))
         elif "text" in part or signed:
             self._read_text(part, state if signed else None)
         elif part.keys() - {"thought", "thought_signature"}:
@@ -213,16 +213,16 @@ class GeminiStreamParser(StreamParserBase):
             self._say(part["text"], thinking=thinking)
             return
         key = self._next()
-        say = self.reply.think if thinking else self.reply.text
-        say(key, text_of(part.get("text")))
-        self.reply.sign(key, **state)
+        say = self.reply.add_thinking if thinking else self.reply.add_text
+        say(key, as_text(part.get("text")))
+        self.reply.add_state(key, **state)
         self.reply.close(key)
 
     def _cut_call(self) -> None:
         """The arguments of a call that goes on no more, as text without its end."""
         if self._partial is not None:
-            text = to_json(plain_values(self._partial.found)).decode().removesuffix("}")
-            self.reply.call(self._key, piece=text)
+            text = to_json(make_json_safe(self._partial.found)).decode().removesuffix("}")
+            self.reply.add_tool_call(self._key, piece=text)
             self._partial = None
 
     def _read_media(self, part: dict[str, Any], state: dict[str, Any]) -> None:
@@ -234,8 +234,8 @@ class GeminiStreamParser(StreamParserBase):
             self.reply.notes.setdefault("unread_parts", []).append(settled(part))
             return
         key = self._next()
-        self.reply.add(key, block)
-        self.reply.sign(key, **state)
+        self.reply.add_block(key, block)
+        self.reply.add_state(key, **state)
 
     def _read_call(self, call: dict[str, Any], state: dict[str, Any]) -> None:
         if not call and self._partial is None:
@@ -243,16 +243,16 @@ class GeminiStreamParser(StreamParserBase):
         goes_on = bool(call.get("will_continue"))
         if self._partial is None or call.get("name"):
             key = self._next()
-            self.reply.call(key, call.get("id"), call.get("name"))
+            self.reply.add_tool_call(key, call.get("id"), call.get("name"))
             self._partial = PartialArguments()
         if state["thought_signature"] or state["fields"]:
-            self.reply.sign(self._key, **state)
-        for piece in items_of(call.get("partial_args")):
-            self._partial.add(mapping_of(piece))
+            self.reply.add_state(self._key, **state)
+        for piece in as_list(call.get("partial_args")):
+            self._partial.add(as_object(piece))
         if isinstance(args := call.get("args"), dict):
             self._partial.update(cast("dict[str, Any]", args))
         if not goes_on:
-            self.reply.set_input(self._key, self._partial.found)
+            self.reply.replace_arguments(self._key, self._partial.found)
             self._partial = None
             self.reply.close(self._key)
 
@@ -278,14 +278,14 @@ class GeminiStreamParser(StreamParserBase):
 
     def _tell_usage(self) -> None:
         if self._usage:
-            self.reply.use(usage_of(self._usage))
+            self.reply.set_usage(usage_of(self._usage))
 
 
 def _parts_of(candidate: dict[str, Any]) -> list[Any]:
-    return items_of(mapping_of(candidate.get("content")).get("parts"))
+    return as_list(as_object(candidate.get("content")).get("parts"))
 
 
-def parse_response(reply: object, **options: Unpack[ReadOptions]) -> Msg:
+def parse_response(reply: object, **options: Unpack[ParserOptions]) -> Msg:
     """A GenerateContentResponse, as the SDK's object, its dict or JSON text, as a message of ours.
 
     Raises MessageError for what is none, the provider's error included.

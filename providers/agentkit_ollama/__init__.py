@@ -1,6 +1,6 @@
 """Ollama /api/chat."""
 
-from agentkit import Provider
+from agentkit.provider_kit import Provider
 from agentkit_ollama.convert import OllamaChatFormatter, OllamaMultiAgentFormatter
 from agentkit_ollama.endpoint import OllamaEndpoint
 from agentkit_ollama.logs import load_native

@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import Any, cast
 
-from agentkit import AudioBlock, Base64Source, ImageBlock, sniffed_type
+from agentkit.provider_kit import AudioBlock, Base64Source, ImageBlock, sniff_media_type
 
 __all__ = ["medium", "unwrapped"]
 
@@ -35,7 +35,7 @@ def medium(found: object) -> ImageBlock | AudioBlock | None:
     if not isinstance(found, str) or not found.isascii():
         return None
     try:
-        media_type = sniffed_type(found, "image/png")
+        media_type = sniff_media_type(found, "image/png")
     except (binascii.Error, ValueError):
         return None
     if media_type is None or media_type.partition("/")[0] not in {"image", "audio"}:

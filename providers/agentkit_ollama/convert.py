@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, assert_never
 
-from agentkit import (
+from agentkit.provider_kit import (
     Base64Source,
     Capabilities,
     ConversionError,
+    Feature,
     FormatterBase,
-    Legal,
+    LegalConversation,
     MediaBlock,
     MediaRule,
     Msg,
     MultiAgentHistory,
     Request,
-    Task,
+    RequestSpec,
     TextBlock,
     Tool,
     ToolResultBlock,
-    Trait,
-    copied,
+    copy_json,
     media_types,
     split_results,
 )
@@ -33,14 +33,14 @@ _PICTURE = ("iVBORw0KGgo", "/9j/", "R0lGODlh", "R0lGODdh", "UklGR")
 _SOUND = ("UklGR", "SUQz")
 
 CHAT = Capabilities(
-    target="Ollama",
+    name="Ollama",
     issuer="ollama",
     thinking="text",
     image=MediaRule(types=media_types("image", "png jpeg gif webp"), magic=_PICTURE),
     audio=MediaRule(types=media_types("audio", "wav mpeg"), magic=_SOUND),
     results="each",
     call_order=True,  # the SDK loses ids: results are matched by order (ollama-python)
-    parts="string",
+    text_joining="string",
     late_system="line",  # templates may drop a second system message without a word (ollama: api/types.go)
     one_system=True,
     tool_choices=frozenset({"auto"}),  # there is no tool_choice: "none" means no tools
@@ -57,25 +57,25 @@ class OllamaChatFormatter(FormatterBase):
 
     base: ClassVar[Capabilities] = CHAT
 
-    def convert(self, legal: Legal, task: Task) -> Request:
+    def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """The request: messages, and tools and format where asked for."""
         messages: list[dict[str, Any]] = [_message(msg) for msg in legal.system.msgs]
         names: dict[str, str] = {}
         for msg in legal.turns.msgs:
-            if msg.traits & Trait.RESULT:
+            if msg.traits & Feature.RESULT:
                 results, other = split_results(msg)
                 messages.extend(_result(block, names) for block in results)
                 if other:
                     messages.append(_message(other))
             else:
-                if msg.traits & Trait.CALL:
+                if msg.traits & Feature.CALL:
                     names = {block.id: block.name for block in msg.tool_uses}
                 messages.append(_message(msg))
         request: Request = {"messages": messages}
         if task.tools:
             request["tools"] = [_tool(tool) for tool in task.tools]
         if task.output:
-            request["format"] = copied(task.output.schema)
+            request["format"] = copy_json(task.output.schema)
         return request
 
 
@@ -86,7 +86,7 @@ class OllamaMultiAgentFormatter(OllamaChatFormatter):
 
 
 def _message(msg: Msg) -> dict[str, Any]:
-    role = "assistant" if msg.traits & Trait.CALL else msg.role
+    role = "assistant" if msg.traits & Feature.CALL else msg.role
     if isinstance(msg.content, str):
         return {"role": role, "content": msg.content}
     lines: list[str] = []
@@ -152,4 +152,4 @@ def _tool(tool: Tool) -> dict[str, Any]:
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
-    return {"type": "function", "function": {**function, "parameters": copied(tool.parameters)}}
+    return {"type": "function", "function": {**function, "parameters": copy_json(tool.parameters)}}

@@ -8,18 +8,18 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from agentkit import (
+from agentkit.provider_kit import (
     EndpointBase,
     Failure,
-    Incoming,
+    IncomingStream,
     MissingExtraError,
     OptionError,
-    Outgoing,
-    failure_in,
-    merged,
-    plain,
-    request_id_in,
-    retry_after,
+    OutgoingRequest,
+    find_request_id,
+    merge_parameters,
+    native_to_json,
+    parse_failure,
+    parse_retry_after,
 )
 
 __all__ = ["OllamaEndpoint"]
@@ -44,7 +44,7 @@ class OllamaEndpoint(EndpointBase):
     """
 
     extra: ClassVar[str] = "ollama"
-    needs: ClassVar[tuple[str, ...]] = ("_client", "pull")
+    required_attributes: ClassVar[tuple[str, ...]] = ("_client", "pull")
 
     @classmethod
     def check(cls, client: Any) -> None:
@@ -67,9 +67,9 @@ class OllamaEndpoint(EndpointBase):
             found["host"] = url
         return cls(ollama.AsyncClient(**found))
 
-    def body(
+    def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
-    ) -> Outgoing:
+    ) -> OutgoingRequest:
         """The request with its model; what is no field of the wire's is an option of the model's."""
         fields = {name: item for name, item in options.items() if name in _BESIDE}
         inner = {name: item for name, item in options.items() if name not in _BESIDE and name not in _EXTRAS}
@@ -80,27 +80,27 @@ class OllamaEndpoint(EndpointBase):
         if inner:
             fields["options"] = {**inner, **(fields.get("options") or {})}
         kept = {_EXTRAS[name]: item for name, item in options.items() if name in _EXTRAS}
-        return Outgoing(
-            "/api/chat", {**merged({"model": model, **request}, fields), "stream": stream}, stream, kept
+        return OutgoingRequest(
+            "/api/chat", {**merge_parameters({"model": model, **request}, fields), "stream": stream}, stream, kept
         )
 
-    def limit(self, max_tokens: int) -> dict[str, Any]:
+    def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
         """`options.num_predict`."""
         return {"num_predict": max_tokens}
 
-    async def send(self, outgoing: Outgoing) -> bytes:
+    async def send(self, outgoing: OutgoingRequest) -> bytes:
         """The reply's bytes."""
         async with self._answer(outgoing) as response:
             return bytes(await response.aread())
 
     @asynccontextmanager
-    async def stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[bytes]]:
+    async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
         """The bytes of the reply, one JSON object a line."""
         async with self._answer(outgoing) as response:
-            yield Incoming(response.aiter_bytes(), response.headers)
+            yield IncomingStream(response.aiter_bytes(), response.headers)
 
     @asynccontextmanager
-    async def _answer(self, outgoing: Outgoing) -> AsyncGenerator[Any]:
+    async def _answer(self, outgoing: OutgoingRequest) -> AsyncGenerator[Any]:
         """The answer of the server, with the SDK's errors (ollama-python: `_request_raw`)."""
         import httpx
 
@@ -120,17 +120,17 @@ class OllamaEndpoint(EndpointBase):
         finally:
             await response.aclose()
 
-    def failure(self, error: BaseException) -> Failure | None:
+    def failure_from_exception(self, error: BaseException) -> Failure | None:
         """The SDK's error, or its HTTP client's, which the SDK passes on."""
         import httpx
         from ollama import RequestError, ResponseError
 
         if isinstance(error, ResponseError):
             status = error.status_code if error.status_code > 0 else None
-            failure = failure_in(_body(error.error), status) or Failure(str(error.error), status)
+            failure = parse_failure(_body(error.error), status) or Failure(str(error.error), status)
             headers = getattr(getattr(error.__cause__, "response", None), "headers", None)
-            named = request_id_in(headers) or failure.request_id
-            return replace(failure, request_id=named, retry_after=retry_after(headers))
+            named = find_request_id(headers) or failure.request_id
+            return replace(failure, request_id=named, retry_after=parse_retry_after(headers))
         if isinstance(error, RequestError):
             return Failure(error.error, 400)
         if isinstance(error, ConnectionError | httpx.RequestError | httpx.StreamError):
@@ -157,6 +157,6 @@ def _body(text: object) -> object:
     if not isinstance(text, str):
         return {"error": text}
     try:
-        return plain(text)
+        return native_to_json(text)
     except ValueError:
         return {"error": text} if text.strip() else None

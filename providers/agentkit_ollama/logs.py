@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
-from agentkit import (
+from agentkit.provider_kit import (
     Block,
     InvalidBlock,
     MessageError,
@@ -16,15 +16,15 @@ from agentkit import (
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
+    as_list,
+    as_object,
+    as_text,
     check_log_message,
     check_log_request,
-    describe_log_form,
-    items_of,
-    mapping_of,
-    plain_values,
+    describe_log_format,
+    make_json_safe,
     read_arguments,
     short_hash,
-    text_of,
 )
 from agentkit_ollama._native_values import medium, unwrapped
 
@@ -43,13 +43,13 @@ def load_native(found: object) -> list[Msg]:
     else before the text. Keys of a message that the wire does not know are metadata; what cannot be read is kept
     as InvalidBlock. Raises MessageError for what is no conversation of Ollama's.
     """
-    request: Any = plain_values(found, "log", unwrapped)
+    request: Any = make_json_safe(found, "log", unwrapped)
     if isinstance(request, list):
         request = {"messages": cast("list[Any]", request)}
-    held = mapping_of(request)
+    held = as_object(request)
     messages = [held] if "role" in held and "messages" not in held else held.get("messages")
     if not isinstance(messages, list):
-        raise MessageError("messages", "there is no list of messages", describe_log_form(request))
+        raise MessageError("messages", "there is no list of messages", describe_log_format(request))
     if "messages" in held:
         check_log_request(held, ("messages",))
     log = _Log()
@@ -70,7 +70,7 @@ class _Log:
         message = cast("dict[str, Any]", found)
         check_log_message(message, place, _CONTENT, (), "ollama", "")
         rest = {key: item for key, item in message.items() if key not in _KNOWN} or None
-        role = text_of(message.get("role")).lower()
+        role = as_text(message.get("role")).lower()
         if role == "tool":
             return Msg("system", (self._result(message, place),), "system", metadata=rest)
         blocks = (*_thoughts(message), *_said(message, place), *self._calls(message, place))
@@ -80,19 +80,19 @@ class _Log:
         return Msg(role or "user", content, "user", metadata=rest)  # the server checks no role
 
     def _calls(self, message: dict[str, Any], place: str) -> Iterator[Block]:
-        calls = items_of(message.get("tool_calls"))
+        calls = as_list(message.get("tool_calls"))
         if calls:
             self.open = []
         for at, call in enumerate(calls):
-            block = _call(mapping_of(call), call, f"{place}.tool_calls[{at}]")
+            block = _call(as_object(call), call, f"{place}.tool_calls[{at}]")
             if isinstance(block, ToolUseBlock):
                 self.open.append(block)
             yield block
 
     def _result(self, message: dict[str, Any], place: str) -> ToolResultBlock:
-        id, name = text_of(message.get("tool_call_id")), text_of(message.get("tool_name") or message.get("name"))
+        id, name = as_text(message.get("tool_call_id")), as_text(message.get("tool_name") or message.get("name"))
         call = self._answered(id, name)
-        text, is_error = _without_error(text_of(message.get("content")))
+        text, is_error = _without_error(as_text(message.get("content")))
         media = [_medium(item, f"{place}.images[{at}]") for at, item in _numbered(message.get("images"))]
         media = [*_unread(message.get("content"), place), *media]
         output: Any = (*([TextBlock(text)] if text else []), *media) if media else text
@@ -122,7 +122,7 @@ def _said(message: dict[str, Any], place: str) -> Iterator[Block]:
     content = message.get("content")
     yield from _unread(content, place)
     media = [_medium(item, f"{place}.images[{at}]") for at, item in _numbered(message.get("images"))]
-    yield from _placed(text_of(content), media)
+    yield from _placed(as_text(content), media)
 
 
 def _unread(content: object, place: str) -> Iterator[Block]:
@@ -150,7 +150,7 @@ def _text(found: str) -> list[Block]:
 
 
 def _numbered(found: object) -> list[tuple[int, Any]]:
-    return list(enumerate(items_of(found)))
+    return list(enumerate(as_list(found)))
 
 
 def _medium(found: Any, place: str) -> Block:
@@ -159,11 +159,11 @@ def _medium(found: Any, place: str) -> Block:
 
 def _call(call: dict[str, Any], found: Any, place: str) -> Block:
     """A call; the server gives ids and the SDK loses them, so one may have to be made up from its place."""
-    function = mapping_of(call.get("function"))
-    name, given = text_of(function.get("name")), function.get("arguments")
+    function = as_object(call.get("function"))
+    name, given = as_text(function.get("name")), function.get("arguments")
     if not function:
         return InvalidBlock(found, "it is no call of a function", place)
-    id = text_of(call.get("id")) or f"call_{short_hash(f'{place}{name}', 24)}"
+    id = as_text(call.get("id")) or f"call_{short_hash(f'{place}{name}', 24)}"
     return ToolUseBlock(id, name, *read_arguments(given))
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final, Unpack
 
-from agentkit import (
+from agentkit.provider_kit import (
     FinishReason,
     MessageError,
     Msg,
-    ReadOptions,
+    ParserOptions,
     StreamEvent,
     StreamParserBase,
     Usage,
-    items_of,
-    mapping_of,
-    plain_values,
-    text_of,
-    token_count,
+    as_list,
+    as_object,
+    as_text,
+    as_token_count,
+    make_json_safe,
 )
 from agentkit_ollama._native_values import medium, unwrapped
 
@@ -34,7 +34,7 @@ _CALLS: Final = 3
 
 
 class OllamaStreamParser(StreamParserBase):
-    """Reads `ChatResponse`s, their dicts, or the lines of the stream (ollama: api/types.go, `ChatResponse`).
+    """Reads `ChatResponse`s, their dicts, or the json_lines of the stream (ollama: api/types.go, `ChatResponse`).
 
     A call comes whole, its arguments an object. Its id is only in the JSON: the SDK's objects have lost it, and
     one is made up, of `created_at` among other things, since a reply has no id. There is no reason for calls: a
@@ -44,16 +44,16 @@ class OllamaStreamParser(StreamParserBase):
 
     provider: ClassVar[str] = "ollama"
     issuer: ClassVar[str] = "ollama"
-    lines: ClassVar[bool] = True
+    json_lines: ClassVar[bool] = True
 
-    def __init__(self, **options: Unpack[ReadOptions]) -> None:
+    def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
         self._calls = 0
         self._media = 0
         self._logprobs: list[Any] = []
 
     @classmethod
-    def parse_response(cls, reply: object, **options: Unpack[ReadOptions]) -> Msg:
+    def parse_response(cls, reply: object, **options: Unpack[ParserOptions]) -> Msg:
         """A whole reply, as the SDK's object, its dict or JSON text, as a message. Raises MessageError."""
         return super().parse_response(_opened(reply), **options)
 
@@ -62,7 +62,7 @@ class OllamaStreamParser(StreamParserBase):
         known = type(chunk)
         return super().feed(chunk if known is bytes or known is dict else _opened(chunk))
 
-    def read_whole(self, reply: dict[str, Any]) -> None:
+    def read_reply(self, reply: dict[str, Any]) -> None:
         """A whole reply, which looks like the one line of a stream."""
         if reply.get("error") is not None:
             reason = f"Ollama says: {_error(reply['error'])[:1_000]}"
@@ -75,11 +75,11 @@ class OllamaStreamParser(StreamParserBase):
         """One line."""
         if self.reply.model is None:
             self.reply.begin(None, event.get("model"), event.get("created_at"))
-        message = mapping_of(event.get("message"))
+        message = as_object(event.get("message"))
         if message:
             self._read_message(message)
         if event.get("logprobs"):
-            self._logprobs += items_of(event["logprobs"])
+            self._logprobs += as_list(event["logprobs"])
         if event.get("error") is not None:
             self.reply.fail(_error(event["error"]))
         elif event.get("done"):
@@ -89,54 +89,54 @@ class OllamaStreamParser(StreamParserBase):
     def close(self) -> None:
         """What is said of the text stands with it."""
         if self._logprobs:
-            self.reply.note(_TEXT, logprobs=plain_values(self._logprobs))
+            self.reply.add_metadata(_TEXT, logprobs=make_json_safe(self._logprobs))
 
     def _read_message(self, message: dict[str, Any]) -> None:
         thinking, content = message.get("thinking"), message.get("content")
         if thinking and isinstance(thinking, str):
-            self.reply.think(_THINKING, thinking)
+            self.reply.add_thinking(_THINKING, thinking)
         if content and isinstance(content, str):
-            self.reply.text(_TEXT, content)
+            self.reply.add_text(_TEXT, content)
         if message.get("images"):
-            for found in items_of(message["images"]):
+            for found in as_list(message["images"]):
                 self._read_medium(found)
         if message.get("tool_calls"):
-            for found in items_of(message["tool_calls"]):
-                self._read_call(mapping_of(found))
+            for found in as_list(message["tool_calls"]):
+                self._read_call(as_object(found))
 
     def _read_medium(self, found: object) -> None:
         block = medium(found)
         if block is not None:
-            self.reply.add((_MEDIA, self._media), block)
+            self.reply.add_block((_MEDIA, self._media), block)
             self._media += 1
 
     def _read_call(self, found: dict[str, Any]) -> None:
-        function = mapping_of(found.get("function"))
+        function = as_object(found.get("function"))
         if not function:
             return
         key = (_CALLS, self._calls)
         self._calls += 1
-        self.reply.call(key, found.get("id"), function.get("name"))
-        self.reply.set_input(key, function.get("arguments"))
+        self.reply.add_tool_call(key, found.get("id"), function.get("name"))
+        self.reply.replace_arguments(key, function.get("arguments"))
         self.reply.close(key)
 
     def _end(self, event: dict[str, Any]) -> None:
-        durations = {name: token_count(event[name]) for name in _TIMES if event.get(name) is not None}
+        durations = {name: as_token_count(event[name]) for name in _TIMES if event.get(name) is not None}
         if durations:
             self.reply.notes["durations"] = durations
         read, written = event.get("prompt_eval_count"), event.get("eval_count")
         if read is not None or written is not None:
-            self.reply.use(Usage(token_count(read), token_count(written)))
-        native = text_of(event.get("done_reason")) or None
+            self.reply.set_usage(Usage(as_token_count(read), as_token_count(written)))
+        native = as_text(event.get("done_reason")) or None
         reason = _REASONS.get(native, FinishReason.OTHER) if native else FinishReason.STOP
         self.reply.end(reason, native)
 
 
 def _error(found: object) -> str:
     """The text of an error; some proxies put it into an object."""
-    return text_of(found) or text_of(mapping_of(found).get("message")) or str(plain_values(found))[:1_000]
+    return as_text(found) or as_text(as_object(found).get("message")) or str(make_json_safe(found))[:1_000]
 
 
 def _opened(found: object) -> object:
     """The SDK's object as JSON values; raw text and bytes unchanged."""
-    return found if isinstance(found, str | bytes | bytearray) else plain_values(found, "reply", unwrapped)
+    return found if isinstance(found, str | bytes | bytearray) else make_json_safe(found, "reply", unwrapped)

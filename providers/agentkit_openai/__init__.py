@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from agentkit import Msg, Provider, ReadOptions, mapping_of, plain
+from agentkit.provider_kit import Msg, ParserOptions, Provider, as_object, native_to_json
 from agentkit_openai._media_parts import beside, detail_of, wire_url
 from agentkit_openai._prompt_cache import ChatPlaces, chat_places, open_contents
 from agentkit_openai.capabilities import CHAT, STRICT, VENDORS_SAY
@@ -62,13 +62,13 @@ RESPONSES_PROVIDER = Provider(
 )
 
 
-def parse_response(reply: object, **options: Unpack[ReadOptions]) -> Msg:
+def parse_response(reply: object, **options: Unpack[ParserOptions]) -> Msg:
     """A whole reply of Chat Completions or of Responses, told apart by its shape, as a message.
 
     Takes the SDK's object, its dict, or JSON text. Raises MessageError for what is neither, an error included.
     """
-    found = plain(reply)
-    held = mapping_of(found)
+    found = native_to_json(reply)
+    held = as_object(found)
     if held.get("object") == "response" or ("output" in held and "choices" not in held):
         return OpenAIResponsesStreamParser.parse_response(found, **options)
     return OpenAIChatStreamParser.parse_response(found, **options)

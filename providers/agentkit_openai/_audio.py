@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from agentkit import AudioBlock, Base64Source, mapping_of, text_of
+from agentkit.provider_kit import AudioBlock, Base64Source, as_object, as_text
 
-__all__ = ["Sound", "spoken_id"]
+__all__ = ["AudioBuffer", "spoken_id"]
 
 _FORMATS = {
     # SDK: ChatCompletionAudioParam.format; pcm16 has no head and no media type that says its rate
@@ -21,7 +21,7 @@ _HEADS = {
 }  # fmt: skip
 
 
-class Sound:
+class AudioBuffer:
     """What `audio` says, whole or in pieces: base64 data, and its transcript, id and date of expiry beside it."""
 
     def __init__(self) -> None:
@@ -31,9 +31,9 @@ class Sound:
 
     def take(self, found: dict[str, Any]) -> None:
         """One more piece."""
-        self._data.append(text_of(found.get("data")).strip())
-        self._said.append(text_of(found.get("transcript")))
-        if id := text_of(found.get("id")):
+        self._data.append(as_text(found.get("data")).strip())
+        self._said.append(as_text(found.get("transcript")))
+        if id := as_text(found.get("id")):
             self._rest.setdefault("id", id)
         if type(expiry := found.get("expires_at")) is int and 0 < expiry < 1 << 53:
             self._rest["expires_at"] = expiry
@@ -62,7 +62,7 @@ class Sound:
     def block(self, format: object) -> AudioBlock | None:
         """The whole; None if no data came. `format` is what the request asked for, if that is known."""
         data = _joined(self._data)
-        media_type = _FORMATS.get(text_of(format)) or next(
+        media_type = _FORMATS.get(as_text(format)) or next(
             (named for head, named in _HEADS.items() if data.startswith(head)), "audio/pcm"
         )
         if data.startswith("data:"):
@@ -73,7 +73,7 @@ class Sound:
 def spoken_id(block: AudioBlock) -> str:
     """The id by which a sound of OpenAI's goes back; empty for any other."""
     fields = block.state.fields if block.state else None
-    return text_of(mapping_of((fields or {}).get("audio")).get("id"))
+    return as_text(as_object((fields or {}).get("audio")).get("id"))
 
 
 def _joined(pieces: list[str]) -> str:

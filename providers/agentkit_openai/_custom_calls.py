@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentkit import ToolUseBlock
+from agentkit.provider_kit import ToolUseBlock
 
 __all__ = ["CUSTOM_CALL", "custom_input", "custom_text"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-from agentkit import (
+from agentkit.provider_kit import (
     AudioBlock,
     Base64Source,
     Block,
@@ -19,22 +19,22 @@ from agentkit import (
     Source,
     TextBlock,
     VideoBlock,
+    as_list,
+    as_object,
+    as_text,
     check_log_request,
-    describe_log_form,
-    items_of,
-    mapping_of,
-    plain,
-    plain_values,
-    source_of,
-    text_of,
+    describe_log_format,
+    make_json_safe,
+    native_to_json,
+    source_from_url,
 )
 from agentkit_openai._media_parts import file_name
 from agentkit_openai._refusals import REFUSAL_PART, refusal_block
 
-__all__ = ["Origin", "as_content", "cited", "invalid", "items_in", "read_content", "read_output"]
+__all__ = ["LogSource", "as_content", "cited", "invalid", "items_in", "read_content", "read_output"]
 
 
-class Origin(NamedTuple):
+class LogSource(NamedTuple):
     """Whose log it is: the wire that takes opaque parts back, and the issuer of state."""
 
     wire: str
@@ -48,7 +48,7 @@ def items_in(found: object, name: str, marks: tuple[str, ...], also: tuple[str, 
     MessageError for what is none: something else, a list in which no entry has one of the `marks`, or a request
     that has messages under another key than `name` and `also`.
     """
-    whole = cast("Any", found) if isinstance(found, list | tuple) else plain(found)
+    whole = cast("Any", found) if isinstance(found, list | tuple) else native_to_json(found)
     request = cast("dict[str, Any]", whole) if isinstance(whole, dict) else {}
     if name in request:
         check_log_request(request, (name, *also))
@@ -57,11 +57,11 @@ def items_in(found: object, name: str, marks: tuple[str, ...], also: tuple[str, 
         whole = [request]
     if not isinstance(whole, list | tuple):
         raise MessageError(
-            "log", f"there is no list of {name} in it", describe_log_form(plain_values(cast("object", whole)))
+            "log", f"there is no list of {name} in it", describe_log_format(make_json_safe(cast("object", whole)))
         )
-    entries: list[Any] = plain_values(cast("object", whole), name)
+    entries: list[Any] = make_json_safe(cast("object", whole), name)
     if entries and not any(isinstance(entry, dict) and any(mark in entry for mark in marks) for entry in entries):
-        raise MessageError("log", f"nothing in the list is of {name}", describe_log_form(entries))
+        raise MessageError("log", f"nothing in the list is of {name}", describe_log_format(entries))
     return entries
 
 
@@ -76,15 +76,15 @@ def as_content(blocks: list[Block]) -> str | list[Block]:
 
 def cited(blocks: list[Block], annotations: object) -> list[Block]:
     """The content of a message, its annotations the citations of its last text, as a reply's are."""
-    found = items_of(annotations)
+    found = as_list(annotations)
     at = next((at for at in reversed(range(len(blocks))) if isinstance(blocks[at], TextBlock)), None)
     if not found or at is None:
         return blocks
-    metadata = {**(blocks[at].metadata or {}), "citations": plain_values(found)}
+    metadata = {**(blocks[at].metadata or {}), "citations": make_json_safe(found)}
     return [*blocks[:at], replace(blocks[at], metadata=metadata), *blocks[at + 1 :]]
 
 
-def read_output(content: object, origin: Origin, place: str) -> str | list[Any]:
+def read_output(content: object, origin: LogSource, place: str) -> str | list[Any]:
     """The output of a tool: text, or texts and media."""
     blocks = read_content(content, origin, place)
     if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
@@ -92,10 +92,10 @@ def read_output(content: object, origin: Origin, place: str) -> str | list[Any]:
     return blocks or ""
 
 
-def read_content(content: object, origin: Origin, place: str) -> list[Block]:
+def read_content(content: object, origin: LogSource, place: str) -> list[Block]:
     """The blocks of a message's content: a string, a list of parts, or nothing."""
     if isinstance(content, str):
-        return [TextBlock(text_of(content))] if content else []
+        return [TextBlock(as_text(content))] if content else []
     if content is None:
         return []
     if not isinstance(content, list):
@@ -104,10 +104,10 @@ def read_content(content: object, origin: Origin, place: str) -> list[Block]:
     return [_read_part(part, origin, f"{place}[{at}]") for at, part in enumerate(parts)]
 
 
-def _read_part(part: object, origin: Origin, place: str) -> Block:
+def _read_part(part: object, origin: LogSource, place: str) -> Block:
     """One part: text, refusal or media; a part that only the wire knows as OpaqueBlock."""
     if isinstance(part, str):
-        return TextBlock(text_of(part))
+        return TextBlock(as_text(part))
     if not isinstance(part, dict):
         return invalid(part, "it is no content part", place)
     held = cast("dict[str, Any]", part)
@@ -121,7 +121,7 @@ def _read_part(part: object, origin: Origin, place: str) -> Block:
         return invalid(held, str(error), place)
     if isinstance(block, MediaBlock) and (fields := {**_fields_of(held), **_name_of(block)}):
         block = replace(block, state=OpaqueState(origin.issuer, fields=fields))
-    return block or OpaqueBlock(origin.wire, plain_values(held))
+    return block or OpaqueBlock(origin.wire, make_json_safe(held))
 
 
 _READ = frozenset(
@@ -132,11 +132,11 @@ _READ = frozenset(
 def _fields_of(part: dict[str, Any]) -> dict[str, Any]:
     """The keys beside a medium, which change what the model sees: `detail`; `fps`, `min_pixels` (model-studio)."""
     beside = {key: item for key, item in part.items() if key not in _READ and item is not None}
-    if (detail := mapping_of(part.get("image_url")).get("detail")) is not None:
+    if (detail := as_object(part.get("image_url")).get("detail")) is not None:
         beside["detail"] = detail
     if part.get("type") == "input_image" and beside.get("detail") == "auto":
         del beside["detail"]  # required there, and what is meant when nothing is said
-    return cast("dict[str, Any]", plain_values(beside))
+    return cast("dict[str, Any]", make_json_safe(beside))
 
 
 def _name_of(block: MediaBlock) -> dict[str, str]:
@@ -147,15 +147,15 @@ def _name_of(block: MediaBlock) -> dict[str, str]:
 
 def invalid(found: object, reason: str, place: str) -> InvalidBlock:
     """What could not be read, with its place."""
-    return InvalidBlock(plain_values(found), reason, place)
+    return InvalidBlock(make_json_safe(found), reason, place)
 
 
-def _part(kind: object, part: dict[str, Any], origin: Origin) -> Block | None:
+def _part(kind: object, part: dict[str, Any], origin: LogSource) -> Block | None:
     """One part (SDK: ChatCompletionContentPartParam, ResponseInputContentParam; vLLM: media by URL)."""
     if kind in ("text", "input_text", "output_text", "summary_text"):
         return _text(part)
     if kind == "refusal":
-        return refusal_block(text_of(part.get("refusal")), OpaqueState(origin.issuer, fields=REFUSAL_PART))
+        return refusal_block(as_text(part.get("refusal")), OpaqueState(origin.issuer, fields=REFUSAL_PART))
     if kind in ("image_url", "input_image"):
         source = _url(part.get("image_url"))
         return ImageBlock(source) if source else None
@@ -166,9 +166,9 @@ def _part(kind: object, part: dict[str, Any], origin: Origin) -> Block | None:
         source = _url(part.get("audio_url"))
         return AudioBlock(source) if source else None
     if kind == "input_audio":
-        return _sound(mapping_of(part.get("input_audio")))
+        return _sound(as_object(part.get("input_audio")))
     if kind in ("file", "input_file"):
-        return _file(mapping_of(part.get("file")) or part)
+        return _file(as_object(part.get("file")) or part)
     return None
 
 
@@ -177,12 +177,12 @@ def _text(part: dict[str, Any]) -> TextBlock:
     if not isinstance(text, str):
         raise MessageError("text", "there is no text in it", "Mend the part.")
     cited = part.get("annotations")
-    return TextBlock(text_of(text), metadata={"citations": plain_values(cited)} if cited else None)
+    return TextBlock(as_text(text), metadata={"citations": make_json_safe(cited)} if cited else None)
 
 
 def _url(found: object) -> Source | None:
     """`image_url` is an object in Chat Completions, and a string in Responses."""
-    return source_of(mapping_of(found).get("url") or found)
+    return source_from_url(as_object(found).get("url") or found)
 
 
 _SOUNDS = {"wav": "audio/wav", "mp3": "audio/mpeg"}
@@ -190,20 +190,20 @@ _SOUNDS = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 
 def _sound(audio: dict[str, Any]) -> AudioBlock | None:
     """Base64 text, or (DashScope) a URL or a data URL, which may leave its type out."""
-    data, format = text_of(audio.get("data")), text_of(audio.get("format")) or "wav"
+    data, format = as_text(audio.get("data")), as_text(audio.get("format")) or "wav"
     media_type = _SOUNDS.get(format, f"audio/{format}")
     if data.startswith("data:;base64,"):
         return AudioBlock(Base64Source(media_type, data.partition(",")[2]))
     if data.startswith("data:") or "://" in data[:20]:
-        source = source_of(data)
+        source = source_from_url(data)
         return AudioBlock(source) if source else None
     return AudioBlock(Base64Source(media_type, data)) if data else None
 
 
 def _file(file: dict[str, Any]) -> DocumentBlock | None:
-    title = text_of(file.get("filename")) or None
-    data, url = text_of(file.get("file_data")), text_of(file.get("file_url"))
+    title = as_text(file.get("filename")) or None
+    data, url = as_text(file.get("file_data")), as_text(file.get("file_url"))
     if data and not data.startswith("data:"):
         return DocumentBlock(Base64Source("application/pdf", data), title=title)
-    source = source_of(data or url)
+    source = source_from_url(data or url)
     return DocumentBlock(source, title=title) if source else None

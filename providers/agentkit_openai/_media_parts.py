@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from agentkit import (
+from agentkit.provider_kit import (
     Base64Source,
     ConversionError,
     MediaBlock,
     Source,
     TextBlock,
     ToolUseBlock,
-    copied,
+    copy_json,
 )
 from agentkit_openai._message_keys import MESSAGE
 
@@ -27,7 +27,7 @@ def wire_url(source: Source) -> str:
 def came_with(block: TextBlock | ToolUseBlock | MediaBlock, *names: str) -> dict[str, Any]:
     """The keys that a block came with, and goes back with."""
     fields = block.state.fields if block.state else None
-    return {name: copied(fields[name]) for name in names if name in fields} if fields else {}
+    return {name: copy_json(fields[name]) for name in names if name in fields} if fields else {}
 
 
 def detail_of(block: MediaBlock) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def beside(block: MediaBlock) -> dict[str, Any]:
     """What else stood beside the medium in its part."""
     fields = (block.state.fields if block.state else None) or {}
     own = {key: item for key, item in fields.items() if key not in ("detail", "filename")}
-    return {**copied({key: item for key, item in own.items() if not key.startswith(MESSAGE)})}
+    return {**copy_json({key: item for key, item in own.items() if not key.startswith(MESSAGE)})}
 
 
 def embedded(source: Source) -> tuple[str, str]:

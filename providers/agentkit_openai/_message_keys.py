@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentkit import Block, MediaBlock, OpaqueState, TextBlock, ToolUseBlock, copied
+from agentkit.provider_kit import Block, MediaBlock, OpaqueState, TextBlock, ToolUseBlock, copy_json
 
 __all__ = ["MESSAGE", "MESSAGE_KEYS", "further_keys", "keys_in", "last_keys", "with_keys"]
 
@@ -14,7 +14,7 @@ MESSAGE = "message."
 """How they begin in the `fields` of a block's state, where its part and other wires of its issuer have theirs."""
 
 MESSAGE_KEYS = f"{MESSAGE}*"
-"""All of them, in `Capabilities.says`."""
+"""All of them, in `Capabilities.passthrough_keys`."""
 
 _READ = frozenset(
     # SDK: ChatCompletionMessageParam, ChatCompletionMessage; `parsed` is the SDK's own reading of the content
@@ -51,7 +51,7 @@ def with_keys(
 def keys_in(blocks: Iterable[object]) -> dict[str, Any]:
     """The keys that a message came with, and goes back with."""
     return {
-        key.removeprefix(MESSAGE): copied(item)
+        key.removeprefix(MESSAGE): copy_json(item)
         for block in blocks
         for key, item in _fields(block).items()
         if key.startswith(MESSAGE)
@@ -60,7 +60,7 @@ def keys_in(blocks: Iterable[object]) -> dict[str, Any]:
 
 def last_keys(blocks: Iterable[object], known: Collection[str]) -> dict[str, Any]:
     """The keys that only the last message may have: the model is to go on with its text."""
-    return {key: copied(item) for block in blocks for key, item in _fields(block).items() if key in known}
+    return {key: copy_json(item) for block in blocks for key, item in _fields(block).items() if key in known}
 
 
 def _fields(block: object) -> Mapping[str, Any]:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentkit import Legal, ModelFact, Trait, settled
+from agentkit.provider_kit import Feature, LegalConversation, ModelFact, stable_blocks
 
 __all__ = ["BREAKPOINTS", "ChatPlaces", "chat_places", "mark_latest", "open_contents"]
 
 BREAKPOINTS = ModelFact(
     r"gpt-(5\.([6-9]|[1-9]\d)|[6-9])(?!\d)(?!.*-terra)",
-    {"breakpoints": True},
+    {"cache_breakpoints": True},
     "SDK `prompt_cache_options`: gpt-5.6 and later; Kilo-Org/kilocode#13052: a 400 of the terra models",
     "2026-11-21",
 )
@@ -50,7 +50,7 @@ def open_contents(messages: Iterable[dict[str, Any]], as_part: Callable[[str], d
             message["content"] = [as_part(content)]
 
 
-def chat_places(messages: list[dict[str, Any]], legal: Legal) -> ChatPlaces:
+def chat_places(messages: list[dict[str, Any]], legal: LegalConversation) -> ChatPlaces:
     """Where markers may lie in messages that were made of `legal`, one of each turn and of each result."""
     places = ChatPlaces()
     prompt = len(legal.system.msgs)
@@ -69,11 +69,11 @@ def chat_places(messages: list[dict[str, Any]], legal: Legal) -> ChatPlaces:
     return places
 
 
-def _flags(legal: Legal) -> Iterator[tuple[bool, ...]]:
+def _flags(legal: LegalConversation) -> Iterator[tuple[bool, ...]]:
     """For each message on the wire: which of the texts and media in it are settled."""
     for draft in (legal.system, legal.turns):
-        for msg, flags in settled(draft):
-            if msg.traits & Trait.RESULT:
+        for msg, flags in stable_blocks(draft):
+            if msg.traits & Feature.RESULT:
                 count = len(msg.tool_results)
                 yield from ((flag,) for flag in flags[:count])
                 if flags[count:]:

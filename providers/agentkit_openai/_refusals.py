@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentkit import OpaqueState, TextBlock
+from agentkit.provider_kit import OpaqueState, TextBlock
 
 __all__ = ["REFUSAL_FIELD", "REFUSAL_PART", "is_refusal", "is_refusal_part", "refusal_block", "refusal_part"]
 

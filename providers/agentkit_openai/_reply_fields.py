@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from agentkit import FinishReason, Usage, mapping_of, text_of, token_count
+from agentkit.provider_kit import FinishReason, Usage, as_object, as_text, as_token_count
 
 __all__ = ["error_of", "reason_of", "usage_of"]
 
@@ -61,17 +61,17 @@ def usage_of(found: object) -> Usage | None:
 
     The prompt includes what came from a cache and the reply its reasoning, as in `Usage` itself.
     """
-    usage = Usage(**{name: _figure(mapping_of(found), paths) for name, paths in _FIGURES.items()})
+    usage = Usage(**{name: _figure(as_object(found), paths) for name, paths in _FIGURES.items()})
     return usage if usage != Usage() else None
 
 
 def _figure(found: dict[str, Any], paths: tuple[tuple[str, ...], ...]) -> int:
-    return next((number for path in paths if (number := token_count(_at(found, path)))), 0)
+    return next((number for path in paths if (number := as_token_count(_at(found, path)))), 0)
 
 
 def _at(found: dict[str, Any], path: tuple[str, ...]) -> object:
     for name in path[:-1]:
-        found = mapping_of(found.get(name))
+        found = as_object(found.get(name))
     return found.get(path[-1])
 
 
@@ -91,8 +91,8 @@ def error_of(found: dict[str, Any]) -> tuple[str, str | None] | None:
     if not error:
         return None
     if not isinstance(error, dict):
-        return text_of(error) or str(error)[:500], None
+        return as_text(error) or str(error)[:500], None
     held = cast("dict[str, Any]", error)
     code = held.get("code") or held.get("type")
-    message = text_of(held.get("message")) or "an error without a message"
-    return message, None if code in (None, "", "error") else text_of(str(code))
+    message = as_text(held.get("message")) or "an error without a message"
+    return message, None if code in (None, "", "error") else as_text(str(code))

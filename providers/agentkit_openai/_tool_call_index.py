@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agentkit import Assembly
+from agentkit.provider_kit import ReplyBuilder
 
-__all__ = ["CallPlaces"]
+__all__ = ["ToolCallIndex"]
 
 
-class CallPlaces:
+class ToolCallIndex:
     """The calls of one reply, and the keys they have in its assembly.
 
     The wire numbers them by `index` (SDK: ChoiceDeltaToolCall). Servers leave it out, begin it at 1, leave gaps,
@@ -17,7 +17,7 @@ class CallPlaces:
     Another tool's name behind arguments that are complete begins a new call too.
     """
 
-    def __init__(self, reply: Assembly, kind: int) -> None:
+    def __init__(self, reply: ReplyBuilder, kind: int) -> None:
         self._reply = reply
         self._kind = kind
         self._count = 0
@@ -62,7 +62,7 @@ class CallPlaces:
             known = self._by_id.get((number, id))
             if known is not None and not self._is_another(known, name):
                 return known
-            if known is not None or (key is not None and self._reply.id_of(key)):
+            if known is not None or (key is not None and self._reply.get_call_id(key)):
                 key = None
         if key is not None and self._is_another(key, name):
             key = None
@@ -75,9 +75,9 @@ class CallPlaces:
 
     def _is_another(self, key: tuple[int, ...], name: str) -> bool:
         """Whether a name is that of another call than one whose arguments are an object already."""
-        return bool(name) and self._names.get(key, name) != name and self._reply.has_whole_arguments(key)
+        return bool(name) and self._names.get(key, name) != name and self._reply.has_complete_arguments(key)
 
     def _is_whole(self, key: tuple[int, ...]) -> bool:
         """Whether a call's arguments are at their end: what follows in the same list is another call."""
-        text = self._reply.arguments_of(key).rstrip()
+        text = self._reply.get_arguments(key).rstrip()
         return not text or text.endswith("}")

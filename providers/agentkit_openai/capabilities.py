@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentkit import (
+from agentkit.provider_kit import (
     Capabilities,
     MediaLimits,
     MediaRule,
@@ -69,22 +69,22 @@ def _part_places(data: Mapping[str, Any]) -> frozenset[str]:
 
 
 CHAT = Capabilities(
-    target="OpenAI Chat Completions",
+    name="OpenAI Chat Completions",
     issuer="openai",
     wire="openai",
-    reply_part=lambda data: "type" not in data,  # what stands beside the content; every part has a type
+    is_reply_data=lambda data: "type" not in data,  # what stands beside the content; every part has a type
     part_places=_part_places,
     thinking="never",  # it neither returns reasoning nor takes it back (API reference)
     image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
-    spoken=True,  # guides/audio: "a previous audio response" is named by its id
+    audio_by_id=True,  # guides/audio: "a previous audio response" is named by its id
     # guides/file-inputs: PDF only, no URL form
     document=MediaRule(types=frozenset({"application/pdf"}), limits=FILE_LIMITS),
     media_total=MEDIA_TOTAL,
     results="each",
-    parts="apart",
+    text_joining="apart",
     late_system="native",
     needs_user=False,
-    says={
+    passthrough_keys={
         "text": frozenset({"role", "refusal", "type", MESSAGE_KEYS}),
         "tool_use": frozenset({"type", MESSAGE_KEYS}),
         "image": frozenset({"*"}),
@@ -92,7 +92,7 @@ CHAT = Capabilities(
         "video": frozenset({"*", "-detail"}),
         "document": frozenset({"title", "filename", MESSAGE_KEYS}),
     },
-    speakers=True,
+    speaker_names=True,
     call_ids=NameRule(limit=40, prefix="call_"),  # string_above_max_length: "maximum length 40"
     tool_names=NameRule(limit=64),
     allowed_tools=ALLOWED_TOOLS,
@@ -101,7 +101,7 @@ CHAT = Capabilities(
 """What all current models of api.openai.com take. Audio is refused by all but the audio models (recorded 400)."""
 
 VENDORS_SAY = {
-    **CHAT.says,
+    **CHAT.passthrough_keys,
     "text": frozenset({"refusal", "type", MESSAGE_KEYS}),
     "tool_use": frozenset({MESSAGE_KEYS}),
 }

@@ -7,14 +7,15 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, Unpack, assert_never
 
-from agentkit import (
+from agentkit.provider_kit import (
     Block,
     CacheBreakpoints,
     Capabilities,
     ConversionError,
+    Feature,
     FormatterBase,
     FormatterOptions,
-    Legal,
+    LegalConversation,
     MediaBlock,
     ModelFact,
     Msg,
@@ -22,14 +23,13 @@ from agentkit import (
     NameRule,
     OptionError,
     Request,
-    Task,
+    RequestSpec,
     Tool,
     ToolChoice,
     ToolResultBlock,
     ToolUseBlock,
-    Trait,
-    check_breakpoints,
-    copied,
+    check_cache_breakpoints,
+    copy_json,
     split_results,
 )
 from agentkit_openai._audio import spoken_id
@@ -43,8 +43,8 @@ from agentkit_openai.capabilities import AUDIO_FORMATS, CHAT, CHAT_FACTS
 
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
 
-_KEYED = Trait.STATE | Trait.MEDIA  # what the keys of a message may be kept with
-_OWN = Trait.OPAQUE | Trait.STATE | Trait.AUDIO  # what an assistant's message may carry beside its content
+_KEYED = Feature.STATE | Feature.MEDIA  # what the keys of a message may be kept with
+_OWN = Feature.OPAQUE | Feature.STATE | Feature.AUDIO  # what an assistant's message may carry beside its content
 
 
 class OpenAIChatFormatter(FormatterBase):
@@ -81,7 +81,7 @@ class OpenAIChatFormatter(FormatterBase):
         spoken_replies: Literal["id", "transcript"] = "id",
         **options: Unpack[FormatterOptions],
     ) -> None:
-        check_breakpoints(cache_breakpoints)
+        check_cache_breakpoints(cache_breakpoints)
         if spoken_replies not in ("id", "transcript"):
             raise OptionError("spoken_replies", f"{spoken_replies!r} is unknown", "Use id or transcript.")
         super().__init__(model, **options)
@@ -91,14 +91,14 @@ class OpenAIChatFormatter(FormatterBase):
     def capabilities(self, model: str | None = None) -> Capabilities:
         """The form of the target that the request is for."""
         form = super().capabilities(model)
-        return _in_words(form) if form.spoken and self.spoken_replies == "transcript" else form
+        return _in_words(form) if form.audio_by_id and self.spoken_replies == "transcript" else form
 
-    def convert(self, legal: Legal, task: Task) -> Request:
+    def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """The request: messages, and tools, tool_choice and response_format where asked for."""
-        names = legal.speakers if task.capabilities.speakers else None
+        names = legal.speakers if task.capabilities.speaker_names else None
         messages = [self._spoken(msg, task.capabilities, names) for msg in legal.system.msgs]
         add = messages.append
-        form, result, call = task.capabilities, Trait.RESULT, Trait.CALL
+        form, result, call = task.capabilities, Feature.RESULT, Feature.CALL
         for msg in legal.turns.msgs:
             traits = msg.traits
             if traits & result:
@@ -114,11 +114,11 @@ class OpenAIChatFormatter(FormatterBase):
                 add(self._spoken(msg, form, names))
         if self.last_keys and legal.turns.msgs and legal.turns.msgs[-1].role == "assistant":
             messages[-1] |= last_keys(legal.turns.msgs[-1].blocks, self.last_keys)
-        if self.cache_breakpoints == "auto" and form.breakpoints:
+        if self.cache_breakpoints == "auto" and form.cache_breakpoints:
             self.mark(messages, legal)
         return {"messages": messages, **self._options(task)}
 
-    def mark(self, messages: list[dict[str, Any]], legal: Legal) -> None:
+    def mark(self, messages: list[dict[str, Any]], legal: LegalConversation) -> None:
         """Mark the finished messages for the prompt cache, in the vendor's way."""
         open_contents(messages, lambda text: {"type": "text", "text": text})
         mark_latest(*chat_places(messages, legal).parts)
@@ -159,7 +159,7 @@ class OpenAIChatFormatter(FormatterBase):
                 case "thinking" if self.reasoning_field:
                     thoughts.append(block.thinking)
                 case "opaque" if "type" not in block.data:
-                    fields |= copied(block.data)
+                    fields |= copy_json(block.data)
                 case "audio" if audio := spoken_id(block):
                     fields["audio"] = {"id": audio}
                 case "image" | "audio" | "video" | "document" | "opaque":
@@ -187,7 +187,7 @@ class OpenAIChatFormatter(FormatterBase):
         if only and only.type == "text" and only.state is None:
             return only.text
         texts = [block.text for block in blocks if block.type == "text" and not is_refusal_part(block)]
-        if len(texts) == len(blocks) and (len(blocks) == 1 or form.parts != "apart"):
+        if len(texts) == len(blocks) and (len(blocks) == 1 or form.text_joining != "apart"):
             return "\n".join(texts)
         return [self.part(block) for block in blocks]
 
@@ -206,7 +206,7 @@ class OpenAIChatFormatter(FormatterBase):
             case "image" | "audio" | "video" | "document":
                 return self.media_part(block)
             case "opaque":
-                return {**copied(block.data)}
+                return {**copy_json(block.data)}
             case "tool_use" | "tool_result" | "thinking" | "invalid":
                 raise ConversionError(block.type, "a turn or a tool result")
             case _:
@@ -232,7 +232,7 @@ class OpenAIChatFormatter(FormatterBase):
             case _:
                 assert_never(block.type)
 
-    def _options(self, task: Task) -> dict[str, Any]:
+    def _options(self, task: RequestSpec) -> dict[str, Any]:
         options: dict[str, Any] = {}
         if task.tools:
             options["tools"] = [{"type": "function", "function": _function(tool)} for tool in task.tools]
@@ -247,7 +247,7 @@ class OpenAIChatFormatter(FormatterBase):
 
 @lru_cache(256)
 def _in_words(form: Capabilities) -> Capabilities:
-    return replace(form, spoken=False)
+    return replace(form, audio_by_id=False)
 
 
 class OpenAIMultiAgentFormatter(OpenAIChatFormatter):
@@ -280,7 +280,7 @@ def _function(tool: Tool) -> dict[str, Any]:
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
-    function["parameters"] = copied(tool.parameters)
+    function["parameters"] = copy_json(tool.parameters)
     if tool.strict is not None:
         function["strict"] = tool.strict
     return function
@@ -297,13 +297,13 @@ def _choice(choice: ToolChoice) -> str | dict[str, Any]:
 _schema_names = NameRule(limit=64)
 
 
-def named_schema(task: Task) -> dict[str, Any]:
+def named_schema(task: RequestSpec) -> dict[str, Any]:
     """The answer's schema under a legal name, with its flag for strict mode."""
     output = task.output
     assert output is not None
     named: dict[str, Any] = {
         "name": _schema_names.fit(output.name),
-        "schema": copied(output.schema),
+        "schema": copy_json(output.schema),
         "strict": bool(output.strict),
     }
     if output.description:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentkit import InputError, RemoteTokenCounter, TokenCount
+from agentkit.provider_kit import InputError, RemoteTokenCounter, TokenCount
 
 __all__ = ["OpenAITokenCounter"]
 

@@ -8,18 +8,18 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar, Self
 
-from agentkit import (
+from agentkit.provider_kit import (
     AuthError,
     EndpointBase,
     Failure,
-    Incoming,
+    IncomingStream,
     MissingExtraError,
-    Outgoing,
-    failure_in,
-    mapping_of,
-    merged,
-    request_id_in,
-    retry_after,
+    OutgoingRequest,
+    as_object,
+    find_request_id,
+    merge_parameters,
+    parse_failure,
+    parse_retry_after,
 )
 
 __all__ = ["OpenAIChatEndpoint", "OpenAIResponsesEndpoint"]
@@ -44,7 +44,7 @@ class OpenAIChatEndpoint(EndpointBase):
     """
 
     extra: ClassVar[str] = "openai"
-    needs: ClassVar[tuple[str, ...]] = ("post", "chat")
+    required_attributes: ClassVar[tuple[str, ...]] = ("post", "chat")
     path: ClassVar[str] = "/chat/completions"
     provider: ClassVar[str] = "openai"
     key: ClassVar[str | None] = None
@@ -79,43 +79,43 @@ class OpenAIChatEndpoint(EndpointBase):
             found["base_url"] = told or cls.address
         return found
 
-    def body(
+    def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
-    ) -> Outgoing:
+    ) -> OutgoingRequest:
         """The request with its model; a stream reports its usage at the end.
 
         A whole reply is asked for by `"stream": false`, which is the API's default and not that of every server
         (transformers' Responses).
         """
         sent = {name: item for name, item in options.items() if name not in _EXTRAS and name != "extra_body"}
-        body = merged({"model": model, **request}, sent)
+        body = merge_parameters({"model": model, **request}, sent)
         body |= {"stream": True, **self._streamed(body)} if stream else {"stream": False}
         body |= options.get("extra_body") or {}
         kept = {_EXTRAS[name]: item for name, item in options.items() if name in _EXTRAS}
-        return Outgoing(self.path, body, stream, kept)
+        return OutgoingRequest(self.path, body, stream, kept)
 
     def _streamed(self, body: Mapping[str, Any]) -> dict[str, Any]:
         return {"stream_options": {"include_usage": True, **(body.get("stream_options") or {})}}
 
-    def limit(self, max_tokens: int) -> dict[str, Any]:
+    def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
         """`max_completion_tokens`."""
         return {"max_completion_tokens": max_tokens}
 
-    async def send(self, outgoing: Outgoing) -> bytes:
+    async def send(self, outgoing: OutgoingRequest) -> bytes:
         """The reply's bytes."""
         response = await self._post(outgoing)
         return bytes(await response.aread())
 
     @asynccontextmanager
-    async def stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[bytes]]:
+    async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
         """The bytes of the event stream."""
         response = await self._post(outgoing)
         try:
-            yield Incoming(response.aiter_bytes(), response.headers)
+            yield IncomingStream(response.aiter_bytes(), response.headers)
         finally:
             await response.aclose()
 
-    async def _post(self, outgoing: Outgoing) -> Any:
+    async def _post(self, outgoing: OutgoingRequest) -> Any:
         import httpx2
         import openai
 
@@ -130,7 +130,7 @@ class OpenAIChatEndpoint(EndpointBase):
             stream_cls=openai.AsyncStream[object] if outgoing.stream else None,
         )
 
-    def failure(self, error: BaseException) -> Failure | None:
+    def failure_from_exception(self, error: BaseException) -> Failure | None:
         """The SDK's error, or one of its HTTP client's in mid-stream."""
         import openai
 
@@ -139,22 +139,22 @@ class OpenAIChatEndpoint(EndpointBase):
         if isinstance(error, openai.APIStatusError):
             return self._status(error)
         if isinstance(error, openai.APIError):
-            return failure_in(error.body) or Failure(error.message, code=error.code)
+            return parse_failure(error.body) or Failure(error.message, code=error.code)
         if isinstance(error, openai.OpenAIError):
             return Failure(str(error), code="authentication_error" if "credentials" in str(error) else None)
         return Failure(_told(error), network=True) if _is_transport(error) else None
 
     def _status(self, error: Any) -> Failure:
-        body = mapping_of(error.body)
-        told = failure_in({"error": body} if "error" not in body else body) or Failure("")
+        body = as_object(error.body)
+        told = parse_failure({"error": body} if "error" not in body else body) or Failure("")
         return Failure(
-            told.said or _text_of(error) or error.message,
+            told.message or _text_of(error) or error.message,
             error.status_code,
             told.code or error.code or error.type,
-            request_id_in(error.response.headers) or told.request_id,
-            retry_after(error.response.headers),
+            find_request_id(error.response.headers) or told.request_id,
+            parse_retry_after(error.response.headers),
             param=told.param,
-            advice=_RESPONSES if _NO_TOOLS.search(told.said) else None,
+            advice=_RESPONSES if _NO_TOOLS.search(told.message) else None,
         )
 
     async def aclose(self) -> None:
@@ -167,7 +167,7 @@ class OpenAIResponsesEndpoint(OpenAIChatEndpoint):
 
     path: ClassVar[str] = "/responses"
 
-    def limit(self, max_tokens: int) -> dict[str, Any]:
+    def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
         """`max_output_tokens`."""
         return {"max_output_tokens": max_tokens}
 

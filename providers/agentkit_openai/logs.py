@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias, cast
 
-from agentkit import (
+from agentkit.provider_kit import (
     Block,
     MessageError,
     Msg,
@@ -15,17 +15,17 @@ from agentkit import (
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
+    as_list,
+    as_object,
+    as_text,
     check_log_message,
-    items_of,
-    mapping_of,
     read_arguments,
     short_hash,
-    text_of,
 )
-from agentkit_openai._audio import Sound
+from agentkit_openai._audio import AudioBuffer
 from agentkit_openai._custom_calls import CUSTOM_CALL, custom_input
 from agentkit_openai._log_parts import (
-    Origin,
+    LogSource,
     as_content,
     cited,
     invalid,
@@ -67,7 +67,7 @@ class _Log:
     """One log, and the calls of it so far."""
 
     def __init__(self, parser: type[OpenAIChatStreamParser]) -> None:
-        self.origin = Origin(parser.provider, parser.issuer)
+        self.origin = LogSource(parser.provider, parser.issuer)
         self.issuer = parser.issuer
         self.reasoning_fields = parser.reasoning_fields
         self.last_keys = parser.last_keys
@@ -80,7 +80,7 @@ class _Log:
             return self._unread(entry, "it is no message", place)
         held = cast("dict[str, Any]", entry)
         role = held.get("role")
-        name = text_of(held.get("name"))
+        name = as_text(held.get("name"))
         read = {*_MODEL_KEYS, *self.reasoning_fields} if role == "assistant" else {"content"}
         check_log_message(held, place, read, _VENDOR_KEYS if role == "assistant" else (), _FORMS)
         if role in ("tool", "function"):
@@ -116,8 +116,8 @@ class _Log:
         return Msg("unknown", [invalid(entry, reason, place)], "user")
 
     def _result(self, held: dict[str, Any], place: str) -> ToolResultBlock:
-        name = text_of(held.get("name"))
-        id = text_of(held.get("tool_call_id"))
+        name = as_text(held.get("name"))
+        id = as_text(held.get("tool_call_id"))
         if held["role"] == "function" and not id:
             id = self.legacy.get(name, "")
         output = read_output(held.get("content"), self.origin, f"{place}.content")
@@ -128,24 +128,24 @@ class _Log:
         blocks: list[Block] = _signed_thoughts(held.get("thinking_blocks")) or self._thoughts(held)
         said = read_content(held.get("content"), self.origin, f"{place}.content")
         blocks += cited(said, held.get("annotations"))
-        if refusal := text_of(held.get("refusal")):
+        if refusal := as_text(held.get("refusal")):
             blocks.append(refusal_block(refusal, OpaqueState(self.issuer, fields=REFUSAL_FIELD)))
-        if audio := mapping_of(held.get("audio")):
+        if audio := as_object(held.get("audio")):
             blocks.append(self._sound(audio))
-        for at, entry in enumerate(items_of(held.get("tool_calls"))):
+        for at, entry in enumerate(as_list(held.get("tool_calls"))):
             blocks.append(self._call(entry, f"{place}.tool_calls[{at}]"))
-        if any((legacy := mapping_of(held.get("function_call"))).values()):
+        if any((legacy := as_object(held.get("function_call"))).values()):
             blocks.append(self._legacy_call(legacy, place))
         return blocks
 
     def _thoughts(self, held: dict[str, Any]) -> list[Block]:
-        thoughts = (text_of(held.get(field)) for field in self.reasoning_fields)
+        thoughts = (as_text(held.get(field)) for field in self.reasoning_fields)
         thought = next(filter(None, thoughts), "")
         return [ThinkingBlock(thought, OpaqueState(self.issuer))] if thought else []
 
     def _sound(self, audio: dict[str, Any]) -> Block:
         """A reply's sound; of one that a request names by its id alone, nothing but the server has."""
-        sound = Sound()
+        sound = AudioBuffer()
         sound.take(audio)
         block, words = sound.block(None), sound.transcript
         if block is not None:
@@ -153,21 +153,21 @@ class _Log:
         return TextBlock(words) if words else OpaqueBlock(self.origin.wire, {"audio": audio})
 
     def _call(self, entry: object, place: str) -> Block:
-        held = mapping_of(entry)
-        custom = mapping_of(held.get("custom")) if not held.get("function") else {}
-        said = custom or mapping_of(held.get("function"))
+        held = as_object(entry)
+        custom = as_object(held.get("custom")) if not held.get("function") else {}
+        said = custom or as_object(held.get("function"))
         if not said:
             return invalid(entry, "it is no call", place)
-        id, name = text_of(held.get("id")), text_of(said.get("name"))
+        id, name = as_text(held.get("id")), as_text(said.get("name"))
         self.names[id] = name
         if custom:
             state = OpaqueState(self.issuer, fields=CUSTOM_CALL)
-            return ToolUseBlock(id, name, custom_input(text_of(said.get("input"))), state=state)
+            return ToolUseBlock(id, name, custom_input(as_text(said.get("input"))), state=state)
         return _function_call(id, name, said.get("arguments"), place)
 
     def _legacy_call(self, said: dict[str, Any], place: str) -> Block:
         """A call of before there were ids: one that its result, which names the function, is given too."""
-        name = text_of(said.get("name"))
+        name = as_text(said.get("name"))
         id = f"call_{short_hash(repr((place, name, said.get('arguments'))), 24)}"
         self.legacy[name] = id
         self.names[id] = name
@@ -177,13 +177,13 @@ class _Log:
 def _signed_thoughts(found: object) -> list[Block]:
     """The thinking of Anthropic's models in LiteLLM's replies (litellm: ChatCompletionThinkingBlock)."""
     blocks: list[Block] = []
-    for held in map(mapping_of, items_of(found)):
+    for held in map(as_object, as_list(found)):
         if held.get("type") == "thinking":
-            state = OpaqueState("anthropic", signature=text_of(held.get("signature")) or None)
-            blocks.append(ThinkingBlock(text_of(held.get("thinking")), state))
+            state = OpaqueState("anthropic", signature=as_text(held.get("signature")) or None)
+            blocks.append(ThinkingBlock(as_text(held.get("thinking")), state))
         elif held.get("type") == "redacted_thinking":
             blocks.append(
-                ThinkingBlock("", OpaqueState("anthropic", redacted_data=text_of(held.get("data")) or None))
+                ThinkingBlock("", OpaqueState("anthropic", redacted_data=as_text(held.get("data")) or None))
             )
     return blocks
 

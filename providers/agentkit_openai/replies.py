@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Unpack, cast
 
-from agentkit import (
+from agentkit.provider_kit import (
     FinishReason,
     ImageBlock,
     MessageError,
-    ReadOptions,
+    ParserOptions,
     StreamParserBase,
-    items_of,
-    mapping_of,
-    plain_values,
-    source_of,
-    text_of,
+    as_list,
+    as_object,
+    as_text,
+    make_json_safe,
+    source_from_url,
 )
-from agentkit_openai._audio import Sound
+from agentkit_openai._audio import AudioBuffer
 from agentkit_openai._custom_calls import CUSTOM_CALL, custom_input
 from agentkit_openai._refusals import REFUSAL_FIELD
 from agentkit_openai._reply_fields import error_of, reason_of, usage_of
-from agentkit_openai._tool_call_index import CallPlaces
+from agentkit_openai._tool_call_index import ToolCallIndex
 
 __all__ = ["OpenAIChatStreamParser"]
 
@@ -37,7 +37,7 @@ class OpenAIChatStreamParser(StreamParserBase):
     """Reads `chat.completions`: a `ChatCompletion`, or its chunks, as SDK objects, dicts or raw bytes.
 
     Of several choices number 0 is read. Text, reasoning, refusal and sound are one block each; pieces are put
-    together as the most careless servers need it (`CallPlaces`). Annotations are the text's `citations`.
+    together as the most careless servers need it (`ToolCallIndex`). Annotations are the text's `citations`.
     """
 
     provider: ClassVar[str] = "openai"
@@ -48,12 +48,12 @@ class OpenAIChatStreamParser(StreamParserBase):
     last_keys: ClassVar[frozenset[str]] = frozenset()
     """Keys that the last message of a request may have, whose text the model is to go on with."""
 
-    def __init__(self, **options: Unpack[ReadOptions]) -> None:
+    def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
         self._choice: object = None
-        self._places = CallPlaces(self.reply, _CALLS)
+        self._places = ToolCallIndex(self.reply, _CALLS)
         self._custom: set[tuple[int, ...]] = set()
-        self._sound = Sound()
+        self._sound = AudioBuffer()
         self._is_sound_late = False  # whether a piece came after its block was complete
         self._text: tuple[int, ...] = (_CONTENT, 0)  # the text that is being said
         self._others: list[dict[str, Any]] = []  # pieces of other choices, until the first one comes
@@ -80,7 +80,7 @@ class OpenAIChatStreamParser(StreamParserBase):
         index = choice.get("index")
         if index != self._choice and not self._is_first(index, choice):
             return
-        delta = mapping_of(choice.get("delta"))
+        delta = as_object(choice.get("delta"))
         if delta:
             self._read_message(delta)
         native = choice.get("finish_reason")
@@ -112,7 +112,7 @@ class OpenAIChatStreamParser(StreamParserBase):
                 if choice.get("index") == self._choice:
                     self._read_choice(choice)
 
-    def read_whole(self, reply: dict[str, Any]) -> None:
+    def read_reply(self, reply: dict[str, Any]) -> None:
         """A whole reply (SDK: ChatCompletion)."""
         choices = reply.get("choices")
         if not isinstance(choices, list):
@@ -121,9 +121,9 @@ class OpenAIChatStreamParser(StreamParserBase):
                 raise MessageError("reply", f"the provider reports an error: {error[0]}", "Send it again.")
             raise MessageError("reply", "it has no choices", "Give a reply of Chat Completions.")
         self.reply.begin(reply.get("id"), reply.get("model"), reply.get("created"))
-        read = [one for one in map(mapping_of, cast("list[Any]", choices)) if one]
-        choice = next((one for one in read if not one.get("index")), read[0] if read else mapping_of(None))
-        self._read_message(mapping_of(choice.get("message")), whole=True)
+        read = [one for one in map(as_object, cast("list[Any]", choices)) if one]
+        choice = next((one for one in read if not one.get("index")), read[0] if read else as_object(None))
+        self._read_message(as_object(choice.get("message")), whole=True)
         native = choice.get("finish_reason")
         if error := error_of(reply):
             self.reply.fail(*error)
@@ -136,7 +136,7 @@ class OpenAIChatStreamParser(StreamParserBase):
         for field in self.reasoning_fields:
             thought = said.get(field)
             if thought and isinstance(thought, str):
-                self.reply.think(_THINKING, thought)
+                self.reply.add_thinking(_THINKING, thought)
                 break
         for name, found in said.items():
             if not found:
@@ -144,23 +144,23 @@ class OpenAIChatStreamParser(StreamParserBase):
             if name == "content":
                 self._read_content(found)
             elif name == "tool_calls":
-                self._read_calls(items_of(found), whole)
+                self._read_calls(as_list(found), whole)
             elif name == "refusal":
                 self._refuse(found if isinstance(found, str) else "")
             elif name == "annotations":
-                self._citations.extend(plain_values(items_of(found)))
+                self._citations.extend(make_json_safe(as_list(found)))
             elif name == "audio":
-                self._read_sound(mapping_of(found))
+                self._read_sound(as_object(found))
             elif name == "function_call":
-                legacy = mapping_of(found)
+                legacy = as_object(found)
                 if any(legacy.values()):
                     self._read_call(_LEGACY, "", legacy.get("name"), legacy.get("arguments"))
 
     def _read_content(self, found: object) -> None:
         if isinstance(found, str):
-            self.reply.text(self._text, found)
+            self.reply.add_text(self._text, found)
             return
-        for part in items_of(found):  # some servers send parts here, as requests have them
+        for part in as_list(found):  # some servers send parts here, as requests have them
             if isinstance(part, str):
                 self._read_content(part)
             elif isinstance(part, dict):
@@ -168,26 +168,26 @@ class OpenAIChatStreamParser(StreamParserBase):
 
     def _read_part(self, part: dict[str, Any]) -> None:
         image = part.get("image_url")
-        source = source_of(mapping_of(image).get("url") or image)
+        source = source_from_url(as_object(image).get("url") or image)
         if source:
-            self.reply.add((_CONTENT, self._text[1] + 1), ImageBlock(source))
+            self.reply.add_block((_CONTENT, self._text[1] + 1), ImageBlock(source))
             self._text = (_CONTENT, self._text[1] + 2)
-        elif refusal := text_of(part.get("refusal")):
+        elif refusal := as_text(part.get("refusal")):
             self._refuse(refusal)
-        elif text := text_of(part.get("text")):
-            self.reply.text(self._text, text)
+        elif text := as_text(part.get("text")):
+            self.reply.add_text(self._text, text)
 
     def _refuse(self, text: str) -> None:
         if text:
-            begins = not self.reply.holds(_REFUSAL)
-            self.reply.text(_REFUSAL, text)
+            begins = not self.reply.has_block(_REFUSAL)
+            self.reply.add_text(_REFUSAL, text)
             if begins:
-                self.reply.note(_REFUSAL, refusal=True)
-                self.reply.sign(_REFUSAL, fields=REFUSAL_FIELD)
+                self.reply.add_metadata(_REFUSAL, refusal=True)
+                self.reply.add_state(_REFUSAL, fields=REFUSAL_FIELD)
 
     def _read_sound(self, found: dict[str, Any]) -> None:
         self._sound.take(found)
-        self._is_sound_late = self.reply.holds(_SOUND)
+        self._is_sound_late = self.reply.has_block(_SOUND)
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
@@ -201,7 +201,7 @@ class OpenAIChatStreamParser(StreamParserBase):
             if not whole and type(function) is dict and self._goes_on(held, cast("dict[str, Any]", function)):
                 continue
             custom = not function and held.get("custom")
-            self._read_entry(held, mapping_of(cast("object", custom or function)), bool(custom), taken, whole)
+            self._read_entry(held, as_object(cast("object", custom or function)), bool(custom), taken, whole)
 
     def _goes_on(self, entry: dict[str, Any], function: dict[str, Any]) -> bool:
         """Read what most entries are: more argument text of a call that has begun, and nothing else."""
@@ -210,7 +210,7 @@ class OpenAIChatStreamParser(StreamParserBase):
         key, piece = self._places.at(entry.get("index")), function.get("arguments")
         if key is None or type(piece) is not str:
             return False
-        self.reply.call(key, piece=piece)
+        self.reply.add_tool_call(key, piece=piece)
         return True
 
     def _read_entry(
@@ -220,7 +220,7 @@ class OpenAIChatStreamParser(StreamParserBase):
         arguments = said.get("input" if custom else "arguments")
         if not (id or name or arguments):
             return
-        id, name = text_of(id) if id else "", text_of(name) if name else ""
+        id, name = as_text(id) if id else "", as_text(name) if name else ""
         key = self._places.begin() if whole else self._places.find(entry.get("index"), id, name, taken)
         taken.add(key)
         if custom:
@@ -229,12 +229,12 @@ class OpenAIChatStreamParser(StreamParserBase):
 
     def _read_call(self, key: tuple[int, ...], id: object, name: object, arguments: object) -> None:
         if isinstance(arguments, str):
-            self.reply.call(key, id, name, arguments)
+            self.reply.add_tool_call(key, id, name, arguments)
         elif arguments and isinstance(arguments, dict):  # some servers send the object itself
-            self.reply.call(key, id, name)
-            self.reply.set_input(key, cast("dict[str, Any]", arguments))
+            self.reply.add_tool_call(key, id, name)
+            self.reply.replace_arguments(key, cast("dict[str, Any]", arguments))
         else:
-            self.reply.call(key, id, name)
+            self.reply.add_tool_call(key, id, name)
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -243,7 +243,7 @@ class OpenAIChatStreamParser(StreamParserBase):
             self.reply.fail(*error)
         if self.reply.finish_reason is not None:
             return
-        word = text_of(native)
+        word = as_text(native)
         complete = self._sound.ends and not word  # what a server may say of a sound in the place of a reason
         reason = FinishReason.STOP if complete else reason_of(word)
         self._settle()
@@ -251,7 +251,7 @@ class OpenAIChatStreamParser(StreamParserBase):
             reason = FinishReason.OTHER
         if reason in _CUT:
             self._mark_cut()
-        if reason in (FinishReason.STOP, FinishReason.OTHER) and self.reply.holds(_REFUSAL):
+        if reason in (FinishReason.STOP, FinishReason.OTHER) and self.reply.has_block(_REFUSAL):
             reason = FinishReason.REFUSAL
         self.reply.end(reason, word or None)
 
@@ -267,8 +267,8 @@ class OpenAIChatStreamParser(StreamParserBase):
         self._take_another()
         self._take_last()
         if self._is_sound_late:
-            self.reply.note(_SOUND, **self._sound.metadata)
-            self.reply.sign(_SOUND, **self._sound.state)
+            self.reply.add_metadata(_SOUND, **self._sound.metadata)
+            self.reply.add_state(_SOUND, **self._sound.state)
         ended = self.reply.finish_reason is not None
         if self._sound.ends and not ended and not self.reply.error:
             self._end({}, None)
@@ -280,43 +280,43 @@ class OpenAIChatStreamParser(StreamParserBase):
 
     def _settle(self) -> None:
         """What is known of blocks only when all of them came."""
-        for key in (*self._places, *([_LEGACY] if self.reply.holds(_LEGACY) else [])):
-            text = self.reply.arguments_of(key)
+        for key in (*self._places, *([_LEGACY] if self.reply.has_block(_LEGACY) else [])):
+            text = self.reply.get_arguments(key)
             if key in self._custom:
-                self.reply.set_input(key, custom_input(text))
-                self.reply.sign(key, fields=CUSTOM_CALL)
+                self.reply.replace_arguments(key, custom_input(text))
+                self.reply.add_state(key, fields=CUSTOM_CALL)
             elif text.strip() in ("null", '""'):
-                self.reply.set_input(key, {})
+                self.reply.replace_arguments(key, {})
         self._cite()
         self._speak()
 
     def _cite(self) -> None:
-        if self._citations and self.reply.holds(self._text):
-            self.reply.note(self._text, citations=self._citations)
+        if self._citations and self.reply.has_block(self._text):
+            self.reply.add_metadata(self._text, citations=self._citations)
         elif self._citations:
             self.reply.notes["citations"] = [*self.reply.notes.get("citations", ()), *self._citations]
         self._citations = []
 
     def _speak(self) -> None:
         """The sound as a block; a transcript whose sound never came as text."""
-        if self.reply.holds(_SOUND):
+        if self.reply.has_block(_SOUND):
             return
-        asked = mapping_of((self.request or {}).get("audio"))
+        asked = as_object((self.request or {}).get("audio"))
         block = self._sound.block(asked.get("format"))
         if block:
-            self.reply.add(_SOUND, block)
-            self.reply.note(_SOUND, **self._sound.metadata)
-            self.reply.sign(_SOUND, **self._sound.state)
+            self.reply.add_block(_SOUND, block)
+            self.reply.add_metadata(_SOUND, **self._sound.metadata)
+            self.reply.add_state(_SOUND, **self._sound.state)
         elif self._sound.transcript:
-            self.reply.text(_SOUND, self._sound.transcript)
+            self.reply.add_text(_SOUND, self._sound.transcript)
 
     def _mark_cut(self) -> None:
         """The last call of a reply that was too long says so, where its text does not show it."""
         last = max(self._places, default=None)
-        if last and (last in self._custom or not self.reply.arguments_of(last).strip()):
-            self.reply.note(last, incomplete=True)
+        if last and (last in self._custom or not self.reply.get_arguments(last).strip()):
+            self.reply.add_metadata(last, incomplete=True)
 
     def _use(self, found: object) -> None:
         usage = usage_of(found)
         if usage:
-            self.reply.use(usage)
+            self.reply.set_usage(usage)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any, ClassVar, Unpack
 
-from agentkit import (
+from agentkit.provider_kit import (
     Capabilities,
     MediaBlock,
     MediaRule,
@@ -11,8 +11,8 @@ from agentkit import (
     Msg,
     MultiAgentHistory,
     NameRule,
+    ParserOptions,
     Provider,
-    ReadOptions,
     media_types,
 )
 from agentkit_openai import (
@@ -43,7 +43,7 @@ _ANY = MediaRule(schemes=frozenset({"http", "https"}))
 
 VLLM = replace(
     CHAT,
-    target="vLLM",
+    name="vLLM",
     issuer="vllm",
     wire="vllm",
     thinking="text",
@@ -52,16 +52,16 @@ VLLM = replace(
     video=_ANY,
     media_total=0,  # what a server takes is its own setting: --limit-mm-per-prompt
     document=None,  # "Unsupported chat content part type: 'file'"
-    parts="glued",  # a string template joins the parts of a message by line breaks (vLLM's docs)
+    text_joining="glued",  # a string template joins the parts of a message by line breaks (vLLM's docs)
     late_system="line",  # several templates take one system message, first
     one_system=True,
     merge_turns=True,  # … and want the roles to alternate
     first_user=True,
     needs_user=True,
-    speakers=False,
+    speaker_names=False,
     allowed_tools=frozenset(),
-    spoken=False,
-    says=VENDORS_SAY,
+    audio_by_id=False,
+    passthrough_keys=VENDORS_SAY,
     alternates=True,  # Mistral's and Gemma's: "Conversation roles must alternate", results being no turn
     # Mistral's and the Hugging Face templates demand exactly nine alphanumeric characters; the others take any id
     call_ids=NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9),
@@ -126,7 +126,7 @@ PROVIDER = Provider(
 )
 
 
-def parse_response(reply: object, **options: Unpack[ReadOptions]) -> Msg:
+def parse_response(reply: object, **options: Unpack[ParserOptions]) -> Msg:
     """A whole reply, as the SDK's object, its dict or JSON text, as a message.
 
     Raises MessageError for what is none, an error of the server's included.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from agentkit import LocalTokenCounter, OptionError, RemoteTokenCounter, TokenCount
+from agentkit.provider_kit import LocalTokenCounter, OptionError, RemoteTokenCounter, TokenCount
 
 __all__ = ["VLLMTokenCounter"]
 

@@ -19,6 +19,6 @@ class VLLMEndpoint(OpenAIChatEndpoint):
     address: ClassVar[str | None] = "http://localhost:8000/v1"
     address_key: ClassVar[str | None] = "VLLM_BASE_URL"
 
-    def limit(self, max_tokens: int) -> dict[str, Any]:
+    def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
         """`max_tokens`."""
         return {"max_tokens": max_tokens}

@@ -26,16 +26,15 @@ from agentkit import (
     Budget,
     CharacterTokenCounter,
     CutStrategy,
-    FormatterBase,
     Msg,
     MultiAgentHistory,
     OldestFirst,
-    Provider,
-    Stepped,
+    OldestFirstInSteps,
     Tool,
     available_providers,
     load_provider,
 )
+from agentkit.provider_kit import FormatterBase, Provider
 from tests.benchmarks.cutting import weights_of
 from tests.benchmarks.histories import as_msgs, group_chat, react
 from tests.benchmarks.peers import Trim, run_async, trims
@@ -47,7 +46,7 @@ __all__ = ["Reuse", "blocks_of", "group_reuse", "react_reuse", "replay"]
 _TURNS = ("messages", "contents", "input")
 _CONTENT = ("content", "parts")
 _READ, _WRITE = 0.1, 1.25
-_BOTH: dict[str, CutStrategy] = {"Stepped": Stepped(), "OldestFirst": OldestFirst()}
+_BOTH: dict[str, CutStrategy] = {"Stepped": OldestFirstInSteps(), "OldestFirst": OldestFirst()}
 
 
 def blocks_of(request: Mapping[str, Any]) -> list[bytes]:
@@ -175,7 +174,7 @@ def react_reuse(
 
 def group_reuse(provider: Provider, n: int, viewer: str | None = None) -> Reuse:
     """A group chat without a cut: a request after each message."""
-    formatter = provider.multi_agent(history=MultiAgentHistory(viewer=viewer))
+    formatter = provider.multi_agent_formatter(history=MultiAgentHistory(viewer=viewer))
     return replay(formatter, as_msgs(group_chat(n)), 1).steady()
 
 
@@ -187,7 +186,10 @@ def run(quick: bool = False) -> Report:
     kinds = {
         f"{name}{said}": make
         for name in names
-        for said, make in (("", load_provider(name).chat), (" multi-agent", load_provider(name).multi_agent))
+        for said, make in (
+            ("", load_provider(name).chat_formatter),
+            (" multi-agent", load_provider(name).multi_agent_formatter),
+        )
     }
     found = {name: react_reuse(make, steps, _BOTH) for name, make in kinds.items()}
     big = [Tool("manual", "Read a page of the manual. " * 600)]
@@ -223,7 +225,11 @@ def _budget_aims(found: Mapping[str, Mapping[str, Reuse]]) -> list[Aim]:
 
 def _group_aims(groups: Mapping[str, Reuse]) -> list[Aim]:
     hit = min(each.by_byte for each in groups.values())
-    parts = [name for name in groups if load_provider(name).multi_agent().capabilities().parts == "apart"]
+    parts = [
+        name
+        for name in groups
+        if load_provider(name).multi_agent_formatter().capabilities().text_joining == "apart"
+    ]
     block = min(groups[name].by_block for name in parts)
     return [
         Aim("Group chat without a cut, byte reuse, worst wire", "≥ 0.99", f"{hit:.3f}", hit >= 0.99),

@@ -110,7 +110,7 @@ def _request(wire: str) -> Callable[[Sequence[PlainMsg]], Any]:
 
     def prepare(plain: Sequence[PlainMsg]) -> dict[str, Any]:
         msgs: list[Msg] = as_msgs(plain)
-        return {"model": "model-1", **run_async(load_provider(PATHS[wire][0]).chat().format(msgs))}
+        return {"model": "model-1", **run_async(load_provider(PATHS[wire][0]).chat_formatter().format(msgs))}
 
     return prepare
 

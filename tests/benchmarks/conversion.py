@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from agentkit import FormatterBase, available_providers, load_provider
+from agentkit import available_providers, load_provider
+from agentkit.provider_kit import FormatterBase
 from tests.benchmarks import floor, peers
 from tests.benchmarks.histories import MIXES, PlainMsg, as_msgs, copy_plain
 from tests.benchmarks.measure import Case, Sampled, exponent, interleave, show, slopes
@@ -31,8 +32,8 @@ def formatters() -> dict[tuple[str, str], FormatterBase]:
     found: dict[tuple[str, str], FormatterBase] = {}
     for name in available_providers():
         provider = load_provider(name)
-        found[name, "chat"] = provider.chat()
-        found[name, "multi"] = provider.multi_agent()
+        found[name, "chat"] = provider.chat_formatter()
+        found[name, "multi"] = provider.multi_agent_formatter()
     return found
 
 

@@ -17,7 +17,7 @@ from agentkit import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from agentkit.budget.cut_plan import Schedule
+from agentkit.budget.cut_plan import CutPlan
 from agentkit.budget.units import Weigher
 from agentkit_anthropic import AnthropicChatFormatter
 from agentkit_openai import OpenAIChatFormatter
@@ -140,7 +140,7 @@ def floor_count(weights: Sequence[int], limit: int) -> int:
 
 def pure_cut(weigher: Weigher, strategy: Any, room: int, msgs: list[Msg]) -> int:
     """agentkit's cut without building a request."""
-    return Schedule((strategy,), weigher.units(msgs), room, _unweighed).place(room)
+    return CutPlan((strategy,), weigher.units(msgs), room, _unweighed).place(room)
 
 
 def _unweighed(msg: Msg) -> int:
@@ -150,7 +150,7 @@ def _unweighed(msg: Msg) -> int:
 def _agentkit(plain: Sequence[PlainMsg], limit: int) -> dict[str, Case]:
     msgs = as_msgs(plain)
     budget = Budget(limit, QuarterCounter())
-    weigher = Weigher(budget.counter.weigher)
+    weigher = Weigher(budget.counter.local_counter)
     weigher.units(msgs)
     strategy = budget.strategy
 
@@ -165,8 +165,8 @@ def _agentkit(plain: Sequence[PlainMsg], limit: int) -> dict[str, Case]:
 
     cases = {
         "agentkit pure cut, same list": Case(lambda: None, step),
-        "agentkit pure cut, counted, new formatter": Case(lambda: Weigher(budget.counter.weigher), counted),
-        "agentkit pure cut, cold": Case(lambda: (Weigher(budget.counter.weigher), as_msgs(plain)), cold),
+        "agentkit pure cut, counted, new formatter": Case(lambda: Weigher(budget.counter.local_counter), counted),
+        "agentkit pure cut, cold": Case(lambda: (Weigher(budget.counter.local_counter), as_msgs(plain)), cold),
     }
     for kind in (OpenAIChatFormatter, AnthropicChatFormatter):
         cases |= _plans(kind, msgs, plain, limit)

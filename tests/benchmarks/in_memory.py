@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import anyio.lowlevel
 
 from agentkit import Msg, ToolUseBlock, Usage
-from agentkit.testing.replies import Call, Reply, Said
+from agentkit.testing.replies import NormalizedReply, ReceivedCall, Reply
 from agentkit.testing.routes import find_route
 from agentkit.testing.wire import encoded
 
@@ -74,8 +74,8 @@ def streamed(wire: str, kind: str, number: int) -> Streamed:
     target = find_route(path)
     assert target is not None
     body: dict[str, Any] = {"stream_options": {"include_usage": True}, "parameters": {"incremental_output": True}}
-    call = Call(provider, "model-1", body, streamed=True)
-    said = Said.of(_said(kind, number), Reply("", usage=Usage(1_000, number), piece=_PIECE), {})
+    call = ReceivedCall(provider, "model-1", body, streamed=True)
+    said = NormalizedReply.of(_said(kind, number), Reply("", usage=Usage(1_000, number), piece=_PIECE), {})
     events = [*target.wire.events(said, call)]
     return Streamed(events, [*target.wire.frames(events), *filter(None, [target.wire.ending])])
 
@@ -85,8 +85,8 @@ def whole(wire: str) -> Answer:
     provider, path = PATHS[wire]
     target = find_route(path)
     assert target is not None
-    said = Said.of(Msg("assistant", _text(200), "assistant"), Reply("", usage=Usage(1_000, 50)), {})
-    return Answer([encoded(target.wire.whole(said, Call(provider, "model-1", {}, streamed=False)))])
+    said = NormalizedReply.of(Msg("assistant", _text(200), "assistant"), Reply("", usage=Usage(1_000, 50)), {})
+    return Answer([encoded(target.wire.whole(said, ReceivedCall(provider, "model-1", {}, streamed=False)))])
 
 
 def _http(sdk: Any, answer: Answer) -> Any:

@@ -13,9 +13,10 @@ from functools import partial
 from time import process_time
 from typing import Any, Final
 
-from agentkit import Failure, Msg, load_provider
-from agentkit.models.failures import get_error_class, room_in
-from agentkit.models.locate import guess_place
+from agentkit import Msg, load_provider
+from agentkit.models.failures import get_error_class, parse_context_limit
+from agentkit.models.locate import locate_block
+from agentkit.provider_kit import Failure
 from tests.benchmarks.report import Aim, Report, Table
 
 __all__ = ["run"]
@@ -121,7 +122,7 @@ TEXTS: Final = {
 def _search(text: str) -> None:
     msgs = [Msg("Bob", f"text {number}", "user") for number in range(50)]
     request = {"messages": [{"role": "user", "content": msg.text} for msg in msgs]}
-    _ = get_error_class(Failure(text, 400)), room_in(text), guess_place(text, request, msgs)
+    _ = get_error_class(Failure(text, 400)), parse_context_limit(text), locate_block(text, request, msgs)
 
 
 def _seconds(work: Callable[[], Any], runs: int) -> float:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from agentkit import Budget, CharacterTokenCounter, FormatterBase, Msg
+from agentkit import Budget, CharacterTokenCounter, Msg
+from agentkit.provider_kit import FormatterBase
 from agentkit_anthropic import AnthropicChatFormatter, AnthropicMultiAgentFormatter
 from agentkit_openai import OpenAIChatFormatter, OpenAIMultiAgentFormatter
 from tests.benchmarks import floor, peers

@@ -12,7 +12,8 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
-from agentkit import Budget, FormatterBase, Msg
+from agentkit import Budget, Msg
+from agentkit.provider_kit import FormatterBase
 from agentkit_anthropic import AnthropicChatFormatter, AnthropicMultiAgentFormatter
 from agentkit_openai import OpenAIChatFormatter, OpenAIMultiAgentFormatter
 from tests.benchmarks.histories import as_msgs, mixed

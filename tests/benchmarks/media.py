@@ -7,16 +7,8 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agentkit import (
-    Budget,
-    FormatterBase,
-    ImageBlock,
-    Msg,
-    TextBlock,
-    URLSource,
-    available_providers,
-    load_provider,
-)
+from agentkit import Budget, ImageBlock, Msg, TextBlock, URLSource, available_providers, load_provider
+from agentkit.provider_kit import FormatterBase
 from tests.benchmarks.histories import as_msgs, mixed
 from tests.benchmarks.measure import Case, interleave
 from tests.benchmarks.peers import run_async
@@ -38,7 +30,7 @@ def run(quick: bool = False) -> Report:
         for name in names:
             cells: list[object] = [name]
             for filed in (False, True):
-                more = _more(load_provider(name).chat, _pictures(size, folder, filed), n, rounds, folder)
+                more = _more(load_provider(name).chat_formatter, _pictures(size, folder, filed), n, rounds, folder)
                 most[filed] = max(most.get(filed, 0.0), more)
                 cells.append(f"{more * 1e3:.3f} ms")
             rows.append(cells)

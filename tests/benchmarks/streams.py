@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from agentkit import Msg, StreamParserBase, ToolUseDelta, load_provider
+from agentkit import Msg, ToolUseDelta, load_provider
+from agentkit.provider_kit import StreamParserBase
 from tests.benchmarks.callers import Caller, agentkit_model, callers, helpers, sdks, streams_through
 from tests.benchmarks.histories import mixed
 from tests.benchmarks.in_memory import PATHS, Streamed, clients, streamed

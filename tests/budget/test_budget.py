@@ -17,22 +17,20 @@ from agentkit import (
     BudgetError,
     CharacterTokenCounter,
     CutStrategy,
-    Legal,
     LocalTokenCounter,
     Msg,
     MultiAgentHistory,
     OldestFirst,
+    OldestFirstInSteps,
     OptionError,
     Plan,
-    Request,
-    Stepped,
-    Task,
     TextBlock,
     TokenCounterBase,
     ToolResultBlock,
     Units,
 )
 from agentkit.budget.units import Weigher
+from agentkit.provider_kit import LegalConversation, Request, RequestSpec
 from tests.conftest import EchoFormatter, call, fates, result, says, sent
 
 pytestmark = pytest.mark.anyio
@@ -98,7 +96,7 @@ def test_a_budget_is_made_by_position_or_by_keyword() -> None:
     )
     assert Budget(100, reserve=20).limit == 80
     assert isinstance(Budget(100).counter, CharacterTokenCounter)
-    assert Budget(100).strategy == Stepped()
+    assert Budget(100).strategy == OldestFirstInSteps()
 
 
 @pytest.mark.parametrize(
@@ -344,7 +342,7 @@ class Counting(EchoFormatter):
 
     converted = 0
 
-    def convert(self, legal: Legal, task: Task) -> Request:
+    def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         type(self).converted += 1
         return super().convert(legal, task)
 

@@ -23,11 +23,11 @@ from agentkit import (
     Msg,
     MultiAgentHistory,
     OldestFirst,
+    OldestFirstInSteps,
     OptionError,
     Plan,
     ShrinkResults,
-    Stepped,
-    Summarise,
+    Summarize,
     TextBlock,
     TokenCounterBase,
     ToolResultBlock,
@@ -107,7 +107,7 @@ def said(found: Plan) -> list[str]:
 # -- options ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [OldestFirst, Stepped, ClearResults, ShrinkResults, DropMedia])
+@pytest.mark.parametrize("make", [OldestFirst, OldestFirstInSteps, ClearResults, ShrinkResults, DropMedia])
 @pytest.mark.parametrize("step", [-1, 1.5, "10", True])
 def test_a_step_is_a_number_of_tokens(make: Any, step: Any) -> None:
     with pytest.raises(OptionError) as caught:
@@ -123,10 +123,10 @@ def test_a_step_is_a_number_of_tokens(make: Any, step: Any) -> None:
         (lambda: ShrinkResults(characters=-1), "strategy.characters"),
         (lambda: ShrinkResults(None), "strategy.characters"),  # type: ignore[arg-type] # pyright: ignore
         (lambda: DropMedia(keep=2.0), "strategy.keep"),  # type: ignore[arg-type] # pyright: ignore
-        (lambda: Summarise("short"), "strategy.write"),  # type: ignore[arg-type] # pyright: ignore
-        (lambda: Summarise(told, max_tokens=199), "strategy.max_tokens"),
-        (lambda: Summarise(told, step=-1), "strategy.step"),
-        (lambda: Summarise(told, name=5), "strategy.name"),  # type: ignore[arg-type] # pyright: ignore
+        (lambda: Summarize("short"), "strategy.write"),  # type: ignore[arg-type] # pyright: ignore
+        (lambda: Summarize(told, max_tokens=199), "strategy.max_tokens"),
+        (lambda: Summarize(told, step=-1), "strategy.step"),
+        (lambda: Summarize(told, name=5), "strategy.name"),  # type: ignore[arg-type] # pyright: ignore
     ],
 )
 def test_options_of_strategies_are_refused_by_name(make: Any, place: str) -> None:
@@ -139,9 +139,9 @@ def test_options_of_strategies_are_refused_by_name(make: Any, place: str) -> Non
     ("options", "place"),
     [
         ({"strategy": []}, "budget.strategy"),
-        ({"strategy": [Stepped(), "oldest"]}, "budget.strategy[1]"),
-        ({"strategy": Stepped}, "budget.strategy"),
-        ({"strategy": [Stepped]}, "budget.strategy[0]"),
+        ({"strategy": [OldestFirstInSteps(), "oldest"]}, "budget.strategy[1]"),
+        ({"strategy": OldestFirstInSteps}, "budget.strategy"),
+        ({"strategy": [OldestFirstInSteps]}, "budget.strategy[0]"),
         ({"strategy": None}, "budget.strategy"),
         ({"strategy": b"Stepped"}, "budget.strategy[0]"),
         ({"never_cut": "search"}, "budget.never_cut"),
@@ -161,7 +161,7 @@ def test_a_budget_refuses_what_is_no_strategy_and_no_collection_of_tools(
 
 def test_one_pipeline_writes_summaries_once() -> None:
     with pytest.raises(OptionError) as caught:
-        Budget(100, strategy=[Summarise(told), Summarise(told)])
+        Budget(100, strategy=[Summarize(told), Summarize(told)])
     assert caught.value.place == "budget.strategy"
 
 
@@ -176,7 +176,7 @@ def test_tools_may_come_from_any_iterable() -> None:
 async def test_stepped_keeps_the_task_and_moves_on_a_grid() -> None:
     """Ten tokens a message, a grid of 30 tokens from the start of the history, room for eight messages."""
     msgs = [TASK, *talk(30)]
-    cuts = [await plan(msgs[:end], 80, Stepped(step=30), counter=Words()) for end in range(1, 32)]
+    cuts = [await plan(msgs[:end], 80, OldestFirstInSteps(step=30), counter=Words()) for end in range(1, 32)]
     gone = [list(found.cut.numbers) if found.cut else [] for found in cuts]
     assert gone[7] == []
     assert gone[8:10] == [[1, 2]] * 2, "the task stands on the first step as well"
@@ -189,18 +189,18 @@ async def test_stepped_keeps_the_task_and_moves_on_a_grid() -> None:
 
 async def test_the_default_step_is_a_quarter_of_what_the_budget_leaves() -> None:
     msgs = [TASK, *talk(20)]
-    found = await plan(msgs, 120, Stepped(), counter=Words(), reserve=20)
-    same = await plan(msgs, 120, Stepped(step=25), counter=Words(), reserve=20)
+    found = await plan(msgs, 120, OldestFirstInSteps(), counter=Words(), reserve=20)
+    same = await plan(msgs, 120, OldestFirstInSteps(step=25), counter=Words(), reserve=20)
     assert found.cut == same.cut
 
 
 async def test_a_step_beyond_everything_takes_all_that_may_go() -> None:
-    found = await plan([SYSTEM, TASK, *talk(9)], 60, Stepped(step=10_000), counter=Words())
+    found = await plan([SYSTEM, TASK, *talk(9)], 60, OldestFirstInSteps(step=10_000), counter=Words())
     assert said(found) == ["Be brief.", "the task", "8"]
 
 
 @pytest.mark.parametrize(
-    "strategy", [OldestFirst(), Stepped(), ClearResults(), ShrinkResults(), DropMedia()], ids=str
+    "strategy", [OldestFirst(), OldestFirstInSteps(), ClearResults(), ShrinkResults(), DropMedia()], ids=str
 )
 @pytest.mark.parametrize("counter", [CharacterTokenCounter(), Remote()], ids=["local", "remote"])
 async def test_nothing_to_take_is_refused_with_the_size_of_it_all(
@@ -234,7 +234,7 @@ async def test_an_open_exchange_at_the_end_is_the_newest_unit() -> None:
     "text", ["1\n2\n" * 60, "\n" * 300, "漢字かな" * 40, "{}" * 200, "word " * 90, "é" * 200, "🙂" * 60], ids=ascii
 )
 @pytest.mark.parametrize(
-    "strategy", [OldestFirst(), Stepped(), ClearResults(), ShrinkResults(), DropMedia()], ids=str
+    "strategy", [OldestFirst(), OldestFirstInSteps(), ClearResults(), ShrinkResults(), DropMedia()], ids=str
 )
 async def test_what_fits_is_left_alone_whatever_it_weighs(text: str, strategy: CutStrategy) -> None:
     msgs = [SYSTEM, *(says("Bob", text) for _ in range(12)), call("a"), answer("a", text)]
@@ -313,16 +313,16 @@ async def test_a_conversation_that_is_one_long_tool_run_degrades_inside_it() -> 
     """No unit but the newest: its results shrink from the oldest on, the newest result never."""
     ids = [f"c{number}" for number in range(20)]
     msgs = [TASK, call(*ids), *(answer(id, f"{id} " + "x" * 4_000) for id in ids)]
-    found = await plan(msgs, 12_000, Stepped(), ShrinkResults(characters=200))
+    found = await plan(msgs, 12_000, OldestFirstInSteps(), ShrinkResults(characters=200))
     lengths = [len(output) for output in outputs(found)]
     shrunk = sum(length < 1_000 for length in lengths)
     assert 0 < shrunk < 20
     assert all(length < 1_000 for length in lengths[:shrunk])
     assert all(length > 4_000 for length in lengths[shrunk:])
-    least = await plan(msgs, 2_900, Stepped(), ShrinkResults(characters=200))
+    least = await plan(msgs, 2_900, OldestFirstInSteps(), ShrinkResults(characters=200))
     assert [len(output) > 4_000 for output in outputs(least)] == [False] * 19 + [True]
     with pytest.raises(BudgetError):
-        await plan(msgs, 1_000, Stepped(), ShrinkResults(characters=200))
+        await plan(msgs, 1_000, OldestFirstInSteps(), ShrinkResults(characters=200))
 
 
 @pytest.mark.parametrize("split", [True, False], ids=["a message each", "one message"])
@@ -332,7 +332,7 @@ async def test_two_thousand_parallel_results_are_planned_like_twenty(split: bool
     results = (
         [Msg("system", [block], "system") for block in blocks] if split else [Msg("system", blocks, "system")]
     )
-    found = await plan([TASK, call(*ids), *results], 300_000, Stepped(), ShrinkResults(characters=100))
+    found = await plan([TASK, call(*ids), *results], 300_000, OldestFirstInSteps(), ShrinkResults(characters=100))
     assert found.cut is not None
     assert len(outputs(found)) == 2_000
     assert outputs(found)[-1] == "x" * 1_000
@@ -423,7 +423,7 @@ class Estimate(TokenCounterBase):
 async def test_a_summary_stands_in_the_place_of_what_went(step: int | None, remote: bool) -> None:
     writer = Writer()
     counter = Estimate() if remote else CharacterTokenCounter()
-    found = await plan([SYSTEM, TASK, *chat(40)], 800, Summarise(writer, 200, step), counter=counter)
+    found = await plan([SYSTEM, TASK, *chat(40)], 800, Summarize(writer, 200, step), counter=counter)
     assert len(writer.asked) == 1
     assert writer.asked[0][0].startswith("0 ")
     summary = found.history[2]
@@ -437,7 +437,7 @@ async def test_a_summary_stands_in_the_place_of_what_went(step: int | None, remo
 
 async def test_a_history_that_is_not_adopted_finds_its_summary_again() -> None:
     writer = Writer()
-    budget = Budget(800, strategy=Summarise(writer, 200))
+    budget = Budget(800, strategy=Summarize(writer, 200))
     msgs = [SYSTEM, TASK, *chat(40)]
     first = await EchoFormatter(budget=budget).plan(msgs)
     again = await EchoFormatter(budget=budget).plan(load_messages(dump_messages(msgs)))
@@ -452,7 +452,7 @@ async def test_a_history_that_is_not_adopted_finds_its_summary_again() -> None:
 @pytest.mark.parametrize("adopt", ["always", "late", "stored"])
 async def test_an_adopted_history_is_an_ordinary_conversation(adopt: str) -> None:
     writer = Writer()
-    formatter = EchoFormatter(budget=Budget(800, strategy=Summarise(writer, 200)))
+    formatter = EchoFormatter(budget=Budget(800, strategy=Summarize(writer, 200)))
     msgs = [SYSTEM, TASK]
     found = await formatter.plan(msgs)
     for number in range(80):
@@ -473,7 +473,7 @@ async def test_an_adopted_history_is_an_ordinary_conversation(adopt: str) -> Non
 
 async def test_too_many_summaries_are_summed_up_themselves() -> None:
     writer = Writer()
-    formatter = EchoFormatter(budget=Budget(800, strategy=Summarise(writer, 200)))
+    formatter = EchoFormatter(budget=Budget(800, strategy=Summarize(writer, 200)))
     msgs = [SYSTEM, TASK]
     for number in range(120):
         msgs = [*(await formatter.plan([*msgs, *chat(1, number)])).history]
@@ -482,7 +482,7 @@ async def test_too_many_summaries_are_summed_up_themselves() -> None:
 
 async def test_what_the_writer_raises_goes_to_the_caller_and_the_next_call_tries_again() -> None:
     writer = Writer(RuntimeError("the model is away"))
-    formatter = EchoFormatter(budget=Budget(800, strategy=Summarise(writer, 200)))
+    formatter = EchoFormatter(budget=Budget(800, strategy=Summarize(writer, 200)))
     msgs = [SYSTEM, TASK, *chat(40)]
     with pytest.raises(RuntimeError, match="the model is away"):
         await formatter.plan(msgs)
@@ -493,7 +493,7 @@ async def test_what_the_writer_raises_goes_to_the_caller_and_the_next_call_tries
 @pytest.mark.parametrize("text", ["", " \n", 5, b"x", ["x"], {}])
 async def test_what_is_no_summary_is_refused(text: Any) -> None:
     with pytest.raises(OptionError) as caught:
-        await plan([SYSTEM, TASK, *chat(40)], 800, Summarise(Writer(text), 200))
+        await plan([SYSTEM, TASK, *chat(40)], 800, Summarize(Writer(text), 200))
     assert caught.value.place == "strategy.write"
 
 
@@ -503,7 +503,7 @@ async def test_what_is_no_summary_is_refused(text: Any) -> None:
 )
 async def test_a_summary_that_is_too_long_loses_its_middle(text: str, remote: bool) -> None:
     counter = Estimate() if remote else CharacterTokenCounter()
-    found = await plan([SYSTEM, TASK, *chat(40)], 900, Summarise(Writer(text), 400), counter=counter)
+    found = await plan([SYSTEM, TASK, *chat(40)], 900, Summarize(Writer(text), 400), counter=counter)
     summary = found.history[2].text
     assert "left out" in summary
     assert (summary[0], summary[-1]) == (text[0], text[-1])
@@ -513,7 +513,7 @@ async def test_a_summary_that_is_too_long_loses_its_middle(text: str, remote: bo
 
 async def test_two_plans_at_once_buy_one_summary() -> None:
     writer = Writer()
-    budget = Budget(800, strategy=Summarise(writer, 200))
+    budget = Budget(800, strategy=Summarize(writer, 200))
     msgs = [SYSTEM, TASK, *chat(40)]
     found: list[Plan] = []
 
@@ -538,7 +538,7 @@ async def test_when_a_plan_is_cancelled_while_it_buys_the_one_that_waits_for_it_
             await anyio.sleep_forever()
         return text
 
-    budget = Budget(800, strategy=Summarise(slow, 200))
+    budget = Budget(800, strategy=Summarize(slow, 200))
     msgs = [SYSTEM, TASK, *chat(40)]
     found: list[Plan] = []
 
@@ -564,12 +564,12 @@ async def test_the_writer_may_plan_with_the_same_budget() -> None:
     async def write(msgs: Sequence[Msg]) -> str:
         return (await EchoFormatter(budget=budget).plan([SYSTEM, TASK, *msgs[:3]])).history[1].text
 
-    budget = Budget(800, strategy=Summarise(write, 200))
+    budget = Budget(800, strategy=Summarize(write, 200))
     assert (await EchoFormatter(budget=budget).plan([SYSTEM, TASK, *chat(40)])).history[2].text == "the task"
 
 
 def test_one_strategy_serves_several_event_loops() -> None:
-    budget = Budget(800, strategy=Summarise(Writer(), 200))
+    budget = Budget(800, strategy=Summarize(Writer(), 200))
     for number, backend in enumerate(("asyncio", "trio", "asyncio")):
         found = anyio.run(
             EchoFormatter(budget=budget).plan, [SYSTEM, TASK, *chat(30 + 9 * number)], backend=backend
@@ -583,7 +583,11 @@ def test_one_strategy_serves_several_event_loops() -> None:
 async def test_exchanges_of_a_protected_tool_are_left_as_they_are() -> None:
     skill = [call("s", tool="skill"), answer("s", "rules " * 60, "skill")]
     msgs = [TASK, *exchanges(2), *skill, *exchanges(4), *talk(2)]
-    for strategies in ((Stepped(),), (ClearResults(0), Stepped()), (ShrinkResults(20), OldestFirst())):
+    for strategies in (
+        (OldestFirstInSteps(),),
+        (ClearResults(0), OldestFirstInSteps()),
+        (ShrinkResults(20), OldestFirst()),
+    ):
         found = await plan(msgs, 420, *strategies, never_cut=["skill"])
         assert "rules " * 60 in outputs(found)
         assert found.cut is not None
@@ -602,7 +606,7 @@ async def test_exchanges_of_cheap_tools_go_before_older_ones() -> None:
 async def test_an_exchange_that_calls_both_kinds_of_tools_stays() -> None:
     mixed = Msg("Friday", [ToolUseBlock("a", "look", {}), ToolUseBlock("b", "skill", {})], "assistant")
     msgs = [TASK, mixed, answer("a", "y" * 200, "look"), answer("b", "z" * 200, "skill"), *chat(9)]
-    found = await plan(msgs, 260, Stepped(), cut_first=["look"], never_cut=["skill"])
+    found = await plan(msgs, 260, OldestFirstInSteps(), cut_first=["look"], never_cut=["skill"])
     assert outputs(found) == ["y" * 200, "z" * 200]
 
 
@@ -627,7 +631,7 @@ class Upper(CutStrategy):
     repeats = True
 
     def order(self, units: Units) -> Sequence[int]:
-        spared = self.spared(units)
+        spared = self.protected(units)
         return [n for n in range(len(units)) if n not in spared and len(units.unit(n)) > 1 for _ in range(3)]
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
@@ -705,8 +709,8 @@ class _Own(CutStrategy):
     def order(self, units: Units) -> Sequence[int]:
         return cast("Sequence[int]", self.given)
 
-    def spared(self, units: Units) -> set[int]:
-        return super().spared(units) if self.spares else set()
+    def protected(self, units: Units) -> set[int]:
+        return super().protected(units) if self.spares else set()
 
 
 class _Editing(_Own):
@@ -746,15 +750,15 @@ async def test_a_counter_that_lies_is_refused(count: Any) -> None:
             return cast("int", count)
 
     with pytest.raises(OptionError, match=r"budget\.counter"):
-        await plan(talk(3), 1_000, Stepped(), counter=Lying())
+        await plan(talk(3), 1_000, OldestFirstInSteps(), counter=Lying())
 
 
 async def test_a_budget_keeps_the_strategies_it_was_given() -> None:
-    given: list[CutStrategy] = [Stepped()]
+    given: list[CutStrategy] = [OldestFirstInSteps()]
     budget = Budget(100, strategy=given)
     given.clear()
-    assert budget.strategies == (Stepped(),)
-    assert hash(budget) == hash(Budget(100, budget.counter, strategy=(Stepped(),)))
+    assert budget.strategies == (OldestFirstInSteps(),)
+    assert hash(budget) == hash(Budget(100, budget.counter, strategy=(OldestFirstInSteps(),)))
     formatter = EchoFormatter(budget=budget)
     with pytest.raises(AttributeError):
         formatter.budget = None  # type: ignore[misc]
@@ -762,7 +766,7 @@ async def test_a_budget_keeps_the_strategies_it_was_given() -> None:
 
 async def test_summaries_of_many_conversations_are_bought_once_each() -> None:
     writer = Writer()
-    budget = Budget(900, strategy=Summarise(writer, max_tokens=200))
+    budget = Budget(900, strategy=Summarize(writer, max_tokens=200))
     conversations = [[says("Bob", f"conversation {k}, line {n} " * 12) for n in range(30)] for k in range(300)]
     formatter = EchoFormatter(budget=budget)
     for _ in range(2):
@@ -776,7 +780,7 @@ def test_two_event_loops_may_want_the_same_summary() -> None:
         await anyio.sleep(0.05)
         return "A summary."
 
-    formatter = EchoFormatter(budget=Budget(900, strategy=Summarise(write, max_tokens=200)))
+    formatter = EchoFormatter(budget=Budget(900, strategy=Summarize(write, max_tokens=200)))
     msgs = [says("Bob", f"line {n} " * 30) for n in range(60)]
 
     async def planned() -> Plan:
@@ -789,9 +793,9 @@ def test_two_event_loops_may_want_the_same_summary() -> None:
 
 async def test_one_old_picture_goes_before_anything_that_was_said() -> None:
     msgs = [TASK, Msg("Bob", (TextBlock("see"), PICTURE), "user"), *(says("Al", f"{n} " * 60) for n in range(20))]
-    whole = await plan(msgs, 100_000, Stepped())
+    whole = await plan(msgs, 100_000, OldestFirstInSteps())
     assert whole.tokens is not None
-    found = await plan(msgs, whole.tokens - 500, DropMedia(keep=0), Stepped())
+    found = await plan(msgs, whole.tokens - 500, DropMedia(keep=0), OldestFirstInSteps())
     assert found.cut is not None
     assert (found.cut.units, found.cut.altered) == (0, ("msgs[1].content[1]",))
 
@@ -799,7 +803,7 @@ async def test_one_old_picture_goes_before_anything_that_was_said() -> None:
 async def test_the_newest_real_result_of_a_half_open_exchange_is_not_shrunk() -> None:
     msgs = [TASK, call("a", "b"), answer("a", "row " * 3_000)]
     with pytest.raises(BudgetError):
-        await plan(msgs, 900, Stepped(), ShrinkResults(400))
+        await plan(msgs, 900, OldestFirstInSteps(), ShrinkResults(400))
 
 
 async def test_what_the_viewer_sees_last_stays() -> None:
@@ -817,7 +821,7 @@ async def test_weights_that_are_no_numbers_of_tokens_are_refused(weight: Any) ->
             return cast("int", weight)
 
     with pytest.raises(OptionError, match=r"budget\.counter"):
-        await plan(talk(3), 1_000, Stepped(), counter=Odd())
+        await plan(talk(3), 1_000, OldestFirstInSteps(), counter=Odd())
 
 
 async def test_an_order_of_ones_own_is_the_same_warm_and_cold() -> None:

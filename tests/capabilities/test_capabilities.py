@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from agentkit import MediaRule, ModelFact, NameRule, media_types
 from agentkit.capabilities.model_facts import apply_facts
+from agentkit.provider_kit import MediaRule, ModelFact, NameRule, media_types
 from tests.conftest import ECHO, EchoFormatter, says, target
 
 
@@ -115,7 +115,7 @@ def test_a_fitted_name_is_the_same_in_every_process() -> None:
 
 def test_a_form_never_changes_and_is_equal_to_itself_alone() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        ECHO.target = "other"  # type: ignore[misc]
+        ECHO.name = "other"  # type: ignore[misc]
     assert dataclasses.replace(ECHO) != ECHO
     assert hash(ECHO) != hash(dataclasses.replace(ECHO))
 

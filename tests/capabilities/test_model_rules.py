@@ -9,10 +9,6 @@ import pytest
 
 from agentkit import (
     BEGIN_TURN,
-    CALL_TEXT,
-    ERROR_TEXT,
-    RESULT_TEXT,
-    RESULT_TURN,
     Base64Source,
     ChatModel,
     Disposition,
@@ -21,13 +17,13 @@ from agentkit import (
     ModelRules,
     Msg,
     MultiAgentHistory,
-    NameRule,
     OpaqueBlock,
     OptionError,
     Plan,
     ToolResultBlock,
     load_provider,
 )
+from agentkit.provider_kit import CALL_TEXT, ERROR_TEXT, RESULT_TEXT, RESULT_TURN, NameRule
 from agentkit_openai import CHAT
 from agentkit_vllm import VLLMChatFormatter
 from tests.conversations import DATA
@@ -45,7 +41,7 @@ PAIR: Final = [
 
 def _plan(msgs: list[Msg], provider: str = "vllm", rules: ModelRules | None = None, **options: Any) -> Plan:
     asked = {name: options.pop(name) for name in ("tools", "response_format") if name in options}
-    return load_provider(provider).chat(model_rules=rules, **options).lower(msgs, **asked)
+    return load_provider(provider).chat_formatter(model_rules=rules, **options).lower(msgs, **asked)
 
 
 def _messages(msgs: list[Msg], provider: str = "vllm", rules: ModelRules | None = None, **options: Any) -> Any:
@@ -181,7 +177,7 @@ def test_declared_alternation_brings_the_rest_that_such_templates_want() -> None
 
 def test_capabilities_of_third_parties_have_the_same_fields() -> None:
     class Strict(VLLMChatFormatter):
-        base = replace(CHAT, target="Strict", system_role=False, parallel_calls=False, alternates=True)
+        base = replace(CHAT, name="Strict", system_role=False, parallel_calls=False, alternates=True)
 
     messages = Strict().lower([system("A."), *PAIR, user("So?")]).request["messages"]
     assert [message["role"] for message in messages] == [
@@ -196,7 +192,7 @@ def test_rules_are_an_option_of_chat_models_too() -> None:
 
 
 def test_rules_hold_for_what_others_did_in_a_history_of_many_agents() -> None:
-    history = MultiAgentHistory(viewer="Friday", others_tools="native")
+    history = MultiAgentHistory(viewer="Friday", other_agents_tools="native")
     messages = _messages([system("A."), *PAIR, user("So?")], rules=TEXT_ONLY, history=history)
     assert {message["role"] for message in messages} == {"user", "assistant"}
 

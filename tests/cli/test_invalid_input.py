@@ -154,10 +154,10 @@ def test_the_ledger_and_the_error_carry_the_reason_of_an_invalid_block(provider:
     msgs = load_messages(STORED)
     invalid = [item for msg in msgs for item in _invalid(msg)]
     known = load_provider(provider)
-    for formatter in (known.chat(), known.multi_agent()):
+    for formatter in (known.chat_formatter(), known.multi_agent_formatter()):
         losses = formatter.lower(msgs).ledger.losses
         assert [reason for _, reason in losses] == [f"invalid block: {block.reason}" for block in invalid]
-    for formatter in (known.chat(on_loss="raise"), known.multi_agent(on_loss="raise")):
+    for formatter in (known.chat_formatter(on_loss="raise"), known.multi_agent_formatter(on_loss="raise")):
         with pytest.raises(LossError) as caught:
             formatter.lower(msgs)
         assert caught.value.reason == f"invalid block: {invalid[0].reason}"

@@ -96,7 +96,7 @@ async def test_what_is_recorded_is_replayed_without_a_server(tmp_path: Path) -> 
     path = tmp_path / "runs.jsonl"
     with LoopbackServer(["First.", LoopbackError(400, "no such part", code="bad")]) as server:
         models = {"good": model(server, "openai"), "bad": model(server, "openai", parameters={"top_p": 0.5})}
-        recorded = await compare(MSGS, models, record=path, at_once=1)
+        recorded = await compare(MSGS, models, record=path, max_concurrency=1)
     good, bad = await compare(MSGS, models, replay=path)
     assert [json.loads(line)["fingerprint"] for line in path.read_text().splitlines()] == [
         trial.fingerprint for trial in recorded
@@ -155,7 +155,7 @@ async def test_models_are_refused_at_the_door() -> None:
     with pytest.raises(ProviderError):
         await compare(MSGS, ["nimbus:one"])
     with pytest.raises(OptionError, match="at_once"):
-        await compare(MSGS, [model], at_once=0)
+        await compare(MSGS, [model], max_concurrency=0)
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -268,8 +268,8 @@ def test_a_price_is_a_number_from_0_on(amount: Any) -> None:
 
 def test_a_price_tells_what_was_cached_apart_if_it_can() -> None:
     usage = Usage(1_000_000, 100_000, cache_read_tokens=500_000, cache_write_tokens=100_000)
-    assert Price(2.0, 10.0).of(usage) == pytest.approx(3.0)
-    assert Price(2.0, 10.0, cache_read=0.2, cache_write=2.5).of(usage) == pytest.approx(0.8 + 0.1 + 0.25 + 1.0)
+    assert Price(2.0, 10.0).cost(usage) == pytest.approx(3.0)
+    assert Price(2.0, 10.0, cache_read=0.2, cache_write=2.5).cost(usage) == pytest.approx(0.8 + 0.1 + 0.25 + 1.0)
 
 
 # -- the command -----------------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ HISTORY: Final[dict[str, Callable[[], HistoryPolicy]]] = {
     "chat": ChatHistory,
     "multi-agent": MultiAgentHistory,
     "viewer": lambda: MultiAgentHistory(viewer="Friday"),
-    "native": lambda: MultiAgentHistory(viewer="Friday", others_tools="native"),
+    "native": lambda: MultiAgentHistory(viewer="Friday", other_agents_tools="native"),
 }
 
 
@@ -92,7 +92,7 @@ def _template(name: str) -> str:
 
 
 def _request(kind: str, msgs: list[Msg], provider: str = "vllm", **options: Any) -> dict[str, Any]:
-    formatter = load_provider(provider).chat(MODEL, history=HISTORY[kind](), **options)
+    formatter = load_provider(provider).chat_formatter(MODEL, history=HISTORY[kind](), **options)
     return formatter.lower(msgs, tools=[LOOK]).request
 
 

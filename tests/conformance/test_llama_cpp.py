@@ -25,15 +25,14 @@ from agentkit import (
     ChatModel,
     ContextLengthError,
     FinishReason,
-    FormatterBase,
     ImageBlock,
     Msg,
     MultiAgentHistory,
-    StreamParserBase,
     TextBlock,
     load_messages,
     load_provider,
 )
+from agentkit.provider_kit import FormatterBase, StreamParserBase
 from tests.conformance.llama_cpp import AFTER, ANSWER, SAID, THOUGHT, LlamaServer
 from tests.providers import LOOK, assistant, call, chat, multi_agent, result, system, user
 

@@ -43,14 +43,14 @@ def test_a_script_runs(script: Path) -> None:
 @pytest.mark.parametrize("name", available_providers())
 def test_a_conversation_formats(file: Path, name: str) -> None:
     msgs = load_messages(file.read_bytes())
-    for formatter in (load_provider(name).chat(), load_provider(name).multi_agent()):
+    for formatter in (load_provider(name).chat_formatter(), load_provider(name).multi_agent_formatter()):
         assert json.dumps(formatter.lower(msgs).request, allow_nan=False)
 
 
 @pytest.mark.parametrize("file", LOGS, ids=lambda path: path.name)
 @pytest.mark.parametrize("name", available_providers())
 def test_a_log_is_carried_to_every_wire(file: Path, name: str) -> None:
-    plan = load_provider(name).chat().lower(load_native(file.stem, json.loads(file.read_bytes())))
+    plan = load_provider(name).chat_formatter().lower(load_native(file.stem, json.loads(file.read_bytes())))
     assert "12 degrees" in json.dumps(plan.request, allow_nan=False)
 
 

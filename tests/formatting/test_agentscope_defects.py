@@ -30,7 +30,6 @@ from agentkit import (
     CharacterTokenCounter,
     Disposition,
     DocumentBlock,
-    FormatterBase,
     ImageBlock,
     InvalidBlock,
     LossError,
@@ -48,6 +47,7 @@ from agentkit import (
     load_messages,
     read_history,
 )
+from agentkit.provider_kit import FormatterBase
 from tests.providers import (
     LOOK,
     MP3,
@@ -849,7 +849,7 @@ def test_d38_formatting_loads_no_sdk_and_no_heavy_package(package: str) -> None:
     program = (
         f"import sys, agentkit, agentkit_{package} as provider\n"
         "msgs = [agentkit.Msg('Bob', 'Hi.', 'user')]\n"
-        "provider.PROVIDER.multi_agent(budget=agentkit.Budget(1000)).lower(msgs)\n"
+        "provider.PROVIDER.multi_agent_formatter(budget=agentkit.Budget(1000)).lower(msgs)\n"
         f"print(*[name for name in {HEAVY!r} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

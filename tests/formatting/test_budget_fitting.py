@@ -48,7 +48,9 @@ def history(random: Random, units: int) -> list[Msg]:
 
 def planned(name: str, multi: bool, limit: int, counter: TokenCounterBase, msgs: list[Msg]) -> Plan:
     provider = load_provider(name)
-    formatter = (provider.multi_agent if multi else provider.chat)(budget=Budget(limit, counter))
+    formatter = (provider.multi_agent_formatter if multi else provider.chat_formatter)(
+        budget=Budget(limit, counter)
+    )
     return anyio.run(formatter.plan, msgs)
 
 

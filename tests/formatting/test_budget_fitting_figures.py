@@ -19,10 +19,10 @@ from agentkit import (
     Msg,
     MultiAgentHistory,
     OldestFirst,
+    OldestFirstInSteps,
     Plan,
     ShrinkResults,
-    Stepped,
-    Summarise,
+    Summarize,
     TextBlock,
     TokenCounterBase,
 )
@@ -56,13 +56,13 @@ def _pictures(count: int) -> list[Msg]:
 
 STRATEGIES: list[CutStrategy] = [
     OldestFirst(),
-    Stepped(),
+    OldestFirstInSteps(),
     ClearResults(1, 0),
     ClearResults(0, 10, step=200),
     ShrinkResults(20),
     ShrinkResults(20, step=None),
     DropMedia(0),
-    Summarise(tell_at_length, 200),
+    Summarize(tell_at_length, 200),
 ]
 LISTS = [*((one,) for one in STRATEGIES), *itertools.permutations(STRATEGIES, 2)]
 COUNTERS = [CharacterTokenCounter(), Elsewhere(60), Elsewhere(170), Elsewhere(400)]
@@ -127,7 +127,7 @@ async def test_the_writer_is_given_what_summarising_dropped_and_nothing_that_sta
         *exchanges(2, "word " * 50),
         says("Bob", "so?"),
     ]
-    found = await plan(msgs, 700, before, Summarise(writer, 200, step=0), counter=CharacterTokenCounter())
+    found = await plan(msgs, 700, before, Summarize(writer, 200, step=0), counter=CharacterTokenCounter())
     assert found.cut is not None
     gone = [msgs[number] for number in found.cut.numbers]
     given = [text for asked in writer.asked for text in asked]
@@ -147,7 +147,7 @@ async def test_a_summary_that_takes_more_room_than_it_may_moves_the_cut_unit_by_
         asked.append(len(msgs))
         return "word " * 400
 
-    strategy = Summarise(write, 200, 0)
+    strategy = Summarize(write, 200, 0)
     found = await plan([TASK, *chat(20)], 2_400, strategy, counter=Elsewhere(800))
     assert found.cut is not None
     assert asked == [13, 1, 1, 1, 5]  # at last the four summaries and one more message
@@ -177,10 +177,10 @@ def _changed(plan: Plan, msgs: Sequence[Msg]) -> list[int]:
         (ShrinkResults(40), OldestFirst()),
         (ShrinkResults(40), ClearResults(0, 0, step=0)),
         (DropMedia(0, step=0), OldestFirst()),
-        (ClearResults(0, 0), Stepped()),
-        (ClearResults(0, 0, step=100), Stepped(step=100)),
+        (ClearResults(0, 0), OldestFirstInSteps()),
+        (ClearResults(0, 0, step=100), OldestFirstInSteps(step=100)),
         (OldestFirst(),),
-        (Stepped(),),
+        (OldestFirstInSteps(),),
     ],
     ids=lambda found: "+".join(type(one).__name__ for one in found),
 )

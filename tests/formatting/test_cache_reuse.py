@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from agentkit import FormatterBase, OldestFirst, Stepped, available_providers, load_provider
+from agentkit import OldestFirst, OldestFirstInSteps, available_providers, load_provider
+from agentkit.provider_kit import FormatterBase
 from agentkit_anthropic import AnthropicChatFormatter, AnthropicMultiAgentFormatter
 from agentkit_openai import OpenAIChatFormatter, OpenAIMultiAgentFormatter
 from tests.benchmarks.caching import blocks_of, group_reuse, react_reuse
@@ -23,7 +24,7 @@ def test_at_the_budget_most_of_each_prompt_is_the_prefix_of_the_one_before(
     kind: Callable[..., FormatterBase],
 ) -> None:
     # A budget of a hundred steps, as in a loop of 500 whose budget is a fifth.
-    found = react_reuse(kind, 250, {"stepped": Stepped(), "oldest": OldestFirst()}, share=0.4)
+    found = react_reuse(kind, 250, {"stepped": OldestFirstInSteps(), "oldest": OldestFirst()}, share=0.4)
     stepped, oldest = found["stepped"].steady(), found["oldest"].steady()
     assert min(stepped.by_byte, stepped.by_block) >= 0.94
     assert stepped.context >= 0.87 * oldest.context
@@ -36,7 +37,7 @@ def test_a_group_chat_without_a_cut_only_grows(name: str) -> None:
     provider = load_provider(name)
     found = group_reuse(provider, 300)
     assert found.by_byte >= 0.99
-    if provider.multi_agent().capabilities().parts == "apart":
+    if provider.multi_agent_formatter().capabilities().text_joining == "apart":
         assert found.by_block >= 0.99
 
 

@@ -13,23 +13,17 @@ import pytest
 
 from agentkit import (
     Budget,
-    Capabilities,
     CharacterTokenCounter,
     ChatHistory,
     EmptyConversationError,
-    FormatterBase,
     ImageBlock,
     InputError,
-    Legal,
     LossError,
     MessageError,
-    ModelFact,
     Msg,
     MultiAgentHistory,
     OldestFirst,
     OptionError,
-    Request,
-    Task,
     TextBlock,
     ThinkingBlock,
     TokenCounterBase,
@@ -42,6 +36,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit.formatting.lowering import CALL_A_TOOL, CALL_TOOL
+from agentkit.provider_kit import Capabilities, FormatterBase, LegalConversation, ModelFact, Request, RequestSpec
 from tests.conftest import EchoFormatter, call, result, said, says, sent, target
 
 pytestmark = pytest.mark.anyio
@@ -82,7 +77,7 @@ def test_a_formatter_keeps_its_options() -> None:
 @EVERY_PROVIDER
 def test_bad_options_are_refused_at_the_door(name: str, options: dict[str, Any], place: str) -> None:
     with pytest.raises(OptionError) as caught:
-        load_provider(name).chat(**options)
+        load_provider(name).chat_formatter(**options)
     assert caught.value.place == place
     assert caught.value.advice.endswith(".")
 
@@ -171,7 +166,7 @@ async def test_lower_equals_format_where_there_is_no_io(
     name: str, msgs: Sequence[Msg], anyio_backend: str
 ) -> None:
     provider = load_provider(name)
-    for formatter in (provider.chat(), provider.multi_agent()):
+    for formatter in (provider.chat_formatter(), provider.multi_agent_formatter()):
         plan, lowered = await formatter.plan(msgs), formatter.lower(msgs)
         assert plan.request == lowered.request == await formatter.format(msgs)
         assert plan.ledger.to_dict() == lowered.ledger.to_dict()
@@ -183,7 +178,7 @@ async def test_lower_equals_format_where_there_is_no_io(
 def test_the_same_input_gives_the_same_bytes_and_stays_as_it_was(name: str, msgs: Sequence[Msg]) -> None:
     before = [msg.to_dict() for msg in msgs]
     cold = [Msg.from_dict(stored) for stored in copy.deepcopy(before)]
-    for kind in (load_provider(name).chat, load_provider(name).multi_agent):
+    for kind in (load_provider(name).chat_formatter, load_provider(name).multi_agent_formatter):
         warm = [json.dumps(kind().lower(msgs).request, allow_nan=False) for _ in range(2)]
         assert warm[0] == warm[1] == json.dumps(kind().lower(cold).request)
     assert [msg.to_dict() for msg in msgs] == before
@@ -192,7 +187,7 @@ def test_the_same_input_gives_the_same_bytes_and_stays_as_it_was(name: str, msgs
 @EVERY_CONVERSATION
 @EVERY_PROVIDER
 def test_a_request_is_the_callers_own_to_change(name: str, msgs: Sequence[Msg]) -> None:
-    formatter = load_provider(name).chat()
+    formatter = load_provider(name).chat_formatter()
     tool = Tool("search", "Search.", {"type": "object", "properties": {"q": {"enum": ["a"]}}})
     first = formatter.lower(
         msgs, tools=[tool], response_format={"type": "object", "properties": {"a": {}}}
@@ -220,7 +215,7 @@ def _spoil(found: Any) -> None:
 @EVERY_PROVIDER
 def test_every_input_block_has_exactly_one_entry(name: str) -> None:
     for _, msgs in CONVERSATIONS:
-        entries = load_provider(name).multi_agent().lower(msgs).ledger.entries
+        entries = load_provider(name).multi_agent_formatter().lower(msgs).ledger.entries
         places = [entry.place for entry in entries]
         assert len(set(places)) == len(places)
         assert [place for place in places if ".output" not in place] == [
@@ -345,7 +340,7 @@ def test_a_schema_that_the_target_cannot_enforce_is_told(output: str) -> None:
 )
 def test_every_provider_refuses_bad_input_alike(name: str, options: dict[str, Any]) -> None:
     with pytest.raises(InputError) as caught:
-        load_provider(name).chat().lower([BOB], **options)
+        load_provider(name).chat_formatter().lower([BOB], **options)
     assert caught.value.place
     assert caught.value.advice
 
@@ -356,9 +351,9 @@ def test_every_provider_refuses_bad_input_alike(name: str, options: dict[str, An
 class Transcript(FormatterBase):
     """A model that takes one text: a user's own formatter, whole."""
 
-    base = Capabilities(target="Transcript", parts="string", late_system="line")
+    base = Capabilities(name="Transcript", text_joining="string", late_system="line")
 
-    def convert(self, legal: Legal, task: Task) -> Request:
+    def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         lines = [f"{msg.name}: {self.line(msg)}" for msg in (*legal.system.msgs, *legal.turns.msgs)]
         return {"prompt": "\n".join(lines)}
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentkit import OptionError, breakpoints, check_breakpoints
+from agentkit import OptionError
+from agentkit.provider_kit import check_cache_breakpoints, place_cache_breakpoints
 
 
 def _reached(chosen: list[int], reach: int) -> set[int]:
@@ -21,7 +22,7 @@ def _reached(chosen: list[int], reach: int) -> set[int]:
 def test_breakpoints_reach_every_candidate_within_the_bound(
     candidates: list[int], limit: int, reach: int, turn: int | None
 ) -> None:
-    chosen = breakpoints(candidates, limit, reach=reach, turn=turn)
+    chosen = place_cache_breakpoints(candidates, limit, reach=reach, turn=turn)
     assert len(chosen) <= limit
     assert chosen == sorted({*chosen} & {*candidates})
     if not candidates:
@@ -35,15 +36,15 @@ def test_breakpoints_reach_every_candidate_within_the_bound(
 
 
 def test_without_candidates_there_is_no_marker() -> None:
-    assert breakpoints([], 4, reach=20, turn=3) == []
+    assert place_cache_breakpoints([], 4, reach=20, turn=3) == []
 
 
 def test_a_single_marker_lies_on_the_last_candidate() -> None:
-    assert breakpoints([0, 5, 9], 1, reach=20, turn=6) == [9]
+    assert place_cache_breakpoints([0, 5, 9], 1, reach=20, turn=6) == [9]
 
 
 def test_an_unknown_value_is_refused_with_the_known_ones() -> None:
-    check_breakpoints("auto")
-    check_breakpoints("more", "more")
+    check_cache_breakpoints("auto")
+    check_cache_breakpoints("more", "more")
     with pytest.raises(OptionError, match="Use off, auto or more"):
-        check_breakpoints("yes", "more")
+        check_cache_breakpoints("yes", "more")

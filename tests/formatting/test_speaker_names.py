@@ -38,7 +38,7 @@ def omitted(name: str) -> str:
 
 def nameless(msgs: Sequence[Msg], history: HistoryPolicy | None = None, **form: Any) -> Plan:
     """The plan of an API without a name field."""
-    return lower(msgs, history, speakers=False, **form)
+    return lower(msgs, history, speaker_names=False, **form)
 
 
 LOST: list[tuple[str, Sequence[Msg], HistoryPolicy, list[int]]] = [
@@ -53,9 +53,9 @@ LOST: list[tuple[str, Sequence[Msg], HistoryPolicy, list[int]]] = [
     ("the exchanges of two agents", [call("a"), result("a"), call("b", name="Ann"), result("b")],
      MultiAgentHistory(), [0, 2]),
     ("another agent's native exchange", [call("a"), result("a"), call("b", name="Ann"), result("b")],
-     MultiAgentHistory(viewer="Friday", others_tools="native"), [2]),
+     MultiAgentHistory(viewer="Friday", other_agents_tools="native"), [2]),
     ("another agent's alone", [BOB, call("b", name="Ann"), result("b")],
-     MultiAgentHistory(viewer="Friday", others_tools="native"), [1]),
+     MultiAgentHistory(viewer="Friday", other_agents_tools="native"), [1]),
     ("two users of a policy of one's own", [BOB, ALICE], HistoryPolicy(), [0, 1]),
 ]  # fmt: skip
 
@@ -84,12 +84,12 @@ def test_several_names_on_one_role_are_lost(
 ) -> None:
     losses = [(f"msgs[{at}].content[0]", omitted(msgs[at].name)) for at in places]
     for on_loss in ("describe", "drop"):
-        plan = lower(msgs, history, on_loss, speakers=False)
+        plan = lower(msgs, history, on_loss, speaker_names=False)
         assert plan.ledger.losses == losses
         assert [entry.place for entry in plan.ledger.entries if entry.lost] == [place for place, _ in losses]
         assert plan.request == lower(msgs, history).request
     with pytest.raises(LossError) as caught:
-        lower(msgs, history, "raise", speakers=False)
+        lower(msgs, history, "raise", speaker_names=False)
     assert caught.value.losses == tuple(losses)
     assert losses[0][0] in str(caught.value)
     assert lower(msgs, history, "raise").ledger.losses == []  # the API has a name field
@@ -130,14 +130,14 @@ def test_a_name_that_is_alone_on_its_role_is_a_detail() -> None:
 
 def test_a_name_field_names_no_other_speaker_of_a_joined_turn() -> None:
     rules = ModelRules(alternating_turns=True)
-    formatter = load_provider("openai").chat(model_rules=rules)
+    formatter = load_provider("openai").chat_formatter(model_rules=rules)
     plan = formatter.lower([BOB, ALICE])
     assert all("name" not in turn for turn in plan.request["messages"])
     assert plan.ledger.losses == [("msgs[0].content[0]", omitted("Bob")), ("msgs[1].content[0]", omitted("Alice"))]
     assert formatter.lower([BOB, BOB]).ledger.losses == []
-    assert not target(merge_turns=True).base.speakers
+    assert not target(merge_turns=True).base.speaker_names
     with pytest.raises(LossError):
-        load_provider("openai").chat(on_loss="raise", model_rules=rules).lower([BOB, ALICE])
+        load_provider("openai").chat_formatter(on_loss="raise", model_rules=rules).lower([BOB, ALICE])
 
 
 def _remark(text: str, role: str) -> tuple[str, ...]:
@@ -145,7 +145,7 @@ def _remark(text: str, role: str) -> tuple[str, ...]:
 
 
 def test_a_lost_name_is_said_once_and_other_remarks_stay() -> None:
-    plan = nameless([BOB, ALICE], remarks=_remark)
+    plan = nameless([BOB, ALICE], text_notes=_remark)
     (bob, alice) = plan.ledger.entries
     assert (bob.reason, bob.details, bob.lost) == (omitted("Bob"), ("another remark",), True)
     assert alice.lost
@@ -164,11 +164,11 @@ def test_lost_names_go_to_another_process_with_the_ledger() -> None:
 async def test_names_that_a_budget_cuts_are_no_loss(anyio_backend: str) -> None:
     msgs = [says("Alice", "word " * 300), *(says("Bob", f"line {at}") for at in range(3))]
     budget = Budget(120, CharacterTokenCounter(), strategy=OldestFirst())
-    plan = await target(speakers=False)(on_loss="raise", budget=budget).plan(msgs)
+    plan = await target(speaker_names=False)(on_loss="raise", budget=budget).plan(msgs)
     assert plan.cut
     assert plan.ledger.losses == []
     with pytest.raises(LossError):
-        await target(speakers=False)(on_loss="raise", budget=Budget(100_000)).plan(msgs)
+        await target(speaker_names=False)(on_loss="raise", budget=Budget(100_000)).plan(msgs)
 
 
 @pytest.mark.parametrize("provider", available_providers())
@@ -176,11 +176,11 @@ async def test_a_chat_of_two_users_raises_where_no_field_has_their_names(
     provider: str, anyio_backend: str
 ) -> None:
     msgs = [BOB, ALICE]
-    chat = load_provider(provider).chat
-    if chat().capabilities().speakers:
+    chat = load_provider(provider).chat_formatter
+    if chat().capabilities().speaker_names:
         assert "Alice" in str((await chat(on_loss="raise").plan(msgs)).request)
     else:
         with pytest.raises(LossError, match=r"msgs\[0\]\.content\[0\]: .* speaker name 'Bob' omitted"):
             await chat(on_loss="raise").format(msgs)
         assert [entry.lost for entry in chat().lower(msgs).ledger.entries] == [True, True]
-    assert (await load_provider(provider).multi_agent(on_loss="raise").plan(msgs)).ledger.losses == []
+    assert (await load_provider(provider).multi_agent_formatter(on_loss="raise").plan(msgs)).ledger.losses == []

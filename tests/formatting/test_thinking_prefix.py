@@ -13,14 +13,13 @@ import pytest
 from agentkit import (
     Budget,
     Disposition,
-    FormatterBase,
     ImageBlock,
     Msg,
     MultiAgentHistory,
     OldestFirst,
+    OldestFirstInSteps,
     OpaqueState,
     Plan,
-    Stepped,
     TextBlock,
     ThinkingBlock,
     Tool,
@@ -29,6 +28,7 @@ from agentkit import (
     load_provider,
     prefix_digest,
 )
+from agentkit.provider_kit import FormatterBase
 from agentkit_anthropic import AnthropicChatFormatter
 from tests.wire.walker import check_request
 
@@ -90,7 +90,7 @@ def thoughts(request: dict[str, Any]) -> list[int]:
 
 @BINDING
 def test_a_history_that_only_grows_keeps_its_thinking(provider: str, model: str | None) -> None:
-    formatter = load_provider(provider).chat(model)
+    formatter = load_provider(provider).chat_formatter(model)
     found = plan(formatter, loop(formatter, provider, 4))
     assert thoughts(found.request) == [0, 1, 2, 3]
 
@@ -98,7 +98,7 @@ def test_a_history_that_only_grows_keeps_its_thinking(provider: str, model: str 
 @BINDING
 @pytest.mark.parametrize("change", ["system", "tools", "task", "an earlier result"])
 def test_a_changed_prefix_takes_all_thinking_behind_it(provider: str, model: str | None, change: str) -> None:
-    formatter = load_provider(provider).chat(model)
+    formatter = load_provider(provider).chat_formatter(model)
     msgs, tools = loop(formatter, provider, 3), [LOOK]
     if change == "system":
         msgs[0] = Msg("system", "Be verbose.", "system")
@@ -122,7 +122,7 @@ def test_a_changed_prefix_takes_all_thinking_behind_it(provider: str, model: str
 
 @FREE
 def test_models_that_do_not_bind_thinking_keep_it(provider: str, model: str) -> None:
-    formatter = load_provider(provider).chat(model)
+    formatter = load_provider(provider).chat_formatter(model)
     msgs = loop(formatter, provider, 3)
     msgs[0] = Msg("system", "Be verbose.", "system")
     assert thoughts(plan(formatter, msgs).request) == [0, 1, 2]
@@ -130,16 +130,16 @@ def test_models_that_do_not_bind_thinking_keep_it(provider: str, model: str) -> 
 
 @BINDING
 @pytest.mark.parametrize("digests", [True, False])
-@pytest.mark.parametrize("strategy", [Stepped(), OldestFirst()])
+@pytest.mark.parametrize("strategy", [OldestFirstInSteps(), OldestFirst()])
 def test_a_cut_takes_the_thinking_behind_it_and_says_so(
     provider: str, model: str | None, digests: bool, strategy: Any
 ) -> None:
-    free = load_provider(provider).chat(model)
+    free = load_provider(provider).chat_formatter(model)
     msgs = loop(free, provider, 20, digests)
-    found = plan(load_provider(provider).chat(model, budget=Budget(250, strategy=strategy)), msgs)
+    found = plan(load_provider(provider).chat_formatter(model, budget=Budget(250, strategy=strategy)), msgs)
     assert found.cut is not None
     assert thoughts(found.request) == []
-    kept = len(msgs) - len(found.cut.numbers) - (2 if isinstance(strategy, Stepped) else 1)
+    kept = len(msgs) - len(found.cut.numbers) - (2 if isinstance(strategy, OldestFirstInSteps) else 1)
     assert len(found.cut.thinking) == kept // 2
     assert found.cut.thinking[-1] == f"msgs[{len(msgs) - 2}].content[0]"
     assert not check_request(provider, found.request)
@@ -148,7 +148,7 @@ def test_a_cut_takes_the_thinking_behind_it_and_says_so(
 @BINDING
 def test_thinking_that_was_issued_behind_the_cut_goes_back(provider: str, model: str | None) -> None:
     """The digest is of the request that was sent, which the cut shaped: until it moves, new thinking stays."""
-    formatter = load_provider(provider).chat(model, budget=Budget(400))
+    formatter = load_provider(provider).chat_formatter(model, budget=Budget(400))
     msgs, kept = [SYSTEM, TASK], 0
     for number in range(30):
         found = plan(formatter, msgs)
@@ -163,7 +163,7 @@ def test_thinking_that_was_issued_behind_the_cut_goes_back(provider: str, model:
 @BINDING
 def test_what_remains_is_an_unbroken_run(provider: str, model: str | None) -> None:
     """Once thinking without a digest has gone, later thinking without one goes as well."""
-    formatter = load_provider(provider).chat(model)
+    formatter = load_provider(provider).chat_formatter(model)
     msgs = loop(formatter, provider, 2, digests=False)
     state = OpaqueState(
         "anthropic" if provider == "anthropic" else "openai", prefix="0" * 32, **proof(provider, 7)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from agentkit import Msg, OpaqueState, TextBlock, ThinkingBlock, strip_echo
+from agentkit import Msg, OpaqueState, TextBlock, ThinkingBlock, strip_speaker_prefix
 from tests.conversations import names, texts
 
 
@@ -18,7 +18,7 @@ def friday(text: str) -> Msg:
     ["Friday: Hi.", "Friday:Hi.", "  Friday : Hi.", "\nFriday: Hi.", "Friday:\nHi.", "Friday：Hi."],
 )
 def test_the_own_name_and_its_colon_go(text: str) -> None:
-    assert strip_echo(friday(text)).text == "Hi."
+    assert strip_speaker_prefix(friday(text)).text == "Hi."
 
 
 @pytest.mark.parametrize(
@@ -37,28 +37,31 @@ def test_the_own_name_and_its_colon_go(text: str) -> None:
 )
 def test_any_other_text_is_untouched(text: str) -> None:
     msg = friday(text)
-    assert strip_echo(msg) is msg
+    assert strip_speaker_prefix(msg) is msg
 
 
 def test_only_the_first_echo_goes_and_only_from_the_first_text() -> None:
-    assert strip_echo(friday("Friday: Friday: Hi.")).text == "Friday: Hi."
+    assert strip_speaker_prefix(friday("Friday: Friday: Hi.")).text == "Friday: Hi."
     first, second = TextBlock("Hm."), TextBlock("Friday: Hi.")
     msg = Msg("Friday", [first, second], "assistant")
-    assert strip_echo(msg) is msg
+    assert strip_speaker_prefix(msg) is msg
     thought = ThinkingBlock("Friday: I think")
-    assert strip_echo(Msg("Friday", [thought, second], "assistant")).content == (thought, TextBlock("Hi."))
+    assert strip_speaker_prefix(Msg("Friday", [thought, second], "assistant")).content == (
+        thought,
+        TextBlock("Hi."),
+    )
 
 
 def test_the_name_may_be_given_and_a_signed_text_stays_as_it_was_signed() -> None:
-    assert strip_echo(Msg("assistant", "Friday: Hi.", "assistant"), "Friday").text == "Hi."
+    assert strip_speaker_prefix(Msg("assistant", "Friday: Hi.", "assistant"), "Friday").text == "Hi."
     signed = TextBlock("Friday: Hi.", state=OpaqueState("gemini", thought_signature="c2ln"))
     msg = Msg("Friday", [signed], "assistant")
-    assert strip_echo(msg) is msg
+    assert strip_speaker_prefix(msg) is msg
 
 
 @given(names, texts)
 def test_what_is_said_behind_the_name_is_kept_whole(name: str, text: str) -> None:
     msg = Msg(name, f"{name}: {text}", "assistant")
-    kept = strip_echo(msg).text
+    kept = strip_speaker_prefix(msg).text
     assert kept in (msg.text, text.lstrip(" \t").removeprefix("\n")) or msg.text.endswith(kept)
     assert kept.rstrip().endswith(text.strip()[-1:])

@@ -34,9 +34,9 @@ FRIDAY = says("Friday", "yes?", "assistant")
 BREAKS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
 
 
-def frame(*msgs: Msg, parts: str = "glued", **options: Any) -> str:
+def frame(*msgs: Msg, text_joining: str = "glued", **options: Any) -> str:
     """The only turn of a conversation that is one frame, as text."""
-    (turn,) = sent(lower(msgs, MultiAgentHistory(**options), parts=parts))
+    (turn,) = sent(lower(msgs, MultiAgentHistory(**options), text_joining=text_joining))
     assert turn["role"] == "user"
     return "".join(block["text"] for block in turn["content"] if block["type"] == "text")
 
@@ -55,7 +55,7 @@ def inside(*msgs: Msg, **options: Any) -> str:
 @pytest.mark.parametrize("parts", ["apart", "glued", "string"])
 @pytest.mark.parametrize("style", ["safe", "plain"])
 def test_a_run_of_speakers_is_one_user_turn(parts: str, style: str) -> None:
-    assert frame(BOB, ALICE, FRIDAY, parts=parts, frame=style) == (
+    assert frame(BOB, ALICE, FRIDAY, text_joining=parts, frame=style) == (
         f"{PREAMBLE}<history>\nBob: hi\nAlice: hello\nFriday: yes?\n</history>"
     )
 
@@ -65,12 +65,12 @@ def test_each_text_block_is_a_line_of_its_own() -> None:
 
 
 def test_the_system_prompt_stays_before_the_frame() -> None:
-    plan = lower([SYSTEM, SYSTEM, BOB], MultiAgentHistory(), parts="glued")
+    plan = lower([SYSTEM, SYSTEM, BOB], MultiAgentHistory(), text_joining="glued")
     assert [msg["role"] for msg in sent(plan)] == ["system", "system", "user"]
 
 
 def test_where_parts_stand_apart_each_utterance_is_a_part() -> None:
-    (turn,) = sent(lower([BOB, speech("Alice", "a", "b")], MultiAgentHistory(), parts="apart"))
+    (turn,) = sent(lower([BOB, speech("Alice", "a", "b")], MultiAgentHistory(), text_joining="apart"))
     assert [block["text"] for block in turn["content"]] == [
         f"{PREAMBLE}<history>",
         "\nBob: hi",
@@ -82,7 +82,7 @@ def test_where_parts_stand_apart_each_utterance_is_a_part() -> None:
 
 def test_a_new_utterance_changes_no_part_but_the_closing_tag() -> None:
     parts: list[Any] = [
-        [block["text"] for block in sent(lower(msgs, MultiAgentHistory(), parts="apart"))[0]["content"]]
+        [block["text"] for block in sent(lower(msgs, MultiAgentHistory(), text_joining="apart"))[0]["content"]]
         for msgs in ([BOB, ALICE], [BOB, ALICE, FRIDAY])
     ]
     assert parts[1][:-2] == parts[0][:-1]
@@ -90,7 +90,7 @@ def test_a_new_utterance_changes_no_part_but_the_closing_tag() -> None:
 
 @pytest.mark.parametrize("parts", ["glued", "string"])
 def test_where_the_server_glues_parts_there_is_one_text(parts: str) -> None:
-    (turn,) = sent(lower([BOB, ALICE], MultiAgentHistory(), parts=parts))
+    (turn,) = sent(lower([BOB, ALICE], MultiAgentHistory(), text_joining=parts))
     assert [block["type"] for block in turn["content"]] == ["text"]
 
 
@@ -112,10 +112,10 @@ MEDIA_PLACES: list[tuple[str, Sequence[Any], list[str]]] = [
 )
 def test_media_stay_where_they_were_said(content: Sequence[Any], lines: list[str]) -> None:
     msg = Msg("Bob", tuple(content), "user")
-    (apart,) = sent(lower([msg], MultiAgentHistory(), parts="apart"))
+    (apart,) = sent(lower([msg], MultiAgentHistory(), text_joining="apart"))
     shown = [f"<{b['type']}>" if b["type"] != "text" else b["text"].lstrip("\n") for b in apart["content"]]
     assert shown == [f"{PREAMBLE}<history>", *[line for line in lines if line], "</history>"]
-    (glued,) = sent(lower([msg], MultiAgentHistory(), parts="glued"))
+    (glued,) = sent(lower([msg], MultiAgentHistory(), text_joining="glued"))
     joined = "\n".join("" if b["type"] != "text" else b["text"] for b in glued["content"])
     assert [line for line in joined.removeprefix(f"{PREAMBLE}<history>\n").split("\n") if line] == [
         *[line for line in lines if line and not line.startswith("<")],
@@ -126,7 +126,7 @@ def test_media_stay_where_they_were_said(content: Sequence[Any], lines: list[str
 def test_the_preamble_stands_before_the_first_frame_only() -> None:
     texts = [
         turn["content"][0]["text"]
-        for turn in sent(lower([BOB, call("c"), result("c"), ALICE], MultiAgentHistory(), parts="glued"))
+        for turn in sent(lower([BOB, call("c"), result("c"), ALICE], MultiAgentHistory(), text_joining="glued"))
         if turn["role"] == "user"
     ]
     assert texts == [f"{PREAMBLE}<history>\nBob: hi\n</history>", "<history>\nAlice: hello\n</history>"]
@@ -134,7 +134,7 @@ def test_the_preamble_stands_before_the_first_frame_only() -> None:
 
 def test_the_preamble_waits_for_the_first_run_that_renders_anything() -> None:
     silent = Msg("Bob", (ThinkingBlock("hm"),), "assistant")
-    turns = sent(lower([silent, call("c"), result("c"), ALICE], MultiAgentHistory(), parts="glued"))
+    turns = sent(lower([silent, call("c"), result("c"), ALICE], MultiAgentHistory(), text_joining="glued"))
     assert [turn["role"] for turn in turns] == ["assistant", "system", "user"]
     assert turns[-1]["content"][0]["text"].startswith(PREAMBLE)
 
@@ -145,7 +145,7 @@ def test_the_preamble_may_be_another(preamble: str, head: str) -> None:
 
 
 def test_the_tag_may_be_another() -> None:
-    assert frame(BOB, tags="log") == (
+    assert frame(BOB, tag="log") == (
         "# Conversation History\nThe content between <log></log> tags contains your conversation history\n"
         "<log>\nBob: hi\n</log>"
     )
@@ -153,9 +153,9 @@ def test_the_tag_may_be_another() -> None:
 
 def test_a_late_system_message_is_native_where_the_wire_takes_it_and_a_line_elsewhere() -> None:
     msgs = [SYSTEM, BOB, says("clock", "it is noon", "system"), ALICE]
-    native = sent(lower(msgs, MultiAgentHistory(), parts="glued", late_system="native"))
+    native = sent(lower(msgs, MultiAgentHistory(), text_joining="glued", late_system="native"))
     assert [msg["role"] for msg in native] == ["system", "user", "system", "user"]
-    line = sent(lower(msgs, MultiAgentHistory(), parts="glued", late_system="line"))
+    line = sent(lower(msgs, MultiAgentHistory(), text_joining="glued", late_system="line"))
     assert [msg["role"] for msg in line] == ["system", "user"]
     assert "Bob: hi\nclock: it is noon\nAlice: hello" in line[1]["content"][0]["text"]
 
@@ -288,17 +288,17 @@ NASTY_NAMES = [
 @pytest.mark.parametrize("tags", ["history", "log.x"])
 def test_reading_a_safe_frame_gives_what_was_said(parts: str, stamped: bool, tags: str) -> None:
     pairs = [(name, text) for name in NASTY_NAMES for text in NASTY]
-    policy = MultiAgentHistory(timestamps=stamped, tags=tags)
+    policy = MultiAgentHistory(timestamps=stamped, tag=tags)
     msgs = [Msg(name, text, "user", timestamp="2026-01-01 [x]") for name, text in pairs]
-    (turn,) = sent(lower(msgs, policy, parts=parts))
+    (turn,) = sent(lower(msgs, policy, text_joining=parts))
     assert policy.read(turn["content"]) == pairs
-    assert read_history(turn["content"], tags=tags, timestamps=stamped) == pairs
+    assert read_history(turn["content"], tag=tags, timestamps=stamped) == pairs
 
 
 def test_reading_passes_over_media_and_lines_that_only_name_a_speaker() -> None:
     msg = Msg("Bob", (IMAGE, TextBlock("see: this"), IMAGE), "user")
     for parts in ("apart", "glued"):
-        (turn,) = sent(lower([msg, ALICE], MultiAgentHistory(), parts=parts))
+        (turn,) = sent(lower([msg, ALICE], MultiAgentHistory(), text_joining=parts))
         assert MultiAgentHistory().read(turn["content"]) == [("Bob", "see: this"), ("Alice", "hello")]
 
 
@@ -325,7 +325,7 @@ def test_reading_takes_text_strings_blocks_or_native_parts() -> None:
 
 
 def test_reading_takes_several_frames() -> None:
-    turns = sent(lower([BOB, call("c"), result("c"), ALICE], MultiAgentHistory(), parts="glued"))
+    turns = sent(lower([BOB, call("c"), result("c"), ALICE], MultiAgentHistory(), text_joining="glued"))
     texts = [turn["content"][0]["text"] for turn in turns if turn["role"] == "user"]
     assert read_history(texts) == [("Bob", "hi"), ("Alice", "hello")]
 
@@ -340,7 +340,7 @@ def test_the_viewer_is_told_its_name() -> None:
 
 
 def test_the_viewers_own_turns_stay_native() -> None:
-    plan = lower([BOB, FRIDAY, ALICE], MultiAgentHistory(viewer="Friday"), parts="glued")
+    plan = lower([BOB, FRIDAY, ALICE], MultiAgentHistory(viewer="Friday"), text_joining="glued")
     assert [msg["role"] for msg in sent(plan)] == ["user", "assistant", "user"]
     assert sent(plan)[1]["content"] == "yes?"
 
@@ -351,7 +351,7 @@ def test_a_user_who_takes_the_viewers_name_gains_nothing() -> None:
 
 def test_without_a_viewer_all_exchanges_are_native() -> None:
     msgs = [BOB, call("a", name="Ann"), result("a"), call("b", name="Ben"), result("b")]
-    roles = [msg["role"] for msg in sent(lower(msgs, MultiAgentHistory(), parts="glued"))]
+    roles = [msg["role"] for msg in sent(lower(msgs, MultiAgentHistory(), text_joining="glued"))]
     assert roles == ["user", "assistant", "system", "assistant", "system"]
 
 
@@ -381,11 +381,11 @@ def test_what_another_agents_tool_says_cannot_close_the_frame() -> None:
     assert [speaker for speaker, _ in read_history(text)] == ["Bob", "Ann", "Ann", "Ann"]
 
 
-DROP = MultiAgentHistory(viewer="Friday", others_tools="drop")
+DROP = MultiAgentHistory(viewer="Friday", other_agents_tools="drop")
 
 
 def test_another_agents_calls_and_results_may_be_dropped_and_the_words_beside_them_stay() -> None:
-    plan = lower([BOB, *EXCHANGE, ALICE], DROP, parts="glued")
+    plan = lower([BOB, *EXCHANGE, ALICE], DROP, text_joining="glued")
     (turn,) = sent(plan)
     assert read_history(turn["content"][0]["text"]) == [("Bob", "hi"), ("Ann", "let me see"), ("Alice", "hello")]
     assert fates(plan) == {
@@ -403,7 +403,7 @@ def test_another_agents_calls_and_results_may_be_dropped_and_the_words_beside_th
 
 def test_media_and_thinking_beside_calls_that_are_dropped_fare_as_in_the_frame() -> None:
     calling = Msg("Ann", (ThinkingBlock("hm"), IMAGE, ToolUseBlock("a", "search", {})), "assistant")
-    plan = lower([calling, EXCHANGE[1]], DROP, parts="apart")
+    plan = lower([calling, EXCHANGE[1]], DROP, text_joining="apart")
     (turn,) = sent(plan)
     assert [block["type"] for block in turn["content"]] == ["text", "text", "image", "text"]
     assert list(fates(plan).values()) == ["dropped", "merged", "dropped", "dropped"]
@@ -411,22 +411,24 @@ def test_media_and_thinking_beside_calls_that_are_dropped_fare_as_in_the_frame()
 
 def test_calls_alone_that_are_dropped_leave_no_line() -> None:
     exchange = [call("a", name="Ann"), result("a")]
-    assert read_history(sent(lower([BOB, *exchange, ALICE], DROP, parts="glued"))[0]["content"][0]["text"]) == [
+    assert read_history(
+        sent(lower([BOB, *exchange, ALICE], DROP, text_joining="glued"))[0]["content"][0]["text"]
+    ) == [
         ("Bob", "hi"),
         ("Alice", "hello"),
     ]
-    assert not DROP.sees(exchange)
-    assert not DROP.sees([Msg("Ann", (ThinkingBlock("hm"), *exchange[0].blocks), "assistant"), exchange[1]])
-    assert DROP.sees(EXCHANGE)
-    assert DROP.sees([call("a", name="Friday"), result("a")])
-    assert DROP.sees([BOB])
-    assert MultiAgentHistory(others_tools="drop").sees(exchange)
+    assert not DROP.is_visible(exchange)
+    assert not DROP.is_visible([Msg("Ann", (ThinkingBlock("hm"), *exchange[0].blocks), "assistant"), exchange[1]])
+    assert DROP.is_visible(EXCHANGE)
+    assert DROP.is_visible([call("a", name="Friday"), result("a")])
+    assert DROP.is_visible([BOB])
+    assert MultiAgentHistory(other_agents_tools="drop").is_visible(exchange)
 
 
 def test_a_viewer_who_sees_some_messages_alone_drops_tool_use_among_them() -> None:
-    policy = MultiAgentHistory(viewer="Friday", others_tools="drop", visible=lambda msg: msg.name != "Bob")
+    policy = MultiAgentHistory(viewer="Friday", other_agents_tools="drop", visible=lambda msg: msg.name != "Bob")
     own = [call("c"), result("c")]
-    plan = lower([BOB, *EXCHANGE, *own, ALICE], policy, parts="glued")
+    plan = lower([BOB, *EXCHANGE, *own, ALICE], policy, text_joining="glued")
     texts = [msg["content"][0].get("text", "") for msg in sent(plan)]
     assert [pair for text in texts for pair in read_history(text)] == [("Ann", "let me see"), ("Alice", "hello")]
     assert said(plan)[1:3] == ["assistant Friday: call c", "system system: result c=found"]
@@ -439,25 +441,27 @@ def test_a_viewer_who_sees_some_messages_alone_drops_tool_use_among_them() -> No
         "as it is",
         "a line of the history frame",
     ]
-    assert not policy.sees([BOB])
-    assert not policy.sees([EXCHANGE[0], says("Bob", "hm", "system")])
-    assert not policy.shows_all
+    assert not policy.is_visible([BOB])
+    assert not policy.is_visible([EXCHANGE[0], says("Bob", "hm", "system")])
+    assert not policy.shows_everything
 
 
 def test_another_agents_exchange_may_stay_native() -> None:
-    plan = lower([BOB, *EXCHANGE], MultiAgentHistory(viewer="Friday", others_tools="native"), parts="glued")
+    plan = lower(
+        [BOB, *EXCHANGE], MultiAgentHistory(viewer="Friday", other_agents_tools="native"), text_joining="glued"
+    )
     assert [msg["role"] for msg in sent(plan)] == ["user", "assistant", "system"]
 
 
 @pytest.mark.parametrize("others", ["text", "drop", "native"])
 def test_the_viewers_own_exchange_stays_native_whatever_becomes_of_others(others: Any) -> None:
-    plan = lower([BOB, call("c"), result("c")], MultiAgentHistory(viewer="Friday", others_tools=others))
+    plan = lower([BOB, call("c"), result("c")], MultiAgentHistory(viewer="Friday", other_agents_tools=others))
     assert said(plan)[1:] == ["assistant Friday: call c", "system system: result c=found"]
 
 
 def test_media_of_another_agents_result_stay_behind_its_line() -> None:
     shot = Msg("system", (ToolResultBlock("a", "camera", (TextBlock("here"), IMAGE)),), "system")
-    (turn,) = sent(lower([EXCHANGE[0], shot], MultiAgentHistory(viewer="Friday"), parts="apart"))
+    (turn,) = sent(lower([EXCHANGE[0], shot], MultiAgentHistory(viewer="Friday"), text_joining="apart"))
     kinds = [block["type"] for block in turn["content"]]
     assert kinds == ["text", "text", "text", "text", "image", "text"]
     assert turn["content"][3]["text"] == "\nAnn: (result of camera) here"
@@ -484,7 +488,7 @@ def test_media_of_another_agents_result_keep_their_place_in_the_ledger() -> None
 def test_what_the_viewer_does_not_see_is_left_out_and_in_the_ledger() -> None:
     secret = AnyMsg("Bob", "psst", "user", metadata={"to": ["Alice"]})
     policy = MultiAgentHistory(viewer="Friday", visible=lambda msg: "to" not in (msg.metadata or {}))
-    plan = lower([SYSTEM, BOB, secret, ALICE], policy, parts="glued")
+    plan = lower([SYSTEM, BOB, secret, ALICE], policy, text_joining="glued")
     assert "psst" not in str(plan.request)
     assert fates(plan)["msgs[2].content[0]"] == "dropped"
     assert plan.ledger.losses == []
@@ -494,7 +498,7 @@ def test_what_the_viewer_does_not_see_is_left_out_and_in_the_ledger() -> None:
 def test_the_system_prompt_stays_when_the_message_after_it_is_invisible(viewer: str | None) -> None:
     guide = Msg("Guide", "Be kind.", "system")
     policy = MultiAgentHistory(viewer=viewer, visible=lambda msg: msg.name != "Bob")
-    plan = lower([SYSTEM, BOB, guide, ALICE], policy, parts="glued", late_system="line")
+    plan = lower([SYSTEM, BOB, guide, ALICE], policy, text_joining="glued", late_system="line")
     system, turn = sent(plan)
     assert (system["role"], system["content"]) == ("system", SYSTEM.content)
     assert read_history(turn["content"][0]["text"]) == [("Guide", "Be kind."), ("Alice", "hello")]
@@ -506,7 +510,9 @@ def test_the_system_prompt_stays_when_the_message_after_it_is_invisible(viewer: 
 def test_an_exchange_is_seen_if_all_its_messages_are() -> None:
     secret = AnyMsg("system", [ToolResultBlock("c", "search", "psst")], "system", metadata={"secret": True})
     policy = MultiAgentHistory(visible=lambda msg: msg.metadata is None)
-    assert [msg["role"] for msg in sent(lower([BOB, call("c"), secret, ALICE], policy, parts="glued"))] == ["user"]
+    assert [msg["role"] for msg in sent(lower([BOB, call("c"), secret, ALICE], policy, text_joining="glued"))] == [
+        "user"
+    ]
 
 
 def test_a_message_that_repair_splits_is_seen_as_its_whole_is() -> None:
@@ -546,11 +552,11 @@ def test_thinking_of_a_speaker_is_left_out_and_in_the_ledger() -> None:
     ("options", "place"),
     [
         ({"frame": "loose"}, "frame"),
-        ({"others_tools": "hide"}, "others_tools"),
-        ({"tags": "a b"}, "tags"),
-        ({"tags": ""}, "tags"),
-        ({"tags": "<x>"}, "tags"),
-        ({"tags": 5}, "tags"),
+        ({"other_agents_tools": "hide"}, "other_agents_tools"),
+        ({"tag": "a b"}, "tag"),
+        ({"tag": ""}, "tag"),
+        ({"tag": "<x>"}, "tag"),
+        ({"tag": 5}, "tag"),
         ({"viewer": 5}, "viewer"),
         ({"preamble": 5}, "preamble"),
         ({"visible": "all"}, "visible"),
@@ -570,7 +576,7 @@ def test_policies_are_values() -> None:
 
 @pytest.mark.parametrize("name", ["anthropic", "gemini", "ollama", "openai", "dashscope"])
 def test_the_frame_is_the_same_on_every_wire(name: str) -> None:
-    request = load_provider(name).multi_agent().lower([BOB, ALICE]).request
+    request = load_provider(name).multi_agent_formatter().lower([BOB, ALICE]).request
     text = "".join(_texts(request))
     assert text.endswith(f"{PREAMBLE}<history>\nBob: hi\nAlice: hello\n</history>")
 

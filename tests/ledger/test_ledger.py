@@ -13,7 +13,6 @@ from agentkit import (
     DocumentBlock,
     ImageBlock,
     Ledger,
-    MediaRule,
     Msg,
     MultiAgentHistory,
     OpaqueState,
@@ -23,6 +22,7 @@ from agentkit import (
     URLSource,
 )
 from agentkit.ledger.ledger import Note
+from agentkit.provider_kit import MediaRule
 from tests.conftest import EchoFormatter, call, fates, lower, result, says, speech
 
 IMAGE = ImageBlock(URLSource("https://example.com/a.png"))
@@ -108,7 +108,7 @@ def test_a_copy_goes_its_own_way() -> None:
     other = ledger.copy()
     other.note((0, 0), Note(Disposition.DROPPED, "dropped"))
     other.note_messages([0], Note(Disposition.MERGED, "merged"))
-    other.invent("filler turn", "why")
+    other.add_synthesis("filler turn", "why")
     assert [entry.disposition.word for entry in ledger.entries] == ["moved"]
     assert ledger.syntheses == []
 
@@ -168,7 +168,7 @@ def test_a_plan_without_a_budget_has_neither_count_nor_cut() -> None:
 
 
 def test_a_plan_maps_the_wires_spelling_back_to_the_messages() -> None:
-    from agentkit import NameRule
+    from agentkit.provider_kit import NameRule
 
     msgs = [call("an id", tool="a tool"), result("an id")]
     plan = lower(msgs, call_ids=NameRule(), tool_names=NameRule())
@@ -210,44 +210,44 @@ def test_a_title_is_named_where_the_wire_has_no_place_for_it() -> None:
     unsaid = _details(Msg("Bob", [document], "user"), document=takes)
     assert unsaid == ("the wire has no place for its title",)
     says = {"document": frozenset({"title", "title of a URL"})}
-    assert _details(Msg("Bob", [document], "user"), document=takes, says=says) == ()
+    assert _details(Msg("Bob", [document], "user"), document=takes, passthrough_keys=says) == ()
 
 
 def test_keys_that_a_block_came_with_are_named_where_they_stay() -> None:
     state = OpaqueState("echo", fields={"phase": "final", "new": 1})
     said = Msg("Friday", [TextBlock("Cats.", state=state)], "assistant")
-    assert _details(said, issuer="echo", says={"text": frozenset({"phase"})}) == (
+    assert _details(said, issuer="echo", passthrough_keys={"text": frozenset({"phase"})}) == (
         "the wire has no place for its new",
     )
-    assert _details(said, issuer="echo", says={"text": frozenset({"*", "-phase"})}) == (
+    assert _details(said, issuer="echo", passthrough_keys={"text": frozenset({"*", "-phase"})}) == (
         "the wire has no place for its phase",
     )
-    (entry,) = lower([said], issuer="another", says={"text": frozenset({"*"})}).ledger.entries
+    (entry,) = lower([said], issuer="another", passthrough_keys={"text": frozenset({"*"})}).ledger.entries
     assert entry.reason == "state issued by echo was left off"
     assert entry.details == ("the wire has no place for its phase", "the wire has no place for its new")
 
 
 def test_a_line_of_a_frame_and_of_a_late_system_message_says_its_speaker() -> None:
     msgs = [says("Bob", "hi"), Msg("Guide", "Be brief.", "system"), Msg("Friday", "ho", "assistant")]
-    framed = lower(msgs, MultiAgentHistory(viewer="Friday"), speakers=False)
+    framed = lower(msgs, MultiAgentHistory(viewer="Friday"), speaker_names=False)
     assert [entry.details for entry in framed.ledger.entries] == [
         (),
         ("speaker name 'Guide' omitted: the API has no field for it",),
         (),
     ]
-    lined = lower(msgs, speakers=False, late_system="line")
+    lined = lower(msgs, speaker_names=False, late_system="line")
     assert lined.ledger.entries[1].details == ()
 
 
 def test_what_was_dropped_has_nothing_more_to_be_said_of() -> None:
     document = DocumentBlock(URLSource("https://example.com/a.pdf"), title="A bill")
-    (entry,) = lower([Msg("Bob", [document], "user")], document=None, speakers=False).ledger.entries
+    (entry,) = lower([Msg("Bob", [document], "user")], document=None, speaker_names=False).ledger.entries
     assert (entry.disposition, entry.details) == (Disposition.DESCRIBED, ())
 
 
 def test_a_plan_goes_to_another_process_with_all_that_its_ledger_says() -> None:
     policy = MultiAgentHistory(visible=lambda msg: True)
-    plan = lower([says("Bob", "hi"), call("c", name="Friday"), result("c")], policy, speakers=False)
+    plan = lower([says("Bob", "hi"), call("c", name="Friday"), result("c")], policy, speaker_names=False)
     told = [entry.to_dict() for entry in plan.ledger.entries]
     assert told[1]["details"] == ["speaker name 'Friday' omitted: the API has no field for it"]
     assert [entry.to_dict() for entry in pickle.loads(pickle.dumps(plan)).ledger.entries] == told

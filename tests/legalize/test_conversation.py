@@ -15,10 +15,8 @@ from agentkit import (
     ImageBlock,
     InvalidBlock,
     LossError,
-    MediaRule,
     Msg,
     MultiAgentHistory,
-    NameRule,
     OpaqueState,
     TextBlock,
     ThinkingBlock,
@@ -26,9 +24,9 @@ from agentkit import (
     ToolUseBlock,
     URLSource,
     VideoBlock,
-    media_types,
 )
 from agentkit.legalize.turns import BEGIN_TURN, CONTINUE_TURN
+from agentkit.provider_kit import MediaRule, NameRule, media_types
 from tests.conftest import WEB, call, fates, lower, result, said, says, sent, speech
 
 SYSTEM, BOB, FRIDAY = says("system", "Be brief.", "system"), says("Bob", "hi"), says("Friday", "yes?", "assistant")
@@ -218,14 +216,19 @@ THOUGHTS: list[tuple[str, ThinkingBlock, dict[str, Any], bool]] = [
     (
         "signed, with proof",
         of("echo", signature="s"),
-        {"thinking": "signed", "proof": frozenset({"signature"})},
+        {"thinking": "signed", "required_proof": frozenset({"signature"})},
         True,
     ),
-    ("signed, without proof", of("echo"), {"thinking": "signed", "proof": frozenset({"signature"})}, False),
+    (
+        "signed, without proof",
+        of("echo"),
+        {"thinking": "signed", "required_proof": frozenset({"signature"})},
+        False,
+    ),
     (
         "signed, another's proof",
         of("other", signature="s"),
-        {"thinking": "signed", "proof": frozenset({"signature"})},
+        {"thinking": "signed", "required_proof": frozenset({"signature"})},
         False,
     ),
     ("signed, unmarked", of(None), {"thinking": "signed"}, False),
@@ -464,7 +467,9 @@ def test_what_the_formatter_writes_in_a_frame_is_nobodys_utterance() -> None:
         AudioBlock(URLSource("https://a/b.mp3")),
     ]
     for parts in ("apart", "glued"):
-        plan = lower([bob(*blocks), says("Al", "ok")], MultiAgentHistory(), document=None, audio=None, parts=parts)
+        plan = lower(
+            [bob(*blocks), says("Al", "ok")], MultiAgentHistory(), document=None, audio=None, text_joining=parts
+        )
         glue = "" if parts == "apart" else "\n"
         text = glue.join(block["text"] for block in sent(plan)[0]["content"])
         assert MultiAgentHistory().read(text) == [("Bob", "see"), ("Al", "ok")]

@@ -21,8 +21,6 @@ from agentkit import (
     DocumentBlock,
     ImageBlock,
     LossError,
-    MediaLimits,
-    MediaRule,
     Msg,
     MultiAgentHistory,
     Plan,
@@ -32,7 +30,8 @@ from agentkit import (
     load_provider,
 )
 from agentkit.capabilities.media_rules import Box
-from agentkit.media.resizing import can_resize, fitted, is_resizable
+from agentkit.media.resizing import can_resize, is_resizable, resize_to_fit
+from agentkit.provider_kit import MediaLimits, MediaRule
 from tests.conftest import WEB, EchoFormatter, call, fates, says, sent, target
 
 pytestmark = pytest.mark.anyio
@@ -237,7 +236,7 @@ async def test_pictures_that_are_left_out_are_not_made_smaller(monkeypatch: pyte
 
 
 async def test_the_same_picture_gives_the_same_bytes() -> None:
-    first, second = (fitted(Base64Source("image/png", drawn(300, 150)), Box(side=100)) for _ in range(2))
+    first, second = (resize_to_fit(Base64Source("image/png", drawn(300, 150)), Box(side=100)) for _ in range(2))
     assert first == second
     assert first is not None
 
@@ -385,7 +384,7 @@ def _count(request: dict[str, Any]) -> int:
 
 
 async def test_anthropic_takes_a_hundred_pictures_and_small_ones_in_a_crowd() -> None:
-    formatter = load_provider("anthropic").chat()
+    formatter = load_provider("anthropic").chat_formatter()
     request = await formatter.format(gallery(101))
     assert _count(request) == 81
     wide = [shows(picture(2_100, 10)), *gallery(19)]
@@ -405,7 +404,7 @@ LARGE: list[tuple[str, str | None, Callable[[], Msg]]] = [
 async def test_a_provider_gets_a_picture_that_it_takes(
     name: str, model: str | None, msg: Callable[[], Msg]
 ) -> None:
-    plan = await load_provider(name).chat(model).plan([msg()])
+    plan = await load_provider(name).chat_formatter(model).plan([msg()])
     assert fates(plan) == {"msgs[0].content[0]": "shrunk"}
     assert plan.ledger.losses == []
 
@@ -414,7 +413,7 @@ def test_a_picture_too_large_to_be_opened_is_not_made_smaller() -> None:
     header = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sIIBBBBB", 13, b"IHDR", 9_000, 5_000, 8, 2, 0, 0, 0) + bytes(4)
     huge = Base64Source("image/png", base64.b64encode(header).decode())
     assert not is_resizable(huge)
-    assert fitted(huge, Box(side=1_000)) is None
+    assert resize_to_fit(huge, Box(side=1_000)) is None
 
 
 def test_noise_over_the_data_limit_is_made_small_enough_in_few_tries() -> None:
@@ -422,6 +421,6 @@ def test_noise_over_the_data_limit_is_made_small_enough_in_few_tries() -> None:
     made = BytesIO()
     picture.save(made, "PNG")
     source = Base64Source("image/png", base64.b64encode(made.getvalue()).decode())
-    small = fitted(source, Box(data=100_000))
+    small = resize_to_fit(source, Box(data=100_000))
     assert small is not None
     assert 30_000 < len(small.data) <= 100_000

@@ -29,7 +29,7 @@ def reply(*parts: str, wire: str = "echo") -> Msg:
 
 
 def sent(*msgs: Msg, **form: Any) -> list[str]:
-    given: dict[str, Any] = {"wire": "echo", "part_pair": pair, **form}
+    given: dict[str, Any] = {"wire": "echo", "pair_key": pair, **form}
     plan = lower([says("Bob", "Hi."), *msgs], **given)
     return said(plan)[1:]
 
@@ -43,7 +43,7 @@ def test_whole_pairs_and_parts_that_stand_alone_are_sent() -> None:
 @pytest.mark.parametrize("half", ["ask 1", "answer 1"])
 def test_half_a_pair_is_not_sent_and_the_ledger_says_so(half: str) -> None:
     assert sent(reply(half, "done"), says("Bob", "Go on.")) == ["assistant Friday: done", "user Bob: Go on."]
-    plan = lower([says("Bob", "Hi."), reply(half, "done")], wire="echo", part_pair=pair)
+    plan = lower([says("Bob", "Hi."), reply(half, "done")], wire="echo", pair_key=pair)
     assert fates(plan)["msgs[1].content[0]"] == "dropped"
 
 
@@ -65,7 +65,7 @@ def test_of_two_that_ask_under_one_name_one_answer_answers_the_first() -> None:
 
 
 def test_a_target_that_goes_on_with_an_open_turn_gets_it_as_it_is() -> None:
-    form: dict[str, Any] = {"resumes": True, "last_user": True}
+    form: dict[str, Any] = {"resumable": True, "last_user": True}
     assert sent(reply("wait", "ask 1"), **form) == ["assistant Friday: wait | <opaque>"]
     assert sent(reply("wait", "ask 1")) == ["assistant Friday: wait"]
     assert sent(reply("ask 1"), reply("note 1", "ask 2"), **form) == [
@@ -76,7 +76,7 @@ def test_a_target_that_goes_on_with_an_open_turn_gets_it_as_it_is() -> None:
 
 
 def test_an_open_turn_that_something_stands_behind_is_open_no_more() -> None:
-    form: dict[str, Any] = {"resumes": True, "last_user": True}
+    form: dict[str, Any] = {"resumable": True, "last_user": True}
     assert sent(reply("ask 1", "done"), **form)[0] == "assistant Friday: done"
     assert sent(reply("wait", "ask 1"), says("Bob", "Go on."), **form)[0] == "assistant Friday: wait"
     assert sent(reply("ask 1", "done", "answer 2"), **form)[0] == "assistant Friday: done"
@@ -85,18 +85,18 @@ def test_an_open_turn_that_something_stands_behind_is_open_no_more() -> None:
 
 def test_an_open_turn_may_wait_for_the_results_of_the_clients_own_tools() -> None:
     asked = Msg("Friday", [*reply("ask 1").blocks, *call("c1").blocks], "assistant")
-    assert sent(asked, result("c1"), resumes=True)[0] == "assistant Friday: <opaque> | call c1"
+    assert sent(asked, result("c1"), resumable=True)[0] == "assistant Friday: <opaque> | call c1"
     assert sent(asked, result("c1"))[0] == "assistant Friday: call c1"
-    assert sent(asked, result("c1"), says("Bob", "Go on."), resumes=True)[0] == "assistant Friday: call c1"
+    assert sent(asked, result("c1"), says("Bob", "Go on."), resumable=True)[0] == "assistant Friday: call c1"
 
 
 @pytest.mark.parametrize("viewer", [None, "Friday", "Bob"])
 def test_what_answers_a_native_turn_is_native_too_and_changes_nothing_before(viewer: str | None) -> None:
     form: dict[str, Any] = {
         "wire": "echo",
-        "part_pair": pair,
-        "resumes": True,
-        "history": MultiAgentHistory(viewer=viewer, others_tools="native"),
+        "pair_key": pair,
+        "resumable": True,
+        "history": MultiAgentHistory(viewer=viewer, other_agents_tools="native"),
     }
     asked = Msg("Friday", [*reply("ask 1").blocks, *call("c1").blocks], "assistant")
     msgs = [says("Bob", "Hi."), asked, result("c1")]
@@ -108,4 +108,4 @@ def test_what_answers_a_native_turn_is_native_too_and_changes_nothing_before(vie
 
 def test_the_parts_of_another_wire_are_nobodys_half() -> None:
     assert sent(reply("ask 1", "done", wire="other")) == ["assistant Friday: done"]
-    assert len(sent(reply("ask 1", "done"), part_pair=None)[0].split("|")) == 2
+    assert len(sent(reply("ask 1", "done"), pair_key=None)[0].split("|")) == 2

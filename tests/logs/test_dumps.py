@@ -281,7 +281,7 @@ def test_a_state_of_agentscope_2_is_read_block_for_block() -> None:
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_what_agentscope_wrote_goes_to_every_provider(provider: str, state: Any) -> None:
     msgs = load_native("agentscope", state)
-    plan = load_provider(provider).chat().lower(msgs)
+    plan = load_provider(provider).chat_formatter().lower(msgs)
     text = json.dumps(plan.request, ensure_ascii=False)
     assert all(said in text for said in ("You are Friday.", "What is in this?", "I look.", "Calm."))
     assert "invalid" not in {entry.kind for entry in plan.ledger.entries}
@@ -323,7 +323,7 @@ def test_a_reasoning_item_of_openais_is_one_block_and_goes_back_as_it_came() -> 
     assert isinstance(thinking, ThinkingBlock)
     assert thinking.thinking == "First.\n\nThen."
     assert isinstance(text, TextBlock)
-    request = load_provider("openai-responses").chat().lower([Msg("Bob", "Hi.", "user"), msg]).request
+    request = load_provider("openai-responses").chat_formatter().lower([Msg("Bob", "Hi.", "user"), msg]).request
     assert request["input"][1] == {key: value for key, value in item.items() if key != "id"}  # no follower's id
     (bare,) = _from_2({"type": "thinking", "thinking": "", "reasoning_item_id": "rs_2"})
     assert cast("Any", bare.blocks[0]).state == OpaqueState("openai", item_id="rs_2")
@@ -337,7 +337,7 @@ def test_the_signature_of_a_call_of_geminis_is_in_its_id() -> None:
     )
     assert calling.tool_uses[0].state == OpaqueState("gemini", thought_signature="AAEC")
     assert calling.tool_uses[0].id == cast("Any", result.blocks[0]).id
-    request = load_provider("gemini").chat().lower([Msg("Bob", "Hi.", "user"), calling, result]).request
+    request = load_provider("gemini").chat_formatter().lower([Msg("Bob", "Hi.", "user"), calling, result]).request
     assert request["contents"][1]["parts"][0]["thought_signature"] == "AAEC"
 
 
@@ -662,7 +662,7 @@ def test_all_forms_of_langchains_dumps_say_the_same() -> None:
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_what_langchain_wrote_goes_to_every_provider(provider: str) -> None:
     msgs = load_native("langchain", DICTS)
-    text = json.dumps(load_provider(provider).chat().lower(msgs).request, ensure_ascii=False)
+    text = json.dumps(load_provider(provider).chat_formatter().lower(msgs).request, ensure_ascii=False)
     said = ("You are Friday.", "What is in this?", "I look.", "no such place", "I am the moderator.", "Thanks.")
     assert all(one in text for one in said)
 
@@ -679,7 +679,7 @@ def _without_openais_tool(dump: dict[str, Any]) -> list[Msg]:
 
 @pytest.mark.parametrize("provider", WIRE_OF)
 def test_a_reply_goes_back_to_its_provider_from_both_versions(provider: str) -> None:
-    formatter = load_provider(WIRE_OF[provider]).chat()
+    formatter = load_provider(WIRE_OF[provider]).chat_formatter()
     asked = Msg("Bob", "Hi.", "user")
     own, first = (_without_openais_tool(dump[provider]) for dump in (PROVIDERS_OWN, VERSION_1))
     requests = [formatter.lower([asked, *msgs]).request for msgs in (own, first)]
@@ -704,7 +704,7 @@ def test_items_of_openai_go_back_with_their_ids(dump: dict[str, Any], left_out: 
     held = dump["openai"]["kwargs"]
     content = [block for block in held["content"] if not left_out or not block["type"].startswith(left_out)]
     msgs = load_native("langchain", [{**held, "content": content}])
-    request = load_provider("openai-responses").chat().lower([Msg("Bob", "Hi.", "user"), *msgs]).request
+    request = load_provider("openai-responses").chat_formatter().lower([Msg("Bob", "Hi.", "user"), *msgs]).request
     assert [item["id"] for item in request["input"] if "id" in item] == ids
 
 
@@ -780,7 +780,7 @@ def test_langchains_own_blocks_go_to_no_provider() -> None:
 def test_an_unknown_block_of_a_user_is_a_loss() -> None:
     msgs = load_native("langchain", [{"type": "human", "content": [{"type": "weird", "x": 1}]}])
     with pytest.raises(LossError, match="langchain"):
-        load_provider("anthropic").chat(on_loss="raise").lower(msgs)
+        load_provider("anthropic").chat_formatter(on_loss="raise").lower(msgs)
 
 
 def test_a_content_that_is_none_is_kept_as_found() -> None:
@@ -816,7 +816,7 @@ def test_the_results_of_two_calls_with_one_id_go_with_them_in_order() -> None:
     calls = [{**_F, "id": "x"}, {**_G, "id": "x"}]
     results = [{"type": "tool", "content": said, "tool_call_id": "x"} for said in ("one", "two")]
     msgs = load_native("langchain", ["Hi.", {"type": "ai", "content": "", "tool_calls": calls}, *results])
-    _, calling, *answered = load_provider("openai").chat().lower(msgs).request["messages"]
+    _, calling, *answered = load_provider("openai").chat_formatter().lower(msgs).request["messages"]
     ids = [call["id"] for call in calling["tool_calls"]]
     assert len(set(ids)) == 2
     assert [(one["tool_call_id"], one["content"]) for one in answered] == [(ids[0], "one"), (ids[1], "two")]
@@ -889,7 +889,7 @@ def test_a_spoken_reply_is_what_the_wires_own_log_says(audio: dict[str, Any]) ->
 def test_a_spoken_reply_goes_back_by_its_id_and_elsewhere_as_its_words() -> None:
     sound = _spoken(id="au", data=WAV, transcript="Hello.", expires_at=1)
     msgs = load_native("langchain", ["Hi.", sound, "And?"])
-    own, other = (load_provider(name).chat().lower(msgs).request for name in ("openai", "anthropic"))
+    own, other = (load_provider(name).chat_formatter().lower(msgs).request for name in ("openai", "anthropic"))
     assert own["messages"][1]["audio"] == {"id": "au"}
     assert "Hello." in json.dumps(other["messages"][1])
 
@@ -929,7 +929,7 @@ def test_the_older_form_of_openais_items_is_read_as_the_items() -> None:
         OpaqueBlock("openai-responses", asks),
     )
     assert (msg.metadata or {})["additional_kwargs"] == {"parsed": {"said": "Hello."}}
-    request = load_provider("openai-responses").chat().lower([Msg("Bob", "Hi.", "user"), msg]).request
+    request = load_provider("openai-responses").chat_formatter().lower([Msg("Bob", "Hi.", "user"), msg]).request
     assert request["input"][1:3] == [item, ran]
 
 
@@ -968,7 +968,9 @@ def test_the_numbers_of_a_streams_pieces_go_to_no_provider() -> None:
         _of_langchain("ai", *numbered, said, **openai),
         _of_langchain("ai", said, additional_kwargs=older, **openai),
     ):
-        request = load_provider("openai-responses").chat().lower([Msg("Bob", "Hi.", "user"), msg]).request
+        request = (
+            load_provider("openai-responses").chat_formatter().lower([Msg("Bob", "Hi.", "user"), msg]).request
+        )
         assert request["input"][1:3] == [item, ran]
 
 

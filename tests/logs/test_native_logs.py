@@ -7,24 +7,23 @@ from typing import Any, Final
 import pytest
 
 from agentkit import (
-    Asked,
     MessageError,
     Msg,
     OpaqueState,
-    OutputSchema,
-    Provider,
     ProviderError,
+    RequestOptions,
     TextBlock,
     ThinkingBlock,
     Tool,
     ToolChoice,
     dump_messages,
     list_cache_markers,
+    list_server_tools,
     load_native,
     load_provider,
-    load_tools,
-    tools_left_out,
+    load_request_options,
 )
+from agentkit.provider_kit import OutputSchema, Provider
 from tests.providers import LOOK, PROVIDERS, chat, user
 
 SCHEMA: Final[dict[str, Any]] = {
@@ -37,7 +36,7 @@ LOG: Final = [{"role": "user", "content": "Hello"}]
 PARAMETERS: Final[dict[str, Any]] = {"type": "object", "properties": {"place": {"type": "string"}}}
 
 
-def _asked(found: Asked) -> tuple[list[Tool], ToolChoice | None, OutputSchema | None]:
+def _asked(found: RequestOptions) -> tuple[list[Tool], ToolChoice | None, OutputSchema | None]:
     choice, form = found.get("tool_choice"), found.get("response_format")
     assert isinstance(choice, ToolChoice | None)
     assert isinstance(form, OutputSchema | None)
@@ -60,7 +59,7 @@ class TestLoading:
     def test_a_provider_that_loads_no_logs_says_so(self) -> None:
         one = load_provider("openai")
         with pytest.raises(ProviderError, match="cannot be loaded"):
-            load_native(Provider("mine", one.chat, one.multi_agent), LOG)
+            load_native(Provider("mine", one.chat_formatter, one.multi_agent_formatter), LOG)
 
     @pytest.mark.parametrize("provider", [*PROVIDERS, "agentscope", "langchain", "agentkit"])
     @pytest.mark.parametrize("found", [None, 3, {}, {"nothing": 1}, True])
@@ -80,10 +79,10 @@ class TestTools:
     @pytest.mark.parametrize("provider", PROVIDERS)
     def test_tools_and_an_answers_schema_come_back_from_every_wire(self, provider: str) -> None:
         request = chat(provider).lower([user("Look.")], tools=[LOOK], response_format=SCHEMA).request
-        tools, _, form = _asked(load_tools(request))
+        tools, _, form = _asked(load_request_options(request))
         assert [(tool.name, tool.description) for tool in tools] == [("look", LOOK.description)]
         assert tools[0].parameters["properties"] == LOOK.parameters["properties"]
-        again = chat(provider).lower([user("Look.")], **load_tools(request)).request
+        again = chat(provider).lower([user("Look.")], **load_request_options(request)).request
         if form is None:  # said in a prompt, or as "some JSON"
             again.pop("response_format", None)
             request.pop("response_format", None)
@@ -93,7 +92,7 @@ class TestTools:
     @pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini"])
     def test_the_choice_comes_back_from_wires_that_have_all(self, provider: str, choice: str) -> None:
         request = chat(provider).lower([user("Look.")], tools=[LOOK], tool_choice=choice).request
-        _, found, _ = _asked(load_tools(request))
+        _, found, _ = _asked(load_request_options(request))
         assert (found.name or found.mode if found else "auto") == choice
 
     @pytest.mark.parametrize(
@@ -111,7 +110,7 @@ class TestTools:
         ],
     )
     def test_a_tool_is_one_in_every_spelling(self, request_: Any) -> None:
-        assert _asked(load_tools(request_))[0] == [Tool("look", "", PARAMETERS)]
+        assert _asked(load_request_options(request_))[0] == [Tool("look", "", PARAMETERS)]
 
     @pytest.mark.parametrize(
         "tools",
@@ -128,8 +127,8 @@ class TestTools:
     def test_one_tool_may_stand_without_a_list_and_null_says_nothing(self, tools: Any, holder: str | None) -> None:
         request = {"tools": tools, "tool_choice": None, "functions": None}
         found = {"tools": None, holder: request} if holder else request
-        assert _asked(load_tools(found))[0] == [Tool("look", "", PARAMETERS)]
-        assert tools_left_out(found) == []
+        assert _asked(load_request_options(found))[0] == [Tool("look", "", PARAMETERS)]
+        assert list_server_tools(found) == []
 
     def test_a_dumped_config_of_geminis_sdk_is_read(self) -> None:
         types: Any = import_module("google.genai.types")
@@ -147,15 +146,15 @@ class TestTools:
         dumps: list[Any] = [config.model_dump(), config.model_dump(mode="json", by_alias=True), config]
         requests: list[Any] = [{"model": "m", "contents": [], "config": dump} for dump in dumps]
         for found in [*dumps, *requests]:
-            tools, choice, _ = _asked(load_tools(found))
+            tools, choice, _ = _asked(load_request_options(found))
             assert tools == [Tool("look", "", PARAMETERS)]
             assert choice == ToolChoice("tool", "look")
-            left = {(place, kind.lower().replace("_", "")) for place, kind in tools_left_out(found)}
+            left = {(place, kind.lower().replace("_", "")) for place, kind in list_server_tools(found)}
             assert left == {("tools[0]", "codeexecution"), ("tools[0]", "googlesearch")}
 
     @pytest.mark.parametrize("tools", ["search", 3, True])
     def test_tools_that_are_no_tools_are_refused(self, tools: Any) -> None:
-        for load in (load_tools, tools_left_out):
+        for load in (load_request_options, list_server_tools):
             with pytest.raises(MessageError, match="tools"):
                 load({"tools": tools})
 
@@ -168,7 +167,7 @@ class TestTools:
             },
         }
         request = {"tools": [{"functionDeclarations": [{"name": "f", "parameters": parameters}]}]}
-        assert _asked(load_tools(request))[0][0].parameters == {
+        assert _asked(load_request_options(request))[0][0].parameters == {
             "type": "object",
             "properties": {
                 "type": {"type": ["string", "null"]},
@@ -199,11 +198,11 @@ class TestTools:
     )
     def test_a_choice_is_one_in_every_spelling(self, said: Mapping[str, Any], expected: ToolChoice | None) -> None:
         tools = [{"name": "look", "parameters": PARAMETERS}]
-        assert _asked(load_tools({"tools": tools, **said}))[1] == expected
+        assert _asked(load_request_options({"tools": tools, **said}))[1] == expected
 
     def test_without_tools_there_is_nothing_to_choose(self) -> None:
-        assert load_tools({"messages": [], "tool_choice": "auto"}) == {}
-        assert load_tools(LOG) == {}
+        assert load_request_options({"messages": [], "tool_choice": "auto"}) == {}
+        assert load_request_options(LOG) == {}
 
     @pytest.mark.parametrize(
         "said",
@@ -218,7 +217,7 @@ class TestTools:
         ],
     )
     def test_a_schema_is_one_in_every_spelling(self, said: Any) -> None:
-        form = _asked(load_tools(said))[2]
+        form = _asked(load_request_options(said))[2]
         assert form is not None
         assert form.schema == SCHEMA
 
@@ -233,7 +232,7 @@ class TestTools:
         ],
     )
     def test_a_form_without_a_schema_of_an_object_is_left_out(self, said: Any) -> None:
-        assert load_tools(said) == {}
+        assert load_request_options(said) == {}
 
     def test_tools_that_run_at_the_provider_are_left_out_and_named(self) -> None:
         request: dict[str, Any] = {
@@ -244,8 +243,8 @@ class TestTools:
                 {"type": "custom", "name": "grammar", "format": {"type": "grammar"}},
             ]
         }
-        assert [tool.name for tool in _asked(load_tools(request))[0]] == ["look"]
-        assert tools_left_out(request) == [
+        assert [tool.name for tool in _asked(load_request_options(request))[0]] == ["look"]
+        assert list_server_tools(request) == [
             ("tools[0]", "web_search_20250305"),
             ("tools[2]", "google_search"),
             ("tools[3]", "custom text"),
@@ -253,13 +252,13 @@ class TestTools:
 
     def test_a_tool_that_nobody_could_follow_is_refused_by_place(self) -> None:
         with pytest.raises(MessageError) as caught:
-            load_tools({"tools": [{"name": "look", "input_schema": {"properties": 3}}]})
+            load_request_options({"tools": [{"name": "look", "input_schema": {"properties": 3}}]})
         assert caught.value.place.startswith("tools[0]")
 
     def test_what_is_no_request_asks_for_nothing(self) -> None:
         odd: list[Any] = [None, 3, "x", [], {"tools": None}, {"tools": {}}, {"config": []}]
         for one in odd:
-            assert load_tools(one) == {}
+            assert load_request_options(one) == {}
 
 
 MARKER: Final = {"type": "ephemeral"}

@@ -31,8 +31,6 @@ from agentkit import (
     ImageBlock,
     LossError,
     MediaCache,
-    MediaLimits,
-    MediaRule,
     MissingExtraError,
     Msg,
     MultiAgentHistory,
@@ -44,6 +42,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit.media.fetching import fetch_media
+from agentkit.provider_kit import MediaLimits, MediaRule
 from tests.conftest import EchoFormatter, says, sent, target
 from tests.media.website import PUBLIC, Answer, Internet, Website, answer, redirect, website
 
@@ -138,7 +137,7 @@ async def test_what_the_target_takes_in_no_form_is_not_fetched(site: Website) ->
 async def test_a_url_is_fetched_for_the_kinds_that_the_wire_takes_as_data_alone(site: Website) -> None:
     site.pages["/a.pdf"] = answer(b"%PDF-1.7", "application/pdf")
     blocks = (DocumentBlock(URLSource(site.url("/a.pdf"))), ImageBlock(URLSource(site.url("/a.png"))))
-    request = await load_provider("openai").chat(fetch=LOCAL).format([Msg("Bob", blocks, "user")])
+    request = await load_provider("openai").chat_formatter(fetch=LOCAL).format([Msg("Bob", blocks, "user")])
     assert site.paths == ["/a.pdf"]
     assert site.url("/a.png") in str(request)
 
@@ -153,7 +152,7 @@ async def test_a_text_document_is_fetched_and_sent_as_text(site: Website) -> Non
 @pytest.mark.parametrize("name", ["ollama", "dashscope"])
 async def test_a_provider_without_urls_gets_the_picture(name: str, site: Website) -> None:
     site.pages["/a.png"] = answer(PNG)
-    request = await load_provider(name).multi_agent(fetch=LOCAL).format([picture(site.url("/a.png"))])
+    request = await load_provider(name).multi_agent_formatter(fetch=LOCAL).format([picture(site.url("/a.png"))])
     assert (base64.b64encode(PNG).decode() in str(request)) is (name == "ollama")
     assert len(site.paths) == (name == "ollama")
 
@@ -407,7 +406,7 @@ async def test_no_more_than_asked_for_are_under_way_at_once(site: Website) -> No
 
     urls = [site.url(f"/{number}.png") for number in range(8)]
     site.pages.update({f"/{number}.png": counted for number in range(8)})
-    await Blind(fetch=Fetch(allow_private=True, at_once=2)).format([picture(url) for url in urls])
+    await Blind(fetch=Fetch(allow_private=True, max_concurrency=2)).format([picture(url) for url in urls])
     assert len(site.paths) == 8
     assert most == 2
 
@@ -500,7 +499,7 @@ async def test_a_name_server_that_does_not_answer_holds_up_nobody_else(
     monkeypatch.setattr(socket, "getaddrinfo", mute)
     msgs = [picture(f"http://{number}.test/a.png") for number in range(40)]
     async with anyio.create_task_group() as group:
-        group.start_soon(Blind(fetch=Fetch(at_once=40)).plan, msgs)
+        group.start_soon(Blind(fetch=Fetch(max_concurrency=40)).plan, msgs)
         await until(lambda: len(asked) >= 16)
         with anyio.fail_after(10):
             if sniffio.current_async_library() == "asyncio":
@@ -880,7 +879,7 @@ def test_the_machines_roots_are_trusted_and_names_checked() -> None:
         ({"max_bytes": 0}, "fetch.max_bytes"),
         ({"max_bytes": True}, "fetch.max_bytes"),
         ({"max_redirects": -1}, "fetch.max_redirects"),
-        ({"at_once": 0}, "fetch.at_once"),
+        ({"max_concurrency": 0}, "fetch.max_concurrency"),
         ({"timeout": 0}, "fetch.timeout"),
         ({"timeout": float("inf")}, "fetch.timeout"),
         ({"timeout": float("nan")}, "fetch.timeout"),

@@ -21,8 +21,6 @@ from agentkit import (
     DocumentBlock,
     ImageBlock,
     LossError,
-    MediaLimits,
-    MediaRule,
     MessageError,
     Msg,
     MultiAgentHistory,
@@ -34,6 +32,7 @@ from agentkit import (
     VideoBlock,
     load_provider,
 )
+from agentkit.provider_kit import MediaLimits, MediaRule
 from tests.conftest import EchoFormatter, call, fates, says, sent, target
 
 pytestmark = pytest.mark.anyio
@@ -467,12 +466,12 @@ async def test_a_text_document_that_is_yet_to_be_read_is_no_loss(
 ) -> None:
     (root / "a.txt").write_bytes("Milk, bröd.".encode())
     msg = Msg("Bob", (TextBlock("See."), DocumentBlock(URLSource(str(root / "a.txt")))), "user")
-    for kind in (load_provider(name).chat, load_provider(name).multi_agent):
+    for kind in (load_provider(name).chat_formatter, load_provider(name).multi_agent_formatter):
         plan = await kind(media_roots=[root], on_loss="raise", budget=budget).plan([msg])
         assert plan.ledger.losses == []
     (root / "a.txt").write_bytes(b"\xff\xfe\xfa")
     with pytest.raises(LossError):
-        await load_provider(name).chat(media_roots=[root], on_loss="raise", budget=budget).plan([msg])
+        await load_provider(name).chat_formatter(media_roots=[root], on_loss="raise", budget=budget).plan([msg])
 
 
 def _letter(number: int) -> Msg:
@@ -617,7 +616,11 @@ def _one_picture_everywhere() -> list[Msg]:
 @pytest.mark.parametrize("on_loss", ["describe", "drop"])
 async def test_what_is_remembered_of_data_changes_no_request(on_loss: Any) -> None:
     names = ["anthropic", "gemini", "ollama", "openai", "openai-responses", "dashscope"]
-    kinds = [kind for name in names for kind in (load_provider(name).chat, load_provider(name).multi_agent)]
+    kinds = [
+        kind
+        for name in names
+        for kind in (load_provider(name).chat_formatter, load_provider(name).multi_agent_formatter)
+    ]
     known = _one_picture_everywhere()
     for budget in (None, Budget(100_000)):
         for kind in (*kinds, *reversed(kinds)):
@@ -661,7 +664,7 @@ def test_roots_that_are_no_folders_are_refused_at_the_door(roots: Any, place: st
 
 @pytest.mark.parametrize("name", ["anthropic", "gemini", "ollama", "openai", "openai-responses", "dashscope"])
 async def test_every_provider_reads_a_picture_and_never_names_the_machine(name: str, root: Path) -> None:
-    formatter = load_provider(name).multi_agent(media_roots=[root])
+    formatter = load_provider(name).multi_agent_formatter(media_roots=[root])
     request = await formatter.format([picture((root / "a.png").as_uri())])
     assert str(root) not in str(request)
     assert "file:" not in str(request)
@@ -671,7 +674,7 @@ async def test_a_file_that_the_viewer_may_not_see_is_not_read(tmp_path: Path) ->
     (tmp_path / "secret.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
     source = URLSource(str(tmp_path / "secret.png"))
     history = MultiAgentHistory(viewer="Friday", visible=lambda msg: msg.name != "Eve")
-    formatter = load_provider("anthropic").chat(history=history, media_roots=[tmp_path])
+    formatter = load_provider("anthropic").chat_formatter(history=history, media_roots=[tmp_path])
     await formatter.format([Msg("Bob", "Hi.", "user"), Msg("Eve", [ImageBlock(source)], "user")])
     assert source._read is None  # pyright: ignore[reportPrivateUsage]
 

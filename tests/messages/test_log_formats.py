@@ -38,7 +38,7 @@ def _missing(reader: str, log: Any, words: tuple[str, ...]) -> list[str]:
         return []
     text = _content(msgs)
     missing = [word for word in words if word not in text]
-    formatter = load_provider(reader if reader in PROVIDERS else "openai").chat(on_loss="raise")
+    formatter = load_provider(reader if reader in PROVIDERS else "openai").chat_formatter(on_loss="raise")
     try:
         request = json.dumps(formatter.lower(msgs).request, ensure_ascii=False)
     except LossError:

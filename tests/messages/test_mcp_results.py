@@ -132,7 +132,7 @@ def test_base64_never_reaches_a_request_as_text(provider: str) -> None:
     content = [item for item, _ in ITEMS]
     result = ToolResultBlock("c", "give", {"content": content, "isError": False})
     msgs = [Msg("Bob", "go", "user"), Msg("Friday", [ToolUseBlock("c", "give", {})], "assistant")]
-    formatter = load_provider(provider).chat()
+    formatter = load_provider(provider).chat_formatter()
     request = formatter.lower([*msgs, Msg("tools", [result], "user")]).request
     texts = [text for text in _strings(request) if PNG in text and not text.startswith("data:") and text != PNG]
     assert texts == []
@@ -287,7 +287,7 @@ async def test_an_unreadable_item_is_kept_as_an_invalid_block(item: Any) -> None
 async def test_broken_media_are_a_matter_of_the_ledger(provider: str, item: dict[str, Any]) -> None:
     result = await returned({"content": [item], "isError": False})
     msgs = [Msg("Bob", "go", "user"), Msg("Friday", [ToolUseBlock("c", "give", {})], "assistant")]
-    plan = load_provider(provider).chat().lower([*msgs, Msg("tools", [result], "user")])
+    plan = load_provider(provider).chat_formatter().lower([*msgs, Msg("tools", [result], "user")])
     json.dumps(plan.request).encode()
 
 

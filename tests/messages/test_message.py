@@ -23,9 +23,9 @@ from agentkit import (
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
-    Trait,
     URLSource,
 )
+from agentkit.provider_kit import Feature
 from tests.conftest import AnyMsg, EchoFormatter
 
 IMAGE = ImageBlock(URLSource("https://example.com/a.png"))
@@ -271,35 +271,35 @@ def test_agentscopes_blocks_are_adopted(given: Mapping[str, Any], expected: Any)
 
 
 _KINDS = (
-    Trait.BLANK | Trait.EMPTY | Trait.THINKING | Trait.TOOL | Trait.MEDIA | Trait.RESULT_PARTS | Trait.RESULT_MEDIA
-    | Trait.RESULT_ERROR | Trait.RESULT_BLANK | Trait.RESULT_NAMELESS | Trait.ODD_ID | Trait.ODD_NAME
-    | Trait.ODD_ARGUMENTS | Trait.TEXT
+    Feature.BLANK | Feature.EMPTY | Feature.THINKING | Feature.TOOL | Feature.MEDIA | Feature.RESULT_PARTS | Feature.RESULT_MEDIA
+    | Feature.RESULT_ERROR | Feature.RESULT_BLANK | Feature.RESULT_NAMELESS | Feature.ODD_ID | Feature.ODD_NAME
+    | Feature.ODD_ARGUMENTS | Feature.TEXT
 )  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("content", "traits"),
     [
-        ("hi", Trait.TEXT),
-        ("", Trait.BLANK),
-        (" \n", Trait.BLANK),
-        ([], Trait.EMPTY),
-        ([TextBlock("")], Trait.BLANK),
-        ([IMAGE], Trait.IMAGE),
-        ([ThinkingBlock("x")], Trait.THINKING),
-        ([ToolUseBlock("c", "n", {})], Trait.CALL),
-        ([ToolUseBlock("c d", "n", {})], Trait.CALL | Trait.ODD_ID),
-        ([ToolUseBlock("c", "n m", {})], Trait.CALL | Trait.ODD_NAME),
-        ([ToolUseBlock("c", "n", {}, "{")], Trait.CALL | Trait.ODD_ARGUMENTS),
-        ([ToolResultBlock("c", "n", "x")], Trait.RESULT),
-        ([ToolResultBlock("c", "", "x")], Trait.RESULT | Trait.RESULT_NAMELESS),
-        ([ToolResultBlock("c", "n", "")], Trait.RESULT | Trait.RESULT_BLANK),
-        ([ToolResultBlock("c", "n", (IMAGE,))], Trait.RESULT | Trait.RESULT_PARTS | Trait.RESULT_MEDIA),
-        ([ToolResultBlock("c", "n", "x", True)], Trait.RESULT | Trait.RESULT_ERROR),
+        ("hi", Feature.TEXT),
+        ("", Feature.BLANK),
+        (" \n", Feature.BLANK),
+        ([], Feature.EMPTY),
+        ([TextBlock("")], Feature.BLANK),
+        ([IMAGE], Feature.IMAGE),
+        ([ThinkingBlock("x")], Feature.THINKING),
+        ([ToolUseBlock("c", "n", {})], Feature.CALL),
+        ([ToolUseBlock("c d", "n", {})], Feature.CALL | Feature.ODD_ID),
+        ([ToolUseBlock("c", "n m", {})], Feature.CALL | Feature.ODD_NAME),
+        ([ToolUseBlock("c", "n", {}, "{")], Feature.CALL | Feature.ODD_ARGUMENTS),
+        ([ToolResultBlock("c", "n", "x")], Feature.RESULT),
+        ([ToolResultBlock("c", "", "x")], Feature.RESULT | Feature.RESULT_NAMELESS),
+        ([ToolResultBlock("c", "n", "")], Feature.RESULT | Feature.RESULT_BLANK),
+        ([ToolResultBlock("c", "n", (IMAGE,))], Feature.RESULT | Feature.RESULT_PARTS | Feature.RESULT_MEDIA),
+        ([ToolResultBlock("c", "n", "x", True)], Feature.RESULT | Feature.RESULT_ERROR),
     ],
 )
 def test_a_message_knows_what_it_holds(content: Any, traits: int) -> None:
-    found = Msg("a", content, "assistant" if traits & Trait.CALL else "user").traits
+    found = Msg("a", content, "assistant" if traits & Feature.CALL else "user").traits
     assert found & _KINDS == traits
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from agentkit import AudioBlock, Base64Source, DocumentBlock, ImageBlock, MediaRule, Msg, URLSource, VideoBlock
-from agentkit.messages.sniffing import image_size, sniffed_type
+from agentkit import AudioBlock, Base64Source, DocumentBlock, ImageBlock, Msg, URLSource, VideoBlock
+from agentkit.messages.sniffing import image_size, sniff_media_type
+from agentkit.provider_kit import MediaRule
 from tests.conftest import EchoFormatter, sent, target
 from tests.conversations import DATA
 
@@ -59,8 +60,8 @@ SIGNS: list[tuple[bytes, str]] = [
 @pytest.mark.parametrize(("head", "media_type"), SIGNS)
 def test_first_bytes_tell_the_type(head: bytes, media_type: str) -> None:
     for wrong in ("image/x-wrong", "text/plain" if media_type != "text/html" else ""):
-        assert sniffed_type(text(head + bytes(64) * (media_type != "text/html")), wrong) == media_type
-    assert sniffed_type(text(head), media_type) == media_type
+        assert sniff_media_type(text(head + bytes(64) * (media_type != "text/html")), wrong) == media_type
+    assert sniff_media_type(text(head), media_type) == media_type
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_first_bytes_tell_the_type(head: bytes, media_type: str) -> None:
     ],
 )
 def test_bytes_that_tell_nothing_tell_nothing(data: str, declared: str) -> None:
-    assert sniffed_type(data, declared) is None
+    assert sniff_media_type(data, declared) is None
 
 
 @pytest.mark.parametrize(
@@ -89,13 +90,13 @@ def test_bytes_that_tell_nothing_tell_nothing(data: str, declared: str) -> None:
     ],
 )
 def test_a_container_is_what_it_is_called(head: bytes, declared: str) -> None:
-    assert sniffed_type(text(head), declared) == declared
+    assert sniff_media_type(text(head), declared) == declared
 
 
 @pytest.mark.parametrize("words", [b"<html>a page</html>", b"BM", b"GIF89a is a format", b"{}", "漢字".encode()])
 @pytest.mark.parametrize("declared", ["text/plain", "text/html", "application/json"])
 def test_text_stays_what_it_is_called(words: bytes, declared: str) -> None:
-    assert sniffed_type(text(words), declared) == declared
+    assert sniff_media_type(text(words), declared) == declared
 
 
 @pytest.mark.parametrize("kind", [ImageBlock, AudioBlock, VideoBlock, DocumentBlock])
@@ -219,13 +220,13 @@ def test_the_bytes_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from agentkit.media import resolution as shelf
 
     looks: list[str] = []
-    sniff = shelf.__dict__["sniffed_type"]
+    sniff = shelf.__dict__["sniff_media_type"]
 
     def watched(data: str, declared: str) -> object:
         looks.append(declared)
         return sniff(data, declared)
 
-    monkeypatch.setattr(shelf, "sniffed_type", watched)
+    monkeypatch.setattr(shelf, "sniff_media_type", watched)
     msg = Msg("Bob", (ImageBlock(Base64Source("image/jpg", PNG)),), "user")
     for formatter in (EchoFormatter(), EchoFormatter(), target(video=None)()):
         formatter.lower([msg])

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentkit import FinishReason, Msg, Usage, token_count
+from agentkit import FinishReason, Msg, Usage
+from agentkit.provider_kit import as_token_count
 
 
 def test_usages_add_up_and_survive_json() -> None:
@@ -18,7 +19,7 @@ def test_usages_add_up_and_survive_json() -> None:
 
 @pytest.mark.parametrize("found", [None, "3", -1, True, float("nan"), float("inf"), 10**400, [1], {}])
 def test_what_is_no_number_of_tokens_counts_as_none(found: Any) -> None:
-    assert token_count(found) == 0
+    assert as_token_count(found) == 0
 
 
 def test_a_message_that_is_no_reply_has_neither() -> None:

@@ -25,7 +25,6 @@ from agentkit import (
     MultiAgentHistory,
     NetworkError,
     OptionError,
-    Provider,
     ProviderError,
     RateLimitError,
     TextBlock,
@@ -36,6 +35,7 @@ from agentkit import (
     UsageAnchoredCounter,
     load_provider,
 )
+from agentkit.provider_kit import Provider
 from agentkit.testing import LoopbackError, LoopbackServer, Reply, ScriptedModel
 from tests.providers import LOOK, user
 from tests.providers.calling import model_of
@@ -96,15 +96,17 @@ async def test_an_unknown_provider_or_option_is_refused() -> None:
 
 async def test_a_provider_that_cannot_be_called_says_so() -> None:
     known = load_provider("openai")
-    model = ChatModel(Provider("half", known.chat, known.multi_agent), "m")
+    model = ChatModel(Provider("half", known.chat_formatter, known.multi_agent_formatter), "m")
     assert (await model.plan(HELLO)).request
     with pytest.raises(ProviderError, match="no endpoint"):
         await model.generate(HELLO)
     with pytest.raises(ProviderError, match="no endpoint"):
-        ChatModel(Provider("half", known.chat, known.multi_agent), "m", client=object())
+        ChatModel(Provider("half", known.chat_formatter, known.multi_agent_formatter), "m", client=object())
     given = {"api_key": "k"}
     mute = ChatModel(
-        Provider("half", known.chat, known.multi_agent, endpoint=known.endpoint), "m", client_options=given
+        Provider("half", known.chat_formatter, known.multi_agent_formatter, endpoint=known.endpoint),
+        "m",
+        client_options=given,
     )
     with pytest.raises(ProviderError, match="no reader"):
         async with mute.stream(HELLO):

@@ -5,7 +5,7 @@ import json
 import pytest
 from pydantic import BaseModel, Field
 
-from agentkit import Outgoing
+from agentkit.provider_kit import OutgoingRequest
 
 
 class Effort(BaseModel):
@@ -17,28 +17,30 @@ class Effort(BaseModel):
 
 def test_a_client_that_looks_into_the_body_gets_it_as_it_is() -> None:
     body = {"model": "m"}
-    assert Outgoing("/x", body, stream=False).payload(open=True) == {"body": body}
+    assert OutgoingRequest("/x", body, stream=False).payload(open=True) == {"body": body}
 
 
 def test_any_other_client_gets_the_json_text() -> None:
     body = {"model": "m", "messages": [{"content": "Zoë \u2028 \U0001f600 \x00", "n": [1, 2.5, None, True]}]}
-    payload = Outgoing("/x", body, stream=False).payload(open=False)
+    payload = OutgoingRequest("/x", body, stream=False).payload(open=False)
     assert payload.keys() == {"content"}
     assert json.loads(payload["content"]) == body
 
 
 def test_objects_of_the_sdk_are_written_as_it_writes_them() -> None:
-    payload = Outgoing("/x", {"reasoning": Effort(effort="high")}, stream=False).payload(open=False)
+    payload = OutgoingRequest("/x", {"reasoning": Effort(effort="high")}, stream=False).payload(open=False)
     assert json.loads(payload["content"]) == {"reasoning": {"effort": "high"}}
 
 
 @pytest.mark.parametrize("found", [object(), "\ud800"])
 def test_what_json_has_no_word_for_is_left_to_the_sdk(found: object) -> None:
     body = {"found": found}
-    assert Outgoing("/x", body, stream=False).payload(open=False) == {"body": body}
+    assert OutgoingRequest("/x", body, stream=False).payload(open=False) == {"body": body}
 
 
 def test_the_headers_of_a_call_are_not_shown() -> None:
-    shown = repr(Outgoing("/x", {"model": "m"}, stream=False, options={"headers": {"X-Gateway": "sk-canary"}}))
+    shown = repr(
+        OutgoingRequest("/x", {"model": "m"}, stream=False, options={"headers": {"X-Gateway": "sk-canary"}})
+    )
     assert "'model': 'm'" in shown
     assert "canary" not in shown

@@ -11,16 +11,13 @@ from agentkit import (
     AuthError,
     BadRequestError,
     ContextLengthError,
-    Failure,
     ModelError,
     NetworkError,
     OverloadedError,
     RateLimitError,
-    failure_in,
-    request_id_in,
-    retry_after,
 )
-from agentkit.models.failures import as_model_error, get_error_class, room_in
+from agentkit.models.failures import as_model_error, get_error_class, parse_context_limit
+from agentkit.provider_kit import Failure, find_request_id, parse_failure, parse_retry_after
 
 TOO_LONG = [
     (400, "context_length_exceeded", "Too much."),
@@ -235,7 +232,7 @@ def test_the_error_keeps_the_facts_and_survives_a_pickle() -> None:
     error = as_model_error(failure, "somebody", "msgs[0]")
     again = pickle.loads(pickle.dumps(error))
     for found in (error, again):
-        assert (found.said, found.status, found.code, found.request_id, found.retry_after) == (
+        assert (found.provider_message, found.status, found.code, found.request_id, found.retry_after) == (
             "No.",
             400,
             "bad",
@@ -259,12 +256,12 @@ def test_the_error_keeps_the_facts_and_survives_a_pickle() -> None:
     ],
 )
 def test_the_seconds_to_wait(headers: dict[str, str] | None, seconds: float | None) -> None:
-    assert retry_after(headers) == seconds
+    assert parse_retry_after(headers) == seconds
 
 
 def test_a_date_to_wait_for() -> None:
-    assert 50 < (retry_after({"retry-after": formatdate(time() + 60, usegmt=True)}) or 0) <= 60
-    assert retry_after({"retry-after": formatdate(0, usegmt=True)}) == 0
+    assert 50 < (parse_retry_after({"retry-after": formatdate(time() + 60, usegmt=True)}) or 0) <= 60
+    assert parse_retry_after({"retry-after": formatdate(0, usegmt=True)}) == 0
 
 
 @pytest.mark.parametrize(
@@ -301,7 +298,7 @@ def test_a_date_to_wait_for() -> None:
     ],
 )
 def test_an_error_in_a_body(body: Any, expected: Failure | None) -> None:
-    assert failure_in(body) == expected
+    assert parse_failure(body) == expected
 
 
 @pytest.mark.parametrize(
@@ -344,7 +341,7 @@ def test_an_error_in_a_body(body: Any, expected: Failure | None) -> None:
     ],
 )
 def test_how_much_room_there_is(said: str, expected: tuple[int, int | None] | None) -> None:
-    assert room_in(said) == expected
+    assert parse_context_limit(said) == expected
 
 
 @pytest.mark.parametrize(
@@ -361,13 +358,13 @@ def test_how_much_room_there_is(said: str, expected: tuple[int, int | None] | No
     ],
 )
 def test_the_name_of_a_call_is_found_in_its_answers_headers(headers: Any, name: str | None) -> None:
-    assert request_id_in(headers) == name
+    assert find_request_id(headers) == name
 
 
 def test_a_bare_message_is_an_error_where_the_status_is_one() -> None:
     body = {"message": "Too many tokens, please wait before trying again."}
-    found = failure_in(body, 429)
+    found = parse_failure(body, 429)
     assert found is not None
-    assert (found.said, found.code, get_error_class(found)) == (body["message"], None, RateLimitError)
-    assert failure_in(body) is None
-    assert failure_in(body, 200) is None
+    assert (found.message, found.code, get_error_class(found)) == (body["message"], None, RateLimitError)
+    assert parse_failure(body) is None
+    assert parse_failure(body, 200) is None

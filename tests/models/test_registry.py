@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from agentkit import FormatterBase, OptionError, Provider, ProviderError, available_providers, load_provider
+from agentkit import OptionError, ProviderError, available_providers, load_provider
 from agentkit.cli import run
+from agentkit.provider_kit import FormatterBase, Provider
 from tests.conftest import EchoFormatter
 
 
@@ -39,7 +40,7 @@ def test_a_provider_is_loaded_once() -> None:
 
 def test_a_provider_is_a_name_and_two_formatters() -> None:
     provider = Provider("echo", EchoFormatter, EchoFormatter)
-    assert provider == Provider(name="echo", chat=EchoFormatter, multi_agent=EchoFormatter)
+    assert provider == Provider(name="echo", chat_formatter=EchoFormatter, multi_agent_formatter=EchoFormatter)
     with pytest.raises(dataclasses.FrozenInstanceError):
         provider.name = "other"  # type: ignore[misc]
 
@@ -47,10 +48,10 @@ def test_a_provider_is_a_name_and_two_formatters() -> None:
 @pytest.mark.parametrize("name", available_providers())
 def test_a_loaded_formatter_needs_no_argument_and_no_sdk(name: str) -> None:
     provider = load_provider(name)
-    for formatter in (provider.chat(), provider.multi_agent()):
+    for formatter in (provider.chat_formatter(), provider.multi_agent_formatter()):
         assert isinstance(formatter, FormatterBase)
         assert formatter.model is None
-        assert formatter.capabilities().target
+        assert formatter.capabilities().name
 
 
 # -- claims of other distributions ------------------------------------------------------------------------------

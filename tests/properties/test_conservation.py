@@ -26,18 +26,14 @@ from agentkit import (
     ChatHistory,
     Disposition,
     DocumentBlock,
-    FormatterBase,
     HistoryPolicy,
     ImageBlock,
-    Legal,
     LossError,
     MediaBlock,
     Msg,
     MultiAgentHistory,
     OpaqueBlock,
     Plan,
-    Request,
-    Task,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
@@ -45,6 +41,7 @@ from agentkit import (
     URLSource,
     available_providers,
 )
+from agentkit.provider_kit import FormatterBase, LegalConversation, Request, RequestSpec
 from tests.conftest import ECHO, EchoFormatter
 from tests.conversations import DATA, POLICIES, TARGETS, Marks, OnLoss, Target, histories, marked
 from tests.properties.test_invariants import all_strings, as_json, case, examples, problems, waited
@@ -65,7 +62,7 @@ def sees_all_but_bob(msg: Msg) -> bool:
 _VIEWS = (
     MultiAgentHistory(visible=sees_system_messages),
     MultiAgentHistory(viewer="Alice", visible=sees_all_but_bob),
-    MultiAgentHistory(viewer="Friday", others_tools="drop", visible=sees_all_but_bob),
+    MultiAgentHistory(viewer="Friday", other_agents_tools="drop", visible=sees_all_but_bob),
 )
 policies: SearchStrategy[HistoryPolicy] = st.sampled_from((*POLICIES, *_VIEWS))
 on_losses: SearchStrategy[OnLoss] = st.sampled_from(("describe", "drop", "raise"))
@@ -266,11 +263,11 @@ class Checked(EchoFormatter):
     """A target that takes little, and that checks the origins of what it is given."""
 
     base = replace(
-        ECHO, speakers=False, merge_turns=True, one_system=True, late_system="line", first_user=True,
+        ECHO, speaker_names=False, merge_turns=True, one_system=True, late_system="line", first_user=True,
         last_user=True, results="together", call_order=True, result_media=frozenset(), document=None,
     )  # fmt: skip
 
-    def convert(self, legal: Legal, task: Task) -> Request:
+    def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         for draft in (legal.system, legal.turns):
             for msg, origin in zip(draft.msgs, draft.origins, strict=True):
                 assert isinstance(origin, int) or len(origin) == len(msg.blocks), (msg, origin)

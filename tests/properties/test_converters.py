@@ -15,13 +15,10 @@ from agentkit import (
     AudioBlock,
     Base64Source,
     Block,
-    Capabilities,
     ConversionError,
     Disposition,
     DocumentBlock,
-    FormatterBase,
     ImageBlock,
-    MediaRule,
     Msg,
     MultiAgentHistory,
     OpaqueBlock,
@@ -35,6 +32,7 @@ from agentkit import (
     available_providers,
     load_provider,
 )
+from agentkit.provider_kit import Capabilities, FormatterBase, MediaRule
 from tests.providers import MP4, PDF, PNG, WAV
 
 PROVIDERS: Final = available_providers()
@@ -51,10 +49,10 @@ WIDE: Final[dict[str, Any]] = {
     "thinking": "text",
     "late_system": "native",
     "error_media": True,
-    "proof": frozenset(),
-    "part_pair": None,
+    "required_proof": frozenset(),
+    "pair_key": None,
     "needs_thinking": None,
-    "reply_part": None,
+    "is_reply_data": None,
     "tools_declared": False,
     "media_total": 0,
 }
@@ -62,13 +60,13 @@ SHAPES: Final[dict[str, dict[str, Any]]] = {
     "as they are": {},
     "joined": {"results": "together", "merge_turns": True, "call_order": True},
     "one string": {"parts": "string"},
-    "glued": {"parts": "glued", "one_system": True},
+    "glued": {"text_joining": "glued", "one_system": True},
 }
 
 
 def _wide(provider: str, shape: str, *, multi: bool) -> type[FormatterBase]:
     found = load_provider(provider)
-    own = found.multi_agent if multi else found.chat
+    own = found.multi_agent_formatter if multi else found.chat_formatter
     base = own.base
 
     class Wide(own):  # type: ignore[misc, valid-type]

@@ -203,7 +203,7 @@ def test_no_request_of_an_agent_is_refused_for_its_thinking(
     provider, model = target
     agent = Agent(provider, digests)
     budget = Budget(limit, counter, strategy=strategy)
-    formatter = load_provider(provider).chat(model, history=policy, budget=budget)
+    formatter = load_provider(provider).chat_formatter(model, history=policy, budget=budget)
 
     async def run() -> None:
         for one in plot:
@@ -234,7 +234,7 @@ async def planned_with_tools(formatter: Any, msgs: Sequence[Msg]) -> Plan | None
 def test_the_server_refuses_what_the_provider_refuses(fault: str) -> None:
     """The server of these tests is no rubber stamp."""
     agent = Agent("anthropic", digests=False)
-    free = load_provider("anthropic").chat("claude-opus-4-1")
+    free = load_provider("anthropic").chat_formatter("claude-opus-4-1")
     for _ in range(3):
         request = waited(lambda: planned_with_tools(free, agent.msgs)).request
         assert not agent.server.refusals(request)

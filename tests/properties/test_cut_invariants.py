@@ -29,10 +29,10 @@ from agentkit import (
     ImageBlock,
     Msg,
     OldestFirst,
+    OldestFirstInSteps,
     Plan,
     ShrinkResults,
-    Stepped,
-    Summarise,
+    Summarize,
     TextBlock,
     ThinkingBlock,
     TokenCounterBase,
@@ -104,7 +104,7 @@ async def told_shortly(msgs: Sequence[Msg]) -> str:
 def drops(steps: st.SearchStrategy[Any]) -> st.SearchStrategy[CutStrategy]:
     return st.one_of(
         st.builds(OldestFirst, st.booleans(), steps),
-        st.builds(Stepped, st.booleans(), steps),
+        st.builds(OldestFirstInSteps, st.booleans(), steps),
     )
 
 
@@ -118,7 +118,7 @@ def edits(steps: st.SearchStrategy[Any]) -> st.SearchStrategy[CutStrategy]:
 
 
 def summarising(steps: st.SearchStrategy[Any]) -> st.SearchStrategy[CutStrategy]:
-    return st.builds(Summarise, st.just(told_shortly), st.just(200), steps, st.booleans())
+    return st.builds(Summarize, st.just(told_shortly), st.just(200), steps, st.booleans())
 
 
 @st.composite
@@ -222,7 +222,7 @@ def test_what_stays_is_what_was_said_but_for_what_a_strategy_may_alter(
                     target, formatter, (old, msg)
                 )
         assert next(kept, None) is None
-        assert not summaries or Summarise in kinds
+        assert not summaries or Summarize in kinds
         task = all(getattr(s, "keep_task", True) for s in budget.strategies)
         must = protected(msgs, task, policy)
         assert not must & gone, case(target, formatter, (must, gone))
@@ -383,7 +383,7 @@ def test_a_growing_conversation_is_cut_few_times_and_only_appended_to_between(
     msgs: list[Msg], target: Target, policy: HistoryPolicy, counter: TokenCounterBase, limit: int, step: int | None
 ) -> None:
     async def check() -> None:
-        formatter = target.formatter(policy, budget=Budget(limit, counter, strategy=Stepped(step=step)))
+        formatter = target.formatter(policy, budget=Budget(limit, counter, strategy=OldestFirstInSteps(step=step)))
         cuts: list[tuple[int, ...]] = []
         last: Plan | None = None
         for part in grown(msgs):
@@ -393,7 +393,7 @@ def test_a_growing_conversation_is_cut_few_times_and_only_appended_to_between(
             cut = tuple(plan.cut.numbers) if plan.cut else ()
             if last is not None and cut == cuts[-1]:
                 old = without_end(turns_of(last.request), policy, last)
-                fault = first_change(old, turns_of(plan.request), formatter.capabilities().parts != "apart")
+                fault = first_change(old, turns_of(plan.request), formatter.capabilities().text_joining != "apart")
                 assert not fault, case(target, formatter, (fault, cut))
             elif last is not None:
                 assert {*cuts[-1]} <= {*cut}, case(target, formatter, (len(part), cuts[-1], cut))
@@ -434,9 +434,9 @@ _OPENED = Opened()
 @pytest.mark.parametrize(
     "strategies",
     [
-        [OldestFirst()], [Stepped()], [Stepped(), ShrinkResults()], [DropMedia()],
-        [DropMedia(step=0), OldestFirst()], [ClearResults(), DropMedia(), Stepped()],
-        [Summarise(told_shortly, 200)],
+        [OldestFirst()], [OldestFirstInSteps()], [OldestFirstInSteps(), ShrinkResults()], [DropMedia()],
+        [DropMedia(step=0), OldestFirst()], [ClearResults(), DropMedia(), OldestFirstInSteps()],
+        [Summarize(told_shortly, 200)],
     ],
     ids=lambda found: "+".join(type(one).__name__ for one in found),
 )  # fmt: skip
@@ -451,7 +451,7 @@ def test_a_file_is_not_opened_for_what_goes(
         picture = ImageBlock(URLSource((tmp_path / f"{number}.png").as_uri()))
         msgs.append(Msg("Bob", [TextBlock(f"{number} " + "word " * 40), picture], "user"))
     msgs.append(Msg("Bob", "What do they have in common?", "user"))
-    formatter = load_provider(provider).chat(
+    formatter = load_provider(provider).chat_formatter(
         budget=Budget(5_500, counter, strategy=strategies), media_roots=[tmp_path]
     )
     _OPENED.names.clear()

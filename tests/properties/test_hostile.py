@@ -17,7 +17,6 @@ from agentkit import (
     AgentkitError,
     Base64Source,
     Budget,
-    FormatterBase,
     ImageBlock,
     InvalidBlock,
     LossError,
@@ -26,7 +25,6 @@ from agentkit import (
     MultiAgentHistory,
     OpaqueState,
     OptionError,
-    OutputSchema,
     TextBlock,
     ThinkingBlock,
     TokenCounterBase,
@@ -35,13 +33,13 @@ from agentkit import (
     ToolUseBlock,
     URLSource,
     available_providers,
-    fit_speaker,
-    fit_speakers,
     load_messages,
     load_native,
     load_provider,
     read_history,
 )
+from agentkit.capabilities.name_rules import legal_speaker_name, legal_speaker_names
+from agentkit.provider_kit import FormatterBase, OutputSchema
 from tests.wire.rules import check_order
 from tests.wire.walker import check_request
 
@@ -49,7 +47,7 @@ USER = Msg("Bob", "hi", "user")
 
 
 def formatters() -> list[tuple[str, FormatterBase]]:
-    return [(name, load_provider(name).chat()) for name in available_providers()]
+    return [(name, load_provider(name).chat_formatter()) for name in available_providers()]
 
 
 def turn(ids: list[str]) -> list[Msg]:
@@ -95,7 +93,7 @@ def test_two_tools_of_one_wire_name_are_refused() -> None:
 
 def test_no_speaker_can_take_the_name_that_another_was_given() -> None:
     for name, formatter in formatters():
-        if formatter.capabilities().speakers:
+        if formatter.capabilities().speaker_names:
             smith = Msg("Mr Smith", "hi", "user")
             first = formatter.lower([smith])
             (taken,) = first.request["messages"]
@@ -111,7 +109,7 @@ def test_no_speaker_can_take_the_name_that_another_was_given() -> None:
 
 def test_a_name_that_was_fitted_to_a_wire_stays_as_it_is_when_its_log_comes_back() -> None:
     for name, formatter in formatters():
-        if formatter.capabilities().speakers:
+        if formatter.capabilities().speaker_names:
             msgs = [Msg("Mr Smith", "hi", "user"), Msg("x" * 80, "ho", "user"), Msg("An agent", "so", "assistant")]
             request = formatter.lower(msgs).request
             again = formatter.lower(load_native(name, request)).request
@@ -122,13 +120,13 @@ def test_a_name_that_was_fitted_to_a_wire_stays_as_it_is_when_its_log_comes_back
 @given(st.lists(st.text("ab_0/ ", max_size=70), max_size=6), st.data())
 def test_speakers_stay_apart_and_the_first_ones_keep_their_names(names: list[str], data: st.DataObject) -> None:
     refused = r"\s<|\\/>"
-    known = [fit_speaker(name, refused) for name in names]
+    known = [legal_speaker_name(name, refused) for name in names]
     spoken = data.draw(st.lists(st.sampled_from([*names, *known]), max_size=8)) if names else []
-    fitted = fit_speakers(spoken, refused)
+    fitted = legal_speaker_names(spoken, refused)
     told = [fitted.get(name, name) for name in spoken]
     assert len({*told}) == len({*spoken})
     assert all(len(name) <= 64 and not re.search(f"[{refused}]", name) for name in told)
-    before = fit_speakers(spoken[:-1], refused)
+    before = legal_speaker_names(spoken[:-1], refused)
     assert [before.get(name, name) for name in spoken[:-1]] == told[:-1]
 
 
@@ -142,10 +140,12 @@ def nested(depth: int) -> Any:
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: load_provider("openai").chat().lower([USER], tools=[Tool("t")], tool_choice={"mode": ["x"]}),
-        lambda: load_provider("openai").chat().lower([USER], response_format={"properties": 5}),
-        lambda: load_provider("openai").chat().lower([USER], response_format=int),
-        lambda: load_provider("openai").chat().lower([USER], response_format={"type": "json_object"}),
+        lambda: (
+            load_provider("openai").chat_formatter().lower([USER], tools=[Tool("t")], tool_choice={"mode": ["x"]})
+        ),
+        lambda: load_provider("openai").chat_formatter().lower([USER], response_format={"properties": 5}),
+        lambda: load_provider("openai").chat_formatter().lower([USER], response_format=int),
+        lambda: load_provider("openai").chat_formatter().lower([USER], response_format={"type": "json_object"}),
         lambda: Tool("t", parameters=nested(3000)),
         lambda: Msg("a", "x", "user", metadata=nested(3000)),
         lambda: Msg("a", 10**5000, "user"),  # type: ignore[arg-type]
@@ -198,7 +198,7 @@ def test_an_odd_url_is_one_disposition(url: str) -> None:
 def test_reasoning_stays_right_before_what_it_led_to() -> None:
     proof = OpaqueState("openai", encrypted_content="e", item_id="rs_1")
     said = Msg("F", [ToolUseBlock("a", "t", {}), ThinkingBlock("x", proof), TextBlock("y")], "assistant")
-    formatter = load_provider("openai-responses").chat()
+    formatter = load_provider("openai-responses").chat_formatter()
     request = formatter.lower([USER, said, Msg("s", [ToolResultBlock("a", "t", "r")], "system")]).request
     assert faults("openai-responses", request) == []
     kinds = [item.get("role", item["type"]) for item in request["input"]]
@@ -207,7 +207,7 @@ def test_reasoning_stays_right_before_what_it_led_to() -> None:
 
 def test_a_signature_that_is_no_base64_is_left_off() -> None:
     call = ToolUseBlock("a", "t", {}, state=OpaqueState("gemini", thought_signature="!!!"))
-    plan = load_provider("gemini").chat().lower([USER, Msg("F", [call], "assistant")])
+    plan = load_provider("gemini").chat_formatter().lower([USER, Msg("F", [call], "assistant")])
     assert "!!!" not in json.dumps(plan.request)
     assert "no base64" in str(plan.ledger.entries[1])
 
@@ -221,7 +221,7 @@ def test_a_schema_is_closed_whatever_the_order_of_required() -> None:
 def test_a_schema_by_reference_has_its_root_in_the_root() -> None:
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
     asked = {"$ref": "#/$defs/Node", "$defs": {"Node": node}}
-    request = load_provider("openai").chat().lower([USER], response_format=asked).request
+    request = load_provider("openai").chat_formatter().lower([USER], response_format=asked).request
     assert request["response_format"]["json_schema"]["schema"] == {**node, "$defs": {"Node": node}}
 
 
@@ -235,7 +235,7 @@ def test_no_lossy_request_is_sent_to_a_counter() -> None:
 
     counter = Remote()
     broken = Msg("Bob", [ImageBlock(Base64Source("image/png", "%%%"))], "user")
-    formatter = load_provider("openai").chat(budget=Budget(10, counter), on_loss="raise")
+    formatter = load_provider("openai").chat_formatter(budget=Budget(10, counter), on_loss="raise")
     with pytest.raises(LossError):
         anyio.run(formatter.format, [broken])
     assert counter.asked == 0
@@ -280,7 +280,7 @@ def test_work_does_not_grow_as_the_square_of_parallel_calls(shape: int) -> None:
         msgs = shapes(count)[shape]
         sys.setprofile(look)
         try:
-            load_provider("gemini").chat().lower(msgs)
+            load_provider("gemini").chat_formatter().lower(msgs)
         finally:
             sys.setprofile(None)
         return total
@@ -291,6 +291,6 @@ def test_work_does_not_grow_as_the_square_of_parallel_calls(shape: int) -> None:
 
 def test_an_error_names_the_place_and_the_advice() -> None:
     with pytest.raises(OptionError) as caught:
-        load_provider("openai").chat().lower([USER], response_format="json")  # type: ignore[arg-type]
+        load_provider("openai").chat_formatter().lower([USER], response_format="json")  # type: ignore[arg-type]
     assert caught.value.place == "response_format"
     assert caught.value.advice

@@ -24,12 +24,12 @@ from agentkit import (
     ToolUseBlock,
     URLSource,
     dump_messages,
+    list_server_tools,
     load_messages,
     load_native,
     load_provider,
-    load_tools,
-    run_call,
-    tools_left_out,
+    load_request_options,
+    run_tool_call,
 )
 from tests.logs.native_logs import LOGS
 
@@ -88,7 +88,7 @@ ALL_LOGS: Final = [*LOGS.items(), *(("agentkit", OWN) for _ in "1")]
 def test_an_odd_value_anywhere_in_a_log_is_read_or_refused(name: str, log: Any, odd: str) -> None:
     for found in _with_odd_leaves(log, ODD[odd]):
         msgs = _refused(lambda found=found: load_native(name, found))  # type: ignore[misc]
-        _refused(lambda found=found: (load_tools(found), tools_left_out(found)))  # type: ignore[misc]
+        _refused(lambda found=found: (load_request_options(found), list_server_tools(found)))  # type: ignore[misc]
         stored = dump_messages(msgs or [])
         json.dumps(stored, ensure_ascii=False, allow_nan=False).encode()
         assert odd == "a number key" or load_messages(stored) == (msgs or [])
@@ -334,7 +334,7 @@ async def test_lone_surrogates_of_a_tools_result_are_replaced(
         return found
 
     tool = Tool.from_function(look)
-    result = await run_call(ToolUseBlock("c", "look", {}), [tool])
+    result = await run_tool_call(ToolUseBlock("c", "look", {}), [tool])
     assert "cut \ufffd" in result.text
     assert not result.is_error
     assert "look" in caplog.text
@@ -347,4 +347,4 @@ async def test_a_deep_result_of_a_tool_is_a_result(key: str, depth: int) -> None
     async def look() -> Any:
         return _nested(depth, key)
 
-    assert (await run_call(ToolUseBlock("c", "look", {}), [Tool.from_function(look)])).id == "c"
+    assert (await run_tool_call(ToolUseBlock("c", "look", {}), [Tool.from_function(look)])).id == "c"

@@ -25,7 +25,6 @@ from agentkit import (
     CharacterTokenCounter,
     ChatHistory,
     Disposition,
-    FormatterBase,
     HistoryPolicy,
     Ledger,
     LocalTokenCounter,
@@ -45,9 +44,10 @@ from agentkit import (
     read_history,
 )
 from agentkit.history.transcript import FrameTexts
-from agentkit.ledger.provenance import Draft
+from agentkit.ledger.provenance import TracedConversation
 from agentkit.legalize.turns import BEGIN_TURN, CONTINUE_TURN, RESULT_TURN
-from agentkit.repair.pairing import INTERRUPTED, repair
+from agentkit.provider_kit import FormatterBase
+from agentkit.repair.pairing import INTERRUPTED_RESULT, repair_pairing
 from tests.conversations import (
     TARGETS,
     Marks,
@@ -80,7 +80,7 @@ _ROOT = Path(__file__).parents[2]
 _framings = st.builds(
     MultiAgentHistory,
     viewer=st.one_of(st.none(), st.sampled_from(("Friday", "Alice", "assistant", "")), names),
-    tags=st.sampled_from(("history", "history", "log.1")),
+    tag=st.sampled_from(("history", "history", "log.1")),
     preamble=st.sampled_from((None, "", "Before.\n")),
     timestamps=st.booleans(),
 )
@@ -119,7 +119,7 @@ def case(target: Target, formatter: FormatterBase, found: object) -> str:
 
 def repaired(msgs: Sequence[Msg]) -> tuple[list[Msg], Ledger]:
     ledger = Ledger(msgs)
-    return repair(Draft.of(msgs), ledger).msgs, ledger
+    return repair_pairing(TracedConversation.of(msgs), ledger).msgs, ledger
 
 
 @examples(100)
@@ -297,7 +297,7 @@ def test_conservation_raise_lets_out_what_loses_nothing_and_names_what_would(
 
 _MARKER = r"Q[a-z]\d+Z"
 _DOCUMENTED = (
-    re.escape(BEGIN_TURN), re.escape(CONTINUE_TURN), re.escape(RESULT_TURN), re.escape(INTERRUPTED),
+    re.escape(BEGIN_TURN), re.escape(CONTINUE_TURN), re.escape(RESULT_TURN), re.escape(INTERRUPTED_RESULT),
     r"The tool failed without a message\.", r"\[error\]",
     r"# Conversation History\nThe content between <(\w+)></\1> tags contains your conversation history\n",
     r"You are (Friday|Alice|Bob)\.\n", r"</?(history|log)>",
@@ -358,7 +358,7 @@ def test_conservation_every_text_traces_to_an_input_or_a_named_synthesis(
         body = as_json(plan.request)
         filled = any(text in body for text in (BEGIN_TURN, CONTINUE_TURN, RESULT_TURN))
         assert filled == ("filler turn" in named), target
-        assert (INTERRUPTED in body) <= ("interrupted" in named), target
+        assert (INTERRUPTED_RESULT in body) <= ("interrupted" in named), target
         assert ("<system-info>" in body) == ("promotion" in named), target
 
 
@@ -477,7 +477,7 @@ def test_a_forced_choice_goes_native_or_in_words_behind_an_unchanged_request(
         native = "tool_choice" in forced.request or "tool_config" in forced.request.get("config", {})
         assert native != in_words, case(target, formatter, forced.request)
         before = without_end(turns_of(plain.request), ChatHistory(), plain)
-        fault = first_change(before, turns, formatter.capabilities().parts != "apart")
+        fault = first_change(before, turns, formatter.capabilities().text_joining != "apart")
         assert not fault, case(target, formatter, (fault, before, turns))
 
 
@@ -542,14 +542,14 @@ def test_attribution_reading_the_frame_back_gives_speakers_and_texts(
     for target in TARGETS:
         formatter = target.formatter(policy, loss)
         form = formatter.capabilities()
-        glue = "" if form.parts == "apart" else "\n"
+        glue = "" if form.text_joining == "apart" else "\n"
         plan = formatter.lower(msgs)
         users = [told(turn, glue) for turn in turns_of(plan.request) if turn.get("role") == "user"]
         wanted = expected_pairs(msgs, policy, form.late_system == "native")
         for pairs in (read_history(plan), [pair for text in users for pair in policy.read(text)]):
             assert pairs == wanted, case(target, formatter, (pairs, wanted, users))
         for text in users:
-            _check_frames(text, policy.tags)
+            _check_frames(text, policy.tag)
 
 
 def _check_frames(text: str, tag: str) -> None:
@@ -570,13 +570,13 @@ def test_attribution_holds_with_exchanges_between(msgs: list[Msg], policy: Multi
         assert pairs == wanted, case(target, formatter, (pairs, wanted))
         assert isinstance(plan.frames, FrameTexts)
         for written in plan.frames.frames:  # a result may say anything in the same turn
-            _check_frames("\n".join(written), policy.tags)
+            _check_frames("\n".join(written), policy.tag)
 
 
 @examples(120)
 @given(st.lists(st.tuples(names, texts), min_size=1, max_size=6), st.sampled_from(("history", "log.1", "H")))
 def test_attribution_the_frame_of_one_string_reads_back(lines: list[tuple[str, str]], tag: str) -> None:
-    policy = MultiAgentHistory(tags=tag)
+    policy = MultiAgentHistory(tag=tag)
     msgs = [Msg(name, text, "user") for name, text in lines]
     request = Target("ollama").formatter(policy).lower(msgs).request
     assert policy.read(request["messages"][0]["content"]) == [(name or "user", text) for name, text in lines]
@@ -633,7 +633,7 @@ def protected(msgs: Sequence[Msg], keep_task: bool, policy: HistoryPolicy) -> se
     kept = [unit for unit in units if any(msgs[at].pinned for at in unit) or unit[0] < leading]
     if keep_task:
         kept += [unit for unit in units if msgs[unit[0]].role == "user" and not msgs[unit[0]].tool_uses][:1]
-    kept += [unit for unit in units if policy.sees([msgs[at] for at in unit])][-1:]
+    kept += [unit for unit in units if policy.is_visible([msgs[at] for at in unit])][-1:]
     return {at for unit in [*kept, units[-1]] for at in unit}
 
 
@@ -814,7 +814,7 @@ def test_append_only_a_request_is_a_prefix_of_the_next(
         plan, later = formatter.lower(msgs), formatter.lower([*msgs, *new])
         before, after = turns_of(plan.request), turns_of(later.request)
         before = without_end(before, policy, plan)
-        glued = form.parts != "apart"
+        glued = form.text_joining != "apart"
         fault = first_change(before, after, glued)
         assert not fault, case(target, formatter, (fault, before, after))
         ended = any(msg.role != "system" or msg.tool_uses for msg in msgs)
@@ -838,7 +838,7 @@ def without_end(turns: list[dict[str, Any]], policy: HistoryPolicy, plan: Plan) 
         turns = turns[:-1]
     if not turns or not isinstance(policy, MultiAgentHistory) or turns[-1].get("role") != "user":
         return turns
-    closing = f"</{policy.tags}>"
+    closing = f"</{policy.tag}>"
     parts: list[dict[str, Any]] = turns[-1]["content"]
     text = str(parts[-1].get("text", "")) if parts else ""
     if text == f"\n{closing}":

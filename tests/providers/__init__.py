@@ -7,7 +7,6 @@ from typing import Any, Final, cast
 from agentkit import (
     Base64Source,
     Block,
-    FormatterBase,
     ImageBlock,
     Msg,
     TextBlock,
@@ -16,6 +15,7 @@ from agentkit import (
     ToolUseBlock,
     load_provider,
 )
+from agentkit.provider_kit import FormatterBase
 from tests.wire.rules import check_order
 from tests.wire.walker import check_request
 
@@ -98,12 +98,12 @@ LOOK: Final = Tool(
 
 def chat(provider: str, model: str | None = None, **options: Any) -> FormatterBase:
     """The provider's formatter for a chat."""
-    return load_provider(provider).chat(model, **options)
+    return load_provider(provider).chat_formatter(model, **options)
 
 
 def multi_agent(provider: str, model: str | None = None, **options: Any) -> FormatterBase:
     """The provider's formatter for many speakers."""
-    return load_provider(provider).multi_agent(model, **options)
+    return load_provider(provider).multi_agent_formatter(model, **options)
 
 
 def turns(request: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from openai import OpenAI
 
-from agentkit import Msg, StreamEvent, StreamParserBase
+from agentkit import Msg, StreamEvent
+from agentkit.provider_kit import StreamParserBase
 
 __all__ = ["chopped", "cuts", "mangled", "read", "sdk_events", "sse"]
 

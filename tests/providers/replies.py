@@ -1,4 +1,4 @@
-"""Recorded replies for the tests: a loopback server that plays one, events cut anywhere, text cut anywhere."""
+"""RecordedCall replies for the tests: a loopback server that plays one, events cut anywhere, text cut anywhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typing import Any, cast
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from agentkit import Msg, StreamEvent, StreamParserBase
+from agentkit import Msg, StreamEvent
+from agentkit.provider_kit import StreamParserBase
 
 __all__ = ["cut", "cuts", "fed", "mangled", "playing", "sse"]
 

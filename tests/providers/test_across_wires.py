@@ -8,25 +8,25 @@ from typing import Any
 import pytest
 
 from agentkit import (
-    Asked,
     Block,
     ImageBlock,
     Msg,
     Plan,
+    RequestOptions,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
     load_messages,
     load_native,
-    load_tools,
+    load_request_options,
 )
 from tests.logs.native_logs import LOGS, SAID
 from tests.providers import PNG, PROVIDERS, assistant, call, chat, multi_agent, problems, result, system, user
 
 
-def _loaded(source: str) -> tuple[list[Msg], Asked]:
-    return load_native(source, LOGS[source]), load_tools(LOGS[source])
+def _loaded(source: str) -> tuple[list[Msg], RequestOptions]:
+    return load_native(source, LOGS[source]), load_request_options(LOGS[source])
 
 
 def _plan(source: str, target: str, multi: bool) -> tuple[list[Msg], Plan]:
@@ -85,7 +85,7 @@ def test_a_log_is_left_as_it_was(source: str) -> None:
 def test_there_and_back_is_the_same_request(source: str) -> None:
     msgs, asked = _loaded(source)
     request = chat(source).lower(msgs, **asked).request
-    again = chat(source).lower(load_native(source, request), **load_tools(request)).request
+    again = chat(source).lower(load_native(source, request), **load_request_options(request)).request
     assert again == request
 
 

@@ -102,7 +102,9 @@ def test_a_call_names_the_servers_tool_that_made_it_only_if_that_is_sent_too(the
         },
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "Done."}]},
     ]
-    sent = load_provider("anthropic").chat().lower(load_native(log)).request["messages"][1]["content"][-1]
+    sent = (
+        load_provider("anthropic").chat_formatter().lower(load_native(log)).request["messages"][1]["content"][-1]
+    )
     assert sent.get("caller") == (caller if there else None)
 
 
@@ -118,7 +120,7 @@ def test_a_caller_or_an_id_of_any_shape_does_no_harm(odd: Any) -> None:
         {"role": "assistant", "content": [ran, *calls]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "Done."}]},
     ]
-    sent = load_provider("anthropic").chat().lower(load_native(log)).request["messages"][1]["content"]
+    sent = load_provider("anthropic").chat_formatter().lower(load_native(log)).request["messages"][1]["content"]
     assert [block["id"] for block in sent if block["type"] == "tool_use"] == ["c1", "c2"]
 
 
@@ -296,7 +298,7 @@ def test_what_a_user_or_a_tool_gave_comes_back_as_it_was(log: list[Any]) -> None
 
 @pytest.mark.parametrize("block", [block for block in OF_THE_USERS if "file_id" in json.dumps(block)])
 def test_a_file_that_is_only_at_the_provider_is_a_loss_elsewhere(block: dict[str, Any]) -> None:
-    plan = load_provider("openai").chat().lower(load_native(_asking(block)))
+    plan = load_provider("openai").chat_formatter().lower(load_native(_asking(block)))
     assert len(plan.ledger.losses) == 1
     assert "only anthropic knows it" in json.dumps(plan.request)
 
@@ -304,7 +306,7 @@ def test_a_file_that_is_only_at_the_provider_is_a_loss_elsewhere(block: dict[str
 def test_a_search_result_of_the_callers_is_its_text_elsewhere() -> None:
     msgs = load_native(_asking(RESULT))
     assert msgs[0].text == "Cats\nhttps://example.com\nThey purr.\nx"
-    plan = load_provider("openai").chat(on_loss="raise").lower(msgs)
+    plan = load_provider("openai").chat_formatter(on_loss="raise").lower(msgs)
     assert "They purr." in json.dumps(plan.request)
 
 
@@ -404,7 +406,7 @@ def test_half_a_pair_is_not_sent_where_media_are_moved_behind_the_results() -> N
 @examples(100)
 @given(logs, st.sampled_from((None, "claude-opus-4-1", "claude-opus-5-5")))
 def test_what_our_formatter_wrote_is_written_again(msgs: list[Msg], model: str | None) -> None:
-    formatter = load_provider("anthropic").chat(model)
+    formatter = load_provider("anthropic").chat_formatter(model)
     request = formatter.lower(msgs).request
     again = load_native(request)
     assume(again)

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from agentkit import (
     CONTINUE_TURN,
     ChatHistory,
-    FormatterBase,
     HistoryPolicy,
     Msg,
     MultiAgentHistory,
     dump_messages,
     load_provider,
 )
+from agentkit.provider_kit import FormatterBase
 from tests.conversations import POLICIES, valid_histories
 from tests.providers import LOOK, assistant, call, problems, result, system, user
 from tests.wire.loopback import expected_body, send
@@ -133,7 +133,7 @@ def _caches(wire: Wire) -> list[Cache]:
 
 
 def _formatter(wire: Wire, history: HistoryPolicy, mode: str = "auto") -> FormatterBase:
-    make: Any = load_provider(wire[0]).chat
+    make: Any = load_provider(wire[0]).chat_formatter
     made = make(wire[1], history=history, cache_breakpoints=mode)
     assert isinstance(made, FormatterBase)
     return made
@@ -287,7 +287,7 @@ def test_markers_lie_on_what_stays_alone_and_change_nothing_else(
         assert CONTINUE_TURN in blocks[-1].said
         assert not blocks[-1].marked
     if isinstance(policy, MultiAgentHistory) and '"role": "user"' in blocks[-1].said:
-        assert not (blocks[-1].marked and blocks[-1].value.get("text") == f"\n</{policy.tags}>")
+        assert not (blocks[-1].marked and blocks[-1].value.get("text") == f"\n</{policy.tag}>")
     assert _shown(wire, _stripped(request)) == _shown(wire, plain)
     assert dump_messages(msgs) == stored
     assert _formatter(wire, policy).lower(msgs).request == request
@@ -362,7 +362,7 @@ def test_markers_go_to_models_that_are_known_to_take_them(provider: str, model: 
     "provider", ["openai", "openai-responses", "dashscope", "dashscope-compatible", "deepseek"]
 )
 def test_nothing_is_marked_unless_asked_for(provider: str) -> None:
-    assert _count(load_provider(provider).chat("gpt-6-sol").lower(_TALK).request) == 0
+    assert _count(load_provider(provider).chat_formatter("gpt-6-sol").lower(_TALK).request) == 0
 
 
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "dashscope", "dashscope-compatible"])

@@ -25,7 +25,6 @@ from agentkit import (
     BadRequestError,
     ChatModel,
     ContextLengthError,
-    EndpointBase,
     FinishReason,
     ImageBlock,
     InputError,
@@ -43,6 +42,7 @@ from agentkit import (
     ToolUseBlock,
     URLSource,
 )
+from agentkit.provider_kit import EndpointBase
 from agentkit.testing import LoopbackError, LoopbackServer, Reply
 from tests.providers import LOOK, PROVIDERS, chat, user
 from tests.providers.calling import MODELS, RawServer, StallingServer, model_of, options
@@ -158,7 +158,7 @@ async def test_an_error_is_one_of_the_tree_and_the_sdks_own_is_its_cause(provide
                 for caught in (whole.value, streamed.value):
                     assert type(caught) is kind
                     assert (caught.provider, caught.status) == (provider, status)
-                    assert caught.said == "This is what the provider says."
+                    assert caught.provider_message == "This is what the provider says."
                     assert caught.retry_after == 3
                     assert type(caught.__cause__).__module__.partition(".")[0] in _SDKS[provider]
 
@@ -711,7 +711,9 @@ def test_geminis_own_options_of_a_call_keep_what_they_say(given: dict[str, Any],
 
     expected = {"timeout": 5_000, **given}
     made = types.HttpOptions.model_validate(given) if as_object else given
-    body = GeminiEndpoint(None).body("m", {"contents": []}, {"timeout": 5, "http_options": made}, stream=False)
+    body = GeminiEndpoint(None).build_request(
+        "m", {"contents": []}, {"timeout": 5, "http_options": made}, stream=False
+    )
     found = body.options["http_options"]
     assert (found.model_dump(exclude_unset=True) if as_object else found) == expected
 
@@ -996,7 +998,9 @@ async def _streamed_bytes(provider: str, *replies: Any) -> bytes:
         async with model_of(provider, server) as model:
             await model.open()
             endpoint, plan = cast("EndpointBase", vars(model)["_endpoint"]), await model.plan(HELLO)
-            async with endpoint.stream(endpoint.body(model.model, plan.request, {}, stream=True)) as pieces:
+            async with endpoint.stream(
+                endpoint.build_request(model.model, plan.request, {}, stream=True)
+            ) as pieces:
                 return b"".join([piece async for piece in pieces])
 
 
@@ -1050,7 +1054,7 @@ def _raw(provider: str, server: RawServer, **more: Any) -> ChatModel:
 async def _whole(model: ChatModel) -> Any:
     """A whole reply as it comes."""
     endpoint, plan = cast("EndpointBase", vars(model)["_endpoint"]), await model.plan(HELLO)
-    return await endpoint.send(endpoint.body(model.model, plan.request, {}, stream=False))
+    return await endpoint.send(endpoint.build_request(model.model, plan.request, {}, stream=False))
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

@@ -165,7 +165,7 @@ async def test_an_error_is_one_of_the_tree_with_the_clouds_text(name: str) -> No
                     pass
             for caught in (whole.value, streamed.value):
                 assert type(caught) is kind
-                assert (caught.status, caught.said) == (status, "This is what the cloud says.")
+                assert (caught.status, caught.provider_message) == (status, "This is what the cloud says.")
                 assert caught.retry_after == 3
                 assert caught.request_id == "req_loopback"
         await _close(model)
@@ -262,8 +262,8 @@ async def test_bedrocks_errors_are_known_whole_and_within_a_stream(
                 await stream.finish()
         await _close(model)
     for caught in (whole.value, refused.value):
-        assert (type(caught), caught.said, caught.code, caught.status) == (kind, said, code, status)
-    assert (type(within.value), within.value.said) == (kind, said)
+        assert (type(caught), caught.provider_message, caught.code, caught.status) == (kind, said, code, status)
+    assert (type(within.value), within.value.provider_message) == (kind, said)
     assert within.value.code == code[:1].lower() + code[1:]
     assert stream.message.text
     assert stream.message.finish_reason is FinishReason.ERROR

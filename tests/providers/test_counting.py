@@ -139,7 +139,7 @@ async def claude() -> AsyncGenerator[tuple[AnthropicTokenCounter, Seen], None]:
 
 async def test_anthropic_counts_the_very_request() -> None:
     msgs = [says("system", "Be brief.", "system"), Msg("Bob", (TextBlock("Look"), PNG), "user")]
-    request = load_provider("anthropic").chat().lower(msgs, tools=[TOOL]).request
+    request = load_provider("anthropic").chat_formatter().lower(msgs, tools=[TOOL]).request
     before = copy.deepcopy(request)
     async with claude() as (counter, seen):
         counted = await counter.count({**request, "max_tokens": 100, "temperature": 0, "stop_sequences": ["x"]})
@@ -152,7 +152,7 @@ async def test_anthropic_counts_the_very_request() -> None:
 async def test_what_anthropic_refuses_by_url_is_estimated_and_the_rest_counted() -> None:
     found = Msg("system", (ToolResultBlock("c1", "search", (TextBlock("here"), FAR)),), "system")
     msgs = [Msg("Bob", (TextBlock("Look"), FAR, PDF), "user"), call("c1"), found]
-    request = load_provider("anthropic").chat().lower(msgs, tools=[TOOL]).request
+    request = load_provider("anthropic").chat_formatter().lower(msgs, tools=[TOOL]).request
     before = copy.deepcopy(request)
     async with claude() as (counter, seen):
         counted = await counter.count(request)
@@ -227,7 +227,7 @@ async def gemini(enterprise: bool = False) -> AsyncGenerator[tuple[GeminiTokenCo
 def gemini_request() -> dict[str, Any]:
     msgs = [says("system", "Be brief.", "system"), Msg("Bob", (TextBlock("Look"), PNG), "user")]
     schema = {"type": "object", "properties": {"answer": {"type": "string"}}}
-    return load_provider("gemini").chat().lower(msgs, tools=[TOOL], response_format=schema).request
+    return load_provider("gemini").chat_formatter().lower(msgs, tools=[TOOL], response_format=schema).request
 
 
 async def test_gemini_counts_the_system_text_as_a_turn_and_tools_are_estimated() -> None:
@@ -261,7 +261,7 @@ async def test_geminis_system_text_may_have_any_form(system: Any) -> None:
 
 
 async def test_contents_alone_are_counted_exactly() -> None:
-    request = load_provider("gemini").chat().lower([says("Bob", "hi")]).request
+    request = load_provider("gemini").chat_formatter().lower([says("Bob", "hi")]).request
     async with gemini() as (counter, seen):
         counted = await counter.count(request)
     assert (counted, counted.estimated) == (len(json.dumps(seen.bodies[0])), ())
@@ -280,7 +280,9 @@ def openai_answer(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]
 
 async def test_openai_counts_the_very_responses_request() -> None:
     msgs = [says("system", "Be brief.", "system"), Msg("Bob", (TextBlock("Look"), PNG, FAR), "user")]
-    request = load_provider("openai-responses").chat().lower(msgs, tools=[TOOL], tool_choice="search").request
+    request = (
+        load_provider("openai-responses").chat_formatter().lower(msgs, tools=[TOOL], tool_choice="search").request
+    )
     before = copy.deepcopy(request)
     with server(openai_answer) as seen:
         async with openai.AsyncOpenAI(api_key="k", base_url=f"{seen.url}/v1", max_retries=0) as client:
@@ -305,7 +307,7 @@ def vllm_answer(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
 
 async def test_vllm_counts_the_request_and_media_are_estimated() -> None:
     msgs = [says("system", "Be brief.", "system"), Msg("Bob", (TextBlock("Look"), FAR), "user")]
-    request = load_provider("vllm").chat().lower(msgs, tools=[TOOL]).request
+    request = load_provider("vllm").chat_formatter().lower(msgs, tools=[TOOL]).request
     request["extra_body"] = {"chat_template_kwargs": {"enable_thinking": False}}
     before = copy.deepcopy(request)
     with server(vllm_answer) as seen:
@@ -326,7 +328,12 @@ async def test_vllm_counts_the_request_and_media_are_estimated() -> None:
 
 @pytest.mark.parametrize("choice", ["auto", "none", "required", "search"])
 async def test_vllm_counts_tools_under_every_choice(choice: str) -> None:
-    request = load_provider("vllm").chat().lower([says("Bob", "Hi.")], tools=[TOOL], tool_choice=choice).request
+    request = (
+        load_provider("vllm")
+        .chat_formatter()
+        .lower([says("Bob", "Hi.")], tools=[TOOL], tool_choice=choice)
+        .request
+    )
     with server(vllm_answer) as seen:
         async with openai.AsyncOpenAI(api_key="k", base_url=f"{seen.url}/v1", max_retries=0) as client:
             await VLLMTokenCounter(client.post, model=MODEL).count(request)
@@ -380,5 +387,5 @@ async def test_an_endpoint_that_sends_no_number_of_tokens_is_an_error(kind: Any,
 
 async def test_a_remote_counter_places_cuts_with_its_local_one() -> None:
     local = CharacterTokenCounter(5)
-    assert AnthropicTokenCounter(print, model=MODEL, local=local).weigher is local
-    assert isinstance(GeminiTokenCounter(print, model=MODEL).weigher, CharacterTokenCounter)
+    assert AnthropicTokenCounter(print, model=MODEL, local=local).local_counter is local
+    assert isinstance(GeminiTokenCounter(print, model=MODEL).local_counter, CharacterTokenCounter)

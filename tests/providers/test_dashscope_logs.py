@@ -155,7 +155,7 @@ def test_frames_of_the_new_client_are_those_of_the_wire() -> None:
 @pytest.mark.parametrize("part", [{"video": _FRAMES}, {"hologram": 1}])
 def test_a_part_that_only_this_path_knows_is_a_loss_elsewhere(part: dict[str, Any]) -> None:
     msgs = load_native([{"role": "user", "content": [part, {"text": "q"}]}])
-    for formatter in (load_provider("openai").chat(), DashScopeChatFormatter(path="text")):
+    for formatter in (load_provider("openai").chat_formatter(), DashScopeChatFormatter(path="text")):
         assert len(formatter.lower(msgs).ledger.losses) == 1
 
 

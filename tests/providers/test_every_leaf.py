@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 import pytest
 
-from agentkit import Entry, Msg, Plan, load_native
+from agentkit import LedgerEntry, Msg, Plan, load_native
 from tests.logs.rich_logs import RICH_LOGS
 from tests.providers import PROVIDERS, chat, multi_agent
 
@@ -97,7 +97,7 @@ def _held(place: str, msg: Msg) -> Iterator[tuple[str, Any]]:
             yield f"{place}.content[{number}]", output
 
 
-def _names(entry: Entry, path: tuple[str, ...], leaf: str) -> bool:
+def _names(entry: LedgerEntry, path: tuple[str, ...], leaf: str) -> bool:
     """Whether an entry says that its block stayed away, or that this text of it did."""
     if entry.disposition.word in ("dropped", "described"):
         return True

@@ -335,7 +335,7 @@ def test_what_a_part_of_the_users_came_with_goes_back_with_it(part: dict[str, An
     contents = [{"role": "user", "parts": [part, {"text": "q"}]}]
     msgs = load_native(contents)
     assert GeminiChatFormatter(on_loss="raise").lower(msgs).request["contents"] == contents
-    assert "media_resolution" not in json.dumps(load_provider("openai").chat().lower(msgs).request)
+    assert "media_resolution" not in json.dumps(load_provider("openai").chat_formatter().lower(msgs).request)
 
 
 _FILE: Final = "https://generativelanguage.googleapis.com/v1beta/files/abc"
@@ -352,11 +352,11 @@ def test_a_file_of_the_files_api_goes_back_and_to_nobody_else(uri: str) -> None:
         plan = GeminiChatFormatter("gemini-3-pro", on_loss="raise").lower(msgs)
         assert plan.request["contents"] == contents
         for wire in ("openai", "openai-responses", "anthropic", "dashscope", "ollama"):
-            plan = load_provider(wire).chat().lower(msgs)
+            plan = load_provider(wire).chat_formatter().lower(msgs)
             assert uri not in json.dumps(plan.request)
             assert len(list(plan.ledger.losses)) == 1
             with pytest.raises(LossError):
-                load_provider(wire).chat(on_loss="raise").lower(msgs)
+                load_provider(wire).chat_formatter(on_loss="raise").lower(msgs)
 
 
 @pytest.mark.parametrize("uri", ["https://example.com/files/abc", "gs://files/abc", "https://youtu.be/files/1"])
@@ -376,9 +376,13 @@ def test_an_object_goes_back_only_as_long_as_the_text_says_the_same() -> None:
 
 def test_other_wires_take_the_text_of_an_object() -> None:
     msgs = load_native(_answered({"temperature": 12}))
-    assert '"temperature' in json.dumps(load_provider("anthropic").chat().lower(msgs).request).replace("\\", "")
+    assert '"temperature' in json.dumps(load_provider("anthropic").chat_formatter().lower(msgs).request).replace(
+        "\\", ""
+    )
     results = [
-        one for one in load_provider("openai").chat().lower(msgs).request["messages"] if one["role"] == "tool"
+        one
+        for one in load_provider("openai").chat_formatter().lower(msgs).request["messages"]
+        if one["role"] == "tool"
     ]
     assert results[0]["content"] == '{"temperature":12}'
 
@@ -452,7 +456,7 @@ logs = st.lists(
 @examples(100)
 @given(logs, st.sampled_from((None, "gemini-3-pro", "gemini-2.5-flash")))
 def test_what_our_formatter_wrote_is_written_again(msgs: list[Msg], model: str | None) -> None:
-    formatter = load_provider("gemini").chat(model)
+    formatter = load_provider("gemini").chat_formatter(model)
     request = formatter.lower(msgs).request
     again = load_native(request)
     assume(again)

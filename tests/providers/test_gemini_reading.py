@@ -235,7 +235,7 @@ def test_a_signed_picture_goes_to_another_wire_without_its_signature_and_the_led
     found = parse_response(
         whole_of({"inlineData": {"mimeType": "image/png", "data": PNG}, "thoughtSignature": "AAAA"})
     )
-    plan = load_provider("openai-responses").chat().lower([user("Draw."), found, user("Nice.")])
+    plan = load_provider("openai-responses").chat_formatter().lower([user("Draw."), found, user("Nice.")])
     assert "AAAA" not in json.dumps(plan.request)
     assert PNG in json.dumps(plan.request)
 

@@ -11,10 +11,11 @@ from typing import Any, Final, cast
 
 import pytest
 
-from agentkit import Failure, Msg, StreamParserBase, ToolUseBlock, dump_messages, load_provider
-from agentkit.models.failures import as_model_error, get_error_class, retry_after, room_in
-from agentkit.models.locate import guess_place
-from agentkit.replies.error_bodies import failure_in
+from agentkit import Msg, ToolUseBlock, dump_messages, load_provider
+from agentkit.models.failures import as_model_error, get_error_class, parse_context_limit, parse_retry_after
+from agentkit.models.locate import locate_block
+from agentkit.provider_kit import Failure, StreamParserBase
+from agentkit.replies.error_bodies import parse_failure
 from tests.providers import PROVIDERS
 
 NUMBERS: Final = (
@@ -249,12 +250,12 @@ def test_the_items_of_a_long_list_are_all_read() -> None:
 
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda number: repr(number)[:20])
 def test_the_numbers_of_an_error_are_in_range_or_none(number: Any) -> None:
-    failure = failure_in({"error": {"message": "m", "code": number, "status": number}}, 400)
+    failure = parse_failure({"error": {"message": "m", "code": number, "status": number}}, 400)
     assert failure is not None
     error = as_model_error(failure, "openai")
     assert error.status in (400, None)
     for name in ("retry-after", "retry-after-ms"):
-        wait = retry_after({name: number})
+        wait = parse_retry_after({name: number})
         assert wait is None or 0 <= wait < 1e9
     wait = Failure("m", retry_after=number if isinstance(number, int | float) else None).retry_after
     assert wait is None or 0 <= wait < 1e9
@@ -264,9 +265,9 @@ def test_the_numbers_of_an_error_are_in_range_or_none(number: Any) -> None:
 
 @pytest.mark.parametrize("number", ["9" * 5_000, "9" * 400, "0", "1"])
 def test_sizes_in_the_text_of_an_error_are_bounded(number: str) -> None:
-    found = room_in(f"prompt is too long: {number} tokens > {number} maximum")
+    found = parse_context_limit(f"prompt is too long: {number} tokens > {number} maximum")
     assert found is None or all(size < 10**12 for size in found if size is not None)
-    assert guess_place(
+    assert locate_block(
         f"messages.{number}.content.{number}", {"messages": ["hi"]}, [Msg("Bob", "hi", "user")]
     ) in (
         "",
@@ -279,6 +280,6 @@ def test_an_error_with_many_paths_or_quotes_is_searched_as_far_as_a_person_reads
     msgs = [Msg("Bob", f"text {number}", "user") for number in range(100)]
     request = {"messages": [{"role": "user", "content": msg.text} for msg in msgs]}
     _, calls = _measured(
-        lambda: (get_error_class(Failure(said, 400)), room_in(said), guess_place(said, request, msgs))
+        lambda: (get_error_class(Failure(said, 400)), parse_context_limit(said), locate_block(said, request, msgs))
     )
     assert calls < 300_000

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentkit import Capabilities, MultiAgentHistory, load_provider
+from agentkit import MultiAgentHistory, load_provider
 from agentkit.capabilities.model_names import normalize_model_name
-from agentkit.tokens.encodings import encoding_of
+from agentkit.provider_kit import Capabilities
+from agentkit.tokens.encodings import find_encoding
 from agentkit.tokens.media_costs import image_rule
 
 _MODES: Final = ("auto", "none", "required", "tool")
@@ -19,7 +20,7 @@ _FREE: Final = frozenset({"auto", "none"})
 
 
 def _capabilities(provider: str, model: str | None) -> Capabilities:
-    return load_provider(provider).chat(history=MultiAgentHistory()).capabilities(model)
+    return load_provider(provider).chat_formatter(history=MultiAgentHistory()).capabilities(model)
 
 
 def _facts(provider: str, model: str | None) -> dict[str, Any]:
@@ -164,7 +165,7 @@ _GPT: Final = {
 @pytest.mark.parametrize("model", _GPT)
 def test_a_gpt_model_is_known_behind_every_gateway(model: str, place: str) -> None:
     form = _capabilities("openai-responses", place.format(model))
-    assert (form.binds_thinking, form.breakpoints) == _GPT[model]
+    assert (form.binds_thinking, form.cache_breakpoints) == _GPT[model]
 
 
 @pytest.mark.parametrize(
@@ -201,7 +202,7 @@ def test_audio_is_for_audio_models(model: str, audio: bool) -> None:
 def test_results_hold_media_from_gemini_3_on(model: str, media: bool, place: str) -> None:
     form = _capabilities("gemini", place.format(model))
     assert bool(form.result_media) is media
-    assert (form.stand_in is not None) is media
+    assert (form.placeholder_signature is not None) is media
 
 
 @pytest.mark.parametrize(
@@ -281,14 +282,14 @@ _QWEN: Final = {
 def test_a_model_of_dashscope_has_its_path(model: str, place: str) -> None:
     path, named = _QWEN[model]
     form = _capabilities("dashscope", place.format(model))
-    assert ("text" if form.parts == "string" else "multimodal") == path
+    assert ("text" if form.text_joining == "string" else "multimodal") == path
     assert ("tool" in form.tool_choices) is named
     assert ("tool" in _capabilities("dashscope-compatible", place.format(model)).tool_choices) is named
 
 
 @pytest.mark.parametrize("path", ["text", "multimodal"])
 def test_a_chosen_path_changes_nothing_else_that_is_known_of_the_model(path: str) -> None:
-    formatter = load_provider("dashscope").chat
+    formatter = load_provider("dashscope").chat_formatter
     chosen: Any = formatter
     form = chosen("qwen-plus", path=path).capabilities()
     assert ("text" if form.parts == "string" else "multimodal") == path
@@ -334,7 +335,7 @@ def test_a_date_is_no_version(known: tuple[str, str], date: dt.date, data: st.Da
     dated = f"{model}{date.strftime(spelled)}"
     assert _facts(provider, dated) == _facts(provider, model), dated
     assert image_rule(dated) is image_rule(model)
-    assert encoding_of(dated) == encoding_of(model) or encoding_of(model).note
+    assert find_encoding(dated) == find_encoding(model) or find_encoding(model).note
 
 
 @given(st.sampled_from(_KNOWN))

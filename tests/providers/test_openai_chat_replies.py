@@ -20,7 +20,6 @@ from agentkit import (
     MessageError,
     Msg,
     OpaqueState,
-    StreamParserBase,
     TextBlock,
     TextDelta,
     ThinkingBlock,
@@ -30,6 +29,7 @@ from agentkit import (
     Usage,
     UsageEvent,
 )
+from agentkit.provider_kit import StreamParserBase
 from agentkit_dashscope import DashScopeCompatibleChatStreamParser
 from agentkit_deepseek import DeepSeekChatStreamParser
 from agentkit_deepseek import parse_response as parse_deepseek

@@ -58,7 +58,7 @@ KINDRED: dict[str, list[dict[str, Any]]] = {
 
 
 def formatted(provider: str, found: object, on_loss: Any = "raise") -> Plan:
-    return load_provider(provider).chat(on_loss=on_loss).lower(load_native(provider, found))
+    return load_provider(provider).chat_formatter(on_loss=on_loss).lower(load_native(provider, found))
 
 
 @pytest.mark.parametrize("log", CHAT_LOGS)
@@ -83,16 +83,16 @@ def test_what_stands_beside_a_medium_comes_back(provider: str) -> None:
 )
 def test_a_users_file_by_its_id_is_a_loss_on_any_other_wire(provider: str, log: list[dict[str, Any]]) -> None:
     msgs = load_native(provider, log)
-    plan = load_provider("anthropic").chat().lower(msgs)
+    plan = load_provider("anthropic").chat_formatter().lower(msgs)
     assert [reason for _, reason in plan.ledger.losses] == [f"only {provider} knows it"]
     assert f"[part left out because only {provider} knows it]" in str(plan.request)
     with pytest.raises(LossError, match="knows it"):
-        load_provider("anthropic").chat(on_loss="raise").lower(msgs)
+        load_provider("anthropic").chat_formatter(on_loss="raise").lower(msgs)
 
 
 def test_keys_beside_a_picture_stay_away_from_other_wires_and_lose_nothing() -> None:
     msgs = load_native("openai", CHAT_LOGS[1])
-    plan = load_provider("anthropic").chat(on_loss="raise").lower(msgs)
+    plan = load_provider("anthropic").chat_formatter(on_loss="raise").lower(msgs)
     assert "detail" not in str(plan.request)
     (entry,) = plan.ledger.entries
     assert entry.disposition is Disposition.CARRIED
@@ -100,7 +100,7 @@ def test_keys_beside_a_picture_stay_away_from_other_wires_and_lose_nothing() -> 
 
 
 def test_detail_goes_from_one_wire_of_openai_to_the_other() -> None:
-    plan = load_provider("openai-responses").chat().lower(load_native("openai", CHAT_LOGS[1]))
+    plan = load_provider("openai-responses").chat_formatter().lower(load_native("openai", CHAT_LOGS[1]))
     assert plan.request["input"] == ITEM_LOGS[2]
 
 
@@ -113,7 +113,7 @@ def test_a_developers_message_is_a_system_message_on_any_other_wire(source: str,
     log = [{"role": "developer", "content": "Be brief."}, ASKED]
     msgs = load_native(source, log)
     assert (msgs[0].role, msgs[0].name, msgs[0].text) == ("system", "system", "Be brief.")
-    plan = load_provider(target).chat(on_loss="raise").lower(msgs)
+    plan = load_provider(target).chat_formatter(on_loss="raise").lower(msgs)
     own = source in OPENAI and target in OPENAI
     assert ("developer" in str(plan.request)) is own
     assert "Be brief." in str(plan.request)
@@ -133,7 +133,11 @@ def test_a_developers_message_comes_back_from_anywhere_in_a_log(provider: str, m
     ]
     log.append({"role": "developer", "content": "Be long."})
     found = load_provider(provider)
-    turns = (found.multi_agent if multi else found.chat)().lower(load_native(provider, log)).request
+    turns = (
+        (found.multi_agent_formatter if multi else found.chat_formatter)()
+        .lower(load_native(provider, log))
+        .request
+    )
     said = turns.get("messages") or turns["input"]
     beside: dict[str, Any] = {} if provider == "openai" else {"type": "message"}
     assert [said[0], said[1], said[3]] == [{**beside, **log[at]} for at in (0, 1, 3)]
@@ -161,7 +165,7 @@ def test_a_spoken_reply_goes_back_by_its_id_whether_it_was_loaded_or_read(model:
     read = parse_response({"choices": [{"message": REPLY, "finish_reason": "stop"}]})
     asked = load_native("openai", [ASKED])
     for msgs in (load_native("openai", CONVERSATION), [*asked, read, *asked]):
-        plan = load_provider("openai").chat(model, on_loss="raise").lower(msgs)
+        plan = load_provider("openai").chat_formatter(model, on_loss="raise").lower(msgs)
         assert plan.request["messages"] == [ASKED, {"role": "assistant", "audio": {"id": "audio_1"}}, ASKED]
         assert plan.ledger.entries[1].reason == "a sound, by the id under which its service keeps it"
 
@@ -195,7 +199,7 @@ def test_of_two_sounds_in_a_turn_one_goes_by_its_id_and_the_other_in_words() -> 
     asked = load_native("openai", [ASKED])
     (sound,) = load_native("openai", CONVERSATION)[1].media
     msgs = [*asked, Msg("assistant", [sound, sound], "assistant"), *asked]
-    plan = load_provider("openai").chat(on_loss="raise").lower(msgs)
+    plan = load_provider("openai").chat_formatter(on_loss="raise").lower(msgs)
     turn = plan.request["messages"][1]
     assert turn == {"role": "assistant", "content": "Bob: a cat.", "audio": {"id": "audio_1"}}
     assert [entry.disposition for entry in plan.ledger.entries[1:3]] == [
@@ -205,7 +209,9 @@ def test_of_two_sounds_in_a_turn_one_goes_by_its_id_and_the_other_in_words() -> 
 
 
 def test_a_spoken_reply_in_a_frame_is_said_in_words() -> None:
-    plan = load_provider("openai").multi_agent(on_loss="raise").lower(load_native("openai", CONVERSATION))
+    plan = (
+        load_provider("openai").multi_agent_formatter(on_loss="raise").lower(load_native("openai", CONVERSATION))
+    )
     (turn,) = plan.request["messages"]
     assert [part["text"] for part in turn["content"]][2:4] == [
         "\nassistant:",
@@ -215,12 +221,12 @@ def test_a_spoken_reply_in_a_frame_is_said_in_words() -> None:
 
 def test_a_spoken_reply_without_a_transcript_is_a_loss_where_no_sound_may_stand() -> None:
     silent = {**REPLY, "audio": {"id": "audio_1", "data": WAV}}
-    plan = load_provider("anthropic").chat().lower(load_native("openai", [ASKED, silent, ASKED]))
+    plan = load_provider("anthropic").chat_formatter().lower(load_native("openai", [ASKED, silent, ASKED]))
     assert [reason for _, reason in plan.ledger.losses] == ["Anthropic Messages takes no audio"]
 
 
 def formatted_for(target: str, msgs: list[Msg]) -> Plan:
-    return load_provider(target).chat(on_loss="raise").lower(msgs)
+    return load_provider(target).chat_formatter(on_loss="raise").lower(msgs)
 
 
 def test_a_spoken_reply_that_a_tool_hands_on_is_data_or_words() -> None:
@@ -253,14 +259,16 @@ def test_further_keys_of_a_message_come_back_and_are_no_loss(provider: str) -> N
         kept = ({key: item for key, item in said.items() if key not in own} for said in log)
         return [keys for keys in kept if keys]
 
-    seen = load_provider(provider).chat().capabilities().image is not None
+    seen = load_provider(provider).chat_formatter().capabilities().image is not None
     assert further(plan.request["messages"]) == further([*KEYED[:4], *KEYED[4 if seen else 5 :]])
     assert not any("message." in detail for entry in plan.ledger.entries for detail in entry.details)
 
 
 @pytest.mark.parametrize("target", ["openai-responses", "anthropic", "gemini", "ollama", "dashscope", "deepseek"])
 def test_further_keys_of_a_message_stay_away_from_other_wires_and_the_ledger_names_them(target: str) -> None:
-    plan = load_provider(target).chat(on_loss="describe").lower(load_native("dashscope-compatible", KEYED))
+    plan = (
+        load_provider(target).chat_formatter(on_loss="describe").lower(load_native("dashscope-compatible", KEYED))
+    )
     said = str(plan.request)
     told = " ".join(detail for entry in plan.ledger.entries for detail in entry.details)
     for key in ("weight", "tags", "reasoning_details", "took", "mood"):
@@ -276,7 +284,7 @@ def test_a_text_that_the_model_is_to_go_on_with_says_so_as_long_as_it_is_the_las
     assert [detail for entry in plan.ledger.entries for detail in entry.details] == []
     followed = formatted(provider, [*log, ASKED])
     assert key not in str(followed.request)
-    elsewhere = load_provider("vllm").chat().lower(load_native(provider, log))
+    elsewhere = load_provider("vllm").chat_formatter().lower(load_native(provider, log))
     assert key not in str(elsewhere.request)
     assert [detail for entry in elsewhere.ledger.entries for detail in entry.details] == [
         f"the wire has no place for its {key}"
@@ -285,15 +293,20 @@ def test_a_text_that_the_model_is_to_go_on_with_says_so_as_long_as_it_is_the_las
 
 def test_a_text_to_go_on_with_is_one_on_both_wires_of_dashscope() -> None:
     log: list[dict[str, Any]] = [ASKED, {"role": "assistant", "content": "It is", "partial": True}]
-    there = load_provider("dashscope").chat().lower(load_native("dashscope-compatible", log)).request["messages"]
+    there = (
+        load_provider("dashscope")
+        .chat_formatter()
+        .lower(load_native("dashscope-compatible", log))
+        .request["messages"]
+    )
     assert there[-1]["partial"] is True
-    back = load_provider("dashscope-compatible").chat().lower(load_native("dashscope", there)).request
+    back = load_provider("dashscope-compatible").chat_formatter().lower(load_native("dashscope", there)).request
     assert back["messages"] == log
 
 
 def test_a_developers_message_of_one_wire_of_dashscope_is_the_systems_on_the_other() -> None:
     log = [{"role": "developer", "content": "Be kind."}, ASKED]
-    plan = load_provider("dashscope").chat().lower(load_native("dashscope-compatible", log))
+    plan = load_provider("dashscope").chat_formatter().lower(load_native("dashscope-compatible", log))
     assert plan.request["messages"][0] == {"role": "system", "content": [{"text": "Be kind."}]}
     assert plan.ledger.entries[0].details == ("the wire has no place for its role",)
 
@@ -301,7 +314,7 @@ def test_a_developers_message_of_one_wire_of_dashscope_is_the_systems_on_the_oth
 def test_what_the_formatter_writes_itself_is_written_once_and_null_says_nothing() -> None:
     reply = {"role": "assistant", "content": "Hi.", "reasoning_content": "Hm.", "refusal": None, "extra": None}
     msgs = load_native("deepseek", [ASKED, reply, {**ASKED, "cache_control": {"type": "ephemeral"}}])
-    messages = load_provider("deepseek").chat().lower(msgs).request["messages"]
+    messages = load_provider("deepseek").chat_formatter().lower(msgs).request["messages"]
     assert messages == [ASKED, {"role": "assistant", "content": "Hi.", "reasoning_content": "Hm."}, ASKED]
 
 
@@ -318,5 +331,5 @@ def test_the_annotations_of_a_message_are_the_citations_of_its_text() -> None:
     found = [{"type": "url_citation", "url_citation": {"url": "https://x.org"}}]
     (msg,) = load_native("openai", [{"role": "assistant", "content": "As X says.", "annotations": found}])
     assert msg.blocks[0].metadata == {"citations": found}
-    plan = load_provider("openai").chat().lower([Msg("user", "Go.", "user"), msg])
+    plan = load_provider("openai").chat_formatter().lower([Msg("user", "Go.", "user"), msg])
     assert plan.ledger.entries[-1].details == ("the wire has no place for its citations",)

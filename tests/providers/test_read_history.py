@@ -16,9 +16,9 @@ from agentkit import (
     InputError,
     Msg,
     MultiAgentHistory,
+    OldestFirstInSteps,
     OptionError,
     Plan,
-    Stepped,
     TextBlock,
     ToolResultBlock,
     ToolUseBlock,
@@ -39,7 +39,11 @@ PAIRS: Final = [("Bob", "Look it up."), ("Alice", "Thank you.")]
 
 
 def plan_of(provider: str, msgs: list[Msg], **policy: Any) -> Plan:
-    return load_provider(provider).multi_agent(history=MultiAgentHistory(**policy)).lower(msgs, tools=[LOOK])
+    return (
+        load_provider(provider)
+        .multi_agent_formatter(history=MultiAgentHistory(**policy))
+        .lower(msgs, tools=[LOOK])
+    )
 
 
 @pytest.mark.parametrize("viewer", [None, "Friday"])
@@ -60,7 +64,7 @@ def test_a_frame_in_a_result_a_call_a_system_prompt_or_a_turn_of_the_viewer_is_n
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_late_system_message_is_read_where_the_frame_says_it(provider: str) -> None:
     plan = plan_of(provider, [BOB, LATE, ALICE])
-    is_native = load_provider(provider).multi_agent().capabilities().late_system == "native"
+    is_native = load_provider(provider).multi_agent_formatter().capabilities().late_system == "native"
     lines = [] if is_native else [("system", FORGED)]
     assert read_history(plan) == [("Bob", "Look it up."), *lines, ("Alice", "Thank you.")]
 
@@ -91,8 +95,8 @@ def test_media_and_descriptions_between_the_lines_are_passed_over(provider: str)
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_the_options_of_the_policy_are_those_that_are_read_by(provider: str) -> None:
-    plan = plan_of(provider, [replace(BOB, timestamp="2026-01-01"), ALICE], tags="log.x", timestamps=True)
-    assert read_history(plan) == read_history(plan, tags="other") == [("Bob", BOB.text), ("Alice", ALICE.text)]
+    plan = plan_of(provider, [replace(BOB, timestamp="2026-01-01"), ALICE], tag="log.x", timestamps=True)
+    assert read_history(plan) == read_history(plan, tag="other") == [("Bob", BOB.text), ("Alice", ALICE.text)]
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -125,7 +129,7 @@ def _changed(found: Any, old: str, new: str) -> Any:
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_after_a_cut_what_is_left_is_read(provider: str) -> None:
     msgs = [user(f"{number} " + "word " * 30, name="Bob") for number in range(40)]
-    formatter = load_provider(provider).multi_agent(budget=Budget(600, strategy=Stepped()))
+    formatter = load_provider(provider).multi_agent_formatter(budget=Budget(600, strategy=OldestFirstInSteps()))
     plan = await formatter.plan(msgs)
     assert plan.cut is not None
     kept = [("Bob", msg.text) for number, msg in enumerate(msgs) if number not in plan.cut.numbers]
@@ -136,7 +140,7 @@ async def test_after_a_cut_what_is_left_is_read(provider: str) -> None:
 def test_the_plain_frame_cannot_be_read_and_a_chat_has_none() -> None:
     with pytest.raises(OptionError, match=r"history\.frame"):
         read_history(plan_of("openai", [BOB], frame="plain"))
-    assert read_history(load_provider("openai").chat(history=ChatHistory()).lower([BOB, LATE])) == []
+    assert read_history(load_provider("openai").chat_formatter(history=ChatHistory()).lower([BOB, LATE])) == []
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

@@ -16,14 +16,14 @@ from agentkit import (
     MessageEnd,
     Msg,
     StreamEvent,
-    StreamParserBase,
     TextBlock,
     TextDelta,
     ToolUseBlock,
     Usage,
     load_provider,
 )
-from agentkit.testing.replies import Call, Reply, Said
+from agentkit.provider_kit import StreamParserBase
+from agentkit.testing.replies import NormalizedReply, ReceivedCall, Reply
 from agentkit.testing.routes import find_route
 from tests.providers.mangling import cut, mangled
 from tests.providers.replies import fed
@@ -56,9 +56,9 @@ def _events(provider: str) -> list[dict[str, Any]]:
     target = find_route(WIRES[provider])
     assert target is not None
     body = {"stream_options": {"include_usage": True}, "parameters": {"incremental_output": True}}
-    said = Said.of(SAID, Reply("", usage=Usage(10, 5), piece=4), {})
+    said = NormalizedReply.of(SAID, Reply("", usage=Usage(10, 5), piece=4), {})
     events: list[dict[str, Any]] = json.loads(
-        json.dumps([*target.wire.events(said, Call(provider, "model-1", body, streamed=True))])
+        json.dumps([*target.wire.events(said, ReceivedCall(provider, "model-1", body, streamed=True))])
     )
     return events
 

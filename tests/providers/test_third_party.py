@@ -18,7 +18,6 @@ from agentkit import (
     Msg,
     MultiAgentHistory,
     Plan,
-    Provider,
     ProviderError,
     TextBlock,
     URLSource,
@@ -27,7 +26,8 @@ from agentkit import (
     read_history,
 )
 from agentkit.legalize.turns import BEGIN_TURN, CONTINUE_TURN
-from agentkit.repair.pairing import INTERRUPTED
+from agentkit.provider_kit import Provider
+from agentkit.repair.pairing import INTERRUPTED_RESULT
 from tests.conftest import call, fates, result, says
 
 pytestmark = pytest.mark.anyio
@@ -87,7 +87,7 @@ def test_a_package_that_does_not_load_is_said_so(name: str, reason: str) -> None
 
 
 async def test_it_converts(parrot: Provider) -> None:
-    request = await parrot.chat().format([SYSTEM, BOB, call("c"), result("c"), POLLY])
+    request = await parrot.chat_formatter().format([SYSTEM, BOB, call("c"), result("c"), POLLY])
     assert request == {
         "rules": ["Be loud."],
         "squawks": [
@@ -100,7 +100,7 @@ async def test_it_converts(parrot: Provider) -> None:
 
 
 async def test_it_gets_many_agents_for_nothing(parrot: Provider) -> None:
-    plan = await parrot.multi_agent(history=MultiAgentHistory(viewer="Polly")).plan(
+    plan = await parrot.multi_agent_formatter(history=MultiAgentHistory(viewer="Polly")).plan(
         [SYSTEM, BOB, ALICE, POLLY, BOB]
     )
     assert [squawk["who"] for squawk in squawks(plan)] == ["keeper", "bird", "keeper"]
@@ -110,32 +110,32 @@ async def test_it_gets_many_agents_for_nothing(parrot: Provider) -> None:
 
 
 async def test_it_gets_repair_for_nothing(parrot: Provider) -> None:
-    plan = await parrot.chat().plan([BOB, call("c"), ALICE, result("c"), result("x"), call("d")])
+    plan = await parrot.chat_formatter().plan([BOB, call("c"), ALICE, result("c"), result("x"), call("d")])
     assert [squawk.get("results") for squawk in squawks(plan) if "results" in squawk] == [
         {"c": "found"},
-        {"d": INTERRUPTED},
+        {"d": INTERRUPTED_RESULT},
     ]
     assert fates(plan)["msgs[4].content[0]"] == "described"
     assert fates(plan)["msgs[2].content[0]"] == "moved"
 
 
 async def test_it_gets_its_turns_in_order_for_nothing(parrot: Provider) -> None:
-    plan = await parrot.chat().plan([POLLY, BOB, ALICE])
+    plan = await parrot.chat_formatter().plan([POLLY, BOB, ALICE])
     assert [squawk["text"] for squawk in squawks(plan)] == [BEGIN_TURN, "yes?", "hi\nhello"]
 
 
 async def test_it_gets_a_ledger_and_the_choice_of_loss_for_nothing(parrot: Provider) -> None:
     msgs = [Msg("Bob", (TextBlock("look"), ImageBlock(URLSource("https://a/b.png"))), "user")]
-    plan = await parrot.chat().plan(msgs)
+    plan = await parrot.chat_formatter().plan(msgs)
     assert "[image left out because Parrot takes no image" in squawks(plan)[0]["text"]
     assert plan.ledger.losses == [("msgs[0].content[1]", "Parrot takes no image")]
-    assert squawks(await parrot.chat(on_loss="drop").plan(msgs)) == [{"who": "keeper", "text": "look"}]
+    assert squawks(await parrot.chat_formatter(on_loss="drop").plan(msgs)) == [{"who": "keeper", "text": "look"}]
     with pytest.raises(LossError, match="Parrot"):
-        await parrot.chat(on_loss="raise").plan(msgs)
+        await parrot.chat_formatter(on_loss="raise").plan(msgs)
 
 
 async def test_it_gets_a_budget_for_nothing(parrot: Provider) -> None:
-    formatter = parrot.chat(budget=Budget(100))
+    formatter = parrot.chat_formatter(budget=Budget(100))
     msgs = [SYSTEM, *(says("Bob" if n % 2 else "Al", f"{n} " + "word " * 12) for n in range(40))]
     plan = await formatter.plan(msgs)
     assert plan.tokens is not None
@@ -144,11 +144,11 @@ async def test_it_gets_a_budget_for_nothing(parrot: Provider) -> None:
     assert plan.request["rules"] == ["Be loud."]
     assert "39 word" in squawks(plan)[-1]["text"]
     with pytest.raises(BudgetError):
-        await parrot.chat(budget=Budget(10)).plan(msgs)
+        await parrot.chat_formatter(budget=Budget(10)).plan(msgs)
 
 
 async def test_it_gets_names_tools_and_output_fitted_for_nothing(parrot: Provider) -> None:
-    plan = await parrot.chat().plan(
+    plan = await parrot.chat_formatter().plan(
         [BOB, call("an id"), result("an id")],
         tools=[{"name": "sing"}],
         tool_choice="sing",
@@ -163,11 +163,11 @@ async def test_it_gets_names_tools_and_output_fitted_for_nothing(parrot: Provide
 
 
 async def test_it_gets_facts_per_model_for_nothing(parrot: Provider) -> None:
-    formatter = parrot.chat("green")
+    formatter = parrot.chat_formatter("green")
     assert squawks(await formatter.plan([BOB, POLLY]))[-1]["text"] == "yes?"
     assert squawks(await formatter.plan([BOB, POLLY], model="mute-1"))[-1]["text"] == CONTINUE_TURN
 
 
 def test_what_it_gives_is_the_same_through_both_doors(parrot: Provider) -> None:
-    formatter = parrot.multi_agent()
+    formatter = parrot.multi_agent_formatter()
     assert anyio.run(formatter.format, [BOB, ALICE]) == formatter.lower([BOB, ALICE]).request

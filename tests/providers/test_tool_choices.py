@@ -12,7 +12,7 @@ from agentkit import (
     Tool,
     ToolChoice,
     load_provider,
-    load_tools,
+    load_request_options,
     prefix_digest,
 )
 from tests.providers import assistant, call, problems, result, system, user
@@ -86,7 +86,7 @@ def test_a_choice_among_several_goes_where_the_api_has_a_field_for_it(
     target: tuple[str, Mode], choice: dict[str, Any]
 ) -> None:
     provider, mode = target
-    formatter = load_provider(provider).chat()
+    formatter = load_provider(provider).chat_formatter()
     plan = formatter.lower([user("Go.")], tools=TOOLS, tool_choice=ToolChoice(mode, names=BOTH))
     assert problems(provider, plan.request) == []
     assert _choice(plan.request) == choice
@@ -99,7 +99,7 @@ def test_a_choice_among_several_goes_where_the_api_has_a_field_for_it(
 
 @pytest.mark.parametrize(("provider", "model", "forced"), REDUCED)
 def test_elsewhere_only_these_tools_are_offered(provider: str, model: str | None, forced: object) -> None:
-    plan = load_provider(provider).chat(model).lower([user("Go.")], tools=TOOLS, tool_choice=["b", "a"])
+    plan = load_provider(provider).chat_formatter(model).lower([user("Go.")], tools=TOOLS, tool_choice=["b", "a"])
     off: dict[str, Any] = {"extra_body": {"thinking": {"type": "disabled"}}}  # as that model is
     assert problems(provider, plan.request | (off if model == "deepseek-chat" else {})) == []
     assert _names(plan.request) == ["a", "b"]
@@ -113,7 +113,7 @@ def test_elsewhere_only_these_tools_are_offered(provider: str, model: str | None
 @pytest.mark.parametrize(("provider", "model", "_"), REDUCED)
 def test_a_free_choice_among_some_offers_only_these(provider: str, model: str | None, _: object) -> None:
     choice = ToolChoice("auto", names=("a",))
-    plan = load_provider(provider).chat(model).lower([user("Go.")], tools=TOOLS, tool_choice=choice)
+    plan = load_provider(provider).chat_formatter(model).lower([user("Go.")], tools=TOOLS, tool_choice=choice)
     assert problems(provider, plan.request) == []
     assert _names(plan.request) == ["a"]
     assert _choice(plan.request) in ("auto", {"type": "auto"}, None)
@@ -126,14 +126,14 @@ def test_a_free_choice_among_some_offers_only_these(provider: str, model: str | 
 def test_a_choice_among_all_tools_is_one_without_names(
     provider: str, model: str | None, _: object, names: list[str]
 ) -> None:
-    formatter = load_provider(provider).chat(model)
+    formatter = load_provider(provider).chat_formatter(model)
     found = formatter.lower([user("Go.")], tools=TOOLS, tool_choice=names)
     assert found.request == formatter.lower([user("Go.")], tools=TOOLS, tool_choice="required").request
 
 
 @pytest.mark.parametrize(("provider", "model", "_"), REDUCED)
 def test_a_list_of_one_is_a_forced_tool(provider: str, model: str | None, _: object) -> None:
-    formatter = load_provider(provider).chat(model)
+    formatter = load_provider(provider).chat_formatter(model)
     found = formatter.lower([user("Go.")], tools=TOOLS, tool_choice=["a"])
     assert found.request == formatter.lower([user("Go.")], tools=TOOLS, tool_choice="a").request
 
@@ -142,7 +142,9 @@ def test_a_list_of_one_is_a_forced_tool(provider: str, model: str | None, _: obj
     "provider", ["openai", "openai-responses", "gemini", "anthropic", "dashscope", "deepseek", "vllm", "ollama"]
 )
 def test_the_names_of_a_choice_are_in_the_apis_spelling(provider: str) -> None:
-    plan = load_provider(provider).chat().lower([user("Go.")], tools=TOOLS, tool_choice=["files.read", "a"])
+    plan = (
+        load_provider(provider).chat_formatter().lower([user("Go.")], tools=TOOLS, tool_choice=["files.read", "a"])
+    )
     assert problems(provider, plan.request) == []
     wire = next((new for new, old in plan.tool_names.items() if old == "files.read"), "files.read")
     assert wire in str(_choice(plan.request)) or wire in _last_text(plan.request) or wire in _names(plan.request)
@@ -150,7 +152,7 @@ def test_the_names_of_a_choice_are_in_the_apis_spelling(provider: str) -> None:
 
 
 def test_thinking_that_is_bound_to_the_tools_does_not_go_back_with_other_tools() -> None:
-    formatter = load_provider("anthropic").chat("claude-opus-5-5")
+    formatter = load_provider("anthropic").chat_formatter("claude-opus-5-5")
     first = formatter.lower([user("Go.")], tools=TOOLS).request
     state = OpaqueState("anthropic", signature="c2ln", prefix=prefix_digest(first))
     msgs = [user("Go."), assistant(ThinkingBlock("Hm.", state), call("c1", "a")), system(result("c1", "A"))]
@@ -176,7 +178,7 @@ def test_thinking_that_is_bound_to_the_tools_does_not_go_back_with_other_tools()
     ],
 )
 def test_several_names_are_read_from_every_form(given: Any, expected: ToolChoice) -> None:
-    formatter = load_provider("openai").chat()
+    formatter = load_provider("openai").chat_formatter()
     named = formatter.lower([user("Go.")], tools=TOOLS, tool_choice=expected).request
     assert formatter.lower([user("Go.")], tools=TOOLS, tool_choice=given).request == named
 
@@ -195,7 +197,7 @@ def test_several_names_are_read_from_every_form(given: Any, expected: ToolChoice
 )
 def test_a_choice_among_nothing_is_refused(given: Any, reason: str) -> None:
     with pytest.raises(OptionError, match=reason) as caught:
-        load_provider("openai").chat().lower([user("Go.")], tools=TOOLS, tool_choice=given)
+        load_provider("openai").chat_formatter().lower([user("Go.")], tools=TOOLS, tool_choice=given)
     assert caught.value.place == "tool_choice"
 
 
@@ -206,7 +208,7 @@ def test_a_list_of_names_goes_with_two_modes(mode: Any) -> None:
 
 
 def _logged(provider: str, choice: dict[str, Any]) -> dict[str, Any]:
-    request = load_provider(provider).chat().lower([user("Go.")], tools=TOOLS[:2]).request
+    request = load_provider(provider).chat_formatter().lower([user("Go.")], tools=TOOLS[:2]).request
     if provider != "gemini":
         return {**request, "tool_choice": choice}
     return {**request, "config": {**request["config"], "tool_config": {"function_calling_config": choice}}}
@@ -215,9 +217,9 @@ def _logged(provider: str, choice: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(("target", "choice"), NATIVE.items(), ids=lambda found: str(found)[:40])
 def test_a_logged_choice_comes_back_as_it_was(target: tuple[str, Mode], choice: dict[str, Any]) -> None:
     provider, mode = target
-    asked = load_tools(_logged(provider, choice))
+    asked = load_request_options(_logged(provider, choice))
     assert asked.get("tool_choice") == ToolChoice(mode, names=BOTH)
-    again = load_provider(provider).chat().lower([user("Go.")], **asked).request
+    again = load_provider(provider).chat_formatter().lower([user("Go.")], **asked).request
     assert _choice(again) == choice
 
 
@@ -234,7 +236,12 @@ def test_a_logged_choice_comes_back_as_it_was(target: tuple[str, Mode], choice: 
     ],
 )
 def test_a_logged_choice_of_one_tool_comes_back_as_it_was(provider: str, choice: dict[str, Any]) -> None:
-    again = load_provider(provider).chat().lower([user("Go.")], **load_tools(_logged(provider, choice))).request
+    again = (
+        load_provider(provider)
+        .chat_formatter()
+        .lower([user("Go.")], **load_request_options(_logged(provider, choice)))
+        .request
+    )
     assert _choice(again) == choice
 
 
@@ -262,11 +269,11 @@ def test_of_a_logged_choice_the_tools_that_can_be_loaded_are_kept(
     choice: dict[str, Any], expected: tuple[str, ...]
 ) -> None:
     tools = [{"name": "a", "input_schema": {"type": "object"}}, {"name": "b", "input_schema": {"type": "object"}}]
-    asked = load_tools({"tools": tools, **choice})
+    asked = load_request_options({"tools": tools, **choice})
     assert asked.get("tool_choice") == ToolChoice("required", names=expected)
 
 
 def test_a_logged_choice_of_tools_that_are_not_there_is_none() -> None:
     tools = [{"name": "a", "input_schema": {"type": "object"}}]
     choice = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "z"}]}
-    assert "tool_choice" not in load_tools({"tools": tools, "tool_choice": choice})
+    assert "tool_choice" not in load_request_options({"tools": tools, "tool_choice": choice})

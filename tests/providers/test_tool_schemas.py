@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentkit import MessageError, OutputSchema, Tool, load_provider
+from agentkit import MessageError, Tool, load_provider
 from agentkit.legalize.object_schemas import as_object_schema
+from agentkit.provider_kit import OutputSchema
 from tests.providers import problems, user
 from tests.wire.schema_rules import object_problems, strict_problems
 
@@ -33,7 +34,7 @@ OPTIONAL: Final[dict[str, Any]] = {"type": "object", "properties": {"q": TEXT, "
 
 def _sent(provider: str, tool: Tool, model: str | None = None) -> tuple[dict[str, Any], list[str]]:
     """The schema and the flag of a tool as a provider gets it, and what the ledger says of it."""
-    plan = load_provider(provider).chat(model).lower([user("Go.")], tools=[tool])
+    plan = load_provider(provider).chat_formatter(model).lower([user("Go.")], tools=[tool])
     assert problems(provider, plan.request) == []
     declared: Any = plan.request.get("tools") or plan.request["config"]["tools"][0]["function_declarations"]
     found: dict[str, Any] = declared[0].get("function", declared[0])
@@ -262,7 +263,7 @@ def test_nothing_is_said_where_nobody_asked_for_strict_mode(provider: str, stric
 
 def _answer(provider: str, output: object) -> tuple[dict[str, Any], list[str]]:
     asked: Any = output
-    plan = load_provider(provider).chat().lower([user("Answer in json.")], response_format=asked)
+    plan = load_provider(provider).chat_formatter().lower([user("Answer in json.")], response_format=asked)
     assert problems(provider, plan.request) == []
     request: Mapping[str, Any] = plan.request
     text = cast("dict[str, Any]", request.get("text", {})).get("format")

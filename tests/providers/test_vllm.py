@@ -6,7 +6,6 @@ from typing import Any, Final
 import pytest
 
 from agentkit import (
-    RESULT_TURN,
     AudioBlock,
     Base64Source,
     Block,
@@ -20,6 +19,7 @@ from agentkit import (
     URLSource,
     VideoBlock,
 )
+from agentkit.provider_kit import RESULT_TURN
 from agentkit_vllm import VLLMChatFormatter, VLLMMultiAgentFormatter
 from tests.providers import (
     LOOK,

@@ -16,7 +16,7 @@ from agentkit import (
     Msg,
     MultiAgentHistory,
     OldestFirst,
-    Stepped,
+    OldestFirstInSteps,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
@@ -25,19 +25,19 @@ from agentkit import (
     available_providers,
     load_provider,
 )
-from agentkit.ledger.provenance import Draft
+from agentkit.ledger.provenance import TracedConversation
 from agentkit.legalize.thinking_pairs import without_blocks
-from agentkit.repair.pairing import INTERRUPTED, repair
+from agentkit.repair.pairing import INTERRUPTED_RESULT, repair_pairing
 from tests.conftest import AnyMsg, EchoFormatter, brief, call, fates, result, said, says, speech
 
 BOB = says("Bob", "hi")
 EVE = says("Eve", "wait")
-LOST = f"system system: result c1={INTERRUPTED}"
+LOST = f"system system: result c1={INTERRUPTED_RESULT}"
 
 
 def mended(*msgs: Msg) -> list[str]:
     """The conversation in normal form, in short."""
-    return brief(repair(Draft.of(msgs), Ledger(msgs)).msgs)
+    return brief(repair_pairing(TracedConversation.of(msgs), Ledger(msgs)).msgs)
 
 
 def mixed(*blocks: ToolUseBlock | ToolResultBlock | TextBlock | ThinkingBlock, name: str = "Friday") -> Msg:
@@ -68,8 +68,8 @@ NORMAL: list[Sequence[Msg]] = [
 @pytest.mark.parametrize("msgs", NORMAL, ids=lambda msgs: str(len(msgs)))
 def test_a_valid_conversation_comes_back_as_it_is(msgs: Sequence[Msg]) -> None:
     ledger = Ledger(msgs)
-    draft = Draft.of(msgs)
-    assert repair(draft, ledger) is draft
+    draft = TracedConversation.of(msgs)
+    assert repair_pairing(draft, ledger) is draft
     assert {entry.disposition.word for entry in ledger.entries} == {"carried"}
     assert ledger.syntheses == []
 
@@ -262,10 +262,10 @@ def test_repair(msgs: Sequence[Msg], expected: list[str]) -> None:
 
 @pytest.mark.parametrize("msgs", [row[1] for row in REPAIRED], ids=[row[0] for row in REPAIRED])
 def test_repair_twice_changes_nothing_more(msgs: Sequence[Msg]) -> None:
-    once = repair(Draft.of(msgs), Ledger(msgs))
+    once = repair_pairing(TracedConversation.of(msgs), Ledger(msgs))
     ledger = Ledger(once.msgs)
-    again = Draft.of(once.msgs)
-    assert repair(again, ledger) is again
+    again = TracedConversation.of(once.msgs)
+    assert repair_pairing(again, ledger) is again
     assert ledger.syntheses == []
 
 
@@ -286,7 +286,7 @@ def test_every_order_of_parallel_results_pairs_each_with_its_call() -> None:
 def test_the_marked_result_says_that_it_is_one() -> None:
     plan = EchoFormatter().lower([call("c1")])
     (block,) = plan.request["messages"][1]["content"]
-    assert block["output"] == INTERRUPTED
+    assert block["output"] == INTERRUPTED_RESULT
     assert block["is_error"] is True
     assert block["name"] == "search"
     assert [made.name for made in plan.ledger.syntheses] == ["interrupted"]
@@ -381,7 +381,7 @@ def test_a_split_message_keeps_its_speaker_time_id_and_notes() -> None:
         timestamp="12:00",
         metadata={"to": ["Ann"]},
     )
-    out = repair(Draft.of([call("c1"), msg]), Ledger([call("c1"), msg]))
+    out = repair_pairing(TracedConversation.of([call("c1"), msg]), Ledger([call("c1"), msg]))
     assert [(part.name, part.id, part.timestamp, part.metadata) for part in out.msgs[1:]] == [
         ("tool", "m1", "12:00", {"to": ["Ann"]}),
         ("tool", "m1", "12:00", {"to": ["Ann"]}),
@@ -396,14 +396,16 @@ def test_media_in_results_pair_like_any_other() -> None:
 
 async def test_a_result_without_a_call_is_not_the_task_that_cuts_keep(anyio_backend: str) -> None:
     msgs = [result("c9"), says("Bob", "The task."), *(says("Eve", "word " * 50) for _ in range(9))]
-    plan = await EchoFormatter(budget=Budget(200, CharacterTokenCounter(), strategy=Stepped())).plan(msgs)
+    plan = await EchoFormatter(budget=Budget(200, CharacterTokenCounter(), strategy=OldestFirstInSteps())).plan(
+        msgs
+    )
     assert brief(plan.history)[0] == "user Bob: The task."
 
 
 def test_blocks_are_taken_from_messages_that_repair_made() -> None:
     talk = Msg("Ann", [answer("c1"), TextBlock("one"), TextBlock("two"), TextBlock("three")], "user", id="m2")
     msgs = [BOB, call("c1"), talk, speech("Eve", "four", "five"), EVE]
-    draft = repair(Draft.of(msgs), Ledger(msgs))
+    draft = repair_pairing(TracedConversation.of(msgs), Ledger(msgs))
     assert without_blocks(draft, frozenset()) is draft
     left = without_blocks(draft, {(2, 2), (3, 1)})
     assert brief(left.msgs) == [

@@ -1,4 +1,4 @@
-"""Arguments as they come: what can be read of them so far, without reading all of them at every piece."""
+"""ArgumentBuffer as they come: what can be read of them so far, without reading all of them at every piece."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic_core import from_json
 
 from agentkit.replies import arguments as room
-from agentkit.replies.arguments import Arguments, objects_in
+from agentkit.replies.arguments import ArgumentBuffer, objects_in
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=6),
@@ -20,8 +20,8 @@ JSON = st.recursive(
 )
 
 
-def taken(pieces: list[str]) -> tuple[Arguments, list[int]]:
-    arguments, lengths = Arguments(), list[int]()
+def taken(pieces: list[str]) -> tuple[ArgumentBuffer, list[int]]:
+    arguments, lengths = ArgumentBuffer(), list[int]()
     for piece in pieces:
         arguments.add(piece)
         lengths.append(arguments.length)
@@ -44,7 +44,7 @@ def test_the_last_piece_gives_the_whole_object_or_nearly_and_late_reading_change
 ) -> None:
     text = json.dumps(found)
     pieces = [text[at : at + size] for at in range(0, len(text), size)]
-    live, at_once = Arguments(), list[dict[str, Any]]()
+    live, at_once = ArgumentBuffer(), list[dict[str, Any]]()
     for piece in pieces:
         live.add(piece)
         at_once.append(live.partial(live.length))
@@ -64,7 +64,7 @@ def test_long_arguments_are_read_a_number_of_times_that_grows_slower_than_they_d
     read = list[int]()
     begun = room._begun  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setattr(room, "_begun", lambda text: (read.append(len(text)), begun(text))[1])  # type: ignore[func-returns-value]
-    arguments = Arguments()
+    arguments = ArgumentBuffer()
     arguments.add('{"text": "')
     for _ in range(50_000):
         arguments.add("word")

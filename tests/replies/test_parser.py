@@ -18,7 +18,6 @@ from agentkit import (
     OpaqueState,
     OptionError,
     StreamEvent,
-    StreamParserBase,
     TextBlock,
     TextDelta,
     TextEnd,
@@ -34,6 +33,7 @@ from agentkit import (
     load_messages,
     prefix_digest,
 )
+from agentkit.provider_kit import StreamParserBase
 
 PICTURE = ImageBlock(Base64Source("image/png", "iVBORw0KGgo="))
 
@@ -50,7 +50,7 @@ class Plain(StreamParserBase):
         for name, arguments in event.items():
             getattr(self.reply, name)(*arguments)
 
-    def read_whole(self, reply: dict[str, Any]) -> None:
+    def read_reply(self, reply: dict[str, Any]) -> None:
         for event in reply["events"]:
             self.read_event(event)
 
@@ -64,9 +64,9 @@ def read(*given: dict[str, Any], **options: Any) -> tuple[Plain, list[StreamEven
 def test_a_text_comes_as_start_deltas_and_end_and_stands_in_the_message() -> None:
     parser, found = read(
         {"begin": ["r1", "m1"]},
-        {"text": [(0,), "Hel"]},
-        {"text": [(0,), "lo."]},
-        {"use": [Usage(3, 2)]},
+        {"add_text": [(0,), "Hel"]},
+        {"add_text": [(0,), "lo."]},
+        {"set_usage": [Usage(3, 2)]},
         {"end": [FinishReason.STOP, "stop"]},
     )
     assert found == [
@@ -97,10 +97,10 @@ def test_a_text_comes_as_start_deltas_and_end_and_stands_in_the_message() -> Non
 
 def test_blocks_stand_in_the_order_of_their_keys_whenever_they_came() -> None:
     parser, _ = read(
-        {"call": [(2, 1), "b", "look", "{}"]},
-        {"text": [(1,), "Hm."]},
-        {"call": [(2, 0), "a", "look", "{}"]},
-        {"add": [(3,), PICTURE]},
+        {"add_tool_call": [(2, 1), "b", "look", "{}"]},
+        {"add_text": [(1,), "Hm."]},
+        {"add_tool_call": [(2, 0), "a", "look", "{}"]},
+        {"add_block": [(3,), PICTURE]},
         {"end": [FinishReason.STOP]},
     )
     text, first, second, picture = parser.finish().blocks
@@ -112,8 +112,8 @@ def test_blocks_stand_in_the_order_of_their_keys_whenever_they_came() -> None:
 
 def test_a_call_comes_with_what_can_be_read_of_its_arguments_so_far() -> None:
     parser, found = read(
-        {"call": [(0,), "c1", "look", '{"place": "Ber']},
-        {"call": [(0,), "c1", "look", 'lin"}']},
+        {"add_tool_call": [(0,), "c1", "look", '{"place": "Ber']},
+        {"add_tool_call": [(0,), "c1", "look", 'lin"}']},
         {"end": [FinishReason.TOOL_USE, "tool_calls"]},
     )
     deltas = [event for event in found if isinstance(event, ToolUseDelta)]
@@ -127,7 +127,7 @@ def test_a_call_comes_with_what_can_be_read_of_its_arguments_so_far() -> None:
 def test_a_call_without_arguments_has_none_and_one_without_an_id_gets_one_that_is_always_the_same() -> None:
     ids = set[str]()
     for _ in range(2):
-        parser, _ = read({"call": [(0,), None, "look"]}, {"end": [FinishReason.STOP]})
+        parser, _ = read({"add_tool_call": [(0,), None, "look"]}, {"end": [FinishReason.STOP]})
         (block,) = parser.finish().tool_uses
         assert (block.input, block.raw_input) == ({}, None)
         ids.add(block.id)
@@ -137,9 +137,9 @@ def test_a_call_without_arguments_has_none_and_one_without_an_id_gets_one_that_i
 
 def test_an_id_and_a_name_that_come_late_are_taken_and_repeated_ones_passed_over() -> None:
     parser, found = read(
-        {"call": [(0,), None, None, "{"]},
-        {"call": [(0,), "c1", None, ""]},
-        {"call": [(0,), "other", "look", "}"]},
+        {"add_tool_call": [(0,), None, None, "{"]},
+        {"add_tool_call": [(0,), "c1", None, ""]},
+        {"add_tool_call": [(0,), "other", "look", "}"]},
         {"end": [FinishReason.STOP]},
     )
     assert ToolUseStart(0, "", "") in found
@@ -156,7 +156,7 @@ def test_an_id_and_a_name_that_come_late_are_taken_and_repeated_ones_passed_over
     ],
 )
 def test_objects_one_behind_the_other_are_calls_of_their_own(text: str, inputs: list[Any]) -> None:
-    parser, found = read({"call": [(0,), "c1", "look", text]}, {"end": [FinishReason.STOP]})
+    parser, found = read({"add_tool_call": [(0,), "c1", "look", text]}, {"end": [FinishReason.STOP]})
     blocks = parser.finish().tool_uses
     assert [block.input for block in blocks] == inputs
     assert len({block.id for block in blocks}) == len(inputs)
@@ -165,7 +165,7 @@ def test_objects_one_behind_the_other_are_calls_of_their_own(text: str, inputs: 
 
 
 def test_a_stream_that_breaks_off_keeps_what_came_and_says_so() -> None:
-    parser, _ = read({"text": [(0,), "I look"]}, {"call": [(1,), "c1", "look", '{"place": "Ber']})
+    parser, _ = read({"add_text": [(0,), "I look"]}, {"add_tool_call": [(1,), "c1", "look", '{"place": "Ber']})
     reply = parser.finish()
     assert reply.text == "I look"
     (call,) = reply.tool_uses
@@ -183,7 +183,7 @@ def test_a_stream_in_which_nothing_came_is_an_empty_message() -> None:
 
 
 def test_an_error_in_the_stream_is_an_event_and_a_reason() -> None:
-    parser, found = read({"text": [(0,), "Hm"]}, {"fail": ["overloaded", "529"]})
+    parser, found = read({"add_text": [(0,), "Hm"]}, {"fail": ["overloaded", "529"]})
     assert found[-1].type == "error"
     reply = parser.finish()
     assert reply.finish_reason is FinishReason.ERROR
@@ -192,7 +192,9 @@ def test_an_error_in_the_stream_is_an_event_and_a_reason() -> None:
 
 
 def test_a_character_that_is_cut_in_two_is_put_together() -> None:
-    parser, found = read({"text": [(0,), "a\ud83d"]}, {"text": [(0,), "\ude00b\ud83d"]}, {"text": [(0,), "c"]})
+    parser, found = read(
+        {"add_text": [(0,), "a\ud83d"]}, {"add_text": [(0,), "\ude00b\ud83d"]}, {"add_text": [(0,), "c"]}
+    )
     assert parser.finish().text == "a\N{GRINNING FACE}b\N{REPLACEMENT CHARACTER}c"
     for event in found:
         json.dumps(getattr(event, "text", ""), ensure_ascii=False).encode()
@@ -201,9 +203,9 @@ def test_a_character_that_is_cut_in_two_is_put_together() -> None:
 def test_thinking_with_a_proof_keeps_the_digest_of_the_request_it_answers() -> None:
     request = {"messages": [{"role": "user", "content": "Hi"}]}
     parser = Plain(request=request)
-    parser.feed({"think": [(0,), "Hm."]})
-    parser.reply.sign((0,), signature="c2ln")
-    parser.feed({"think": [(1,), "Well."], "text": [(2,), "Hi."]})
+    parser.feed({"add_thinking": [(0,), "Hm."]})
+    parser.reply.add_state((0,), signature="c2ln")
+    parser.feed({"add_thinking": [(1,), "Well."], "add_text": [(2,), "Hi."]})
     proven, bare, _ = parser.finish().blocks
     digest = prefix_digest(request)
     assert proven == ThinkingBlock("Hm.", OpaqueState("plainly", signature="c2ln", prefix=digest))
@@ -211,27 +213,27 @@ def test_thinking_with_a_proof_keeps_the_digest_of_the_request_it_answers() -> N
 
 
 def test_what_is_noted_of_a_block_is_its_metadata_and_lists_grow() -> None:
-    parser, _ = read({"text": [(0,), "Hi."]})
-    parser.reply.note((0,), citations=[{"url": "a"}])
-    parser.reply.note((0,), citations=[{"url": "b"}])
-    parser.reply.note((9,), citations=[{"url": "of nothing"}])
+    parser, _ = read({"add_text": [(0,), "Hi."]})
+    parser.reply.add_metadata((0,), citations=[{"url": "a"}])
+    parser.reply.add_metadata((0,), citations=[{"url": "b"}])
+    parser.reply.add_metadata((9,), citations=[{"url": "of nothing"}])
     (block,) = parser.finish().blocks
     assert block.metadata == {"citations": [{"url": "a"}, {"url": "b"}]}
 
 
 def test_the_whole_of_a_text_counts_over_its_pieces() -> None:
-    parser, found = read({"text": [(0,), "Hel"]}, {"set_text": [(0,), "Hello."]})
+    parser, found = read({"add_text": [(0,), "Hel"]}, {"replace_text": [(0,), "Hello."]})
     assert TextDelta(0, "lo.") in found
     assert parser.finish().text == "Hello."
 
 
 def test_tools_get_the_names_back_that_they_have_in_the_conversation() -> None:
-    parser, _ = read({"call": [(0,), "c", "a_b", "{}"]}, tool_names={"a_b": "a.b"})
+    parser, _ = read({"add_tool_call": [(0,), "c", "a_b", "{}"]}, tool_names={"a_b": "a.b"})
     assert parser.finish().tool_uses[0].name == "a.b"
 
 
 def test_raw_bytes_are_events_however_they_are_cut() -> None:
-    stream = b'data: {"text": [[0], "Hel"]}\n\ndata: {"text": [[0], "lo."]}\n\ndata: [DONE]\n\n'
+    stream = b'data: {"add_text": [[0], "Hel"]}\n\ndata: {"add_text": [[0], "lo."]}\n\ndata: [DONE]\n\n'
     for size in (1, 7, 1_000):
         parser = _Lists()
         for at in range(0, len(stream), size):
@@ -275,14 +277,14 @@ def test_options_are_checked_at_the_door() -> None:
 
 def test_a_part_that_only_its_wire_knows_is_kept_in_its_place() -> None:
     searched = OpaqueBlock("plain", {"type": "search"})
-    parser, found = read({"add": [(0,), searched]}, {"text": [(1,), "Found."]})
+    parser, found = read({"add_block": [(0,), searched]}, {"add_text": [(1,), "Found."]})
     assert found[1].type == "opaque"
     assert parser.finish().blocks == (searched, TextBlock("Found."))
 
 
 def test_an_event_that_the_end_of_the_stream_cuts_in_two_is_an_interruption_and_no_error() -> None:
     parser = _Lists()
-    parser.feed(b'data: {"text": [[0], "Hel"]}\n\ndata: {"text": [[0], "l')
+    parser.feed(b'data: {"add_text": [[0], "Hel"]}\n\ndata: {"add_text": [[0], "l')
     assert parser.finish().text == "Hel"
     assert parser.finish_reason is FinishReason.INTERRUPTED
 

@@ -130,6 +130,6 @@ def test_halves_of_a_character_meet_or_are_replaced(stream: str, pieces: str, is
     reading = parser()
     for event in STREAMS[stream](texts):
         line = json.dumps(event) + "\n"
-        sent = line if reading.lines else f"data: {line}\n"
+        sent = line if reading.json_lines else f"data: {line}\n"
         reading.feed(sent.encode() if is_bytes else event)
     assert _words(reading.finish()) == expected

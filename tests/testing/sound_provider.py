@@ -10,39 +10,46 @@ from typing import Any, ClassVar, Final, Self, cast
 
 from agentkit import (
     Block,
-    EndpointBase,
-    Failure,
     FinishReason,
-    FormatterBase,
-    Legal,
     MessageError,
-    ModelFact,
     Msg,
     MultiAgentHistory,
     OpaqueState,
-    Outgoing,
-    Provider,
-    Request,
-    StreamParserBase,
-    Task,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
     Usage,
-    copied,
-    items_of,
     load_messages,
-    mapping_of,
-    merged,
-    text_of,
+)
+from agentkit.provider_kit import (
+    EndpointBase,
+    Failure,
+    FormatterBase,
+    LegalConversation,
+    ModelFact,
+    OutgoingRequest,
+    Provider,
+    Request,
+    RequestSpec,
+    StreamParserBase,
+    as_list,
+    as_object,
+    as_text,
+    copy_json,
+    merge_parameters,
 )
 from agentkit.testing import Reply
 from agentkit.testing.parser_checks import ExpectedSample
 from tests.conftest import ECHO
 
 MAGPIE: Final = replace(
-    ECHO, target="Magpie", issuer="magpie", thinking="signed", proof=frozenset({"signature"}), late_system="native"
+    ECHO,
+    name="Magpie",
+    issuer="magpie",
+    thinking="signed",
+    required_proof=frozenset({"signature"}),
+    late_system="native",
 )
 
 
@@ -57,20 +64,20 @@ class MagpieFormatter(FormatterBase):
         ModelFact("chick", {"last_user": True}, "the ring on its leg", "2026-11-20"),
     )
 
-    def convert(self, legal: Legal, task: Task) -> Request:
+    def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         request: Request = {
             "system": [msg.text for msg in legal.system.msgs],
             "turns": [turn(msg) for msg in legal.turns.msgs],
         }
         if task.tools:
             request["tools"] = [
-                {"name": tool.name, "about": tool.description, "parameters": copied(tool.parameters)}
+                {"name": tool.name, "about": tool.description, "parameters": copy_json(tool.parameters)}
                 for tool in task.tools
             ]
         if task.tool_choice:
             request["choice"] = {"mode": task.tool_choice.mode, "tool": task.tool_choice.name}
         if task.output:
-            request["format"] = copied(task.output.schema)
+            request["format"] = copy_json(task.output.schema)
         return request
 
 
@@ -89,7 +96,7 @@ def part(block: Block) -> dict[str, Any]:
         case TextBlock():
             return {"text": block.text}
         case ThinkingBlock():
-            return {"thinking": block.thinking, "proof": block.state.signature if block.state else None}
+            return {"thinking": block.thinking, "required_proof": block.state.signature if block.state else None}
         case ToolUseBlock():
             return {"call": {"id": block.id, "tool": block.name, "arguments": block.arguments}}
         case ToolResultBlock():
@@ -108,18 +115,18 @@ def load_native(found: object) -> list[Msg]:
     if not isinstance(found, dict) or "turns" not in found:
         raise MessageError("log", "it has no turns", "Pass a request.")
     data = cast("dict[str, Any]", found)
-    system = [Msg("system", str(text), "system") for text in items_of(data.get("system"))]
-    return [*system, *load_messages([_stored(mapping_of(one)) for one in items_of(data["turns"])])]
+    system = [Msg("system", str(text), "system") for text in as_list(data.get("system"))]
+    return [*system, *load_messages([_stored(as_object(one)) for one in as_list(data["turns"])])]
 
 
 def _stored(found: dict[str, Any]) -> dict[str, Any]:
-    content = [_stored_part(mapping_of(one)) for one in items_of(found.get("parts"))]
+    content = [_stored_part(as_object(one)) for one in as_list(found.get("parts"))]
     return {"name": found.get("name"), "role": found.get("role"), "content": content}
 
 
 def _stored_part(found: dict[str, Any]) -> dict[str, Any]:
     if "call" in found:
-        inner = mapping_of(found["call"])
+        inner = as_object(found["call"])
         return {
             "type": "tool_use",
             "id": inner["id"],
@@ -127,14 +134,14 @@ def _stored_part(found: dict[str, Any]) -> dict[str, Any]:
             "input": json.loads(inner["arguments"]),
         }
     if "result" in found:
-        inner = mapping_of(found["result"])
+        inner = as_object(found["result"])
         parts = [_stored_part(one) for one in inner["parts"]]
         result = {"type": "tool_result", "id": inner["id"], "name": inner["tool"], "is_error": inner["failed"]}
         return {**result, "output": parts}
     if "thinking" in found:
         state = {"issuer": "magpie", "signature": found["proof"]}
         return {"type": "thinking", "thinking": found["thinking"], "state": state}
-    return {"type": "text", "text": found["text"]} if "text" in found else copied(found.get("media"))
+    return {"type": "text", "text": found["text"]} if "text" in found else copy_json(found.get("media"))
 
 
 # -- replies ------------------------------------------------------------------------------------------------------
@@ -149,37 +156,37 @@ class MagpieParser(StreamParserBase):
     raw_arguments = True
 
     def read_event(self, event: dict[str, Any]) -> None:
-        found = mapping_of(event.get("piece"))
+        found = as_object(event.get("piece"))
         number = event.get("number")
         key = (number if isinstance(number, int) else 0,)
         if "thinking" in found:
-            self.reply.think(key, text_of(found["thinking"]))
+            self.reply.add_thinking(key, as_text(found["thinking"]))
         if "proof" in found:
-            self.reply.sign(key, signature=text_of(found["proof"]))
+            self.reply.add_state(key, signature=as_text(found["proof"]))
         if "text" in found:
-            self.reply.text(key, text_of(found["text"]))
+            self.reply.add_text(key, as_text(found["text"]))
         if "tool" in found or "arguments" in found:
-            self.reply.call(key, found.get("id"), found.get("tool"), text_of(found.get("arguments")))
+            self.reply.add_tool_call(key, found.get("id"), found.get("tool"), as_text(found.get("arguments")))
         if "usage" in event:
-            self.read_usage(mapping_of(event["usage"]))
+            self.read_usage(as_object(event["usage"]))
         if "over" in event:
-            native = text_of(event["over"])
+            native = as_text(event["over"])
             self.reply.end(REASONS.get(native, FinishReason.OTHER), native)
 
     def read_usage(self, found: dict[str, Any]) -> None:
         counts = [found.get(name) for name in ("input_tokens", "output_tokens")]
         if all(isinstance(count, int) and count >= 0 for count in counts):
-            self.reply.use(Usage(*cast("list[int]", counts)))
+            self.reply.set_usage(Usage(*cast("list[int]", counts)))
 
-    def read_whole(self, reply: dict[str, Any]) -> None:
-        for number, found in enumerate(items_of(reply.get("parts"))):
+    def read_reply(self, reply: dict[str, Any]) -> None:
+        for number, found in enumerate(as_list(reply.get("parts"))):
             self.read_event({"number": number, "piece": found})
         self.read_event({name: reply[name] for name in ("usage", "over") if name in reply})
 
 
 WHOLE: Final[dict[str, Any]] = {
     "parts": [
-        {"thinking": "I should look first.", "proof": "c2lnbmVk"},
+        {"thinking": "I should look first.", "required_proof": "c2lnbmVk"},
         {"text": "Let me look."},
         {"id": "call_1", "tool": "look", "arguments": '{"place": "the far side", "deep": [1, 2]}'},
         {"id": "call_2", "tool": "count", "arguments": "{}"},
@@ -189,7 +196,7 @@ WHOLE: Final[dict[str, Any]] = {
 }
 EVENTS: Final[list[dict[str, Any]]] = [
     {"number": 0, "piece": {"thinking": "I should "}},
-    {"number": 0, "piece": {"thinking": "look first.", "proof": "c2lnbmVk"}},
+    {"number": 0, "piece": {"thinking": "look first.", "required_proof": "c2lnbmVk"}},
     {"number": 1, "piece": {"text": "Let me "}},
     {"number": 1, "piece": {"text": "look."}},
     {"number": 2, "piece": {"id": "call_1", "tool": "look", "arguments": '{"place": "the far'}},
@@ -229,7 +236,7 @@ class MagpieError(Exception):
 
 
 class MagpieEndpoint(EndpointBase):
-    """Calls `client.fly(path, body)`."""
+    """Calls `client.fly(path, build_request)`."""
 
     extra = "magpie"
 
@@ -237,19 +244,19 @@ class MagpieEndpoint(EndpointBase):
     def open(cls, **options: Any) -> Self:
         return cls(object())
 
-    def body(
+    def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
-    ) -> Outgoing:
-        return Outgoing("/fly", merged({"model": model, **request}, options), stream)
+    ) -> OutgoingRequest:
+        return OutgoingRequest("/fly", merge_parameters({"model": model, **request}, options), stream)
 
-    async def send(self, outgoing: Outgoing) -> bytes:
+    async def send(self, outgoing: OutgoingRequest) -> bytes:
         return bytes(await self.client.fly(outgoing.path, outgoing.body))
 
     @asynccontextmanager
-    async def stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[Any]]:
+    async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:
         yield await self.client.fly(outgoing.path, outgoing.body, stream=True)
 
-    def failure(self, error: BaseException) -> Failure | None:
+    def failure_from_exception(self, error: BaseException) -> Failure | None:
         return Failure(str(error)) if isinstance(error, MagpieError) else None
 
     async def aclose(self) -> None:

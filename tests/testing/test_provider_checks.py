@@ -12,24 +12,26 @@ import pytest
 
 from agentkit import (
     FinishReason,
-    FormatterBase,
-    Legal,
     Msg,
     OpaqueState,
     OptionError,
-    Provider,
-    Request,
-    StreamParserBase,
-    Task,
     TextBlock,
     ThinkingBlock,
     ToolUseBlock,
     Usage,
     load_provider,
 )
+from agentkit.provider_kit import (
+    FormatterBase,
+    LegalConversation,
+    Provider,
+    Request,
+    RequestSpec,
+    StreamParserBase,
+)
 from agentkit.testing import ConformanceError, Reply, check_provider
 from agentkit.testing.parser_checks import Sample
-from agentkit.testing.replies import Call, Said
+from agentkit.testing.replies import NormalizedReply, ReceivedCall
 from agentkit.testing.routes import find_route
 from tests.conftest import ECHO, EchoFormatter
 from tests.providers import PROVIDERS
@@ -68,8 +70,8 @@ def sample(provider: str, reply: Reply) -> Sample:
     assert target is not None
     assert isinstance(reply.said, Msg)
     body = {"stream": True, "stream_options": {"include_usage": True}, "parameters": {"incremental_output": True}}
-    call = Call(provider, "m", body, streamed=True)
-    said = Said.of(reply.said, reply, "prompt")
+    call = ReceivedCall(provider, "m", body, streamed=True)
+    said = NormalizedReply.of(reply.said, reply, "prompt")
     stream = b"".join(target.wire.frames(target.wire.events(said, call))) + target.wire.ending
     return target.wire.whole(said, call), stream
 
@@ -126,7 +128,7 @@ def test_the_target_of_our_own_tests_conforms() -> None:
 
 
 def test_a_request_that_loses_a_message_is_seen() -> None:
-    def convert(self: EchoFormatter, legal: Legal, task: Task) -> Request:
+    def convert(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -> Request:
         whole = EchoFormatter.convert(self, legal, task)
         return {"messages": whole["messages"][:1]}
 
@@ -134,7 +136,7 @@ def test_a_request_that_loses_a_message_is_seen() -> None:
 
 
 def test_a_request_that_says_things_twice_is_seen() -> None:
-    def convert(self: EchoFormatter, legal: Legal, task: Task) -> Request:
+    def convert(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -> Request:
         whole = EchoFormatter.convert(self, legal, task)
         return {"messages": [*whole["messages"], *whole["messages"]]}
 
@@ -144,7 +146,7 @@ def test_a_request_that_says_things_twice_is_seen() -> None:
 
 
 def test_a_request_in_another_order_is_seen() -> None:
-    def convert(self: EchoFormatter, legal: Legal, task: Task) -> Request:
+    def convert(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -> Request:
         whole = EchoFormatter.convert(self, legal, task)
         return {"messages": whole["messages"][::-1]}
 
@@ -156,7 +158,7 @@ def test_a_request_in_another_order_is_seen() -> None:
 def test_a_request_that_is_kept_and_shared_is_seen() -> None:
     kept: dict[int, Request] = {}
 
-    def convert(self: EchoFormatter, legal: Legal, task: Task) -> Request:
+    def convert(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -> Request:
         return kept.setdefault(hash(legal.turns.msgs[-1].text), EchoFormatter.convert(self, legal, task))
 
     assert "shares its containers with the next" in faults(echo(convert=convert))
@@ -165,7 +167,7 @@ def test_a_request_that_is_kept_and_shared_is_seen() -> None:
 def test_a_request_that_depends_on_what_was_before_is_seen() -> None:
     count = iter(range(10_000))
 
-    def convert(self: EchoFormatter, legal: Legal, task: Task) -> Request:
+    def convert(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -> Request:
         return {**EchoFormatter.convert(self, legal, task), "number": next(count)}
 
     assert "another request the second time" in faults(echo(convert=convert))
@@ -176,7 +178,7 @@ def test_a_formatter_that_raises_is_seen() -> None:
 
 
 def test_a_formatter_that_raises_what_is_none_of_ours_is_seen_too() -> None:
-    def convert(self: EchoFormatter, legal: Legal, task: Task) -> Request:
+    def convert(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -> Request:
         raise KeyError("x")
 
     assert "raises KeyError" in faults(echo(convert=convert))
@@ -184,7 +186,7 @@ def test_a_formatter_that_raises_what_is_none_of_ours_is_seen_too() -> None:
         check_provider(None)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
 
 
-def _refuses(self: EchoFormatter, legal: Legal, task: Task) -> Request:
+def _refuses(self: EchoFormatter, legal: LegalConversation, task: RequestSpec) -> Request:
     Msg("a", "b", "nobody")  # type: ignore[arg-type]
     return {}
 
@@ -196,11 +198,11 @@ class Parser(StreamParserBase):
     issuer = "echo"
 
     def read_event(self, event: dict[str, Any]) -> None:
-        self.reply.text((0,), str(event.get("said", "")))
+        self.reply.add_text((0,), str(event.get("said", "")))
         if event.get("end"):
             self.reply.end(FinishReason.STOP, "stop")
 
-    def read_whole(self, reply: dict[str, Any]) -> None:
+    def read_reply(self, reply: dict[str, Any]) -> None:
         self.read_event(reply)
 
 

@@ -11,19 +11,18 @@ from typing import Any, Final, cast
 
 import pytest
 
-from agentkit import (
+from agentkit import Msg, StreamEvent
+from agentkit.provider_kit import (
     Capabilities,
     Failure,
     FormatterBase,
-    Legal,
+    LegalConversation,
     ModelFact,
-    Msg,
-    Outgoing,
+    OutgoingRequest,
     Provider,
     Request,
-    StreamEvent,
+    RequestSpec,
     StreamParserBase,
-    Task,
 )
 from agentkit.testing import ConformanceError, check_provider
 from agentkit.testing.parser_checks import Sample
@@ -38,7 +37,7 @@ from tests.testing.sound_provider import (
     load_native,
 )
 
-Convert = Callable[[Any, Legal, Task], Any]
+Convert = Callable[[Any, LegalConversation, RequestSpec], Any]
 
 
 def converting(convert: Convert, **changes: Any) -> Provider:
@@ -46,17 +45,17 @@ def converting(convert: Convert, **changes: Any) -> Provider:
     members = {"convert": convert, **changes}
     chat = cast("type[FormatterBase]", type("Chat", (MagpieFormatter,), members))
     multi = cast("type[FormatterBase]", type("Multi", (MagpieMultiAgentFormatter,), members))
-    return replace(PROVIDER, chat=chat, multi_agent=multi)
+    return replace(PROVIDER, chat_formatter=chat, multi_agent_formatter=multi)
 
 
-def sound(self: Any, legal: Legal, task: Task) -> Request:
+def sound(self: Any, legal: LegalConversation, task: RequestSpec) -> Request:
     return MagpieFormatter.convert(self, legal, task)
 
 
 def editing(edit: Callable[[Any, Request], Any], **changes: Any) -> Provider:
     """Magpie whose requests are edited."""
 
-    def convert(self: Any, legal: Legal, task: Task) -> Any:
+    def convert(self: Any, legal: LegalConversation, task: RequestSpec) -> Any:
         request = sound(self, legal, task)
         edited = edit(self, request)
         return request if edited is None else edited
@@ -173,37 +172,37 @@ def _open_file(self: Any, request: Request) -> None:
         file.write(b"log")
 
 
-def _kept(self: Any, legal: Legal, task: Task, cache: dict[str, Request] = {}) -> Request:  # noqa: B006
+def _kept(self: Any, legal: LegalConversation, task: RequestSpec, cache: dict[str, Request] = {}) -> Request:  # noqa: B006
     request = sound(self, legal, task)
     return cache.setdefault(str(request), request)
 
 
-def _sharing_tools(self: Any, legal: Legal, task: Task) -> Request:
+def _sharing_tools(self: Any, legal: LegalConversation, task: RequestSpec) -> Request:
     request = sound(self, legal, task)
     for tool, sent in zip(task.tools, request.get("tools", []), strict=True):
         sent["parameters"] = tool.parameters
     return request
 
 
-def _sharing_schema(self: Any, legal: Legal, task: Task) -> Request:
+def _sharing_schema(self: Any, legal: LegalConversation, task: RequestSpec) -> Request:
     request = sound(self, legal, task)
     return {**request, "format": task.output.schema} if task.output else request
 
 
-def _changing_tools(self: Any, legal: Legal, task: Task) -> Request:
+def _changing_tools(self: Any, legal: LegalConversation, task: RequestSpec) -> Request:
     for tool in task.tools:
         tool.parameters["title"] = tool.name
     return sound(self, legal, task)
 
 
-def _changing_calls(self: Any, legal: Legal, task: Task) -> Request:
+def _changing_calls(self: Any, legal: LegalConversation, task: RequestSpec) -> Request:
     for msg in legal.turns.msgs:
         for use in msg.tool_uses:
             use.input["checked"] = True
     return sound(self, legal, task)
 
 
-def _remembering(self: Any, legal: Legal, task: Task) -> Request:
+def _remembering(self: Any, legal: LegalConversation, task: RequestSpec) -> Request:
     self.count = getattr(self, "count", 0) + 1
     return {**sound(self, legal, task), "count": self.count}
 
@@ -212,7 +211,7 @@ def _key_error(self: Any, *_given: object) -> Request:
     raise KeyError("x")
 
 
-def _system_exit(self: Any, legal: Legal, task: Task) -> Request:
+def _system_exit(self: Any, legal: LegalConversation, task: RequestSpec) -> Request:
     raise SystemExit(3)
 
 
@@ -239,7 +238,7 @@ def _first_tool(self: Any, request: Request) -> None:
     request["tools"] = request.get("tools", [])[:1]
 
 
-def _leaking_thinking(self: Any, legal: Legal, task: Task) -> Request:
+def _leaking_thinking(self: Any, legal: LegalConversation, task: RequestSpec) -> Request:
     return {**sound(self, legal, task), "hidden": ["xyz"]}
 
 
@@ -251,7 +250,7 @@ def _without_proof(part: dict[str, Any]) -> list[dict[str, Any]]:
     return [{**part, "proof": None}] if "thinking" in part else [part]
 
 
-def _object_only(self: Any, legal: Legal, task: Task) -> Request:
+def _object_only(self: Any, legal: LegalConversation, task: RequestSpec) -> Request:
     return {key: item for key, item in sound(self, legal, task).items() if key != "format"}
 
 
@@ -306,7 +305,7 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     "has one role": (editing(_one_role), "nothing tells a turn of the assistant from a turn of the user"),
     "loses names": (editing(_no_names), "the name of the speaker 'Bob' is not sent"),
     "loses names among many": (
-        replace(PROVIDER, multi_agent=editing(_no_names).chat),
+        replace(PROVIDER, multi_agent_formatter=editing(_no_names).chat_formatter),
         "Chat, names: the name of the speaker 'Bob' is not sent",
     ),
     "gives results the id of the first call": (editing(_first_result_id), "does not bear the id of its call"),
@@ -405,9 +404,9 @@ class NoUsageInStreams(MagpieParser):
     def read_event(self, event: dict[str, Any]) -> None:
         super().read_event({key: item for key, item in event.items() if key != "usage"})
 
-    def read_whole(self, reply: dict[str, Any]) -> None:
+    def read_reply(self, reply: dict[str, Any]) -> None:
         self.read_usage(reply.get("usage") or {})
-        super().read_whole(reply)
+        super().read_reply(reply)
 
 
 class NoReason(MagpieParser):
@@ -464,8 +463,8 @@ class Fragile(MagpieParser):
 
 
 class FragileWhole(MagpieParser):
-    def read_whole(self, reply: dict[str, Any]) -> None:
-        super().read_whole({**reply, "parts": reply["parts"]})
+    def read_reply(self, reply: dict[str, Any]) -> None:
+        super().read_reply({**reply, "parts": reply["parts"]})
 
 
 class Forgetful(MagpieParser):
@@ -473,16 +472,16 @@ class Forgetful(MagpieParser):
 
     texts: list[str] = []  # noqa: RUF012
 
-    def read_whole(self, reply: dict[str, Any]) -> None:
+    def read_reply(self, reply: dict[str, Any]) -> None:
         self.texts.append("again")
-        super().read_whole(reply)
+        super().read_reply(reply)
         if len(self.texts) > 1:
-            self.reply.text((9,), "again")
+            self.reply.add_text((9,), "again")
 
 
 class Eating(MagpieParser):
-    def read_whole(self, reply: dict[str, Any]) -> None:
-        super().read_whole(reply)
+    def read_reply(self, reply: dict[str, Any]) -> None:
+        super().read_reply(reply)
         reply.pop("usage", None)
 
 
@@ -529,97 +528,99 @@ REPLIES: Final[dict[str, tuple[Provider, str]]] = {
 
 
 class EmptyBody(MagpieEndpoint):
-    def body(
+    def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
-    ) -> Outgoing:
-        return Outgoing("/fly", {}, stream)
+    ) -> OutgoingRequest:
+        return OutgoingRequest("/fly", {}, stream)
 
 
 class NoModel(MagpieEndpoint):
-    def body(
+    def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
-    ) -> Outgoing:
-        return Outgoing("/fly", {**request, **options}, stream)
+    ) -> OutgoingRequest:
+        return OutgoingRequest("/fly", {**request, **options}, stream)
 
 
 class NoOptions(MagpieEndpoint):
-    def body(
+    def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
-    ) -> Outgoing:
-        return Outgoing("/fly", {**request, "model": model}, stream)
+    ) -> OutgoingRequest:
+        return OutgoingRequest("/fly", {**request, "model": model}, stream)
 
 
 class NeverStreams(MagpieEndpoint):
-    def body(
+    def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
-    ) -> Outgoing:
-        return replace(super().body(model, request, options, stream=stream), stream=False)
+    ) -> OutgoingRequest:
+        return replace(super().build_request(model, request, options, stream=stream), stream=False)
 
 
 class ChangingBody(MagpieEndpoint):
-    def body(
+    def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
-    ) -> Outgoing:
+    ) -> OutgoingRequest:
         cast("dict[str, Any]", request)["model"] = model
-        return super().body(model, request, options, stream=stream)
+        return super().build_request(model, request, options, stream=stream)
 
 
 class CountingBody(MagpieEndpoint):
     """Counts its calls."""
 
-    def body(
+    def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
-    ) -> Outgoing:
+    ) -> OutgoingRequest:
         self.count = getattr(self, "count", 0) + 1
-        return super().body(model, {**request, "count": self.count}, options, stream=stream)
+        return super().build_request(model, {**request, "count": self.count}, options, stream=stream)
 
 
 class DictBody(MagpieEndpoint):
-    def body(self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool) -> Any:
+    def build_request(
+        self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
+    ) -> Any:
         return dict(request)
 
 
 class SendsNothing(MagpieEndpoint):
-    async def send(self, outgoing: Outgoing) -> bytes:
+    async def send(self, outgoing: OutgoingRequest) -> bytes:
         return bytes(await self.client.fly(outgoing.path, {}))
 
 
 class StreamsNothing(MagpieEndpoint):
     @asynccontextmanager
-    async def stream(self, outgoing: Outgoing) -> AsyncGenerator[AsyncIterator[Any]]:
+    async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:
         yield await self.client.fly(outgoing.path, {}, stream=True)
 
 
 class FailingFailure(MagpieEndpoint):
-    def failure(self, error: BaseException) -> Failure | None:
+    def failure_from_exception(self, error: BaseException) -> Failure | None:
         return Failure(cast("Any", error).response.text)
 
 
 class NumberFailure(MagpieEndpoint):
-    def failure(self, error: BaseException) -> Any:
+    def failure_from_exception(self, error: BaseException) -> Any:
         return 500
 
 
 class AnyFailure(MagpieEndpoint):
-    def failure(self, error: BaseException) -> Failure | None:
+    def failure_from_exception(self, error: BaseException) -> Failure | None:
         return Failure(str(error))
 
 
 class FailingFailureIn(MagpieEndpoint):
-    def failure_in(self, reply: object) -> Failure | None:
+    def failure_from_reply(self, reply: object) -> Failure | None:
         return Failure(cast("Any", reply)["error"]["message"])
 
 
 class NoLimit(MagpieEndpoint):
-    def limit(self, max_tokens: int) -> dict[str, Any]:
+    def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
         return {}
 
 
 class KeyErrorBody(MagpieEndpoint):
-    def body(
+    def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
-    ) -> Outgoing:
-        return super().body(model, {"wings": request["wings"]}, options, stream=stream)
+    ) -> OutgoingRequest:
+        return super().build_request(model, {"wings": request["wings"]}, options, stream=stream)
 
 
 def calling(endpoint: Any) -> Provider:

@@ -335,7 +335,12 @@ def test_the_demo_fills_in_what_a_schema_wants() -> None:
 def test_the_rule_calls_a_tool_that_the_choice_names(provider: str, choice: Any) -> None:
     tools = [Tool("a"), Tool("b"), Tool("c")]
     model = {"anthropic": "claude-opus-5", "dashscope": "qwen-plus"}.get(provider)
-    request = load_provider(provider).chat(model).lower([user("Hello")], tools=tools, tool_choice=choice).request
+    request = (
+        load_provider(provider)
+        .chat_formatter(model)
+        .lower([user("Hello")], tools=tools, tool_choice=choice)
+        .request
+    )
     (use,) = demo_reply({**request, **request.get("config", {})}).tool_uses
     assert use.name == "b"
 

@@ -25,7 +25,7 @@ from agentkit import (
     ToolUseBlock,
     Usage,
 )
-from agentkit.testing import LoopbackError, LoopbackServer, Playable, Reply
+from agentkit.testing import LoopbackError, LoopbackServer, PlayableReply, Reply
 
 pytestmark = pytest.mark.anyio
 
@@ -501,7 +501,7 @@ async def test_an_sdk_that_retries_waits_as_it_is_told(retry_after: float) -> No
 # -- streams that go wrong --------------------------------------------------------------------------------------
 
 
-def failing(error: LoopbackError, after: int = 3) -> Playable:
+def failing(error: LoopbackError, after: int = 3) -> PlayableReply:
     return Reply("Hello there, my friend.", error=error, error_after=after)
 
 

@@ -90,7 +90,7 @@ def test_equal_prices_make_equal_keys() -> None:
 )
 def test_a_request_is_measured_near_its_text_on_every_wire(name: str) -> None:
     msgs = [says(f"U{number % 3}", "lorem ipsum " * 30, ("user", "assistant")[number % 2]) for number in range(40)]
-    measured = COUNTER.measure(load_provider(name).chat().lower(msgs).request)
+    measured = COUNTER.measure(load_provider(name).chat_formatter().lower(msgs).request)
     weighed = sum(map(COUNTER.weigh, msgs))
     assert measured == pytest.approx(weighed, rel=0.15)  # pyright: ignore[reportUnknownMemberType]
 
@@ -100,13 +100,13 @@ def test_a_request_is_measured_near_its_text_on_every_wire(name: str) -> None:
 )
 def test_base64_is_not_counted_as_text_on_any_wire(name: str) -> None:
     png = ImageBlock(Base64Source("image/png", "iVBORw0KGgoAAAAN" * 10_000))
-    request = load_provider(name).chat().lower([Msg("Bob", (TextBlock("look"), png), "user")]).request
+    request = load_provider(name).chat_formatter().lower([Msg("Bob", (TextBlock("look"), png), "user")]).request
     assert 1000 <= COUNTER.measure(request) < 1100
 
 
 def test_sound_is_not_counted_as_text() -> None:
     wav = AudioBlock(Base64Source("audio/wav", "UklGRiQAAABXQVZF" * 10_000))
-    request = load_provider("openai").chat("gpt-audio").lower([Msg("Bob", (wav,), "user")]).request
+    request = load_provider("openai").chat_formatter("gpt-audio").lower([Msg("Bob", (wav,), "user")]).request
     assert 1000 <= COUNTER.measure(request) < 1100
 
 

@@ -88,7 +88,9 @@ def rendered(request: dict[str, Any]) -> str:
 
 def test_the_count_is_that_of_the_rendered_conversation(folder: Path) -> None:
     counter = HuggingFaceTokenCounter(folder)
-    request = load_provider("vllm").chat().lower(TALK, tools=[{"name": "search", "parameters": {}}]).request
+    request = (
+        load_provider("vllm").chat_formatter().lower(TALK, tools=[{"name": "search", "parameters": {}}]).request
+    )
     before = copy.deepcopy(request)
     tokenizer = cast("Any", tokenizers).Tokenizer.from_file(str(folder / "tokenizer.json"))
     counted = counter.measure(request)
@@ -101,7 +103,7 @@ def test_media_cost_their_price_and_no_text(folder: Path) -> None:
     counter = HuggingFaceTokenCounter(folder, model="unknown")
     png = Base64Source("image/png", "iVBORw0KGgoAAAAN" * 10_000)
     look = Msg("Bob", (TextBlock("Look"), ImageBlock(png)), "user")
-    counted = counter.measure(load_provider("vllm").chat().lower([look]).request)
+    counted = counter.measure(load_provider("vllm").chat_formatter().lower([look]).request)
     assert 1_500 < counted < 1_550
     assert counted.estimated
     assert 1_500 < counter.weigh(look) < 1_550
@@ -110,8 +112,8 @@ def test_media_cost_their_price_and_no_text(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["anthropic", "gemini", "openai-responses", "ollama", "dashscope"])
 def test_another_wires_request_is_counted_all_the_same(folder: Path, name: str) -> None:
     counter = HuggingFaceTokenCounter(folder)
-    counted = counter.measure(load_provider(name).chat().lower(TALK).request)
-    exact = counter.measure(load_provider("vllm").chat().lower(TALK).request)
+    counted = counter.measure(load_provider(name).chat_formatter().lower(TALK).request)
+    exact = counter.measure(load_provider("vllm").chat_formatter().lower(TALK).request)
     assert 0.7 < counted / exact < 1.4
 
 
@@ -142,7 +144,7 @@ def test_weights_are_estimates_that_read_no_tokenizer(folder: Path) -> None:
     counter = HuggingFaceTokenCounter(folder)
     weighed = sum(map(counter.weight, TALK))
     assert "_encode" not in counter.__dict__
-    assert 0.5 < weighed / counter.measure(load_provider("vllm").chat().lower(TALK).request) < 1.5
+    assert 0.5 < weighed / counter.measure(load_provider("vllm").chat_formatter().lower(TALK).request) < 1.5
 
 
 @pytest.mark.parametrize(
@@ -158,7 +160,7 @@ def test_no_request_is_too_odd_to_be_counted(folder: Path, messages: list[Any]) 
 async def test_it_counts_off_the_event_loop(folder: Path) -> None:
     counter = HuggingFaceTokenCounter(folder)
     await counter.prepare()
-    request = load_provider("vllm").chat().lower(TALK).request
+    request = load_provider("vllm").chat_formatter().lower(TALK).request
     assert await counter.count(request) == counter.measure(request)
     assert pickle.loads(pickle.dumps(counter)).key == counter.key
 

@@ -11,7 +11,7 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
-from agentkit import Medium
+from agentkit.provider_kit import MediaPart
 from agentkit.tokens.media_costs import MediaPrices, image_rule, image_size
 
 
@@ -88,7 +88,7 @@ def test_a_picture_too_large_to_open_has_no_size_and_raises_nothing() -> None:
 
 
 def test_without_pillow_a_picture_has_a_fixed_price_and_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    medium = Medium("image", encoded("PNG"))
+    medium = MediaPart("image", encoded("PNG"))
     monkeypatch.setitem(sys.modules, "PIL", None)
     price, reason = MediaPrices("gpt-4o").price(medium)
     assert price == 1_500
@@ -96,7 +96,7 @@ def test_without_pillow_a_picture_has_a_fixed_price_and_a_reason(monkeypatch: py
 
 
 def test_a_picture_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    prices, medium = MediaPrices("gpt-4o"), Medium("image", encoded("PNG"))
+    prices, medium = MediaPrices("gpt-4o"), MediaPart("image", encoded("PNG"))
     assert prices.price(medium) == (85 + 2 * 170, "")
     monkeypatch.setitem(sys.modules, "PIL", None)
     assert prices.price(medium) == (85 + 2 * 170, "")
@@ -105,7 +105,9 @@ def test_a_picture_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("kind", ["audio", "video", "document"])
 def test_other_media_are_estimated_by_their_size(kind: str) -> None:
     prices = MediaPrices("gpt-4o")
-    small, large = (prices.price(Medium(kind, "A" * size)) for size in (100_000, 4_000_000))
+    small, large = (prices.price(MediaPart(kind, "A" * size)) for size in (100_000, 4_000_000))
     assert 0 < small[0] < large[0] < 100_000
     assert small[1]
-    assert prices.price(Medium(kind, ""))[0] == prices.price(Medium(kind, "https://example.com/x"))[0] == 1_500
+    assert (
+        prices.price(MediaPart(kind, ""))[0] == prices.price(MediaPart(kind, "https://example.com/x"))[0] == 1_500
+    )

@@ -37,7 +37,7 @@ from agentkit import (
     VideoBlock,
     load_provider,
 )
-from agentkit.tokens.encodings import Encoding, encoding_of, source_of
+from agentkit.tokens.encodings import Encoding, find_encoding, find_encoding_package
 from tests.conftest import call, result, says
 from tests.tokens.corpus import CORPUS, OTHERS
 
@@ -136,7 +136,7 @@ def test_broken_ranks_are_left_alone_and_not_downloaded_anew(
     broken = tmp_path / ENCODINGS["o200k_base"][0]
     broken.write_bytes(b"IQ== 0\n")
     with pytest.raises(MissingExtraError):
-        source_of("o200k_base")
+        find_encoding_package("o200k_base")
     assert sha256(broken.read_bytes()).digest() == sha256(b"IQ== 0\n").digest()
 
 
@@ -164,7 +164,7 @@ def test_a_family_without_ranks_is_counted_with_others_and_says_so(cache: Path) 
     ],
 )
 def test_a_model_has_its_familys_encoding(model: str, encoding: str) -> None:
-    assert encoding_of(model) == Encoding(encoding)
+    assert find_encoding(model) == Encoding(encoding)
     assert TiktokenCounter(model).measure({"messages": [{"role": "user", "content": "hi"}]}).estimated == ()
 
 
@@ -242,7 +242,7 @@ def test_every_block_is_counted_on_every_wire_and_no_base64_as_text(
     called = Msg("Friday", (TextBlock("I look."), ToolUseBlock("c1", "find", {"q": ["x", 1, None]})), "assistant")
     found = Msg("system", (ToolResultBlock("c1", "find", (TextBlock("found"), MEDIA[0])),), "system")
     msgs = [says("system", "Be brief.", "system"), Msg("Bob", (TextBlock("Look"), *MEDIA), "user"), called, found]
-    request = load_provider(name).multi_agent().lower([*msgs, says("Bob", "Well?")]).request
+    request = load_provider(name).multi_agent_formatter().lower([*msgs, says("Bob", "Well?")]).request
     before = copy.deepcopy(request)
     counter = make()
     counted = counter.measure(request)
@@ -256,7 +256,7 @@ def test_the_sum_of_the_weights_is_near_the_measure_on_every_wire(name: str) -> 
     counter = TiktokenCounter("gpt-4o")
     msgs = [says(f"U{n % 3}", "The quick brown fox. " * 20, ("user", "assistant")[n % 2]) for n in range(30)]
     msgs += [msg for n in range(20) for msg in (call(f"c{n}"), result(f"c{n}", output="found it " * 30))]
-    measured = counter.measure(load_provider(name).chat().lower(msgs).request)
+    measured = counter.measure(load_provider(name).chat_formatter().lower(msgs).request)
     assert 0.85 < sum(map(counter.weight, msgs)) / measured < 1.25
 
 
@@ -304,4 +304,4 @@ def test_a_counter_and_its_counts_can_be_stored() -> None:
 
 def test_it_is_its_own_weigher() -> None:
     counter = TiktokenCounter("gpt-4o")
-    assert counter.weigher is counter
+    assert counter.local_counter is counter

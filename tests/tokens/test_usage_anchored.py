@@ -10,15 +10,14 @@ import pytest
 
 from agentkit import (
     CharacterTokenCounter,
-    Medium,
     Msg,
     OptionError,
-    RequestParts,
     TokenCount,
     TokenCounterBase,
     UsageAnchoredCounter,
     load_provider,
 )
+from agentkit.provider_kit import MediaPart, RequestParts
 from agentkit.tokens.estimate import TextCounts
 from tests.conftest import call, result, says
 
@@ -35,7 +34,7 @@ WIRES = ("anthropic", "dashscope", "deepseek", "gemini", "ollama", "openai", "op
 
 
 def request(name: str, msgs: list[Msg], **asked: Any) -> dict[str, Any]:
-    return load_provider(name).chat().lower(msgs, **asked).request
+    return load_provider(name).chat_formatter().lower(msgs, **asked).request
 
 
 @pytest.mark.parametrize("name", WIRES)
@@ -117,9 +116,9 @@ async def test_a_counter_says_who_places_cuts_for_it() -> None:
             return 0
 
     local = CharacterTokenCounter(7)
-    assert UsageAnchoredCounter(local).weigher is local
-    assert local.weigher is local
-    assert isinstance(Remote().weigher, CharacterTokenCounter)
+    assert UsageAnchoredCounter(local).local_counter is local
+    assert local.local_counter is local
+    assert isinstance(Remote().local_counter, CharacterTokenCounter)
     with pytest.raises(OptionError):
         UsageAnchoredCounter(Remote())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
@@ -178,34 +177,34 @@ class TestRequestParts:
         )
         assert sorted(parts.texts) == ["Bob", "f", "hi", "{}"]
         assert (parts.turns, parts.speakers, parts.calls) == (3, 1, 1)
-        assert parts.media == [Medium("image", "u", "low")]
+        assert parts.media == [MediaPart("image", "u", "low")]
         assert len(parts.tools) == len(parts.settings) == 1
 
     @pytest.mark.parametrize(
         ("part", "medium"),
         [
-            ({"type": "input_image", "image_url": "u", "detail": "high"}, Medium("image", "u", "high")),
-            ({"type": "input_file", "filename": "a.pdf", "file_data": "d"}, Medium("document", "d")),
-            ({"type": "file", "file": {"filename": "a.pdf", "file_data": "d"}}, Medium("document", "d")),
-            ({"type": "file", "file": {"file_id": "f"}}, Medium("document", "")),
-            ({"type": "input_audio", "input_audio": {"data": "d", "format": "wav"}}, Medium("audio", "d")),
-            ({"type": "video_url", "video_url": {"url": "u"}}, Medium("video", "u")),
+            ({"type": "input_image", "image_url": "u", "detail": "high"}, MediaPart("image", "u", "high")),
+            ({"type": "input_file", "filename": "a.pdf", "file_data": "d"}, MediaPart("document", "d")),
+            ({"type": "file", "file": {"filename": "a.pdf", "file_data": "d"}}, MediaPart("document", "d")),
+            ({"type": "file", "file": {"file_id": "f"}}, MediaPart("document", "")),
+            ({"type": "input_audio", "input_audio": {"data": "d", "format": "wav"}}, MediaPart("audio", "d")),
+            ({"type": "video_url", "video_url": {"url": "u"}}, MediaPart("video", "u")),
             (
                 {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "d"}},
-                Medium("image", "d"),
+                MediaPart("image", "d"),
             ),
-            ({"type": "image", "source": {"type": "url", "url": "u"}}, Medium("image", "u")),
-            ({"type": "document", "source": {"type": "file", "file_id": "f"}}, Medium("document", "")),
-            ({"inline_data": {"mime_type": "audio/wav", "data": "d"}}, Medium("audio", "d")),
-            ({"inline_data": {"mime_type": "image/png", "data": b"bytes"}}, Medium("image", "")),
-            ({"file_data": {"mime_type": "video/mp4", "file_uri": "u"}}, Medium("video", "u")),
-            ({"file_data": {"file_uri": "u"}}, Medium("document", "u")),
-            ({"role": "user", "images": ["d"]}, Medium("image", "d")),
-            ({"video": ["u"]}, Medium("image", "u")),
-            ({"audio": "u"}, Medium("audio", "u")),
+            ({"type": "image", "source": {"type": "url", "url": "u"}}, MediaPart("image", "u")),
+            ({"type": "document", "source": {"type": "file", "file_id": "f"}}, MediaPart("document", "")),
+            ({"inline_data": {"mime_type": "audio/wav", "data": "d"}}, MediaPart("audio", "d")),
+            ({"inline_data": {"mime_type": "image/png", "data": b"bytes"}}, MediaPart("image", "")),
+            ({"file_data": {"mime_type": "video/mp4", "file_uri": "u"}}, MediaPart("video", "u")),
+            ({"file_data": {"file_uri": "u"}}, MediaPart("document", "u")),
+            ({"role": "user", "images": ["d"]}, MediaPart("image", "d")),
+            ({"video": ["u"]}, MediaPart("image", "u")),
+            ({"audio": "u"}, MediaPart("audio", "u")),
         ],
     )
-    def test_a_medium_is_known_on_every_wire(self, part: dict[str, Any], medium: Medium) -> None:
+    def test_a_medium_is_known_on_every_wire(self, part: dict[str, Any], medium: MediaPart) -> None:
         parts = RequestParts.of({"messages": [part]})
         assert parts.media == [medium]
         assert parts.texts == []

@@ -29,7 +29,7 @@ from agentkit import (
     ToolUseBlock,
     available_providers,
     load_provider,
-    run_call,
+    run_tool_call,
 )
 
 pytestmark = pytest.mark.anyio
@@ -414,8 +414,10 @@ def count(to: int) -> int:
 
 async def test_a_call_is_run_by_the_tool_of_its_name() -> None:
     tools: list[Any] = [look, Tool.from_function(count)]
-    assert (await run_call(ToolUseBlock("1", "look", {"place": "the sea"}), tools)).output == "the sea is calm"
-    assert (await run_call(ToolUseBlock("2", "count", {"to": "3"}), tools)).output == "3"
+    assert (
+        await run_tool_call(ToolUseBlock("1", "look", {"place": "the sea"}), tools)
+    ).output == "the sea is calm"
+    assert (await run_tool_call(ToolUseBlock("2", "count", {"to": "3"}), tools)).output == "3"
 
 
 async def test_a_call_of_a_tool_that_is_not_there_is_told_which_are() -> None:
@@ -424,7 +426,7 @@ async def test_a_call_of_a_tool_that_is_not_there_is_told_which_are() -> None:
         {"recipient_name": "functions.count", "parameters": {"to": 3}},
     ]
     block = ToolUseBlock("call_1", "multi_tool_use.parallel", {"tool_uses": uses})
-    result = await run_call(block, [look, count])
+    result = await run_tool_call(block, [look, count])
     assert (result.id, result.name, result.is_error) == ("call_1", "multi_tool_use.parallel", True)
     assert result.text == (
         "There is no tool 'multi_tool_use.parallel'. The tools are: 'look', 'count'. "
@@ -433,12 +435,14 @@ async def test_a_call_of_a_tool_that_is_not_there_is_told_which_are() -> None:
     one = await Tool.from_function(look).run(block)  # a loop with one tool
     assert one.is_error
     assert one.text == "This call is for the tool 'multi_tool_use.parallel', not for 'look'."
-    assert (await run_call(block, [])).text == "There is no tool 'multi_tool_use.parallel'. There are no tools."
+    assert (
+        await run_tool_call(block, [])
+    ).text == "There is no tool 'multi_tool_use.parallel'. There are no tools."
 
 
 async def test_what_is_no_call_is_refused_before_any_tool_is_looked_for() -> None:
     with pytest.raises(OptionError, match="block"):
-        await run_call("look", [look])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        await run_tool_call("look", [look])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 # -- what a tool raises: for the log, for the developer, for the model --------------------------------------------
@@ -472,7 +476,7 @@ async def test_a_traceback_never_reaches_a_provider(provider: str) -> None:
 
     result = await _run(fail)
     msgs = [Msg("Bob", "go", "user"), Msg("a", [ToolUseBlock("call_1", "fail", {})], "assistant")]
-    request = load_provider(provider).chat().lower([*msgs, Msg("tools", [result], "user")]).request
+    request = load_provider(provider).chat_formatter().lower([*msgs, Msg("tools", [result], "user")]).request
     assert "the sea is closed" in json.dumps(request)
     assert "raceback" not in json.dumps(request)
 

@@ -12,7 +12,8 @@ import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from agentkit import InputError, MessageError, OptionError, OutputSchema, Tool, ToolChoice
+from agentkit import InputError, MessageError, OptionError, Tool, ToolChoice
+from agentkit.provider_kit import OutputSchema
 from agentkit.tools.choices import as_tool_choice
 from agentkit.tools.json_schema import as_output_schema
 from agentkit.tools.tool import as_tools

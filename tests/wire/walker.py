@@ -594,7 +594,7 @@ _SCHEMAS: Final[dict[str, Any]] = {
 }
 _SDK_CHECKS: Final = {"gemini": _gemini_accepts, "ollama": _ollama_accepts}
 _NULL_FOR_ABSENT: Final = frozenset({"openai-responses"})
-"""Recorded traffic shows the Responses API taking null for optional item keys."""
+"""RecordedCall traffic shows the Responses API taking null for optional item keys."""
 
 
 @functools.cache

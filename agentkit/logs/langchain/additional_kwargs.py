@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from agentkit.json_values import items_of, mapping_of, text_of
+from agentkit.json_values import as_list, as_object, as_text
 from agentkit.logs.langchain.blocks import ISSUERS, unnumbered
-from agentkit.logs.langchain.native_entries import as_told
+from agentkit.logs.langchain.native_entries import read_native_entry
 from agentkit.logs.langchain.tool_calls import SIGNATURES
 from agentkit.messages.blocks import Block, OpaqueState, TextBlock, ThinkingBlock
 
-__all__ = ["Besides"]
+__all__ = ["AdditionalContent"]
 
 _ALWAYS = frozenset({"tool_calls", "function_call", "reasoning_content", "refusal", SIGNATURES})
 _ASKING = frozenset({"apply_patch_call", "computer_call", "mcp_approval_request"})
 """Items of Responses that wait for an answer of the client's: a reply ends with them."""
 
 
-class Besides:
+class AdditionalContent:
     """What a message says beside its content.
 
     Chat Completions has the words of a refusal there, and the sound of a reply that is spoken (langchain-openai:
@@ -27,13 +27,13 @@ class Besides:
     """
 
     def __init__(self, message: dict[str, Any], place: str) -> None:
-        self._said = mapping_of(message.get("additional_kwargs"))
-        self._provider = text_of(mapping_of(message.get("response_metadata")).get("model_provider"))
-        self._in_content = {text_of(mapping_of(item).get("type")) for item in items_of(message.get("content"))}
+        self._said = as_object(message.get("additional_kwargs"))
+        self._provider = as_text(as_object(message.get("response_metadata")).get("model_provider"))
+        self._in_content = {as_text(as_object(item).get("type")) for item in as_list(message.get("content"))}
         self._place = f"{place}.additional_kwargs"
         self._item = _reasoning_item(self._said.get("reasoning"))
-        self._sound = mapping_of(self._said.get("audio"))
-        self._outputs = items_of(self._said.get("tool_outputs"))
+        self._sound = as_object(self._said.get("audio"))
+        self._outputs = as_list(self._said.get("tool_outputs"))
 
     @property
     def unread(self) -> dict[str, Any]:
@@ -44,22 +44,22 @@ class Besides:
 
     def before(self) -> Iterator[Block]:
         """What comes before the content: thinking, and what the service's tools did."""
-        thinking = text_of(self._said.get("reasoning_content"))
+        thinking = as_text(self._said.get("reasoning_content"))
         if thinking:
             issuer = ISSUERS.get(self._provider)
             yield ThinkingBlock(thinking, OpaqueState(issuer) if issuer else None)
         if self._item and "reasoning" not in self._in_content:
-            yield as_told("openai-responses", self._item, f"{self._place}.reasoning")
+            yield read_native_entry("openai-responses", self._item, f"{self._place}.reasoning")
         yield from self._ran(asking=False)
 
     def behind(self) -> Iterator[Block]:
         """What comes between the content and the calls: a refusal, a sound."""
-        refusal = text_of(self._said.get("refusal"))
+        refusal = as_text(self._said.get("refusal"))
         if refusal and "refusal" not in self._in_content:
             yield TextBlock(refusal, metadata={"refusal": True})
         if self._sound:
             said = {"role": "assistant", "audio": self._sound}
-            yield as_told("openai", said, f"{self._place}.audio")
+            yield read_native_entry("openai", said, f"{self._place}.audio")
 
     def asked(self) -> Iterator[Block]:
         """What the service's tools wait for."""
@@ -68,8 +68,8 @@ class Besides:
     def _ran(self, *, asking: bool) -> Iterator[Block]:
         for at, item in enumerate(self._outputs):
             held = unnumbered(item)
-            if (text_of(held.get("type")) in _ASKING) == asking:
-                yield as_told("openai-responses", held or item, f"{self._place}.tool_outputs[{at}]")
+            if (as_text(held.get("type")) in _ASKING) == asking:
+                yield read_native_entry("openai-responses", held or item, f"{self._place}.tool_outputs[{at}]")
 
 
 def _reasoning_item(found: object) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from agentkit.errors import MessageError
-from agentkit.json_values import items_of, mapping_of, text_of
-from agentkit.logs.langchain.native_entries import as_told
+from agentkit.json_values import as_list, as_object, as_text
+from agentkit.logs.langchain.native_entries import read_native_entry
 from agentkit.logs.langchain.reasoning import FOLLOWER
 from agentkit.logs.langchain.server_tools import anthropic_block
 from agentkit.messages.blocks import (
@@ -24,7 +24,7 @@ from agentkit.messages.blocks import (
     ToolResultBlock,
     VideoBlock,
 )
-from agentkit.messages.sources import Base64Source, Source, URLSource, guess_media_type, source_of
+from agentkit.messages.sources import Base64Source, Source, URLSource, guess_media_type, source_from_url
 
 __all__ = ["ISSUERS", "WIRES", "read_block", "unnumbered"]
 
@@ -55,7 +55,7 @@ def read_block(found: Any, provider: str, place: str) -> Block:
     if isinstance(found, str):
         return TextBlock(found)
     block = unnumbered(found)
-    kind = text_of(block.get("type"))
+    kind = as_text(block.get("type"))
     reader = _READERS.get(kind)
     try:
         if reader is not None:
@@ -72,8 +72,8 @@ def unnumbered(found: object) -> dict[str, Any]:
 
     (langchain-openai: `_pop_index_and_sub_index`)
     """
-    block = {key: item for key, item in mapping_of(found).items() if key != "index"}
-    if parts := items_of(block.get("summary")):
+    block = {key: item for key, item in as_object(found).items() if key != "index"}
+    if parts := as_list(block.get("summary")):
         block["summary"] = [unnumbered(part) or part for part in parts]
     return block
 
@@ -93,16 +93,16 @@ def _said(found: object, where: str) -> str:
 
 
 def _text(block: Found, provider: str, place: str) -> TextBlock:
-    signature = text_of(block.get("thought_signature") or mapping_of(block.get("extras")).get("signature"))
+    signature = as_text(block.get("thought_signature") or as_object(block.get("extras")).get("signature"))
     state = OpaqueState("gemini", thought_signature=signature) if signature else None
-    cited = items_of(block.get("annotations") or block.get("citations"))
+    cited = as_list(block.get("annotations") or block.get("citations"))
     rest = _rest(block, "text", "annotations", "citations", "thought_signature") or {}
     metadata = {**rest, **({"citations": cited} if cited else {})} or None
     return TextBlock(_said(block.get("text"), "text"), state=state, metadata=metadata)
 
 
 def _refusal(block: Found, provider: str, place: str) -> TextBlock:
-    return TextBlock(text_of(block.get("refusal")), metadata={"refusal": True})
+    return TextBlock(as_text(block.get("refusal")), metadata={"refusal": True})
 
 
 # -- thinking -------------------------------------------------------------------------------------------------
@@ -110,8 +110,8 @@ def _refusal(block: Found, provider: str, place: str) -> TextBlock:
 
 def _thinking(block: Found, provider: str, place: str) -> ThinkingBlock:
     """Anthropic's block, or Google's, which langchain calls the same."""
-    state = _signed(ISSUERS.get(provider, "anthropic"), text_of(block.get("signature")))
-    return ThinkingBlock(text_of(block.get("thinking")), state, metadata=_rest(block, "thinking", "signature"))
+    state = _signed(ISSUERS.get(provider, "anthropic"), as_text(block.get("signature")))
+    return ThinkingBlock(as_text(block.get("thinking")), state, metadata=_rest(block, "thinking", "signature"))
 
 
 def _signed(issuer: str, signature: str) -> OpaqueState:
@@ -122,7 +122,7 @@ def _signed(issuer: str, signature: str) -> OpaqueState:
 
 
 def _redacted(block: Found, provider: str, place: str) -> ThinkingBlock:
-    return ThinkingBlock("", OpaqueState("anthropic", redacted_data=text_of(block.get("data")) or None))
+    return ThinkingBlock("", OpaqueState("anthropic", redacted_data=as_text(block.get("data")) or None))
 
 
 def _reasoning(block: Found, provider: str, place: str) -> Block:
@@ -131,19 +131,19 @@ def _reasoning(block: Found, provider: str, place: str) -> Block:
         item = {
             key: block[key] for key in ("type", "id", "summary", "content", "encrypted_content") if key in block
         }
-        return as_told("openai-responses", item, place, text_of(block.get(FOLLOWER)))
-    extras = mapping_of(block.get("extras"))
-    signature = text_of(extras.get("signature"))
+        return read_native_entry("openai-responses", item, place, as_text(block.get(FOLLOWER)))
+    extras = as_object(block.get("extras"))
+    signature = as_text(extras.get("signature"))
     issuer = ISSUERS.get(provider, "anthropic" if signature else "")
     state = _signed(issuer, signature) if issuer else None
-    return ThinkingBlock(text_of(block.get("reasoning")), state, metadata=_rest(block, "reasoning", "extras"))
+    return ThinkingBlock(as_text(block.get("reasoning")), state, metadata=_rest(block, "reasoning", "extras"))
 
 
 def _reasoning_content(block: Found, provider: str, place: str) -> ThinkingBlock:
     """Bedrock's."""
-    inner = mapping_of(block.get("reasoning_content"))
-    signature = text_of(inner.get("signature")) or None
-    return ThinkingBlock(text_of(inner.get("text")), OpaqueState("anthropic", signature=signature))
+    inner = as_object(block.get("reasoning_content"))
+    signature = as_text(inner.get("signature")) or None
+    return ThinkingBlock(as_text(inner.get("text")), OpaqueState("anthropic", signature=signature))
 
 
 # -- media ----------------------------------------------------------------------------------------------------
@@ -159,17 +159,17 @@ _SOURCES = ("source_type", "data", "base64", "url", "source", "mime_type", "text
 
 def _medium(block: Found, provider: str, place: str) -> Block:
     """Langchain's blocks of both versions, and Anthropic's with their `source`."""
-    kind = text_of(block.get("type"))
-    if uri := text_of(block.get("file_uri")):
+    kind = as_text(block.get("type"))
+    if uri := as_text(block.get("file_uri")):
         named = {"file_uri": uri, "mime_type": block.get("mime_type")}  # Google's: its own files are nobody else's
         beside = {key: block[key] for key in ("video_metadata", "media_resolution") if block.get(key)}
-        return as_told("gemini", {"file_data": named, **beside}, place)
+        return read_native_entry("gemini", {"file_data": named, **beside}, place)
     source = _source(block, _SUPPOSED.get(kind, "application/octet-stream"))
     made = _MEDIA.get(kind) or _MEDIA.get(_family(source), DocumentBlock)
     rest = _rest(block, *_SOURCES, "title")
     if made is DocumentBlock:
-        inner = mapping_of(block.get("extras")) or mapping_of(block.get("metadata"))
-        title = text_of(block.get("title") or block.get("filename") or inner.get("filename")) or None
+        inner = as_object(block.get("extras")) or as_object(block.get("metadata"))
+        title = as_text(block.get("title") or block.get("filename") or inner.get("filename")) or None
         return DocumentBlock(source, title=title, metadata=rest)
     return made(source, metadata=rest)
 
@@ -180,15 +180,15 @@ def _family(source: Source) -> str:
 
 def _source(block: Found, supposed: str) -> Source:
     """`base64` or `url` (1.x); `source_type` with `data`, `url` or `text` (0.x); Anthropic's `source`."""
-    inner = mapping_of(block.get("source")) or block
-    media_type = text_of(inner.get("mime_type") or inner.get("media_type")) or None
-    text, url = inner.get("text"), text_of(inner.get("url"))
-    data = text_of(inner.get("base64") or inner.get("data"))
+    inner = as_object(block.get("source")) or block
+    media_type = as_text(inner.get("mime_type") or inner.get("media_type")) or None
+    text, url = inner.get("text"), as_text(inner.get("url"))
+    data = as_text(inner.get("base64") or inner.get("data"))
     if data and inner.get("type") != "text" and inner.get("source_type") != "text":
         return Base64Source(media_type or supposed, data)
     if isinstance(text, str) or data:
         return _plain(text if isinstance(text, str) else data)
-    found = source_of(url, media_type) if url else None
+    found = source_from_url(url, media_type) if url else None
     if found is None:
         what = "a file id, which no other place knows" if inner.get("file_id") or inner.get("id") else "missing"
         raise MessageError("source", f"it is {what}", "Give base64 data, or a URL.")
@@ -202,14 +202,14 @@ def _plain(text: str) -> Base64Source:
 def _text_document(block: Found, provider: str, place: str) -> DocumentBlock:
     source = _source(block, "text/plain")
     return DocumentBlock(
-        source, title=text_of(block.get("title")) or None, metadata=_rest(block, *_SOURCES, "title")
+        source, title=as_text(block.get("title")) or None, metadata=_rest(block, *_SOURCES, "title")
     )
 
 
 def _image_url(block: Found, provider: str, place: str) -> ImageBlock:
     found = block.get("image_url")
-    inner = mapping_of(found)
-    source = source_of(inner.get("url") if inner else found)
+    inner = as_object(found)
+    source = source_from_url(inner.get("url") if inner else found)
     if source is None:
         raise MessageError("image_url", "there is no URL", "Give a URL, or a data URL.")
     detail = {"detail": inner["detail"]} if inner.get("detail") else {}
@@ -220,22 +220,22 @@ _SOUNDS = {"mp3": "audio/mpeg", "wav": "audio/wav"}
 
 
 def _input_audio(block: Found, provider: str, place: str) -> AudioBlock:
-    inner = mapping_of(block.get("input_audio"))
-    named = text_of(inner.get("format")) or "wav"
+    inner = as_object(block.get("input_audio"))
+    named = as_text(inner.get("format")) or "wav"
     data = _said(inner.get("data"), "input_audio.data")
     return AudioBlock(Base64Source(_SOUNDS.get(named, f"audio/{named}"), data))
 
 
 def _file(block: Found, provider: str, place: str) -> Block:
     """Langchain's file, or OpenAI's, which holds another object."""
-    inner = mapping_of(block.get("file"))
+    inner = as_object(block.get("file"))
     if not inner:
         return _medium(block, provider, place)
-    title, data = text_of(inner.get("filename")) or None, text_of(inner.get("file_data"))
+    title, data = as_text(inner.get("filename")) or None, as_text(inner.get("file_data"))
     if not data:
         raise MessageError("file", "it is a file id, which no other place knows", "Give the data.")
     supposed = guess_media_type(title or "") or "application/pdf"
-    source = source_of(data) if data.startswith("data:") else Base64Source(supposed, data)
+    source = source_from_url(data) if data.startswith("data:") else Base64Source(supposed, data)
     return DocumentBlock(source or URLSource(data), title=title)
 
 
@@ -249,10 +249,10 @@ def _document(block: Found, provider: str, place: str) -> Block:
 def _tool_result(block: Found, provider: str, place: str) -> ToolResultBlock:
     """Anthropic's, inside a human message."""
     content = block.get("content")
-    id, is_error = text_of(block.get("tool_use_id")), block.get("is_error") is True
+    id, is_error = as_text(block.get("tool_use_id")), block.get("is_error") is True
     if isinstance(content, str):
         return ToolResultBlock(id, "", content, is_error)
-    found: list[Any] = items_of(content)
+    found: list[Any] = as_list(content)
     if content is not None and content is not found:
         unread = InvalidBlock(content, f"expected text or a list of blocks, got {type(content).__name__}", place)
         return ToolResultBlock(id, "", (unread,), is_error)

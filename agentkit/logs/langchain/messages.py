@@ -7,11 +7,11 @@ from typing import Any, cast
 
 from agentkit.capabilities.name_rules import short_hash
 from agentkit.errors import MessageError
-from agentkit.json_values import items_of, mapping_of, plain_values, text_of
-from agentkit.logs.langchain.additional_kwargs import Besides
+from agentkit.json_values import as_list, as_object, as_text, make_json_safe
+from agentkit.logs.langchain.additional_kwargs import AdditionalContent
 from agentkit.logs.langchain.blocks import read_block
 from agentkit.logs.langchain.reasoning import joined, with_item_id
-from agentkit.logs.langchain.tool_calls import Asked, Calls
+from agentkit.logs.langchain.tool_calls import Calls, PendingCalls
 from agentkit.messages.blocks import (
     Block,
     InvalidBlock,
@@ -19,9 +19,9 @@ from agentkit.messages.blocks import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from agentkit.messages.log_formats import check_log_message, check_log_request, describe_log_form
+from agentkit.messages.log_formats import check_log_message, check_log_request, describe_log_format
 from agentkit.messages.message import Msg, Role
-from agentkit.messages.usage import FinishReason, Usage, token_count
+from agentkit.messages.usage import FinishReason, Usage, as_token_count
 
 __all__ = ["load_langchain"]
 
@@ -51,8 +51,8 @@ def load_langchain(found: object) -> list[Msg]:
     other keys metadata. Blocks that only a provider knows are opaque, what cannot be read is kept as InvalidBlock.
     Raises MessageError for what is no dump.
     """
-    state = plain_values(found, "log", _dumped)
-    messages = cast("list[Any]", state) if isinstance(state, list) else _inside(mapping_of(state))
+    state = make_json_safe(found, "log", _dumped)
+    messages = cast("list[Any]", state) if isinstance(state, list) else _inside(as_object(state))
     log = _Log()
     return [log.message(_unfolded(one), one, f"messages[{at}]") for at, one in enumerate(messages)]
 
@@ -67,16 +67,16 @@ def _inside(held: dict[str, Any]) -> list[Any]:
     """The messages of one object: a state, a prompt value, or one message."""
     for inner in (
         held,
-        mapping_of(held.get("kwargs")),
-        mapping_of(held.get("values")),
-        mapping_of(held.get("data")),
+        as_object(held.get("kwargs")),
+        as_object(held.get("values")),
+        as_object(held.get("data")),
     ):
         if isinstance(inner.get("messages"), list):
             check_log_request({"system": inner.get("system")}, ())  # a graph's state may have any other key
             return cast("list[Any]", inner["messages"])
     if _unfolded(held):
         return [held]
-    raise MessageError("messages", "there is no list of messages", describe_log_form(held))
+    raise MessageError("messages", "there is no list of messages", describe_log_format(held))
 
 
 def _unfolded(found: Any) -> dict[str, Any]:
@@ -86,9 +86,9 @@ def _unfolded(found: Any) -> dict[str, Any]:
     if isinstance(found, list):
         pair = cast("list[Any]", found)
         return {"type": pair[0], "content": pair[1]} if len(pair) == 2 and isinstance(pair[0], str) else {}
-    held = mapping_of(found)
+    held = as_object(found)
     if held.get("lc") and isinstance(held.get("kwargs"), dict):
-        named = text_of(next(reversed(items_of(held.get("id"))), ""))
+        named = as_text(next(reversed(as_list(held.get("id"))), ""))
         return {"type": named, **held["kwargs"]}
     if isinstance(held.get("data"), dict) and "content" in held["data"]:
         return {**held["data"], "type": held.get("type") or held["data"].get("type")}
@@ -99,32 +99,32 @@ def _unfolded(found: Any) -> dict[str, Any]:
 
 def _kind(message: dict[str, Any]) -> str:
     """`AIMessageChunk`, `AIMessage` and `ai` are one; a chat message has a role of its own."""
-    named = text_of(message.get("type")) or text_of(message.get("role"))
+    named = as_text(message.get("type")) or as_text(message.get("role"))
     kind = named.removesuffix("Chunk").removesuffix("Message").lower()
-    return text_of(message.get("role")) if kind == "chat" else kind
+    return as_text(message.get("role")) if kind == "chat" else kind
 
 
 class _Log:
     """One conversation as it is read."""
 
     def __init__(self) -> None:
-        self.asked = Asked()
+        self.asked = PendingCalls()
 
     def message(self, message: dict[str, Any], found: Any, place: str) -> Msg:
         """One message: none is left out, and none becomes two."""
         kind = _kind(message)
-        if held := message or mapping_of(found):
+        if held := message or as_object(found):
             check_log_message(held, place, _CONTENT, (), _FORMS, "type")
         if not message or kind == "remove":
             reason = "an order to take a message away" if message else "it is no message"
             return Msg("user", (InvalidBlock(found, reason, place),), "user")
-        id, metadata = text_of(message.get("id")) or None, _metadata(message)
+        id, metadata = as_text(message.get("id")) or None, _metadata(message)
         role = _ROLES.get(kind, "user")
         if role != "assistant":
             self.asked.end_turn()
         if kind in ("tool", "function"):
             return Msg("system", (self._result(message, place),), "system", id=id, metadata=metadata)
-        name = text_of(message.get("name")) or (role if kind in _ROLES else kind) or role
+        name = as_text(message.get("name")) or (role if kind in _ROLES else kind) or role
         content = message.get("content")
         if isinstance(content, str) and role != "assistant":
             return Msg(name, content, role, id=id, metadata=metadata)
@@ -135,7 +135,7 @@ class _Log:
         return Msg(name, blocks, role, id=id, metadata=metadata)
 
     def _result(self, message: dict[str, Any], place: str) -> ToolResultBlock:
-        id, name = self.asked.answer(text_of(message.get("tool_call_id")), text_of(message.get("name")))
+        id, name = self.asked.answer(as_text(message.get("tool_call_id")), as_text(message.get("name")))
         id = id or f"call_{short_hash(place, 24)}"
         content = message.get("content")
         read = read_block({"type": "tool_result", "tool_use_id": id, "content": content}, "", f"{place}.content")
@@ -144,15 +144,15 @@ class _Log:
 
 
 def _blocks(message: dict[str, Any], place: str) -> Iterator[Block]:
-    provider = text_of(mapping_of(message.get("response_metadata")).get("model_provider"))
-    besides, calls = Besides(message, place), Calls(message, place)
+    provider = as_text(as_object(message.get("response_metadata")).get("model_provider"))
+    besides, calls = AdditionalContent(message, place), Calls(message, place)
     yield from besides.before()
     content = message.get("content")
     if content is not None and not isinstance(content, str | list):
         yield InvalidBlock(content, "it is neither text nor a list of blocks", f"{place}.content")
-    items = [content] if isinstance(content, str) and content else items_of(cast("object", content))
+    items = [content] if isinstance(content, str) and content else as_list(cast("object", content))
     for at, item, id in joined(items, provider):
-        call = calls.named(mapping_of(item), f"{place}.content[{at}]")
+        call = calls.named(as_object(item), f"{place}.content[{at}]")
         yield with_item_id(call or read_block(item, provider, f"{place}.content[{at}]"), id)
     yield from besides.behind()
     yield from calls.left
@@ -162,32 +162,32 @@ def _blocks(message: dict[str, Any], place: str) -> Iterator[Block]:
 def _metadata(message: dict[str, Any]) -> dict[str, Any] | None:
     """What else a message says: further keys, and what its reply said of itself, in our words."""
     rest = {key: item for key, item in message.items() if key not in _FIELDS and item not in (None, {}, [], False)}
-    if unread := Besides(message, "").unread:
+    if unread := AdditionalContent(message, "").unread:
         rest["additional_kwargs"] = unread
     reply = _reply(message)
     return ({**rest, "reply": reply} if reply else rest) or None
 
 
 def _reply(message: dict[str, Any]) -> dict[str, Any]:
-    said = mapping_of(message.get("response_metadata"))
-    usage = mapping_of(message.get("usage_metadata"))
-    native = next((text_of(said[key]) for key in _REASON_KEYS if text_of(said.get(key))), "")
+    said = as_object(message.get("response_metadata"))
+    usage = as_object(message.get("usage_metadata"))
+    native = next((as_text(said[key]) for key in _REASON_KEYS if as_text(said.get(key))), "")
     reply: dict[str, Any] = {}
     if native:
         reply = {
             "finish_reason": str(_REASONS.get(native.lower(), FinishReason.OTHER)),
             "native_finish_reason": native,
         }
-    if text_of(said.get("model_name") or said.get("model")):
-        reply["model"] = text_of(said.get("model_name") or said.get("model"))
+    if as_text(said.get("model_name") or said.get("model")):
+        reply["model"] = as_text(said.get("model_name") or said.get("model"))
     if usage:
-        read, written = mapping_of(usage.get("input_token_details")), mapping_of(usage.get("output_token_details"))
+        read, written = as_object(usage.get("input_token_details")), as_object(usage.get("output_token_details"))
         reply["usage"] = Usage(
-            token_count(usage.get("input_tokens")),
-            token_count(usage.get("output_tokens")),
-            token_count(read.get("cache_read")),
-            token_count(read.get("cache_creation")),
-            token_count(written.get("reasoning")),
+            as_token_count(usage.get("input_tokens")),
+            as_token_count(usage.get("output_tokens")),
+            as_token_count(read.get("cache_read")),
+            as_token_count(read.get("cache_creation")),
+            as_token_count(written.get("reasoning")),
         ).to_dict()
     return reply
 

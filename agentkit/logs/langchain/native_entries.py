@@ -8,10 +8,10 @@ from agentkit.errors import MessageError
 from agentkit.messages.blocks import Block, InvalidBlock
 from agentkit.models.registry import load_provider
 
-__all__ = ["as_told"]
+__all__ = ["read_native_entry"]
 
 
-def as_told(wire: str, entry: Any, place: str, follower: str = "") -> Block:
+def read_native_entry(wire: str, entry: Any, place: str, follower: str = "") -> Block:
     """The one block that an entry of a wire's log is; an InvalidBlock at this place for what it cannot read.
 
     `follower` is the id of the entry after it, where the wire ties the two together.

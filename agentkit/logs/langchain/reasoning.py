@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from agentkit.json_values import mapping_of, text_of
+from agentkit.json_values import as_object, as_text
 from agentkit.messages.blocks import Block, OpaqueState, TextBlock, ToolUseBlock
 
 __all__ = ["FOLLOWER", "joined", "with_item_id"]
@@ -28,7 +28,7 @@ def joined(items: list[Any], provider: str) -> Iterator[tuple[int, Any, str]]:
     after_reasoning = False
     followers = [*(_output_id(item) for _, item in entries[1:]), ""]
     for (at, item), following in zip(entries, followers, strict=False):
-        if mapping_of(item).get("type") == "reasoning" and "summary" in item:
+        if as_object(item).get("type") == "reasoning" and "summary" in item:
             after_reasoning = True
             yield at, {**item, FOLLOWER: following}, ""
         else:
@@ -48,10 +48,10 @@ _CALLS = frozenset({"tool_call", "invalid_tool_call", "tool_call_chunk"})
 
 def _output_id(item: object) -> str:
     """Returns the id of the output item that a block came as; an empty string if it has none."""
-    part = mapping_of(item)
-    is_call = text_of(part.get("type")) in _CALLS
-    id = mapping_of(part.get("extras")).get("item_id") if is_call else part.get("id")
-    return "" if text_of(id).startswith(_MADE_UP) else text_of(id)
+    part = as_object(item)
+    is_call = as_text(part.get("type")) in _CALLS
+    id = as_object(part.get("extras")).get("item_id") if is_call else part.get("id")
+    return "" if as_text(id).startswith(_MADE_UP) else as_text(id)
 
 
 def _joined(items: list[Any], provider: str) -> Iterator[tuple[int, Any]]:
@@ -62,7 +62,7 @@ def _joined(items: list[Any], provider: str) -> Iterator[tuple[int, Any]]:
     whole: dict[str, Any] = {}
     place = 0
     for at, item in enumerate(items):
-        part = mapping_of(item)
+        part = as_object(item)
         id = _item_id(part)
         if whole and id != whole["id"]:
             yield place, whole
@@ -80,16 +80,16 @@ def _joined(items: list[Any], provider: str) -> Iterator[tuple[int, Any]]:
 
 def _item_id(part: dict[str, Any]) -> str:
     """The id of the item that a block is a part of; empty for any other block."""
-    id = text_of(part.get("id"))
+    id = as_text(part.get("id"))
     return id if part.get("type") == "reasoning" and "summary" not in part and not id.startswith(_MADE_UP) else ""
 
 
 def _add(whole: dict[str, Any], part: dict[str, Any]) -> None:
     if sealed := _sealed(part):
         whole["encrypted_content"] = sealed
-    if text := text_of(part.get("reasoning")):
+    if text := as_text(part.get("reasoning")):
         whole["summary"].append({"type": "summary_text", "text": text})
 
 
 def _sealed(part: dict[str, Any]) -> str:
-    return text_of(part.get("encrypted_content") or mapping_of(part.get("extras")).get("encrypted_content"))
+    return as_text(part.get("encrypted_content") or as_object(part.get("extras")).get("encrypted_content"))

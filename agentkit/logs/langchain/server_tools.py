@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentkit.json_values import mapping_of, text_of
+from agentkit.json_values import as_object, as_text
 
 __all__ = ["anthropic_block"]
 
 
 def anthropic_block(block: Mapping[str, Any]) -> dict[str, Any] | None:
     """A `server_tool_call` or a `server_tool_result` as the block that it was; None for one that does not tell."""
-    extras = mapping_of(block.get("extras"))
+    extras = as_object(block.get("extras"))
     if block.get("type") == "server_tool_call":
         return _call(block, extras)
-    kind = text_of(extras.get("block_type"))
+    kind = as_text(extras.get("block_type"))
     if not kind or "output" not in block:
         return None
     failed = {"is_error": block.get("status") == "error"} if kind == "mcp_tool_result" else {}

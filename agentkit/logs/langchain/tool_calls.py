@@ -7,10 +7,10 @@ from typing import Any, cast
 
 from agentkit.capabilities.name_rules import short_hash
 from agentkit.errors import MessageError
-from agentkit.json_values import items_of, mapping_of, read_arguments, text_of
+from agentkit.json_values import as_list, as_object, as_text, read_arguments
 from agentkit.messages.blocks import OpaqueState, ToolUseBlock
 
-__all__ = ["Asked", "Calls", "SIGNATURES"]
+__all__ = ["Calls", "PendingCalls", "SIGNATURES"]
 
 SIGNATURES = "__gemini_function_call_thought_signatures__"
 """langchain-google-genai: the signatures of calls, by id, in `additional_kwargs`."""
@@ -28,7 +28,7 @@ class Calls:
     """
 
     def __init__(self, message: dict[str, Any], place: str) -> None:
-        signatures = mapping_of(mapping_of(message.get("additional_kwargs")).get(SIGNATURES))
+        signatures = as_object(as_object(message.get("additional_kwargs")).get(SIGNATURES))
         self._left: list[tuple[str, ToolUseBlock]] = []
         for at, found in enumerate(_listed(message)):
             if not isinstance(found, dict):
@@ -44,9 +44,9 @@ class Calls:
 
     def named(self, item: dict[str, Any], place: str) -> ToolUseBlock | None:
         """The call that an item of the content is, taken out of the list; one that the list lacks is read here."""
-        if text_of(item.get("type")) not in _KINDS:
+        if as_text(item.get("type")) not in _KINDS:
             return None
-        ids = [id for key in ("call_id", "id") if (id := text_of(item.get(key)))]
+        ids = [id for key in ("call_id", "id") if (id := as_text(item.get(key)))]
         for at, (id, call) in enumerate(self._left):
             if id in ids or (not id and not ids and call.name == _name(item)):
                 del self._left[at]
@@ -54,7 +54,7 @@ class Calls:
         return _call(item, place, {})
 
 
-class Asked:
+class PendingCalls:
     """What a conversation asked of tools so far: the names of the calls, and which of them wait for results."""
 
     def __init__(self) -> None:
@@ -90,13 +90,13 @@ class Asked:
 
 
 def _listed(message: dict[str, Any]) -> list[Any]:
-    listed = [*items_of(message.get("tool_calls")), *items_of(message.get("invalid_tool_calls"))]
-    listed = listed or items_of(message.get("tool_call_chunks"))
+    listed = [*as_list(message.get("tool_calls")), *as_list(message.get("invalid_tool_calls"))]
+    listed = listed or as_list(message.get("tool_call_chunks"))
     if listed:
         return listed
-    extra = mapping_of(message.get("additional_kwargs"))
+    extra = as_object(message.get("additional_kwargs"))
     legacy = [{"function": extra["function_call"]}] if extra.get("function_call") else []
-    return [*items_of(extra.get("tool_calls")), *legacy]
+    return [*as_list(extra.get("tool_calls")), *legacy]
 
 
 def _call(found: dict[str, Any], place: str, signatures: dict[str, Any]) -> ToolUseBlock:
@@ -104,19 +104,19 @@ def _call(found: dict[str, Any], place: str, signatures: dict[str, Any]) -> Tool
     inner, name = _inner(found), _name(found)
     id = _id(found) or f"call_{short_hash(f'{place}{name}', 24)}"
     given: object = next((inner[key] for key in _ARGUMENTS if inner.get(key) is not None), None)
-    signature = text_of(signatures.get(id)) or None
+    signature = as_text(signatures.get(id)) or None
     state = OpaqueState("gemini", thought_signature=signature) if signature else None
     error = {"error": found["error"]} if found.get("error") else None
     return ToolUseBlock(id, name, *read_arguments(given), state, metadata=error)
 
 
 def _id(found: dict[str, Any]) -> str:
-    return text_of(found.get("call_id") or found.get("id"))
+    return as_text(found.get("call_id") or found.get("id"))
 
 
 def _name(found: dict[str, Any]) -> str:
-    return text_of(_inner(found).get("name"))
+    return as_text(_inner(found).get("name"))
 
 
 def _inner(found: dict[str, Any]) -> dict[str, Any]:
-    return mapping_of(found.get("function")) or found
+    return as_object(found.get("function")) or found

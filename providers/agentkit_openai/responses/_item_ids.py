@@ -8,7 +8,7 @@ are sent in pairs.
 
 from __future__ import annotations
 
-from agentkit import text_of
+from agentkit.provider_kit import as_text
 
 __all__ = ["FOLLOWED_BY", "accepted_id"]
 
@@ -25,5 +25,5 @@ _LONGEST = (
 
 def accepted_id(kind: str, id: object) -> str:
     """Returns the id if the service accepts it for an item of that type, else an empty string."""
-    found = text_of(id)
+    found = as_text(id)
     return found if found.startswith(_PREFIXES.get(kind, "")) and len(found) <= _LONGEST else ""

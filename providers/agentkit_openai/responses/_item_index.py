@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, TypeAlias
 
-from agentkit import mapping_of, text_of
+from agentkit.provider_kit import as_object, as_text
 
 __all__ = ["ItemPlaces", "Place"]
 
@@ -72,4 +72,4 @@ def _index(event: dict[str, Any]) -> int | None:
 
 
 def _id(event: dict[str, Any]) -> str:
-    return text_of(event.get("item_id")) or text_of(mapping_of(event.get("item")).get("id"))
+    return as_text(event.get("item_id")) or as_text(as_object(event.get("item")).get("id"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentkit import ThinkingBlock, copied, items_of, mapping_of, plain_values, text_of
+from agentkit.provider_kit import ThinkingBlock, as_list, as_object, as_text, copy_json, make_json_safe
 from agentkit_openai.responses._item_ids import FOLLOWED_BY
 
 __all__ = ["BETWEEN", "reasoning_item", "reasoning_state", "reasoning_text"]
@@ -19,7 +19,7 @@ def reasoning_text(item: dict[str, Any]) -> str:
 
 
 def _texts(parts: object) -> list[str]:
-    return [text for part in items_of(parts) if (text := text_of(mapping_of(part).get("text")))]
+    return [text for part in as_list(parts) if (text := as_text(as_object(part).get("text")))]
 
 
 def reasoning_state(item: dict[str, Any], follower: object = None) -> dict[str, Any]:
@@ -28,16 +28,16 @@ def reasoning_state(item: dict[str, Any], follower: object = None) -> dict[str, 
     `fields` hold the parts of an item that is more than one summary text, so that it goes back part for part, and
     the id of its follower: of the item that the model produced after it.
     """
-    proof = text_of(item.get("encrypted_content")) or None
-    fields: dict[str, Any] = {FOLLOWED_BY: text_of(follower)} if proof and text_of(follower) else {}
-    summary, content = items_of(item.get("summary")), items_of(item.get("content"))
+    proof = as_text(item.get("encrypted_content")) or None
+    fields: dict[str, Any] = {FOLLOWED_BY: as_text(follower)} if proof and as_text(follower) else {}
+    summary, content = as_list(item.get("summary")), as_list(item.get("content"))
     if summary != _summary(reasoning_text(item)):
-        fields["summary"] = plain_values(summary)
+        fields["summary"] = make_json_safe(summary)
     if content:
-        fields["content"] = plain_values(content)
+        fields["content"] = make_json_safe(content)
     return {
         "encrypted_content": proof,
-        "item_id": text_of(item.get("id")) or None,
+        "item_id": as_text(item.get("id")) or None,
         "fields": fields or None,
     }
 
@@ -55,11 +55,11 @@ def reasoning_item(block: ThinkingBlock, id: str) -> dict[str, Any]:
         kept = {}
     item: dict[str, Any] = {
         "type": "reasoning",
-        "summary": copied(kept.get("summary", _summary(block.thinking))),
+        "summary": copy_json(kept.get("summary", _summary(block.thinking))),
         "encrypted_content": state.encrypted_content,
     }
     if "content" in kept:
-        item["content"] = copied(kept["content"])
+        item["content"] = copy_json(kept["content"])
     return {**item, "id": id} if id else item
 
 

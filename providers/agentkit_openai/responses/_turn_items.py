@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any, assert_never
 
-from agentkit import (
+from agentkit.provider_kit import (
     Base64Source,
     Block,
     ConversionError,
+    Feature,
     ImageBlock,
     Msg,
     OpaqueBlock,
@@ -16,10 +17,9 @@ from agentkit import (
     TextBlock,
     ThinkingBlock,
     ToolUseBlock,
-    Trait,
-    copied,
-    mapping_of,
-    text_of,
+    as_object,
+    as_text,
+    copy_json,
 )
 from agentkit_openai._custom_calls import custom_text
 from agentkit_openai._media_parts import came_with
@@ -35,7 +35,7 @@ CALL_FIELDS = ("namespace", "caller", "async")
 IMAGE_CALL = "image_generation_call"
 """Type of the item of a generated image, and key of its other fields in the image's opaque state."""
 
-_TIED = Trait.STATE | Trait.THINKING | Trait.OPAQUE | Trait.MEDIA | Trait.INVALID
+_TIED = Feature.STATE | Feature.THINKING | Feature.OPAQUE | Feature.MEDIA | Feature.INVALID
 """Traits of turns with blocks whose items depend on what the service knows of them or of those beside them."""
 
 
@@ -111,7 +111,7 @@ class ItemWriter:
                 kind = "function_call" if custom_text(block) is None else "custom_tool_call"
                 id = self._stored_id(kind, block.state)
             case OpaqueBlock():
-                id = text_of(block.data.get("id"))
+                id = as_text(block.data.get("id"))
             case _:
                 id = self._stored_id(IMAGE_CALL, block.state) if isinstance(block, ImageBlock) else ""
         return id
@@ -135,7 +135,7 @@ class ItemWriter:
             case "image":
                 yield _image_call(block)
             case "opaque":
-                yield copied(block.data)
+                yield copy_json(block.data)
             case "audio" | "video" | "document" | "tool_result" | "invalid":
                 raise ConversionError(block.type, "an assistant's turn")
             case _:
@@ -156,7 +156,7 @@ class ItemWriter:
 
 def _follower(block: ThinkingBlock) -> object:
     """Returns the id of the item that the model produced after this reasoning; None if it is not known."""
-    return mapping_of(block.state.fields if block.state else None).get(FOLLOWED_BY)
+    return as_object(block.state.fields if block.state else None).get(FOLLOWED_BY)
 
 
 def _runs(blocks: list[Block]) -> list[list[Block]]:
@@ -203,7 +203,7 @@ def _image_call(block: ImageBlock) -> dict[str, Any]:
     state, source = block.state, block.source
     if state is None or state.item_id is None or not isinstance(source, Base64Source):
         raise ConversionError(block.type, "an assistant's turn")
-    kept = copied(mapping_of(mapping_of(state.fields).get(IMAGE_CALL)))
+    kept = copy_json(as_object(as_object(state.fields).get(IMAGE_CALL)))
     return {"type": IMAGE_CALL, "id": state.item_id, "status": "completed", **kept, "result": source.data}
 
 

@@ -5,32 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, Unpack, assert_never
 
-from agentkit import (
+from agentkit.provider_kit import (
     Base64Source,
     Block,
     CacheBreakpoints,
     Capabilities,
     ConversionError,
+    Feature,
     FormatterBase,
     FormatterOptions,
-    Legal,
+    LegalConversation,
     MediaRule,
     ModelFact,
     Msg,
     MultiAgentHistory,
     NameRule,
     Request,
-    Task,
+    RequestSpec,
     TextBlock,
     Tool,
     ToolChoice,
     ToolResultBlock,
-    Trait,
-    check_breakpoints,
-    copied,
+    check_cache_breakpoints,
+    copy_json,
     media_types,
-    settled,
     split_results,
+    stable_blocks,
 )
 from agentkit_openai._media_parts import came_with, file_name, wire_url
 from agentkit_openai._prompt_cache import BREAKPOINTS, mark_latest
@@ -60,25 +60,25 @@ _FILES = frozenset(
 ) | media_types("text", "plain markdown csv html")
 
 RESPONSES = Capabilities(
-    target="OpenAI Responses",
+    name="OpenAI Responses",
     issuer="openai",
     wire="openai-responses",
-    reply_part=lambda data: not str(data.get("type")).startswith("input_"),  # SDK: ResponseInputContentParam
+    is_reply_data=lambda data: not str(data.get("type")).startswith("input_"),  # SDK: ResponseInputContentParam
     part_places=part_places,
-    part_pair=part_pair,
+    pair_key=part_pair,
     needs_thinking=needs_thinking,
     thinking="signed",
     binds_thinking=True,  # gpt-6.2 removes reasoning behind an edited prefix without a word (guides/reasoning)
     reply_media=True,  # image_generation_call (SDK: ImageGenerationCall)
-    proof=frozenset({"encrypted_content"}),  # an id alone is a 404 under store=false (guides/reasoning)
+    required_proof=frozenset({"encrypted_content"}),  # an id alone is a 404 under store=false (guides/reasoning)
     image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
     document=MediaRule(types=_FILES, schemes=_WEB, limits=FILE_LIMITS),
     media_total=MEDIA_TOTAL,
     result_media=frozenset({"image", "document"}),  # guides/file-inputs: tool results can hold images and files
     results="each",
-    parts="apart",
+    text_joining="apart",
     late_system="native",
-    says={
+    passthrough_keys={
         "text": frozenset({"role", "refusal", "type", "phase", *OUTPUT_FIELDS}),
         "tool_use": frozenset({"type", *CALL_FIELDS}),
         "image": frozenset({"detail", IMAGE_CALL}),
@@ -127,14 +127,14 @@ class OpenAIResponsesFormatter(FormatterBase):
         cache_breakpoints: CacheBreakpoints = "off",
         **options: Unpack[FormatterOptions],
     ) -> None:
-        check_breakpoints(cache_breakpoints)
+        check_cache_breakpoints(cache_breakpoints)
         super().__init__(model, **options)
         self.cache_breakpoints: CacheBreakpoints = cache_breakpoints
 
-    def convert(self, legal: Legal, task: Task) -> Request:
+    def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """The request: input items, and tools, tool_choice and text where asked for."""
         writer = ItemWriter({*legal.call_ids, *legal.tool_names})
-        if self.cache_breakpoints == "auto" and task.capabilities.breakpoints:
+        if self.cache_breakpoints == "auto" and task.capabilities.cache_breakpoints:
             items = _marked_items(legal, writer)
         else:
             items = [item for msg in (*legal.system.msgs, *legal.turns.msgs) for item in _items(msg, writer)]
@@ -149,14 +149,14 @@ class OpenAIResponsesMultiAgentFormatter(OpenAIResponsesFormatter):
 
 def _items(msg: Msg, writer: ItemWriter) -> Iterator[dict[str, Any]]:
     """The items of one turn."""
-    if msg.traits & Trait.RESULT:
+    if msg.traits & Feature.RESULT:
         results, other = split_results(msg)
         for block in results:
             kind = "custom_tool_call_output" if block.id in writer.custom else "function_call_output"
             yield {"type": kind, "call_id": block.id, "output": _output(block), **_beside_output(block)}
         if other:
             yield from _items(other, writer)
-    elif msg.role == "assistant" or msg.traits & Trait.CALL:
+    elif msg.role == "assistant" or msg.traits & Feature.CALL:
         yield from writer.items(msg)
     else:
         content = msg.content
@@ -188,7 +188,7 @@ def _part(block: Block) -> dict[str, Any]:
         case "document":
             return {"type": "input_file", "file_url": wire_url(block.source), **came_with(block, "detail")}
         case "opaque":
-            return {**copied(block.data)}
+            return {**copy_json(block.data)}
         case "audio" | "video" | "thinking" | "tool_use" | "tool_result" | "invalid":
             raise ConversionError(block.type, "a user turn or a tool result")
         case _:
@@ -211,15 +211,15 @@ def _beside_output(block: ToolResultBlock) -> dict[str, Any]:
     return came_with(first, *OUTPUT_FIELDS) if first else {}
 
 
-def _marked_items(legal: Legal, writer: ItemWriter) -> list[dict[str, Any]]:
+def _marked_items(legal: LegalConversation, writer: ItemWriter) -> list[dict[str, Any]]:
     """The items with their markers: on what is settled in the turns of others, and in results."""
     items: list[dict[str, Any]] = []
     parts: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
     for draft in (legal.system, legal.turns):
-        for msg, flags in settled(draft):
+        for msg, flags in stable_blocks(draft):
             made = [*_items(msg, writer)]
             items.extend(made)
-            if not msg.traits & Trait.ASSISTANT:
+            if not msg.traits & Feature.ASSISTANT:
                 parts[draft is legal.system].extend(_markable(made, flags))
     mark_latest(parts[True], parts[False])
     return items
@@ -242,7 +242,7 @@ def _markable(made: list[dict[str, Any]], flags: tuple[bool, ...]) -> Iterator[d
                 yield part
 
 
-def _options(task: Task) -> dict[str, Any]:
+def _options(task: RequestSpec) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if task.tools:
         options["tools"] = [_tool(tool) for tool in task.tools]
@@ -258,7 +258,7 @@ def _tool(tool: Tool) -> dict[str, Any]:
     made: dict[str, Any] = {
         "type": "function",
         "name": tool.name,
-        "parameters": copied(tool.parameters),
+        "parameters": copy_json(tool.parameters),
         "strict": bool(tool.strict),
     }
     return {**made, "description": tool.description} if tool.description else made

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Literal, cast
 
-from agentkit import (
+from agentkit.provider_kit import (
     Block,
     MessageError,
     Msg,
@@ -16,18 +16,18 @@ from agentkit import (
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
-    check_log_form,
+    as_object,
+    as_text,
+    check_log_format,
     check_log_message,
     check_log_request,
-    mapping_of,
-    plain,
-    plain_values,
+    make_json_safe,
+    native_to_json,
     read_arguments,
-    text_of,
 )
 from agentkit_openai._custom_calls import CUSTOM_CALL, custom_input
 from agentkit_openai._log_parts import (
-    Origin,
+    LogSource,
     as_content,
     invalid,
     items_in,
@@ -44,7 +44,7 @@ __all__ = ["load_responses"]
 
 _WIRE = str(RESPONSES.wire)
 _ISSUER = str(RESPONSES.issuer)
-_ORIGIN = Origin(_WIRE, _ISSUER)
+_ORIGIN = LogSource(_WIRE, _ISSUER)
 _HELD = ("previous_response_id", "conversation", "prompt")
 """Keys that name messages which the service stores (SDK: ResponseCreateParams)."""
 
@@ -57,7 +57,7 @@ def load_responses(found: object) -> list[Msg]:
     what is no such log.
     """
     log = _Log()
-    whole = cast("Any", found) if isinstance(found, list | tuple) else plain(found)
+    whole = cast("Any", found) if isinstance(found, list | tuple) else native_to_json(found)
     if isinstance(whole, dict):
         request = cast("dict[str, Any]", whole)
         check_log_request(request, ("input", "instructions"), _HELD)
@@ -65,7 +65,7 @@ def load_responses(found: object) -> list[Msg]:
             whole = request["output"]
         log.instruct(request.get("instructions"))
         if isinstance(request.get("input"), str):
-            log.add("user", text_of(request["input"]), "user")
+            log.add("user", as_text(request["input"]), "user")
             return log.msgs
     entries = items_in(cast("object", whole), "input", ("role", "type"), ("instructions",))
     log.read_all(entries, "input")
@@ -89,9 +89,9 @@ class _Log:
     def instruct(self, instructions: object) -> None:
         """The system prompt; of a reply it may be a list of items."""
         if isinstance(instructions, str):
-            self.add("system", text_of(instructions), "system")
+            self.add("system", as_text(instructions), "system")
         elif isinstance(instructions, list):
-            self.read_all(plain_values(cast("object", instructions), "instructions"), "instructions")
+            self.read_all(make_json_safe(cast("object", instructions), "instructions"), "instructions")
         elif instructions is not None:
             reason = "it is neither text nor a list of items"
             self.add("system", [invalid(instructions, reason, "instructions")], "system")
@@ -105,7 +105,7 @@ class _Log:
     def read_all(self, entries: list[Any], name: str) -> None:
         """A list of items, each with the id of the one after it."""
         for at, (entry, following) in enumerate(zip_longest(entries, entries[1:])):
-            self.read(entry, f"{name}[{at}]", mapping_of(following).get("id"))
+            self.read(entry, f"{name}[{at}]", as_object(following).get("id"))
 
     def read(self, entry: object, place: str, follower: object) -> None:
         """One item (SDK: ResponseInputItemParam)."""
@@ -113,7 +113,7 @@ class _Log:
             self.add("unknown", [invalid(entry, "it is no item", place)], "user")
             return
         item = cast("dict[str, Any]", entry)
-        check_log_form(item, place, "openai openai-responses")
+        check_log_format(item, place, "openai openai-responses")
         kind = item.get("type") or ("message" if "role" in item else None)
         if not kind and item.keys() == {"id"}:
             kind = "item_reference"  # SDK: ItemReference.type may be left out
@@ -132,7 +132,7 @@ class _Log:
         check_log_message(item, place, ("content",), (), "openai openai-responses")
         blocks = read_content(item.get("content"), _ORIGIN, f"{place}.content")
         if role == "assistant":
-            phase = text_of(item.get("phase"))
+            phase = as_text(item.get("phase"))
             self._saying.extend(_with_state(blocks, {"phase": phase} if phase else {}, self._id_of(item)))
         elif role in ("user", "system", "developer"):
             side: Literal["user", "system"] = "user" if role == "user" else "system"
@@ -158,13 +158,13 @@ class _Log:
         )
 
     def _call(self, kind: str, item: dict[str, Any]) -> ToolUseBlock:
-        id, name = text_of(item.get("call_id")), text_of(item.get("name"))
+        id, name = as_text(item.get("call_id")), as_text(item.get("name"))
         self._names[id] = name
         fields = {key: item[key] for key in CALL_FIELDS if item.get(key)}
         own_id = self._id_of(item)
         if kind == "custom_tool_call":
             state = OpaqueState(_ISSUER, item_id=own_id, fields={**CUSTOM_CALL, **fields})
-            return ToolUseBlock(id, name, custom_input(text_of(item.get("input"))), state=state)
+            return ToolUseBlock(id, name, custom_input(as_text(item.get("input"))), state=state)
         given, raw = read_arguments(item.get("arguments"))
         kept = OpaqueState(_ISSUER, item_id=own_id, fields=fields or None) if fields or own_id else None
         return ToolUseBlock(id, name, given, raw, kept)
@@ -172,11 +172,11 @@ class _Log:
     def _id_of(self, item: dict[str, Any]) -> str | None:
         """The id of an item that comes after reasoning, with which it goes back."""
         has_reasoning = any(isinstance(block, ThinkingBlock) for block in self._saying)
-        return text_of(item.get("id")) or None if has_reasoning else None
+        return as_text(item.get("id")) or None if has_reasoning else None
 
     def _result(self, item: dict[str, Any], place: str) -> ToolResultBlock:
-        id = text_of(item.get("call_id"))
-        name = text_of(item.get("name")) or self._names.get(id, "")
+        id = as_text(item.get("call_id"))
+        name = as_text(item.get("name")) or self._names.get(id, "")
         output = read_output(item.get("output"), _ORIGIN, f"{place}.output")
         return ToolResultBlock(
             id, name, _with_fields(output, {key: item[key] for key in OUTPUT_FIELDS if item.get(key)})

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Unpack, cast
 
-from agentkit import (
+from agentkit.provider_kit import (
     FinishReason,
     MessageError,
-    ReadOptions,
+    ParserOptions,
     StreamParserBase,
-    items_of,
-    mapping_of,
-    plain_values,
-    text_of,
+    as_list,
+    as_object,
+    as_text,
+    make_json_safe,
 )
 from agentkit_openai._reply_fields import error_of, reason_of, usage_of
 from agentkit_openai.responses._item_index import ItemPlaces, Place
@@ -36,7 +36,7 @@ class OpenAIResponsesStreamParser(StreamParserBase):
     binds_thinking: ClassVar[bool] = True
     raw_arguments: ClassVar[bool] = True
 
-    def __init__(self, **options: Unpack[ReadOptions]) -> None:
+    def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
         self._places = ItemPlaces()
         self._items = OutputItems(self.reply)
@@ -65,7 +65,7 @@ class OpenAIResponsesStreamParser(StreamParserBase):
 
     # -- a whole reply -------------------------------------------------------------------------------------------
 
-    def read_whole(self, reply: dict[str, Any]) -> None:
+    def read_reply(self, reply: dict[str, Any]) -> None:
         """A whole reply (SDK: Response)."""
         if not isinstance(reply.get("output"), list) and reply.get("object") != "response":
             error = error_of(reply)
@@ -77,19 +77,19 @@ class OpenAIResponsesStreamParser(StreamParserBase):
 
     def _end(self, reply: dict[str, Any]) -> None:
         """A whole reply, of which some items may have been read before."""
-        self._settle(items_of(reply.get("output")))
-        transformed = items_of(reply.get("input_transformations"))
+        self._settle(as_list(reply.get("output")))
+        transformed = as_list(reply.get("input_transformations"))
         if transformed:  # reasoning that the service left out of the prompt (SDK: InputTransformation)
-            self.reply.notes["input_transformations"] = plain_values(transformed)
+            self.reply.notes["input_transformations"] = make_json_safe(transformed)
         error = error_of(reply)
-        status = text_of(reply.get("status"))
+        status = as_text(reply.get("status"))
         if error or status == "failed":
             self._fail(error, status)
         else:
-            self._finish(status, text_of(mapping_of(reply.get("incomplete_details")).get("reason")))
+            self._finish(status, as_text(as_object(reply.get("incomplete_details")).get("reason")))
         usage = usage_of(reply.get("usage"))
         if usage:
-            self.reply.use(usage)
+            self.reply.set_usage(usage)
 
     def _settle(self, output: list[Any]) -> None:
         """Read the items that no event told of; a gateway may send none, or an empty list at the end."""
@@ -131,21 +131,21 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             self._failed(event)
 
     def _begun(self, event: dict[str, Any]) -> None:
-        held = mapping_of(event.get("response"))
+        held = as_object(event.get("response"))
         self.reply.begin(held.get("id"), held.get("model"))
 
     def _ended(self, event: dict[str, Any]) -> None:
         self.is_complete = True
         self._begun(event)
-        held = mapping_of(event.get("response"))
-        status = text_of(held.get("status")) or str(event["type"]).rpartition(".")[2]
+        held = as_object(event.get("response"))
+        status = as_text(held.get("status")) or str(event["type"]).rpartition(".")[2]
         self._end({**held, "status": status})
 
     def _failed(self, event: dict[str, Any]) -> None:
         self._fail(error_of(event), "")
 
     def _added(self, event: dict[str, Any]) -> None:
-        self._items.begin(self._places.begin(event), mapping_of(event.get("item")))
+        self._items.begin(self._places.begin(event), as_object(event.get("item")))
 
     def _done(self, event: dict[str, Any]) -> None:
         item = event.get("item")
@@ -161,11 +161,11 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         self._items.say(self._part(event), _piece(event), refused=True)
 
     def _text_done(self, event: dict[str, Any]) -> None:
-        key, text = self._part(event), text_of(event.get("text"))
-        if not self.reply.holds(key):
+        key, text = self._part(event), as_text(event.get("text"))
+        if not self.reply.has_block(key):
             self._items.say(key, text)
         elif text:
-            self.reply.set_text(key, text)
+            self.reply.replace_text(key, text)
 
     def _part(self, event: dict[str, Any]) -> tuple[int, ...]:
         number = event.get("content_index")
@@ -190,21 +190,21 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         place = self._places.find(event)
         before = self._summaries.get(place, part)
         self._summaries[place] = part
-        self.reply.think((*place, THINKING, 0), text if before == part else f"{BETWEEN}{text}")
+        self.reply.add_thinking((*place, THINKING, 0), text if before == part else f"{BETWEEN}{text}")
 
     def _arguments_delta(self, event: dict[str, Any]) -> None:
-        self.reply.call((*self._places.find(event), CALL, 0), piece=_piece(event))
+        self.reply.add_tool_call((*self._places.find(event), CALL, 0), piece=_piece(event))
 
     _input_delta = _arguments_delta
 
     def _arguments_done(self, event: dict[str, Any]) -> None:
-        key, text = (*self._places.find(event), CALL, 0), text_of(event.get("arguments"))
+        key, text = (*self._places.find(event), CALL, 0), as_text(event.get("arguments"))
         if not text:
             return
-        if self.reply.arguments_of(key):
-            self.reply.set_input(key, text)
+        if self.reply.get_arguments(key):
+            self.reply.replace_arguments(key, text)
         else:
-            self.reply.call(key, piece=text)
+            self.reply.add_tool_call(key, piece=text)
 
     def close(self) -> None:
         """What was left open."""

@@ -2,26 +2,24 @@
 
 from typing import Any, ClassVar
 
-from agentkit import (
+from agentkit import Msg, MultiAgentHistory, Tool
+from agentkit.provider_kit import (
     Capabilities,
     FormatterBase,
-    Legal,
+    LegalConversation,
     ModelFact,
-    Msg,
-    MultiAgentHistory,
     NameRule,
     Provider,
     Request,
-    Task,
-    Tool,
-    copied,
+    RequestSpec,
+    copy_json,
 )
 
 __all__ = ["PARROT", "PROVIDER", "ParrotChatFormatter", "ParrotMultiAgentFormatter"]
 
 PARROT = Capabilities(
-    target="Parrot",
-    parts="string",
+    name="Parrot",
+    text_joining="string",
     results="together",
     late_system="line",
     merge_turns=True,
@@ -40,7 +38,7 @@ class ParrotChatFormatter(FormatterBase):
         ModelFact("mute", {"last_user": True}, "the cage's label", "2026-11-20"),
     )
 
-    def convert(self, legal: Legal, task: Task) -> Request:
+    def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """The request: the rules, and the squawks."""
         request: Request = {
             "rules": [msg.text for msg in legal.system.msgs],
@@ -56,7 +54,7 @@ class ParrotMultiAgentFormatter(ParrotChatFormatter):
 
 
 def _trick(tool: Tool) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "parameters": copied(tool.parameters)}
+    return {"name": tool.name, "description": tool.description, "parameters": copy_json(tool.parameters)}
 
 
 def _squawk(msg: Msg) -> dict[str, Any]:

@@ -1,0 +1,182 @@
+"""The API for authors of providers.
+
+A provider package imports this module and nothing else of agentkit. The module exports the parts of a provider
+(`Provider`, `Capabilities`, `FormatterBase`, `StreamParserBase`, `EndpointBase`), the helpers that converters,
+parsers and loaders share, and the message and error classes that they need. Applications import `agentkit`.
+"""
+
+from __future__ import annotations
+
+from agentkit.capabilities.capabilities import Capabilities
+from agentkit.capabilities.media_rules import MediaLimits, MediaRule, media_types
+from agentkit.capabilities.model_facts import ModelFact
+from agentkit.capabilities.model_rules import ModelRules
+from agentkit.capabilities.name_rules import NameRule, short_hash
+from agentkit.capabilities.strict_rules import StrictRules
+from agentkit.errors import (
+    AgentkitError,
+    AuthError,
+    ConversionError,
+    InputError,
+    MessageError,
+    MissingExtraError,
+    OptionError,
+    ProviderError,
+)
+from agentkit.formatting.formatter import FormatterBase, FormatterOptions
+from agentkit.formatting.lowering import Request, RequestSpec
+from agentkit.formatting.prompt_cache import (
+    CacheBreakpoints,
+    check_cache_breakpoints,
+    place_cache_breakpoints,
+    stable_blocks,
+)
+from agentkit.history.policies import MultiAgentHistory
+from agentkit.history.transcript import frame_tag
+from agentkit.json_values import (
+    as_list,
+    as_object,
+    as_text,
+    copy_json,
+    make_json_safe,
+    native_to_json,
+    parse_arguments,
+    read_arguments,
+)
+from agentkit.legalize.conversation import LegalConversation, split_results
+from agentkit.legalize.turns import RESULT_TURN
+from agentkit.messages.blocks import (
+    AudioBlock,
+    Block,
+    DocumentBlock,
+    ImageBlock,
+    InvalidBlock,
+    MediaBlock,
+    OpaqueBlock,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    VideoBlock,
+)
+from agentkit.messages.features import Feature
+from agentkit.messages.log_formats import (
+    check_log_format,
+    check_log_message,
+    check_log_request,
+    describe_log_format,
+)
+from agentkit.messages.message import Msg
+from agentkit.messages.sniffing import sniff_media_type
+from agentkit.messages.sources import Base64Source, Source, URLSource, source_from_url
+from agentkit.messages.usage import FinishReason, Usage, as_token_count
+from agentkit.models.endpoint import EndpointBase, IncomingStream, OutgoingRequest, merge_parameters
+from agentkit.models.failures import find_request_id, parse_retry_after
+from agentkit.models.registry import Provider
+from agentkit.replies.builder import ReplyBuilder
+from agentkit.replies.error_bodies import Failure, parse_failure
+from agentkit.replies.events import StreamEvent
+from agentkit.replies.parser import ParserOptions, StreamParserBase
+from agentkit.tokens.counters import LocalTokenCounter, TokenCount, TokenCounterBase
+from agentkit.tokens.remote import RemoteTokenCounter
+from agentkit.tokens.request_parts import MediaPart, RequestParts
+from agentkit.tools.choices import ToolChoice
+from agentkit.tools.json_schema import OutputSchema, close_schema, map_schema
+from agentkit.tools.tool import Tool
+from agentkit.tools.tool_texts import CALL_TEXT, ERROR_TEXT, RESULT_TEXT
+
+__all__ = [
+    "AgentkitError",
+    "AudioBlock",
+    "AuthError",
+    "Base64Source",
+    "Block",
+    "CALL_TEXT",
+    "CacheBreakpoints",
+    "Capabilities",
+    "ConversionError",
+    "DocumentBlock",
+    "ERROR_TEXT",
+    "EndpointBase",
+    "Failure",
+    "Feature",
+    "FinishReason",
+    "FormatterBase",
+    "FormatterOptions",
+    "ImageBlock",
+    "IncomingStream",
+    "InputError",
+    "InvalidBlock",
+    "LegalConversation",
+    "LocalTokenCounter",
+    "MediaBlock",
+    "MediaLimits",
+    "MediaPart",
+    "MediaRule",
+    "MessageError",
+    "MissingExtraError",
+    "ModelFact",
+    "ModelRules",
+    "Msg",
+    "MultiAgentHistory",
+    "NameRule",
+    "OpaqueBlock",
+    "OpaqueState",
+    "OptionError",
+    "OutgoingRequest",
+    "OutputSchema",
+    "ParserOptions",
+    "Provider",
+    "ProviderError",
+    "RESULT_TEXT",
+    "RESULT_TURN",
+    "RemoteTokenCounter",
+    "ReplyBuilder",
+    "Request",
+    "RequestParts",
+    "RequestSpec",
+    "Source",
+    "StreamEvent",
+    "StreamParserBase",
+    "StrictRules",
+    "TextBlock",
+    "ThinkingBlock",
+    "TokenCount",
+    "TokenCounterBase",
+    "Tool",
+    "ToolChoice",
+    "ToolResultBlock",
+    "ToolUseBlock",
+    "URLSource",
+    "Usage",
+    "VideoBlock",
+    "as_list",
+    "as_object",
+    "as_text",
+    "as_token_count",
+    "check_cache_breakpoints",
+    "check_log_format",
+    "check_log_message",
+    "check_log_request",
+    "close_schema",
+    "copy_json",
+    "describe_log_format",
+    "find_request_id",
+    "frame_tag",
+    "make_json_safe",
+    "map_schema",
+    "media_types",
+    "merge_parameters",
+    "native_to_json",
+    "parse_arguments",
+    "parse_failure",
+    "parse_retry_after",
+    "place_cache_breakpoints",
+    "read_arguments",
+    "short_hash",
+    "sniff_media_type",
+    "source_from_url",
+    "split_results",
+    "stable_blocks",
+]
