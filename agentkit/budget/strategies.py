@@ -38,8 +38,8 @@ class CutStrategy:
              tokens: cuts lie on a grid of so many tokens from the start of the history, so that the prompt's
              prefix stands still between two steps; the units of `order` ascend then. None: a quarter of what
              the budget leaves beside the system prompt
-    order_is_stable  whether the order of a longer conversation begins with the order of a shorter one, so that what did
-             not fit is known not to fit with more said
+    order_is_stable  True if the order of a longer conversation begins with the order of a shorter one. A cut that
+             did not fit then never fits a longer conversation
     repeats  whether `order` may name a unit several times, and `edit` then takes more each time
     """
 

@@ -38,7 +38,7 @@ class Summarize(CutStrategy):
 
     The summary is an ordinary pinned user message in `plan.history`. It is written once: adopt that history,
     or go on with your own, where the summary is found again by the digest of what it replaces. What is dropped
-    later gets a summary of its own behind it, so that the prefix stands. What `summarizer` raises goes to the caller.
+    later gets a summary of its own behind it, so that the prefix stands. Errors of `summarizer` are raised.
     """
 
     summarizer: Callable[[Sequence[Msg]], Awaitable[str]]

@@ -31,8 +31,8 @@ class Units:
 
     Unit `u` is `msgs[starts[u]:starts[u + 1]]` (the last one to the end). `sums[u]` is the weight of all
     units before `u`, in tokens by the local counter. `pinned` are the units that hold a pinned message, or
-    a call of a tool that is never to be cut. `known_too_large` is a notebook of the cutting, for who counts: on which terms,
-    how long the conversation was, and a cut with which it did not fit.
+    a call of a tool that is never to be cut. `known_too_large` maps a counter's key to its terms,
+    the length of the conversation, and a cut that did not fit.
     """
 
     msgs: list[Msg] = field(default_factory=list[Msg])

@@ -31,8 +31,8 @@ class Capabilities:
                     ("answers", id) of what an earlier one asks. Half a pair is not sent
     needs_thinking  which of their data are refused without the thinking before them in their reply. They are not
                     sent if that thinking is not; media that came as such data are then media like any other
-    thinking        `never` sent back; `signed`: only with a required_proof from `issuer`; `text`: as plain text, from
-                    `issuer` or unmarked
+    thinking        `never` sent back; `signed`: only with a proof from `issuer`; `text`: as plain text,
+                    from `issuer` or unmarked
     binds_thinking  whether thinking goes back only behind the very prefix that it was issued for
     required_proof  the fields of OpaqueState of which a signed thinking block needs one; none: the issuer suffices
     image … document    how each kind goes into user turns; None: not at all
@@ -61,10 +61,10 @@ class Capabilities:
     parallel_calls  whether a turn may hold several calls; without them each call is followed by its result
     first_user, last_user, needs_user    whether the first, the last, any turn must be the user's
     blank           which texts are refused: `empty` ones, or `whitespace` too
-    passthrough_keys  by kind of block: the keys beside its content that the wire has a place for, in the turn where
-                    they belong. A document's `title` (`title of a URL`: of one that stays a URL too), or keys of
-                    what it came with (`OpaqueState.fields`): `*` any of these, `message.*` any that begins so,
-                    `-key` but not that one
+    passthrough_keys  by kind of block: the keys beside its content that the API has a place for, in the
+                    turn where they belong. A document's `title` (`title of a URL`: of one that stays a URL too),
+                    or keys of what it came with (`OpaqueState.fields`): `*` any of these, `message.*`
+                    any that begins so, `-key` but not that one
     text_notes      what else the ledger is to say of a text in a role: how the wire's text differs from it
     speaker_names   whether messages have a field for the speaker's name; never where turns are joined, since one
                     field cannot name several speakers

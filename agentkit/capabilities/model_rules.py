@@ -38,7 +38,7 @@ class ModelRules:
         alternating_turns: True if user and assistant turns must alternate. Consecutive turns of one role are then
             joined, later system messages become lines of a user turn, and the assistant turn `RESULT_TURN` stands
             between a tool result and a user turn. False omits `RESULT_TURN`. None keeps the provider's rule.
-        call_ids: ModelCall ids that the template accepts: "mistral" (nine letters or digits), "any", or a NameRule.
+        call_ids: call ids that the template accepts: "mistral" (nine letters or digits), "any", or a NameRule.
             None keeps the provider's rule.
 
     """

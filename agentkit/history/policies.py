@@ -123,8 +123,8 @@ class MultiAgentHistory(HistoryPolicy):
                   undoes it; `plain`: names and texts as they are
     preamble      the text before the first frame; None for AgentScope's
     tag           the name of the frame's tag
-    other_agents_tools  other agents' exchanges, given a viewer: lines of `text`, `native`, or `drop`, which omits calls
-                  and results, never the words beside them
+    other_agents_tools  other agents' exchanges, given a viewer: lines of `text`, `native`, or `drop`, which omits
+                  calls and results, never the words beside them
     visible       which messages the viewer sees at all; an exchange is seen if all its messages are
     timestamps    whether each line begins with `[TIMESTAMP] `
     """

@@ -1,4 +1,4 @@
-"""`ResolvedMedia`: what a media source is for one request: data, a URL that passes, or the reason why there is none."""
+"""`ResolvedMedia`: what each media source becomes in one request: data, a URL, or the reason for its omission."""
 
 from __future__ import annotations
 

@@ -130,8 +130,9 @@ class EndpointBase(ABC):
         return {"max_tokens": max_tokens}
 
     def requires_stream(self, outgoing: OutgoingRequest) -> bool:
-        """Whether even a reply that is wanted whole has to come as a stream. PendingCalls before a call, and once more
-        when it failed.
+        """Returns True if a whole reply, too, must be requested as a stream.
+
+        Asked before a model call, and once more after its failure.
         """
         return False
 

@@ -42,9 +42,9 @@ class ParserOptions(TypedDict, total=False):
 class StreamParserBase(ABC):
     """Reads one reply of one provider: feed it events as they come, or the whole reply at once.
 
-    `feed` takes an event as the SDK's object or its dict, or raw bytes of the stream, cut anywhere. It gives the
-    events of `agentkit.replies.events`, and raises only for what is no part of any stream. `finish` gives the message:
-    what came, whether the stream ended well or not. Any chunking gives the message that `parse_response` gives.
+    `feed` takes an event as the SDK's object or its dict, or raw bytes of the stream, cut anywhere. It returns
+    the events of `agentkit.replies.events`. It raises only for chunks that no stream contains. `finish` returns
+    the message so far, even if the stream broke off. Any chunking gives the message of `parse_response`.
 
         parser = AnthropicStreamParser(request=request)
         for chunk in chunks:

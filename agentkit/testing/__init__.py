@@ -5,7 +5,7 @@
           error=, error_after=, cut_after=,              stream goes wrong
           cut_after_bytes=, headers=)
     LoopbackError(status, message, code=, retry_after=)  an error in the wire's own shape
-    RecordedCall                                             a request: provider, path, headers, body, model, streamed,
+    RecordedRequest                                      a request: provider, path, headers, body, model, streamed,
                                                          refused, disconnected, wait()
     ScriptedModel(replies, provider=)                    a ChatModel that plays replies: .calls, .play(…)
     check_provider(provider, samples=, model=)           what must hold of any provider; raises ConformanceError

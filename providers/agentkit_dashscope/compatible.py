@@ -63,8 +63,8 @@ class DashScopeCompatibleChatFormatter(OpenAIChatFormatter):
     """The openai SDK with `base_url=".../compatible-mode/v1"`: `chat.completions.create(model=…, **request)`.
 
     cache_breakpoints    `"auto"` marks at most four content parts for the explicit context cache (see
-                         `agentkit_dashscope._prompt_cache`). Texts are lists then, and each utterance in a frame a part
-                         of its own: ask for it with models that have that cache, which take lists
+                         `agentkit_dashscope._prompt_cache`). Texts are lists then, and each message in a frame is
+                         a separate part: ask for it with models that have that cache, which take lists
     """
 
     base: ClassVar[Capabilities] = COMPATIBLE

@@ -114,8 +114,8 @@ MULTIMODAL = Capabilities(
 
 # "input content must be a string." (model-studio): there is no part to mark
 _STRINGS: dict[str, Any] = {
-    "wire": None, "image": None, "audio": None, "video": None, "text_joining": "string", "cache_breakpoints": False,
-    "passthrough_keys": {"text": frozenset({"partial"})}, "text_notes": None,
+    "wire": None, "image": None, "audio": None, "video": None, "text_joining": "string",
+    "cache_breakpoints": False, "passthrough_keys": {"text": frozenset({"partial"})}, "text_notes": None,
 }  # fmt: skip
 TEXT = replace(MULTIMODAL, **_STRINGS)
 

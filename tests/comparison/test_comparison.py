@@ -154,7 +154,7 @@ async def test_models_are_refused_at_the_door() -> None:
             await compare(MSGS, wrong)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     with pytest.raises(ProviderError):
         await compare(MSGS, ["nimbus:one"])
-    with pytest.raises(OptionError, match="at_once"):
+    with pytest.raises(OptionError, match="max_concurrency"):
         await compare(MSGS, [model], max_concurrency=0)
 
 

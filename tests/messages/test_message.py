@@ -271,9 +271,9 @@ def test_agentscopes_blocks_are_adopted(given: Mapping[str, Any], expected: Any)
 
 
 _KINDS = (
-    Feature.BLANK | Feature.EMPTY | Feature.THINKING | Feature.TOOL | Feature.MEDIA | Feature.RESULT_PARTS | Feature.RESULT_MEDIA
-    | Feature.RESULT_ERROR | Feature.RESULT_BLANK | Feature.RESULT_NAMELESS | Feature.ODD_ID | Feature.ODD_NAME
-    | Feature.ODD_ARGUMENTS | Feature.TEXT
+    Feature.BLANK | Feature.EMPTY | Feature.THINKING | Feature.TOOL | Feature.MEDIA | Feature.RESULT_PARTS
+    | Feature.RESULT_MEDIA | Feature.RESULT_ERROR | Feature.RESULT_BLANK | Feature.RESULT_NAMELESS | Feature.ODD_ID
+    | Feature.ODD_NAME | Feature.ODD_ARGUMENTS | Feature.TEXT
 )  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
 
 
 ECHO = (
-    "from agentkit import Provider\nfrom tests.conftest import EchoFormatter\n"
+    "from agentkit.provider_kit import Provider\nfrom tests.conftest import EchoFormatter\n"
     "PROVIDER = Provider('echo', EchoFormatter, EchoFormatter)\n"
 )
 
@@ -154,9 +154,9 @@ def test_a_claim_of_a_damaged_installation_disturbs_no_built_in_name(
     ("field", "value"),
     [
         ("name", None),
-        ("chat", None),
-        ("chat", lambda: None),
-        ("multi_agent", int),
+        ("chat_formatter", None),
+        ("chat_formatter", lambda: None),
+        ("multi_agent_formatter", int),
         ("parser", 3),
         ("endpoint", EchoFormatter),
         ("load_native", "log"),
@@ -175,7 +175,7 @@ def test_a_name_that_is_no_text_is_refused() -> None:
 
 HALF = ECHO + "import dataclasses\nPROVIDER = dataclasses.replace(PROVIDER, models='(')\n"
 FAILS_LATE = (
-    "from agentkit import Provider\nfrom tests.conftest import EchoFormatter\n"
+    "from agentkit.provider_kit import Provider\nfrom tests.conftest import EchoFormatter\n"
     "class Late(EchoFormatter):\n    async def plan(self, *given, **named): raise KeyError('late')\n"
     "class Early(EchoFormatter):\n    def __init__(self, *given, **named): raise KeyError('early')\n"
     "PROVIDER = Provider('late', Late, Early)\n"

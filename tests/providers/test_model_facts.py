@@ -292,7 +292,7 @@ def test_a_chosen_path_changes_nothing_else_that_is_known_of_the_model(path: str
     formatter = load_provider("dashscope").chat_formatter
     chosen: Any = formatter
     form = chosen("qwen-plus", path=path).capabilities()
-    assert ("text" if form.parts == "string" else "multimodal") == path
+    assert ("text" if form.text_joining == "string" else "multimodal") == path
     assert "tool" in form.tool_choices
 
 

@@ -364,7 +364,7 @@ async def test_a_result_without_a_call_is_a_unit_that_is_adopted_as_a_text(anyio
 
 
 @pytest.mark.parametrize("provider", available_providers())
-@pytest.mark.parametrize("kind", ["chat", "multi_agent"])
+@pytest.mark.parametrize("kind", ["chat_formatter", "multi_agent_formatter"])
 def test_a_conversation_of_one_result_is_no_empty_request(provider: str, kind: str) -> None:
     formatter = getattr(load_provider(provider), kind)()
     plan = formatter.lower([Msg("tool", [ToolResultBlock("c9", "look_up", "It is 12 degrees.")], "user")])
