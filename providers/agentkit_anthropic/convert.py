@@ -16,11 +16,9 @@ from agentkit.provider_kit import (
     FormatterOptions,
     LegalConversation,
     MediaBlock,
-    MediaRule,
     ModelFact,
     Msg,
     MultiAgentHistory,
-    NameRule,
     Request,
     RequestSpec,
     Source,
@@ -35,58 +33,13 @@ from agentkit.provider_kit import (
     check_cache_breakpoints,
     copy_json,
     map_schema,
-    media_types,
 )
-from agentkit_anthropic._model_facts import FACTS, IMAGES
-from agentkit_anthropic._output_schema import STRICT, in_subset
-from agentkit_anthropic._parts import CARRIED, carried, content_text, part_pair, part_places, search_text
+from agentkit_anthropic._output_schema import in_subset
+from agentkit_anthropic._parts import carried, content_text, search_text
 from agentkit_anthropic._prompt_cache import mark
+from agentkit_anthropic.capabilities import FACTS, MESSAGES
 
 __all__ = ["AnthropicChatFormatter", "AnthropicMultiAgentFormatter"]
-
-_WEB = frozenset({"http", "https"})
-_PDF = frozenset({"application/pdf"})
-
-MESSAGES = Capabilities(
-    name="Anthropic Messages",
-    issuer="anthropic",
-    wire="anthropic",
-    is_reply_data=lambda data: part_pair(data) is not None,
-    part_places=part_places,
-    pair_key=part_pair,
-    resumable=True,  # stop reason pause_turn: the assistant's content is sent again as it is
-    thinking="signed",
-    binds_thinking=True,  # "later models: every account"
-    required_proof=frozenset({"signature", "redacted_data"}),
-    image=IMAGES,
-    document=MediaRule(
-        types=_PDF | media_types("text", "plain markdown csv html") | {"application/json"},
-        schemes=_WEB,
-        url_types=_PDF,
-    ),
-    result_media=frozenset({"image", "document"}),
-    media_total=30_000_000,  # of the 32 MB that a request may have; the rest is for everything else
-    error_media=False,  # "all content must be type `text` if `is_error` is true"
-    results="together",  # in the very next user message, and first in it
-    passthrough_keys={
-        "text": frozenset({*CARRIED["text"], "search_result"}),
-        "tool_use": frozenset(CARRIED["tool_use"]),
-        "image": frozenset(CARRIED["image"]),
-        "document": frozenset({*CARRIED["document"], "title", "title of a URL", "source"}),
-    },
-    late_system="line",  # native only between a user's and an assistant's turn: what comes next would move it
-    merge_turns=True,
-    first_user=True,
-    last_user=True,  # "This model does not support assistant message prefill" (4.6 and later)
-    needs_user=True,
-    call_ids=NameRule(limit=128, prefix="toolu_"),  # '^[a-zA-Z0-9_-]+$', no documented length
-    tool_names=NameRule(limit=64),
-    strict=STRICT,
-    tool_choices=frozenset({"auto", "none"}),  # 'type "tool" and "any" are not supported' on the newest
-    cache_breakpoints=True,
-    tools_declared=True,  # "Requests which include `tool_use` or `tool_result` blocks must define tools."
-)
-"""What all current models take. Rules are quoted from the API's error texts."""
 
 # SDK: CacheControlEphemeralParam; a missing ttl is five minutes.
 _MARKERS = {"auto": {"type": "ephemeral"}, "auto-1h": {"type": "ephemeral", "ttl": "1h"}}

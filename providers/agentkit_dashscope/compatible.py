@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from agentkit.provider_kit import Capabilities, LegalConversation, MediaBlock, MediaRule, Msg, MultiAgentHistory
 from agentkit_dashscope._prompt_cache import mark
-from agentkit_dashscope.convert import LIMITS, MULTIMODAL, NAMED_CHOICE, TOOL_NAMES
+from agentkit_dashscope.capabilities import LIMITS, MULTIMODAL, NAMED_CHOICE, TOOL_NAMES
 from agentkit_openai import (
     CHAT,
     VENDORS_SAY,

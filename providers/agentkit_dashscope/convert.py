@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -19,12 +18,9 @@ from agentkit.provider_kit import (
     FormatterOptions,
     LegalConversation,
     MediaBlock,
-    MediaLimits,
-    MediaRule,
     ModelFact,
     Msg,
     MultiAgentHistory,
-    NameRule,
     OptionError,
     Request,
     RequestSpec,
@@ -36,104 +32,14 @@ from agentkit.provider_kit import (
     check_cache_breakpoints,
     copy_json,
     frame_tag,
-    media_types,
     split_results,
 )
+from agentkit_dashscope._path_guard import guarded
 from agentkit_dashscope._prompt_cache import mark
+from agentkit_dashscope.capabilities import FACTS, MULTIMODAL, TEXT, TEXT_PATH
 from agentkit_openai import open_contents
 
 __all__ = ["DashScopeChatFormatter", "DashScopeMultiAgentFormatter"]
-
-_URLS = frozenset({"http", "https", "oss"})
-_IMAGES = media_types("image", "bmp png jpeg tiff webp heic")
-
-LIMITS = MediaLimits(data=10_485_000)
-"""'Exceeded limit on max bytes per data-uri item : 10485760' (model-studio), the head of the URI included."""
-
-TOOL_NAMES = NameRule(limit=64, reserved=frozenset({"search"}))
-"""'Tool names are not allowed to be [search]' (model-studio)."""
-
-
-def guarded(text: str) -> str:
-    """The text, behind a line break where the SDK might take it for a file.
-
-    dashscope 2.0, `check_and_upload_local`: uploads what begins with `file://` (line breaks in it are passed
-    over) or what `os.path.isfile` finds, unless it begins with `http`. Any other text may be the name of a file in
-    the working folder, unless it is too long for one.
-    """
-    return text if text.startswith(("http", "\n")) or _is_no_path(text) else f"\n{text}"
-
-
-def _is_no_path(text: str) -> bool:
-    """Whether a text is longer than any path (PATH_MAX), or has a name in it that is longer than any (NAME_MAX).
-
-    Windows leaves off the blanks and dots that a name ends with.
-    """
-    if len(text) <= _NAME_MAX or text.startswith("file:"):
-        return False
-    return len(text) > _PATH_MAX or any(len(name.rstrip(" .")) > _NAME_MAX for name in re.split(r"[/\\]", text))
-
-
-_NAME_MAX, _PATH_MAX = 255, 4_096
-
-
-def _remarks(text: str, role: str) -> tuple[str, ...]:
-    return (_GUARDED,) if role == "user" and guarded(text) != text else ()
-
-
-_GUARDED = "behind a line break, so that the SDK takes it for no file"
-
-_CARRIED = frozenset({"*", "-type", "-detail", "-refusal", "-role", "-message.*"})
-
-_MEDIA_KEYS = frozenset({"image", "audio", "video"})  # model-studio: media stand in user messages
-_ANYWHERE = frozenset({"assistant", "user", "system", "result"})
-
-MULTIMODAL = Capabilities(
-    name="DashScope",
-    issuer="dashscope",
-    wire="dashscope",
-    part_places=lambda data: frozenset({"user"} if _MEDIA_KEYS & data.keys() else {*_ANYWHERE}),
-    thinking="text",
-    image=MediaRule(types=_IMAGES, schemes=_URLS, limits=LIMITS),
-    audio=MediaRule(schemes=_URLS, limits=LIMITS),
-    video=MediaRule(schemes=_URLS, limits=LIMITS),
-    results="each",
-    passthrough_keys=dict.fromkeys(("text", "image", "audio", "video"), _CARRIED),
-    text_notes=_remarks,
-    text_joining="apart",
-    late_system="native",
-    needs_user=True,  # "The input messages do not contain elements with the role of user"
-    tool_names=TOOL_NAMES,
-    # 'one of the strings that should be ["none", "auto"]'; a named tool is refused in thinking mode, the
-    # default of all newer models (model-studio)
-    tool_choices=frozenset({"auto", "none"}),
-    tools_declared=True,  # "Tools must be sent again with the results" (model-studio)
-    output="object",  # json_schema is for some newer models only
-    cache_breakpoints=True,
-)
-
-# "input content must be a string." (model-studio): there is no part to mark
-_STRINGS: dict[str, Any] = {
-    "wire": None, "image": None, "audio": None, "video": None, "text_joining": "string",
-    "cache_breakpoints": False, "passthrough_keys": {"text": frozenset({"partial"})}, "text_notes": None,
-}  # fmt: skip
-TEXT = replace(MULTIMODAL, **_STRINGS)
-
-NAMED_CHOICE = ModelFact(
-    r"qwen-(plus|max|turbo|flash|coder|math)|qwen3-(max|coder)|qwen(1\.5|2(\.5)?)-(?!vl|omni|audio)",
-    {"tool_choices": frozenset({"auto", "none", "tool"})},
-    "models whose thinking is off unless asked for, or that have none (model-studio)",
-    "2026-11-20",
-)
-
-_TEXT_MODELS = ModelFact(
-    r"qwen-(plus|max|turbo|flash|long|coder|math|mt|doc|deep-research|\d)|qwen3-(max|coder|next|\d)"
-    r"|qwen(1\.5|2(\.5)?)-(?!vl|omni|audio)|qwq|deepseek|glm-(?![\d.]+v)|kimi|minimax",
-    _STRINGS,
-    "each model is bound to one path; Qwen3.5 and later, *-vl-*, *-omni-* and *-audio-* and glm-4.5v to the"
-    " multimodal one (model-studio)",
-    "2026-11-20",
-)
 
 PathOption = Literal["auto", "text", "multimodal"]
 
@@ -152,7 +58,7 @@ class DashScopeChatFormatter(FormatterBase):
     """
 
     base: ClassVar[Capabilities] = MULTIMODAL
-    facts: ClassVar[tuple[ModelFact, ...]] = (_TEXT_MODELS, NAMED_CHOICE)
+    facts: ClassVar[tuple[ModelFact, ...]] = FACTS
 
     def __init__(
         self,
@@ -202,7 +108,7 @@ class DashScopeChatFormatter(FormatterBase):
 def _on_path(form: Capabilities, path: Literal["text", "multimodal"]) -> Capabilities:
     """The capabilities on the path that the caller chose, with what is known of the model besides its path."""
     chosen = TEXT if path == "text" else MULTIMODAL
-    return replace(form, **{name: getattr(chosen, name) for name in _STRINGS})
+    return replace(form, **{name: getattr(chosen, name) for name in TEXT_PATH})
 
 
 class DashScopeMultiAgentFormatter(DashScopeChatFormatter):

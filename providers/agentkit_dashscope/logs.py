@@ -32,7 +32,7 @@ from agentkit.provider_kit import (
     short_hash,
     source_from_url,
 )
-from agentkit_dashscope.convert import guarded
+from agentkit_dashscope._path_guard import guarded
 
 __all__ = ["load_native"]
 

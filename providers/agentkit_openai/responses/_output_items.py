@@ -21,7 +21,7 @@ from agentkit_openai._refusals import REFUSAL_PART
 from agentkit_openai.responses._item_index import Place
 from agentkit_openai.responses._reasoning import reasoning_state, reasoning_text
 from agentkit_openai.responses._turn_items import CALL_FIELDS, IMAGE_CALL
-from agentkit_openai.responses.convert import RESPONSES
+from agentkit_openai.responses.capabilities import RESPONSES
 
 __all__ = ["CALL", "OutputItems", "SAID", "THINKING", "image_state", "picture_of"]
 

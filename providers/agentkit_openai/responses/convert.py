@@ -15,11 +15,9 @@ from agentkit.provider_kit import (
     FormatterBase,
     FormatterOptions,
     LegalConversation,
-    MediaRule,
     ModelFact,
     Msg,
     MultiAgentHistory,
-    NameRule,
     Request,
     RequestSpec,
     TextBlock,
@@ -28,77 +26,17 @@ from agentkit.provider_kit import (
     ToolResultBlock,
     check_cache_breakpoints,
     copy_json,
-    media_types,
     split_results,
     stable_blocks,
 )
 from agentkit_openai._media_parts import came_with, file_name, wire_url
-from agentkit_openai._prompt_cache import BREAKPOINTS, mark_latest
+from agentkit_openai._prompt_cache import mark_latest
 from agentkit_openai._roles import role_of
-from agentkit_openai.capabilities import ALLOWED_TOOLS, FILE_LIMITS, IMAGE_LIMITS, MEDIA_TOTAL, STRICT
 from agentkit_openai.convert import named_schema
-from agentkit_openai.responses._item_pairs import needs_thinking, part_pair, part_places
-from agentkit_openai.responses._turn_items import CALL_FIELDS, IMAGE_CALL, ItemWriter
+from agentkit_openai.responses._turn_items import ItemWriter
+from agentkit_openai.responses.capabilities import OUTPUT_FIELDS, RESPONSES, RESPONSES_FACTS
 
 __all__ = ["OpenAIResponsesFormatter", "OpenAIResponsesMultiAgentFormatter"]
-
-_WEB = frozenset({"http", "https"})
-
-OUTPUT_FIELDS = ("caller", "name", "namespace")
-"""Keys with which a result goes back, in the state of its first text (SDK: FunctionCallOutput)."""
-
-# guides/file-inputs, api-mode=responses: PDF, word processing, slides, sheets, text and code.
-_FILES = frozenset(
-    {
-        "application/pdf",
-        "application/json",
-        "application/xml",
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-    }
-) | media_types("text", "plain markdown csv html")
-
-RESPONSES = Capabilities(
-    name="OpenAI Responses",
-    issuer="openai",
-    wire="openai-responses",
-    is_reply_data=lambda data: not str(data.get("type")).startswith("input_"),  # SDK: ResponseInputContentParam
-    part_places=part_places,
-    pair_key=part_pair,
-    needs_thinking=needs_thinking,
-    thinking="signed",
-    binds_thinking=True,  # gpt-6.2 removes reasoning behind an edited prefix without a word (guides/reasoning)
-    reply_media=True,  # image_generation_call (SDK: ImageGenerationCall)
-    required_proof=frozenset({"encrypted_content"}),  # an id alone is a 404 under store=false (guides/reasoning)
-    image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
-    document=MediaRule(types=_FILES, schemes=_WEB, limits=FILE_LIMITS),
-    media_total=MEDIA_TOTAL,
-    result_media=frozenset({"image", "document"}),  # guides/file-inputs: tool results can hold images and files
-    results="each",
-    text_joining="apart",
-    late_system="native",
-    passthrough_keys={
-        "text": frozenset({"role", "refusal", "type", "phase", *OUTPUT_FIELDS}),
-        "tool_use": frozenset({"type", *CALL_FIELDS}),
-        "image": frozenset({"detail", IMAGE_CALL}),
-        "document": frozenset({"title", "detail", "filename"}),  # a file by its URL has no name
-    },
-    call_ids=NameRule(limit=64, prefix="call_"),  # SPEC: call_id 1 to 64 characters
-    tool_names=NameRule(limit=64),
-    allowed_tools=ALLOWED_TOOLS,
-    strict=STRICT,
-)
-
-
-_FACTS = (
-    ModelFact(
-        r"(chat)?gpt-([345]|oss)|gpt-6(?![.-]?[2-9])|codex-|o\d",
-        {"binds_thinking": False},
-        "the prefix of reasoning is checked from gpt-6.2 on (guides/latest-model)",
-        "2026-11-20",
-    ),
-)
 
 
 class OpenAIResponsesFormatter(FormatterBase):
@@ -118,7 +56,7 @@ class OpenAIResponsesFormatter(FormatterBase):
     """
 
     base: ClassVar[Capabilities] = RESPONSES
-    facts: ClassVar[tuple[ModelFact, ...]] = (BREAKPOINTS, *_FACTS)
+    facts: ClassVar[tuple[ModelFact, ...]] = RESPONSES_FACTS
 
     def __init__(
         self,

@@ -38,7 +38,7 @@ from agentkit_openai._roles import as_developers
 from agentkit_openai.responses._output_items import image_state, picture_of
 from agentkit_openai.responses._reasoning import reasoning_state, reasoning_text
 from agentkit_openai.responses._turn_items import CALL_FIELDS
-from agentkit_openai.responses.convert import OUTPUT_FIELDS, RESPONSES
+from agentkit_openai.responses.capabilities import OUTPUT_FIELDS, RESPONSES
 
 __all__ = ["load_responses"]
 

@@ -1,0 +1,96 @@
+"""Capabilities of DashScope's native API, for both of its paths, and facts about its models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from agentkit.provider_kit import (
+    Capabilities,
+    MediaLimits,
+    MediaRule,
+    ModelFact,
+    NameRule,
+    media_types,
+)
+from agentkit_dashscope._path_guard import guarded
+
+__all__ = ["FACTS", "LIMITS", "MULTIMODAL", "NAMED_CHOICE", "TEXT", "TEXT_PATH", "TOOL_NAMES"]
+
+_URLS = frozenset({"http", "https", "oss"})
+
+_IMAGES = media_types("image", "bmp png jpeg tiff webp heic")
+
+LIMITS = MediaLimits(data=10_485_000)
+"""'Exceeded limit on max bytes per data-uri item : 10485760' (model-studio), the head of the URI included."""
+
+TOOL_NAMES = NameRule(limit=64, reserved=frozenset({"search"}))
+"""'Tool names are not allowed to be [search]' (model-studio)."""
+
+
+def _remarks(text: str, role: str) -> tuple[str, ...]:
+    return (_GUARDED,) if role == "user" and guarded(text) != text else ()
+
+
+_GUARDED = "behind a line break, so that the SDK takes it for no file"
+
+_CARRIED = frozenset({"*", "-type", "-detail", "-refusal", "-role", "-message.*"})
+
+_MEDIA_KEYS = frozenset({"image", "audio", "video"})  # model-studio: media stand in user messages
+
+_ANYWHERE = frozenset({"assistant", "user", "system", "result"})
+
+MULTIMODAL = Capabilities(
+    name="DashScope",
+    issuer="dashscope",
+    wire="dashscope",
+    part_places=lambda data: frozenset({"user"} if _MEDIA_KEYS & data.keys() else {*_ANYWHERE}),
+    thinking="text",
+    image=MediaRule(types=_IMAGES, schemes=_URLS, limits=LIMITS),
+    audio=MediaRule(schemes=_URLS, limits=LIMITS),
+    video=MediaRule(schemes=_URLS, limits=LIMITS),
+    results="each",
+    passthrough_keys=dict.fromkeys(("text", "image", "audio", "video"), _CARRIED),
+    text_notes=_remarks,
+    text_joining="apart",
+    late_system="native",
+    needs_user=True,  # "The input messages do not contain elements with the role of user"
+    tool_names=TOOL_NAMES,
+    # 'one of the strings that should be ["none", "auto"]'; a named tool is refused in thinking mode, the
+    # default of all newer models (model-studio)
+    tool_choices=frozenset({"auto", "none"}),
+    tools_declared=True,  # "Tools must be sent again with the results" (model-studio)
+    output="object",  # json_schema is for some newer models only
+    cache_breakpoints=True,
+)
+
+# "input content must be a string." (model-studio): there is no part to mark
+TEXT_PATH: dict[str, Any] = {
+    "wire": None,
+    "image": None,
+    "audio": None,
+    "video": None,
+    "text_joining": "string",
+    "cache_breakpoints": False,
+    "passthrough_keys": {"text": frozenset({"partial"})},
+    "text_notes": None,
+}
+TEXT = replace(MULTIMODAL, **TEXT_PATH)
+
+NAMED_CHOICE = ModelFact(
+    r"qwen-(plus|max|turbo|flash|coder|math)|qwen3-(max|coder)|qwen(1\.5|2(\.5)?)-(?!vl|omni|audio)",
+    {"tool_choices": frozenset({"auto", "none", "tool"})},
+    "models whose thinking is off unless asked for, or that have none (model-studio)",
+    "2026-11-20",
+)
+
+_TEXT_MODELS = ModelFact(
+    r"qwen-(plus|max|turbo|flash|long|coder|math|mt|doc|deep-research|\d)|qwen3-(max|coder|next|\d)"
+    r"|qwen(1\.5|2(\.5)?)-(?!vl|omni|audio)|qwq|deepseek|glm-(?![\d.]+v)|kimi|minimax",
+    TEXT_PATH,
+    "each model is bound to one path; Qwen3.5 and later, *-vl-*, *-omni-* and *-audio-* and glm-4.5v to the"
+    " multimodal one (model-studio)",
+    "2026-11-20",
+)
+
+FACTS = (_TEXT_MODELS, NAMED_CHOICE)
