@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 from anyio.lowlevel import current_token
 
-__all__ = ["is_being_canceled", "is_over", "run_to_completion", "running_loop"]
+__all__ = ["get_running_loop", "has_ended", "is_being_canceled", "run_to_completion"]
 
 
 async def run_to_completion(work: Callable[[], Awaitable[None]], seconds: float) -> None:
@@ -53,13 +53,13 @@ def _on_asyncio() -> bool:
         return False
 
 
-def running_loop() -> Any:
+def get_running_loop() -> Any:
     """The loop that is running, as a thing that is equal to itself alone."""
     token = current_token()
     return getattr(token, "native_token", token)
 
 
-def is_over(loop: Any) -> bool:
+def has_ended(loop: Any) -> bool:
     """Whether a loop has ended: it will never run again."""
     is_closed = getattr(loop, "is_closed", None)
     if is_closed is not None:  # asyncio's

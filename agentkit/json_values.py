@@ -24,8 +24,8 @@ __all__ = [
     "native_to_json",
     "parse_arguments",
     "parse_json",
-    "plain_reply",
     "read_arguments",
+    "reply_to_json",
 ]
 
 
@@ -51,7 +51,7 @@ def native_to_json(found: object) -> Any:
     raise MessageError("reply", reason, "Give the SDK's object, its dict, or the JSON text.")
 
 
-def plain_reply(found: object) -> Any:
+def reply_to_json(found: object) -> Any:
     """A whole reply as `plain` reads it; lone surrogates become U+FFFD, which is logged with the place.
 
     A text that pydantic parses has no lone surrogate, so most replies are not searched for one.

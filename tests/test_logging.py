@@ -163,10 +163,10 @@ async def test_a_key_is_in_no_record(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_a_program_that_configures_no_logging_prints_nothing() -> None:
     script = """
-from agentkit import Tool, ToolUseBlock, run_call
+from agentkit import Tool, ToolUseBlock, run_tool_call
 import anyio
 def fail() -> None: raise RuntimeError
-print(anyio.run(run_call, ToolUseBlock("1", "fail", {}), [fail]).is_error)
+print(anyio.run(run_tool_call, ToolUseBlock("1", "fail", {}), [fail]).is_error)
 """
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True

@@ -11,7 +11,7 @@ from agentkit.budget.units import Units
 from agentkit.errors import OptionError
 from agentkit.messages.blocks import Block, MediaBlock, ResultItem, TextBlock, ToolResultBlock
 from agentkit.messages.features import Feature
-from agentkit.messages.message import Msg, get_cached, part_of, set_cached
+from agentkit.messages.message import Msg, build_part, get_cached, set_cached
 from agentkit.repair.pairing import INTERRUPTED_RESULT
 from agentkit.reprs import bounded_repr
 
@@ -136,7 +136,7 @@ class ClearResults(CutStrategy):
 
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
         """The exchange with notes in the place of its results."""
-        return [_remembered(self, msg, _cleared) if msg.traits & Feature.RESULT else msg for msg in unit]
+        return [_remembered(self, msg, _cleared) if msg.features & Feature.RESULT else msg for msg in unit]
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class ShrinkResults(CutStrategy):
         return [
             number
             for number, start in enumerate(units.starts)
-            if units.msgs[start].traits & Feature.CALL and number not in spared
+            if units.msgs[start].features & Feature.CALL and number not in spared
             for _ in range(self._portions(units.unit(number), number == newest))
         ]
 
@@ -181,7 +181,7 @@ class ShrinkResults(CutStrategy):
         for at, number in places:
             changed.setdefault(at, set()).add(number)
         return [
-            part_of(
+            build_part(
                 msg,
                 tuple(_shrunk(b, self.characters) if k in changed[at] else b for k, b in enumerate(msg.blocks)),
                 msg.role,
@@ -220,7 +220,7 @@ class DropMedia(CutStrategy):
     def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
         """The unit with sentences in the place of its media."""
         mask = Feature.MEDIA | Feature.RESULT_MEDIA
-        return [_remembered(self, msg, _without_media) if msg.traits & mask else msg for msg in unit]
+        return [_remembered(self, msg, _without_media) if msg.features & mask else msg for msg in unit]
 
 
 def check_number(option: str, given: int | None) -> None:
@@ -231,12 +231,12 @@ def check_number(option: str, given: int | None) -> None:
 
 
 def _exchanges(units: Units) -> list[int]:
-    return [at for at, start in enumerate(units.starts) if units.msgs[start].traits & Feature.CALL]
+    return [at for at, start in enumerate(units.starts) if units.msgs[start].features & Feature.CALL]
 
 
 def _holding_media(units: Units) -> list[int]:
     mask = Feature.MEDIA | Feature.RESULT_MEDIA
-    return [at for at in range(len(units)) if any(msg.traits & mask for msg in units.unit(at))]
+    return [at for at in range(len(units)) if any(msg.features & mask for msg in units.unit(at))]
 
 
 def _nth_last(found: Sequence[int], keep: int, units: Units) -> int:
@@ -257,7 +257,7 @@ def _remembered(strategy: _Strategy, msg: Msg, edit: Callable[[_Strategy, Block]
     if found is None:
         blocks = tuple(edit(strategy, block) for block in msg.blocks)
         same = all(new is old for new, old in zip(blocks, msg.blocks, strict=True))
-        found = set_cached(msg, key, "the same" if same else part_of(msg, blocks, msg.role))
+        found = set_cached(msg, key, "the same" if same else build_part(msg, blocks, msg.role))
     return found if isinstance(found, Msg) else msg
 
 
@@ -308,7 +308,7 @@ def _shrinkable(unit: Sequence[Msg], newest: bool, characters: int) -> list[tupl
 
 def _portion(unit: Sequence[Msg]) -> int:
     """How many results one edit shrinks."""
-    results = sum(len(msg.tool_ids) for msg in unit if msg.traits & Feature.RESULT)
+    results = sum(len(msg.tool_ids) for msg in unit if msg.features & Feature.RESULT)
     return max(1, -(-results // _PORTIONS))
 
 

@@ -9,7 +9,7 @@ import anyio
 import anyio.lowlevel
 
 from agentkit.messages.features import Feature
-from agentkit.messages.message import Msg, continues
+from agentkit.messages.message import Msg, starts_with
 from agentkit.repair.unmatched_results import UNMATCHED_MARK
 from agentkit.reprs import bounded_repr
 from agentkit.tokens.counters import LocalTokenCounter
@@ -102,7 +102,7 @@ class Units:
             number
             for number, start in enumerate(self.starts)
             if self.msgs[start].role == "user"
-            and not self.msgs[start].traits & Feature.TOOL
+            and not self.msgs[start].features & Feature.TOOL
             and UNMATCHED_MARK not in (self.msgs[start].metadata or {})
         )
         return next(spoken, None)
@@ -113,11 +113,11 @@ class Units:
         for at, msg in enumerate(msgs, len(self.msgs)):
             total += weigh(msg)
             # A late system message goes with what stands before it: else a cut would make it a system prompt.
-            late = msg.traits & Feature.SYSTEM and self.system < len(starts)
-            if starts and (late or msg.traits & Feature.RESULT):
+            late = msg.features & Feature.SYSTEM and self.system < len(starts)
+            if starts and (late or msg.features & Feature.RESULT):
                 sums[-1] = total
             else:
-                if msg.traits & Feature.SYSTEM:
+                if msg.features & Feature.SYSTEM:
                     self.system += 1
                 starts.append(at)
                 sums.append(total)
@@ -132,7 +132,7 @@ class Units:
 
 def calls_any(msg: Msg, tools: frozenset[str]) -> bool:
     """Whether a message calls any of the tools."""
-    return bool(msg.traits & Feature.CALL) and any(block.name in tools for block in msg.tool_uses)
+    return bool(msg.features & Feature.CALL) and any(block.name in tools for block in msg.tool_uses)
 
 
 class Weigher:
@@ -152,7 +152,7 @@ class Weigher:
         It is recognised by its messages; never changes what comes out.
         """
         last = self._last[thinking]
-        if not continues(msgs, last.msgs):
+        if not starts_with(msgs, last.msgs):
             last = Units()
         if len(last.msgs) < len(msgs):
             last = last.copy()
@@ -163,7 +163,7 @@ class Weigher:
     async def weighed(self, msgs: list[Msg], thinking: bool) -> Units:
         """The same, letting other tasks run while much that is new is weighed."""
         known = self._last[thinking].msgs
-        new = msgs[len(known) :] if continues(msgs, known) else msgs
+        new = msgs[len(known) :] if starts_with(msgs, known) else msgs
         if len(new) > _FEW or sum(len(msg.text) for msg in new) > _SHORT:
             await self._weigh_ahead(new, self.weighing(thinking))
         return self.units(msgs, thinking)
@@ -184,4 +184,4 @@ class Weigher:
 
     def _with_thinking(self, msg: Msg) -> int:
         weight = self._counter.weight(msg)
-        return weight + -(-estimate_text(msg.thinking) // 100) if msg.traits & Feature.THINKING else weight
+        return weight + -(-estimate_text(msg.thinking) // 100) if msg.features & Feature.THINKING else weight

@@ -41,7 +41,7 @@ from agentkit.repair.pairing import is_normal, repair_pairing
 from agentkit.reprs import bounded_repr
 from agentkit.tools.choices import ToolChoice
 from agentkit.tools.json_schema import OutputSchema
-from agentkit.tools.tool import Tool, renamed
+from agentkit.tools.tool import Tool, rename_tool
 
 __all__ = [
     "CALL_A_TOOL",
@@ -200,18 +200,18 @@ def holds_media(draft: TracedConversation) -> bool:
 
 
 def _holds(draft: TracedConversation, mask: int) -> bool:
-    """Whether any message has one of the traits; what was looked at is not looked at again."""
+    """Whether any message has one of the features; what was looked at is not looked at again."""
     if draft.look is None:
-        return any(msg.traits & mask for msg in draft.msgs)
-    return bool(draft.look.traits & mask) or any(
-        msg.traits & mask for msg in draft.msgs[: prompt_length(draft.msgs)]
+        return any(msg.features & mask for msg in draft.msgs)
+    return bool(draft.look.features & mask) or any(
+        msg.features & mask for msg in draft.msgs[: prompt_length(draft.msgs)]
     )
 
 
 def _note_renamed(turns: TracedConversation, renamed: Mapping[str, str], ledger: Ledger) -> None:
     """Say it when a speaker has another name on the wire."""
     for msg, whole in zip(turns.msgs, turns.origins, strict=True) if renamed else ():
-        if msg.name in renamed and not msg.traits & Feature.RESULT:
+        if msg.name in renamed and not msg.features & Feature.RESULT:
             for origin in block_origins(msg, whole):
                 if not isinstance(origin, str):
                     note = Note(Disposition.CARRIED, f"its speaker is named {renamed[msg.name]!r} on the wire")
@@ -231,7 +231,7 @@ def _settle(task: RequestSpec, ledger: Ledger) -> tuple[RequestSpec, dict[str, s
             reason = f"{tools[at].name!r} is {fitted[at]!r} on this wire, and so is another tool's name"
             raise MessageError(f"tools[{at}].name", reason, "Rename one.")
         names = {new: tool.name for new, tool in zip(fitted, tools, strict=True) if new != tool.name}
-        tools = tuple(renamed(tool, new) for tool, new in zip(tools, fitted, strict=True))
+        tools = tuple(rename_tool(tool, new) for tool, new in zip(tools, fitted, strict=True))
         if choice and choice.name is not None:
             choice = ToolChoice("tool", form.tool_names.fit(choice.name))
         elif choice and choice.names:
@@ -286,7 +286,7 @@ def _say_output(task: RequestSpec, shown: TracedConversation, ledger: Ledger) ->
 
 def _declared(legal: LegalConversation, ledger: Ledger) -> tuple[Tool, ...]:
     """Bare declarations of the tools that the history calls, where the wire wants any."""
-    called = (msg.blocks for msg in legal.turns.msgs if msg.traits & Feature.CALL)
+    called = (msg.blocks for msg in legal.turns.msgs if msg.features & Feature.CALL)
     names = dict.fromkeys(block.name for blocks in called for block in blocks if isinstance(block, ToolUseBlock))
     if names:
         ledger.add_synthesis(

@@ -98,7 +98,7 @@ def _fields(state: OpaqueState | None) -> dict[str, object]:
 _ROLES: Mapping[int, str] = {0: "user", Feature.ASSISTANT: "assistant", Feature.SYSTEM: "system"}
 
 
-_ROLE_TRAITS = Feature.ASSISTANT | Feature.SYSTEM | Feature.RESULT
+_ROLE_FEATURES = Feature.ASSISTANT | Feature.SYSTEM | Feature.RESULT
 
 
 _MARKS = frozenset({UNMATCHED_MARK, SUMMARY_MARK})
@@ -142,22 +142,22 @@ class OmittedNames:
         shared = self._find_shared_roles()
         for at in range(prompt_length(msgs), len(msgs)) if shared else ():
             msg = msgs[at]
-            role = shared.get(msg.traits & _ROLE_TRAITS)
-            if role and msg.traits & ~_SILENT and not _has_no_speaker(msg, origins[at]):
+            role = shared.get(msg.features & _ROLE_FEATURES)
+            if role and msg.features & ~_SILENT and not _has_no_speaker(msg, origins[at]):
                 found.setdefault(role, {}).setdefault(msg.name or role, []).append(at)
         return found
 
     def _find_shared_roles(self) -> dict[int, str]:
         """Finds the roles that may have several speakers, without a closer look at any message."""
-        pairs = {(msg.traits & _ROLE_TRAITS, msg.name) for msg in self.draft.msgs}
+        pairs = {(msg.features & _ROLE_FEATURES, msg.name) for msg in self.draft.msgs}
         if self.viewer is not None:
             pairs.add((Feature.ASSISTANT, self.viewer))
         counts = Counter(role for role, _ in pairs)
         lines = self.capabilities.late_system != "native"
         return {
-            trait: role
-            for trait, role in _ROLES.items()
-            if counts[trait] > 1 and not (lines and trait == Feature.SYSTEM)
+            feature: role
+            for feature, role in _ROLES.items()
+            if counts[feature] > 1 and not (lines and feature == Feature.SYSTEM)
         }
 
     def _find_paths(self, numbers: Sequence[int]) -> Iterator[BlockPath]:

@@ -82,7 +82,7 @@ def _issued(turns: TracedConversation) -> dict[str, _Issued]:
     found: dict[str, _Issued] = {}
     reply = -1  # the number of the message that the assistant's run of turns begins with
     for msg, whole in zip(turns.msgs, turns.origins, strict=True):
-        if not msg.traits & Feature.ASSISTANT:
+        if not msg.features & Feature.ASSISTANT:
             reply = -1
             continue
         for block, origin in zip(msg.blocks, block_origins(msg, whole), strict=True):

@@ -19,7 +19,7 @@ from agentkit.messages.blocks import (
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
-    plain_text,
+    build_trusted_text,
 )
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, build_trusted
@@ -45,19 +45,19 @@ def _is_tool(block: Block) -> bool:
 
 def is_reply_part(block: Block, msg: Msg) -> bool:
     """Whether a block is a part of a reply that only its provider knows: no line of a frame."""
-    return isinstance(block, OpaqueBlock) and bool(msg.traits & Feature.ASSISTANT)
+    return isinstance(block, OpaqueBlock) and bool(msg.features & Feature.ASSISTANT)
 
 
 @dataclass(frozen=True, slots=True)
 class FramedBlocks:
     """Blocks as a frame says them: the pieces, and for each its place, a name or the number of its block.
 
-    `traits` are those of the media among them, `unsaid` the numbers of the blocks that are thinking.
+    `features` are those of the media among them, `unsaid` the numbers of the blocks that are thinking.
     """
 
     pieces: tuple[Piece, ...]
     places: tuple[str | int, ...]
-    traits: int
+    features: int
     unsaid: tuple[int, ...]
 
 
@@ -72,12 +72,12 @@ def frame_blocks(speaker: str, lines: Sequence[Piece | None]) -> FramedBlocks:
             said.append((line, "line"))
         elif line is not None:
             if not said:
-                said.append((plain_text(f"\n{speaker}:"), "speaker"))
+                said.append((build_trusted_text(f"\n{speaker}:"), "speaker"))
             said.append((line, at))
     media = tuple(piece for piece, _ in said if not isinstance(piece, TextBlock))
-    traits = build_trusted("", media, "user").traits if media else 0
+    features = build_trusted("", media, "user").features if media else 0
     unsaid = tuple(at for at, line in enumerate(lines) if line is None)
-    return FramedBlocks(tuple(piece for piece, _ in said), tuple(place for _, place in said), traits, unsaid)
+    return FramedBlocks(tuple(piece for piece, _ in said), tuple(place for _, place in said), features, unsaid)
 
 
 class Frames(Protocol):
@@ -122,7 +122,7 @@ class Framing:
         self.opening: str | None = policy.opening
         self.pieces: list[str | Piece] = []  # the frame that is open, each text behind its line break
         self.places: list[Provenance] = []
-        self.traits = 0
+        self.features = 0
         self.framed: list[int] = []
 
     def run(self) -> TracedConversation:
@@ -144,7 +144,7 @@ class Framing:
         add, whence = self.out.msgs.append, self.out.origins.append
         for number in range(at, len(self.draft.msgs)):
             msg = self.draft.msgs[number]
-            if msg.traits & native or self._goes_on(msg):
+            if msg.features & native or self._goes_on(msg):
                 if self.pieces:
                     self._close()
                 add(msg)
@@ -158,7 +158,7 @@ class Framing:
         msgs = self.draft.msgs
         while at < len(msgs):
             stop = at + 1
-            while stop < len(msgs) and msgs[stop].traits & Feature.RESULT:
+            while stop < len(msgs) and msgs[stop].features & Feature.RESULT:
                 stop += 1
             self._unit(at, stop)
             at = stop
@@ -179,7 +179,7 @@ class Framing:
             for at in range(start, stop):
                 self.out.add(self.draft.msgs[at], self.draft.origins[at])
                 self._note_asked(self.draft.msgs[at])
-        elif not msg.traits & Feature.TOOL:
+        elif not msg.features & Feature.TOOL:
             self._say(start)
         else:
             self._retell(start, stop)
@@ -194,22 +194,24 @@ class Framing:
 
     def _stays_native(self, msg: Msg) -> bool:
         policy = self.policy
-        if msg.traits & Feature.SYSTEM:
+        if msg.features & Feature.SYSTEM:
             return self.native_system
         if policy.viewer is not None and msg.name == policy.viewer and msg.role == "assistant":
             return True
-        return bool(msg.traits & Feature.TOOL) and (policy.viewer is None or policy.other_agents_tools == "native")
+        return bool(msg.features & Feature.TOOL) and (
+            policy.viewer is None or policy.other_agents_tools == "native"
+        )
 
     def _note_asked(self, msg: Msg) -> None:
         """Write down what a provider's own parts in a native turn ask, and what they answer."""
-        if msg.traits & Feature.OPAQUE:
+        if msg.features & Feature.OPAQUE:
             pairs = [self.form.pair_of(block) for block in msg.blocks]
             self.asked |= {name for role, name in pairs if role == "asks"}
             self.asked -= {name for role, name in pairs if role == "answers"}
 
     def _goes_on(self, msg: Msg) -> bool:
         """Whether a reply answers what a part of a native turn asks: half of such a pair is worth nothing."""
-        if not self.asked or not msg.traits & Feature.OPAQUE:
+        if not self.asked or not msg.features & Feature.OPAQUE:
             return False
         return any(role == "answers" and name in self.asked for role, name in map(self.form.pair_of, msg.blocks))
 
@@ -237,7 +239,7 @@ class Framing:
         """What is said by blocks that come from there."""
         self.pieces.extend(said.pieces)
         self.places.extend([at if isinstance(at, str) else _origin(whole, at) for at in said.places])
-        self.traits |= said.traits
+        self.features |= said.features
         self._note_all((_origin(whole, at) for at in said.unsaid), _UNSAID)
 
     def _retell(self, start: int, stop: int) -> None:
@@ -255,7 +257,7 @@ class Framing:
             self._frame(whole if len(kept) == len(sources) else tuple(origin for _, origin in kept))
 
     def _as_piece(self, speaker: str, told: str | Piece | None) -> Piece | None:
-        return plain_text(f"\n{speaker}: {self.policy.text(told)}") if isinstance(told, str) else told
+        return build_trusted_text(f"\n{speaker}: {self.policy.text(told)}") if isinstance(told, str) else told
 
     def _told(self, block: Block, origin: Provenance, msg: Msg) -> Iterator[tuple[str | Piece | None, Provenance]]:
         if isinstance(block, TextBlock):
@@ -285,17 +287,17 @@ class Framing:
         pieces = [f"{self.opening or ''}<{tag}>", *self.pieces, f"\n</{tag}>"]
         origins: tuple[Provenance, ...] = ("frame", *self.places, "frame")
         if self.apart:
-            blocks = tuple([plain_text(piece) if isinstance(piece, str) else piece for piece in pieces])
+            blocks = tuple([build_trusted_text(piece) if isinstance(piece, str) else piece for piece in pieces])
         else:
             blocks, origins = _glued(pieces, origins)
         if self.opening is not None:
             self.ledger.add_synthesis("preamble", "the text before the first history frame")
         self.ledger.add_synthesis("frame", "the tags around a run of speakers")
-        framed = build_trusted("user", blocks, "user", traits=self.traits | Feature.TEXT | Feature.OTHER)
+        framed = build_trusted("user", blocks, "user", features=self.features | Feature.TEXT | Feature.OTHER)
         mark_frame(framed, tag)
         self.out.add(framed, origins)
         self.opening = None
-        self.pieces, self.places, self.traits = [], [], 0
+        self.pieces, self.places, self.features = [], [], 0
 
 
 def _origin(whole: int | Sequence[Provenance], at: int) -> Provenance:
@@ -316,10 +318,10 @@ def _glued(
             lines.append(text if lines or not joined else text[1:])
             continue
         if lines:
-            joined.append(plain_text("".join(lines)))
+            joined.append(build_trusted_text("".join(lines)))
             places.append("frame")
             lines = []
         joined.append(piece)
         places.append(origin)
-    joined.append(plain_text("".join(lines)))
+    joined.append(build_trusted_text("".join(lines)))
     return tuple(joined), (*places, "frame")

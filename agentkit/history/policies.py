@@ -20,7 +20,7 @@ from agentkit.ledger.provenance import Provenance, TracedConversation, block_ori
 from agentkit.messages.blocks import (
     Block,
     TextBlock,
-    plain_text,
+    build_trusted_text,
 )
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, get_cached, set_cached
@@ -162,7 +162,7 @@ class MultiAgentHistory(HistoryPolicy):
         if self.visible is not None and not all(map(self.visible, unit)):
             return False
         own = unit[0].name == self.viewer and unit[0].role == "assistant"
-        if own or self.viewer is None or self.other_agents_tools != "drop" or not unit[0].traits & Feature.TOOL:
+        if own or self.viewer is None or self.other_agents_tools != "drop" or not unit[0].features & Feature.TOOL:
             return True
         return any(has_line(block, msg) for msg in unit for block in msg.blocks)
 
@@ -208,14 +208,14 @@ class MultiAgentHistory(HistoryPolicy):
         if isinstance(msg.content, str):
             return f"\n{speaker}: {self.text(msg.content)}"
         lines = [self._line(speaker, block, msg) for block in msg.content]
-        if msg.traits & _NOT_LINES:
+        if msg.features & _NOT_LINES:
             return frame_blocks(speaker, lines)
         texts = tuple(cast("list[TextBlock]", lines))
         return texts[0].text if len(texts) == 1 else texts
 
     def _line(self, speaker: str, block: Block, msg: Msg) -> Piece | None:
         if isinstance(block, TextBlock):
-            return plain_text(f"\n{speaker}: {self.text(block.text)}")
+            return build_trusted_text(f"\n{speaker}: {self.text(block.text)}")
         return cast("Piece", block) if has_line(block, msg) else None
 
     def speaker(self, msg: Msg) -> str:

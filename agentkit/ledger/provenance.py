@@ -21,12 +21,12 @@ Provenance: TypeAlias = BlockPath | str
 class Look:
     """What one look over a conversation in normal form told of what stands behind its system prompt.
 
-    traits       everything that any message holds
+    features       everything that any message holds
     ordered      whether each turn of calls has one message of results behind it, in the order of the calls
     alternating  whether the assistant's turns and the others' take turns
     """
 
-    traits: int
+    features: int
     ordered: bool
     alternating: bool
 
@@ -69,4 +69,4 @@ def block_origins(msg: Msg, origin: int | tuple[Provenance, ...]) -> tuple[Prove
 
 def prompt_length(msgs: Sequence[Msg]) -> int:
     """How many messages the system prompt has: the leading run of role-system messages without tool blocks."""
-    return next((at for at, msg in enumerate(msgs) if not msg.traits & Feature.SYSTEM), len(msgs))
+    return next((at for at, msg in enumerate(msgs) if not msg.features & Feature.SYSTEM), len(msgs))

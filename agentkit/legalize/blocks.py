@@ -82,7 +82,7 @@ def _as_it_is(msg: Msg, capabilities: Capabilities) -> LegalMessage | None:
 
 
 def _role_of(msg: Msg) -> Role:
-    return "assistant" if msg.traits & Feature.CALL else msg.role
+    return "assistant" if msg.features & Feature.CALL else msg.role
 
 
 @dataclass(frozen=True, slots=True)

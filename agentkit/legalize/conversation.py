@@ -24,7 +24,7 @@ from agentkit.legalize.tool_turns import fit_exchanges
 from agentkit.legalize.turns import TurnRules
 from agentkit.media.acceptance import address
 from agentkit.media.resolution import ResolvedMedia
-from agentkit.messages.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock, plain_text
+from agentkit.messages.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock, build_trusted_text
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, build_trusted
 from agentkit.repair.pairing import is_normal
@@ -52,7 +52,7 @@ class LegalConversation:
 
 def split_results(msg: Msg) -> tuple[tuple[ToolResultBlock, ...], Msg | None]:
     """Returns the results of a legal turn, and what else the user says in it: None if that is nothing."""
-    if not msg.traits & (Feature.OTHER | Feature.CALL):
+    if not msg.features & (Feature.OTHER | Feature.CALL):
         return cast("tuple[ToolResultBlock, ...]", msg.content), None
     others = tuple(block for block in msg.blocks if not isinstance(block, ToolResultBlock))
     return msg.tool_results, build_trusted(msg.name, others, "user")
@@ -90,7 +90,7 @@ class _Legalizing:
         turns = TracedConversation(draft.msgs[at:], draft.origins[at:], draft.look)
         line = Feature.SYSTEM if self.capabilities.late_system == "line" else 0
         wanted = self.capabilities.feature_mask | Feature.REPEATED | line
-        if self.promoted or turns.look is None or turns.look.traits & wanted:
+        if self.promoted or turns.look is None or turns.look.features & wanted:
             self._tidy_all(turns, at, self.capabilities.feature_mask, line)
         else:
             self.legal.turns = turns
@@ -106,13 +106,13 @@ class _Legalizing:
     def _limit_media(self, draft: TracedConversation, at: int) -> None:
         """Look at the media of the whole request, if it has any and the target sets limits."""
         look, media = draft.look, Feature.MEDIA | Feature.RESULT_MEDIA
-        seen = media if look is None else look.traits
-        if not (seen & media or any(msg.traits & media for msg in draft.msgs[:at])):
+        seen = media if look is None else look.features
+        if not (seen & media or any(msg.features & media for msg in draft.msgs[:at])):
             return
         if not self.capabilities.limits_media:
             return
         for number, msg in enumerate(draft.msgs):
-            if msg.traits & media:
+            if msg.features & media:
                 self.seen[number] = legalize_message(msg, self.capabilities, self.on_loss, self.shelf)
         self.changes = limit_media(self.seen, self.capabilities, self.shelf)
 
@@ -123,26 +123,26 @@ class _Legalizing:
             self.legal.turns = draft
             return
         turns.msgs, turns.origins = draft.msgs[:skipped], draft.origins[:skipped]
-        self.calls = next((msg.tool_ids for msg in reversed(turns.msgs) if msg.traits & Feature.CALL), ())
+        self.calls = next((msg.tool_ids for msg in reversed(turns.msgs) if msg.features & Feature.CALL), ())
         unchanged = not self.promoted
         self._promote()
         rest = zip(draft.msgs[skipped:], draft.origins[skipped:], strict=True)
         for number, (msg, origin) in enumerate(rest, start + skipped):
-            if self.promoted and not msg.traits & Feature.RESULT:
+            if self.promoted and not msg.features & Feature.RESULT:
                 self._promote()
-            if msg.traits & attention:
+            if msg.features & attention:
                 tidied = self._tidied(msg, origin, number)
                 if tidied is None:
                     unchanged = False
                     continue
                 unchanged = unchanged and tidied[0] is msg and not self.promoted
                 msg, origin = tidied
-            if msg.traits & Feature.CALL:
+            if msg.features & Feature.CALL:
                 self.calls = msg.tool_ids
-            if msg.traits & Feature.REPEATED:
+            if msg.features & Feature.REPEATED:
                 unchanged = False
                 msg = self._distinct(msg)
-            elif msg.traits & line:
+            elif msg.features & line:
                 self._note_all(block_origins(msg, origin), AS_LINE)
                 unchanged = False
                 msg = self._as_line(msg)
@@ -157,9 +157,9 @@ class _Legalizing:
         """How many messages pass as they are, without a word to say of them, before the first that does not."""
         if self.promoted:
             return 0
-        for at in [at for at, msg in enumerate(draft.msgs) if msg.traits & wanted]:
+        for at in [at for at, msg in enumerate(draft.msgs) if msg.features & wanted]:
             msg = draft.msgs[at]
-            if msg.traits & wanted & ~self.capabilities.feature_mask or self.changes.get(start + at):
+            if msg.features & wanted & ~self.capabilities.feature_mask or self.changes.get(start + at):
                 return at
             seen = self.seen.get(start + at) or legalize_message(msg, self.capabilities, self.on_loss, self.shelf)
             if seen.msg is not msg or seen.notes or seen.promoted or seen.call_ids or seen.tool_names:
@@ -170,7 +170,7 @@ class _Legalizing:
 
     def _take_system(self, prompt: TracedConversation) -> None:
         for number, (msg, origin) in enumerate(zip(prompt.msgs, prompt.origins, strict=True)):
-            looked_at = msg.traits & self.capabilities.feature_mask
+            looked_at = msg.features & self.capabilities.feature_mask
             tidied = self._tidied(msg, origin, number) if looked_at else (msg, origin)
             if tidied:
                 self.legal.system.add(*tidied)
@@ -197,7 +197,7 @@ class _Legalizing:
         blocks = [block for msg in system.msgs for block in msg.blocks]
         origins = [o for pair in zip(system.msgs, system.origins, strict=True) for o in block_origins(*pair)]
         self._note_all(origins, Note(Disposition.MOVED, "moved into the first user turn: no system role"))
-        joins = bool(turns.msgs) and turns.msgs[0].role == "user" and not turns.msgs[0].traits & Feature.TOOL
+        joins = bool(turns.msgs) and turns.msgs[0].role == "user" and not turns.msgs[0].features & Feature.TOOL
         if joins:
             blocks += turns.msgs[0].blocks
             origins += block_origins(turns.msgs[0], turns.origins[0])
@@ -276,16 +276,16 @@ class _Legalizing:
         for label, group in groupby(self.promoted, key=lambda pair: pair[0].label):
             found = list(group)
             what = "image" if all(item.block.type == "image" for item, _ in found) else "media"
-            blocks.append(plain_text(f"<system-info>The following are the {what} contents {label}:"))
+            blocks.append(build_trusted_text(f"<system-info>The following are the {what} contents {label}:"))
             origins.append("promotion")
             for item, origin in found:
                 found_at = address(item.block.source)
                 source = f" from '{found_at}'" if found_at else ""
-                blocks.extend((plain_text(f"\n- The {item.block.type}{source}: "), item.block))
+                blocks.extend((build_trusted_text(f"\n- The {item.block.type}{source}: "), item.block))
                 origins.extend(("promotion", origin))
                 if not isinstance(origin, str):
                     self.ledger.note(origin, Note(Disposition.MOVED, "media moved into a user turn of its own"))
-            blocks.append(plain_text("</system-info>"))
+            blocks.append(build_trusted_text("</system-info>"))
             origins.append("promotion")
         self.ledger.add_synthesis("promotion", "the label of media that was moved")
         self.legal.turns.add(build_trusted("user", tuple(blocks), "user"), tuple(origins))

@@ -22,7 +22,7 @@ from agentkit.messages.blocks import (
     TextBlock,
     ToolResultBlock,
     ToolUseBlock,
-    plain_text,
+    build_trusted_text,
 )
 from agentkit.messages.message import Msg, Role
 from agentkit.messages.sources import Base64Source, Source, URLSource, canonical_media_type, is_text_type
@@ -194,14 +194,14 @@ class MediaLegalizer:
                 owner = self._fit_id(result.id) if result else ""
                 self.out.promoted.append(PromotedMedia(kept, path, label, owner))
                 where = "after the results" if result else "after this one"
-                yield plain_text(f"({block.type} shown in the user turn {where})")
+                yield build_trusted_text(f"({block.type} shown in the user turn {where})")
         elif self.capabilities.text_documents and (text := _text_of(block, source)) is not None:
             if len(text) > LONGEST_TEXT:
                 long = f"it is a text of more than {LONGEST_TEXT} characters"
                 yield from self._lose(path, block.type, long, source)
                 return
             self._note(path, Disposition.DESCRIBED, "a text document, sent as its text")
-            yield plain_text(self._in_place("[document, as text]", text))
+            yield build_trusted_text(self._in_place("[document, as text]", text))
         else:
             yield from self._lose(path, block.type, reason, source)
 
@@ -230,7 +230,7 @@ class MediaLegalizer:
             yield from self._medium(replace(block, state=None), path, label, result)
         else:
             self._note(path, Disposition.DESCRIBED, f"a sound, sent as its transcript; {left}")
-            yield plain_text(words if replys else self._in_place("[audio, as its transcript]", words))
+            yield build_trusted_text(words if replys else self._in_place("[audio, as its transcript]", words))
 
     def _carries(self, block: MediaBlock, path: BlockPath, result: ToolResultBlock | None) -> bool:
         """Whether a medium can go as what it is, where it stands."""
@@ -283,7 +283,7 @@ class MediaLegalizer:
             self._note(path, Disposition.DESCRIBED, noted or reason, lost=True)
             found = address(source)
             at = f"; it is at {found}" if found else ""
-            yield plain_text(self._in_place(f"[{kind} left out because {reason}{at}]"))
+            yield build_trusted_text(self._in_place(f"[{kind} left out because {reason}{at}]"))
         else:
             self._note(path, Disposition.DROPPED, noted or reason, lost=True)
 

@@ -10,7 +10,7 @@ from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.ledger import BlockPath, Disposition, Ledger, Note
 from agentkit.ledger.provenance import TracedConversation, block_origins
 from agentkit.messages.features import Feature
-from agentkit.messages.message import Msg, part_of
+from agentkit.messages.message import Msg, build_part
 
 __all__ = ["drop_half_pairs", "ends_asking"]
 
@@ -21,7 +21,7 @@ def drop_half_pairs(draft: TracedConversation, ledger: Ledger, form: Capabilitie
     What a reply asks and nothing answers may stay where the target goes on with it (`resumes`): at the very end,
     or with nothing but results behind its turn.
     """
-    if form.pair_key is None or (draft.look and not draft.look.traits & Feature.OPAQUE):
+    if form.pair_key is None or (draft.look and not draft.look.features & Feature.OPAQUE):
         return draft
     gone = _halves(draft, form)
     if not gone:
@@ -39,13 +39,13 @@ def drop_half_pairs(draft: TracedConversation, ledger: Ledger, form: Capabilitie
         kept = [at for at in range(len(origins)) if at not in lost]
         if kept:
             out.add(
-                part_of(msg, tuple(msg.blocks[at] for at in kept), msg.role), tuple(origins[at] for at in kept)
+                build_part(msg, tuple(msg.blocks[at] for at in kept), msg.role), tuple(origins[at] for at in kept)
             )
     return out
 
 
 def _holds(msg: Msg) -> bool:
-    return bool(msg.traits & Feature.OPAQUE and msg.traits & Feature.ASSISTANT)
+    return bool(msg.features & Feature.OPAQUE and msg.features & Feature.ASSISTANT)
 
 
 def _halves(draft: TracedConversation, form: Capabilities) -> set[BlockPath]:
@@ -68,13 +68,17 @@ def _halves(draft: TracedConversation, form: Capabilities) -> set[BlockPath]:
 def _open_from(msgs: list[Msg], form: Capabilities) -> int:
     """The message from which on the last turn of the assistant is open: nothing but results stands behind it."""
     at = len(msgs)
-    while at and msgs[at - 1].traits & Feature.RESULT and not msgs[at - 1].traits & (Feature.OTHER | Feature.CALL):
+    while (
+        at
+        and msgs[at - 1].features & Feature.RESULT
+        and not msgs[at - 1].features & (Feature.OTHER | Feature.CALL)
+    ):
         at -= 1
-    if not at or not msgs[at - 1].traits & Feature.ASSISTANT:
+    if not at or not msgs[at - 1].features & Feature.ASSISTANT:
         return len(msgs)
     if at == len(msgs) and not ends_asking(msgs[-1], form):
         return at  # a user's turn will be put behind it
-    while at and msgs[at - 1].traits & Feature.ASSISTANT:
+    while at and msgs[at - 1].features & Feature.ASSISTANT:
         at -= 1
     return at
 

@@ -14,7 +14,7 @@ from agentkit.ledger.provenance import Provenance, TracedConversation, block_ori
 from agentkit.legalize.blocks import thinking_obstacle
 from agentkit.messages.blocks import Block, ImageBlock, OpaqueBlock, ThinkingBlock
 from agentkit.messages.features import Feature
-from agentkit.messages.message import part_of
+from agentkit.messages.message import build_part
 
 __all__ = ["orphaned_parts", "without_blocks", "without_orphaned_parts"]
 
@@ -40,10 +40,10 @@ def orphaned_parts(
     The thinking of a part is the last of the target's own before it in its message.
     """
     gone: set[BlockPath] = set()
-    if form.needs_thinking is None or (draft.look and not draft.look.traits & Feature.THINKING):
+    if form.needs_thinking is None or (draft.look and not draft.look.features & Feature.THINKING):
         return gone
     for msg, whole in zip(draft.msgs, draft.origins, strict=True):
-        if not (msg.traits & Feature.THINKING and msg.traits & Feature.ASSISTANT):
+        if not (msg.features & Feature.THINKING and msg.features & Feature.ASSISTANT):
             continue
         is_orphan = False
         for block, origin in zip(msg.blocks, block_origins(msg, whole), strict=True):
@@ -80,7 +80,7 @@ def without_blocks(draft: TracedConversation, gone: Collection[BlockPath]) -> Tr
         if blocks == msg.blocks:
             out.add(msg, whole)
         elif pairs:
-            out.add(part_of(msg, blocks, msg.role), tuple(origin for _, origin in pairs))
+            out.add(build_part(msg, blocks, msg.role), tuple(origin for _, origin in pairs))
     return out
 
 

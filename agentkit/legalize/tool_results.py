@@ -34,10 +34,10 @@ def order_results(
         msg = turns.msgs[at]
         out.add(msg, turns.origins[at])
         at += 1
-        if not msg.traits & Feature.CALL:
+        if not msg.features & Feature.CALL:
             continue
         stop = at
-        while stop < len(turns.msgs) and turns.msgs[stop].traits & Feature.RESULT:
+        while stop < len(turns.msgs) and turns.msgs[stop].features & Feature.RESULT:
             stop += 1
         _add_results(out, msg, turns.part(range(at, stop)), form, call_ids)
         at = stop

@@ -11,9 +11,16 @@ from agentkit.ledger.ledger import Disposition, Ledger, Note
 from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins
 from agentkit.legalize.media import LEFT_OFF, OnLoss
 from agentkit.media.acceptance import sanitize
-from agentkit.messages.blocks import Block, OpaqueBlock, TextBlock, ToolResultBlock, ToolUseBlock, plain_text
+from agentkit.messages.blocks import (
+    Block,
+    OpaqueBlock,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    build_trusted_text,
+)
 from agentkit.messages.features import Feature
-from agentkit.messages.message import build_trusted, part_of
+from agentkit.messages.message import build_part, build_trusted
 from agentkit.repair.pairing import is_normal
 from agentkit.tools.tool_texts import call_text, result_text
 
@@ -36,16 +43,16 @@ def fit_exchanges(
     """
     if capabilities.tool_role and capabilities.parallel_calls:
         return draft
-    if draft.look and not draft.look.traits & Feature.TOOL:
+    if draft.look and not draft.look.features & Feature.TOOL:
         return draft
     out = TracedConversation([], [])
     at = 0
     while at < len(draft.msgs):
         msg, stop = draft.msgs[at], at + 1
-        while stop < len(draft.msgs) and draft.msgs[stop].traits & Feature.RESULT:
+        while stop < len(draft.msgs) and draft.msgs[stop].features & Feature.RESULT:
             stop += 1
         unit = draft.part(range(at, stop))
-        if not msg.traits & Feature.CALL or (capabilities.tool_role and len(msg.tool_uses) == 1):
+        if not msg.features & Feature.CALL or (capabilities.tool_role and len(msg.tool_uses) == 1):
             out.msgs.extend(unit.msgs)
             out.origins.extend(unit.origins)
         elif capabilities.tool_role:
@@ -66,7 +73,7 @@ def _add_one_by_one(out: TracedConversation, exchange: TracedConversation, ledge
     start = 0
     for call in calls:
         stop = len(msg.blocks) if call == calls[-1] else call + 1
-        out.add(part_of(msg, msg.blocks[start:stop], msg.role), origins[start:stop])
+        out.add(build_part(msg, msg.blocks[start:stop], msg.role), origins[start:stop])
         result, origin, speaker = waiting[cast("ToolUseBlock", msg.blocks[call]).id].popleft()
         out.add(build_trusted(speaker, (result,), "system"), (origin,))
         _note_all(ledger, [*origins[start:stop] * (start > 0), origin], _APART)
@@ -97,7 +104,7 @@ class _TextExchange:
             pairs: list[tuple[Block, Provenance]] = []
             for block, origin in zip(msg.blocks, block_origins(msg, whole), strict=True):
                 pairs.extend(self._pairs(block, origin, self.lead if pairs else ""))
-            is_call = bool(msg.traits & Feature.CALL)
+            is_call = bool(msg.features & Feature.CALL)
             blocks, origins = tuple(block for block, _ in pairs), tuple(origin for _, origin in pairs)
             out.add(
                 build_trusted(msg.name, blocks, "assistant") if is_call else build_trusted("user", blocks, "user"),
@@ -111,10 +118,10 @@ class _TextExchange:
             if block.state is not None:
                 reason = f"state issued by {sanitize(block.state.issuer)} {LEFT_OFF}"
                 _note_all(self.ledger, [origin], Note(Disposition.CARRIED, reason))
-            yield plain_text(lead + call_text(block)), origin
+            yield build_trusted_text(lead + call_text(block)), origin
         elif isinstance(block, ToolResultBlock):
             _note_all(self.ledger, [origin], _AS_TEXT)
-            yield plain_text(lead + result_text(block, block.name or self.names[block.id])), origin
+            yield build_trusted_text(lead + result_text(block, block.name or self.names[block.id])), origin
             for number, item in enumerate(block.items):
                 place = origin if isinstance(origin, str) else (*origin, number)
                 if isinstance(item, OpaqueBlock):
@@ -129,7 +136,7 @@ class _TextExchange:
         reason = "only a tool result may hold it"
         if self.on_loss == "describe":
             _note_all(self.ledger, [place], Note(Disposition.DESCRIBED, reason, lost=True))
-            yield plain_text(f"{self.lead}[part left out because {reason}]"), place
+            yield build_trusted_text(f"{self.lead}[part left out because {reason}]"), place
         else:
             _note_all(self.ledger, [place], Note(Disposition.DROPPED, reason, lost=True))
 

@@ -54,7 +54,7 @@ class TurnRules:
         """Adds the assistant turn that stands between a result and a user turn."""
         msgs = self.turns.msgs
         for at in range(len(msgs) - 1, 0, -1):
-            if msgs[at - 1].traits & Feature.RESULT and _is_users(msgs[at]):
+            if msgs[at - 1].features & Feature.RESULT and _is_users(msgs[at]):
                 self._fill(at, RESULT_TURN, "a user turn follows a tool result", "assistant")
 
     def _fill(self, at: int, text: str, reason: str, role: Role = "user") -> None:
@@ -100,14 +100,14 @@ class TurnRules:
 
 def _side(msg: Msg, joins_results: bool) -> str | None:
     """Whose turn a message is; None for one that joins no other (a late system message, a tool message)."""
-    if msg.traits & Feature.ASSISTANT:
+    if msg.features & Feature.ASSISTANT:
         return "assistant"
-    if msg.traits & Feature.RESULT:
+    if msg.features & Feature.RESULT:
         return "user" if joins_results else None
-    return None if msg.traits & Feature.SYSTEM else "user"
+    return None if msg.features & Feature.SYSTEM else "user"
 
 
 def _is_users(msg: Msg, results: bool = False) -> bool:
-    if msg.traits & Feature.TOOL:
-        return results and bool(msg.traits & Feature.RESULT)
+    if msg.features & Feature.TOOL:
+        return results and bool(msg.features & Feature.RESULT)
     return msg.role == "user"

@@ -31,7 +31,7 @@ from agentkit.messages.sources import (
     Base64Source,
     URLSource,
     canonical_media_type,
-    encode,
+    encode_base64,
     is_media_type,
     is_text_type,
 )
@@ -310,7 +310,7 @@ _BETWEEN = 32  # pieces between two turns of the event loop
 
 def _as_source(source: URLSource, body: bytearray, named: str) -> Base64Source | str:
     """The body as base64 text, with the type that its own bytes tell, or else the one it was given."""
-    data = encode(body)
+    data = encode_base64(body)
     if not data:
         return "a remote URL with nothing at it"
     claimed = _claimed(source, named)

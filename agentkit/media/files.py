@@ -10,11 +10,11 @@ from stat import S_ISREG
 from typing import TypeAlias, cast
 
 from agentkit.media.resolution import as_source, cache_file_content, placeholder_source, warm
-from agentkit.messages.sources import LARGEST_FILE, Base64Source, URLSource, encode
+from agentkit.messages.sources import MAX_FILE_BYTES, Base64Source, URLSource, encode_base64
 
 __all__ = ["LARGEST", "OUTSIDE", "read_file", "weigh_file"]
 
-LARGEST = LARGEST_FILE
+LARGEST = MAX_FILE_BYTES
 """Bytes: no larger file is read."""
 
 OUTSIDE = "a local file outside the media roots"
@@ -80,7 +80,7 @@ _EMPTY = "an empty file"
 
 
 def _as_source(content: bytes, media_type: str) -> Base64Source | str:
-    data = encode(content)
+    data = encode_base64(content)
     if not data:
         return _EMPTY
     found = as_source(data, media_type, "a local file whose content")

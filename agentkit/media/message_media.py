@@ -56,7 +56,7 @@ def media_of(msg: Msg) -> MessageMedia:
 
 def all_media(msgs: Sequence[Msg]) -> list[MessageMedia]:
     """The media of those messages that have any."""
-    return [media_of(msg) for msg in msgs if msg.traits & _MASK]
+    return [media_of(msg) for msg in msgs if msg.features & _MASK]
 
 
 _MASK = Feature.MEDIA | Feature.RESULT_MEDIA

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agentkit.capabilities.media_rules import Box
 from agentkit.messages.sniffing import image_size
-from agentkit.messages.sources import Base64Source, encode
+from agentkit.messages.sources import Base64Source, encode_base64
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -129,4 +129,4 @@ def _saved(picture: Image, name: str) -> str:
     made = BytesIO()
     options = {"quality": _QUALITY} if name in ("JPEG", "WEBP") else {}
     picture.save(made, name, **options)
-    return encode(made.getvalue())
+    return encode_base64(made.getvalue())

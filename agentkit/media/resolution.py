@@ -11,13 +11,13 @@ from typing import cast
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.capabilities.media_rules import Box, Kind
-from agentkit.messages.sniffing import image_size, is_signed_type, sniff_media_type
+from agentkit.messages.sniffing import has_signature, image_size, sniff_media_type
 from agentkit.messages.sources import (
     Base64Source,
     Source,
     URLSource,
     canonical_media_type,
-    encode,
+    encode_base64,
     is_media_type,
     is_text_type,
 )
@@ -92,14 +92,14 @@ def placeholder_source(media_type: str, size: int | None = None) -> Base64Source
         return Base64Source(media_type, _SOME_TEXT)
     too_long = size > 4 * LONGEST_TEXT  # in any case: a character of UTF-8 takes four bytes at most
     length = LONGEST_TEXT + 1 if too_long else min(size, LONGEST_TEXT)
-    return Base64Source(media_type, encode((_WORD * (length // len(_WORD) + 1))[:length]))
+    return Base64Source(media_type, encode_base64((_WORD * (length // len(_WORD) + 1))[:length]))
 
 
 LONGEST_TEXT = 1_000_000
 """Characters of a text document that are written out as text: a quarter of a million tokens, about."""
 
 _WORD = b"word "
-_SOME_TEXT = encode(_WORD * 1_000)
+_SOME_TEXT = encode_base64(_WORD * 1_000)
 
 _USUAL: Mapping[Kind, str] = {
     "image": "image/png",
@@ -165,7 +165,7 @@ def as_source(data: str, declared: str, what: str) -> Base64Source | str:
 def true_type(data: str, declared: str | None) -> str | None:
     """The media type that the data's first bytes tell; the declared one, unless they would tell it and do not."""
     sniffed = sniff_media_type(data, declared or "")
-    return declared if sniffed is None and declared and not is_signed_type(declared) else sniffed
+    return declared if sniffed is None and declared and not has_signature(declared) else sniffed
 
 
 _NO_BASE64 = "its data is not base64 text"
@@ -227,7 +227,7 @@ def _decoded(body: str, parameters: str) -> str:
     from urllib.parse import unquote, unquote_to_bytes
 
     if parameters.rpartition(";")[2].strip().lower() != "base64":
-        return encode(unquote_to_bytes(body))
+        return encode_base64(unquote_to_bytes(body))
     data = "".join((unquote(body) if "%" in body else body).split())
     if "=" not in data[-2:]:
         data += "=" * (-len(data) % 4)
@@ -248,7 +248,7 @@ def in_utf8(data: str, media_type: str) -> str:
     if codec is None:
         return data
     try:
-        return encode(base64.b64decode(data).decode(codec).encode())
+        return encode_base64(base64.b64decode(data).decode(codec).encode())
     except UnicodeError:
         return data
 

@@ -19,11 +19,11 @@ from agentkit.json_values import copy_json
 from agentkit.messages.mcp_results import McpItem, McpResult, read_mcp_item, read_mcp_result
 from agentkit.messages.sniffing import sniff_media_type
 from agentkit.messages.sources import (
-    LARGEST_FILE,
+    MAX_FILE_BYTES,
     Base64Source,
     Source,
     URLSource,
-    encode,
+    encode_base64,
     guess_media_type,
     read_regular_file,
 )
@@ -93,7 +93,7 @@ class TextBlock(_Block):
     state: OpaqueState | None = None
 
 
-def plain_text(text: str) -> TextBlock:
+def build_trusted_text(text: str) -> TextBlock:
     """A text block of text that was checked before: no validation, for the stages of the pipeline."""
     block = _new(TextBlock)
     _set_text(block, text)
@@ -190,7 +190,7 @@ class _Media(_Block):
         """Media held in the message, from its bytes."""
         if not isinstance(data, bytes | bytearray | memoryview):
             raise MessageError("data", f"expected bytes, got {type(data).__name__}", "Give the bytes.")
-        return cls(Base64Source(media_type, encode(data)))
+        return cls(Base64Source(media_type, encode_base64(data)))
 
     @classmethod
     def from_path(cls, path: str | Path, media_type: str | None = None) -> Self:
@@ -203,8 +203,8 @@ class _Media(_Block):
             raise MessageError("path", f"{type(path).__name__} is no path", "Give a path.")
         named = media_type or guess_media_type(Path(path).as_posix())
         try:
-            content = read_regular_file(path, LARGEST_FILE)
-            named = named or sniff_media_type(encode(content[:96]), "")
+            content = read_regular_file(path, MAX_FILE_BYTES)
+            named = named or sniff_media_type(encode_base64(content[:96]), "")
             if named is None:
                 reason = "neither the suffix nor the content names a known media type"
                 raise MessageError(str(path), reason, "Pass media_type.")

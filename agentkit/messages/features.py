@@ -10,15 +10,15 @@ from agentkit.messages.blocks import Block, TextBlock, ToolResultBlock, ToolUseB
 __all__ = [
     "Feature",
     "RESERVED_NAMES",
-    "said_traits",
     "scan_features",
+    "scan_text",
 ]
 
 
 class Feature:
     """What a message holds, as bits worked out once when it is made.
 
-    Every later stage asks `msg.traits & mask` and lets the many messages that need nothing pass untouched.
+    Every later stage asks `msg.features & mask` and lets the many messages that need nothing pass untouched.
     """
 
     BLANK = 1 << 0  # a text block, or the content string, is empty or white space
@@ -53,7 +53,7 @@ class Feature:
     MEDIA = IMAGE | AUDIO | VIDEO | DOCUMENT
 
 
-_MEDIA_TRAITS = {
+_MEDIA_FEATURES = {
     "image": Feature.IMAGE,
     "audio": Feature.AUDIO,
     "video": Feature.VIDEO,
@@ -67,8 +67,8 @@ _plain_id = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII).fullmatch
 _plain_name = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}", re.ASCII).fullmatch
 
 
-def said_traits(text: str) -> int:
-    """The traits of a text."""
+def scan_text(text: str) -> int:
+    """The features of a text."""
     return Feature.TEXT | Feature.OTHER if _is_said(text) else Feature.OTHER | Feature.BLANK
 
 
@@ -77,70 +77,70 @@ def _is_said(text: str) -> bool:
 
 
 def scan_features(blocks: tuple[Block, ...]) -> tuple[int, tuple[str, ...]]:
-    """The traits of a content, and the ids of its calls and results in their order."""
-    traits = 0 if blocks else Feature.EMPTY
+    """The features of a content, and the ids of its calls and results in their order."""
+    features = 0 if blocks else Feature.EMPTY
     ids: list[str] = []
     for block in blocks:
         kind = block.type
         if kind == "text":
-            traits |= _text_traits(cast("TextBlock", block))
+            features |= _text_features(cast("TextBlock", block))
         elif kind == "tool_use":
             ids.append(cast("ToolUseBlock", block).id)
-            traits |= _call_traits(cast("ToolUseBlock", block))
+            features |= _call_features(cast("ToolUseBlock", block))
         elif kind == "tool_result":
             ids.append(cast("ToolResultBlock", block).id)
-            traits |= _result_traits(cast("ToolResultBlock", block))
+            features |= _result_features(cast("ToolResultBlock", block))
         elif kind == "thinking":
-            traits |= Feature.THINKING | Feature.OTHER
+            features |= Feature.THINKING | Feature.OTHER
         elif kind == "invalid":
-            traits |= Feature.INVALID | Feature.OTHER
+            features |= Feature.INVALID | Feature.OTHER
         elif kind == "opaque":
-            traits |= Feature.OPAQUE | Feature.OTHER
+            features |= Feature.OPAQUE | Feature.OTHER
         else:
-            traits |= _MEDIA_TRAITS[kind] | Feature.OTHER
-    if traits & Feature.CALL and len(ids) > 1 and len({*ids}) < len(ids):
-        traits |= Feature.REPEATED
-    return traits, tuple(ids)
+            features |= _MEDIA_FEATURES[kind] | Feature.OTHER
+    if features & Feature.CALL and len(ids) > 1 and len({*ids}) < len(ids):
+        features |= Feature.REPEATED
+    return features, tuple(ids)
 
 
-def _text_traits(block: TextBlock) -> int:
-    traits = said_traits(block.text)
-    return traits | Feature.STATE if block.state is not None else traits
+def _text_features(block: TextBlock) -> int:
+    features = scan_text(block.text)
+    return features | Feature.STATE if block.state is not None else features
 
 
-def _call_traits(block: ToolUseBlock) -> int:
-    traits = Feature.CALL
+def _call_features(block: ToolUseBlock) -> int:
+    features = Feature.CALL
     if not _plain_id(block.id):
-        traits |= Feature.ODD_ID
+        features |= Feature.ODD_ID
     if not _plain_name(block.name):
-        traits |= Feature.ODD_NAME
+        features |= Feature.ODD_NAME
     elif block.name in RESERVED_NAMES:
-        traits |= Feature.RESERVED_NAME
+        features |= Feature.RESERVED_NAME
     if block.raw_is_broken:
-        traits |= Feature.ODD_ARGUMENTS
-    return traits | Feature.STATE if block.state is not None else traits
+        features |= Feature.ODD_ARGUMENTS
+    return features | Feature.STATE if block.state is not None else features
 
 
-def _result_traits(block: ToolResultBlock) -> int:
-    traits = Feature.RESULT
+def _result_features(block: ToolResultBlock) -> int:
+    features = Feature.RESULT
     if not _plain_id(block.id):
-        traits |= Feature.ODD_ID
+        features |= Feature.ODD_ID
     if not block.name:
-        traits |= Feature.RESULT_NAMELESS
+        features |= Feature.RESULT_NAMELESS
     elif not _plain_name(block.name):
-        traits |= Feature.ODD_NAME
+        features |= Feature.ODD_NAME
     elif block.name in RESERVED_NAMES:
-        traits |= Feature.RESERVED_NAME
+        features |= Feature.RESERVED_NAME
     if block.is_error:
-        traits |= Feature.RESULT_ERROR
+        features |= Feature.RESULT_ERROR
     if isinstance(block.output, str):
-        return traits if _is_said(block.output) else traits | Feature.RESULT_BLANK
-    traits |= Feature.RESULT_PARTS
+        return features if _is_said(block.output) else features | Feature.RESULT_BLANK
+    features |= Feature.RESULT_PARTS
     for item in block.output:
         if not isinstance(item, TextBlock):
-            traits |= Feature.RESULT_MEDIA
+            features |= Feature.RESULT_MEDIA
         elif not _is_said(item.text):
-            traits |= Feature.RESULT_BLANK
+            features |= Feature.RESULT_BLANK
         elif item.state is not None:
-            traits |= Feature.STATE
-    return traits if block.output else traits | Feature.RESULT_BLANK
+            features |= Feature.STATE
+    return features if block.output else features | Feature.RESULT_BLANK

@@ -16,10 +16,10 @@ from agentkit.messages.blocks import (
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
-    plain_text,
+    build_trusted_text,
 )
 from agentkit.messages.coercion import adopt_block
-from agentkit.messages.features import Feature, said_traits, scan_features
+from agentkit.messages.features import Feature, scan_features, scan_text
 from agentkit.messages.usage import FinishReason, Usage
 from agentkit.messages.validation import Checked, JsonObject, Text, validated_dataclass
 
@@ -60,7 +60,7 @@ class Msg(metaclass=Checked):
     timestamp: Text | None = None
     metadata: JsonObject | None = None
     pinned: bool = False
-    traits: int = field(default=0, init=False, repr=False, compare=False)
+    features: int = field(default=0, init=False, repr=False, compare=False)
     tool_ids: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
     memo: tuple[Any, ...] = field(default=(), init=False, repr=False, compare=False)
     weight: int = field(default=0, init=False, repr=False, compare=False)
@@ -82,12 +82,12 @@ class Msg(metaclass=Checked):
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        _note_traits(self)
+        _note_features(self)
 
     @property
     def blocks(self) -> tuple[Block, ...]:
         """The content as blocks; a string is one text block."""
-        return (plain_text(self.content),) if isinstance(self.content, str) else self.content
+        return (build_trusted_text(self.content),) if isinstance(self.content, str) else self.content
 
     @property
     def text(self) -> str:
@@ -153,7 +153,7 @@ class Msg(metaclass=Checked):
 
 _REASONS = frozenset(map(str, FinishReason))
 
-_set_traits = Msg.__dict__["traits"].__set__
+_set_features = Msg.__dict__["features"].__set__
 _set_tool_ids = Msg.__dict__["tool_ids"].__set__
 _set_memo = Msg.__dict__["memo"].__set__
 _set_first = Msg.__dict__["first"].__set__
@@ -162,7 +162,7 @@ _set_weight = Msg.__dict__["weight"].__set__
 _set_weight_key = Msg.__dict__["weight_key"].__set__
 
 
-def continues(msgs: Sequence[Msg], known: Sequence[Msg]) -> bool:
+def starts_with(msgs: Sequence[Msg], known: Sequence[Msg]) -> bool:
     """Whether a conversation begins with one that is known.
 
     Lists compare identical messages at once; the ends tell a conversation that was loaded anew, which would be
@@ -174,7 +174,7 @@ def continues(msgs: Sequence[Msg], known: Sequence[Msg]) -> bool:
     return msgs[0] is known[0] and msgs[count - 1] is known[-1] and msgs[:count] == known
 
 
-def weight_of(msg: Msg, key: object, weigh: Callable[[Msg], int]) -> int:
+def cache_weight(msg: Msg, key: object, weigh: Callable[[Msg], int]) -> int:
     """What a message weighs, worked out once: on the terms it was first weighed on in the least room."""
     known = getattr(msg, "weight_key", None)  # a message that the pipeline derived has none yet
     if known is key or known == key:
@@ -228,11 +228,11 @@ _REST = [
 
 
 def build_trusted(
-    name: str, content: str | tuple[Block, ...], role: Role, pinned: bool = False, traits: int = 0
+    name: str, content: str | tuple[Block, ...], role: Role, pinned: bool = False, features: int = 0
 ) -> Msg:
     """A message made of parts that were checked before: no validation, for the stages of the pipeline.
 
-    `traits`, of a turn without calls and results, saves looking through its blocks.
+    `features`, of a turn without calls and results, saves looking through its blocks.
     """
     msg = _new(Msg)
     _set_name(msg, name)
@@ -242,15 +242,15 @@ def build_trusted(
         setter(msg, default)
     if pinned:
         _REST[3][0](msg, True)
-    if traits:
-        _set_traits(msg, traits)
+    if features:
+        _set_features(msg, features)
         _set_tool_ids(msg, _NO_IDS)
     else:
-        _note_traits(msg)
+        _note_features(msg)
     return msg
 
 
-def part_of(msg: Msg, blocks: tuple[Block, ...], role: Role, mark: str = "") -> Msg:
+def build_part(msg: Msg, blocks: tuple[Block, ...], role: Role, mark: str = "") -> Msg:
     """Some blocks of a message as a message of their own, with all else that was said of it.
 
     `mark` is a key that the part's metadata have beside those of the message.
@@ -265,16 +265,16 @@ def part_of(msg: Msg, blocks: tuple[Block, ...], role: Role, mark: str = "") -> 
 _ABOUT = [Msg.__dict__[name].__set__ for name in ("id", "timestamp", "metadata")]
 
 
-def _note_traits(msg: Msg) -> None:
+def _note_features(msg: Msg) -> None:
     if isinstance(msg.content, str):
-        traits, ids = said_traits(msg.content), _NO_IDS
+        features, ids = scan_text(msg.content), _NO_IDS
     else:
-        traits, ids = scan_features(msg.content)
-    if traits & Feature.CALL or (msg.role == "assistant" and not traits & Feature.RESULT):
-        traits |= Feature.ASSISTANT
-    elif msg.role == "system" and not traits & Feature.TOOL:
-        traits |= Feature.SYSTEM
-    _set_traits(msg, traits)
+        features, ids = scan_features(msg.content)
+    if features & Feature.CALL or (msg.role == "assistant" and not features & Feature.RESULT):
+        features |= Feature.ASSISTANT
+    elif msg.role == "system" and not features & Feature.TOOL:
+        features |= Feature.SYSTEM
+    _set_features(msg, features)
     _set_tool_ids(msg, ids)
 
 

@@ -190,7 +190,7 @@ def dump_message(msg: Msg) -> dict[str, Any]:
     return cast("dict[str, Any]", _plain(msg))
 
 
-_DERIVED = frozenset({"traits", "tool_ids", "memo", "weight", "weight_key", "first", "first_key"})
+_DERIVED = frozenset({"features", "tool_ids", "memo", "weight", "weight_key", "first", "first_key"})
 
 
 def _plain(found: Any) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from agentkit.messages.sources import Base64Source, is_text_type
 
-__all__ = ["image_size", "is_signed_type", "sniff_media_type"]
+__all__ = ["has_signature", "image_size", "sniff_media_type"]
 
 
 _SIGNS: tuple[tuple[bytes, tuple[str, ...]], ...] = (
@@ -54,7 +54,7 @@ _SIGNED = frozenset(one for _, types in _SIGNS for one in types if not is_text_t
 _HEAD = 128  # characters of base64 text that tell the type
 
 
-def is_signed_type(media_type: str) -> bool:
+def has_signature(media_type: str) -> bool:
     """Whether data of a type can be told by their first bytes."""
     return media_type in _SIGNED
 

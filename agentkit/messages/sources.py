@@ -18,11 +18,11 @@ from agentkit.messages.validation import Checked, Text, validated_dataclass
 
 __all__ = [
     "Base64Source",
-    "LARGEST_FILE",
+    "MAX_FILE_BYTES",
     "Source",
     "URLSource",
     "canonical_media_type",
-    "encode",
+    "encode_base64",
     "guess_media_type",
     "is_media_type",
     "is_text_type",
@@ -199,7 +199,7 @@ Source: TypeAlias = Annotated[
 ]
 
 
-def encode(data: bytes | bytearray | memoryview) -> str:
+def encode_base64(data: bytes | bytearray | memoryview) -> str:
     """Base64 text, made in pieces: none of them holds other threads up for long."""
     pieces = (base64.b64encode(data[start : start + _PIECE]) for start in range(0, len(data), _PIECE))
     return b"".join(pieces).decode("ascii")
@@ -208,7 +208,7 @@ def encode(data: bytes | bytearray | memoryview) -> str:
 _PIECE = 3 << 18  # bytes; divisible by three, so that the pieces join
 
 
-LARGEST_FILE = 100_000_000
+MAX_FILE_BYTES = 100_000_000
 """Bytes: no larger file is read. No target takes as much, and the content is held twice."""
 
 _OPEN = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)

@@ -19,7 +19,7 @@ from agentkit.budget.budget import Budget
 from agentkit.credentials.client_options import check_client, clean_options, find_variable
 from agentkit.credentials.redaction import create_redactor, redact_error
 from agentkit.errors import AgentkitError, BudgetError, ContextLengthError, InputError, OptionError, ProviderError
-from agentkit.event_loop import is_over, run_to_completion, running_loop
+from agentkit.event_loop import get_running_loop, has_ended, run_to_completion
 from agentkit.formatting.formatter import FormatterBase, FormatterOptions, RequestOptions
 from agentkit.history.policies import MultiAgentHistory
 from agentkit.ledger.plan import Plan
@@ -273,11 +273,11 @@ class ChatModel:
 
     def _bind(self) -> None:
         """Belong to the loop that is running. The connections of another are of no use in it, nor is a lock."""
-        loop = running_loop()
+        loop = get_running_loop()
         with self._binding:
             if self._loop is loop:
                 return
-            if self._loop is not None and not is_over(self._loop):
+            if self._loop is not None and not has_ended(self._loop):
                 advice = "Make a ChatModel for each event loop."
                 raise InputError("model", "its client belongs to another event loop, which still runs", advice)
             self._loop, self._opening = loop, anyio.Lock()

@@ -17,7 +17,7 @@ from agentkit.ledger.ledger import Disposition, Ledger, Note
 from agentkit.ledger.provenance import Look, Provenance, TracedConversation, block_origins, prompt_length
 from agentkit.messages.blocks import Block, ToolResultBlock, ToolUseBlock
 from agentkit.messages.features import Feature
-from agentkit.messages.message import Msg, Role, build_trusted, continues, part_of
+from agentkit.messages.message import Msg, Role, build_part, build_trusted, starts_with
 from agentkit.repair.unmatched_results import UNMATCHED_MARK, describe_unmatched, drop_unmatched
 
 __all__ = ["INTERRUPTED_RESULT", "IncrementalRepair", "repair_pairing"]
@@ -59,14 +59,14 @@ class IncrementalRepair:
     ) -> TracedConversation:
         """The same as `repair`."""
         seen = self._seen
-        if seen and continues(draft.msgs, seen[0]):
+        if seen and starts_with(draft.msgs, seen[0]):
             normal = is_normal(draft, len(seen[0]), seen[1])
         else:
             normal = is_normal(draft)
         if not normal or draft.look is None:
             self._seen = None
             return _Repair(draft, ledger, unmatched).run()
-        spoken = not draft.msgs[-1].traits & Feature.SYSTEM  # not the system prompt alone
+        spoken = not draft.msgs[-1].features & Feature.SYSTEM  # not the system prompt alone
         self._seen = (list(draft.msgs), draft.look) if spoken else None
         return draft
 
@@ -88,23 +88,23 @@ def is_normal(draft: TracedConversation, start: int = 0, known: Look | None = No
     missing = 0
     seen, before, alternating, ordered = 0, -1, True, True
     if known:
-        seen, alternating, ordered = known.traits, known.alternating, known.ordered
-        before = draft.msgs[start - 1].traits & assistant
+        seen, alternating, ordered = known.features, known.alternating, known.ordered
+        before = draft.msgs[start - 1].features & assistant
     for msg in draft.msgs[start or prompt_length(draft.msgs) :]:
-        traits = msg.traits
-        seen |= traits
-        side = traits & assistant
+        features = msg.features
+        seen |= features
+        side = features & assistant
         if side == before:
             alternating = False
         before = side
-        if not traits & tool:
+        if not features & tool:
             if waiting:
                 return False
-        elif traits & call:
-            if waiting or traits & result:
+        elif features & call:
+            if waiting or features & result:
                 return False
             waiting = msg.tool_ids
-        elif traits & other:
+        elif features & other:
             return False
         elif not missing and msg.tool_ids == waiting:
             waiting = ()
@@ -164,7 +164,7 @@ def _pair(msgs: Sequence[Msg]) -> _Pairing:
     waiting: dict[str, _Waiting] = {}
     talk = 0
     for number, msg in enumerate(msgs):
-        if not msg.traits & Feature.TOOL:
+        if not msg.features & Feature.TOOL:
             talk += 1
             continue
         ahead = _Ahead(msg)
@@ -228,7 +228,7 @@ class _Repair:
 
     def run(self) -> TracedConversation:
         for number, msg in enumerate(self.draft.msgs):
-            if msg.traits & Feature.TOOL:
+            if msg.features & Feature.TOOL:
                 self._emit_parts(number, msg)
             else:
                 self._emit(number, msg, range(len(msg.blocks)))
@@ -260,7 +260,7 @@ class _Repair:
                     blocks.append(part)
                     origins.append(source)
         if blocks:
-            self.out.add(part_of(msg, tuple(blocks), "user", UNMATCHED_MARK), tuple(origins))
+            self.out.add(build_part(msg, tuple(blocks), "user", UNMATCHED_MARK), tuple(origins))
 
     def _origins(self, number: int) -> tuple[Provenance, ...]:
         """Where the blocks of one message come from: one look a message, however many parts it falls into."""
@@ -281,7 +281,7 @@ class _Repair:
             blocks = tuple(msg.blocks[at] for at in run)
             role: Role = "user" if msg.role == "system" and not calls else msg.role
             origins = self._origins(number)
-            self.out.add(part_of(msg, blocks, role), tuple(origins[at] for at in run))
+            self.out.add(build_part(msg, blocks, role), tuple(origins[at] for at in run))
         if calls:
             self._answer(number, msg, calls)
 
@@ -305,7 +305,7 @@ class _Repair:
             return
         origins = self._origins(source)
         blocks = tuple(msg.blocks[at] for at in run)
-        self.out.add(part_of(msg, blocks, msg.role), tuple(origins[at] for at in run))
+        self.out.add(build_part(msg, blocks, msg.role), tuple(origins[at] for at in run))
 
     def _interrupt(self, calls: Sequence[ToolUseBlock], pinned: bool) -> None:
         """A marked result for calls that nobody answered, so that one lost result poisons nothing."""

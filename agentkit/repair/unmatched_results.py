@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from agentkit.ledger.ledger import BlockPath, Disposition, Ledger, Note
-from agentkit.messages.blocks import Block, TextBlock, ToolResultBlock, plain_text
+from agentkit.messages.blocks import Block, TextBlock, ToolResultBlock, build_trusted_text
 from agentkit.tools.tool_texts import result_text
 
 __all__ = ["UNMATCHED_MARK", "describe_unmatched", "drop_unmatched"]
@@ -24,7 +24,7 @@ def describe_unmatched(
     reason = _reason(block)
     described, moved = Note(Disposition.DESCRIBED, reason, True), Note(Disposition.MOVED, reason, True)
     _note(ledger, origin, described)
-    yield plain_text(result_text(block, name)), origin
+    yield build_trusted_text(result_text(block, name)), origin
     for path, item in _items(block, origin):
         is_text = isinstance(item, TextBlock)
         _note(ledger, path, described if is_text else moved)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypedDict, Unpack, cast
 
 from agentkit.argument_checks import check_names, check_option, check_text
 from agentkit.errors import MessageError, OptionError
-from agentkit.json_values import native_to_json, parse_json, plain_reply
+from agentkit.json_values import native_to_json, parse_json, reply_to_json
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason, Usage
 from agentkit.replies.builder import ReplyBuilder
@@ -114,7 +114,7 @@ class StreamParserBase(ABC):
         Raises MessageError for what is no reply of this provider, a provider's error included.
         """
         parser = cls(**options)
-        found = plain_reply(reply)
+        found = reply_to_json(reply)
         if not isinstance(found, dict):
             raise MessageError("reply", f"a {type(found).__name__} is no reply", "Give the whole reply.")
         try:
@@ -175,7 +175,7 @@ class StreamParserBase(ABC):
         """Read all that came as one JSON object, or else as events after all."""
         self._opening = None
         try:
-            body = plain_reply(text)
+            body = reply_to_json(text)
         except MessageError:
             body = None
         if isinstance(body, list) and len(cast("list[Any]", body)) == 1:

@@ -22,8 +22,8 @@ async def run_tool_calls(
 
     `calls` are the tool calls of a reply, `tools` the tools of its request. At most `max_concurrency` calls run at
     a time (None: all of them). A call that fails gives a result with `is_error` and does not affect other calls:
-    see `Tool.run` and `run_call`. Canceling the task cancels all calls. Synchronous functions share anyio's worker
-    threads, 40 by default.
+    see `Tool.run` and `run_tool_call`. Canceling the task cancels all calls. Synchronous functions share anyio's
+    worker threads, 40 by default.
 
         results = await run_tool_calls(reply.tool_uses, tools)
         msgs.append(Msg("tools", results, "user"))

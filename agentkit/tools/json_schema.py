@@ -21,7 +21,7 @@ __all__ = [
     "close_schema",
     "find_definition",
     "map_schema",
-    "without_titles",
+    "remove_titles",
 ]
 
 
@@ -80,7 +80,7 @@ def _read_output(found: type[Any] | Mapping[str, Any]) -> OutputSchema:
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise OptionError("response_format", reason, "Give a pydantic model or a JSON schema.") from None
-    return OutputSchema(close_schema(without_titles(schema)), getattr(found, "__name__", "output"))
+    return OutputSchema(close_schema(remove_titles(schema)), getattr(found, "__name__", "output"))
 
 
 def _rooted(schema: dict[str, Any]) -> dict[str, Any]:
@@ -116,14 +116,14 @@ def _schema_from_dict(found: Mapping[str, Any]) -> OutputSchema:
         raise OptionError("response_format", error.reason, "Give a JSON schema.") from None
 
 
-def without_titles(schema: Any, is_names: bool = False) -> Any:
+def remove_titles(schema: Any, is_names: bool = False) -> Any:
     """The schema without pydantic's made-up titles; a property called `title` stays."""
     if isinstance(schema, list):
-        return [without_titles(item) for item in cast("list[Any]", schema)]
+        return [remove_titles(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
     return {
-        key: without_titles(item, is_names=not is_names and key in {"properties", "$defs"})
+        key: remove_titles(item, is_names=not is_names and key in {"properties", "$defs"})
         for key, item in cast("dict[str, Any]", schema).items()
         if is_names or key != "title"
     }

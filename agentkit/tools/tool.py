@@ -15,7 +15,7 @@ from agentkit.errors import MessageError
 from agentkit.messages.blocks import ToolResultBlock, ToolUseBlock
 from agentkit.messages.validation import Checked, JsonObject, Text, validated_dataclass
 from agentkit.tools.docstrings import split_docstring
-from agentkit.tools.json_schema import check_schema, map_schema, without_titles
+from agentkit.tools.json_schema import check_schema, map_schema, remove_titles
 
 __all__ = ["Tool", "ToolLike", "as_tools"]
 
@@ -61,7 +61,7 @@ class Tool(metaclass=Checked):
 
         What goes wrong is the output of a result with `is_error`: arguments that are refused or were cut off, an
         error that the function raises, a call of another tool, a tool without a function. Of several tools,
-        `run_call` finds that of a call.
+        `run_tool_call` finds that of a call.
         """
         from agentkit.tools.execution import run_tool
 
@@ -101,7 +101,7 @@ class Tool(metaclass=Checked):
                 raise
             reason = str(error).partition("\n")[0]
             raise MessageError(place, reason, "Annotate the parameters with types of JSON.") from None
-        schema = cast("dict[str, Any]", without_titles(schema))
+        schema = cast("dict[str, Any]", remove_titles(schema))
         schema.setdefault("type", "object")
         schema.setdefault("properties", {})
         told = _docstring(function)
@@ -195,6 +195,6 @@ def _as_tool(found: object, place: str) -> Tool:
     raise MessageError(place, f"{type(found).__name__} is no tool", "Give a Tool, a function or a dict.")
 
 
-def renamed(tool: Tool, name: str) -> Tool:
+def rename_tool(tool: Tool, name: str) -> Tool:
     """The tool under another name."""
     return tool if tool.name == name else replace(tool, name=name)

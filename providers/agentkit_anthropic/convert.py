@@ -73,9 +73,9 @@ class AnthropicChatFormatter(FormatterBase):
         """The request: messages, and system, tools, tool_choice and output_config where there are any."""
         assistant = Feature.ASSISTANT
         messages: list[dict[str, Any]] = [
-            _message(msg.content, "assistant" if msg.traits & assistant else "user") for msg in legal.turns.msgs
+            _message(msg.content, "assistant" if msg.features & assistant else "user") for msg in legal.turns.msgs
         ]
-        if legal.turns.look is None or legal.turns.look.traits & Feature.STATE:
+        if legal.turns.look is None or legal.turns.look.features & Feature.STATE:
             _link(messages)
         request: Request = {"messages": messages, **_system(legal.system.msgs), **_options(task)}
         _strip_prefill(messages)

@@ -89,7 +89,7 @@ class DashScopeChatFormatter(FormatterBase):
         as_text = task.capabilities.text_joining == "string"
         messages: list[dict[str, Any]] = []
         for msg in (*legal.system.msgs, *legal.turns.msgs):
-            if msg.traits & Feature.RESULT:
+            if msg.features & Feature.RESULT:
                 results, other = split_results(msg)
                 messages.extend(_result(block) for block in results)
                 if other:
@@ -118,7 +118,7 @@ class DashScopeMultiAgentFormatter(DashScopeChatFormatter):
 
 
 def _message(msg: Msg, as_text: bool) -> dict[str, Any]:
-    role = "assistant" if msg.traits & Feature.CALL else msg.role
+    role = "assistant" if msg.features & Feature.CALL else msg.role
     said: list[Block] = []
     thoughts: list[str] = []
     calls: list[dict[str, Any]] = []

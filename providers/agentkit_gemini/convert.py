@@ -47,9 +47,9 @@ class GeminiChatFormatter(FormatterBase):
         contents: list[dict[str, Any]] = []
         names: dict[str, str] = {}
         for msg in legal.turns.msgs:
-            content, traits = msg.content, msg.traits
-            role = "model" if msg.role == "assistant" or traits & Feature.CALL else "user"
-            if traits & Feature.RESULT:
+            content, features = msg.content, msg.features
+            role = "model" if msg.role == "assistant" or features & Feature.CALL else "user"
+            if features & Feature.RESULT:
                 results, other = split_results(msg)
                 contents.append({"role": "user", "parts": [_response(block, names) for block in results]})
                 if other is None:
@@ -59,7 +59,7 @@ class GeminiChatFormatter(FormatterBase):
                 parts = [{"text": content}]
             else:
                 parts = [_part(block) for block in content]
-                if traits & Feature.CALL:
+                if features & Feature.CALL:
                     names = {block.id: block.name for block in msg.tool_uses}
                     _stand_in(parts, stand_in)
             contents.append({"role": role, "parts": parts})

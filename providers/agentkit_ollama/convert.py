@@ -42,13 +42,13 @@ class OllamaChatFormatter(FormatterBase):
         messages: list[dict[str, Any]] = [_message(msg) for msg in legal.system.msgs]
         names: dict[str, str] = {}
         for msg in legal.turns.msgs:
-            if msg.traits & Feature.RESULT:
+            if msg.features & Feature.RESULT:
                 results, other = split_results(msg)
                 messages.extend(_result(block, names) for block in results)
                 if other:
                     messages.append(_message(other))
             else:
-                if msg.traits & Feature.CALL:
+                if msg.features & Feature.CALL:
                     names = {block.id: block.name for block in msg.tool_uses}
                 messages.append(_message(msg))
         request: Request = {"messages": messages}
@@ -66,7 +66,7 @@ class OllamaMultiAgentFormatter(OllamaChatFormatter):
 
 
 def _message(msg: Msg) -> dict[str, Any]:
-    role = "assistant" if msg.traits & Feature.CALL else msg.role
+    role = "assistant" if msg.features & Feature.CALL else msg.role
     if isinstance(msg.content, str):
         return {"role": role, "content": msg.content}
     lines: list[str] = []

@@ -73,7 +73,7 @@ def _flags(legal: LegalConversation) -> Iterator[tuple[bool, ...]]:
     """For each message on the wire: which of the texts and media in it are settled."""
     for draft in (legal.system, legal.turns):
         for msg, flags in stable_blocks(draft):
-            if msg.traits & Feature.RESULT:
+            if msg.features & Feature.RESULT:
                 count = len(msg.tool_results)
                 yield from ((flag,) for flag in flags[:count])
                 if flags[count:]:

@@ -30,7 +30,7 @@ def as_developers(blocks: list[Block], issuer: str) -> list[Block]:
 
 def role_of(msg: Msg) -> str:
     """The role that a message goes back in (SDK: ChatCompletionDeveloperMessageParam, EasyInputMessageParam)."""
-    if msg.role != "system" or not msg.traits & Feature.STATE:
+    if msg.role != "system" or not msg.features & Feature.STATE:
         return msg.role
     states = (block.state for block in msg.blocks if isinstance(block, TextBlock) and block.state)
     return "developer" if any((state.fields or {}).get("role") == "developer" for state in states) else "system"

@@ -100,15 +100,15 @@ class OpenAIChatFormatter(FormatterBase):
         add = messages.append
         form, result, call = task.capabilities, Feature.RESULT, Feature.CALL
         for msg in legal.turns.msgs:
-            traits = msg.traits
-            if traits & result:
+            features = msg.features
+            if features & result:
                 results, other = split_results(msg)
                 for block in results:
                     item = {"role": "tool", "tool_call_id": block.id, "content": self._output(block)}
                     add(item if isinstance(block.output, str) else _beside(item, block.output))
                 if other:
                     add(self._spoken(other, form, names))
-            elif traits & call or (msg.role == "assistant" and (self.reasoning_field or traits & _OWN)):
+            elif features & call or (msg.role == "assistant" and (self.reasoning_field or features & _OWN)):
                 add(self._assistant(msg, form, names))
             else:
                 add(self._spoken(msg, form, names))
@@ -132,7 +132,7 @@ class OpenAIChatFormatter(FormatterBase):
         }
         if names is not None and msg.name and msg.name != msg.role:
             item["name"] = names.get(msg.name, msg.name)
-        return _beside(item, msg.blocks) if msg.traits & _KEYED else item
+        return _beside(item, msg.blocks) if msg.features & _KEYED else item
 
     def _assistant(self, msg: Msg, form: Capabilities, names: Mapping[str, str] | None) -> dict[str, Any]:
         """The assistant's turn: texts, calls, reasoning where the vendor has a field for it, and what stood beside
@@ -179,7 +179,7 @@ class OpenAIChatFormatter(FormatterBase):
             item[self.reasoning_field] = "\n".join(thoughts)
         if calls:
             item["tool_calls"] = calls
-        return _beside(item, msg.content) if msg.traits & _KEYED else item
+        return _beside(item, msg.content) if msg.features & _KEYED else item
 
     def _content(self, blocks: Sequence[Block], form: Capabilities) -> str | list[dict[str, Any]]:
         """One text as a string; several as the target wants them; media as parts."""

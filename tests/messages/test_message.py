@@ -278,7 +278,7 @@ _KINDS = (
 
 
 @pytest.mark.parametrize(
-    ("content", "traits"),
+    ("content", "features"),
     [
         ("hi", Feature.TEXT),
         ("", Feature.BLANK),
@@ -298,9 +298,9 @@ _KINDS = (
         ([ToolResultBlock("c", "n", "x", True)], Feature.RESULT | Feature.RESULT_ERROR),
     ],
 )
-def test_a_message_knows_what_it_holds(content: Any, traits: int) -> None:
-    found = Msg("a", content, "assistant" if traits & Feature.CALL else "user").traits
-    assert found & _KINDS == traits
+def test_a_message_knows_what_it_holds(content: Any, features: int) -> None:
+    found = Msg("a", content, "assistant" if features & Feature.CALL else "user").features
+    assert found & _KINDS == features
 
 
 class _Locked(LocalTokenCounter):
@@ -342,4 +342,4 @@ def test_a_message_that_was_formatted_can_be_pickled_and_copied(again: Callable[
     msg = AnyMsg("Bob", [TextBlock("hi"), IMAGE], "user", metadata={"k": 1})
     anyio.run(EchoFormatter(budget=Budget(10, _Locked())).format, [msg])
     assert again(msg) == msg
-    assert again(msg).traits == msg.traits
+    assert again(msg).features == msg.features

@@ -1041,6 +1041,6 @@ def test_round_trip_loading_what_was_dumped_gives_equal_messages(msgs: list[Msg]
     assert loaded == msgs
     assert json.dumps(dump_messages(loaded)) == stored
     assert [Msg.from_dict(msg.to_dict()) for msg in msgs] == msgs
-    assert [msg.traits for msg in loaded] == [msg.traits for msg in msgs]
+    assert [msg.features for msg in loaded] == [msg.features for msg in msgs]
     whole, _ = repaired(msgs)
     assert load_messages(json.dumps(dump_messages(whole))) == whole

@@ -36,7 +36,7 @@ IMAGE_CALL = "image_generation_call"
 """Type of the item of a generated image, and key of its other fields in the image's opaque state."""
 
 _TIED = Feature.STATE | Feature.THINKING | Feature.OPAQUE | Feature.MEDIA | Feature.INVALID
-"""Traits of turns with blocks whose items depend on what the service knows of them or of those beside them."""
+"""Features of turns with blocks whose items depend on what the service knows of them or of those beside them."""
 
 
 class ItemWriter:
@@ -57,7 +57,7 @@ class ItemWriter:
         if isinstance(msg.content, str):
             yield _message(msg.content)
             return
-        if not msg.traits & _TIED:
+        if not msg.features & _TIED:
             yield from self._untied(msg)
             return
         runs = _runs(_messages_first(msg.content))

@@ -87,14 +87,14 @@ class OpenAIResponsesMultiAgentFormatter(OpenAIResponsesFormatter):
 
 def _items(msg: Msg, writer: ItemWriter) -> Iterator[dict[str, Any]]:
     """The items of one turn."""
-    if msg.traits & Feature.RESULT:
+    if msg.features & Feature.RESULT:
         results, other = split_results(msg)
         for block in results:
             kind = "custom_tool_call_output" if block.id in writer.custom else "function_call_output"
             yield {"type": kind, "call_id": block.id, "output": _output(block), **_beside_output(block)}
         if other:
             yield from _items(other, writer)
-    elif msg.role == "assistant" or msg.traits & Feature.CALL:
+    elif msg.role == "assistant" or msg.features & Feature.CALL:
         yield from writer.items(msg)
     else:
         content = msg.content
@@ -157,7 +157,7 @@ def _marked_items(legal: LegalConversation, writer: ItemWriter) -> list[dict[str
         for msg, flags in stable_blocks(draft):
             made = [*_items(msg, writer)]
             items.extend(made)
-            if not msg.traits & Feature.ASSISTANT:
+            if not msg.features & Feature.ASSISTANT:
                 parts[draft is legal.system].extend(_markable(made, flags))
     mark_latest(parts[True], parts[False])
     return items
