@@ -1,0 +1,30 @@
+"""The differences between the two versions that are intended. Every row applies to what the base version gives.
+
+A change of the library that rewords a ledger reason, or moves a value in a message, adds its row here in the same
+commit. Everything else must stay equal.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+__all__ = ["REASONS", "TEXTS", "move_native_keys"]
+
+REASONS: Final[tuple[tuple[str, str], ...]] = ()
+"""Ledger reasons and synthesis names: a regular expression that matches the whole old one, and the new one.
+
+The new one may refer to groups: `(r"(.+) takes no (\\w+)", r"\\1 does not accept \\2")`. The first matching row
+counts. The rows also apply to the reasons of losses, of invalid blocks, and of estimated token counts.
+"""
+
+TEXTS: Final[tuple[tuple[str, str], ...]] = ()
+"""Texts within requests, such as fillers and notes for omitted content: a regular expression, and its replacement.
+
+Every row is applied to every text of a record. Where a row changes anything, token counts and prefix digests are
+not compared.
+"""
+
+
+def move_native_keys(message: dict[str, Any]) -> dict[str, Any]:
+    """Returns a stored message of the base version with the keys of its native log where they stand now."""
+    return message
