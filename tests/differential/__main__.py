@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeAlias
 
-from tests.differential.comparison import Comparison, Difference, describe_record
+from tests.differential.comparison import Comparison, Difference, count_records, describe_record
 from tests.differential.conversations import create_conversation
 from tests.differential.environment import BASE, find_default_folder, prepare_environment
+from tests.differential.logs import create_logs, create_stored
 from tests.differential.runs import CHUNK, Case, Lane, Result, run_chunks
+from tests.differential.streams import create_streams
 
 __all__ = ["main"]
 
-_Chunk = tuple[str, Callable[[Lane], Sequence[Case]]]
+_Chunk: TypeAlias = tuple[str, Callable[[Lane], Sequence[Case]]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,21 +85,49 @@ def _parse_kinds(text: str) -> tuple[str, ...]:
 # -- chunks ----------------------------------------------------------------------------------------------------
 
 
-def _create_conversations(seeds: range) -> Callable[[Lane], Sequence[Case]]:
-    return lambda lane: [create_conversation(seed) for seed in seeds]
+def _name(kind: str, seeds: range) -> str:
+    return f"{kind}-{seeds.start}-{len(seeds)}"
 
 
-_KINDS: Final[dict[str, Callable[[range], Callable[[Lane], Sequence[Case]]]]] = {
+def _create_conversations(seeds: range, lane: Lane) -> list[Case]:
+    return [create_conversation(seed) for seed in seeds]
+
+
+def _create_streams(seeds: range, lane: Lane) -> list[Case]:
+    return [create_streams(seed) for seed in seeds]
+
+
+def _create_logs(seeds: range, lane: Lane) -> list[Case]:
+    return _create_from_base(seeds, lane, "conversations", create_logs)
+
+
+def _create_stored(seeds: range, lane: Lane) -> list[Case]:
+    return _create_from_base(seeds, lane, "logs", create_stored)
+
+
+def _create_from_base(
+    seeds: range, lane: Lane, kind: str, create: Callable[[int, Case, list[Any]], Case]
+) -> list[Case]:
+    """Returns cases that are made from what the base version gives for the cases of another kind."""
+    cases = _KINDS[kind](seeds, lane)
+    lines = lane.run_base(_name(kind, seeds), cases)
+    return [create(seed, case, json.loads(line)) for seed, case, line in zip(seeds, cases, lines, strict=True)]
+
+
+_KINDS: Final[dict[str, Callable[[range, Lane], list[Case]]]] = {
     "conversations": _create_conversations,
+    "streams": _create_streams,
+    "logs": _create_logs,
+    "stored": _create_stored,
 }
-"""By kind: a function that returns, for some seeds, a function that creates the cases with a lane's help."""
+"""By kind: a function that returns the cases with some seeds."""
 
 
 def _create_chunks(kinds: Sequence[str], start: int, count: int) -> Iterator[_Chunk]:
     for kind in kinds:
         for first in range(start, start + count, CHUNK):
             seeds = range(first, min(first + CHUNK, start + count))
-            yield f"{kind}-{first}-{len(seeds)}", _KINDS[kind](seeds)
+            yield _name(kind, seeds), partial(_KINDS[kind], seeds)
 
 
 # -- report ----------------------------------------------------------------------------------------------------
@@ -115,7 +147,7 @@ class Report:
     def add(self, results: Sequence[Result]) -> None:
         """Compares some results; prints the first differences at once."""
         for case, base, candidate in results:
-            for number in range(len(case.get("requests", ())) + 1):
+            for number in range(count_records(case)):
                 self._records[case["kind"], describe_record(case, number)[0]] += 1
             for difference in self._comparison.compare(case, base, candidate):
                 self._note(case["kind"], difference)

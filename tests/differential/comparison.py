@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 from tests.differential import mappings
 
-__all__ = ["Comparison", "Difference"]
+__all__ = ["Comparison", "Difference", "count_records", "describe_record", "drop_error_texts", "map_reason"]
 
 _SHOWN_LINES: Final = 24
 _SHOWN_CHARACTERS: Final = 300
@@ -131,10 +131,20 @@ def map_reason(reason: str, rows: tuple[tuple[str, str], ...]) -> str:
     return reason
 
 
+def count_records(case: dict[str, Any]) -> int:
+    """Returns the number of records of a case; a conversation has one about loading its messages besides."""
+    held = case.get("runs") or case.get("logs")
+    return len(held) if held else len(case["requests"]) + 1
+
+
 def describe_record(case: dict[str, Any], number: int) -> tuple[str, str]:
     """Returns the provider and the label of a record. The first record of a conversation is about loading it."""
-    if "requests" not in case:
-        return case.get("provider", ""), case.get("label", "")
+    if "runs" in case:
+        run = case["runs"][number]
+        return run["provider"], f"{run['provider']} {run['label']}"
+    if "logs" in case:
+        log = case["logs"][number]
+        return log["provider"], f"{log['provider']} {json.dumps(log['log'])[:_SHOWN_CHARACTERS]}"
     if number == 0:
         return "", "loading"
     options = case["requests"][number - 1]

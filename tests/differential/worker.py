@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from base64 import b64decode
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from importlib import import_module
 from inspect import signature
 from typing import Any, Final, TypeAlias, cast
@@ -168,11 +170,15 @@ async def _run_conversation(case: Mapping[str, Any]) -> list[Record]:
     return [loaded, *[await _run_request(messages, options) for options in requests]]
 
 
-async def _run_request(messages: list[Any], options: Mapping[str, Any]) -> Record:
+async def _run_request(
+    messages: list[Any], options: Mapping[str, Any], loaded: Mapping[str, Any] | None = None
+) -> Record:
+    """Runs one request; `loaded` holds the options that came with a log."""
     record: Record = {}
     with _recording(record):
         formatter = _build_formatter(options)
-        wanted = {key: options[key] for key in ("tools", "tool_choice", "response_format") if key in options}
+        own = {key: options[key] for key in ("tools", "tool_choice", "response_format") if key in options}
+        wanted: dict[str, Any] = {**(loaded or {}), **own}
         if "before" in options:
             earlier: Record = {}
             with _recording(earlier):
@@ -233,7 +239,7 @@ def _describe_plan(plan: Any, messages: Sequence[Any], options: Mapping[str, Any
         "call_ids": plan.call_ids,
         "tool_names": plan.tool_names,
         "frames": _read_frames(plan) if options["form"] != "chat" else None,
-        "digest": _digest(plan.request, options["provider"]),
+        "digest": _call_with_provider("prefix_digest", plan.request, options["provider"]),
     }
 
 
@@ -260,13 +266,6 @@ def _read_frames(plan: Any) -> Any:
     with _recording(record):
         return _as_json(_find("read_history")(plan))
     return record
-
-
-def _digest(request: Mapping[str, Any], provider: str) -> Any:
-    """Returns the prefix digest of a request; the function may need the provider."""
-    digest = _find("prefix_digest")
-    needs_provider = len(signature(digest).parameters) > 1
-    return digest(request, provider) if needs_provider else digest(request)
 
 
 # -- budgets ---------------------------------------------------------------------------------------------------
@@ -313,9 +312,105 @@ def _create_word_counter() -> Any:
 
 _COUNTERS: Final[dict[str, Callable[[], Any]]] = {"bytes": _create_byte_counter, "words": _create_word_counter}
 
+# -- streams and replies ---------------------------------------------------------------------------------------
+
+
+async def _run_streams(case: Mapping[str, Any]) -> list[Record]:
+    return [_run_stream(run) for run in case["runs"]]
+
+
+def _run_stream(run: Mapping[str, Any]) -> Record:
+    parser = _find("load_provider")(run["provider"]).parser
+    record: Record = {}
+    with _recording(record):
+        if "reply" in run:
+            record["message"] = _dump([parser.parse_response(_read_chunk(run["reply"]), **run["options"])])
+        else:
+            record |= _feed(parser(**run["options"]), run["chunks"])
+    return record
+
+
+def _feed(parser: Any, chunks: Sequence[Any]) -> Record:
+    events: list[Any] = []
+    errors: list[Record] = []
+    for chunk in chunks:
+        refused: Record = {}
+        with _recording(refused):
+            events.append([_describe(event) for event in parser.feed(_read_chunk(chunk))])
+        errors += [refused] if refused else []
+    before = [parser.is_complete, str(parser.finish_reason)]
+    message = parser.finish()
+    return {
+        "events": events,
+        "errors": errors,
+        "before": before,
+        "after": [_describe(event) for event in parser.drain()],
+        "message": _dump([message]),
+        "usage": _describe(parser.usage),
+        "finish_reason": str(parser.finish_reason),
+    }
+
+
+def _read_chunk(chunk: Mapping[str, Any]) -> Any:
+    if "bytes" in chunk:
+        return b64decode(chunk["bytes"])
+    return chunk["text"] if "text" in chunk else chunk["value"]
+
+
+def _describe(value: Any) -> Any:
+    """Returns an event, or what an event holds, as JSON values."""
+    if type(value).__name__.endswith("Block"):
+        return _dump([_find("Msg")("x", [value], "assistant")])[0]["content"][0]
+    if not is_dataclass(value):
+        return _as_json(value)
+    held = {field.name: getattr(value, field.name) for field in fields(value) if field.repr}
+    described = {name: _describe(item) for name, item in held.items()}
+    if described.get("type") == "tool-use-delta":
+        described["input"] = _as_json(cast("Any", value).input)
+    return described
+
+
+# -- logs ------------------------------------------------------------------------------------------------------
+
+
+async def _run_logs(case: Mapping[str, Any]) -> list[Record]:
+    return [await _run_log(log) for log in case["logs"]]
+
+
+async def _run_log(log: Mapping[str, Any]) -> Record:
+    record: Record = {}
+    messages: list[Any] = []
+    given = json.dumps(log["log"]) if log["as_text"] else log["log"]
+    with _recording(record):
+        messages = _find("load_native")(log["provider"], given)
+        record["messages"] = _dump(messages)
+    wanted: Record = {}
+    with _recording(record.setdefault("options", {})):
+        wanted = dict(_call_with_provider("load_tools", log["log"], log["provider"]))
+        record["options"] = _describe(wanted)
+    with _recording(record.setdefault("server_tools", {})):
+        record["server_tools"] = _describe(_call_with_provider("tools_left_out", log["log"], log["provider"]))
+    with _recording(record.setdefault("markers", {})):
+        record["markers"] = _describe(_call_with_provider("list_cache_markers", log["log"], log["provider"]))
+    if messages:
+        record["formatted"] = [await _run_request(messages, options, wanted) for options in log["formats"]]
+    return record
+
+
+def _call_with_provider(name: str, request: Any, provider: str) -> Any:
+    """Calls a function of a request that may need the provider, too."""
+    function = _find(name)
+    return function(request, provider) if len(signature(function).parameters) > 1 else function(request)
+
+
 # -- the loop over cases ---------------------------------------------------------------------------------------
 
-_KINDS: Final = {"conversations": _run_conversation}
+_KINDS: Final[dict[str, Callable[[Mapping[str, Any]], Awaitable[list[Record]]]]] = {
+    "conversations": _run_conversation,
+    "stored": _run_conversation,
+    "streams": _run_streams,
+    "logs": _run_logs,
+}
 
 
 async def main() -> None:
