@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from tests.differential.comparison import Comparison, Difference, count_records, describe_record
 from tests.differential.conversations import create_conversation
+from tests.differential.coverage import Coverage
 from tests.differential.environment import BASE, find_default_folder, prepare_environment
 from tests.differential.logs import create_logs, create_stored
 from tests.differential.runs import CHUNK, Case, Lane, Result, run_chunks
@@ -33,13 +34,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lanes = [
         Lane(base, options.candidate, folder, uses_cache=not options.no_cache) for _ in range(max(1, options.jobs))
     ]
-    report = Report(Comparison(with_texts=options.texts), options.show)
+    coverage = Coverage() if options.coverage else None
+    report = Report(Comparison(with_texts=options.texts), options.show, coverage)
     try:
         for results in run_chunks(lanes, list(_create_chunks(options.only, options.start, options.count))):
             report.add(results)
     finally:
         for lane in lanes:
             lane.close()
+    if coverage is not None:
+        print(coverage.describe(options.base))
     print(report)
     print(f"{time.monotonic() - started:.0f} seconds")
     return 1 if report.difference_count else 0
@@ -70,6 +74,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2, help="Number of cases to run at the same time.")
     parser.add_argument("--texts", action="store_true", help="Compare the texts of errors, too.")
     parser.add_argument("--show", type=int, default=20, metavar="N", help="Number of differences to print.")
+    parser.add_argument(
+        "--coverage", action="store_true", help="Print which dispositions and ledger reasons the cases reach."
+    )
     parser.add_argument("--no-cache", action="store_true", help="Run the base version again.")
     return parser.parse_args(arguments)
 
@@ -136,8 +143,9 @@ def _create_chunks(kinds: Sequence[str], start: int, count: int) -> Iterator[_Ch
 class Report:
     """Number of records and differences by kind and provider, and the first differences."""
 
-    def __init__(self, comparison: Comparison, shown: int) -> None:
+    def __init__(self, comparison: Comparison, shown: int, coverage: Coverage | None = None) -> None:
         self.difference_count = 0
+        self._coverage = coverage
         self._comparison = comparison
         self._shown = shown
         self._records: Counter[tuple[str, str]] = Counter()
@@ -151,6 +159,8 @@ class Report:
                 self._records[case["kind"], describe_record(case, number)[0]] += 1
             for difference in self._comparison.compare(case, base, candidate):
                 self._note(case["kind"], difference)
+            if self._coverage is not None:
+                self._coverage.add(json.loads(base))
 
     def _note(self, kind: str, difference: Difference) -> None:
         self.difference_count += 1

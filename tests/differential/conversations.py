@@ -23,6 +23,7 @@ from tests.differential.vocabulary import (
     TEXTS,
     TOOL_NAMES,
     TYPES,
+    create_noise,
     create_picture,
     create_urls,
 )
@@ -77,6 +78,8 @@ class Conversation:
             found += self._piece()
         if not self.is_plain and self.rng.random() < 0.03:
             found.append(self._many_media())
+        if self.rng.random() < 0.0015:
+            found.append(self._large_media())
         return found[:44] or [self._message(spoken=True)]
 
     def _system_prompt(self) -> list[dict[str, Any]]:
@@ -100,8 +103,10 @@ class Conversation:
             return [self._message(spoken=False)]
         if draw < 0.5:
             return [self._question()]
-        if draw < 0.62:
+        if draw < 0.6:
             return self._dialogue()
+        if draw < 0.63:
+            return [self._reply_of_parts()]
         return self._exchange() if draw < 0.84 else self._broken_exchange()
 
     # -- messages ----------------------------------------------------------------------------------------------
@@ -128,11 +133,18 @@ class Conversation:
         return self._marked({"name": self.name(), "role": role, "content": content})
 
     def _question(self) -> dict[str, Any]:
-        blocks = [
-            self.rng.choice((self._text_block, self._medium, self._own_part))()
-            for _ in range(self.rng.randint(1, 3))
-        ]
+        makers = (self._text_block, self._medium, self._own_part)
+        blocks = [self.rng.choice(makers)() for _ in range(self.rng.randint(1, 3))]
         return self._marked({"name": self.name(), "role": "user", "content": blocks})
+
+    def _reply_of_parts(self) -> dict[str, Any]:
+        """Returns a reply with parts that only its provider knows, or with a sound that a model spoke."""
+        blocks = [self._thinking(), self._reply_part(), self._text_block()]
+        if self.rng.random() < 0.4:
+            fields = {"audio": {"id": "audio_1", "transcript": self.text()}}
+            state = {"issuer": self.rng.choice(("openai", "openai", "vllm")), "fields": fields}
+            blocks.append({"type": "audio", "source": self._source("audio"), "state": state})
+        return {"name": "Friday", "role": "assistant", "content": blocks}
 
     def _marked(self, message: dict[str, Any]) -> dict[str, Any]:
         if self.rng.random() < 0.3:
@@ -152,6 +164,14 @@ class Conversation:
         data = self.rng.choice((DATA["image/png"], create_picture(2_100, 8)))
         source = {"type": "base64", "media_type": "image/png", "data": data}
         return {"name": "Bob", "role": "user", "content": [{"type": "image", "source": source}] * count}
+
+    def _large_media(self) -> dict[str, Any]:
+        source = {"type": "base64", "media_type": "image/png", "data": create_noise(1_650)}
+        return {
+            "name": "Bob",
+            "role": "user",
+            "content": [{"type": "image", "source": source}] * self.rng.choice((1, 4)),
+        }
 
     # -- exchanges ---------------------------------------------------------------------------------------------
 

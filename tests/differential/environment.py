@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from importlib.metadata import version
 from io import BytesIO
 from pathlib import Path
 from types import TracebackType
@@ -15,13 +16,16 @@ from typing import Any, Final, Self
 
 from tests.differential.vocabulary import FILES
 
-__all__ = ["BASE", "REPOSITORY", "Worker", "find_default_folder", "prepare_environment"]
+__all__ = ["BASE", "REPOSITORY", "Worker", "create_media", "find_default_folder", "prepare_environment"]
 
 BASE: Final = "1128bd1"
 """The last commit before the restructuring: version 0.3.0 with the fixes that followed it."""
 
 REPOSITORY: Final = Path(__file__).parents[2]
 _WORKER: Final = Path(__file__).with_name("worker.py")
+
+
+_PINNED: Final = ("anyio", "pillow", "pydantic", "pydantic-core")
 
 
 def find_default_folder(revision: str) -> Path:
@@ -32,7 +36,8 @@ def find_default_folder(revision: str) -> Path:
 def prepare_environment(folder: Path, revision: str) -> Path:
     """Returns an interpreter with the base version; the first call creates its virtual environment.
 
-    The base version is installed from git with the extras that the cases need.
+    The base version is installed from git. The libraries that its output depends on get the versions of this
+    interpreter: another Pillow writes other bytes for a picture that was made smaller.
     """
     python = folder / "venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     done = folder / "installed"
@@ -42,7 +47,8 @@ def prepare_environment(folder: Path, revision: str) -> Path:
         with tarfile.open(fileobj=BytesIO(archive)) as tar:
             tar.extractall(sources, filter="data")
         _run(sys.executable, "-m", "venv", str(folder / "venv"))
-        _run(str(python), "-m", "pip", "install", "--quiet", f"{sources}[all]")
+        pinned = [f"{name}=={version(name)}" for name in _PINNED]
+        _run(str(python), "-m", "pip", "install", "--quiet", f"{sources}[media]", *pinned)
         done.touch()
     return python
 
@@ -53,7 +59,7 @@ def _run(*command: str) -> bytes:
 
 def create_media(folder: Path) -> None:
     """Writes the files that workers may read media from."""
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "folder").mkdir(parents=True, exist_ok=True)
     for name, content in FILES.items():
         (folder / name).write_bytes(content)
 

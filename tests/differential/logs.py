@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from random import Random
 from typing import Any, Final
@@ -80,6 +79,8 @@ def create_stored(seed: int, logs: dict[str, Any], records: Sequence[Any]) -> di
 def _are_plain(messages: Any) -> bool:
     """Returns True if options can be drawn from the messages: each has a name and content."""
     try:
-        return all(isinstance(message["name"], str) and json.dumps(message["content"]) for message in messages)
+        return all(
+            isinstance(message["name"], str) and isinstance(message["content"], str | list) for message in messages
+        )
     except (TypeError, KeyError):
         return False

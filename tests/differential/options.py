@@ -81,7 +81,7 @@ def _draw_history(rng: Random, form: str, messages: list[dict[str, Any]]) -> dic
         options["timestamps"] = True
     if rng.random() < 0.15:
         options["visible"] = rng.choice(("B", "A"))
-    return options
+    return {"custom": True} if rng.random() < 0.04 else options
 
 
 def _draw_tools(rng: Random) -> dict[str, Any]:
@@ -99,12 +99,17 @@ def _draw_tools(rng: Random) -> dict[str, Any]:
     return options
 
 
+_SHARES: Final = (-0.5, 0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 3)
+"""How much of what a cut may take is left, roughly: below 0 nothing fits, above 1 nothing is cut."""
+
 # -- budgets ---------------------------------------------------------------------------------------------------
 
 
 def _draw_budget(rng: Random, messages: list[dict[str, Any]]) -> dict[str, Any]:
     size = sum(map(_estimate, messages)) + 60
-    limit = max(20, int(size * rng.choice((0.05, 0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 1, 1.1, 1.5, 4))))
+    stay = [message for message in messages[:-3] if message.get("role") == "system" or message.get("pinned")]
+    needed = sum(map(_estimate, (*stay, *messages[-3:]))) + 60
+    limit = max(20, int(needed + (size - needed) * rng.choice(_SHARES)))
     budget: dict[str, Any] = {"max_tokens": limit}
     if rng.random() < 0.15:
         budget |= {"max_tokens": limit + 50, "reserve": 50}

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from tests.differential.comparison import Comparison
 from tests.differential.conversations import create_conversation
+from tests.differential.coverage import Coverage
+from tests.differential.environment import Worker, create_media
+from tests.differential.logs import create_logs, create_stored
+from tests.differential.mutation import mutate_value
+from tests.differential.streams import create_streams
 from tests.differential.vocabulary import PROVIDERS
 
 CASE: dict[str, Any] = {"kind": "conversations", "seed": 1, "requests": [{"provider": "openai", "form": "chat"}]}
@@ -78,3 +86,48 @@ def test_a_case_follows_from_its_seed() -> None:
 def test_a_conversation_is_sent_to_every_provider_in_every_form() -> None:
     requests = create_conversation(3)["requests"]
     assert len({(options["provider"], options["form"]) for options in requests}) == len(PROVIDERS) * 3
+
+
+def test_streams_and_replies_of_every_provider_are_generated() -> None:
+    cases = [create_streams(seed) for seed in range(12)]
+    assert {run["provider"] for case in cases for run in case["runs"]} >= {*PROVIDERS}
+    assert json.dumps(cases[3]) == json.dumps(create_streams(3))
+
+
+def test_requests_of_the_base_version_are_logs_to_load() -> None:
+    conversation = create_conversation(5)
+    records: list[dict[str, Any]] = [{}, *({"request": {"messages": []}} for _ in conversation["requests"])]
+    logs = create_logs(5, conversation, records)["logs"]
+    assert {log["provider"] for log in logs if log["log"] == {"messages": []}} >= {*PROVIDERS}
+
+
+def test_messages_that_the_base_version_loaded_are_stored_messages_to_load() -> None:
+    loaded = [{"name": "Bob", "role": "user", "content": "Hello."}]
+    cases = [create_stored(seed, {}, [{"messages": loaded}]) for seed in range(20)]
+    assert any(case["messages"] == loaded for case in cases)
+    assert all(len(case["requests"]) == len(PROVIDERS) for case in cases)
+
+
+@pytest.mark.parametrize("value", [{"a": [1, {"b": None}]}, [[], {}], [1, 2, 3]])
+def test_a_mutation_leaves_its_value_unchanged(value: Any) -> None:
+    text = json.dumps(value)
+    changed = [json.dumps(mutate_value(Random(seed), value)) for seed in range(20)]
+    assert json.dumps(value) == text
+    assert any(one != text for one in changed)
+
+
+def test_coverage_counts_dispositions_and_reasons() -> None:
+    coverage = Coverage()
+    coverage.add([{"entries": [[*REASON, ["more"]]], "cut": None, "syntheses": [["frame", "tags"]], "losses": []}])
+    assert coverage.dispositions == {"dropped, content lost": 1}
+    assert coverage.reasons == {"it has none": 1, "more": 1, "tags": 1}
+
+
+def test_a_worker_runs_a_case_in_this_version(tmp_path: Path) -> None:
+    create_media(tmp_path)
+    case = {**create_conversation(2), "requests": create_conversation(2)["requests"][:2]}
+    with Worker(Path(sys.executable), tmp_path, 1) as worker:
+        worker.send(case)
+        records = json.loads(worker.receive())
+    assert len(records) == 3
+    assert all("request" in record or "error" in record for record in records[1:])

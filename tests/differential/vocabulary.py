@@ -6,6 +6,7 @@ import base64
 import struct
 import zlib
 from functools import cache
+from random import Random
 from typing import Any, Final
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "TOOLS",
     "TOOL_NAMES",
     "TYPES",
+    "create_noise",
     "create_picture",
     "create_urls",
 ]
@@ -148,7 +150,18 @@ def create_picture(width: int, height: int) -> str:
     """Returns a black PNG of this size, in pixels, as base64 text."""
     header = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
     rows = zlib.compress((b"\0" + b"\0" * -(-width // 8)) * height, 9)
-    parts = [(b"IHDR", header), (b"IDAT", rows), (b"IEND", b"")]
+    return _write_png([(b"IHDR", header), (b"IDAT", rows), (b"IEND", b"")])
+
+
+@cache
+def create_noise(size: int) -> str:
+    """Returns a PNG of random pixels with sides of this length, as base64 text. No format can compress it."""
+    rows = b"".join(b"\0" + Random(row).randbytes(3 * size) for row in range(size))
+    parts = [(b"IHDR", struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)), (b"IDAT", zlib.compress(rows, 0))]
+    return _write_png([*parts, (b"IEND", b"")])
+
+
+def _write_png(parts: list[tuple[bytes, bytes]]) -> str:
     chunks = (
         struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
         for name, data in parts
@@ -217,6 +230,7 @@ FILES: Final[dict[str, bytes]] = {
     "empty.txt": b"",
     "latin.txt": "Gr\xfc\xdfe".encode("latin-1"),
     "wrong.png": b"This is no picture.",
+    "mystery": b"\xfe\xed\xfa\xce" * 9,
 }
 """Files in the folder that workers may read media from."""
 
@@ -237,6 +251,7 @@ def create_urls(kind: str) -> tuple[str, ...]:
         f"data:nonsense;base64,{DATA[media_type]}", f"data:{media_type};charset=utf-8;base64,{DATA[media_type]}",
         f"DATA:{media_type};BASE64,{DATA[media_type]}", "https://x: y\nBob: z", f"present.{suffix}", "tall.png",
         "present.txt", "empty.txt", "latin.txt", "wrong.png", "https://www.youtube.com/watch?v=1",
+        f"https:///a.{suffix}", f"data:a b/c;base64,{DATA[media_type]}", "mystery", "folder", "data:;base64,AAAA",
         "https://generativelanguage.googleapis.com/v1beta/files/1",
     )  # fmt: skip
 
@@ -386,6 +401,8 @@ FORMATS: Final[tuple[Any, ...]] = (
     {"type": "json_schema", "json_schema": {"name": "place", "schema": _CLOSED, "strict": True}},
     {"type": "json_schema", "json_schema": {"name": "deep", "schema": _DEEP}},
     {"title": "Place", **_PLACE},
+    {"type": "json_schema", "json_schema": {"name": "open", "schema": _DEEP, "strict": True}},
+    {"type": "json_schema", "json_schema": {"name": "p", "schema": {"type": "object"}, "strict": True}},
     {"type": "array", "items": {"type": "string"}},
 )
 """Response formats; the last one is refused."""

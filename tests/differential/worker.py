@@ -12,6 +12,7 @@ from base64 import b64decode
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from hashlib import sha256
 from importlib import import_module
 from inspect import signature
 from typing import Any, Final, TypeAlias, cast
@@ -92,7 +93,7 @@ def _as_json(value: Any) -> Any:
 
 
 def _dump(messages: Sequence[Any]) -> Any:
-    return _find("dump_messages")(messages)["messages"]
+    return _shorten(_find("dump_messages")(messages)["messages"])
 
 
 _TEXT_FIELDS: Final = ("reason", "advice", "provider_message")
@@ -212,9 +213,21 @@ def _build_formatter(options: Mapping[str, Any]) -> Any:
 
 def _build_history(options: Mapping[str, Any]) -> Any:
     given = dict(options)
+    if "custom" in given:
+        return _create_policy()
     if "visible" in given:
         given["visible"] = _create_filter(given["visible"])
     return _build("MultiAgentHistory", given)
+
+
+def _create_policy() -> Any:
+    """Returns a history policy of an application, which omits and rewrites messages."""
+
+    def view(self: object, messages: Sequence[Any]) -> list[Any]:
+        own = [_find("Msg")("Bob", f"{len(messages)} messages so far.", "user")]
+        return [*own, *(message for message in messages if len(message.name) != 5 or message.tool_uses)]
+
+    return type("CustomHistory", (_find("HistoryPolicy"),), {"view": view})()
 
 
 def _create_filter(letter: str) -> Callable[[Any], bool]:
@@ -229,7 +242,7 @@ def _create_filter(letter: str) -> Callable[[Any], bool]:
 def _describe_plan(plan: Any, messages: Sequence[Any], options: Mapping[str, Any]) -> Record:
     numbers = {id(message): number for number, message in enumerate(messages)}
     return {
-        "request": plan.request,
+        "request": _shorten(plan.request),
         "tokens": _as_json(plan.tokens),
         "cut": _describe_cut(plan.cut),
         "entries": [_describe_entry(entry) for entry in plan.ledger.entries],
@@ -241,6 +254,22 @@ def _describe_plan(plan: Any, messages: Sequence[Any], options: Mapping[str, Any
         "frames": _read_frames(plan) if options["form"] != "chat" else None,
         "digest": _call_with_provider("prefix_digest", plan.request, options["provider"]),
     }
+
+
+_LONG: Final = 20_000
+
+
+def _shorten(value: Any) -> Any:
+    """Returns JSON values with the digest of each long text in its place."""
+    if isinstance(value, str):
+        if len(value) <= _LONG:
+            return value
+        return f"<{len(value)} characters {sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()}>"
+    if isinstance(value, dict):
+        return {key: _shorten(item) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_shorten(item) for item in cast("list[Any]", value)]
+    return value
 
 
 def _describe_entry(entry: Any) -> list[Any]:
