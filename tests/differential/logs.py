@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tests.differential.mutation import mutate_value
 from tests.differential.options import draw_options
@@ -71,16 +71,17 @@ def create_stored(seed: int, logs: dict[str, Any], records: Sequence[Any]) -> di
     messages: Any = rng.choice(stored) if has_loaded else draw_recording(rng, "stored")["messages"]
     if rng.random() < 0.15:
         messages = mutate_value(rng, messages)
-    known = messages if _are_plain(messages) else _NO_MESSAGES
+    known = _find_plain(messages) or _NO_MESSAGES
     requests = [draw_options(rng, provider, rng.choice(_FORMS), known) for provider in PROVIDERS]
     return {"kind": "stored", "seed": seed, "messages": messages, "requests": requests}
 
 
-def _are_plain(messages: Any) -> bool:
-    """Returns True if options can be drawn from the messages: each has a name and content."""
-    try:
-        return all(
-            isinstance(message["name"], str) and isinstance(message["content"], str | list) for message in messages
-        )
-    except (TypeError, KeyError):
-        return False
+def _find_plain(stored: Any) -> list[dict[str, Any]]:
+    """Returns those of the stored messages that options can be drawn from: with a name, and with content."""
+    listed = cast("dict[str, Any]", stored).get("messages") if isinstance(stored, dict) else stored
+    items = cast("list[Any]", listed) if isinstance(listed, list) else []
+    return [item for item in items if isinstance(item, dict) and _is_plain(cast("dict[str, Any]", item))]
+
+
+def _is_plain(message: dict[str, Any]) -> bool:
+    return isinstance(message.get("name"), str) and isinstance(message.get("content"), str | list)

@@ -108,6 +108,11 @@ def test_messages_that_the_base_version_loaded_are_stored_messages_to_load() -> 
     assert all(len(case["requests"]) == len(PROVIDERS) for case in cases)
 
 
+@pytest.mark.parametrize("loaded", [{}, [1], [{"name": 1}], {"messages": [{"name": "Bob", "content": 7}]}, "text"])
+def test_options_are_drawn_for_messages_of_any_form(loaded: Any) -> None:
+    assert all(len(create_stored(seed, {}, [{"messages": loaded}])["requests"]) == 9 for seed in range(9))
+
+
 @pytest.mark.parametrize("value", [{"a": [1, {"b": None}]}, [[], {}], [1, 2, 3]])
 def test_a_mutation_leaves_its_value_unchanged(value: Any) -> None:
     text = json.dumps(value)
