@@ -26,11 +26,11 @@ NAMES = (
 
 
 def main() -> None:
-    """Run what was asked for, print its tables, and write the README's section if that was asked for too."""
+    """Run what was asked for, print its tables, and write the pages on performance if that was asked for too."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", choices=[[], *NAMES], metavar="name", help=", ".join(NAMES))
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that everything runs")
-    parser.add_argument("--write", action="store_true", help="write the section Performance of the README")
+    parser.add_argument("--write", action="store_true", help="write RESULTS.md and the summary in the README")
     given = parser.parse_args()
     if given.write and (given.names or given.quick):
         parser.error("--write runs everything at full size")

@@ -1,52 +1,78 @@
-"""The README's section on performance, written from the reports of one run."""
+"""Pages on performance, written from the reports of one run: RESULTS.md, and a summary in the README."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from tests.benchmarks.report import Aim, Report, Table
 
-__all__ = ["section", "write"]
+__all__ = ["BEGIN", "END", "SUMMARY", "results", "summary", "write"]
 
 BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
 _HERE = Path(__file__).parent
+_RESULTS = _HERE / "RESULTS.md"
 _README = _HERE.parents[1] / "README.md"
 
+SUMMARY: Final = {
+    "Loop of 500 steps, OpenAI": "formatting 500 steps of a ReAct loop with a budget, against copying finished dicts",
+    "Prompt reuse at the budget, byte and block, worst wire": (
+        "share of the prompt that a cache serves at the budget, worst API"
+    ),
+    "A delta of text to an event, OpenAI Chat, 100,000 deltas": (
+        "text delta to a typed event, against the chunks of the OpenAI SDK"
+    ),
+    "History of 1,000 new messages to a reply, OpenAI Chat, nearest peer or typed call of the SDK": (
+        "1,000 messages to a reply, against the fastest other library"
+    ),
+}
+"""Measurement in a report to the row of the README that shows it."""
+
 _INTRO = """\
-`python -m tests.benchmarks --write` (extra `bench`) makes this section and its plots anew. Read the ratios: both
-sides of each were measured in one run, turn about, as CPU time on two shared cores with CPython 3.11. A floor is a
-hand-written loop over slotted dataclasses that checks, repairs and accounts for nothing. The copy loop has all
-native dicts ready and makes fresh dicts and lists of what the budget keeps, which any request costs that is its
-caller's to change. Prompt reuse is simulated over the very requests, where a byte stands for its tokens."""
+# Benchmark results
+
+`python -m tests.benchmarks --write` (extra `bench`) writes this page, its plots, and the summary in the README. Read
+the ratios: one run measured both sides of each ratio in turn, as CPU time on two shared cores with CPython 3.11. A
+floor is a hand-written loop over slotted dataclasses without checks, repairs or a ledger. The copy loop starts from
+finished native dicts. It copies the ones within the budget into new dicts and lists, since a request belongs to its
+caller. Prompt reuse is simulated on the real requests, with bytes in place of tokens."""
 
 _WORDS = {
     "loop": (
-        "**A ReAct loop within a budget** of a fifth of its history in the end: what formatting costs over all "
-        "steps, with the default strategy and counter."
+        "**A ReAct loop within a budget** of a fifth of the final history: the cost of formatting over all steps, "
+        "with the default strategy and counter."
     ),
     "caching": (
-        "**What a prompt cache serves.** A cut that moves at every step makes each prompt new; a cut on a grid "
-        "leaves the prefix alone. A token read from the cache costs 0.1, a written one 1.25 with explicit caches."
+        "**Prompt cache hits.** A cut that moves at every step makes each prompt new; a cut on a grid "
+        "keeps the prefix. A token read from the cache costs 0.1; a token written to an explicit cache costs 1.25."
     ),
-    "cutting": "**The cut** is arithmetic on running sums of weights; each message is weighed once in its life.",
-    "conversion": "**Cold conversion**: messages of a ReAct loop that were never seen before.",
+    "cutting": "**The cut** is arithmetic on running sums of weights; each message is weighed once.",
+    "conversion": "**Cold conversion** of a ReAct loop: no message was formatted before.",
     "streams": (
-        "**A streamed delta on its way to a typed event**, one event a transport chunk. Our readers alone, from "
-        "raw bytes; `ChatModel.stream` over the SDK's client with a transport in memory, as all the others are."
+        "**From a streamed delta to a typed event**, one event per transport chunk. Rows marked bytes are the parsers "
+        "alone; `ChatModel.stream` and the other libraries use the client of the SDK with a transport in memory."
     ),
     "calling": (
-        "**From a history to a reply**, whole, over the SDK's client with a transport in memory: messages to "
-        "request, the SDK's own work, reply to message. The SDK by itself is given a request that is finished."
+        "**From a history to a reply**, not streamed, with the client of the SDK and a transport in memory: messages "
+        "to request, the work of the SDK, reply to message. The SDK alone starts from a finished request."
     ),
-    "at_once": "**Many at once**, and how long one of them keeps the event loop from the others.",
-    "imports": "**Imports**, in fresh interpreters.",
+    "at_once": "**Many conversations at once**, and how long one of them blocks the event loop.",
+    "imports": "**Imports**, in new interpreters.",
 }
 
 
-def section(reports: Mapping[str, Report]) -> str:
-    """The section's text, markers included."""
-    return "\n\n".join([BEGIN, *_paragraphs(reports), END])
+def results(reports: Mapping[str, Report]) -> str:
+    """Returns the text of RESULTS.md."""
+    return "\n\n".join(_paragraphs(reports)) + "\n"
+
+
+def summary(reports: Mapping[str, Report]) -> str:
+    """Returns the section of the README, with its markers."""
+    aims = {aim.what: aim for report in reports.values() for aim in report.aims}
+    rows = [[label, aims[what].found] for what, label in SUMMARY.items()]
+    picture = "![Formatting a ReAct loop within a budget](tests/benchmarks/plots/loop.svg)"
+    return "\n".join([BEGIN, "", Table("", ["measurement", "result"], rows).markdown, "", picture, "", END])
 
 
 def _paragraphs(reports: Mapping[str, Report]) -> Iterator[str]:
@@ -56,23 +82,24 @@ def _paragraphs(reports: Mapping[str, Report]) -> Iterator[str]:
         report = reports[name]
         yield words
         for file in report.plots:
-            yield f"![{words.split('**')[1]}](tests/benchmarks/plots/{file})"
+            yield f"![{words.split('**')[1]}](plots/{file})"
         for table in report.short:
             yield table.markdown
     notes = dict.fromkeys(note.partition(" (")[0] for report in reports.values() for note in report.notes)
     if notes:
-        yield f"Left out, since they did not load beside the others: {', '.join(notes)}."
+        yield f"Not measured, because they cannot be installed beside the others: {', '.join(notes)}."
 
 
 def _aims(aims: Sequence[Aim]) -> str:
     rows = [[aim.what, aim.goal, aim.found, "✓" if aim.holds else "**missed**"] for aim in aims]
-    return Table("", ["", "aim", "found", ""], rows).markdown
+    return Table("", ["measurement", "goal", "result", ""], rows).markdown
 
 
 def write(reports: Mapping[str, Report]) -> None:
-    """Put the section between its markers in the README, and its plots beside the benchmarks."""
-    before, _, rest = _README.read_text().partition(BEGIN)
-    _README.write_text(before + section(reports) + rest.partition(END)[2])
+    """Writes RESULTS.md, the plots, and the section between the markers in the README."""
+    _RESULTS.write_text(results(reports))
+    before, _, after = _README.read_text().partition(BEGIN)
+    _README.write_text(before + summary(reports) + after.partition(END)[2])
     for report in reports.values():
         for name, drawing in report.plots.items():
             (_HERE / "plots").mkdir(exist_ok=True)

@@ -19,7 +19,7 @@ from tests.benchmarks.loop import KINDS, copied_requests, keeping
 from tests.benchmarks.peers import run_async
 from tests.benchmarks.plots import bars, lines
 from tests.benchmarks.report import Report
-from tests.benchmarks.section import BEGIN, END, section
+from tests.benchmarks.section import BEGIN, END, SUMMARY, results, summary
 
 _QUICK: dict[str, Report] = {}
 
@@ -63,14 +63,16 @@ def test_copy_loop_copies_what_the_budget_keeps(name: str) -> None:
     assert [_nameless(item) for item in made] == copied
 
 
-def test_the_section_names_every_aim_and_plot() -> None:
+def test_the_pages_name_every_aim_and_plot() -> None:
     reports = {name: quick(name) for name in NAMES}
-    text = section(reports)
-    assert text.startswith(BEGIN)
-    assert text.endswith(END)
+    text = results(reports)
     for report in reports.values():
         assert all(aim.what in text for aim in report.aims)
         assert all(f"plots/{name}" in text for name in report.plots)
+    short = summary(reports)
+    assert short.startswith(BEGIN)
+    assert short.endswith(END)
+    assert all(label in short for label in SUMMARY.values())
 
 
 def test_plots_are_drawings() -> None:

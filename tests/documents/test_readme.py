@@ -1,32 +1,33 @@
-"""The README's examples run as they stand, and its commands are those of the project."""
+"""The examples and the commands of the README run, and its first screen stays short."""
 
 import json
 import re
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parents[2] / "README.md"
-EXAMPLES = re.findall(r"^```python\n(.*?)^```", README.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+from agentkit import available_providers
+from agentkit.cli import main
+from tests.documents.pages import README, run_page
+
+TEXT = README.read_text("utf-8")
 
 
-@pytest.mark.parametrize("number", range(len(EXAMPLES)))
-def test_an_example_runs(number: int) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", EXAMPLES[number]], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+def test_examples_run_and_print_what_the_page_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    run_page(README, monkeypatch)
 
 
-def test_the_first_command_formats_for_every_provider() -> None:
-    commands = re.findall(r"^pip install .*? && (agentkit .*)$", README.read_text("utf-8"), re.MULTILINE)
-    arguments = commands[0].split()[1:]
-    done = subprocess.run(
-        [sys.executable, "-c", "from agentkit.cli import main; main()", *arguments],
-        cwd=README.parent,
-        capture_output=True,
-        check=True,
-    )
-    assert len(json.loads(done.stdout)) == 9
+def test_the_readme_has_at_most_250_lines() -> None:
+    assert len(TEXT.splitlines()) <= 250
+
+
+def test_the_first_command_formats_for_every_provider(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commands = re.findall(r"^pip install .*? && (agentkit .*)$", TEXT, re.MULTILINE)
+    monkeypatch.chdir(README.parent)
+    monkeypatch.setattr(sys, "argv", commands[0].split())
+    with pytest.raises(SystemExit) as exit_info:
+        main()
+    assert not exit_info.value.code
+    assert set(json.loads(capsys.readouterr().out)) == set(available_providers())
