@@ -16,7 +16,9 @@ _RESULTS = _HERE / "RESULTS.md"
 _README = _HERE.parents[1] / "README.md"
 
 SUMMARY: Final = {
-    "Loop of 500 steps, OpenAI": "formatting 500 steps of a ReAct loop with a budget, against copying finished dicts",
+    "Loop of 500 steps, OpenAI": (
+        "formatting 500 steps of a ReAct loop with a budget, against copying finished dicts"
+    ),
     "Prompt reuse at the budget, byte and block, worst wire": (
         "share of the prompt that a cache serves at the budget, worst API"
     ),
@@ -32,11 +34,12 @@ SUMMARY: Final = {
 _INTRO = """\
 # Benchmark results
 
-`python -m tests.benchmarks --write` (extra `bench`) writes this page, its plots, and the summary in the README. Read
-the ratios: one run measured both sides of each ratio in turn, as CPU time on two shared cores with CPython 3.11. A
-floor is a hand-written loop over slotted dataclasses without checks, repairs or a ledger. The copy loop starts from
-finished native dicts. It copies the ones within the budget into new dicts and lists, since a request belongs to its
-caller. Prompt reuse is simulated on the real requests, with bytes in place of tokens."""
+`python -m tests.benchmarks --write` (extra `bench`) writes this page, its plots, and the summary in the
+README. Read the ratios: one run measured both sides of each ratio in turn, as CPU time on two shared cores
+with CPython 3.11. A floor is a hand-written loop over slotted dataclasses without checks, repairs or a
+ledger. The copy loop starts from finished native dicts. It copies the ones within the budget into new dicts
+and lists, since a request belongs to its caller. Prompt reuse is simulated on the real requests, with bytes
+in place of tokens."""
 
 _WORDS = {
     "loop": (
@@ -50,12 +53,12 @@ _WORDS = {
     "cutting": "**The cut** is arithmetic on running sums of weights; each message is weighed once.",
     "conversion": "**Cold conversion** of a ReAct loop: no message was formatted before.",
     "streams": (
-        "**From a streamed delta to a typed event**, one event per transport chunk. Rows marked bytes are the parsers "
-        "alone; `ChatModel.stream` and the other libraries use the client of the SDK with a transport in memory."
+        "**From a streamed delta to a typed event**, one event per transport chunk. Rows marked bytes are the "
+        "parsers alone; `ChatModel.stream` and the other libraries use the client of the SDK with a transport in memory."
     ),
     "calling": (
-        "**From a history to a reply**, not streamed, with the client of the SDK and a transport in memory: messages "
-        "to request, the work of the SDK, reply to message. The SDK alone starts from a finished request."
+        "**From a history to a reply**, not streamed, with the client of the SDK and a transport in memory: "
+        "messages to request, the work of the SDK, reply to message. The SDK alone starts from a finished request."
     ),
     "at_once": "**Many conversations at once**, and how long one of them blocks the event loop.",
     "imports": "**Imports**, in new interpreters.",

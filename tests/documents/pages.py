@@ -44,9 +44,7 @@ class Example:
 
 def read_examples(text: str) -> list[Example]:
     """Returns the Python examples of a page, in order."""
-    return [
-        Example(text.count("\n", 0, match.start(1)), match[1], match[2]) for match in _EXAMPLE.finditer(text)
-    ]
+    return [Example(text.count("\n", 0, match.start(1)), match[1], match[2]) for match in _EXAMPLE.finditer(text)]
 
 
 def run_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """Every example runs, and every conversation of the examples formats for every provider."""
 
 import json
-import subprocess
+import runpy
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -31,12 +31,10 @@ LOGS = sorted((EXAMPLES / "data" / "logs").glob("*.json"))
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
-def test_a_script_runs(script: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(script)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
+def test_a_script_runs(script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    runpy.run_path(str(script), run_name="__main__")
+    assert capsys.readouterr().out
 
 
 @pytest.mark.parametrize("file", CONVERSATIONS, ids=lambda path: path.name)
