@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -16,20 +17,20 @@ _RESULTS = _HERE / "RESULTS.md"
 _README = _HERE.parents[1] / "README.md"
 
 SUMMARY: Final = {
-    "Loop of 500 steps, OpenAI": (
+    "Loop of N steps, OpenAI": (
         "formatting 500 steps of a ReAct loop with a budget, against copying finished dicts"
     ),
     "Prompt reuse at the budget, byte and block, worst wire": (
         "share of the prompt that a cache serves at the budget, worst API"
     ),
-    "A delta of text to an event, OpenAI Chat, 100,000 deltas": (
+    "A delta of text to an event, OpenAI Chat, N deltas": (
         "text delta to a typed event, against the chunks of the OpenAI SDK"
     ),
-    "History of 1,000 new messages to a reply, OpenAI Chat, nearest peer or typed call of the SDK": (
+    "History of N new messages to a reply, OpenAI Chat, nearest peer or typed call of the SDK": (
         "1,000 messages to a reply, against the fastest other library"
     ),
 }
-"""Measurement in a report to the row of the README that shows it."""
+"""Measurement in a report, with N for its numbers, to the row of the README that shows it."""
 
 _INTRO = """\
 # Benchmark results
@@ -54,7 +55,8 @@ _WORDS = {
     "conversion": "**Cold conversion** of a ReAct loop: no message was formatted before.",
     "streams": (
         "**From a streamed delta to a typed event**, one event per transport chunk. Rows marked bytes are the "
-        "parsers alone; `ChatModel.stream` and the other libraries use the client of the SDK with a transport in memory."
+        "parsers alone; `ChatModel.stream` and the other libraries use the client of the SDK, with a transport in "
+        "memory."
     ),
     "calling": (
         "**From a history to a reply**, not streamed, with the client of the SDK and a transport in memory: "
@@ -72,7 +74,7 @@ def results(reports: Mapping[str, Report]) -> str:
 
 def summary(reports: Mapping[str, Report]) -> str:
     """Returns the section of the README, with its markers."""
-    aims = {aim.what: aim for report in reports.values() for aim in report.aims}
+    aims = {re.sub(r"\d[\d,]*", "N", aim.what): aim for report in reports.values() for aim in report.aims}
     rows = [[label, aims[what].found] for what, label in SUMMARY.items()]
     picture = "![Formatting a ReAct loop within a budget](tests/benchmarks/plots/loop.svg)"
     return "\n".join([BEGIN, "", Table("", ["measurement", "result"], rows).markdown, "", picture, "", END])
