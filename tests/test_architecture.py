@@ -159,16 +159,29 @@ def test_the_core_imports_no_provider_and_no_sdk(path: Path) -> None:
 
 @pytest.mark.parametrize("path", _provider_modules(), ids=_ident)
 def test_a_provider_imports_the_core_and_the_openai_front_door_alone(path: Path) -> None:
-    package = path.relative_to(PROVIDERS).parts[0]
+    package, is_testing = path.relative_to(PROVIDERS).parts[0], path.name == "testing.py"
     for name, at_module_level in _imports(path):
         top, _, rest = name.partition(".")
         if top == "agentkit":
-            assert rest == "provider_kit", f"{name}: import it from agentkit.provider_kit"
+            assert rest == "provider_kit" or (is_testing and rest == "testing"), (
+                f"{name}: import agentkit.provider_kit"
+            )
         elif top.startswith("agentkit_"):
-            assert top == package or name == "agentkit_openai", f"{name} is another provider"
+            allowed = {"agentkit_openai", "agentkit_openai.testing"} if is_testing else {"agentkit_openai"}
+            assert top == package or name in allowed, f"{name} is another provider"
         elif at_module_level:
             ours = {"anyio", "pydantic", "pydantic_core"}
             assert top in sys.stdlib_module_names | ours, f"{name} is imported at module level"
+
+
+def test_a_providers_testing_module_is_imported_by_testing_modules_alone() -> None:
+    users = [
+        path
+        for path in (*_core_modules(), *_provider_modules())
+        for name, _ in _imports(path)
+        if name.startswith("agentkit_") and name.endswith(".testing") and path.name != "testing.py"
+    ]
+    assert users == []
 
 
 def test_no_module_is_called_utils() -> None:

@@ -21,7 +21,7 @@ from agentkit.reprs import bounded_repr, shorten_repr
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["Provider", "available_providers", "load_provider"]
+__all__ = ["Provider", "available_providers", "iter_providers", "load_provider"]
 
 GROUP = "agentkit.providers"
 DISTRIBUTION = "agentkit-middleware"
@@ -39,6 +39,8 @@ class Provider:
     load_native  its own messages, or a whole request, as messages; None: they cannot be loaded
     models       a regular expression for the beginning of its models' names: whoever writes `gpt-4o` alone is told
                  to write `openai:gpt-4o`
+    testing      dotted name of the module with its fake services, whose `ROUTES` a LoopbackServer serves; imported
+                 by test servers alone. None: the loopback server does not serve the provider
     """
 
     name: str
@@ -48,6 +50,7 @@ class Provider:
     endpoint: type[EndpointBase] | None = None
     load_native: Callable[[object], list[Msg]] | None = None
     models: str | None = None
+    testing: str | None = None
 
     __repr__ = bounded_repr
 
@@ -55,6 +58,7 @@ class Provider:
         check_option("provider.name", self.name, str)
         check_option("provider.load_native", self.load_native, Callable | None)
         check_option("provider.models", self.models, str | None)
+        check_option("provider.testing", self.testing, str | None)
         for name, base, is_needed in _CLASSES:
             given: object = getattr(self, name)
             if is_needed or given is not None:
@@ -143,7 +147,7 @@ def _distribution_of(point: EntryPoint) -> str:
 
 def _meant(name: str) -> str:
     """Returns what an unknown name probably means: a model without its provider, or a misspelled provider."""
-    for provider in _loadable():
+    for provider in iter_providers():
         if provider.models and _matches(provider.models, name):
             return f". For a model, write '{provider.name}:{name}'"
     near = find_closest(name.strip().lower(), available_providers())
@@ -157,7 +161,8 @@ def _matches(pattern: str, name: str) -> bool:
         return False
 
 
-def _loadable() -> Iterator[Provider]:
+def iter_providers() -> Iterator[Provider]:
+    """Yields the installed providers, sorted by name, without those that do not load."""
     for known in available_providers():
         with suppress(ProviderError, Warning):
             yield load_provider(known)

@@ -1,38 +1,61 @@
-"""Real parts for tests: a server on this machine that speaks every provider's wire, and checks for a provider.
+"""Tools for tests: a loopback server for real SDK clients, a scripted model, and conformance checks for providers.
 
-    LoopbackServer(replies, agent=, validate=, port=)    a context manager: .url(provider), .requests, .play(…)
-    Reply(said, usage=, finish_reason=, piece=, delay=,  a reply with all that can be said of it, and how its
-          error=, error_after=, cut_after=,              stream goes wrong
-          cut_after_bytes=, headers=)
-    LoopbackError(status, message, code=, retry_after=)  an error in the wire's own shape
-    RecordedRequest                                      a request: provider, path, headers, body, model, streamed,
-                                                         refused, disconnected, wait()
-    ScriptedModel(replies, provider=)                    a ChatModel that plays replies: .calls, .play(…)
-    check_provider(provider, samples=, model=)           what must hold of any provider; raises ConformanceError
-    demo_reply(body)                                     a model of one rule, for agents
+    LoopbackServer(replies, agent=, validate=, port=)    context manager: .url(provider), .requests, .play(…)
+    Reply(content, usage=, finish_reason=, delay=, …)    reply with its pace and the faults of its stream
+    LoopbackError(status, message, code=, retry_after=)  error in the provider's wire format
+    RecordedRequest                                      request that the server received
+    ScriptedModel(replies, provider=)                    ChatModel that plays replies: .calls, .play(…)
+    check_provider(provider, samples=, model=)           checks a provider; raises ConformanceError
+    demo_reply(body)                                     rule-based model, for agents
 
 A reply is a `Msg` or its text, a native dict or bytes, a `Reply`, a `LoopbackError`, or a function of the decoded
-request that gives one of them. `python -m agentkit.testing` serves the rule of `demo_reply` on a port.
+request that returns one of them. `python -m agentkit.testing` serves `demo_reply` on a port.
 
-The room knows wires by name, as it must; the rest of the core does not import it.
+A provider adds its API to the server by a module `testing`: classes derived from `FakeService`, listed with their
+paths in `ROUTES`, a tuple of `Route`. `Provider.testing` is the name of that module. Start reading at
+`agentkit.testing.service`.
 """
+
+from __future__ import annotations
 
 from agentkit.testing.demo import demo_reply
 from agentkit.testing.provider_checks import ConformanceError, check_provider
-from agentkit.testing.replies import LoopbackError, PlayableReply, Reply
+from agentkit.testing.replies import (
+    LoopbackError,
+    NormalizedReply,
+    PlayableReply,
+    ReceivedCall,
+    Reply,
+    get_citations,
+    hash_text,
+    is_refusal,
+    unsupported_block,
+)
+from agentkit.testing.routes import Route
 from agentkit.testing.scripted import ScriptedCall, ScriptedModel, ScriptedReply
 from agentkit.testing.server import LoopbackServer, RecordedRequest
+from agentkit.testing.service import FakeService, encode_json, encode_named_event
 
 __all__ = [
     "ConformanceError",
+    "FakeService",
     "LoopbackError",
     "LoopbackServer",
+    "NormalizedReply",
     "PlayableReply",
+    "ReceivedCall",
     "RecordedRequest",
     "Reply",
+    "Route",
     "ScriptedCall",
     "ScriptedModel",
     "ScriptedReply",
     "check_provider",
     "demo_reply",
+    "encode_json",
+    "encode_named_event",
+    "get_citations",
+    "hash_text",
+    "is_refusal",
+    "unsupported_block",
 ]

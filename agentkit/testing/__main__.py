@@ -1,23 +1,28 @@
-"""`python -m agentkit.testing`: the loopback server on a port, answering by the rule of `demo_reply`."""
+"""Serve a rule-based demonstration model of every provider's API on a local port."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+from collections.abc import Sequence
 
-from agentkit.testing import LoopbackServer
-from agentkit.testing.routes import BASES
+from agentkit.testing.server import LoopbackServer
 
 __all__ = ["main"]
 
 
-def main(given: list[str] | None = None) -> None:
-    """Serve until interrupted."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Prints the base URL of each provider, and serves until the process is interrupted.
+
+    Args:
+        arguments: Arguments of the command line. None means those of the process.
+
+    """
     parser = argparse.ArgumentParser(prog="python -m agentkit.testing", description=__doc__)
-    parser.add_argument("--port", type=int, default=8765, help="0 for any free one")
-    server = LoopbackServer(agent=True, port=parser.parse_args(given).port)
-    for provider in sorted(BASES):
-        print(f"{provider:22}{server.url(provider)}", flush=True)  # noqa: T201 - it is what the command says
+    parser.add_argument("--port", type=int, default=8765, help="port to listen on; 0 for any free port")
+    server = LoopbackServer(agent=True, port=parser.parse_args(arguments).port)
+    for provider in server.providers:
+        print(f"{provider:22}{server.url(provider)}", flush=True)  # noqa: T201 - the output of the command
     with contextlib.suppress(KeyboardInterrupt):
         server.serve_forever()
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from agentkit.messages.blocks import ToolUseBlock
 from agentkit.messages.message import Msg
-from agentkit.testing.replies import digest
+from agentkit.testing.replies import hash_text
 from agentkit.tools.choices import read_allowed_tools
 
 __all__ = ["demo_reply"]
@@ -38,7 +38,7 @@ def _call(tool: Object, said: str, at: int) -> Msg:
     given = _object(tool.get("parameters") or tool.get("input_schema"))
     schema = given or _object(tool.get("parametersJsonSchema") or tool.get("parameters_json_schema"))
     arguments = {key: _value(_object(one), said) for key, one in _wanted(schema)}
-    id = f"call_{digest(json.dumps([name, arguments, at]), 24)}"
+    id = f"call_{hash_text(json.dumps([name, arguments, at]), 24)}"
     return Msg("assistant", [ToolUseBlock(id, name, arguments)], "assistant")
 
 

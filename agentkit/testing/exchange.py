@@ -1,4 +1,4 @@
-"""One exchange: a request, and the bytes that answer it."""
+"""Answers of the loopback server: from a request and the reply to play to the bytes of the response."""
 
 from __future__ import annotations
 
@@ -9,14 +9,22 @@ from typing import Any, Protocol, cast
 from agentkit.errors import OptionError
 from agentkit.messages.message import Msg
 from agentkit.testing.replies import LoopbackError, NormalizedReply, PlayableReply, ReceivedCall, Reply
-from agentkit.testing.routes import Target
-from agentkit.testing.wire import Wire, encoded
+from agentkit.testing.routes import RouteMatch
+from agentkit.testing.service import FakeService, encode_json
 
-__all__ = ["Answer", "AnswerContext", "answer_to", "first_of"]
+__all__ = ["Answer", "AnswerContext", "answer_error", "answer_request"]
 
 
 class AnswerContext(Protocol):
-    """What an answer depends on."""
+    """Request that an answer depends on.
+
+    Attributes:
+        model: Requested model.
+        streamed: True if the request asks for a stream.
+        refused: Error message for a request that the service refuses. Set by `answer_request`.
+        body: Decoded body.
+
+    """
 
     model: str
     streamed: bool
@@ -26,7 +34,18 @@ class AnswerContext(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What goes back: a whole `body`, or the `frames` of a stream."""
+    """HTTP response: a whole `body`, or the `frames` of a stream.
+
+    Attributes:
+        status: HTTP status.
+        headers: Headers besides content type and length.
+        body: Body of a whole response.
+        frames: Pieces of a streamed body. None means a whole response.
+        delay: Seconds before each frame, or before the body.
+        cut_after: Frames after which the connection breaks.
+        cut_after_bytes: Bytes after which the connection breaks.
+
+    """
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -37,84 +56,101 @@ class Answer:
     cut_after_bytes: int | None = None
 
 
-def first_of(target: Target, error: LoopbackError) -> Answer:
-    """An error as the whole answer."""
-    headers = {**target.wire.headers("loopback"), **target.wire.error_headers(error)}
+def answer_error(service: FakeService, error: LoopbackError) -> Answer:
+    """Returns an error as the whole answer."""
+    headers = {**service.build_headers("loopback"), **service.build_error_headers(error)}
     if error.retry_after is not None:
         headers["retry-after"] = f"{error.retry_after:g}"
-    return Answer(error.status, headers, encoded(target.wire.error(error)))
+    return Answer(error.status, headers, encode_json(service.build_error(error)))
 
 
-def answer_to(
-    target: Target, asked: AnswerContext, choose: Callable[[], PlayableReply], *, validate: bool
+def answer_request(
+    route: RouteMatch, request: AnswerContext, next_reply: Callable[[], PlayableReply], *, validate: bool
 ) -> Answer:
-    """The answer to a request. `choose` gives the reply, and is asked only when one is due."""
-    found: object = asked.body
-    if not isinstance(found, dict):
-        return first_of(target, LoopbackError(400, "We could not parse the JSON body of your request."))
-    body = cast("dict[str, Any]", found)
-    call = ReceivedCall(target.provider, asked.model, body, asked.streamed)
-    if target.counts:
-        counted = target.wire.count(body)
-        return Answer(body=encoded(counted))
-    asked.refused = target.wire.refusal(call) if validate else None
-    if asked.refused is not None:
-        return first_of(target, LoopbackError(400, asked.refused))
-    return _played(target, call, choose())
+    """Returns the answer to a request.
+
+    Args:
+        route: Route of the request.
+        request: Request to answer; its `refused` is set.
+        next_reply: Returns the reply to play. Called only if the request needs one.
+        validate: True if unpaired calls and results are answered with status 400.
+
+    Raises:
+        OptionError: The wire format cannot express the reply, or the reply is a stream and the request asks for a
+            whole reply, or the other way round.
+
+    """
+    body = request.body
+    if not isinstance(body, dict):
+        return answer_error(route.service, LoopbackError(400, "We could not parse the JSON body of your request."))
+    call = ReceivedCall(request.model, cast("dict[str, Any]", body), request.streamed)
+    if route.is_count:
+        return Answer(body=encode_json(route.service.count(call.body)))
+    request.refused = route.service.find_fault(call) if validate else None
+    if request.refused is not None:
+        return answer_error(route.service, LoopbackError(400, request.refused))
+    return _play(route.service, call, next_reply())
 
 
-def _played(target: Target, call: ReceivedCall, given: PlayableReply) -> Answer:
-    while callable(given):
+def _play(service: FakeService, call: ReceivedCall, playable: PlayableReply) -> Answer:
+    while callable(playable):
         try:
-            given = given(dict(call.body))
+            playable = playable(dict(call.body))
         except LoopbackError as error:
-            given = error
-    if isinstance(given, LoopbackError):
-        return first_of(target, given)
-    reply = given if isinstance(given, Reply) else Reply(given)
-    if isinstance(reply.said, str):
-        reply = replace(reply, said=Msg("assistant", reply.said, "assistant"))
-    answer = _streamed(target.wire, call, reply) if call.streamed else _whole(target, call, reply)
+            playable = error
+    if isinstance(playable, LoopbackError):
+        return answer_error(service, playable)
+    reply = playable if isinstance(playable, Reply) else Reply(playable)
+    if isinstance(reply.content, str):
+        reply = replace(reply, content=Msg("assistant", reply.content, "assistant"))
+    answer = (_answer_stream if call.is_streamed else _answer_whole)(service, call, reply)
     headers = {**answer.headers, **(reply.headers or {})}
     return replace(answer, headers=headers, delay=reply.delay, cut_after_bytes=reply.cut_after_bytes)
 
 
-def _whole(target: Target, call: ReceivedCall, reply: Reply) -> Answer:
-    said = reply.said
+def _answer_whole(service: FakeService, call: ReceivedCall, reply: Reply) -> Answer:
+    content = reply.content
     if reply.error is not None:
-        return first_of(target, reply.error)
-    if isinstance(said, Msg):
-        found = NormalizedReply.of(said, reply, target.wire.prompt(call.body))
-        return Answer(headers=target.wire.headers(found.id), body=encoded(target.wire.whole(found, call)))
-    if isinstance(said, bytes):
-        return Answer(body=said)
-    if isinstance(said, Mapping):
-        return Answer(body=encoded(said))
-    raise OptionError("replies", "these are events, and the call asks for a whole reply", "Give a dict, or a Msg.")
+        return answer_error(service, reply.error)
+    if isinstance(content, Msg):
+        normalized = NormalizedReply.normalize(content, reply, service.get_prompt(call.body))
+        body = encode_json(service.build_reply(normalized, call))
+        return Answer(headers=service.build_headers(normalized.id), body=body)
+    if isinstance(content, bytes):
+        return Answer(body=content)
+    if isinstance(content, Mapping):
+        return Answer(body=encode_json(content))
+    reason = "got a list of events, but the request asks for a whole reply"
+    raise OptionError("replies", reason, "Pass a dict or a Msg.")
 
 
-def _streamed(wire: Wire, call: ReceivedCall, reply: Reply) -> Answer:
-    said, id = reply.said, "loopback"
-    ending = wire.ending
-    if isinstance(said, Msg):
-        found = NormalizedReply.of(said, reply, wire.prompt(call.body))
-        events: Iterable[Mapping[str, Any] | bytes] = [*wire.events(found, call)]
-        id = found.id
-    elif isinstance(said, bytes):
-        events, ending = [said], b""
-    elif isinstance(said, list | tuple):
-        events = cast("list[Mapping[str, Any] | bytes]", said)
+def _answer_stream(service: FakeService, call: ReceivedCall, reply: Reply) -> Answer:
+    content, reply_id, end = reply.content, "loopback", service.stream_end
+    if isinstance(content, Msg):
+        normalized = NormalizedReply.normalize(content, reply, service.get_prompt(call.body))
+        events: Iterable[Mapping[str, Any] | bytes] = service.build_events(normalized, call)
+        reply_id = normalized.id
+    elif isinstance(content, bytes):
+        events, end = [content], b""
+    elif isinstance(content, list | tuple):
+        events = cast("list[Mapping[str, Any] | bytes]", content)
     else:
-        reason = "this is a whole reply, and the call asks for a stream"
-        raise OptionError("replies", reason, "Give a list of events, or a Msg.")
-    headers = {"content-type": wire.media_type, "cache-control": "no-cache", **wire.headers(id)}
-    frames = _frames(wire, [*events], reply, ending)
+        reason = "got a whole reply, but the request asks for a stream"
+        raise OptionError("replies", reason, "Pass a list of events or a Msg.")
+    headers = {
+        "content-type": service.media_type,
+        "cache-control": "no-cache",
+        **service.build_headers(reply_id),
+    }
+    frames = _build_frames(service, [*events], reply, end)
     return Answer(headers=headers, frames=frames, cut_after=reply.cut_after)
 
 
-def _frames(wire: Wire, events: list[Mapping[str, Any] | bytes], reply: Reply, ending: bytes) -> Iterator[bytes]:
+def _build_frames(
+    service: FakeService, events: list[Mapping[str, Any] | bytes], reply: Reply, end: bytes
+) -> Iterator[bytes]:
     if reply.error is not None:
-        events, ending = [*events[: reply.error_after], wire.error_event(reply.error)], b""
-    yield from wire.frames(events)
-    if ending:
-        yield ending
+        events, end = [*events[: reply.error_after], service.build_error_event(reply.error)], b""
+    yield from service.encode_events(events)
+    if end:
+        yield end

@@ -122,7 +122,9 @@ def _is_among(text: str, reply: Msg) -> bool:
 
 
 def _unexpected(reply: Msg, expected: Reply) -> Iterator[str]:
-    said = expected.said if isinstance(expected.said, Msg) else Msg("assistant", str(expected.said), "assistant")
+    said = expected.content
+    if not isinstance(said, Msg):
+        said = Msg("assistant", str(said), "assistant")
     wanted, found = _content(said), _content(reply)
     for kind in wanted:
         if found[kind] != wanted[kind]:

@@ -1,106 +1,100 @@
-"""Which path is which wire, and where a provider's SDK is to look for it."""
+"""Routes of the fake services: which path belongs to which provider, from each provider's `testing` module."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from importlib import import_module
+from typing import Any, cast
 
-from agentkit.testing.anthropic_messages import AnthropicMessages
-from agentkit.testing.bedrock import BedrockMessages
-from agentkit.testing.chat_completions import DIALECTS, ChatCompletions
-from agentkit.testing.dashscope import DashScope
-from agentkit.testing.gemini import Gemini
-from agentkit.testing.ollama import Ollama
-from agentkit.testing.responses import Responses
-from agentkit.testing.wire import Wire
+from agentkit.argument_checks import check_option
+from agentkit.models.registry import iter_providers
+from agentkit.reprs import bounded_repr
+from agentkit.testing.service import FakeService
 
-__all__ = ["BASES", "Route", "Target", "find_route"]
-
-BASES: Final[dict[str, str]] = {
-    "anthropic": "",
-    "anthropic-vertex": "/v1",
-    "azure": "",
-    "bedrock": "",
-    "dashscope": "/api/v1",
-    "dashscope-compatible": "/compatible-mode/v1",
-    "deepseek": "/deepseek",
-    "gemini": "",
-    "ollama": "",
-    "openai": "/v1",
-    "openai-responses": "/v1",
-    "vllm": "/vllm/v1",
-}
-"""The base URL of each provider's SDK client, below the server's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What a path asks for: a provider's wire, and the model and the verb that the path itself names."""
-
-    provider: str
-    wire: Wire
-    model: str | None
-    verb: str | None
-
-    @property
-    def counts(self) -> bool:
-        """Whether tokens are to be counted, and nothing said."""
-        return (self.verb or "").endswith(("count_tokens", "countTokens", "input_tokens"))
-
-    def streamed(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
-        """Whether the reply is to come as a stream."""
-        if self.verb and self.verb.startswith("stream"):
-            return True
-        if self.provider == "bedrock":
-            return self.verb == "invoke-with-response-stream"
-        if self.provider == "dashscope":
-            return headers.get("x-dashscope-sse") == "enable"
-        return body.get("stream", self.provider == "ollama") is True
+__all__ = ["Route", "RouteMatch", "find_route", "load_routes"]
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A path, and whose it is."""
+    """Path of a fake service.
 
-    path: re.Pattern[str]
+    Attributes:
+        provider: Name for `LoopbackServer.url`.
+        path: Regular expression of the whole path. Its optional groups are `model`, the model's name, and `verb`,
+            the part of the path that selects the operation.
+        service: Fake service that answers.
+        base: Path of the base URL for the provider's SDK client.
+
+    """
+
     provider: str
-    wire: Wire
+    path: str
+    service: FakeService
+    base: str = ""
+
+    __repr__ = bounded_repr
 
 
-def _route(path: str, provider: str, wire: Wire) -> Route:
-    return Route(re.compile(path), provider, wire)
+@dataclass(frozen=True, slots=True)
+class RouteMatch:
+    """Result of matching a path with a route.
+
+    Attributes:
+        provider: Provider of the route.
+        service: Fake service of the route.
+        model: Model named by the path; an empty string if the body names it.
+        verb: Operation named by the path; an empty string if the path names none.
+
+    """
+
+    provider: str
+    service: FakeService
+    model: str
+    verb: str
+
+    @property
+    def is_count(self) -> bool:
+        """True if the path counts tokens instead of calling the model."""
+        return self.verb in self.service.counting_verbs
+
+    def is_streamed(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
+        """Returns True if the request asks for a stream."""
+        return self.service.is_streamed(self.verb, body, headers)
 
 
-_CHATS: Final = {name: ChatCompletions(dialect) for name, dialect in DIALECTS.items()}
-_MESSAGES: Final = AnthropicMessages()
-_RESPONSES: Final = r"(?:/v1)?/responses(?:/(?P<verb>input_tokens))?"
-_GOOGLE: Final = r"/(?:[^:]+/)?models/(?P<model>[^:]+)"
+def load_routes() -> tuple[Route, ...]:
+    """Returns the routes of all installed providers.
 
-ROUTES: Final = (
-    _route(r"(?:/v1)?/chat/completions", "openai", _CHATS["openai"]),
-    _route(r"/openai/deployments/(?P<model>[^/]+)/chat/completions", "azure", _CHATS["azure"]),
-    _route(r"/deepseek(?:/v1|/beta)?/chat/completions", "deepseek", _CHATS["deepseek"]),
-    _route(r"/compatible-mode/v1/chat/completions", "dashscope-compatible", _CHATS["dashscope-compatible"]),
-    _route(r"/vllm/v1/chat/completions", "vllm", _CHATS["vllm"]),
-    _route(rf"(?:/openai|/compatible-mode|/deepseek|/vllm)?{_RESPONSES}", "openai-responses", Responses()),
-    _route(r"/v1/messages(?:/(?P<verb>count_tokens))?", "anthropic", _MESSAGES),
-    _route(r"/model/(?P<model>[^/]+)/(?P<verb>invoke(?:-with-response-stream)?)", "bedrock", BedrockMessages()),
-    _route(
-        rf"/.*/publishers/anthropic{_GOOGLE}:(?P<verb>rawPredict|streamRawPredict)", "anthropic-vertex", _MESSAGES
-    ),
-    _route(rf"{_GOOGLE}:(?P<verb>generateContent|streamGenerateContent|countTokens)", "gemini", Gemini()),
-    _route(r"/api/chat", "ollama", Ollama()),
-    _route(r"/api/v1/services/aigc/text-generation/generation", "dashscope", DashScope(parts=False)),
-    _route(r"/api/v1/services/aigc/multimodal-generation/generation", "dashscope", DashScope(parts=True)),
-)
+    Imports the `testing` module of each provider that names one, and reads its `ROUTES`.
+
+    Raises:
+        OptionError: A provider's `ROUTES` are not Route objects.
+
+    """
+    modules = dict.fromkeys(provider.testing for provider in iter_providers() if provider.testing)
+    return tuple(route for name in modules for route in _load_module_routes(name))
 
 
-def find_route(path: str) -> Target | None:
-    """What a path asks for; None for one that is no service's."""
-    for route in ROUTES:
-        if found := route.path.fullmatch(path):
-            named = found.groupdict()
-            return Target(route.provider, route.wire, named.get("model"), named.get("verb"))
+def _load_module_routes(name: str) -> tuple[Route, ...]:
+    routes: object = import_module(name).ROUTES
+    check_option(f"{name}.ROUTES", routes, tuple)
+    for index, route in enumerate(cast("tuple[object, ...]", routes)):
+        check_option(f"{name}.ROUTES[{index}]", route, Route)
+    return cast("tuple[Route, ...]", routes)
+
+
+def find_route(path: str, routes: Iterable[Route] | None = None) -> RouteMatch | None:
+    """Returns the match of a path, without its query; None if no route has it.
+
+    Args:
+        path: Path of a request.
+        routes: Routes to search, in order. None means those of all installed providers.
+
+    """
+    for route in load_routes() if routes is None else routes:
+        if match := re.fullmatch(route.path, path):
+            groups = match.groupdict()
+            return RouteMatch(route.provider, route.service, groups.get("model") or "", groups.get("verb") or "")
     return None

@@ -1,6 +1,6 @@
-"""`LoopbackServer`: a server on this machine that speaks every wire, for tests through the real SDK clients.
+"""`LoopbackServer`: a local server of every provider's API, for tests through the real SDK clients.
 
-Standard library alone, in threads of its own: it serves any event loop and any HTTP client alike.
+It uses the standard library alone, and threads: it works with any event loop and any HTTP client.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import unquote, urlsplit
 
 from agentkit.errors import OptionError
+from agentkit.json_values import as_object
 from agentkit.reprs import bounded_repr
 from agentkit.testing.demo import demo_reply
-from agentkit.testing.exchange import answer_to, first_of
+from agentkit.testing.exchange import answer_error, answer_request
 from agentkit.testing.replies import LoopbackError, PlayableReply
-from agentkit.testing.routes import BASES, Target, find_route
-from agentkit.testing.wire import encoded
+from agentkit.testing.routes import Route, RouteMatch, find_route, load_routes
+from agentkit.testing.service import encode_json
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -36,59 +37,75 @@ __all__ = ["LoopbackServer", "RecordedRequest"]
 
 @dataclass(eq=False)
 class RecordedRequest:
-    """A request that the server got.
+    """Request that the server received.
 
-    provider      whose wire it came on; `path` is the whole path with its query
-    headers       with their names in lower case
-    body          the decoded JSON, `raw` its bytes
-    model         the model that is asked for
-    streamed      whether a stream is asked for
-    refused       what the server said of broken pairs; None: it took the request
-    disconnected  whether the client went away before the reply was over
+    Attributes:
+        provider: Provider of the path.
+        path: Path with its query.
+        headers: Headers with lower-case names.
+        body: Decoded JSON; None if the body is not JSON.
+        raw: Bytes of the body.
+        model: Requested model.
+        streamed: True if the request asks for a stream.
+        refused: Error message of the server for unpaired calls and results. None means that it took the request.
+        disconnected: True if the client disconnected before the end of the reply.
+
     """
 
     provider: str
     path: str
-    headers: dict[str, str] = field(repr=False)  # a key may be among them
+    headers: dict[str, str] = field(repr=False)  # may contain a key
     body: Any
     raw: bytes
     model: str = ""
     streamed: bool = False
     refused: str | None = None
     disconnected: bool = False
-    _over: threading.Event = field(default_factory=threading.Event, repr=False)
+    _finished: threading.Event = field(default_factory=threading.Event, repr=False)
 
     __repr__ = bounded_repr
 
     def wait(self, seconds: float = 10.0) -> Self:
-        """This request when its exchange is over. Raises TimeoutError if it is not after so many seconds."""
-        if not self._over.wait(seconds):
+        """Waits until the request is answered, and returns it.
+
+        Raises:
+            TimeoutError: It is not answered after that many seconds.
+
+        """
+        if not self._finished.wait(seconds):
             raise TimeoutError(f"{self.path} is still being answered after {seconds} s")
         return self
 
-    def over(self) -> None:
-        """Mark the exchange as over."""
-        self._over.set()
+    def finish(self) -> None:
+        """Marks the request as answered."""
+        self._finished.set()
 
 
 class LoopbackServer:
-    """A server on a free port of 127.0.0.1 that speaks every wire.
+    """Server on a free port of 127.0.0.1 with the APIs of all installed providers.
 
-        with LoopbackServer([Msg("Friday", "Hello.", "assistant"), LoopbackError(429, "Slow down.")]) as server:
-            client = AsyncOpenAI(api_key="none", base_url=server.url("openai"))
-            ...
-            assert server.requests[0].body["messages"] == [...]
+    A call after the last reply is answered with an error. A fault of the server is answered with an error too, and
+    raised at the end of the context: a reply that the wire format cannot express, a function that raises.
 
-    replies   one reply for every call, or a list of them to be played in order; see `PlayableReply`
-    agent     answer by the rule of `demo_reply`
-    validate  answer 400 in the provider's words where calls and results do not pair
-    port      0 for any free one
+    Args:
+        replies: One reply for every call, or a list of replies to play in order; see `PlayableReply`.
+        agent: True to answer by the rule of `demo_reply`.
+        validate: True to answer unpaired calls and results with status 400 and the provider's message.
+        port: Port to listen on; 0 for any free port.
 
-    `requests` are the calls that came, in their order; `strays` the paths that are no service's.
+    Attributes:
+        requests: Received requests, in order.
+        strays: Requested paths that belong to no service.
+        faults: Faults of the server.
 
-    A call beyond the list is answered with an error. What went wrong in the server itself (a reply that the wire
-    has no words for, a function that raises) is answered as an error too, kept in `faults`, and raised when the
-    context ends.
+    Example:
+        >>> from agentkit import Msg
+        >>> replies = [Msg("Friday", "Hello.", "assistant"), LoopbackError(429, "Slow down.")]
+        >>> with LoopbackServer(replies) as server:
+        ...     base_url = server.url("openai")
+        >>> server.requests
+        []
+
     """
 
     def __init__(
@@ -99,16 +116,17 @@ class LoopbackServer:
         validate: bool = True,
         port: int = 0,
     ) -> None:
-        self._always: PlayableReply | None = demo_reply if agent else None
+        self._default_reply: PlayableReply | None = demo_reply if agent else None
         self._queue: deque[PlayableReply] = deque()
         if isinstance(replies, list | tuple):
             self._queue.extend(cast("Sequence[PlayableReply]", replies))
         elif not agent:
-            self._always = cast("PlayableReply", replies)
+            self._default_reply = cast("PlayableReply", replies)
         self._validate = validate
         self._lock = threading.Lock()
         self._connections: set[socket] = set()
-        self._server = _Server(("127.0.0.1", port), _handler(self, self._connections))
+        self._routes: tuple[Route, ...] = load_routes()
+        self._server = _Server(("127.0.0.1", port), _bind_handler(self, self._connections))
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
         )
@@ -118,32 +136,49 @@ class LoopbackServer:
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
+        """Port that the server listens on."""
         return int(self._server.server_address[1])
 
-    def url(self, provider: str | None = None) -> str:
-        """The base URL for a provider's SDK client; the server's own without one.
+    @property
+    def providers(self) -> list[str]:
+        """Names for `url`, sorted."""
+        return sorted({route.provider for route in self._routes})
 
-        `azure` is an `azure_endpoint`, `anthropic-vertex` and `bedrock` are those of Anthropic's clients there.
+    def url(self, provider: str | None = None) -> str:
+        """Returns the base URL for a provider's SDK client.
+
+        Args:
+            provider: Name of a provider, or a name of its `testing` module: `azure` is an `azure_endpoint`,
+                `anthropic-vertex` and `bedrock` are for Anthropic's clients of those clouds. None means the
+                server's root.
+
+        Raises:
+            OptionError: No fake service has this name.
+
         """
-        base = "" if provider is None else BASES.get(provider)
-        if base is None:
-            known = ", ".join(sorted(BASES))
-            raise OptionError("provider", f"no wire of {provider!r} is spoken here", f"Take one of {known}.")
+        base = "" if provider is None else self._find_provider(provider).base
         return f"http://127.0.0.1:{self.port}{base}"
 
     def client_options(self, provider: str) -> dict[str, Any]:
-        """What makes a ChatModel call this server: `ChatModel("openai:any", client_options=…)`. No retries."""
-        url = self.url(provider)
-        if provider == "ollama":
-            return {"host": url}
-        if provider == "gemini":
-            return {"api_key": "loopback", "http_options": {"base_url": url, "api_version": "v1beta"}}
-        retries = {} if provider == "dashscope" else {"max_retries": 0}
-        return {"api_key": "loopback", "base_url": url, **retries}
+        """Returns options that make a ChatModel call this server: `ChatModel("openai:any", client_options=…)`.
+
+        Retries are off.
+
+        Raises:
+            OptionError: No fake service has this name.
+
+        """
+        return self._find_provider(provider).service.client_options(self.url(provider))
+
+    def _find_provider(self, name: str) -> Route:
+        route = next((route for route in self._routes if route.provider == name), None)
+        if route is None:
+            names = ", ".join(self.providers)
+            raise OptionError("provider", f"no fake service is named {name!r}", f"Pass one of {names}.")
+        return route
 
     def play(self, *replies: PlayableReply) -> None:
-        """Play further replies, behind those that wait and before the one for every call."""
+        """Adds replies after those that wait. They are played before the reply for every call."""
         with self._lock:
             self._queue.extend(replies)
 
@@ -152,7 +187,7 @@ class LoopbackServer:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._server.shutdown()
         self._thread.join()
@@ -161,33 +196,37 @@ class LoopbackServer:
             raise self.faults[0]
 
     def serve_forever(self) -> None:
-        """Serve in this thread until it is interrupted."""
+        """Serves in this thread until it is interrupted."""
         try:
             self._server.serve_forever()
         finally:
             self._close()
 
     def _close(self) -> None:
-        """End the connections that are kept alive, and wait for their threads."""
+        """Ends the open connections, and waits for their threads."""
         for connection in [*self._connections]:
             _break(connection)
         self._server.server_close()
 
-    def answer(self, target: Target, request: RecordedRequest) -> Answer:
-        """The answer to a request; the next reply is used up by it."""
+    def find_route(self, path: str) -> RouteMatch | None:
+        """Returns the match of a path; None if no service has it."""
+        return find_route(path, self._routes)
+
+    def answer(self, route: RouteMatch, request: RecordedRequest) -> Answer:
+        """Returns the answer to a request, and consumes the next reply."""
         try:
-            return answer_to(target, request, self._next, validate=self._validate)
+            return answer_request(route, request, self._next_reply, validate=self._validate)
         except Exception as fault:
             self.faults.append(fault)
-            return first_of(target, LoopbackError(400, f"LoopbackServer: {fault}"))
+            return answer_error(route.service, LoopbackError(400, f"LoopbackServer: {fault}"))
 
-    def _next(self) -> PlayableReply:
+    def _next_reply(self) -> PlayableReply:
         with self._lock:
             if self._queue:
                 return self._queue.popleft()
-        if self._always is None:
+        if self._default_reply is None:
             return LoopbackError(400, "LoopbackServer: no reply is left to play")
-        return self._always
+        return self._default_reply
 
 
 # -- HTTP -------------------------------------------------------------------------------------------------------
@@ -202,12 +241,12 @@ class _Server(ThreadingHTTPServer):
         self.faults: list[BaseException] = []
 
     def server_bind(self) -> None:
-        """Bind without asking what this machine is called, which can take seconds."""
+        """Binds without a lookup of the host name, which can take seconds."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = "127.0.0.1", int(self.server_address[1])
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that goes away is nothing to report."""
+        """Records an error, unless it is a client that disconnected."""
         import sys
 
         error = sys.exc_info()[1]
@@ -216,14 +255,14 @@ class _Server(ThreadingHTTPServer):
 
 
 def _break(connection: socket) -> None:
-    with suppress(OSError):  # it may be gone already
+    with suppress(OSError):  # the client may have disconnected
         connection.shutdown(SHUT_RDWR)
 
 
-def _handler(server: LoopbackServer, open: set[socket]) -> type[BaseHTTPRequestHandler]:
+def _bind_handler(server: LoopbackServer, open_connections: set[socket]) -> type[BaseHTTPRequestHandler]:
     class Handler(_Handler):
         owner = server
-        connections = open
+        connections = open_connections
 
     return Handler
 
@@ -243,64 +282,64 @@ class _Handler(BaseHTTPRequestHandler):
         super().finish()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing on standard error."""
+        """Writes nothing to standard error."""
 
     def do_GET(self) -> None:
         self.owner.strays.append(self.path)
-        self._whole(404, {}, encoded({"error": {"message": f"no service at {self.path}"}}), None)
+        self._send_whole(404, {}, encode_json({"error": {"message": f"no service at {self.path}"}}), None)
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("content-length", "0")))
-        target = find_route(unquote(urlsplit(self.path).path))
-        if target is None:
+        route = self.owner.find_route(unquote(urlsplit(self.path).path))
+        if route is None:
             self.do_GET()
             return
-        request = self._recorded(target, raw)
+        request = self._record(route, raw)
         self.owner.requests.append(request)
         try:
-            self._send(self.owner.answer(target, request), request)
+            self._send(self.owner.answer(route, request), request)
         except OSError:
             request.disconnected = True
             self.close_connection = True
         finally:
-            request.over()
+            request.finish()
 
-    def _recorded(self, target: Target, raw: bytes) -> RecordedRequest:
+    def _record(self, route: RouteMatch, raw: bytes) -> RecordedRequest:
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
-            found: Any = json.loads(raw)
+            body: Any = json.loads(raw)
         except ValueError:
-            found = None
-        body = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-        model = target.model or str(body.get("model", ""))
-        streamed = target.streamed(body, headers)
-        return RecordedRequest(target.provider, self.path, headers, found, raw, model, streamed)
+            body = None
+        fields = as_object(body)
+        model = route.model or str(fields.get("model", ""))
+        streamed = route.is_streamed(fields, headers)
+        return RecordedRequest(route.provider, self.path, headers, body, raw, model, streamed)
 
     def _send(self, answer: Answer, request: RecordedRequest) -> None:
         if answer.frames is None:
-            self._await(answer.delay, request)
-            self._whole(answer.status, answer.headers, answer.body, answer.cut_after_bytes)
+            self._wait(answer.delay, request)
+            self._send_whole(answer.status, answer.headers, answer.body, answer.cut_after_bytes)
         else:
-            self._stream(answer, answer.frames, request)
+            self._send_stream(answer, answer.frames, request)
 
-    def _whole(self, status: int, headers: Mapping[str, str], body: bytes, cut: int | None) -> None:
+    def _send_whole(self, status: int, headers: Mapping[str, str], body: bytes, cut: int | None) -> None:
         self._begin(status, {"content-type": "application/json", **headers, "content-length": str(len(body))})
         self.wfile.write(body[:cut])
         if cut is not None:
             self._cut()
 
-    def _stream(self, answer: Answer, frames: Iterable[bytes], request: RecordedRequest) -> None:
+    def _send_stream(self, answer: Answer, frames: Iterable[bytes], request: RecordedRequest) -> None:
         self._begin(answer.status, {**answer.headers, "transfer-encoding": "chunked"})
-        left = answer.cut_after_bytes
+        remaining = answer.cut_after_bytes
         for number, frame in enumerate(frames):
             if number == answer.cut_after:
                 return self._cut()
-            self._await(answer.delay, request)
-            if left is not None and len(frame) >= left:
-                self._chunk(frame[:left])
+            self._wait(answer.delay, request)
+            if remaining is not None and len(frame) >= remaining:
+                self._chunk(frame[:remaining])
                 return self._cut()
             self._chunk(frame)
-            left = None if left is None else left - len(frame)
+            remaining = None if remaining is None else remaining - len(frame)
         if answer.cut_after is not None:
             return self._cut()
         self.wfile.write(b"0\r\n\r\n")
@@ -316,11 +355,11 @@ class _Handler(BaseHTTPRequestHandler):
         if data:  # an empty chunk would end the body
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
 
-    def _await(self, seconds: float, request: RecordedRequest) -> None:
-        """Wait so long, or until the client goes away."""
+    def _wait(self, seconds: float, request: RecordedRequest) -> None:
+        """Waits that long, or until the client disconnects."""
         ready, _, _ = select([self.connection], [], [], seconds)
         if ready and not self.connection.recv(1, MSG_PEEK):
-            raise BrokenPipeError(f"the client of {request.path} went away")
+            raise BrokenPipeError(f"the client of {request.path} disconnected")
 
     def _cut(self) -> None:
         self.close_connection = True

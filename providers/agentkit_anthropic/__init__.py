@@ -26,4 +26,5 @@ PROVIDER = Provider(
     endpoint=AnthropicEndpoint,
     load_native=load_native,
     models="claude-",
+    testing="agentkit_anthropic.testing",
 )

@@ -40,6 +40,7 @@ PROVIDER = Provider(
     endpoint=DashScopeEndpoint,
     load_native=load_native,
     models=r"qwen|qwq-|qvq-",
+    testing="agentkit_dashscope.testing",
 )
 COMPATIBLE_PROVIDER = Provider(
     "dashscope-compatible",
@@ -48,6 +49,7 @@ COMPATIBLE_PROVIDER = Provider(
     parser=DashScopeCompatibleChatStreamParser,
     endpoint=DashScopeCompatibleEndpoint,
     load_native=load_compatible,
+    testing="agentkit_dashscope.testing",
 )
 
 

@@ -113,6 +113,7 @@ PROVIDER = Provider(
     endpoint=DeepSeekEndpoint,
     load_native=load_native,
     models="deepseek-",
+    testing="agentkit_deepseek.testing",
 )
 
 

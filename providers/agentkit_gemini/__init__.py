@@ -26,4 +26,5 @@ PROVIDER = Provider(
     endpoint=GeminiEndpoint,
     load_native=load_native,
     models="gemini-",
+    testing="agentkit_gemini.testing",
 )

@@ -25,4 +25,5 @@ PROVIDER = Provider(
     parser=OllamaStreamParser,
     endpoint=OllamaEndpoint,
     load_native=load_native,
+    testing="agentkit_ollama.testing",
 )

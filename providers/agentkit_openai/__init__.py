@@ -51,6 +51,7 @@ PROVIDER = Provider(
     endpoint=OpenAIChatEndpoint,
     load_native=load_chat,
     models=r"(chat)?gpt-|o\d(-|$)|codex-",
+    testing="agentkit_openai.testing",
 )
 RESPONSES_PROVIDER = Provider(
     "openai-responses",
@@ -59,6 +60,7 @@ RESPONSES_PROVIDER = Provider(
     parser=OpenAIResponsesStreamParser,
     endpoint=OpenAIResponsesEndpoint,
     load_native=load_responses,
+    testing="agentkit_openai.responses.testing",
 )
 
 

@@ -123,6 +123,7 @@ PROVIDER = Provider(
     parser=VLLMChatStreamParser,
     endpoint=VLLMEndpoint,
     load_native=load_native,
+    testing="agentkit_vllm.testing",
 )
 
 

@@ -12,7 +12,7 @@ import anyio.lowlevel
 from agentkit import Msg, ToolUseBlock, Usage
 from agentkit.testing.replies import NormalizedReply, ReceivedCall, Reply
 from agentkit.testing.routes import find_route
-from agentkit.testing.wire import encoded
+from agentkit.testing.service import encode_json
 
 __all__ = ["PATHS", "Answer", "Streamed", "clients", "streamed", "whole"]
 
@@ -70,23 +70,28 @@ def _said(kind: str, number: int) -> Msg:
 
 def streamed(wire: str, kind: str, number: int) -> Streamed:
     """A reply as the wire streams it; `kind` is `text` or `tools`."""
-    provider, path = PATHS[wire]
+    _, path = PATHS[wire]
     target = find_route(path)
     assert target is not None
     body: dict[str, Any] = {"stream_options": {"include_usage": True}, "parameters": {"incremental_output": True}}
-    call = ReceivedCall(provider, "model-1", body, streamed=True)
-    said = NormalizedReply.of(_said(kind, number), Reply("", usage=Usage(1_000, number), piece=_PIECE), {})
-    events = [*target.wire.events(said, call)]
-    return Streamed(events, [*target.wire.frames(events), *filter(None, [target.wire.ending])])
+    call = ReceivedCall("model-1", body, is_streamed=True)
+    said = NormalizedReply.normalize(
+        _said(kind, number), Reply("", usage=Usage(1_000, number), piece_size=_PIECE), {}
+    )
+    service = target.service
+    events = [*service.build_events(said, call)]
+    return Streamed(events, [*service.encode_events(events), *filter(None, [service.stream_end])])
 
 
 def whole(wire: str) -> Answer:
     """A short reply, whole."""
-    provider, path = PATHS[wire]
+    _, path = PATHS[wire]
     target = find_route(path)
     assert target is not None
-    said = NormalizedReply.of(Msg("assistant", _text(200), "assistant"), Reply("", usage=Usage(1_000, 50)), {})
-    return Answer([encoded(target.wire.whole(said, ReceivedCall(provider, "model-1", {}, streamed=False)))])
+    msg = Msg("assistant", _text(200), "assistant")
+    said = NormalizedReply.normalize(msg, Reply("", usage=Usage(1_000, 50)), {})
+    call = ReceivedCall("model-1", {}, is_streamed=False)
+    return Answer([encode_json(target.service.build_reply(said, call))])
 
 
 def _http(sdk: Any, answer: Answer) -> Any:

@@ -176,7 +176,7 @@ async def test_thinking_goes_back_to_its_issuer_alone_when_the_provider_changes(
 async def test_a_user_who_goes_away_leaves_a_conversation_that_goes_on(anyio_backend: str) -> None:
     """Through the very server and connection: the first reply is cut short by the user, the second is whole."""
     backend = example("sse_backend")
-    slow = Reply(Msg("x", "word " * 200, "assistant"), piece=5, delay=0.02)
+    slow = Reply(Msg("x", "word " * 200, "assistant"), piece_size=5, delay=0.02)
     with LoopbackServer([slow, "Whole."]) as server:
         async with (
             called(server, "openai") as model,

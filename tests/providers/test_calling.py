@@ -382,7 +382,7 @@ async def test_a_stream_that_broke_off_leaves_a_message_that_every_provider_take
     with LoopbackServer() as server:
         async with model_of(provider, server) as model:
             for cut in (0, 1, 2, 3, 6, 10, 20):
-                server.play(Reply(said, cut_after=cut, piece=4), "Go on.")
+                server.play(Reply(said, cut_after=cut, piece_size=4), "Go on.")
                 async with model.stream(HELLO, tools=[LOOK]) as stream:
                     with suppress(NetworkError):
                         await stream.finish()

@@ -28,7 +28,7 @@ from agentkit import (
     ToolUseBlock,
 )
 from agentkit.testing import LoopbackError, LoopbackServer, Reply
-from agentkit.testing.bedrock import event_frame
+from agentkit_anthropic.testing import encode_binary_event
 from tests.providers import LOOK, user
 
 pytestmark = pytest.mark.anyio
@@ -297,7 +297,7 @@ async def test_a_long_reply_of_bedrocks_is_streamed_though_it_is_wanted_whole() 
 @pytest.mark.parametrize("at", [3, 9, 40, 150, -2])
 async def test_a_frame_that_was_damaged_on_the_way_is_an_error_of_the_network(at: int) -> None:
     headers = {":event-type": "chunk", ":message-type": "event"}
-    frame = bytearray(event_frame(headers, b'{"bytes":"' + b"e30=" * 20 + b'"}'))
+    frame = bytearray(encode_binary_event(headers, b'{"bytes":"' + b"e30=" * 20 + b'"}'))
     frame[at] ^= 0x55
     with LoopbackServer(Reply(bytes(frame))) as server:
         model = _model("bedrock", server)

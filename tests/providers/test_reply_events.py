@@ -56,10 +56,9 @@ def _events(provider: str) -> list[dict[str, Any]]:
     target = find_route(WIRES[provider])
     assert target is not None
     body = {"stream_options": {"include_usage": True}, "parameters": {"incremental_output": True}}
-    said = NormalizedReply.of(SAID, Reply("", usage=Usage(10, 5), piece=4), {})
-    events: list[dict[str, Any]] = json.loads(
-        json.dumps([*target.wire.events(said, ReceivedCall(provider, "model-1", body, streamed=True))])
-    )
+    said = NormalizedReply.normalize(SAID, Reply("", usage=Usage(10, 5), piece_size=4), {})
+    call = ReceivedCall("model-1", body, is_streamed=True)
+    events: list[dict[str, Any]] = json.loads(json.dumps([*target.service.build_events(said, call)]))
     return events
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 
 from agentkit import (
@@ -17,6 +19,7 @@ from agentkit import (
     LossError,
     Msg,
     MultiAgentHistory,
+    OptionError,
     Plan,
     ProviderError,
     TextBlock,
@@ -28,6 +31,7 @@ from agentkit import (
 from agentkit.legalize.turns import BEGIN_TURN, CONTINUE_TURN
 from agentkit.provider_kit import Provider
 from agentkit.repair.pairing import INTERRUPTED_RESULT
+from agentkit.testing import LoopbackError, LoopbackServer
 from tests.conftest import call, fates, result, says
 
 pytestmark = pytest.mark.anyio
@@ -39,6 +43,7 @@ BOB, ALICE, POLLY = says("Bob", "hi"), says("Alice", "hello"), says("Polly", "ye
 def _forget() -> None:
     """What is kept of providers for the length of a process."""
     sys.modules.pop("agentkit_parrot", None)
+    sys.modules.pop("agentkit_parrot.testing", None)
     getattr(load_provider, "cache_clear", list)()
 
 
@@ -166,6 +171,46 @@ async def test_it_gets_facts_per_model_for_nothing(parrot: Provider) -> None:
     formatter = parrot.chat_formatter("green")
     assert squawks(await formatter.plan([BOB, POLLY]))[-1]["text"] == "yes?"
     assert squawks(await formatter.plan([BOB, POLLY], model="mute-1"))[-1]["text"] == CONTINUE_TURN
+
+
+# -- its fake service -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("parrot")
+async def test_the_loopback_server_serves_its_api_whole_and_streamed() -> None:
+    body = {"squawks": [{"who": "keeper", "text": "hi"}]}
+    with LoopbackServer("Pretty Polly.") as server:
+        async with httpx2.AsyncClient(verify=False, base_url=server.url("parrot")) as client:
+            whole = await client.post("/squawk", json=body)
+            stream = await client.post("/squawk", json=body, headers={"x-parrot": "chatty"})
+            count = await client.post("/squawk/count", json=body)
+    assert whole.json() == {"squawk": "Pretty Polly.", "crackers": 4}
+    events = [json.loads(line.removeprefix("data: ")) for line in stream.text.split("\n\n") if line]
+    assert "".join(event.get("squawk", "") for event in events) == "Pretty Polly."
+    assert count.json() == {"crackers": 12}
+    assert [(request.provider, request.streamed) for request in server.requests] == [
+        ("parrot", False),
+        ("parrot", True),
+        ("parrot", False),
+    ]
+    assert server.client_options("parrot")["base_url"].endswith("/parrot")
+
+
+@pytest.mark.usefixtures("parrot")
+async def test_the_loopback_server_writes_its_errors() -> None:
+    slow = LoopbackError(429, "Too many crackers.", retry_after=2)
+    with LoopbackServer([slow]) as server:
+        async with httpx2.AsyncClient(verify=False, base_url=server.url("parrot")) as client:
+            error = await client.post("/squawk", json={"squawks": ["hi"]})
+            refused = await client.post("/squawk", json={})
+    assert (error.status_code, error.headers["retry-after"]) == (429, "2")
+    assert error.json() == {"screech": "Too many crackers."}
+    assert (refused.status_code, refused.json()) == (400, {"screech": "The parrot has heard nothing."})
+
+
+def test_a_provider_without_a_testing_module_has_no_fake_service() -> None:
+    with LoopbackServer() as server, pytest.raises(OptionError, match="no fake service is named 'parrot'"):
+        server.url("parrot")
 
 
 def test_what_it_gives_is_the_same_through_both_doors(parrot: Provider) -> None:

@@ -96,7 +96,7 @@ def part(block: Block) -> dict[str, Any]:
         case TextBlock():
             return {"text": block.text}
         case ThinkingBlock():
-            return {"thinking": block.thinking, "required_proof": block.state.signature if block.state else None}
+            return {"thinking": block.thinking, "proof": block.state.signature if block.state else None}
         case ToolUseBlock():
             return {"call": {"id": block.id, "tool": block.name, "arguments": block.arguments}}
         case ToolResultBlock():
@@ -186,7 +186,7 @@ class MagpieParser(StreamParserBase):
 
 WHOLE: Final[dict[str, Any]] = {
     "parts": [
-        {"thinking": "I should look first.", "required_proof": "c2lnbmVk"},
+        {"thinking": "I should look first.", "proof": "c2lnbmVk"},
         {"text": "Let me look."},
         {"id": "call_1", "tool": "look", "arguments": '{"place": "the far side", "deep": [1, 2]}'},
         {"id": "call_2", "tool": "count", "arguments": "{}"},
@@ -196,7 +196,7 @@ WHOLE: Final[dict[str, Any]] = {
 }
 EVENTS: Final[list[dict[str, Any]]] = [
     {"number": 0, "piece": {"thinking": "I should "}},
-    {"number": 0, "piece": {"thinking": "look first.", "required_proof": "c2lnbmVk"}},
+    {"number": 0, "piece": {"thinking": "look first.", "proof": "c2lnbmVk"}},
     {"number": 1, "piece": {"text": "Let me "}},
     {"number": 1, "piece": {"text": "look."}},
     {"number": 2, "piece": {"id": "call_1", "tool": "look", "arguments": '{"place": "the far'}},

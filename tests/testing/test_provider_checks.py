@@ -68,12 +68,13 @@ def sample(provider: str, reply: Reply) -> Sample:
     """A reply as the loopback server says it: the whole, and the raw bytes of the stream."""
     target = find_route(PATHS[provider])
     assert target is not None
-    assert isinstance(reply.said, Msg)
+    assert isinstance(reply.content, Msg)
     body = {"stream": True, "stream_options": {"include_usage": True}, "parameters": {"incremental_output": True}}
-    call = ReceivedCall(provider, "m", body, streamed=True)
-    said = NormalizedReply.of(reply.said, reply, "prompt")
-    stream = b"".join(target.wire.frames(target.wire.events(said, call))) + target.wire.ending
-    return target.wire.whole(said, call), stream
+    call = ReceivedCall("m", body, is_streamed=True)
+    said = NormalizedReply.normalize(reply.content, reply, "prompt")
+    service = target.service
+    stream = b"".join(service.encode_events(service.build_events(said, call))) + service.stream_end
+    return service.build_reply(said, call), stream
 
 
 def samples(provider: str) -> list[Sample]:

@@ -14,11 +14,12 @@ import pytest
 
 from agentkit import ImageBlock, Msg, OptionError, TextBlock, Tool, ToolUseBlock, load_provider
 from agentkit.testing import LoopbackError, LoopbackServer, Reply, demo_reply
-from agentkit.testing.routes import BASES
+from agentkit.testing.routes import load_routes
 from tests.providers import LOOK, PROVIDERS, chat, user
 
 pytestmark = pytest.mark.anyio
 
+BASES: Final = {route.provider: route.base for route in load_routes()}
 CHAT: Final[dict[str, Any]] = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 
 
@@ -80,7 +81,7 @@ async def test_the_same_reply_is_the_same_bytes() -> None:
 
 
 async def test_text_comes_in_pieces_of_the_size_that_is_given() -> None:
-    with LoopbackServer(Reply("abcdefg", piece=3)) as server:
+    with LoopbackServer(Reply("abcdefg", piece_size=3)) as server:
         stream = (await post(server, CHAT | {"stream": True})).text
     deltas = [
         json.loads(line[6:])["choices"][0]["delta"] for line in stream.split("\n") if line.startswith("data: {")
@@ -159,7 +160,7 @@ def test_every_provider_has_its_base_url(provider: str) -> None:
 
 
 def test_an_unknown_provider_is_refused_by_name() -> None:
-    with LoopbackServer() as server, pytest.raises(OptionError, match="'parrot'"):
+    with LoopbackServer() as server, pytest.raises(OptionError, match="no fake service is named 'parrot'"):
         server.url("parrot")
 
 
@@ -258,7 +259,7 @@ async def test_a_body_that_is_no_json_is_refused() -> None:
 async def test_a_reply_that_the_wire_cannot_say_is_raised_at_the_end() -> None:
     picture = Msg("Friday", [ImageBlock.from_bytes(b"x", "image/png")], "assistant")
     with (
-        pytest.raises(OptionError, match="a reply of Chat Completions cannot hold image"),
+        pytest.raises(OptionError, match="a reply of Chat Completions cannot contain image"),
         LoopbackServer(picture) as server,
     ):
         await answered(400, server)

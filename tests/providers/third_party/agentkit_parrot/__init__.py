@@ -71,4 +71,4 @@ def _squawk(msg: Msg) -> dict[str, Any]:
     return {**squawk, "calls": calls} if calls else squawk
 
 
-PROVIDER = Provider("parrot", ParrotChatFormatter, ParrotMultiAgentFormatter)
+PROVIDER = Provider("parrot", ParrotChatFormatter, ParrotMultiAgentFormatter, testing="agentkit_parrot.testing")

@@ -1,0 +1,315 @@
+"""Fake Messages services for `agentkit.testing.LoopbackServer`: Anthropic, Vertex AI and Amazon Bedrock.
+
+Shapes and the order of events: `anthropic.types`. Bedrock: AWS, `InvokeModelWithResponseStream`.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
+from zlib import crc32
+
+from agentkit.provider_kit import (
+    Block,
+    FinishReason,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolUseBlock,
+    Usage,
+    as_list,
+    as_object,
+)
+from agentkit.testing import (
+    FakeService,
+    LoopbackError,
+    NormalizedReply,
+    ReceivedCall,
+    Route,
+    encode_json,
+    encode_named_event,
+    get_citations,
+    hash_text,
+    unsupported_block,
+)
+
+__all__ = ["FakeBedrock", "FakeMessages", "ROUTES", "encode_binary_event"]
+
+_REASONS: Final[dict[str, str]] = {
+    FinishReason.STOP: "end_turn",
+    FinishReason.LENGTH: "max_tokens",
+    FinishReason.TOOL_USE: "tool_use",
+    FinishReason.CONTENT_FILTER: "refusal",
+    FinishReason.REFUSAL: "refusal",
+    FinishReason.PAUSE: "pause_turn",
+}
+
+_ERROR_TYPES: Final[dict[int, str]] = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "api_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+"""Type of an error by its status (`anthropic.types.shared`)."""
+
+
+class FakeMessages(FakeService):
+    """Fake of `POST /v1/messages`."""
+
+    prompt_keys: ClassVar[tuple[str, ...]] = ("system", "messages", "tools")
+    counting_verbs: ClassVar[frozenset[str]] = frozenset({"count_tokens"})
+
+    def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
+        content = [_part(block, reply, index) for index, block in enumerate(reply.msg.blocks)]
+        return {**_message(reply, call), "content": content, **_end(reply), "usage": _usage(reply.usage)}
+
+    def build_events(self, reply: NormalizedReply, call: ReceivedCall) -> Iterator[dict[str, Any]]:
+        first_usage = {**_usage(reply.usage), "output_tokens": 1}
+        yield {"type": "message_start", "message": {**_message(reply, call), "usage": first_usage}}
+        for index, block in enumerate(reply.msg.blocks):
+            part = _part(block, reply, index)
+            empty = {**part, **_EMPTY.get(str(part.get("type")), {})}
+            yield {"type": "content_block_start", "index": index, "content_block": empty}
+            if not index:
+                yield {"type": "ping"}
+            for delta in _deltas(part, reply):
+                yield {"type": "content_block_delta", "index": index, "delta": delta}
+            yield {"type": "content_block_stop", "index": index}
+        yield {"type": "message_delta", "delta": _end(reply), "usage": _usage(reply.usage)}
+        yield {"type": "message_stop"}
+
+    def encode_event(self, event: Mapping[str, Any], number: int) -> bytes:
+        return encode_named_event(event)
+
+    def build_error(self, error: LoopbackError) -> dict[str, Any]:
+        fallback = "api_error" if error.status >= 500 else "invalid_request_error"
+        error_type = error.code or _ERROR_TYPES.get(error.status, fallback)
+        inner = {"type": error_type, "message": error.message}
+        return {"type": "error", "error": inner, "request_id": "req_loopback"}
+
+    def find_fault(self, call: ReceivedCall) -> str | None:
+        """Returns the API's error message for a missing key, or for results that are not in the next message."""
+        if "max_tokens" not in call.body and "anthropic_version" not in call.body:
+            return "max_tokens: Field required"
+        messages = [as_object(message) for message in as_list(call.body.get("messages"))]
+        if not messages:
+            return "messages: at least one message is required"
+        open_ids: list[str] = []
+        for index, message in enumerate(messages):
+            if fault := _find_unpaired(index, open_ids, _part_ids(message, "tool_result", "tool_use_id")):
+                return fault
+            open_ids = _part_ids(message, "tool_use", "id")
+        return _find_unpaired(len(messages), open_ids, [])
+
+    def is_streamed(self, verb: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
+        return verb == "streamRawPredict" or body.get("stream") is True
+
+    def count(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return {"input_tokens": self.count_prompt(body)}
+
+    def build_headers(self, reply_id: str) -> dict[str, str]:
+        return {"request-id": f"req_{reply_id}"}
+
+
+def _message(reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
+    head = {"id": f"msg_{reply.id}", "type": "message", "role": "assistant", "model": call.model}
+    return {**head, "content": [], "stop_reason": None, "stop_sequence": None}
+
+
+def _end(reply: NormalizedReply) -> dict[str, Any]:
+    return {"stop_reason": reply.map_reason(_REASONS), "stop_sequence": None}
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    """Returns Anthropic's usage: its input tokens exclude tokens read from or written to a cache."""
+    cached = usage.cache_read_tokens + usage.cache_write_tokens
+    counts: dict[str, Any] = {
+        "input_tokens": usage.input_tokens - cached,
+        "cache_creation_input_tokens": usage.cache_write_tokens,
+        "cache_read_input_tokens": usage.cache_read_tokens,
+        "output_tokens": usage.output_tokens,
+    }
+    if usage.reasoning_tokens:
+        counts["output_tokens_details"] = {"thinking_tokens": usage.reasoning_tokens}
+    return counts
+
+
+def _part(block: Block, reply: NormalizedReply, index: int) -> dict[str, Any]:
+    fields = dict(getattr(getattr(block, "state", None), "fields", None) or {})
+    if isinstance(block, TextBlock):
+        return {"type": "text", "text": block.text, "citations": get_citations(block) or None, **fields}
+    if isinstance(block, ToolUseBlock):
+        return {"type": "tool_use", "id": block.id, "name": block.name, "input": block.copy_input(), **fields}
+    if isinstance(block, ThinkingBlock):
+        state = block.state
+        if state and state.redacted_data:
+            return {"type": "redacted_thinking", "data": state.redacted_data}
+        signature = state.signature if state else None
+        signature = signature or f"Eo{hash_text(f'{reply.id} {index}', 40)}"
+        return {"type": "thinking", "thinking": block.thinking, "signature": signature, **fields}
+    if isinstance(block, OpaqueBlock):
+        return dict(block.data)
+    raise unsupported_block("Messages", block.type)
+
+
+_EMPTY: Final[dict[str, dict[str, Any]]] = {
+    "text": {"text": "", "citations": None},
+    "thinking": {"thinking": "", "signature": ""},
+    "tool_use": {"input": {}},
+    "server_tool_use": {"input": {}},
+}
+"""Fields that deltas fill, by the part's type: empty in its first event. Parts of other types come complete."""
+
+
+def _deltas(part: Mapping[str, Any], reply: NormalizedReply) -> Iterator[dict[str, Any]]:
+    match part.get("type"):
+        case "text":
+            yield from ({"type": "text_delta", "text": piece} for piece in reply.split(part["text"]))
+            yield from ({"type": "citations_delta", "citation": item} for item in part.get("citations") or ())
+        case "thinking":
+            yield from ({"type": "thinking_delta", "thinking": piece} for piece in reply.split(part["thinking"]))
+            yield {"type": "signature_delta", "signature": part["signature"]}
+        case "tool_use" | "server_tool_use":
+            yield {"type": "input_json_delta", "partial_json": ""}
+            arguments = json.dumps(part["input"], ensure_ascii=False) if part.get("input") else ""
+            yield from ({"type": "input_json_delta", "partial_json": piece} for piece in reply.split(arguments))
+        case _:
+            pass
+
+
+def _find_unpaired(index: int, call_ids: Sequence[str], result_ids: Sequence[str]) -> str | None:
+    """Returns the API's error message if the results of a message are not those of the calls before it.
+
+    The sentences are those of recorded responses.
+    """
+    orphans = [id for id in result_ids if id not in call_ids]
+    missing = [id for id in call_ids if id not in result_ids]
+    if missing:
+        return (
+            f"messages.{index - 1}: `tool_use` ids were found without `tool_result` blocks immediately after: "
+            f"{', '.join(missing)}. Each `tool_use` block must have a corresponding `tool_result` block in the "
+            "next message."
+        )
+    if orphans:
+        return (
+            f"messages.{index}.content.0: unexpected `tool_use_id` found in `tool_result` blocks: {orphans[0]}. "
+            "Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
+        )
+    return None
+
+
+def _part_ids(message: Mapping[str, Any], part_type: str, key: str) -> list[str]:
+    parts = map(as_object, as_list(message.get("content")))
+    return [str(part.get(key)) for part in parts if part.get("type") == part_type]
+
+
+# -- Amazon Bedrock -----------------------------------------------------------------------------------------------
+
+_EXCEPTIONS: Final[dict[int, str]] = {
+    400: "ValidationException",
+    403: "AccessDeniedException",
+    404: "ResourceNotFoundException",
+    408: "ModelTimeoutException",
+    424: "ModelErrorException",
+    429: "ThrottlingException",
+    500: "InternalServerException",
+    503: "ServiceUnavailableException",
+}
+"""Name of an error by its status (AWS: InvokeModel, errors). Inside a stream the first letter is lower case."""
+
+
+class FakeBedrock(FakeMessages):
+    """Fake of `POST /model/MODEL/invoke`, and of `invoke-with-response-stream` with its binary events."""
+
+    media_type: ClassVar[str] = "application/vnd.amazon.eventstream"
+
+    def build_events(self, reply: NormalizedReply, call: ReceivedCall) -> Iterator[dict[str, Any]]:
+        """Yields the events of Messages; the last event has Bedrock's token counts."""
+        counts = {"inputTokenCount": reply.usage.input_tokens, "outputTokenCount": reply.usage.output_tokens}
+        for event in super().build_events(reply, call):
+            is_last = event["type"] == "message_stop"
+            yield {**event, "amazon-bedrock-invocationMetrics": counts} if is_last else event
+
+    def encode_event(self, event: Mapping[str, Any], number: int) -> bytes:
+        if event.get("type") == "error":
+            error = event["error"]
+            headers = {":exception-type": error["type"], ":message-type": "exception"}
+            return encode_binary_event(headers, encode_json({"message": error["message"]}))
+        headers = {":event-type": "chunk", ":message-type": "event"}
+        return encode_binary_event(headers, encode_json({"bytes": b64encode(encode_json(event)).decode()}))
+
+    def build_error(self, error: LoopbackError) -> dict[str, Any]:
+        return {"message": error.message}
+
+    def build_error_event(self, error: LoopbackError) -> dict[str, Any]:
+        name = _exception_name(error)
+        return {"type": "error", "error": {"type": name[:1].lower() + name[1:], "message": error.message}}
+
+    def find_fault(self, call: ReceivedCall) -> str | None:
+        if "anthropic_version" not in call.body:
+            return "Malformed input request: required key [anthropic_version] not found"
+        for key in ("model", "stream"):
+            if key in call.body:
+                return f"Malformed input request: extraneous key [{key}] is not permitted"
+        return super().find_fault(call)
+
+    def is_streamed(self, verb: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
+        return verb == "invoke-with-response-stream"
+
+    def build_headers(self, reply_id: str) -> dict[str, str]:
+        return {"x-amzn-requestid": f"req_{reply_id}"}
+
+    def build_error_headers(self, error: LoopbackError) -> dict[str, str]:
+        return {"x-amzn-errortype": _exception_name(error)}
+
+
+def _exception_name(error: LoopbackError) -> str:
+    fallback = "InternalServerException" if error.status >= 500 else "ValidationException"
+    return error.code or _EXCEPTIONS.get(error.status, fallback)
+
+
+_STRING_HEADER: Final = b"\x07"
+"""Type of a header with a text as its value."""
+
+
+def encode_binary_event(headers: Mapping[str, str], payload: bytes) -> bytes:
+    """Returns a message in the encoding `application/vnd.amazon.eventstream` (AWS: event stream encoding).
+
+    The length, the length of the headers, and their checksum; the headers, the payload, and the checksum of all.
+    """
+    headers = {**headers, ":content-type": "application/json"}
+    head = b"".join(_encode_header(name, text) for name, text in headers.items())
+    prelude = _encode_number(16 + len(head) + len(payload)) + _encode_number(len(head))
+    message = prelude + _encode_number(crc32(prelude)) + head + payload
+    return message + _encode_number(crc32(message))
+
+
+def _encode_header(name: str, text: str) -> bytes:
+    key, value = name.encode(), text.encode()
+    return bytes([len(key)]) + key + _STRING_HEADER + len(value).to_bytes(2, "big") + value
+
+
+def _encode_number(number: int) -> bytes:
+    return number.to_bytes(4, "big")
+
+
+_MESSAGES: Final = FakeMessages()
+
+ROUTES: Final = (
+    Route("anthropic", r"/v1/messages(?:/(?P<verb>count_tokens))?", _MESSAGES),
+    Route(
+        "anthropic-vertex",
+        r"/.*/publishers/anthropic/(?:[^:]+/)?models/(?P<model>[^:]+):(?P<verb>rawPredict|streamRawPredict)",
+        _MESSAGES,
+        base="/v1",
+    ),
+    Route("bedrock", r"/model/(?P<model>[^/]+)/(?P<verb>invoke(?:-with-response-stream)?)", FakeBedrock()),
+)

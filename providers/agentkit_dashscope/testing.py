@@ -1,0 +1,186 @@
+"""Fake DashScope services for `agentkit.testing.LoopbackServer`: native text, native multimodal, and compatible.
+
+Shapes: `dashscope.api_entities.dashscope_response`. Native events have `id`, `event` and `:HTTP_STATUS` lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Final
+
+from agentkit.provider_kit import FinishReason, ToolUseBlock, Usage, as_list, as_object
+from agentkit.testing import FakeService, LoopbackError, NormalizedReply, ReceivedCall, Route, encode_json
+from agentkit_openai.testing import ChatVariant, FakeChatCompletions, find_unpaired_message
+
+__all__ = ["FakeDashScope", "ROUTES"]
+
+_REASONS: Final[dict[str, str]] = {
+    FinishReason.STOP: "stop",
+    FinishReason.LENGTH: "length",
+    FinishReason.TOOL_USE: "tool_calls",
+    FinishReason.REFUSAL: "stop",
+}
+
+_CODES: Final[dict[int, str]] = {
+    400: "InvalidParameter",
+    401: "InvalidApiKey",
+    403: "AccessDenied",
+    404: "ModelNotFound",
+    429: "Throttling.RateQuota",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+}
+"""Code of an error by its status: help.aliyun.com/zh/model-studio/error-code."""
+
+
+class FakeDashScope(FakeService):
+    """Fake of the native paths.
+
+    Attributes:
+        is_multimodal: True if content is a list of parts, as in the replies of multimodal models.
+
+    """
+
+    prompt_keys: ClassVar[tuple[str, ...]] = ("input",)
+
+    def __init__(self, *, is_multimodal: bool) -> None:
+        self.is_multimodal = is_multimodal
+
+    def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
+        reply.check_blocks("DashScope")
+        message = {"role": "assistant", "content": self._content(reply.text)}
+        calls = [_call(index, use, use.id, use.arguments) for index, use in enumerate(reply.msg.tool_uses)]
+        optional = {"reasoning_content": reply.thinking, "tool_calls": calls}
+        message |= {key: value for key, value in optional.items() if value}
+        return self._envelope(reply, call, message, reply.map_reason(_REASONS))
+
+    def build_events(self, reply: NormalizedReply, call: ReceivedCall) -> Iterator[dict[str, Any]]:
+        reply.check_blocks("DashScope")
+        parameters = as_object(call.body.get("parameters"))
+        is_incremental = parameters.get("incremental_output", self.is_multimodal)
+        merged = _MergedMessage()
+        for delta in _deltas(reply):
+            message = delta if is_incremental else merged.add(delta)
+            message = {**message, "content": self._content(message["content"])}
+            yield self._envelope(reply, call, message, "null")  # a string, until the last event
+        last = {"role": "assistant", "content": ""} if is_incremental else merged.add({"content": ""})
+        last = {**last, "content": self._content(last["content"])}
+        yield self._envelope(reply, call, last, reply.map_reason(_REASONS))
+
+    def _content(self, text: str) -> Any:
+        if not self.is_multimodal:
+            return text
+        return [{"text": text}] if text else []
+
+    def _envelope(
+        self, reply: NormalizedReply, call: ReceivedCall, message: dict[str, Any], reason: str
+    ) -> dict[str, Any]:
+        output: dict[str, Any] = {"choices": [{"finish_reason": reason, "message": message}]}
+        if as_object(call.body.get("parameters")).get("result_format") == "text":
+            output = {"text": message["content"], "finish_reason": reason}
+        return {"output": output, "usage": _usage(reply.usage), "request_id": reply.id}
+
+    def encode_event(self, event: Mapping[str, Any], number: int) -> bytes:
+        status, name = ("400", b"error") if "code" in event else ("200", b"result")
+        status = str(event.get("status_code", status))
+        head = b"id:%d\nevent:%s\n:HTTP_STATUS/%s\n" % (number, name, status.encode())
+        return head + b"data:" + encode_json(event) + b"\n\n"
+
+    def build_error(self, error: LoopbackError) -> dict[str, Any]:
+        fallback = "InternalError" if error.status >= 500 else "InvalidParameter"
+        code = error.code or _CODES.get(error.status, fallback)
+        return {"code": code, "message": error.message, "request_id": "loopback"}
+
+    def build_error_event(self, error: LoopbackError) -> dict[str, Any]:
+        return {**self.build_error(error), "status_code": error.status}
+
+    def find_fault(self, call: ReceivedCall) -> str | None:
+        """Returns the API's error message for unpaired tool messages: OpenAI's, after a prefix."""
+        messages = as_list(as_object(call.body.get("input")).get("messages"))
+        if not messages:
+            return "[] is too short - 'messages'"
+        fault = find_unpaired_message(messages)
+        return f"<400> InternalError.Algo.InvalidParameter: {fault.replace(chr(39), chr(34))}" if fault else None
+
+    def is_streamed(self, verb: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
+        return headers.get("x-dashscope-sse") == "enable"
+
+    def client_options(self, url: str) -> dict[str, Any]:
+        return {"api_key": "loopback", "base_url": url}
+
+
+class _MergedMessage:
+    """Message of a cumulative stream: each event repeats all text and calls so far."""
+
+    def __init__(self) -> None:
+        self._message: dict[str, Any] = {"role": "assistant", "content": "", "reasoning_content": ""}
+
+    def add(self, delta: Mapping[str, Any]) -> dict[str, Any]:
+        """Adds a delta, and returns a copy of the message so far."""
+        for key in ("content", "reasoning_content"):
+            self._message[key] += delta.get(key, "")
+        for piece in delta.get("tool_calls", ()):
+            calls = self._message.setdefault("tool_calls", [])
+            if piece["index"] == len(calls):
+                calls.append({**piece, "function": dict(piece["function"])})
+            else:
+                calls[-1]["function"]["arguments"] += piece["function"]["arguments"]
+        calls = [{**call, "function": dict(call["function"])} for call in self._message.get("tool_calls", ())]
+        return {**self._message, **({"tool_calls": calls} if calls else {})}
+
+
+def _deltas(reply: NormalizedReply) -> Iterator[dict[str, Any]]:
+    role = {"role": "assistant"}
+    for piece in reply.split(reply.thinking):
+        yield {**role, "content": "", "reasoning_content": piece}
+    for piece in reply.split(reply.text):
+        yield {**role, "content": piece, "reasoning_content": ""}
+    for index, use in enumerate(reply.msg.tool_uses):
+        for delta in _call_deltas(index, use, reply):
+            yield {**role, "content": "", "tool_calls": [delta]}
+
+
+def _call(index: int, use: ToolUseBlock, id: str, arguments: str) -> dict[str, Any]:
+    function = {"name": use.name, "arguments": arguments}
+    return {"index": index, "id": id, "type": "function", "function": function}
+
+
+def _call_deltas(index: int, use: ToolUseBlock, reply: NormalizedReply) -> Iterator[dict[str, Any]]:
+    """Yields the pieces of a call: the first has its id and name, the later ones an empty id."""
+    yield _call(index, use, use.id, "")
+    for piece in reply.split(use.arguments):
+        yield {"index": index, "id": "", "type": "function", "function": {"arguments": piece}}
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "total_tokens": usage.total_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cache_read_tokens},
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+    }
+
+
+_NATIVE: Final = "/api/v1/services/aigc"
+
+ROUTES: Final = (
+    Route(
+        "dashscope",
+        rf"{_NATIVE}/text-generation/generation",
+        FakeDashScope(is_multimodal=False),
+        base="/api/v1",
+    ),
+    Route(
+        "dashscope",
+        rf"{_NATIVE}/multimodal-generation/generation",
+        FakeDashScope(is_multimodal=True),
+        base="/api/v1",
+    ),
+    Route(
+        "dashscope-compatible",
+        r"/compatible-mode/v1/chat/completions",
+        FakeChatCompletions(ChatVariant(reasoning_field="reasoning_content", later_id="")),
+        base="/compatible-mode/v1",
+    ),
+)

@@ -1,0 +1,23 @@
+"""Fake DeepSeek service for `agentkit.testing.LoopbackServer`: a variant of Chat Completions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentkit.testing import Route
+from agentkit_openai.testing import ChatVariant, FakeChatCompletions
+
+__all__ = ["ROUTES"]
+
+_VARIANT: Final = ChatVariant(
+    reasoning_field="reasoning_content", has_usage_in_last_choice=True, has_cache_hit_keys=True
+)
+
+ROUTES: Final = (
+    Route(
+        "deepseek",
+        r"/deepseek(?:/v1|/beta)?/chat/completions",
+        FakeChatCompletions(_VARIANT),
+        base="/deepseek",
+    ),
+)

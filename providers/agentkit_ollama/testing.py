@@ -1,0 +1,89 @@
+"""Fake `/api/chat` service for `agentkit.testing.LoopbackServer`: one JSON object a line.
+
+Shapes: `ChatResponse` in Ollama's api/types.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Final
+
+from agentkit.provider_kit import FinishReason, ToolUseBlock
+from agentkit.testing import FakeService, LoopbackError, NormalizedReply, ReceivedCall, Route, encode_json
+
+__all__ = ["FakeOllama", "ROUTES"]
+
+_CREATED: Final = "2026-01-01T00:00:00Z"
+
+_REASONS: Final[dict[str, str]] = {
+    FinishReason.STOP: "stop",
+    FinishReason.TOOL_USE: "stop",
+    FinishReason.REFUSAL: "stop",
+    FinishReason.LENGTH: "length",
+}
+
+
+class FakeOllama(FakeService):
+    """Fake of `POST /api/chat`."""
+
+    media_type: ClassVar[str] = "application/x-ndjson"
+    prompt_keys: ClassVar[tuple[str, ...]] = ("messages", "tools")
+
+    def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
+        reply.check_blocks("Ollama")
+        message: dict[str, Any] = {"role": "assistant", "content": reply.text}
+        optional = {"thinking": reply.thinking, "tool_calls": _calls(reply)}
+        message |= {key: value for key, value in optional.items() if value}
+        return {**_head(call), "message": message, **_end(reply)}
+
+    def build_events(self, reply: NormalizedReply, call: ReceivedCall) -> Iterator[dict[str, Any]]:
+        reply.check_blocks("Ollama")
+        for message in _messages(reply):
+            yield {**_head(call), "message": {"role": "assistant", **message}, "done": False}
+        yield {**_head(call), "message": {"role": "assistant", "content": ""}, **_end(reply)}
+
+    def encode_event(self, event: Mapping[str, Any], number: int) -> bytes:
+        return encode_json(event) + b"\n"
+
+    def build_error(self, error: LoopbackError) -> dict[str, Any]:
+        return {"error": error.message}
+
+    def is_streamed(self, verb: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
+        return body.get("stream", True) is True
+
+    def build_headers(self, reply_id: str) -> dict[str, str]:
+        return {}
+
+    def client_options(self, url: str) -> dict[str, Any]:
+        return {"host": url}
+
+
+def _messages(reply: NormalizedReply) -> Iterator[dict[str, Any]]:
+    """Yields the messages of a stream: thinking first, then text, then each call in one piece."""
+    yield from ({"content": "", "thinking": piece} for piece in reply.split(reply.thinking))
+    yield from ({"content": piece} for piece in reply.split(reply.text))
+    yield from ({"content": "", "tool_calls": [call]} for call in _calls(reply))
+
+
+def _calls(reply: NormalizedReply) -> list[dict[str, Any]]:
+    return [_call(index, use) for index, use in enumerate(reply.msg.tool_uses)]
+
+
+def _call(index: int, use: ToolUseBlock) -> dict[str, Any]:
+    function = {"index": index, "name": use.name, "arguments": use.copy_input()}
+    return {"id": use.id, "function": function}
+
+
+def _head(call: ReceivedCall) -> dict[str, Any]:
+    return {"model": call.model, "created_at": _CREATED}
+
+
+def _end(reply: NormalizedReply) -> dict[str, Any]:
+    """Returns the end of a reply: finish reason, durations in nanoseconds, and token counts."""
+    counts = {"prompt_eval_count": reply.usage.input_tokens, "eval_count": reply.usage.output_tokens}
+    times = {"total_duration": 3_000_000, "load_duration": 1_000_000, "prompt_eval_duration": 1_000_000}
+    end = {"done": True, "done_reason": reply.map_reason(_REASONS)}
+    return {**end, **times, "eval_duration": 1_000_000, **counts}
+
+
+ROUTES: Final = (Route("ollama", r"/api/chat", FakeOllama()),)

@@ -1,0 +1,300 @@
+"""Fake Responses service for `agentkit.testing.LoopbackServer`.
+
+Shapes and the order of events: `openai.types.responses`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
+from typing import Any, ClassVar, Final, TypeAlias
+
+from agentkit.provider_kit import (
+    Base64Source,
+    Block,
+    FinishReason,
+    ImageBlock,
+    OpaqueBlock,
+    OpaqueState,
+    TextBlock,
+    ThinkingBlock,
+    ToolUseBlock,
+    Usage,
+    as_list,
+    as_object,
+)
+from agentkit.testing import (
+    FakeService,
+    LoopbackError,
+    NormalizedReply,
+    ReceivedCall,
+    Route,
+    encode_named_event,
+    get_citations,
+    hash_text,
+    is_refusal,
+    unsupported_block,
+)
+from agentkit_openai.testing import CREATED, build_error
+
+__all__ = ["FakeResponses", "ROUTES"]
+
+_INCOMPLETE: Final[dict[str, str]] = {
+    FinishReason.LENGTH: "max_output_tokens",
+    FinishReason.CONTENT_FILTER: "content_filter",
+}
+"""Reasons for an incomplete response. The API has no other finish reasons."""
+
+_Event: TypeAlias = dict[str, Any]
+
+
+class FakeResponses(FakeService):
+    """Fake of `POST /responses`."""
+
+    prompt_keys: ClassVar[tuple[str, ...]] = ("instructions", "input", "tools")
+    counting_verbs: ClassVar[frozenset[str]] = frozenset({"input_tokens"})
+
+    def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
+        return _finished_response(reply, call, list(_items(reply)))
+
+    def build_events(self, reply: NormalizedReply, call: ReceivedCall) -> Iterator[_Event]:
+        for number, event in enumerate(_unnumbered_events(reply, call)):
+            yield {"type": event.pop("type"), "sequence_number": number, **event}
+
+    def encode_event(self, event: Mapping[str, Any], number: int) -> bytes:
+        return encode_named_event(event)
+
+    def build_error(self, error: LoopbackError) -> dict[str, Any]:
+        return build_error(error)
+
+    def build_error_event(self, error: LoopbackError) -> _Event:
+        return {"type": "error", "code": error.code, "message": error.message, "param": None}
+
+    def find_fault(self, call: ReceivedCall) -> str | None:
+        """Returns the API's error message for a call without an output after it, or an output without its call."""
+        if call.body.get("previous_response_id") or call.body.get("conversation"):
+            return None  # the service stores the other part of the conversation
+        open_ids: list[str] = []
+        for item in map(as_object, as_list(call.body.get("input"))):
+            item_type, call_id = item.get("type"), str(item.get("call_id"))
+            if item_type in {"function_call", "custom_tool_call"}:
+                open_ids.append(call_id)
+            elif item_type in {"function_call_output", "custom_tool_call_output"}:
+                if call_id not in open_ids:
+                    return f"No tool call found for function call output with call_id {call_id}."
+                open_ids.remove(call_id)
+        return f"No tool output found for function call {open_ids[0]}." if open_ids else None
+
+    def count(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return {"object": "response.input_tokens", "input_tokens": self.count_prompt(body)}
+
+
+# -- the response -----------------------------------------------------------------------------------------------
+
+
+def _new_response(reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
+    body = call.body
+    return {
+        "id": f"resp_{reply.id}",
+        "object": "response",
+        "created_at": CREATED,
+        "status": "in_progress",
+        "error": None,
+        "incomplete_details": None,
+        "instructions": body.get("instructions"),
+        "metadata": {},
+        "model": call.model,
+        "output": [],
+        "parallel_tool_calls": body.get("parallel_tool_calls", True),
+        "temperature": 1.0,
+        "tool_choice": body.get("tool_choice", "auto"),
+        "tools": body.get("tools", []),
+        "top_p": 1.0,
+        "text": body.get("text", {"format": {"type": "text"}}),
+        "usage": None,
+    }
+
+
+def _finished_response(reply: NormalizedReply, call: ReceivedCall, items: list[dict[str, Any]]) -> dict[str, Any]:
+    end: dict[str, Any] = {"status": "completed"}
+    if reason := _INCOMPLETE.get(reply.finish_reason):
+        end = {"status": "incomplete", "incomplete_details": {"reason": reason}}
+    if reply.finish_reason == FinishReason.ERROR:
+        end = {"status": "failed", "error": {"code": "server_error", "message": "The model failed."}}
+    return {**_new_response(reply, call), **end, "output": items, "usage": _usage(reply.usage)}
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {
+            "cached_tokens": usage.cache_read_tokens,
+            "cache_write_tokens": usage.cache_write_tokens,
+        },
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+        "total_tokens": usage.total_tokens,
+    }
+
+
+# -- items ------------------------------------------------------------------------------------------------------
+
+
+def _items(reply: NormalizedReply) -> Iterator[dict[str, Any]]:
+    """Yields the items of the output. Adjacent texts with the same state are the parts of one message."""
+    for index, ((is_text, _), blocks) in enumerate(groupby(reply.msg.blocks, _group_key)):
+        name = hash_text(f"{reply.id} {index}", 32)
+        if is_text:
+            yield _message(list(blocks), name)
+        else:
+            yield from (_item(block, f"{name}{number or ''}") for number, block in enumerate(blocks))
+
+
+def _group_key(block: Block) -> tuple[bool, OpaqueState | None]:
+    return isinstance(block, TextBlock), getattr(block, "state", None)
+
+
+def _message(blocks: list[Block], name: str) -> dict[str, Any]:
+    parts = [_part(block) for block in blocks if isinstance(block, TextBlock)]
+    state = getattr(blocks[0], "state", None)
+    item = {"id": _item_id(state, f"msg_{name}"), "type": "message", "status": "completed", "role": "assistant"}
+    return {**item, **_fields(state), "content": parts}
+
+
+def _part(block: TextBlock) -> dict[str, Any]:
+    if is_refusal(block):
+        return {"type": "refusal", "refusal": block.text}
+    return {"type": "output_text", "text": block.text, "annotations": get_citations(block), "logprobs": []}
+
+
+def _item(block: Block, name: str) -> dict[str, Any]:
+    if isinstance(block, ThinkingBlock):
+        return _reasoning(block, name)
+    if isinstance(block, ToolUseBlock):
+        item = {"id": _item_id(block.state, f"fc_{name}"), "type": "function_call", "status": "completed"}
+        call = {"arguments": block.arguments, "call_id": block.id, "name": block.name}
+        return {**item, **_fields(block.state), **call}
+    if isinstance(block, OpaqueBlock):
+        return dict(block.data)
+    if isinstance(block, ImageBlock) and isinstance(block.source, Base64Source):
+        image = {"type": "image_generation_call", "status": "completed", "result": block.source.data}
+        return {"id": f"ig_{name}", **image, "output_format": block.source.media_type.rpartition("/")[2]}
+    raise unsupported_block("Responses", block.type)
+
+
+def _reasoning(block: ThinkingBlock, name: str) -> dict[str, Any]:
+    state = block.state
+    summary = [{"type": "summary_text", "text": block.thinking}] if block.thinking else []
+    encrypted = state.encrypted_content if state and state.encrypted_content else f"gAAAA{hash_text(name, 40)}"
+    item = {"id": _item_id(state, f"rs_{name}"), "type": "reasoning", "summary": summary}
+    return {**item, **_fields(state), "encrypted_content": encrypted}
+
+
+def _item_id(state: OpaqueState | None, default: str) -> str:
+    return state.item_id if state and state.item_id else default
+
+
+def _fields(state: OpaqueState | None) -> dict[str, Any]:
+    return dict(state.fields) if state and state.fields else {}
+
+
+# -- events -----------------------------------------------------------------------------------------------------
+
+
+def _unnumbered_events(reply: NormalizedReply, call: ReceivedCall) -> Iterator[_Event]:
+    response = _new_response(reply, call)
+    yield {"type": "response.created", "response": response}
+    yield {"type": "response.in_progress", "response": response}
+    items = list(_items(reply))
+    for index, item in enumerate(items):
+        yield {"type": "response.output_item.added", "output_index": index, "item": _empty_item(item)}
+        position = {"item_id": item.get("id"), "output_index": index}
+        for event in _ITEM_EVENTS.get(str(item.get("type")), _no_events)(item, reply):
+            yield {"type": event.pop("type"), **position, **event}
+        yield {"type": "response.output_item.done", "output_index": index, "item": item}
+    finished = _finished_response(reply, call, items)
+    yield {"type": f"response.{finished['status']}", "response": finished}
+
+
+_EMPTY: Final[dict[str, Any]] = {
+    "content": [],
+    "summary": [],
+    "arguments": "",
+    "result": None,
+    "status": "in_progress",
+}
+"""Values of an item's fields in its first event."""
+
+
+def _empty_item(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns an item as its first event has it: empty, with the beginning of its encrypted content."""
+    empty = {key: _EMPTY.get(key, value) for key, value in item.items()}
+    if "encrypted_content" in empty:
+        empty["encrypted_content"] = str(empty["encrypted_content"])[:8]
+    return empty
+
+
+def _message_events(item: Mapping[str, Any], reply: NormalizedReply) -> Iterator[_Event]:
+    for index, part in enumerate(item["content"]):
+        position = {"content_index": index}
+        key = "refusal" if part["type"] == "refusal" else "text"
+        empty: dict[str, Any] = {**part, key: ""}
+        if key == "text":
+            empty["annotations"] = []
+        yield {"type": "response.content_part.added", **position, "part": empty}
+        yield from ({**event, **position} for event in _part_events(part, key, reply))
+        yield {"type": "response.content_part.done", **position, "part": part}
+
+
+def _part_events(part: Mapping[str, Any], key: str, reply: NormalizedReply) -> Iterator[_Event]:
+    name = "response.refusal" if key == "refusal" else "response.output_text"
+    logprobs: dict[str, Any] = {} if key == "refusal" else {"logprobs": []}
+    for piece in reply.split(part[key]):
+        yield {"type": f"{name}.delta", "delta": piece, **logprobs}
+    for index, citation in enumerate(part.get("annotations", ())):
+        added = {"annotation_index": index, "annotation": citation}
+        yield {"type": "response.output_text.annotation.added", **added}
+    yield {"type": f"{name}.done", key: part[key], **logprobs}
+
+
+def _reasoning_events(item: Mapping[str, Any], reply: NormalizedReply) -> Iterator[_Event]:
+    name = "response.reasoning_summary"
+    for index, part in enumerate(item["summary"]):
+        position = {"summary_index": index}
+        yield {"type": f"{name}_part.added", **position, "part": {**part, "text": ""}}
+        for piece in reply.split(part["text"]):
+            yield {"type": f"{name}_text.delta", **position, "delta": piece}
+        yield {"type": f"{name}_text.done", **position, "text": part["text"]}
+        yield {"type": f"{name}_part.done", **position, "part": part}
+
+
+def _call_events(item: Mapping[str, Any], reply: NormalizedReply) -> Iterator[_Event]:
+    name = "response.function_call_arguments"
+    for piece in reply.split(item["arguments"]):
+        yield {"type": f"{name}.delta", "delta": piece}
+    yield {"type": f"{name}.done", "arguments": item["arguments"], "name": item["name"]}
+
+
+def _image_events(item: Mapping[str, Any], reply: NormalizedReply) -> Iterator[_Event]:
+    for step in ("in_progress", "generating", "completed"):
+        yield {"type": f"response.image_generation_call.{step}"}
+
+
+def _no_events(item: Mapping[str, Any], reply: NormalizedReply) -> Iterator[_Event]:
+    yield from ()
+
+
+_ITEM_EVENTS: Final[dict[str, Callable[[Mapping[str, Any], NormalizedReply], Iterator[_Event]]]] = {
+    "message": _message_events,
+    "reasoning": _reasoning_events,
+    "function_call": _call_events,
+    "image_generation_call": _image_events,
+}
+"""Events between the first and the last event of an item, by the item's type."""
+
+ROUTES: Final = (
+    # Azure and compatible servers have the same API below a folder: /openai/v1, /vllm/v1, /compatible-mode/v1.
+    Route(
+        "openai-responses", r"(?:/[a-z-]+)??(?:/v1)?/responses(?:/(?P<verb>input_tokens))?", FakeResponses(), "/v1"
+    ),
+)
