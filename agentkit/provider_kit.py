@@ -8,6 +8,13 @@ parsers and loaders share, and the message and error classes that they need. App
 from __future__ import annotations
 
 from agentkit.capabilities.capabilities import Capabilities
+from agentkit.capabilities.groups import (
+    MediaCapabilities,
+    OpaqueCapabilities,
+    ThinkingCapabilities,
+    ToolCapabilities,
+    TurnCapabilities,
+)
 from agentkit.capabilities.media_rules import MediaLimits, MediaRule, media_types
 from agentkit.capabilities.model_facts import ModelFact
 from agentkit.capabilities.model_rules import ModelRules
@@ -111,6 +118,7 @@ __all__ = [
     "LegalConversation",
     "LocalTokenCounter",
     "MediaBlock",
+    "MediaCapabilities",
     "MediaLimits",
     "MediaPart",
     "MediaRule",
@@ -122,6 +130,7 @@ __all__ = [
     "MultiAgentHistory",
     "NameRule",
     "OpaqueBlock",
+    "OpaqueCapabilities",
     "OpaqueState",
     "OptionError",
     "OutgoingRequest",
@@ -142,12 +151,15 @@ __all__ = [
     "StrictRules",
     "TextBlock",
     "ThinkingBlock",
+    "ThinkingCapabilities",
     "TokenCount",
     "TokenCounterBase",
     "Tool",
+    "ToolCapabilities",
     "ToolChoice",
     "ToolResultBlock",
     "ToolUseBlock",
+    "TurnCapabilities",
     "URLSource",
     "Usage",
     "VideoBlock",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final, cast
 
 import pytest
@@ -14,10 +13,13 @@ from agentkit.provider_kit import (
     Capabilities,
     FormatterBase,
     LegalConversation,
+    MediaCapabilities,
     MediaRule,
     ModelFact,
     Request,
     RequestSpec,
+    ThinkingCapabilities,
+    TurnCapabilities,
     copy_json,
 )
 
@@ -30,13 +32,17 @@ ANY: Final = MediaRule(schemes=WEB)
 ECHO: Final = Capabilities(
     name="Echo",
     issuer="echo",
-    thinking="text",
-    image=ANY,
-    audio=ANY,
-    video=ANY,
-    document=ANY,
-    result_media=frozenset({"image", "audio", "video", "document"}),
-    speaker_names=True,
+    turns=TurnCapabilities(
+        speaker_names=True,
+    ),
+    media=MediaCapabilities(
+        image=ANY,
+        audio=ANY,
+        video=ANY,
+        document=ANY,
+        result_kinds=frozenset({"image", "audio", "video", "document"}),
+    ),
+    thinking=ThinkingCapabilities(mode="text"),
 )
 """A target that takes everything; a test takes away what it is about."""
 
@@ -66,21 +72,21 @@ def wire(msg: Msg) -> dict[str, Any]:
     return {key: stored[key] for key in ("role", "name", "content")}
 
 
-def target(*facts: ModelFact, **form: Any) -> type[EchoFormatter]:
-    """An echo with another form."""
+def target(*facts: ModelFact, **changes: Any) -> type[EchoFormatter]:
+    """Returns an echo formatter with other capabilities: `target(media__image=None)` changes `media.image`."""
 
     class Target(EchoFormatter):
-        base = replace(ECHO, **form)
+        base = ECHO.override({name.replace("__", "."): value for name, value in changes.items()})
 
     Target.facts = facts
     return Target
 
 
 def lower(
-    msgs: Sequence[Msg], history: HistoryPolicy | None = None, on_loss: Any = "describe", **form: Any
+    msgs: Sequence[Msg], history: HistoryPolicy | None = None, on_loss: Any = "describe", **changes: Any
 ) -> Plan:
-    """What a target of that form is sent."""
-    return target(**form)(history=history, on_loss=on_loss).lower(msgs)
+    """Returns the plan of a request for an echo formatter with other capabilities."""
+    return target(**changes)(history=history, on_loss=on_loss).lower(msgs)
 
 
 def sent(plan: Plan) -> list[dict[str, Any]]:

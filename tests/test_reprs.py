@@ -229,7 +229,7 @@ def test_a_disposition_prints_its_name() -> None:
 
 
 def test_a_ledger_prints_a_row_a_block_and_a_row_for_each_text_that_was_added() -> None:
-    plan: Plan = lower([says("Bob", "hi"), call("c")], MultiAgentHistory(), first_user=True)
+    plan: Plan = lower([says("Bob", "hi"), call("c")], MultiAgentHistory(), turns__first_user=True)
     lines = str(plan.ledger).splitlines()
     assert lines[0].split() == ["place", "block", "disposition", "reason"]
     assert len(lines) == 1 + len(plan.ledger.entries) + len({*plan.ledger.syntheses})
@@ -239,7 +239,7 @@ def test_a_ledger_prints_a_row_a_block_and_a_row_for_each_text_that_was_added() 
 
 
 def test_a_ledger_marks_what_is_lost() -> None:
-    plan = lower([Msg("Bob", [IMAGE], "user")], image=None)
+    plan = lower([Msg("Bob", [IMAGE], "user")], media__image=None)
     assert "described, content lost" in str(plan.ledger)
     assert repr(plan.ledger) == "<Ledger of 1 messages: 1 described, 1 lost>"
 

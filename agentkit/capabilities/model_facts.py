@@ -1,17 +1,16 @@
-"""What is known of models, as data: rows that change a `Capabilities` for the models a pattern names.
+"""Facts about models, as data: rows that change the `Capabilities` of a provider for some of its models.
 
-A fact is yes, no, or not in the table: an unknown model keeps the form of its provider, which is the shape
-that all the provider's current models accept.
+A model that matches no row gets the capabilities of its provider, which all current models of the provider accept.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from agentkit.capabilities.capabilities import Capabilities
+from agentkit.capabilities.capabilities import Capabilities, check_changes
 from agentkit.capabilities.model_names import normalize_model_name
 from agentkit.reprs import bounded_repr
 
@@ -20,10 +19,21 @@ __all__ = ["ModelFact", "apply_facts"]
 
 @dataclass(frozen=True, slots=True)
 class ModelFact:
-    """Row of facts: a pattern of model names, the capabilities that it changes, and the source of the fact.
+    """Row of facts: a pattern of model names, the capabilities that the row changes, and the source.
 
-    The pattern matches the start of the normalized name (`normalize_model_name`), which has no vendor or cloud
-    prefix and no date.
+    Example:
+        >>> fact = ModelFact("gpt-4o-audio", {"media.audio": None}, "guides/audio", "2026-11-20")
+
+    Attributes:
+        pattern: Regular expression that matches the start of the normalized model name (`normalize_model_name`),
+            which has no vendor prefix, no cloud prefix and no date.
+        changes: New values by field of `Capabilities`. A dot leads into a group: `{"media.image": None}`.
+        source: Document, type or issue that states the fact.
+        date: Date of the source or of its last check, as YYYY-MM-DD.
+
+    Raises:
+        OptionError: `changes` names a field that does not exist.
+
     """
 
     pattern: str
@@ -33,9 +43,15 @@ class ModelFact:
 
     __repr__ = bounded_repr
 
+    def __post_init__(self) -> None:
+        check_changes("ModelFact.changes", self.changes)
+
 
 def apply_facts(base: Capabilities, model: str | None, facts: Sequence[ModelFact]) -> Capabilities:
-    """Returns the capabilities of a model: `base`, changed by every row that matches its name, in order."""
+    """Returns the capabilities of a model: `base`, changed by every row that matches the name, in order.
+
+    Without a model, and for a model that no row matches, this is `base`.
+    """
     if model is None:
         return base
     name = normalize_model_name(model)
@@ -43,4 +59,4 @@ def apply_facts(base: Capabilities, model: str | None, facts: Sequence[ModelFact
     for fact in facts:
         if re.match(fact.pattern, name):
             changes.update(fact.changes)
-    return replace(base, **changes) if changes else base
+    return base.override(changes) if changes else base

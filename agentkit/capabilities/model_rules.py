@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -38,7 +38,7 @@ class ModelRules:
         alternating_turns: True if user and assistant turns must alternate. Consecutive turns of one role are then
             joined, later system messages become lines of a user turn, and the assistant turn `RESULT_TURN` stands
             between a tool result and a user turn. False omits `RESULT_TURN`. None keeps the provider's rule.
-        call_ids: call ids that the template accepts: "mistral" (nine letters or digits), "any", or a NameRule.
+        call_ids: Call ids that the template accepts: "mistral" (nine letters or digits), "any", or a NameRule.
             None keeps the provider's rule.
 
     """
@@ -72,17 +72,17 @@ class ModelRules:
 
 @lru_cache(256)
 def _apply(rules: ModelRules, capabilities: Capabilities) -> Capabilities:
-    taken = {"image": rules.images, "audio": rules.audio, "video": rules.video, "document": rules.documents}
-    refused = {kind for kind, is_taken in taken.items() if not is_taken}
-    changes: dict[str, Any] = dict.fromkeys(refused)
-    changes["result_media"] = capabilities.result_media - refused
-    changes["audio_by_id"] = capabilities.audio_by_id and rules.audio
-    changes["system_role"] = capabilities.system_role and rules.system_role
-    changes["tool_role"] = capabilities.tool_role and rules.tool_role
-    changes["parallel_calls"] = capabilities.parallel_calls and rules.parallel_tool_calls
+    media = {"image": rules.images, "audio": rules.audio, "video": rules.video, "document": rules.documents}
+    refused = {kind for kind, is_accepted in media.items() if not is_accepted}
+    changes: dict[str, Any] = {f"media.{kind}": None for kind in refused}
+    changes["media.result_kinds"] = capabilities.media.result_kinds - refused
+    changes["media.audio_by_id"] = capabilities.media.audio_by_id and rules.audio
+    changes["turns.system_role"] = capabilities.turns.system_role and rules.system_role
+    changes["tools.role"] = capabilities.tools.role and rules.tool_role
+    changes["tools.parallel_calls"] = capabilities.tools.parallel_calls and rules.parallel_tool_calls
     if rules.alternating_turns is not None:
-        changes["alternates"] = rules.alternating_turns
+        changes["turns.alternate"] = rules.alternating_turns
     if rules.call_ids is not None:
-        named = rules.call_ids
-        changes["call_ids"] = named if isinstance(named, NameRule) else _CALL_IDS[named]
-    return replace(capabilities, **changes)
+        rule = rules.call_ids
+        changes["tools.call_ids"] = rule if isinstance(rule, NameRule) else _CALL_IDS[rule]
+    return capabilities.override(changes)

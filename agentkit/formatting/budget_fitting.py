@@ -60,7 +60,7 @@ class BudgetFitter:
         cls, lowering: Lowering, budget: Budget, weigher: Weigher, whole: TracedConversation, ledger: Ledger
     ) -> BudgetFitter:
         """The cutting of a conversation in normal form."""
-        thinking = lowering.task.capabilities.thinking != "never"
+        thinking = lowering.task.capabilities.thinking.mode != "never"
         units = await weigher.weighed(whole.msgs, thinking)
         if not lowering.history.shows_everything:
             seen = (at for at in reversed(range(len(units))) if lowering.history.is_visible(units.unit(at)))

@@ -117,11 +117,11 @@ class Lowering:
         `changed` is the number of the first input message that a cut took or altered. The ledger that comes
         back goes on from the one given, which may be used no more.
         """
-        if not (self.task.capabilities.binds_thinking and _holds(draft, Feature.THINKING)):
+        if not (self.task.capabilities.thinking.binds_prefix and _holds(draft, Feature.THINKING)):
             return self._lower(draft, ledger, shelf)
         lowered = self._lower(draft, ledger.copy(), shelf)
         form, turns = self.task.capabilities, lowered.legal.turns
-        stale = stale_thinking(lowered.request, turns, changed, form.needs_thinking)
+        stale = stale_thinking(lowered.request, turns, changed, form.opaque.needs_thinking)
         if not stale:
             return lowered
         for path in sorted(stale):
@@ -143,9 +143,9 @@ class Lowering:
         asking = _say_output(task, asking, ledger)
         legal = legalize_conversation(asking, ledger, form, self.on_loss, shelf)
         legal.tool_names.update(names)
-        if form.speaker_names:
+        if form.turns.speaker_names:
             spoken = chain(legal.system.msgs, legal.turns.msgs)
-            legal.speakers.update(legal_speaker_names((msg.name for msg in spoken), form.speaker_refused))
+            legal.speakers.update(legal_speaker_names((msg.name for msg in spoken), form.turns.speaker_refused))
             _note_renamed(legal.turns, legal.speakers, ledger)
         else:
             ledger.late = OmittedNames(shown, form, getattr(self.history, "viewer", None))
@@ -224,8 +224,8 @@ def _settle(task: RequestSpec, ledger: Ledger) -> tuple[RequestSpec, dict[str, s
     tools, choice = task.tools, task.tool_choice
     ledger.syntheses.extend(task.syntheses)
     names: dict[str, str] = {}
-    if tools and form.tool_names:
-        fitted = [form.tool_names.fit(tool.name) for tool in tools]
+    if tools and form.tools.names:
+        fitted = [form.tools.names.fit(tool.name) for tool in tools]
         if len({*fitted}) < len(fitted):
             at = next(at for at, name in enumerate(fitted) if name in fitted[:at])
             reason = f"{tools[at].name!r} is {fitted[at]!r} on this wire, and so is another tool's name"
@@ -233,10 +233,10 @@ def _settle(task: RequestSpec, ledger: Ledger) -> tuple[RequestSpec, dict[str, s
         names = {new: tool.name for new, tool in zip(fitted, tools, strict=True) if new != tool.name}
         tools = tuple(rename_tool(tool, new) for tool, new in zip(tools, fitted, strict=True))
         if choice and choice.name is not None:
-            choice = ToolChoice("tool", form.tool_names.fit(choice.name))
+            choice = ToolChoice("tool", form.tools.names.fit(choice.name))
         elif choice and choice.names:
-            choice = ToolChoice(choice.mode, names=tuple(map(form.tool_names.fit, choice.names)))
-    if choice and choice.mode == "none" and "none" not in form.tool_choices:
+            choice = ToolChoice(choice.mode, names=tuple(map(form.tools.names.fit, choice.names)))
+    if choice and choice.mode == "none" and "none" not in form.tools.choices:
         ledger.add_synthesis("tool choice", f"{form.name} has no choice 'none': the tools are left out")
         tools, choice = (), None
     return RequestSpec(form, task.model, tools, choice, task.output), names
@@ -247,7 +247,7 @@ def _say_choice(
 ) -> tuple[RequestSpec, TracedConversation]:
     """A forced choice of tool that the target refuses, in words at the end, where it changes no prefix."""
     form, choice = task.capabilities, task.tool_choice
-    if choice is None or choice.mode in form.tool_choices:
+    if choice is None or choice.mode in form.tools.choices:
         return task, shown
     ledger.add_synthesis("tool choice", f"{form.name} has no choice {choice.mode!r}: asked for in words")
     text = CALL_A_TOOL if choice.name is None else CALL_TOOL.format(choice.name)
@@ -263,9 +263,9 @@ def _say_choice(
 def _complete(task: RequestSpec, legal: LegalConversation, ledger: Ledger) -> RequestSpec:
     """The task with the tools that the history needs, and its output schema in words if it must be."""
     form = task.capabilities
-    if not task.tools and form.tools_declared and (tools := _declared(legal, ledger)):
+    if not task.tools and form.tools.needs_declarations and (tools := _declared(legal, ledger)):
         task = replace(task, tools=tools, tool_choice=ToolChoice("none"))
-    if task.output and form.output != "schema" and form.system_role:
+    if task.output and form.output != "schema" and form.turns.system_role:
         ledger.add_synthesis("output instruction", _UNENFORCED)
         legal.system.add(build_trusted("system", _instruction(task.output), "system"), ("output instruction",))
     return task
@@ -273,7 +273,7 @@ def _complete(task: RequestSpec, legal: LegalConversation, ledger: Ledger) -> Re
 
 def _say_output(task: RequestSpec, shown: TracedConversation, ledger: Ledger) -> TracedConversation:
     """Adds the instruction for the answer to a system prompt that becomes the start of the first user turn."""
-    if not task.output or task.capabilities.output == "schema" or task.capabilities.system_role:
+    if not task.output or task.capabilities.output == "schema" or task.capabilities.turns.system_role:
         return shown
     ledger.add_synthesis("output instruction", _UNENFORCED)
     at = prompt_length(shown.msgs)

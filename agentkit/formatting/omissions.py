@@ -48,13 +48,18 @@ class OmittedDetails:
             found.append(name_omitted(msg.name))
         found += [f"the wire has no place for its {sanitize(key)}" for key in self._keys(block, notes)]
         spoken = len(path) == 2 and isinstance(block, TextBlock) and FRAMED not in notes
-        if spoken and self.form.text_notes and isinstance(block, TextBlock):
-            found += self.form.text_notes(block.text, msg.role)
+        if spoken and self.form.turns.text_notes and isinstance(block, TextBlock):
+            found += self.form.turns.text_notes(block.text, msg.role)
         return tuple(found)
 
     def _unnamed(self, msg: Msg, notes: Sequence[Note]) -> bool:
         """Whether somebody speaks who has a name, and neither a field nor a line says it."""
-        if self.form.speaker_names or not msg.name or msg.name == msg.role or any(note.lost for note in notes):
+        if (
+            self.form.turns.speaker_names
+            or not msg.name
+            or msg.name == msg.role
+            or any(note.lost for note in notes)
+        ):
             return False  # a name that is lost has a note of its own
         own = msg.role == "assistant" and msg.name == getattr(self.policy, "viewer", None)
         return not own and FRAMED not in notes and AS_LINE not in notes
@@ -64,7 +69,7 @@ class OmittedDetails:
         if not isinstance(block, TextBlock | ToolUseBlock | MediaBlock):
             return []
         state = block.state
-        says = self.form.passthrough_keys.get(block.type, _NOTHING)
+        says = self.form.opaque.passthrough_keys.get(block.type, _NOTHING)
         own = state is not None and state.issuer == self.form.issuer
         left = any(note.reason.endswith(LEFT_OFF) for note in notes)
         framed = FRAMED in notes and isinstance(block, TextBlock)
@@ -153,7 +158,7 @@ class OmittedNames:
         if self.viewer is not None:
             pairs.add((Feature.ASSISTANT, self.viewer))
         counts = Counter(role for role, _ in pairs)
-        lines = self.capabilities.late_system != "native"
+        lines = self.capabilities.turns.late_system != "native"
         return {
             feature: role
             for feature, role in _ROLES.items()

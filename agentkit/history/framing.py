@@ -116,8 +116,8 @@ class Framing:
         self.ledger = ledger
         self.form = capabilities
         self.asked: set[str] = set()  # by parts in native turns, and not answered yet
-        self.native_system = capabilities.late_system == "native"
-        self.apart = capabilities.text_joining == "apart"
+        self.native_system = capabilities.turns.late_system == "native"
+        self.apart = capabilities.turns.text_joining == "apart"
         self.out = TracedConversation([], [])
         self.opening: str | None = policy.opening
         self.pieces: list[str | Piece] = []  # the frame that is open, each text behind its line break
@@ -205,15 +205,17 @@ class Framing:
     def _note_asked(self, msg: Msg) -> None:
         """Write down what a provider's own parts in a native turn ask, and what they answer."""
         if msg.features & Feature.OPAQUE:
-            pairs = [self.form.pair_of(block) for block in msg.blocks]
-            self.asked |= {name for role, name in pairs if role == "asks"}
-            self.asked -= {name for role, name in pairs if role == "answers"}
+            pairs = [self.form.find_pair(block) for block in msg.blocks]
+            self.asked |= {name for role, name in pairs if role == "request"}
+            self.asked -= {name for role, name in pairs if role == "response"}
 
     def _goes_on(self, msg: Msg) -> bool:
         """Whether a reply answers what a part of a native turn asks: half of such a pair is worth nothing."""
         if not self.asked or not msg.features & Feature.OPAQUE:
             return False
-        return any(role == "answers" and name in self.asked for role, name in map(self.form.pair_of, msg.blocks))
+        return any(
+            role == "response" and name in self.asked for role, name in map(self.form.find_pair, msg.blocks)
+        )
 
     def _say(self, at: int) -> None:
         """The lines of one message."""

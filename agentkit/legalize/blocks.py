@@ -121,17 +121,17 @@ def _why_invalid(block: InvalidBlock) -> str:
 def thinking_obstacle(block: ThinkingBlock, form: Capabilities, role: Role) -> str | None:
     """Why a thinking block may not go back; None if it may."""
     state = block.state
-    if form.thinking == "never" or role != "assistant":
+    if form.thinking.mode == "never" or role != "assistant":
         return "thinking, which this target does not take back"
     if state is not None and state.issuer != form.issuer:
         return f"thinking issued by {sanitize(state.issuer)}, not by this target"
-    if form.thinking == "signed":
-        proven = state is not None and any(getattr(state, name) for name in form.required_proof)
-        if state is None or (form.required_proof and not proven):
+    if form.thinking.mode == "signed":
+        proven = state is not None and any(getattr(state, name) for name in form.thinking.required_proof)
+        if state is None or (form.thinking.required_proof and not proven):
             return "thinking without the proof that its issuer wants back"
         if state.thought_signature is not None and not is_base64(state.thought_signature):
             return "thinking whose signature is no base64 text"
-        if not form.required_proof and not block.thinking and not state.thought_signature:
+        if not form.thinking.required_proof and not block.thinking and not state.thought_signature:
             return "thinking that neither says nor proves anything"
     return None
 
@@ -182,8 +182,8 @@ class _Tidying(MediaLegalizer):
 
     def _text(self, block: TextBlock, at: int) -> Iterator[TextBlock]:
         kept = self._without_foreign_state(block, (at,))
-        blank = not block.text or (self.capabilities.blank == "whitespace" and block.text.isspace())
-        signed = self.capabilities.signed_parts and kept.state and kept.state.thought_signature
+        blank = not block.text or block.text.isspace()
+        signed = self.capabilities.opaque.signed_parts and kept.state and kept.state.thought_signature
         if blank and not signed:
             self._note((at,), Disposition.DROPPED, "a blank text")
         else:
@@ -202,9 +202,9 @@ class _Tidying(MediaLegalizer):
         """What only its wire knows: a reply's is nothing to any other, anybody else's is content."""
         form, own = self.capabilities, block.wire == self.capabilities.wire
         place = "result" if result is not None else self.role
-        plain_error = result is not None and result.is_error and not form.error_media
-        replys = bool(own and form.is_reply_data and form.is_reply_data(block.data))
-        fits = own and (form.part_places is None or place in form.part_places(block.data))
+        plain_error = result is not None and result.is_error and not form.media.error_results
+        replys = bool(own and form.opaque.is_reply_data and form.opaque.is_reply_data(block.data))
+        fits = own and (form.opaque.places is None or place in form.opaque.places(block.data))
         if fits and (place == "assistant" or not (replys or plain_error)):
             yield block
         elif replys or (place == "assistant" and not own):
@@ -223,7 +223,7 @@ class _Tidying(MediaLegalizer):
         Anthropic: the final block in an assistant message cannot be thinking. OpenAI Responses: a reasoning
         item without its required following item.
         """
-        signed = self.capabilities.thinking == "signed"
+        signed = self.capabilities.thinking.mode == "signed"
         while pairs and isinstance(pairs[-1][0], ThinkingBlock):
             if not signed and any(not isinstance(block, ThinkingBlock) for block, _ in pairs):
                 break
@@ -244,7 +244,7 @@ class _Tidying(MediaLegalizer):
         return block
 
     def _fit_name(self, found: str) -> str:
-        rule = self.capabilities.tool_names
+        rule = self.capabilities.tools.names
         fit = rule.fit(found) if rule else found or "unnamed_tool"
         if fit != found:
             self.out.tool_names[fit] = found

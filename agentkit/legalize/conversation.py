@@ -88,7 +88,7 @@ class _Legalizing:
         self._limit_media(draft, at)
         self._take_system(draft.part(range(at)))
         turns = TracedConversation(draft.msgs[at:], draft.origins[at:], draft.look)
-        line = Feature.SYSTEM if self.capabilities.late_system == "line" else 0
+        line = Feature.SYSTEM if self.capabilities.turns.late_system == "line" else 0
         wanted = self.capabilities.feature_mask | Feature.REPEATED | line
         if self.promoted or turns.look is None or turns.look.features & wanted:
             self._tidy_all(turns, at, self.capabilities.feature_mask, line)
@@ -97,7 +97,7 @@ class _Legalizing:
         if self.moved:  # a turn of media stands behind results that a pair was open over
             self.legal.turns = drop_half_pairs(self.legal.turns, self.ledger, self.capabilities)
         turns = order_results(self.legal.turns, self.capabilities, self.legal.call_ids)
-        if not self.capabilities.system_role:
+        if not self.capabilities.turns.system_role:
             turns = self._begun_by_system(turns)
         has_system = bool(self.legal.system.msgs)
         self.legal.turns = TurnRules(turns, self.ledger, self.capabilities).run(has_system)
@@ -109,7 +109,7 @@ class _Legalizing:
         seen = media if look is None else look.features
         if not (seen & media or any(msg.features & media for msg in draft.msgs[:at])):
             return
-        if not self.capabilities.limits_media:
+        if not self.capabilities.media.has_limits:
             return
         for number, msg in enumerate(draft.msgs):
             if msg.features & media:
@@ -174,7 +174,7 @@ class _Legalizing:
             tidied = self._tidied(msg, origin, number) if looked_at else (msg, origin)
             if tidied:
                 self.legal.system.add(*tidied)
-        if self.capabilities.one_system:
+        if self.capabilities.turns.one_system:
             self._join_system()
 
     def _join_system(self) -> None:
@@ -246,7 +246,7 @@ class _Legalizing:
 
     def _another(self, repeated: str, numbers: Iterator[int], taken: set[str]) -> str:
         """A legal id for one more call of a repeated id: the first that the turn does not have."""
-        rule = self.capabilities.call_ids or ANY_ID
+        rule = self.capabilities.tools.call_ids or ANY_ID
         candidates = (rule.fit(f"{repeated}#{number}") for number in numbers)
         fresh = next(candidate for candidate in candidates if candidate not in taken)
         self.legal.call_ids[fresh] = self.legal.call_ids.get(repeated, repeated)
@@ -268,7 +268,7 @@ class _Legalizing:
         """Media that could not stay where it was, in one user turn behind the exchange, labelled."""
         if not self.promoted:
             return
-        if self.capabilities.call_order:
+        if self.capabilities.tools.results_in_order:
             place = {call: at for at, call in enumerate(self.calls)}
             self.promoted.sort(key=lambda pair: place.get(pair[0].result, -1))
         blocks: list[Block] = []

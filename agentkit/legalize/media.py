@@ -52,7 +52,7 @@ LEFT_OFF = "was left off"
 
 def wire_id(capabilities: Capabilities, found: str) -> str:
     """A call id as the target takes it."""
-    rule = capabilities.call_ids
+    rule = capabilities.tools.call_ids
     return rule.fit(found) if rule else found or "call_unnamed"
 
 
@@ -195,7 +195,7 @@ class MediaLegalizer:
                 self.out.promoted.append(PromotedMedia(kept, path, label, owner))
                 where = "after the results" if result else "after this one"
                 yield build_trusted_text(f"({block.type} shown in the user turn {where})")
-        elif self.capabilities.text_documents and (text := _text_of(block, source)) is not None:
+        elif (text := _text_of(block, source)) is not None:
             if len(text) > LONGEST_TEXT:
                 long = f"it is a text of more than {LONGEST_TEXT} characters"
                 yield from self._lose(path, block.type, long, source)
@@ -208,7 +208,7 @@ class MediaLegalizer:
     def _is_reply_item(self, block: MediaBlock, path: BlockPath, result: ToolResultBlock | None) -> bool:
         """Returns True if the target's own model made the media and takes them back unchanged, in its own turn."""
         state, form = block.state, self.capabilities
-        if not form.reply_media or state is None or result is not None or path in self.changes:
+        if not form.media.generated_by_id or state is None or result is not None or path in self.changes:
             return False
         own = state.issuer == form.issuer and state.item_id is not None
         return own and self.role == "assistant" and isinstance(block.source, Base64Source)
@@ -218,7 +218,7 @@ class MediaLegalizer:
     ) -> Iterator[Block]:
         """A sound that a model spoke: by its id to its issuer, as data where they may stand, else in words."""
         said = as_object((state.fields or {}).get("audio"))
-        own = self.capabilities.audio_by_id and state.issuer == self.capabilities.issuer
+        own = self.capabilities.media.audio_by_id and state.issuer == self.capabilities.issuer
         replys = self.role == "assistant" and result is None
         words, left = as_text(said.get("transcript")), f"state issued by {sanitize(state.issuer)} {LEFT_OFF}"
         if own and replys and as_text(said.get("id")) and not self.spoke:
@@ -262,13 +262,13 @@ class MediaLegalizer:
         form = self.capabilities
         if result is None:
             remote = self.role == "assistant" and isinstance(source, URLSource)
-            return self.role in form.media_roles and not remote
-        if kind not in form.result_media or (result.is_error and not form.error_media):
+            return self.role in form.media.roles and not remote
+        if kind not in form.media.result_kinds or (result.is_error and not form.media.error_results):
             return False
         media_type = source.media_type if isinstance(source, Base64Source) else source.guessed_type
-        if isinstance(source, URLSource) and form.result_urls and not form.result_urls(source.url):
+        if isinstance(source, URLSource) and form.media.result_urls and not form.media.result_urls(source.url):
             return False
-        return not form.result_types or media_type in form.result_types
+        return not form.media.result_types or media_type in form.media.result_types
 
     def _lose(
         self,
@@ -291,7 +291,7 @@ class MediaLegalizer:
         """A label, and text behind it, as a line of their own; in a frame they are nobody's utterance."""
         if not self.frame:
             return label if text is None else f"{label}\n{text}"
-        lead = "\n" if self.capabilities.text_joining == "apart" else ""
+        lead = "\n" if self.capabilities.turns.text_joining == "apart" else ""
         if text is None:
             return lead + label
         return f"{lead}{label}{safe_text(chr(10) + text, self.frame)}"

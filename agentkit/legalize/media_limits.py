@@ -58,10 +58,10 @@ def limit_media(
         return {}
     natives = [Native(number, *medium) for number, found in tidied.items() for medium in found.media]
     limiting = _Limiting(form, shelf, natives)
-    for kind, rule in form.media.items():
+    for kind, rule in form.media.rules.items():
         if rule is not None and rule.limits is not None and any(one.kind == kind for one in natives):
             limiting.keep(kind, rule.limits)
-    limiting.keep_total(limiting.left, form.media_total, "media")
+    limiting.keep_total(limiting.left, form.media.total, "media")
     return limiting.by_message()
 
 
@@ -72,9 +72,9 @@ def _are_within(tidied: Collection[LegalMessage], form: Capabilities) -> bool:
         for kind, (count, data) in found.loads.items():
             before = loads.get(kind, (0, 0))
             loads[kind] = (before[0] + count, before[1] + data)
-    if form.media_total and sum(data for _, data in loads.values()) > form.media_total:
+    if form.media.total and sum(data for _, data in loads.values()) > form.media.total:
         return False
-    return all(_is_within(tidied, form.media[kind], kind, *load) for kind, load in loads.items())
+    return all(_is_within(tidied, form.media.rules[kind], kind, *load) for kind, load in loads.items())
 
 
 def _is_within(tidied: Collection[LegalMessage], rule: MediaRule | None, kind: str, count: int, data: int) -> bool:

@@ -21,7 +21,7 @@ def drop_half_pairs(draft: TracedConversation, ledger: Ledger, form: Capabilitie
     What a reply asks and nothing answers may stay where the target goes on with it (`resumes`): at the very end,
     or with nothing but results behind its turn.
     """
-    if form.pair_key is None or (draft.look and not draft.look.features & Feature.OPAQUE):
+    if form.opaque.pair_key is None or (draft.look and not draft.look.features & Feature.OPAQUE):
         return draft
     gone = _halves(draft, form)
     if not gone:
@@ -54,14 +54,14 @@ def _halves(draft: TracedConversation, form: Capabilities) -> set[BlockPath]:
     halves: set[BlockPath] = set()
     for number, msg in enumerate(draft.msgs):
         for at, block in enumerate(msg.blocks if _holds(msg) else ()):
-            role, name = form.pair_of(block)
-            if role == "asks":
+            role, name = form.find_pair(block)
+            if role == "request":
                 asked.setdefault(name, []).append((number, at))
             elif role and asked.get(name):
                 asked[name].pop(0)
             elif role:
                 halves.add((number, at))
-    open_from = _open_from(draft.msgs, form) if form.resumable else len(draft.msgs)
+    open_from = _open_from(draft.msgs, form) if form.turns.resumable else len(draft.msgs)
     return halves | {place for places in asked.values() for place in places if place[0] < open_from}
 
 
@@ -85,4 +85,4 @@ def _open_from(msgs: list[Msg], form: Capabilities) -> int:
 
 def ends_asking(msg: Msg, form: Capabilities) -> bool:
     """Whether a message ends in a part of the target's own that asks what nobody has answered."""
-    return bool(msg.blocks) and form.pair_of(msg.blocks[-1])[0] == "asks"
+    return bool(msg.blocks) and form.find_pair(msg.blocks[-1])[0] == "request"

@@ -40,7 +40,7 @@ def orphaned_parts(
     The thinking of a part is the last of the target's own before it in its message.
     """
     gone: set[BlockPath] = set()
-    if form.needs_thinking is None or (draft.look and not draft.look.features & Feature.THINKING):
+    if form.opaque.needs_thinking is None or (draft.look and not draft.look.features & Feature.THINKING):
         return gone
     for msg, whole in zip(draft.msgs, draft.origins, strict=True):
         if not (msg.features & Feature.THINKING and msg.features & Feature.ASSISTANT):
@@ -59,8 +59,10 @@ def orphaned_parts(
 
 def _needs_thinking(block: Block, form: Capabilities) -> bool:
     if isinstance(block, OpaqueBlock):
-        return block.wire == form.wire and bool(form.needs_thinking and form.needs_thinking(block.data))
-    state = block.state if isinstance(block, ImageBlock) and form.reply_media else None
+        return block.wire == form.wire and bool(
+            form.opaque.needs_thinking and form.opaque.needs_thinking(block.data)
+        )
+    state = block.state if isinstance(block, ImageBlock) and form.media.generated_by_id else None
     return state is not None and state.issuer == form.issuer and state.item_id is not None
 
 

@@ -31,13 +31,13 @@ def _fit_tool(tool: Tool, capabilities: Capabilities, notes: list[Synthesis]) ->
         reason = f"tool {tool.name!r}: {', '.join(lost)} at the root of its parameters merged into one object"
         notes.append(Synthesis("tool schema", reason))
     strict = tool.strict
-    if strict and capabilities.strict is None:
+    if strict and capabilities.tools.strict is None:
         strict = None
         notes.append(
             Synthesis("strict mode", f"tool {tool.name!r}: {capabilities.name} has no strict mode for tools")
         )
-    elif strict and capabilities.strict is not None:
-        closed, reason = close_for_strict(schema, capabilities.strict)
+    elif strict and capabilities.tools.strict is not None:
+        closed, reason = close_for_strict(schema, capabilities.tools.strict)
         unread = [keyword for keyword in lost if keyword in _UNREAD]
         if unread:  # a closed schema would forbid the arguments that these describe
             closed, reason = None, f"{', '.join(unread)} could not be merged"
@@ -53,7 +53,7 @@ def fit_output(
     output: OutputSchema | None, capabilities: Capabilities, notes: list[Synthesis]
 ) -> OutputSchema | None:
     """Returns the output schema with its `strict` flag set to True or False, if the target has that flag."""
-    rules = capabilities.strict
+    rules = capabilities.tools.strict
     if output is None or capabilities.output != "schema" or rules is None or not rules.has_output_flag:
         return output
     if output.strict is False or (output.strict is None and not output.closed):
@@ -73,9 +73,9 @@ def fit_choice(
     If the API cannot limit the choice to some of the tools, only these tools are offered. A mode that the target
     refuses stays in the choice: a text of the request then asks for it.
     """
-    if choice is None or not choice.names or choice.mode in capabilities.allowed_tools:
+    if choice is None or not choice.names or choice.mode in capabilities.tools.allowed:
         return tools, choice
-    names, modes = choice.names, capabilities.tool_choices
+    names, modes = choice.names, capabilities.tools.choices
     if {*names} == {tool.name for tool in tools}:
         return tools, ToolChoice(choice.mode)
     if choice.mode == "required" and len(names) == 1 and ("tool" in modes or "required" not in modes):

@@ -24,9 +24,9 @@ def order_results(
 
     `call_ids` are the ids that calls were given, with those that they had.
     """
-    together = form.results == "together"
+    together = form.tools.results == "together"
     in_order = turns.look is not None and turns.look.ordered
-    if in_order or not (together or form.call_order or call_ids):
+    if in_order or not (together or form.tools.results_in_order or call_ids):
         return turns
     out = TracedConversation([], [])
     at = 0
@@ -51,10 +51,10 @@ def _add_results(
     form: Capabilities,
     call_ids: Mapping[str, str],
 ) -> None:
-    together = form.results == "together"
+    together = form.tools.results == "together"
     found = tuple(answered for msg in results.msgs for answered in msg.tool_ids)
     in_place = found == call.tool_ids
-    if not in_place and not together and not form.call_order:
+    if not in_place and not together and not form.tools.results_in_order:
         in_place = Counter(found) == Counter(call.tool_ids)  # the wire takes any order: keep the arrival's
     if in_place and not (together and len(results.msgs) > 1):
         out.msgs.extend(results.msgs)

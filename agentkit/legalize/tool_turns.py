@@ -41,7 +41,7 @@ def fit_exchanges(
     Without a role for tools, calls become texts of the assistant and results become texts of the user. Without
     parallel calls, each call gets a turn of its own, followed by its result.
     """
-    if capabilities.tool_role and capabilities.parallel_calls:
+    if capabilities.tools.role and capabilities.tools.parallel_calls:
         return draft
     if draft.look and not draft.look.features & Feature.TOOL:
         return draft
@@ -52,10 +52,10 @@ def fit_exchanges(
         while stop < len(draft.msgs) and draft.msgs[stop].features & Feature.RESULT:
             stop += 1
         unit = draft.part(range(at, stop))
-        if not msg.features & Feature.CALL or (capabilities.tool_role and len(msg.tool_uses) == 1):
+        if not msg.features & Feature.CALL or (capabilities.tools.role and len(msg.tool_uses) == 1):
             out.msgs.extend(unit.msgs)
             out.origins.extend(unit.origins)
-        elif capabilities.tool_role:
+        elif capabilities.tools.role:
             _add_one_by_one(out, unit, ledger)
         else:
             _TextExchange(ledger, capabilities, on_loss).add(out, unit)
@@ -94,7 +94,7 @@ class _TextExchange:
     def __init__(self, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss) -> None:
         self.ledger = ledger
         self.on_loss = on_loss
-        self.lead = "\n" if capabilities.text_joining == "apart" else ""
+        self.lead = "\n" if capabilities.turns.text_joining == "apart" else ""
         self.names: dict[str, str] = {}
 
     def add(self, out: TracedConversation, exchange: TracedConversation) -> None:

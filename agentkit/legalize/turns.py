@@ -34,19 +34,19 @@ class TurnRules:
     def run(self, has_system: bool) -> TracedConversation:
         """Turns of one side joined, and a user turn first, last, or anywhere, where the target wants it."""
         capabilities = self.capabilities
-        if capabilities.merge_turns:
+        if capabilities.turns.merge:
             self._merge()
-        if capabilities.alternates:
+        if capabilities.turns.alternate:
             self._part_results()
         msgs = self.turns.msgs
-        if not msgs and (capabilities.needs_user or not has_system):
+        if not msgs and (capabilities.turns.needs_user or not has_system):
             self._fill(0, BEGIN_TURN, "there is no turn")
-        elif msgs and capabilities.first_user and not _is_users(msgs[0]):
+        elif msgs and capabilities.turns.first_user and not _is_users(msgs[0]):
             self._fill(0, BEGIN_TURN, "the conversation begins without a user turn")
-        ends_open = capabilities.last_user and msgs and not _is_users(msgs[-1], results=True)
-        if ends_open and capabilities.resumable and ends_asking(msgs[-1], capabilities):
+        ends_open = capabilities.turns.last_user and msgs and not _is_users(msgs[-1], results=True)
+        if ends_open and capabilities.turns.resumable and ends_asking(msgs[-1], capabilities):
             return self.turns
-        if ends_open or (capabilities.needs_user and not any(map(_is_users, msgs))):
+        if ends_open or (capabilities.turns.needs_user and not any(map(_is_users, msgs))):
             self._fill(len(msgs), CONTINUE_TURN, "the conversation ends without a user turn")
         return self.turns
 
@@ -64,7 +64,7 @@ class TurnRules:
 
     def _merge(self) -> None:
         turns = self.turns
-        joins_results = self.capabilities.results == "together"
+        joins_results = self.capabilities.tools.results == "together"
         if turns.look and turns.look.alternating:
             return
         sides = [_side(msg, joins_results) for msg in turns.msgs]

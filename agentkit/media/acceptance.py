@@ -14,7 +14,7 @@ __all__ = ["address", "describe_resize", "rejection_reason", "sanitize"]
 
 def rejection_reason(form: Capabilities, kind: Kind, source: Base64Source | URLSource) -> str | None:
     """Why the target cannot take this source of media in any turn; None if it can."""
-    rule, target = form.media[kind], form.name
+    rule, target = form.media.rules[kind], form.name
     if rule is None:
         return f"{target} takes no {kind}"
     if isinstance(source, URLSource):

@@ -65,8 +65,8 @@ async def load_media(
     """
     media = all_media(msgs)
     shelf = ResolvedMedia() if _are_ready(media) else await _read(media, form, roots, fetch, fetched)
-    if form.image is not None and form.image.limits is not None:
-        await _shrink(media, form, form.image.limits, shelf)
+    if form.media.image is not None and form.media.image.limits is not None:
+        await _shrink(media, form, form.media.image.limits, shelf)
         if fetch is not None and shelf.fits:
             recount([url for url in shelf.files if url.scheme != "file"], fetch)
     return shelf
@@ -126,7 +126,7 @@ def needs_loading(msgs: Sequence[Msg], form: Capabilities, fetch: Fetch | None) 
     media = all_media(msgs)
     if not _are_ready(media) and ((wanted := _Wanted.of(media, form, fetch)).files or wanted.urls):
         return True
-    limits = form.image.limits if form.image is not None else None
+    limits = form.media.image.limits if form.media.image is not None else None
     return limits is not None and not _fit_all(media, _box(media, limits))
 
 
@@ -174,7 +174,7 @@ class _Wanted:
 
 def _most(form: Capabilities, kind: Kind) -> int:
     """The largest file that is read for a target, in bytes; a picture may be made smaller."""
-    rule = form.media[kind]
+    rule = form.media.rules[kind]
     own = rule.limits.data // 4 * 3 if rule and rule.limits else 0
     return min(own, LARGEST) if own and not (kind == "image" and can_resize()) else LARGEST
 

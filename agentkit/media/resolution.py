@@ -112,10 +112,10 @@ _USUAL: Mapping[Kind, str] = {
 
 def needs_fetching(form: Capabilities, kind: Kind, source: URLSource) -> bool:
     """Whether a target takes media at an http or https URL in no other way than as data."""
-    rule, known = form.media[kind], source.guessed_type
+    rule, known = form.media.rules[kind], source.guessed_type
     if source.scheme not in _WEB:
         return False
-    if kind == "document" and form.text_documents and known and is_text_type(known):
+    if kind == "document" and known and is_text_type(known):
         return rule is None or not (source.scheme in rule.schemes and rule.fetches(kind, known))
     if rule is None or (source.scheme in rule.schemes and rule.fetches(kind, known)):
         return False

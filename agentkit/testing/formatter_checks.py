@@ -81,7 +81,7 @@ def _keys(value: Any) -> Iterator[str]:
 
 def _tool_choice(formatter: FormatterBase) -> Iterator[str]:
     """Each choice that the target takes makes a request of its own."""
-    modes = formatter.capabilities().tool_choices
+    modes = formatter.capabilities().tools.choices
     choices: dict[str, str | None] = {"no choice": None}
     choices |= {mode: mode for mode in ("none", "required") if mode in modes}
     choices |= {f"the tool {name!r}": name for name in ("look", "count") if "tool" in modes}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any, Final, cast
 
 from agentkit.capabilities.model_facts import apply_facts
@@ -44,7 +45,7 @@ def _roles(formatter: FormatterBase) -> Iterator[str]:
 
 def _names(formatter: FormatterBase) -> Iterator[str]:
     """Speakers keep their names, in a field of their own or in the text of the history."""
-    if isinstance(formatter.history, ChatHistory) and not formatter.capabilities().speaker_names:
+    if isinstance(formatter.history, ChatHistory) and not formatter.capabilities().turns.speaker_names:
         return
     request = formatter.lower(CONVERSATIONS["many speakers"]).request
     texts = [leaf for _, leaf in iterate_scalars(request) if isinstance(leaf, str)]
@@ -93,15 +94,15 @@ def _values(value: Any) -> Iterator[Any]:
 def _own_thinking(formatter: FormatterBase) -> Iterator[str]:
     """Thinking that the ledger calls carried is sent, with what proves it."""
     form = formatter.capabilities()
-    if form.issuer is None or form.thinking == "never":
+    if form.issuer is None or form.thinking.mode == "never":
         return
-    proofs = {name: f"cHJvb2Zf{name}" for name in form.required_proof - {"redacted_data"}}
+    proofs = {name: f"cHJvb2Zf{name}" for name in form.thinking.required_proof - {"redacted_data"}}
     thinking = ThinkingBlock("markThought", OpaqueState(form.issuer, **cast("Any", proofs)))
     turn = Msg("Friday", [thinking, ToolUseBlock("c1", "look", {"place": "callOne"})], "assistant")
     result = Msg("tools", [ToolResultBlock("c1", "look", "resultOne")], "user")
     plan = formatter.lower([Msg("Ann", "markAsked", "user"), turn, result])
     entry = next(entry for entry in plan.ledger.entries if entry.place == "msgs[1].content[0]")
-    wanted = [*proofs.values()] if form.thinking == "signed" and proofs else ["markThought"]
+    wanted = [*proofs.values()] if form.thinking.mode == "signed" and proofs else ["markThought"]
     text = json_text(plan.request)
     if entry.disposition.word in SENT and not any(value in text for value in wanted):
         yield f"thinking is not sent back, and the ledger calls it {entry.disposition.word}"
@@ -121,10 +122,11 @@ def _facts(formatter: FormatterBase) -> Iterator[str]:
     kind = type(formatter)
     for fact in kind.facts:
         model = re.sub(r"\W", "", fact.pattern)
-        wanted, found = apply_facts(kind.base, model, kind.facts), kind(model).capabilities()
+        expected, actual = apply_facts(kind.base, model, kind.facts), kind(model).capabilities()
         for name in fact.changes:
-            if getattr(found, name) != getattr(wanted, name):
-                yield f"what is known of {model!r} is not applied: {name} is {getattr(found, name)!r}"
+            value = attrgetter(name)(actual)
+            if value != attrgetter(name)(expected):
+                yield f"what is known of {model!r} is not applied: {name} is {value!r}"
 
 
 PROBES: Final[tuple[Callable[[FormatterBase], Iterator[str]], ...]] = (

@@ -56,15 +56,15 @@ def unmarked(found: Any) -> Any:
     return {key: unmarked(item) if key in _HOLD_BLOCKS else item for key, item in kept.items()}
 
 
-def part_pair(data: Mapping[str, Any]) -> tuple[Literal["asks", "answers"], str] | None:
+def part_pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
     """A server tool's use asks under its id, and its result answers by `tool_use_id` (SDK: ServerToolUseBlock,
     WebSearchToolResultBlock and its siblings, BetaMCPToolUseBlock, BetaMCPToolResultBlock).
     """
     kind, asked, answered = data.get("type"), data.get("id"), data.get("tool_use_id")
     if isinstance(answered, str):
-        return "answers", answered
+        return "response", answered
     if isinstance(asked, str) and isinstance(kind, str) and kind.endswith("tool_use"):
-        return "asks", asked
+        return "request", asked
     return None
 
 

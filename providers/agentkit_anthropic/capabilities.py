@@ -6,10 +6,15 @@ from dataclasses import replace
 
 from agentkit.provider_kit import (
     Capabilities,
+    MediaCapabilities,
     MediaLimits,
     MediaRule,
     ModelFact,
     NameRule,
+    OpaqueCapabilities,
+    ThinkingCapabilities,
+    ToolCapabilities,
+    TurnCapabilities,
     media_types,
 )
 from agentkit_anthropic._output_schema import STRICT
@@ -32,40 +37,50 @@ MESSAGES = Capabilities(
     name="Anthropic Messages",
     issuer="anthropic",
     wire="anthropic",
-    is_reply_data=lambda data: part_pair(data) is not None,
-    part_places=part_places,
-    pair_key=part_pair,
-    resumable=True,  # stop reason pause_turn: the assistant's content is sent again as it is
-    thinking="signed",
-    binds_thinking=True,  # "later models: every account"
-    required_proof=frozenset({"signature", "redacted_data"}),
-    image=_IMAGES,
-    document=MediaRule(
-        types=_PDF | media_types("text", "plain markdown csv html") | {"application/json"},
-        schemes=_WEB,
-        url_types=_PDF,
-    ),
-    result_media=frozenset({"image", "document"}),
-    media_total=30_000_000,  # of the 32 MB that a request may have; the rest is for everything else
-    error_media=False,  # "all content must be type `text` if `is_error` is true"
-    results="together",  # in the very next user message, and first in it
-    passthrough_keys={
-        "text": frozenset({*CARRIED["text"], "search_result"}),
-        "tool_use": frozenset(CARRIED["tool_use"]),
-        "image": frozenset(CARRIED["image"]),
-        "document": frozenset({*CARRIED["document"], "title", "title of a URL", "source"}),
-    },
-    late_system="line",  # native only between a user's and an assistant's turn: what comes next would move it
-    merge_turns=True,
-    first_user=True,
-    last_user=True,  # "This model does not support assistant message prefill" (4.6 and later)
-    needs_user=True,
-    call_ids=NameRule(limit=128, prefix="toolu_"),  # '^[a-zA-Z0-9_-]+$', no documented length
-    tool_names=NameRule(limit=64),
-    strict=STRICT,
-    tool_choices=frozenset({"auto", "none"}),  # 'type "tool" and "any" are not supported' on the newest
     cache_breakpoints=True,
-    tools_declared=True,  # "Requests which include `tool_use` or `tool_result` blocks must define tools."
+    turns=TurnCapabilities(
+        resumable=True,  # stop reason pause_turn: the assistant's content is sent again as it is
+        late_system="line",  # native only between a user's and an assistant's turn: what comes next would move it
+        merge=True,
+        first_user=True,
+        last_user=True,  # "This model does not support assistant message prefill" (4.6 and later)
+        needs_user=True,
+    ),
+    tools=ToolCapabilities(
+        results="together",  # in the very next user message, and first in it
+        call_ids=NameRule(limit=128, prefix="toolu_"),  # '^[a-zA-Z0-9_-]+$', no documented length
+        names=NameRule(limit=64),
+        strict=STRICT,
+        choices=frozenset({"auto", "none"}),  # 'type "tool" and "any" are not supported' on the newest
+        needs_declarations=True,  # "Requests which include `tool_use` or `tool_result` blocks must define tools."
+    ),
+    media=MediaCapabilities(
+        image=_IMAGES,
+        document=MediaRule(
+            types=_PDF | media_types("text", "plain markdown csv html") | {"application/json"},
+            schemes=_WEB,
+            url_types=_PDF,
+        ),
+        result_kinds=frozenset({"image", "document"}),
+        total=30_000_000,  # of the 32 MB that a request may have; the rest is for everything else
+        error_results=False,  # "all content must be type `text` if `is_error` is true"
+    ),
+    thinking=ThinkingCapabilities(
+        mode="signed",
+        binds_prefix=True,  # "later models: every account"
+        required_proof=frozenset({"signature", "redacted_data"}),
+    ),
+    opaque=OpaqueCapabilities(
+        is_reply_data=lambda data: part_pair(data) is not None,
+        places=part_places,
+        pair_key=part_pair,
+        passthrough_keys={
+            "text": frozenset({*CARRIED["text"], "search_result"}),
+            "tool_use": frozenset(CARRIED["tool_use"]),
+            "image": frozenset(CARRIED["image"]),
+            "document": frozenset({*CARRIED["document"], "title", "title of a URL", "source"}),
+        },
+    ),
 )
 """What all current models take. Rules are quoted from the API's error texts."""
 
@@ -77,7 +92,7 @@ _FIVE = r"5(?![.-]?\d)"  # 5 and no later version
 FACTS = (
     ModelFact(
         rf"{_UP_TO_4}|claude-{_FAMILY}-{_FIVE}",
-        {"binds_thinking": False},
+        {"thinking.binds_prefix": False},
         "the prefix check is run by 5.1 and later models (preserved-thinking/prefix-checks)",
         _DATE,
     ),
@@ -86,19 +101,19 @@ FACTS = (
         # Sonnet 5.5 (models/sonnet-5-5/whats-new); that page of Fable 5.2 takes nothing back. Accepted by Fable 5
         # (anthropics/claude-cookbooks#854) and Haiku 5.5 (its migration guide lists what it refuses).
         rf"{_UP_TO_4}|claude-{_FAMILY}-{_FIVE}|claude-haiku-5[.-]5",
-        {"tool_choices": frozenset({"auto", "none", "required", "tool"})},
+        {"tools.choices": frozenset({"auto", "none", "required", "tool"})},
         'tool_choice: type "tool" and "any" are not supported for this model',
         _DATE,
     ),
     ModelFact(
         rf"claude-(instant|v?[1-3](?!\d)|4(?![.-]?[6-9])|{_FAMILY}-4(?![.-]?[6-9]|\d|[.-]\d\d))",
-        {"last_user": False},
+        {"turns.last_user": False},
         "prefill was removed with 4.6 (api/errors#prefill-not-supported)",
         _DATE,
     ),
     ModelFact(
         rf"claude-{_FAMILY}-(4[.-]([6-9]|\d\d)|[5-9]|\d\d)",
-        {"image": replace(_IMAGES, limits=replace(_LIMITS, count=600))},
+        {"media.image": replace(_IMAGES, limits=replace(_LIMITS, count=600))},
         "a context window of 1M tokens: 4.6 and later, Haiku from 5.5 (models overview)",
         _DATE,
     ),

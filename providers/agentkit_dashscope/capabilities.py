@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from agentkit.provider_kit import (
     Capabilities,
+    MediaCapabilities,
     MediaLimits,
     MediaRule,
     ModelFact,
     NameRule,
+    OpaqueCapabilities,
+    ThinkingCapabilities,
+    ToolCapabilities,
+    TurnCapabilities,
     media_types,
 )
 from agentkit_dashscope._path_guard import guarded
@@ -44,42 +48,50 @@ MULTIMODAL = Capabilities(
     name="DashScope",
     issuer="dashscope",
     wire="dashscope",
-    part_places=lambda data: frozenset({"user"} if _MEDIA_KEYS & data.keys() else {*_ANYWHERE}),
-    thinking="text",
-    image=MediaRule(types=_IMAGES, schemes=_URLS, limits=LIMITS),
-    audio=MediaRule(schemes=_URLS, limits=LIMITS),
-    video=MediaRule(schemes=_URLS, limits=LIMITS),
-    results="each",
-    passthrough_keys=dict.fromkeys(("text", "image", "audio", "video"), _CARRIED),
-    text_notes=_remarks,
-    text_joining="apart",
-    late_system="native",
-    needs_user=True,  # "The input messages do not contain elements with the role of user"
-    tool_names=TOOL_NAMES,
-    # 'one of the strings that should be ["none", "auto"]'; a named tool is refused in thinking mode, the
-    # default of all newer models (model-studio)
-    tool_choices=frozenset({"auto", "none"}),
-    tools_declared=True,  # "Tools must be sent again with the results" (model-studio)
     output="object",  # json_schema is for some newer models only
     cache_breakpoints=True,
+    turns=TurnCapabilities(
+        text_notes=_remarks,
+        text_joining="apart",
+        late_system="native",
+        needs_user=True,  # "The input messages do not contain elements with the role of user"
+    ),
+    tools=ToolCapabilities(
+        results="each",
+        names=TOOL_NAMES,
+        # 'one of the strings that should be ["none", "auto"]'; a named tool is refused in thinking mode, the
+        # default of all newer models (model-studio)
+        choices=frozenset({"auto", "none"}),
+        needs_declarations=True,  # "Tools must be sent again with the results" (model-studio)
+    ),
+    media=MediaCapabilities(
+        image=MediaRule(types=_IMAGES, schemes=_URLS, limits=LIMITS),
+        audio=MediaRule(schemes=_URLS, limits=LIMITS),
+        video=MediaRule(schemes=_URLS, limits=LIMITS),
+    ),
+    thinking=ThinkingCapabilities(mode="text"),
+    opaque=OpaqueCapabilities(
+        places=lambda data: frozenset({"user"} if _MEDIA_KEYS & data.keys() else {*_ANYWHERE}),
+        passthrough_keys=dict.fromkeys(("text", "image", "audio", "video"), _CARRIED),
+    ),
 )
 
 # "input content must be a string." (model-studio): there is no part to mark
 TEXT_PATH: dict[str, Any] = {
     "wire": None,
-    "image": None,
-    "audio": None,
-    "video": None,
-    "text_joining": "string",
     "cache_breakpoints": False,
-    "passthrough_keys": {"text": frozenset({"partial"})},
-    "text_notes": None,
+    "turns.text_joining": "string",
+    "turns.text_notes": None,
+    "media.image": None,
+    "media.audio": None,
+    "media.video": None,
+    "opaque.passthrough_keys": {"text": frozenset({"partial"})},
 }
-TEXT = replace(MULTIMODAL, **TEXT_PATH)
+TEXT = MULTIMODAL.override(TEXT_PATH)
 
 NAMED_CHOICE = ModelFact(
     r"qwen-(plus|max|turbo|flash|coder|math)|qwen3-(max|coder)|qwen(1\.5|2(\.5)?)-(?!vl|omni|audio)",
-    {"tool_choices": frozenset({"auto", "none", "tool"})},
+    {"tools.choices": frozenset({"auto", "none", "tool"})},
     "models whose thinking is off unless asked for, or that have none (model-studio)",
     "2026-11-20",
 )

@@ -34,28 +34,29 @@ _SOUNDS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 
 _LAST = frozenset({"partial"})  # model-studio, partial mode
 
-COMPATIBLE = replace(
-    CHAT,
-    name="DashScope compatible mode",
-    issuer="dashscope",
-    wire="dashscope-compatible",
-    thinking="text",
-    image=replace(MULTIMODAL.image or MediaRule(), schemes=_WEB),
-    audio=MediaRule(types=frozenset(_SOUNDS), schemes=_WEB, limits=LIMITS),
-    video=MediaRule(schemes=_WEB, limits=LIMITS),
-    media_total=0,
-    document=None,
-    text_joining="string",  # text models take strings alone; lists go where media is
-    needs_user=True,
-    speaker_names=False,
-    audio_by_id=False,
-    passthrough_keys={**VENDORS_SAY, "text": VENDORS_SAY["text"] | _LAST},
-    call_ids=None,
-    tool_names=TOOL_NAMES,
-    tool_choices=frozenset({"auto", "none"}),
-    allowed_tools=frozenset(),
-    output="object",
-    cache_breakpoints=True,
+COMPATIBLE = CHAT.override(
+    {
+        "name": "DashScope compatible mode",
+        "issuer": "dashscope",
+        "wire": "dashscope-compatible",
+        "thinking.mode": "text",
+        "media.image": replace(MULTIMODAL.media.image or MediaRule(), schemes=_WEB),
+        "media.audio": MediaRule(types=frozenset(_SOUNDS), schemes=_WEB, limits=LIMITS),
+        "media.video": MediaRule(schemes=_WEB, limits=LIMITS),
+        "media.total": 0,
+        "media.document": None,
+        "turns.text_joining": "string",  # text models take strings alone; lists go where media is
+        "turns.needs_user": True,
+        "turns.speaker_names": False,
+        "media.audio_by_id": False,
+        "opaque.passthrough_keys": {**VENDORS_SAY, "text": VENDORS_SAY["text"] | _LAST},
+        "tools.call_ids": None,
+        "tools.names": TOOL_NAMES,
+        "tools.choices": frozenset({"auto", "none"}),
+        "tools.allowed": frozenset(),
+        "output": "object",
+        "cache_breakpoints": True,
+    }
 )
 
 
@@ -120,4 +121,4 @@ def load_compatible(found: object) -> list[Msg]:
 
 @lru_cache(256)
 def _apart(form: Capabilities) -> Capabilities:
-    return replace(form, text_joining="apart")
+    return form.override({"turns.text_joining": "apart"})

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, ClassVar, Literal, Unpack, assert_never
 
 from agentkit.provider_kit import (
@@ -82,11 +82,11 @@ class DashScopeChatFormatter(FormatterBase):
 
     def path_of(self, model: str | None = None) -> Literal["text", "multimodal"]:
         """The path that a request for the model is made for."""
-        return "text" if self.capabilities(model).text_joining == "string" else "multimodal"
+        return "text" if self.capabilities(model).turns.text_joining == "string" else "multimodal"
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """The request: messages, result_format, and tools, tool_choice and response_format where asked for."""
-        as_text = task.capabilities.text_joining == "string"
+        as_text = task.capabilities.turns.text_joining == "string"
         messages: list[dict[str, Any]] = []
         for msg in (*legal.system.msgs, *legal.turns.msgs):
             if msg.features & Feature.RESULT:
@@ -108,7 +108,7 @@ class DashScopeChatFormatter(FormatterBase):
 def _on_path(form: Capabilities, path: Literal["text", "multimodal"]) -> Capabilities:
     """The capabilities on the path that the caller chose, with what is known of the model besides its path."""
     chosen = TEXT if path == "text" else MULTIMODAL
-    return replace(form, **{name: getattr(chosen, name) for name in TEXT_PATH})
+    return form.override({name: attrgetter(name)(chosen) for name in TEXT_PATH})
 
 
 class DashScopeMultiAgentFormatter(DashScopeChatFormatter):

@@ -34,24 +34,25 @@ _LAST = frozenset({"prefix"})  # guides/chat_prefix_completion
 # guides/function_calling, strict mode
 _STRICT = replace(STRICT, keywords=STRICT.keywords - {"minItems", "maxItems"})
 
-DEEPSEEK = replace(
-    CHAT,
-    name="DeepSeek",
-    issuer="deepseek",
-    wire="deepseek",
-    thinking="text",
-    image=None,  # text-only models take strings alone (api-docs.deepseek.com)
-    document=None,
-    media_total=_MEDIA_TOTAL,
-    text_joining="string",
-    speaker_refused="^A-Za-z0-9_-",  # the portable set: DeepSeek documents none
-    audio_by_id=False,
-    passthrough_keys={**VENDORS_SAY, "text": VENDORS_SAY["text"] | _LAST},
-    call_ids=None,
-    strict=_STRICT,
-    allowed_tools=frozenset(),
-    tool_choices=frozenset({"auto", "none"}),  # "deepseek-reasoner does not support this tool_choice"
-    output="object",  # no json_schema in chat (api-docs.deepseek.com)
+DEEPSEEK = CHAT.override(
+    {
+        "name": "DeepSeek",
+        "issuer": "deepseek",
+        "wire": "deepseek",
+        "thinking.mode": "text",
+        "media.image": None,  # text-only models take strings alone (api-docs.deepseek.com)
+        "media.document": None,
+        "media.total": _MEDIA_TOTAL,
+        "turns.text_joining": "string",
+        "turns.speaker_refused": "^A-Za-z0-9_-",  # the portable set: DeepSeek documents none
+        "media.audio_by_id": False,
+        "opaque.passthrough_keys": {**VENDORS_SAY, "text": VENDORS_SAY["text"] | _LAST},
+        "tools.call_ids": None,
+        "tools.strict": _STRICT,
+        "tools.allowed": frozenset(),
+        "tools.choices": frozenset({"auto", "none"}),  # "deepseek-reasoner does not support this tool_choice"
+        "output": "object",  # no json_schema in chat (api-docs.deepseek.com)
+    }
 )
 
 
@@ -67,13 +68,13 @@ class DeepSeekChatFormatter(OpenAIChatFormatter):
     facts: ClassVar[tuple[ModelFact, ...]] = (
         ModelFact(
             r"deepseek-(flash|v4-flash)",
-            {"image": _SIGHT},
+            {"media.image": _SIGHT},
             "api-docs.deepseek.com/guides/vision",
             "2026-11-20",
         ),
         ModelFact(
             r"deepseek-chat",
-            {"thinking": "never", "tool_choices": CHAT.tool_choices},
+            {"thinking.mode": "never", "tools.choices": CHAT.tools.choices},
             "api-docs.deepseek.com: thinking is off, and only thinking refuses a forced tool",
             "2026-11-20",
         ),

@@ -137,13 +137,13 @@ def display_name(part: Mapping[str, Any]) -> dict[str, str]:
     return {"display_name": name} if name else {}
 
 
-def part_pair(data: Mapping[str, Any]) -> tuple[Literal["asks", "answers"], str] | None:
+def part_pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
     """Code and a call of the server's own ask; their results answer, by id where there is one."""
     for asking, answering in (("executable_code", "code_execution_result"), ("tool_call", "tool_response")):
         if asking in data:
-            return "asks", f"{asking} {as_text(as_object(data[asking]).get('id'))}"
+            return "request", f"{asking} {as_text(as_object(data[asking]).get('id'))}"
         if answering in data:
-            return "answers", f"{asking} {as_text(as_object(data[answering]).get('id'))}"
+            return "response", f"{asking} {as_text(as_object(data[answering]).get('id'))}"
     return None
 
 

@@ -7,10 +7,15 @@ from functools import partial
 
 from agentkit.provider_kit import (
     Capabilities,
+    MediaCapabilities,
     MediaLimits,
     MediaRule,
     ModelFact,
     NameRule,
+    OpaqueCapabilities,
+    ThinkingCapabilities,
+    ToolCapabilities,
+    TurnCapabilities,
     media_types,
 )
 from agentkit_gemini._parts import is_stored_uri, part_pair, part_places
@@ -26,35 +31,46 @@ GENERATE = Capabilities(
     name="Gemini",
     issuer="gemini",
     wire="gemini",
-    is_reply_data=lambda data: part_pair(data) is not None,
-    part_places=part_places,
-    pair_key=part_pair,
-    thinking="signed",  # a thought goes back only to Gemini; its proof is optional
-    image=MediaRule(
-        types=media_types("image", "png jpeg webp heic heif"), schemes=_URLS, limits=MediaLimits(count=3_600)
+    turns=TurnCapabilities(
+        late_system="line",  # no system role in contents: "Please use a valid role: user, model."
+        first_user=True,  # a function call turn comes only after a user turn
+        last_user=True,
+        needs_user=True,
     ),
-    audio=MediaRule(types=media_types("audio", "wav mpeg aiff aac ogg flac"), schemes=_URLS),
-    video=MediaRule(
-        types=media_types("video", "mp4 mpeg quicktime x-msvideo x-flv mpg webm wmv 3gpp"), schemes=_URLS
+    tools=ToolCapabilities(
+        # "the number of function response parts is equal to the number of function call parts"
+        results="together",
+        results_in_order=True,
+        names=NameRule(pattern=r"[A-Za-z_][A-Za-z0-9_-]*", limit=63),
+        allowed=frozenset({"auto", "required"}),
     ),
-    document=MediaRule(
-        types=frozenset({"application/pdf"}) | media_types("text", "plain html markdown csv xml"),
-        schemes=_URLS,
-        limits=MediaLimits(data=66_000_000),  # 50 MB a PDF, in base64 text
+    media=MediaCapabilities(
+        image=MediaRule(
+            types=media_types("image", "png jpeg webp heic heif"), schemes=_URLS, limits=MediaLimits(count=3_600)
+        ),
+        audio=MediaRule(types=media_types("audio", "wav mpeg aiff aac ogg flac"), schemes=_URLS),
+        video=MediaRule(
+            types=media_types("video", "mp4 mpeg quicktime x-msvideo x-flv mpg webm wmv 3gpp"), schemes=_URLS
+        ),
+        document=MediaRule(
+            types=frozenset({"application/pdf"}) | media_types("text", "plain html markdown csv xml"),
+            schemes=_URLS,
+            limits=MediaLimits(data=66_000_000),  # 50 MB a PDF, in base64 text
+        ),
+        total=95_000_000,  # of the 100 MB of inline data that a request may have (file-input-methods)
+        roles=frozenset({"user", "assistant"}),  # generated media stand in the model's own turn
     ),
-    media_total=95_000_000,  # of the 100 MB of inline data that a request may have (file-input-methods)
-    media_roles=frozenset({"user", "assistant"}),  # generated media stand in the model's own turn
-    results="together",  # "the number of function response parts is equal to the number of function call parts"
-    call_order=True,
-    passthrough_keys=dict.fromkeys(("text", "tool_use", "image", "audio", "video", "document"), frozenset({"*"})),
-    late_system="line",  # no system role in contents: "Please use a valid role: user, model."
-    first_user=True,  # a function call turn comes only after a user turn
-    last_user=True,
-    needs_user=True,
-    tool_names=NameRule(pattern=r"[A-Za-z_][A-Za-z0-9_-]*", limit=63),
-    allowed_tools=frozenset({"auto", "required"}),
-    signed_parts=True,
-    placeholder_signature=SKIP_SIGNATURE,
+    thinking=ThinkingCapabilities(mode="signed"),  # a thought goes back only to Gemini; its proof is optional
+    opaque=OpaqueCapabilities(
+        is_reply_data=lambda data: part_pair(data) is not None,
+        places=part_places,
+        pair_key=part_pair,
+        passthrough_keys=dict.fromkeys(
+            ("text", "tool_use", "image", "audio", "video", "document"), frozenset({"*"})
+        ),
+        signed_parts=True,
+        placeholder_signature=SKIP_SIGNATURE,
+    ),
 )
 """What all current models take. Media in function responses is for Gemini 3 and later (GenerateContentConfig)."""
 
@@ -66,17 +82,17 @@ FACTS = (
         # By URI only files of the Files API were ever accepted there; protobuf v1beta has no such field, and
         # Google's Kotlin SDK calls it unsupported.
         {
-            "result_media": frozenset({"image", "document"}),
-            "result_types": _RESPONSE_TYPES,
-            "result_urls": is_stored_uri,
-            "part_places": partial(part_places, in_results=True),
+            "media.result_kinds": frozenset({"image", "document"}),
+            "media.result_types": _RESPONSE_TYPES,
+            "media.result_urls": is_stored_uri,
+            "opaque.places": partial(part_places, in_results=True),
         },
         "ai.google.dev/gemini-api/docs/function-calling#multimodal",
         "2026-11-20",
     ),
     ModelFact(
         r"gemini-[12](?!\d)",
-        {"placeholder_signature": None},
+        {"opaque.placeholder_signature": None},
         "signatures are optional before Gemini 3 (thought-signatures page)",
         "2026-11-20",
     ),

@@ -43,7 +43,7 @@ class GeminiChatFormatter(FormatterBase):
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """The request: contents, and config where there is anything to say."""
-        stand_in = task.capabilities.placeholder_signature
+        stand_in = task.capabilities.opaque.placeholder_signature
         contents: list[dict[str, Any]] = []
         names: dict[str, str] = {}
         for msg in legal.turns.msgs:

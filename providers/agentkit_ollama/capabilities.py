@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from agentkit.provider_kit import (
     Capabilities,
+    MediaCapabilities,
     MediaRule,
+    ThinkingCapabilities,
+    ToolCapabilities,
+    TurnCapabilities,
     media_types,
 )
 
@@ -19,13 +23,19 @@ _SOUND = ("UklGR", "SUQz")
 CHAT = Capabilities(
     name="Ollama",
     issuer="ollama",
-    thinking="text",
-    image=MediaRule(types=media_types("image", "png jpeg gif webp"), magic=_PICTURE),
-    audio=MediaRule(types=media_types("audio", "wav mpeg"), magic=_SOUND),
-    results="each",
-    call_order=True,  # the SDK loses ids: results are matched by order (ollama-python)
-    text_joining="string",
-    late_system="line",  # templates may drop a second system message without a word (ollama: api/types.go)
-    one_system=True,
-    tool_choices=frozenset({"auto"}),  # there is no tool_choice: "none" means no tools
+    turns=TurnCapabilities(
+        text_joining="string",
+        late_system="line",  # templates may drop a second system message without a word (ollama: api/types.go)
+        one_system=True,
+    ),
+    tools=ToolCapabilities(
+        results="each",
+        results_in_order=True,  # the SDK loses ids: results are matched by order (ollama-python)
+        choices=frozenset({"auto"}),  # there is no tool_choice: "none" means no tools
+    ),
+    media=MediaCapabilities(
+        image=MediaRule(types=media_types("image", "png jpeg gif webp"), magic=_PICTURE),
+        audio=MediaRule(types=media_types("audio", "wav mpeg"), magic=_SOUND),
+    ),
+    thinking=ThinkingCapabilities(mode="text"),
 )

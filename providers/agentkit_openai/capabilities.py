@@ -7,11 +7,16 @@ from typing import Any
 
 from agentkit.provider_kit import (
     Capabilities,
+    MediaCapabilities,
     MediaLimits,
     MediaRule,
     ModelFact,
     NameRule,
+    OpaqueCapabilities,
     StrictRules,
+    ThinkingCapabilities,
+    ToolCapabilities,
+    TurnCapabilities,
     media_types,
 )
 from agentkit_openai._message_keys import MESSAGE_KEYS
@@ -72,36 +77,44 @@ CHAT = Capabilities(
     name="OpenAI Chat Completions",
     issuer="openai",
     wire="openai",
-    is_reply_data=lambda data: "type" not in data,  # what stands beside the content; every part has a type
-    part_places=_part_places,
-    thinking="never",  # it neither returns reasoning nor takes it back (API reference)
-    image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
-    audio_by_id=True,  # guides/audio: "a previous audio response" is named by its id
-    # guides/file-inputs: PDF only, no URL form
-    document=MediaRule(types=frozenset({"application/pdf"}), limits=FILE_LIMITS),
-    media_total=MEDIA_TOTAL,
-    results="each",
-    text_joining="apart",
-    late_system="native",
-    needs_user=False,
-    passthrough_keys={
-        "text": frozenset({"role", "refusal", "type", MESSAGE_KEYS}),
-        "tool_use": frozenset({"type", MESSAGE_KEYS}),
-        "image": frozenset({"*"}),
-        "audio": frozenset({"*"}),
-        "video": frozenset({"*", "-detail"}),
-        "document": frozenset({"title", "filename", MESSAGE_KEYS}),
-    },
-    speaker_names=True,
-    call_ids=NameRule(limit=40, prefix="call_"),  # string_above_max_length: "maximum length 40"
-    tool_names=NameRule(limit=64),
-    allowed_tools=ALLOWED_TOOLS,
-    strict=STRICT,
+    turns=TurnCapabilities(
+        text_joining="apart",
+        late_system="native",
+        needs_user=False,
+        speaker_names=True,
+    ),
+    tools=ToolCapabilities(
+        results="each",
+        call_ids=NameRule(limit=40, prefix="call_"),  # string_above_max_length: "maximum length 40"
+        names=NameRule(limit=64),
+        allowed=ALLOWED_TOOLS,
+        strict=STRICT,
+    ),
+    media=MediaCapabilities(
+        image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
+        audio_by_id=True,  # guides/audio: "a previous audio response" is named by its id
+        # guides/file-inputs: PDF only, no URL form
+        document=MediaRule(types=frozenset({"application/pdf"}), limits=FILE_LIMITS),
+        total=MEDIA_TOTAL,
+    ),
+    thinking=ThinkingCapabilities(mode="never"),  # it neither returns reasoning nor takes it back (API reference)
+    opaque=OpaqueCapabilities(
+        is_reply_data=lambda data: "type" not in data,  # what stands beside the content; every part has a type
+        places=_part_places,
+        passthrough_keys={
+            "text": frozenset({"role", "refusal", "type", MESSAGE_KEYS}),
+            "tool_use": frozenset({"type", MESSAGE_KEYS}),
+            "image": frozenset({"*"}),
+            "audio": frozenset({"*"}),
+            "video": frozenset({"*", "-detail"}),
+            "document": frozenset({"title", "filename", MESSAGE_KEYS}),
+        },
+    ),
 )
 """What all current models of api.openai.com take. Audio is refused by all but the audio models (recorded 400)."""
 
 VENDORS_SAY = {
-    **CHAT.passthrough_keys,
+    **CHAT.opaque.passthrough_keys,
     "text": frozenset({"refusal", "type", MESSAGE_KEYS}),
     "tool_use": frozenset({MESSAGE_KEYS}),
 }
@@ -113,7 +126,7 @@ AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 CHAT_FACTS = (
     ModelFact(
         r"(gpt-audio|gpt-4o(-mini)?-audio|gpt-realtime)",
-        {"audio": MediaRule(types=frozenset(AUDIO_FORMATS))},
+        {"media.audio": MediaRule(types=frozenset(AUDIO_FORMATS))},
         "SDK ChatModel; guides/audio: only audio models accept input_audio",
         "2026-11-20",
     ),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, Unpack, assert_never
 
@@ -91,11 +90,11 @@ class OpenAIChatFormatter(FormatterBase):
     def capabilities(self, model: str | None = None) -> Capabilities:
         """The form of the target that the request is for."""
         form = super().capabilities(model)
-        return _in_words(form) if form.audio_by_id and self.spoken_replies == "transcript" else form
+        return _in_words(form) if form.media.audio_by_id and self.spoken_replies == "transcript" else form
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         """The request: messages, and tools, tool_choice and response_format where asked for."""
-        names = legal.speakers if task.capabilities.speaker_names else None
+        names = legal.speakers if task.capabilities.turns.speaker_names else None
         messages = [self._spoken(msg, task.capabilities, names) for msg in legal.system.msgs]
         add = messages.append
         form, result, call = task.capabilities, Feature.RESULT, Feature.CALL
@@ -138,7 +137,7 @@ class OpenAIChatFormatter(FormatterBase):
         """The assistant's turn: texts, calls, reasoning where the vendor has a field for it, and what stood beside
         the content as it came (`audio`: a sound by its id; SDK: ChatCompletionAssistantMessageParam.audio).
         """
-        always = self.reasoning_always and form.thinking != "never"
+        always = self.reasoning_always and form.thinking.mode != "never"
         if isinstance(msg.content, str):
             spoken = self._spoken(msg, form, names)
             return {**spoken, str(self.reasoning_field): ""} if always else spoken
@@ -187,7 +186,7 @@ class OpenAIChatFormatter(FormatterBase):
         if only and only.type == "text" and only.state is None:
             return only.text
         texts = [block.text for block in blocks if block.type == "text" and not is_refusal_part(block)]
-        if len(texts) == len(blocks) and (len(blocks) == 1 or form.text_joining != "apart"):
+        if len(texts) == len(blocks) and (len(blocks) == 1 or form.turns.text_joining != "apart"):
             return "\n".join(texts)
         return [self.part(block) for block in blocks]
 
@@ -247,7 +246,7 @@ class OpenAIChatFormatter(FormatterBase):
 
 @lru_cache(256)
 def _in_words(form: Capabilities) -> Capabilities:
-    return replace(form, audio_by_id=False)
+    return form.override({"media.audio_by_id": False})
 
 
 class OpenAIMultiAgentFormatter(OpenAIChatFormatter):

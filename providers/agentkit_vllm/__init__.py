@@ -41,30 +41,34 @@ __all__ = [
 
 _ANY = MediaRule(schemes=frozenset({"http", "https"}))
 
-VLLM = replace(
-    CHAT,
-    name="vLLM",
-    issuer="vllm",
-    wire="vllm",
-    thinking="text",
-    image=replace(_ANY, types=media_types("image", "png jpeg webp gif bmp tiff")),  # what the server's PIL opens
-    audio=_ANY,
-    video=_ANY,
-    media_total=0,  # what a server takes is its own setting: --limit-mm-per-prompt
-    document=None,  # "Unsupported chat content part type: 'file'"
-    text_joining="glued",  # a string template joins the parts of a message by line breaks (vLLM's docs)
-    late_system="line",  # several templates take one system message, first
-    one_system=True,
-    merge_turns=True,  # … and want the roles to alternate
-    first_user=True,
-    needs_user=True,
-    speaker_names=False,
-    allowed_tools=frozenset(),
-    audio_by_id=False,
-    passthrough_keys=VENDORS_SAY,
-    alternates=True,  # Mistral's and Gemma's: "Conversation roles must alternate", results being no turn
-    # Mistral's and the Hugging Face templates demand exactly nine alphanumeric characters; the others take any id
-    call_ids=NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9),
+VLLM = CHAT.override(
+    {
+        "name": "vLLM",
+        "issuer": "vllm",
+        "wire": "vllm",
+        "thinking.mode": "text",
+        # what the server's PIL opens
+        "media.image": replace(_ANY, types=media_types("image", "png jpeg webp gif bmp tiff")),
+        "media.audio": _ANY,
+        "media.video": _ANY,
+        "media.total": 0,  # what a server takes is its own setting: --limit-mm-per-prompt
+        "media.document": None,  # "Unsupported chat content part type: 'file'"
+        # a string template joins the parts of a message by line breaks (vLLM's docs)
+        "turns.text_joining": "glued",
+        "turns.late_system": "line",  # several templates take one system message, first
+        "turns.one_system": True,
+        "turns.merge": True,  # … and want the roles to alternate
+        "turns.first_user": True,
+        "turns.needs_user": True,
+        "turns.speaker_names": False,
+        "tools.allowed": frozenset(),
+        "media.audio_by_id": False,
+        "opaque.passthrough_keys": VENDORS_SAY,
+        # Mistral's and Gemma's: "Conversation roles must alternate", results being no turn
+        "turns.alternate": True,
+        # Mistral's and the Hugging Face templates demand exactly nine letters or digits; the others take any id
+        "tools.call_ids": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9),
+    }
 )
 
 
@@ -80,7 +84,7 @@ class VLLMChatFormatter(OpenAIChatFormatter):
     facts: ClassVar[tuple[ModelFact, ...]] = (
         ModelFact(
             r".*kimi",
-            {"call_ids": None},
+            {"tools.call_ids": None},
             "Kimi K2's template wants its `functions.name:0` back unchanged (Kimi-K2: tool_call_guidance.md)",
             "2026-11-22",
         ),

@@ -228,7 +228,7 @@ def _group_aims(groups: Mapping[str, Reuse]) -> list[Aim]:
     parts = [
         name
         for name in groups
-        if load_provider(name).multi_agent_formatter().capabilities().text_joining == "apart"
+        if load_provider(name).multi_agent_formatter().capabilities().turns.text_joining == "apart"
     ]
     block = min(groups[name].by_block for name in parts)
     return [

@@ -11,8 +11,16 @@ from typing import Any
 import pytest
 
 from agentkit.capabilities.model_facts import apply_facts
-from agentkit.provider_kit import MediaRule, ModelFact, NameRule, media_types
-from tests.conftest import ECHO, EchoFormatter, says, target
+from agentkit.provider_kit import (
+    Capabilities,
+    MediaCapabilities,
+    MediaRule,
+    ModelFact,
+    NameRule,
+    OptionError,
+    media_types,
+)
+from tests.conftest import ANY, ECHO, EchoFormatter, says, target
 
 
 def test_media_types_of_a_family() -> None:
@@ -99,7 +107,7 @@ def test_a_reserved_name_is_fitted() -> None:
 
 
 def test_a_fitted_name_is_the_same_in_every_process() -> None:
-    script = "from agentkit import NameRule; print(NameRule().fit('a b/ü'))"
+    script = "from agentkit.provider_kit import NameRule; print(NameRule().fit('a b/ü'))"
     runs = {
         subprocess.run(
             [sys.executable, "-c", script],
@@ -113,28 +121,56 @@ def test_a_fitted_name_is_the_same_in_every_process() -> None:
     assert runs == {NameRule().fit("a b/ü")}
 
 
-def test_a_form_never_changes_and_is_equal_to_itself_alone() -> None:
+def test_capabilities_are_frozen_and_compare_by_identity() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         ECHO.name = "other"  # type: ignore[misc]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        ECHO.media.image = None  # type: ignore[misc]
     assert dataclasses.replace(ECHO) != ECHO
     assert hash(ECHO) != hash(dataclasses.replace(ECHO))
 
 
-def test_a_form_documents_each_of_its_fields() -> None:
-    told = type(ECHO).__doc__ or ""
-    missing = [
-        field.name
-        for field in dataclasses.fields(ECHO)
-        if field.init and not re.search(rf"\b{field.name}\b", told)
-    ]
-    assert set(missing) <= {"audio", "video"}  # "image … document"
+@pytest.mark.parametrize("value", [ECHO, ECHO.turns, ECHO.tools, ECHO.media, ECHO.thinking, ECHO.opaque])
+def test_the_docstring_lists_each_field(value: Any) -> None:
+    for field in dataclasses.fields(value):
+        assert f"        {field.name}: " in (type(value).__doc__ or ""), field.name
+
+
+def test_override_changes_single_fields_of_groups() -> None:
+    changed = ECHO.override({"name": "Other", "media.image": None, "media.total": 5, "turns.merge": True})
+    assert (changed.name, changed.media.image, changed.media.total) == ("Other", None, 5)
+    assert (changed.media.audio, changed.tools) == (ECHO.media.audio, ECHO.tools)
+    assert not changed.turns.speaker_names
+
+
+def test_override_applies_fields_after_the_group_that_holds_them() -> None:
+    changed = ECHO.override({"media.image": None, "media": MediaCapabilities(total=5)})
+    assert changed.media == MediaCapabilities(total=5)
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [("media.imege", "'media.image'"), ("image", "'media.image'"), ("a.b.c", "Use"), ("feature_mask", "Use")],
+)
+def test_an_unknown_field_is_an_error_that_names_the_field(name: str, advice: str) -> None:
+    with pytest.raises(OptionError) as error:
+        ECHO.override({name: None})
+    assert str(error.value).startswith(f"changes.{name}: Capabilities has no such field")
+    assert advice in str(error.value)
+    with pytest.raises(OptionError, match=rf"ModelFact\.changes\.{re.escape(name)}: "):
+        ModelFact("x", {name: None}, "sheet", "2026-11-20")
+
+
+def test_a_group_of_another_class_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"capabilities\.media: expected MediaCapabilities, got MediaRule"):
+        Capabilities(name="x", media=ANY)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 # -- facts -------------------------------------------------------------------------------------------
 
 FACTS = (
-    ModelFact("wise-", {"image": None}, "sheet 1", "2026-11-20"),
-    ModelFact("wise-2", {"last_user": True}, "sheet 2", "2026-11-20"),
+    ModelFact("wise-", {"media.image": None}, "sheet 1", "2026-11-20"),
+    ModelFact("wise-2", {"turns.last_user": True}, "sheet 2", "2026-11-20"),
 )
 
 
@@ -152,7 +188,7 @@ FACTS = (
 )
 def test_every_row_that_names_a_model_changes_its_form(model: str | None, image: bool, last_user: bool) -> None:
     form = apply_facts(ECHO, model, FACTS)
-    assert (form.image is not None, form.last_user) == (image, last_user)
+    assert (form.media.image is not None, form.turns.last_user) == (image, last_user)
 
 
 def test_an_unknown_model_keeps_the_form_of_its_provider() -> None:
@@ -169,7 +205,7 @@ def test_the_model_of_the_call_wins_over_the_formatters(
     formatter = target(*FACTS)(own)
     plan = formatter.lower([says("Friday", "done", "assistant")], model=per_call)
     assert (len(plan.request["messages"]) == 2) is expected
-    assert formatter.capabilities(per_call).last_user is expected
+    assert formatter.capabilities(per_call).turns.last_user is expected
 
 
 def test_a_form_is_worked_out_once_a_model() -> None:

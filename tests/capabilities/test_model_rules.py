@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -177,7 +176,9 @@ def test_declared_alternation_brings_the_rest_that_such_templates_want() -> None
 
 def test_capabilities_of_third_parties_have_the_same_fields() -> None:
     class Strict(VLLMChatFormatter):
-        base = replace(CHAT, name="Strict", system_role=False, parallel_calls=False, alternates=True)
+        base = CHAT.override(
+            {"name": "Strict", "turns.system_role": False, "turns.alternate": True, "tools.parallel_calls": False}
+        )
 
     messages = Strict().lower([system("A."), *PAIR, user("So?")]).request["messages"]
     assert [message["role"] for message in messages] == [
@@ -187,7 +188,7 @@ def test_capabilities_of_third_parties_have_the_same_fields() -> None:
 
 def test_rules_are_an_option_of_chat_models_too() -> None:
     model = ChatModel("vllm:mine", model_rules=TEXT_ONLY)
-    assert model.formatter.capabilities().system_role is False
+    assert model.formatter.capabilities().turns.system_role is False
     assert model.formatter.capabilities() is ChatModel("vllm:mine", model_rules=TEXT_ONLY).formatter.capabilities()
 
 
@@ -219,6 +220,6 @@ def test_rules_that_are_none_are_refused_by_name(rules: Any, place: str) -> None
 
 def test_a_rule_for_call_ids_of_ones_own() -> None:
     rules = ModelRules(call_ids=NameRule(pattern="[0-9]+", limit=5))
-    assert rules.apply(CHAT).call_ids == NameRule(pattern="[0-9]+", limit=5)
+    assert rules.apply(CHAT).tools.call_ids == NameRule(pattern="[0-9]+", limit=5)
     with pytest.raises(OptionError, match="model_rules"):
         VLLMChatFormatter(model_rules={"images": False})  # type: ignore[arg-type]

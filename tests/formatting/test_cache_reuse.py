@@ -37,7 +37,7 @@ def test_a_group_chat_without_a_cut_only_grows(name: str) -> None:
     provider = load_provider(name)
     found = group_reuse(provider, 300)
     assert found.by_byte >= 0.99
-    if provider.multi_agent_formatter().capabilities().text_joining == "apart":
+    if provider.multi_agent_formatter().capabilities().turns.text_joining == "apart":
         assert found.by_block >= 0.99
 
 

@@ -36,7 +36,15 @@ from agentkit import (
     load_provider,
 )
 from agentkit.formatting.lowering import CALL_A_TOOL, CALL_TOOL
-from agentkit.provider_kit import Capabilities, FormatterBase, LegalConversation, ModelFact, Request, RequestSpec
+from agentkit.provider_kit import (
+    Capabilities,
+    FormatterBase,
+    LegalConversation,
+    ModelFact,
+    Request,
+    RequestSpec,
+    TurnCapabilities,
+)
 from tests.conftest import EchoFormatter, call, result, said, says, sent, target
 
 pytestmark = pytest.mark.anyio
@@ -232,7 +240,7 @@ async def test_format_can_be_cancelled_even_where_there_is_no_io() -> None:
 
 # -- model, loss -------------------------------------------------------------------------------------------
 
-FACT = ModelFact("blind", {"image": None}, "sheet", "2026-11-20")
+FACT = ModelFact("blind", {"media.image": None}, "sheet", "2026-11-20")
 PICTURE = Msg("Bob", (ImageBlock(URLSource("https://example.com/a.png")),), "user")
 
 
@@ -294,7 +302,7 @@ async def test_a_cut_is_no_loss() -> None:
 def test_a_choice_that_the_target_does_not_take_is_asked_for_in_words(
     choice: str, taken: set[str], expected: str | None
 ) -> None:
-    plan = target(tool_choices=frozenset(taken))().lower([BOB], tools=[Tool("search")], tool_choice=choice)
+    plan = target(tools__choices=frozenset(taken))().lower([BOB], tools=[Tool("search")], tool_choice=choice)
     assert plan.request.get("tool_choice") == expected
     assert [made.name for made in plan.ledger.syntheses] == ([] if expected else ["tool choice"])
     assert [tool["name"] for tool in plan.request["tools"]] == ["search"]
@@ -303,12 +311,12 @@ def test_a_choice_that_the_target_does_not_take_is_asked_for_in_words(
 
 
 def test_where_no_tool_may_be_forbidden_none_is_offered() -> None:
-    plan = target(tool_choices=frozenset({"auto"}))().lower([BOB], tools=[Tool("search")], tool_choice="none")
+    plan = target(tools__choices=frozenset({"auto"}))().lower([BOB], tools=[Tool("search")], tool_choice="none")
     assert "tools" not in plan.request
 
 
 def test_calls_in_the_history_are_declared_where_the_wire_wants_it() -> None:
-    formatter = target(tools_declared=True)()
+    formatter = target(tools__needs_declarations=True)()
     plan = formatter.lower([BOB, call("a"), result("a"), call("b", tool="fetch"), result("b")])
     assert [tool["name"] for tool in plan.request["tools"]] == ["search", "fetch"]
     assert plan.request["tool_choice"] == "none"
@@ -351,7 +359,7 @@ def test_every_provider_refuses_bad_input_alike(name: str, options: dict[str, An
 class Transcript(FormatterBase):
     """A model that takes one text: a user's own formatter, whole."""
 
-    base = Capabilities(name="Transcript", text_joining="string", late_system="line")
+    base = Capabilities(name="Transcript", turns=TurnCapabilities(text_joining="string", late_system="line"))
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         lines = [f"{msg.name}: {self.line(msg)}" for msg in (*legal.system.msgs, *legal.turns.msgs)]

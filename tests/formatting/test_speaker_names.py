@@ -38,7 +38,7 @@ def omitted(name: str) -> str:
 
 def nameless(msgs: Sequence[Msg], history: HistoryPolicy | None = None, **form: Any) -> Plan:
     """The plan of an API without a name field."""
-    return lower(msgs, history, speaker_names=False, **form)
+    return lower(msgs, history, turns__speaker_names=False, **form)
 
 
 LOST: list[tuple[str, Sequence[Msg], HistoryPolicy, list[int]]] = [
@@ -84,12 +84,12 @@ def test_several_names_on_one_role_are_lost(
 ) -> None:
     losses = [(f"msgs[{at}].content[0]", omitted(msgs[at].name)) for at in places]
     for on_loss in ("describe", "drop"):
-        plan = lower(msgs, history, on_loss, speaker_names=False)
+        plan = lower(msgs, history, on_loss, turns__speaker_names=False)
         assert plan.ledger.losses == losses
         assert [entry.place for entry in plan.ledger.entries if entry.lost] == [place for place, _ in losses]
         assert plan.request == lower(msgs, history).request
     with pytest.raises(LossError) as caught:
-        lower(msgs, history, "raise", speaker_names=False)
+        lower(msgs, history, "raise", turns__speaker_names=False)
     assert caught.value.losses == tuple(losses)
     assert losses[0][0] in str(caught.value)
     assert lower(msgs, history, "raise").ledger.losses == []  # the API has a name field
@@ -105,8 +105,8 @@ def test_one_name_on_a_role_and_names_that_a_text_states_are_no_loss(
 
 def test_a_late_system_line_states_its_name() -> None:
     msgs = [BOB, GUIDE, FRIDAY, JUDGE]
-    assert nameless(msgs, late_system="line").ledger.losses == []
-    assert len(nameless(msgs, late_system="native").ledger.losses) == 2
+    assert nameless(msgs, turns__late_system="line").ledger.losses == []
+    assert len(nameless(msgs, turns__late_system="native").ledger.losses) == 2
 
 
 def test_every_block_of_a_message_loses_its_speaker() -> None:
@@ -135,7 +135,7 @@ def test_a_name_field_names_no_other_speaker_of_a_joined_turn() -> None:
     assert all("name" not in turn for turn in plan.request["messages"])
     assert plan.ledger.losses == [("msgs[0].content[0]", omitted("Bob")), ("msgs[1].content[0]", omitted("Alice"))]
     assert formatter.lower([BOB, BOB]).ledger.losses == []
-    assert not target(merge_turns=True).base.speaker_names
+    assert not target(turns__merge=True).base.turns.speaker_names
     with pytest.raises(LossError):
         load_provider("openai").chat_formatter(on_loss="raise", model_rules=rules).lower([BOB, ALICE])
 
@@ -145,11 +145,11 @@ def _remark(text: str, role: str) -> tuple[str, ...]:
 
 
 def test_a_lost_name_is_said_once_and_other_remarks_stay() -> None:
-    plan = nameless([BOB, ALICE], text_notes=_remark)
+    plan = nameless([BOB, ALICE], turns__text_notes=_remark)
     (bob, alice) = plan.ledger.entries
     assert (bob.reason, bob.details, bob.lost) == (omitted("Bob"), ("another remark",), True)
     assert alice.lost
-    merged = nameless([BOB, ALICE], merge_turns=True).ledger.entries[1]
+    merged = nameless([BOB, ALICE], turns__merge=True).ledger.entries[1]
     assert (merged.disposition.word, merged.details, merged.lost) == ("merged", (omitted("Alice"),), True)
 
 
@@ -164,11 +164,11 @@ def test_lost_names_go_to_another_process_with_the_ledger() -> None:
 async def test_names_that_a_budget_cuts_are_no_loss(anyio_backend: str) -> None:
     msgs = [says("Alice", "word " * 300), *(says("Bob", f"line {at}") for at in range(3))]
     budget = Budget(120, CharacterTokenCounter(), strategy=OldestFirst())
-    plan = await target(speaker_names=False)(on_loss="raise", budget=budget).plan(msgs)
+    plan = await target(turns__speaker_names=False)(on_loss="raise", budget=budget).plan(msgs)
     assert plan.cut
     assert plan.ledger.losses == []
     with pytest.raises(LossError):
-        await target(speaker_names=False)(on_loss="raise", budget=Budget(100_000)).plan(msgs)
+        await target(turns__speaker_names=False)(on_loss="raise", budget=Budget(100_000)).plan(msgs)
 
 
 @pytest.mark.parametrize("provider", available_providers())
@@ -177,7 +177,7 @@ async def test_a_chat_of_two_users_raises_where_no_field_has_their_names(
 ) -> None:
     msgs = [BOB, ALICE]
     chat = load_provider(provider).chat_formatter
-    if chat().capabilities().speaker_names:
+    if chat().capabilities().turns.speaker_names:
         assert "Alice" in str((await chat(on_loss="raise").plan(msgs)).request)
     else:
         with pytest.raises(LossError, match=r"msgs\[0\]\.content\[0\]: .* speaker name 'Bob' omitted"):

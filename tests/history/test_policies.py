@@ -36,7 +36,7 @@ BREAKS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u202
 
 def frame(*msgs: Msg, text_joining: str = "glued", **options: Any) -> str:
     """The only turn of a conversation that is one frame, as text."""
-    (turn,) = sent(lower(msgs, MultiAgentHistory(**options), text_joining=text_joining))
+    (turn,) = sent(lower(msgs, MultiAgentHistory(**options), turns__text_joining=text_joining))
     assert turn["role"] == "user"
     return "".join(block["text"] for block in turn["content"] if block["type"] == "text")
 
@@ -65,12 +65,12 @@ def test_each_text_block_is_a_line_of_its_own() -> None:
 
 
 def test_the_system_prompt_stays_before_the_frame() -> None:
-    plan = lower([SYSTEM, SYSTEM, BOB], MultiAgentHistory(), text_joining="glued")
+    plan = lower([SYSTEM, SYSTEM, BOB], MultiAgentHistory(), turns__text_joining="glued")
     assert [msg["role"] for msg in sent(plan)] == ["system", "system", "user"]
 
 
 def test_where_parts_stand_apart_each_utterance_is_a_part() -> None:
-    (turn,) = sent(lower([BOB, speech("Alice", "a", "b")], MultiAgentHistory(), text_joining="apart"))
+    (turn,) = sent(lower([BOB, speech("Alice", "a", "b")], MultiAgentHistory(), turns__text_joining="apart"))
     assert [block["text"] for block in turn["content"]] == [
         f"{PREAMBLE}<history>",
         "\nBob: hi",
@@ -82,7 +82,10 @@ def test_where_parts_stand_apart_each_utterance_is_a_part() -> None:
 
 def test_a_new_utterance_changes_no_part_but_the_closing_tag() -> None:
     parts: list[Any] = [
-        [block["text"] for block in sent(lower(msgs, MultiAgentHistory(), text_joining="apart"))[0]["content"]]
+        [
+            block["text"]
+            for block in sent(lower(msgs, MultiAgentHistory(), turns__text_joining="apart"))[0]["content"]
+        ]
         for msgs in ([BOB, ALICE], [BOB, ALICE, FRIDAY])
     ]
     assert parts[1][:-2] == parts[0][:-1]
@@ -90,7 +93,7 @@ def test_a_new_utterance_changes_no_part_but_the_closing_tag() -> None:
 
 @pytest.mark.parametrize("parts", ["glued", "string"])
 def test_where_the_server_glues_parts_there_is_one_text(parts: str) -> None:
-    (turn,) = sent(lower([BOB, ALICE], MultiAgentHistory(), text_joining=parts))
+    (turn,) = sent(lower([BOB, ALICE], MultiAgentHistory(), turns__text_joining=parts))
     assert [block["type"] for block in turn["content"]] == ["text"]
 
 
@@ -112,10 +115,10 @@ MEDIA_PLACES: list[tuple[str, Sequence[Any], list[str]]] = [
 )
 def test_media_stay_where_they_were_said(content: Sequence[Any], lines: list[str]) -> None:
     msg = Msg("Bob", tuple(content), "user")
-    (apart,) = sent(lower([msg], MultiAgentHistory(), text_joining="apart"))
+    (apart,) = sent(lower([msg], MultiAgentHistory(), turns__text_joining="apart"))
     shown = [f"<{b['type']}>" if b["type"] != "text" else b["text"].lstrip("\n") for b in apart["content"]]
     assert shown == [f"{PREAMBLE}<history>", *[line for line in lines if line], "</history>"]
-    (glued,) = sent(lower([msg], MultiAgentHistory(), text_joining="glued"))
+    (glued,) = sent(lower([msg], MultiAgentHistory(), turns__text_joining="glued"))
     joined = "\n".join("" if b["type"] != "text" else b["text"] for b in glued["content"])
     assert [line for line in joined.removeprefix(f"{PREAMBLE}<history>\n").split("\n") if line] == [
         *[line for line in lines if line and not line.startswith("<")],
@@ -126,7 +129,9 @@ def test_media_stay_where_they_were_said(content: Sequence[Any], lines: list[str
 def test_the_preamble_stands_before_the_first_frame_only() -> None:
     texts = [
         turn["content"][0]["text"]
-        for turn in sent(lower([BOB, call("c"), result("c"), ALICE], MultiAgentHistory(), text_joining="glued"))
+        for turn in sent(
+            lower([BOB, call("c"), result("c"), ALICE], MultiAgentHistory(), turns__text_joining="glued")
+        )
         if turn["role"] == "user"
     ]
     assert texts == [f"{PREAMBLE}<history>\nBob: hi\n</history>", "<history>\nAlice: hello\n</history>"]
@@ -134,7 +139,7 @@ def test_the_preamble_stands_before_the_first_frame_only() -> None:
 
 def test_the_preamble_waits_for_the_first_run_that_renders_anything() -> None:
     silent = Msg("Bob", (ThinkingBlock("hm"),), "assistant")
-    turns = sent(lower([silent, call("c"), result("c"), ALICE], MultiAgentHistory(), text_joining="glued"))
+    turns = sent(lower([silent, call("c"), result("c"), ALICE], MultiAgentHistory(), turns__text_joining="glued"))
     assert [turn["role"] for turn in turns] == ["assistant", "system", "user"]
     assert turns[-1]["content"][0]["text"].startswith(PREAMBLE)
 
@@ -153,9 +158,9 @@ def test_the_tag_may_be_another() -> None:
 
 def test_a_late_system_message_is_native_where_the_wire_takes_it_and_a_line_elsewhere() -> None:
     msgs = [SYSTEM, BOB, says("clock", "it is noon", "system"), ALICE]
-    native = sent(lower(msgs, MultiAgentHistory(), text_joining="glued", late_system="native"))
+    native = sent(lower(msgs, MultiAgentHistory(), turns__text_joining="glued", turns__late_system="native"))
     assert [msg["role"] for msg in native] == ["system", "user", "system", "user"]
-    line = sent(lower(msgs, MultiAgentHistory(), text_joining="glued", late_system="line"))
+    line = sent(lower(msgs, MultiAgentHistory(), turns__text_joining="glued", turns__late_system="line"))
     assert [msg["role"] for msg in line] == ["system", "user"]
     assert "Bob: hi\nclock: it is noon\nAlice: hello" in line[1]["content"][0]["text"]
 
@@ -290,7 +295,7 @@ def test_reading_a_safe_frame_gives_what_was_said(parts: str, stamped: bool, tag
     pairs = [(name, text) for name in NASTY_NAMES for text in NASTY]
     policy = MultiAgentHistory(timestamps=stamped, tag=tags)
     msgs = [Msg(name, text, "user", timestamp="2026-01-01 [x]") for name, text in pairs]
-    (turn,) = sent(lower(msgs, policy, text_joining=parts))
+    (turn,) = sent(lower(msgs, policy, turns__text_joining=parts))
     assert policy.read(turn["content"]) == pairs
     assert read_history(turn["content"], tag=tags, timestamps=stamped) == pairs
 
@@ -298,12 +303,14 @@ def test_reading_a_safe_frame_gives_what_was_said(parts: str, stamped: bool, tag
 def test_reading_passes_over_media_and_lines_that_only_name_a_speaker() -> None:
     msg = Msg("Bob", (IMAGE, TextBlock("see: this"), IMAGE), "user")
     for parts in ("apart", "glued"):
-        (turn,) = sent(lower([msg, ALICE], MultiAgentHistory(), text_joining=parts))
+        (turn,) = sent(lower([msg, ALICE], MultiAgentHistory(), turns__text_joining=parts))
         assert MultiAgentHistory().read(turn["content"]) == [("Bob", "see: this"), ("Alice", "hello")]
 
 
 def test_reading_passes_over_what_the_formatter_wrote() -> None:
-    (turn,) = sent(lower([Msg("Bob", (TextBlock("look"), IMAGE), "user"), ALICE], MultiAgentHistory(), image=None))
+    (turn,) = sent(
+        lower([Msg("Bob", (TextBlock("look"), IMAGE), "user"), ALICE], MultiAgentHistory(), media__image=None)
+    )
     assert "[image left out" in "".join(block["text"] for block in turn["content"])
     assert MultiAgentHistory().read(turn["content"]) == [("Bob", "look"), ("Alice", "hello")]
 
@@ -325,7 +332,7 @@ def test_reading_takes_text_strings_blocks_or_native_parts() -> None:
 
 
 def test_reading_takes_several_frames() -> None:
-    turns = sent(lower([BOB, call("c"), result("c"), ALICE], MultiAgentHistory(), text_joining="glued"))
+    turns = sent(lower([BOB, call("c"), result("c"), ALICE], MultiAgentHistory(), turns__text_joining="glued"))
     texts = [turn["content"][0]["text"] for turn in turns if turn["role"] == "user"]
     assert read_history(texts) == [("Bob", "hi"), ("Alice", "hello")]
 
@@ -340,7 +347,7 @@ def test_the_viewer_is_told_its_name() -> None:
 
 
 def test_the_viewers_own_turns_stay_native() -> None:
-    plan = lower([BOB, FRIDAY, ALICE], MultiAgentHistory(viewer="Friday"), text_joining="glued")
+    plan = lower([BOB, FRIDAY, ALICE], MultiAgentHistory(viewer="Friday"), turns__text_joining="glued")
     assert [msg["role"] for msg in sent(plan)] == ["user", "assistant", "user"]
     assert sent(plan)[1]["content"] == "yes?"
 
@@ -351,7 +358,7 @@ def test_a_user_who_takes_the_viewers_name_gains_nothing() -> None:
 
 def test_without_a_viewer_all_exchanges_are_native() -> None:
     msgs = [BOB, call("a", name="Ann"), result("a"), call("b", name="Ben"), result("b")]
-    roles = [msg["role"] for msg in sent(lower(msgs, MultiAgentHistory(), text_joining="glued"))]
+    roles = [msg["role"] for msg in sent(lower(msgs, MultiAgentHistory(), turns__text_joining="glued"))]
     assert roles == ["user", "assistant", "system", "assistant", "system"]
 
 
@@ -385,7 +392,7 @@ DROP = MultiAgentHistory(viewer="Friday", other_agents_tools="drop")
 
 
 def test_another_agents_calls_and_results_may_be_dropped_and_the_words_beside_them_stay() -> None:
-    plan = lower([BOB, *EXCHANGE, ALICE], DROP, text_joining="glued")
+    plan = lower([BOB, *EXCHANGE, ALICE], DROP, turns__text_joining="glued")
     (turn,) = sent(plan)
     assert read_history(turn["content"][0]["text"]) == [("Bob", "hi"), ("Ann", "let me see"), ("Alice", "hello")]
     assert fates(plan) == {
@@ -403,7 +410,7 @@ def test_another_agents_calls_and_results_may_be_dropped_and_the_words_beside_th
 
 def test_media_and_thinking_beside_calls_that_are_dropped_fare_as_in_the_frame() -> None:
     calling = Msg("Ann", (ThinkingBlock("hm"), IMAGE, ToolUseBlock("a", "search", {})), "assistant")
-    plan = lower([calling, EXCHANGE[1]], DROP, text_joining="apart")
+    plan = lower([calling, EXCHANGE[1]], DROP, turns__text_joining="apart")
     (turn,) = sent(plan)
     assert [block["type"] for block in turn["content"]] == ["text", "text", "image", "text"]
     assert list(fates(plan).values()) == ["dropped", "merged", "dropped", "dropped"]
@@ -412,7 +419,7 @@ def test_media_and_thinking_beside_calls_that_are_dropped_fare_as_in_the_frame()
 def test_calls_alone_that_are_dropped_leave_no_line() -> None:
     exchange = [call("a", name="Ann"), result("a")]
     assert read_history(
-        sent(lower([BOB, *exchange, ALICE], DROP, text_joining="glued"))[0]["content"][0]["text"]
+        sent(lower([BOB, *exchange, ALICE], DROP, turns__text_joining="glued"))[0]["content"][0]["text"]
     ) == [
         ("Bob", "hi"),
         ("Alice", "hello"),
@@ -428,7 +435,7 @@ def test_calls_alone_that_are_dropped_leave_no_line() -> None:
 def test_a_viewer_who_sees_some_messages_alone_drops_tool_use_among_them() -> None:
     policy = MultiAgentHistory(viewer="Friday", other_agents_tools="drop", visible=lambda msg: msg.name != "Bob")
     own = [call("c"), result("c")]
-    plan = lower([BOB, *EXCHANGE, *own, ALICE], policy, text_joining="glued")
+    plan = lower([BOB, *EXCHANGE, *own, ALICE], policy, turns__text_joining="glued")
     texts = [msg["content"][0].get("text", "") for msg in sent(plan)]
     assert [pair for text in texts for pair in read_history(text)] == [("Ann", "let me see"), ("Alice", "hello")]
     assert said(plan)[1:3] == ["assistant Friday: call c", "system system: result c=found"]
@@ -448,7 +455,9 @@ def test_a_viewer_who_sees_some_messages_alone_drops_tool_use_among_them() -> No
 
 def test_another_agents_exchange_may_stay_native() -> None:
     plan = lower(
-        [BOB, *EXCHANGE], MultiAgentHistory(viewer="Friday", other_agents_tools="native"), text_joining="glued"
+        [BOB, *EXCHANGE],
+        MultiAgentHistory(viewer="Friday", other_agents_tools="native"),
+        turns__text_joining="glued",
     )
     assert [msg["role"] for msg in sent(plan)] == ["user", "assistant", "system"]
 
@@ -461,7 +470,7 @@ def test_the_viewers_own_exchange_stays_native_whatever_becomes_of_others(others
 
 def test_media_of_another_agents_result_stay_behind_its_line() -> None:
     shot = Msg("system", (ToolResultBlock("a", "camera", (TextBlock("here"), IMAGE)),), "system")
-    (turn,) = sent(lower([EXCHANGE[0], shot], MultiAgentHistory(viewer="Friday"), text_joining="apart"))
+    (turn,) = sent(lower([EXCHANGE[0], shot], MultiAgentHistory(viewer="Friday"), turns__text_joining="apart"))
     kinds = [block["type"] for block in turn["content"]]
     assert kinds == ["text", "text", "text", "text", "image", "text"]
     assert turn["content"][3]["text"] == "\nAnn: (result of camera) here"
@@ -469,7 +478,7 @@ def test_media_of_another_agents_result_stay_behind_its_line() -> None:
 
 def test_thinking_in_another_agents_exchange_is_omitted_from_the_frame() -> None:
     calling = Msg("Ann", (ThinkingBlock("hm"), *EXCHANGE[0].blocks), "assistant")
-    plan = lower([calling, EXCHANGE[1]], MultiAgentHistory(viewer="Friday"), thinking="text")
+    plan = lower([calling, EXCHANGE[1]], MultiAgentHistory(viewer="Friday"), thinking__mode="text")
     assert "hm" not in str(plan.request)
     assert "of a speaker in the frame" in plan.ledger.entries[0].reason
     assert [entry.reason for entry in plan.ledger.entries[1:]] == ["a line of the history frame"] * 3
@@ -477,7 +486,7 @@ def test_thinking_in_another_agents_exchange_is_omitted_from_the_frame() -> None
 
 def test_media_of_another_agents_result_keep_their_place_in_the_ledger() -> None:
     shot = Msg("system", (ToolResultBlock("a", "camera", (TextBlock("here"), IMAGE)),), "system")
-    plan = lower([EXCHANGE[0], shot], MultiAgentHistory(viewer="Friday"), image=None)
+    plan = lower([EXCHANGE[0], shot], MultiAgentHistory(viewer="Friday"), media__image=None)
     assert [place for place, _ in plan.ledger.losses] == ["msgs[1].content[0].output[1]"]
     assert "[image left out because Echo takes no image; it is at https://example.com/a.png]" in str(plan.request)
 
@@ -488,7 +497,7 @@ def test_media_of_another_agents_result_keep_their_place_in_the_ledger() -> None
 def test_what_the_viewer_does_not_see_is_left_out_and_in_the_ledger() -> None:
     secret = AnyMsg("Bob", "psst", "user", metadata={"to": ["Alice"]})
     policy = MultiAgentHistory(viewer="Friday", visible=lambda msg: "to" not in (msg.metadata or {}))
-    plan = lower([SYSTEM, BOB, secret, ALICE], policy, text_joining="glued")
+    plan = lower([SYSTEM, BOB, secret, ALICE], policy, turns__text_joining="glued")
     assert "psst" not in str(plan.request)
     assert fates(plan)["msgs[2].content[0]"] == "dropped"
     assert plan.ledger.losses == []
@@ -498,7 +507,7 @@ def test_what_the_viewer_does_not_see_is_left_out_and_in_the_ledger() -> None:
 def test_the_system_prompt_stays_when_the_message_after_it_is_invisible(viewer: str | None) -> None:
     guide = Msg("Guide", "Be kind.", "system")
     policy = MultiAgentHistory(viewer=viewer, visible=lambda msg: msg.name != "Bob")
-    plan = lower([SYSTEM, BOB, guide, ALICE], policy, text_joining="glued", late_system="line")
+    plan = lower([SYSTEM, BOB, guide, ALICE], policy, turns__text_joining="glued", turns__late_system="line")
     system, turn = sent(plan)
     assert (system["role"], system["content"]) == ("system", SYSTEM.content)
     assert read_history(turn["content"][0]["text"]) == [("Guide", "Be kind."), ("Alice", "hello")]
@@ -510,9 +519,9 @@ def test_the_system_prompt_stays_when_the_message_after_it_is_invisible(viewer: 
 def test_an_exchange_is_seen_if_all_its_messages_are() -> None:
     secret = AnyMsg("system", [ToolResultBlock("c", "search", "psst")], "system", metadata={"secret": True})
     policy = MultiAgentHistory(visible=lambda msg: msg.metadata is None)
-    assert [msg["role"] for msg in sent(lower([BOB, call("c"), secret, ALICE], policy, text_joining="glued"))] == [
-        "user"
-    ]
+    assert [
+        msg["role"] for msg in sent(lower([BOB, call("c"), secret, ALICE], policy, turns__text_joining="glued"))
+    ] == ["user"]
 
 
 def test_a_message_that_repair_splits_is_seen_as_its_whole_is() -> None:

@@ -115,7 +115,7 @@ def test_a_copy_goes_its_own_way() -> None:
 
 def test_a_ledger_is_json() -> None:
     plan = lower(
-        [says("Bob", "hi"), call("c"), SHOT, Msg("Bob", (IMAGE,), "user")], MultiAgentHistory(), image=None
+        [says("Bob", "hi"), call("c"), SHOT, Msg("Bob", (IMAGE,), "user")], MultiAgentHistory(), media__image=None
     )
     stored = plan.ledger.to_dict()
     assert json.loads(json.dumps(stored)) == stored
@@ -126,15 +126,15 @@ def test_a_ledger_is_json() -> None:
 FATES: list[tuple[str, list[Msg], dict[str, Any], str, bool]] = [
     ("as it is", [says("Bob", "hi")], {}, "carried", False),
     ("a blank text", [says("Bob", "x"), says("Bob", " ")], {}, "dropped", False),
-    ("an image described", [Msg("Bob", (IMAGE,), "user")], {"image": None}, "described", True),
+    ("an image described", [Msg("Bob", (IMAGE,), "user")], {"media.image": None}, "described", True),
     (
         "thinking",
         [says("Bob", "x"), Msg("F", (ThinkingBlock("hm"),), "assistant")],
-        {"thinking": "never"},
+        {"thinking.mode": "never"},
         "dropped",
         False,
     ),
-    ("joined turns", [says("Bob", "x"), says("Bob", "y")], {"merge_turns": True}, "merged", False),
+    ("joined turns", [says("Bob", "x"), says("Bob", "y")], {"turns.merge": True}, "merged", False),
     (
         "said inside an exchange",
         [call("c"), result("c"), call("d"), says("Bob", "y"), result("d")],
@@ -171,7 +171,7 @@ def test_a_plan_maps_the_wires_spelling_back_to_the_messages() -> None:
     from agentkit.provider_kit import NameRule
 
     msgs = [call("an id", tool="a tool"), result("an id")]
-    plan = lower(msgs, call_ids=NameRule(), tool_names=NameRule())
+    plan = lower(msgs, tools__call_ids=NameRule(), tools__names=NameRule())
     (use,) = plan.request["messages"][0]["content"]
     assert plan.call_ids[use["id"]] == "an id"
     assert plan.tool_names[use["name"]] == "a tool"
@@ -207,47 +207,49 @@ def test_citations_that_no_request_says_again_are_named() -> None:
 def test_a_title_is_named_where_the_wire_has_no_place_for_it() -> None:
     document = DocumentBlock(URLSource("https://example.com/a.pdf"), title="A bill")
     takes = MediaRule(schemes=frozenset({"https"}))
-    unsaid = _details(Msg("Bob", [document], "user"), document=takes)
+    unsaid = _details(Msg("Bob", [document], "user"), media__document=takes)
     assert unsaid == ("the wire has no place for its title",)
     says = {"document": frozenset({"title", "title of a URL"})}
-    assert _details(Msg("Bob", [document], "user"), document=takes, passthrough_keys=says) == ()
+    assert _details(Msg("Bob", [document], "user"), media__document=takes, opaque__passthrough_keys=says) == ()
 
 
 def test_keys_that_a_block_came_with_are_named_where_they_stay() -> None:
     state = OpaqueState("echo", fields={"phase": "final", "new": 1})
     said = Msg("Friday", [TextBlock("Cats.", state=state)], "assistant")
-    assert _details(said, issuer="echo", passthrough_keys={"text": frozenset({"phase"})}) == (
+    assert _details(said, issuer="echo", opaque__passthrough_keys={"text": frozenset({"phase"})}) == (
         "the wire has no place for its new",
     )
-    assert _details(said, issuer="echo", passthrough_keys={"text": frozenset({"*", "-phase"})}) == (
+    assert _details(said, issuer="echo", opaque__passthrough_keys={"text": frozenset({"*", "-phase"})}) == (
         "the wire has no place for its phase",
     )
-    (entry,) = lower([said], issuer="another", passthrough_keys={"text": frozenset({"*"})}).ledger.entries
+    (entry,) = lower([said], issuer="another", opaque__passthrough_keys={"text": frozenset({"*"})}).ledger.entries
     assert entry.reason == "state issued by echo was left off"
     assert entry.details == ("the wire has no place for its phase", "the wire has no place for its new")
 
 
 def test_a_line_of_a_frame_and_of_a_late_system_message_says_its_speaker() -> None:
     msgs = [says("Bob", "hi"), Msg("Guide", "Be brief.", "system"), Msg("Friday", "ho", "assistant")]
-    framed = lower(msgs, MultiAgentHistory(viewer="Friday"), speaker_names=False)
+    framed = lower(msgs, MultiAgentHistory(viewer="Friday"), turns__speaker_names=False)
     assert [entry.details for entry in framed.ledger.entries] == [
         (),
         ("speaker name 'Guide' omitted: the API has no field for it",),
         (),
     ]
-    lined = lower(msgs, speaker_names=False, late_system="line")
+    lined = lower(msgs, turns__speaker_names=False, turns__late_system="line")
     assert lined.ledger.entries[1].details == ()
 
 
 def test_what_was_dropped_has_nothing_more_to_be_said_of() -> None:
     document = DocumentBlock(URLSource("https://example.com/a.pdf"), title="A bill")
-    (entry,) = lower([Msg("Bob", [document], "user")], document=None, speaker_names=False).ledger.entries
+    (entry,) = lower(
+        [Msg("Bob", [document], "user")], media__document=None, turns__speaker_names=False
+    ).ledger.entries
     assert (entry.disposition, entry.details) == (Disposition.DESCRIBED, ())
 
 
 def test_a_plan_goes_to_another_process_with_all_that_its_ledger_says() -> None:
     policy = MultiAgentHistory(visible=lambda msg: True)
-    plan = lower([says("Bob", "hi"), call("c", name="Friday"), result("c")], policy, speaker_names=False)
+    plan = lower([says("Bob", "hi"), call("c", name="Friday"), result("c")], policy, turns__speaker_names=False)
     told = [entry.to_dict() for entry in plan.ledger.entries]
     assert told[1]["details"] == ["speaker name 'Friday' omitted: the API has no field for it"]
     assert [entry.to_dict() for entry in pickle.loads(pickle.dumps(plan)).ledger.entries] == told

@@ -56,7 +56,7 @@ def shows(*blocks: Any, name: str = "Bob") -> Msg:
 
 def limited(**limits: Any) -> type[EchoFormatter]:
     """A target with limits on pictures."""
-    return target(image=MediaRule(schemes=WEB, limits=MediaLimits(**limits)))
+    return target(media__image=MediaRule(schemes=WEB, limits=MediaLimits(**limits)))
 
 
 def size(block: dict[str, Any]) -> tuple[int, int]:
@@ -192,7 +192,7 @@ async def test_a_picture_that_cannot_be_opened_is_described(data: str) -> None:
 
 
 async def test_other_media_that_are_too_large_are_described() -> None:
-    form = target(document=MediaRule(limits=MediaLimits(data=100)))
+    form = target(media__document=MediaRule(limits=MediaLimits(data=100)))
     msg = shows(DocumentBlock.from_bytes(b"%PDF-" + bytes(200), "application/pdf"))
     assert (await form().plan([msg])).ledger.losses == [("msgs[0].content[0]", "it is larger than Echo takes")]
 
@@ -226,7 +226,7 @@ async def test_pictures_that_are_left_out_are_not_made_smaller(monkeypatch: pyte
     only = MediaRule(types=frozenset({"image/png"}), limits=MediaLimits(count=5, side=200, crowd=(4, 100)))
     for history in (None, MultiAgentHistory()):
         monkeypatch.setattr(Image.Image, "save", watched)
-        plan = await target(image=only)(history=history).plan(msgs)
+        plan = await target(media__image=only)(history=history).plan(msgs)
         assert [entry.disposition.word for entry in plan.ledger.entries][:8] == [
             *["described"] * 2,
             *["shrunk"] * 5,
@@ -324,7 +324,7 @@ def test_too_much_data_leaves_the_oldest_behind_in_steps() -> None:
 
 def test_the_total_is_over_all_kinds() -> None:
     pdf = DocumentBlock.from_bytes(b"%PDF-" + bytes(3_000), "application/pdf")
-    form = target(media_total=6_000)
+    form = target(media__total=6_000)
     plan = form().lower([shows(pdf), shows(picture(10, 10)), shows(pdf)])
     assert kinds(plan) == "tid"
     assert plan.ledger.losses == [("msgs[0].content[0]", "Echo takes no more data of media in one request")]
@@ -336,7 +336,7 @@ def test_a_limit_counts_one_kind_alone() -> None:
 
 
 def test_what_the_target_does_not_take_does_not_count() -> None:
-    form = target(image=MediaRule(types=frozenset({"image/png"}), limits=MediaLimits(count=2)))
+    form = target(media__image=MediaRule(types=frozenset({"image/png"}), limits=MediaLimits(count=2)))
     plan = form().lower([shows(picture(9, 9, kind="GIF")), shows(picture(9, 9), picture(9, 9))])
     assert kinds(plan) == "tii"
 
@@ -354,7 +354,7 @@ def test_every_history_keeps_the_limits(history: Any) -> None:
 
 async def test_pictures_that_are_moved_count_and_are_left_out_of_the_move() -> None:
     shot = ToolResultBlock("c", "camera", (picture(9, 9), picture(9, 9)))
-    form = target(result_media=frozenset(), image=MediaRule(limits=MediaLimits(count=1)))
+    form = target(media__result_kinds=frozenset(), media__image=MediaRule(limits=MediaLimits(count=1)))
     plan = form().lower([call("c"), Msg("s", (shot,), "system")])
     assert str(plan.request).count("'base64'") == 1
     assert plan.ledger.losses[0][0] == "msgs[1].content[0].output[0]"

@@ -11,11 +11,11 @@ from agentkit import Msg, MultiAgentHistory, OpaqueBlock, TextBlock
 from tests.conftest import call, fates, lower, result, said, says
 
 
-def pair(data: Mapping[str, Any]) -> tuple[Literal["asks", "answers"], str] | None:
+def pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
     """A wire of which `ask` asks and `answer` answers."""
     if "ask" in data:
-        return "asks", str(data["ask"])
-    return ("answers", str(data["answer"])) if "answer" in data else None
+        return "request", str(data["ask"])
+    return ("response", str(data["answer"])) if "answer" in data else None
 
 
 def reply(*parts: str, wire: str = "echo") -> Msg:
@@ -29,7 +29,7 @@ def reply(*parts: str, wire: str = "echo") -> Msg:
 
 
 def sent(*msgs: Msg, **form: Any) -> list[str]:
-    given: dict[str, Any] = {"wire": "echo", "pair_key": pair, **form}
+    given: dict[str, Any] = {"wire": "echo", "opaque.pair_key": pair, **form}
     plan = lower([says("Bob", "Hi."), *msgs], **given)
     return said(plan)[1:]
 
@@ -43,7 +43,7 @@ def test_whole_pairs_and_parts_that_stand_alone_are_sent() -> None:
 @pytest.mark.parametrize("half", ["ask 1", "answer 1"])
 def test_half_a_pair_is_not_sent_and_the_ledger_says_so(half: str) -> None:
     assert sent(reply(half, "done"), says("Bob", "Go on.")) == ["assistant Friday: done", "user Bob: Go on."]
-    plan = lower([says("Bob", "Hi."), reply(half, "done")], wire="echo", pair_key=pair)
+    plan = lower([says("Bob", "Hi."), reply(half, "done")], wire="echo", opaque__pair_key=pair)
     assert fates(plan)["msgs[1].content[0]"] == "dropped"
 
 
@@ -65,7 +65,7 @@ def test_of_two_that_ask_under_one_name_one_answer_answers_the_first() -> None:
 
 
 def test_a_target_that_goes_on_with_an_open_turn_gets_it_as_it_is() -> None:
-    form: dict[str, Any] = {"resumable": True, "last_user": True}
+    form: dict[str, Any] = {"turns.resumable": True, "turns.last_user": True}
     assert sent(reply("wait", "ask 1"), **form) == ["assistant Friday: wait | <opaque>"]
     assert sent(reply("wait", "ask 1")) == ["assistant Friday: wait"]
     assert sent(reply("ask 1"), reply("note 1", "ask 2"), **form) == [
@@ -76,7 +76,7 @@ def test_a_target_that_goes_on_with_an_open_turn_gets_it_as_it_is() -> None:
 
 
 def test_an_open_turn_that_something_stands_behind_is_open_no_more() -> None:
-    form: dict[str, Any] = {"resumable": True, "last_user": True}
+    form: dict[str, Any] = {"turns.resumable": True, "turns.last_user": True}
     assert sent(reply("ask 1", "done"), **form)[0] == "assistant Friday: done"
     assert sent(reply("wait", "ask 1"), says("Bob", "Go on."), **form)[0] == "assistant Friday: wait"
     assert sent(reply("ask 1", "done", "answer 2"), **form)[0] == "assistant Friday: done"
@@ -85,17 +85,19 @@ def test_an_open_turn_that_something_stands_behind_is_open_no_more() -> None:
 
 def test_an_open_turn_may_wait_for_the_results_of_the_clients_own_tools() -> None:
     asked = Msg("Friday", [*reply("ask 1").blocks, *call("c1").blocks], "assistant")
-    assert sent(asked, result("c1"), resumable=True)[0] == "assistant Friday: <opaque> | call c1"
+    assert sent(asked, result("c1"), turns__resumable=True)[0] == "assistant Friday: <opaque> | call c1"
     assert sent(asked, result("c1"))[0] == "assistant Friday: call c1"
-    assert sent(asked, result("c1"), says("Bob", "Go on."), resumable=True)[0] == "assistant Friday: call c1"
+    assert (
+        sent(asked, result("c1"), says("Bob", "Go on."), turns__resumable=True)[0] == "assistant Friday: call c1"
+    )
 
 
 @pytest.mark.parametrize("viewer", [None, "Friday", "Bob"])
 def test_what_answers_a_native_turn_is_native_too_and_changes_nothing_before(viewer: str | None) -> None:
     form: dict[str, Any] = {
         "wire": "echo",
-        "pair_key": pair,
-        "resumable": True,
+        "opaque.pair_key": pair,
+        "turns.resumable": True,
         "history": MultiAgentHistory(viewer=viewer, other_agents_tools="native"),
     }
     asked = Msg("Friday", [*reply("ask 1").blocks, *call("c1").blocks], "assistant")
@@ -108,4 +110,4 @@ def test_what_answers_a_native_turn_is_native_too_and_changes_nothing_before(vie
 
 def test_the_parts_of_another_wire_are_nobodys_half() -> None:
     assert sent(reply("ask 1", "done", wire="other")) == ["assistant Friday: done"]
-    assert len(sent(reply("ask 1", "done"), pair_key=None)[0].split("|")) == 2
+    assert len(sent(reply("ask 1", "done"), opaque__pair_key=None)[0].split("|")) == 2

@@ -51,7 +51,9 @@ pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).resolve().parents[2]
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0first"
 LOCAL = Fetch(allow_private=True)
-Blind = target(image=MediaRule(), audio=MediaRule(), video=MediaRule(), document=MediaRule())
+Blind = target(
+    media__image=MediaRule(), media__audio=MediaRule(), media__video=MediaRule(), media__document=MediaRule()
+)
 """A target that opens no URL."""
 
 
@@ -128,7 +130,7 @@ async def test_what_the_target_opens_by_itself_stays_a_url(site: Website) -> Non
 
 async def test_what_the_target_takes_in_no_form_is_not_fetched(site: Website) -> None:
     blocks = (VideoBlock(URLSource(site.url("/a.mp4"))), ImageBlock(URLSource(site.url("/a.bmp"))))
-    form = target(video=None, image=MediaRule(types=frozenset({"image/png"})))
+    form = target(media__video=None, media__image=MediaRule(types=frozenset({"image/png"})))
     plan = await form(fetch=LOCAL).plan([Msg("Bob", blocks, "user")])
     assert len(losses(plan)) == 2
     assert site.paths == []
@@ -145,7 +147,7 @@ async def test_a_url_is_fetched_for_the_kinds_that_the_wire_takes_as_data_alone(
 async def test_a_text_document_is_fetched_and_sent_as_text(site: Website) -> None:
     site.pages["/a.txt"] = answer("Milk, bröd.".encode(), "text/plain; charset=utf-8")
     msg = Msg("Bob", (DocumentBlock(URLSource(site.url("/a.txt"))),), "user")
-    (turn,) = sent(await target(document=None)(fetch=LOCAL).plan([msg]))
+    (turn,) = sent(await target(media__document=None)(fetch=LOCAL).plan([msg]))
     assert turn["content"][0]["text"] == "[document, as text]\nMilk, bröd."
 
 
@@ -164,7 +166,7 @@ async def test_lower_fetches_nothing(site: Website) -> None:
 
 
 async def test_loss_that_is_known_without_fetching_raises_before_anything_is_fetched(site: Website) -> None:
-    formatter = target(image=MediaRule(), video=None)(fetch=LOCAL, on_loss="raise")
+    formatter = target(media__image=MediaRule(), media__video=None)(fetch=LOCAL, on_loss="raise")
     msgs = [picture(site.url("/a.png")), Msg("Bob", (VideoBlock(URLSource("https://a/b.mp4")),), "user")]
     with pytest.raises(LossError) as caught:
         await formatter.format(msgs)
@@ -213,7 +215,7 @@ async def test_a_text_that_is_larger_than_was_assumed_never_takes_a_request_over
     documents = [Msg("Bob", (DocumentBlock(URLSource(site.url(name))),), "user") for name in names]
     msgs = [*(says("Bob", "many words " * 100) for _ in range(letters)), *documents, says("Al", "End.")]
     budget = Budget(3_500, strategy=OldestFirst(keep_task=keep_task))
-    formatter = target(document=None, text_documents=True)(fetch=LOCAL, budget=budget)
+    formatter = target(media__document=None)(fetch=LOCAL, budget=budget)
     plan = await formatter.plan(msgs)
     assert plan.tokens is not None
     assert plan.tokens <= 3_500
@@ -384,7 +386,7 @@ async def test_a_cache_counts_the_smaller_copies_of_its_pictures(site: Website) 
     fetch = Fetch(allow_private=True, cache=cache)
     await fetched(site.url("/a.png"), fetch)
     before = cache.bytes
-    small = target(image=MediaRule(limits=MediaLimits(side=200)))(fetch=fetch)
+    small = target(media__image=MediaRule(limits=MediaLimits(side=200)))(fetch=fetch)
     (turn,) = sent(await small.plan([picture(site.url("/a.png"))]))
     assert cache.bytes == before + 2 * len(turn["content"][0]["source"]["data"])
     await fetched(site.url("/b.png"), fetch)
@@ -799,7 +801,7 @@ async def test_a_text_is_decoded_by_the_charset_that_is_named(
 ) -> None:
     site.pages["/a.txt"] = answer("Blåbär".encode("latin-1"), named)
     msg = Msg("Bob", (DocumentBlock(URLSource(site.url("/a.txt"), given)),), "user")
-    plan = await target(document=None, text_documents=True)(fetch=LOCAL).plan([msg])
+    plan = await target(media__document=None)(fetch=LOCAL).plan([msg])
     assert "Blåbär" in str(plan.request)
     assert plan.ledger.losses == []
 

@@ -37,7 +37,7 @@ from tests.conftest import EchoFormatter, call, fates, says, sent, target
 
 pytestmark = pytest.mark.anyio
 
-TextsAsText = target(document=None, text_documents=True)
+TextsAsText = target(media__document=None)
 """A target that takes documents as text alone."""
 
 PNG = b"\x89PNG\r\n\x1a\nfirst"
@@ -284,7 +284,7 @@ async def test_a_file_is_read_up_to_what_the_target_takes_of_the_kind(
 ) -> None:
     reads = _Reads(monkeypatch)
     (root / "a.pdf").write_bytes(b"%PDF-1.7" + bytes(3_000))
-    small = target(document=MediaRule(limits=MediaLimits(data=4_000)))(media_roots=[root])
+    small = target(media__document=MediaRule(limits=MediaLimits(data=4_000)))(media_roots=[root])
     msg = Msg("Bob", (DocumentBlock(URLSource(str(root / "a.pdf"))),), "user")
     assert (await small.plan([msg])).ledger.losses == [
         ("msgs[0].content[0]", "it is a local file larger than 3000 bytes")
@@ -325,7 +325,7 @@ async def test_loss_that_is_known_without_reading_raises_before_anything_is_read
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "open", _forbidden)
-    formatter = target(video=None)(media_roots=[root], on_loss="raise")
+    formatter = target(media__video=None)(media_roots=[root], on_loss="raise")
     msgs = [picture(str(root / "a.png")), Msg("Bob", (VideoBlock(URLSource("https://a/b.mp4")),), "user")]
     with pytest.raises(LossError) as caught:
         await formatter.format(msgs)
@@ -578,7 +578,7 @@ async def test_loss_that_is_sure_raises_before_a_text_file_is_weighed(
     monkeypatch.setattr(os, "open", _forbidden)
     film = VideoBlock(URLSource("https://a/b.mp4"))
     msgs = [Msg("Bob", (DocumentBlock(URLSource(str(root / "a.txt"))), film), "user")]
-    formatter = target(video=None, document=None, text_documents=True)
+    formatter = target(media__video=None, media__document=None)
     with pytest.raises(LossError):
         await formatter(media_roots=[root], on_loss="raise", budget=Budget(5_000)).format(msgs)
 
@@ -631,7 +631,7 @@ async def test_what_is_remembered_of_data_changes_no_request(on_loss: Any) -> No
 
 
 async def test_a_type_that_the_target_does_not_take_is_said_of_files_too(root: Path) -> None:
-    formatter = target(image=MediaRule(types=frozenset({"image/webp"})))(media_roots=[root])
+    formatter = target(media__image=MediaRule(types=frozenset({"image/webp"})))(media_roots=[root])
     plan = await formatter.plan([picture(str(root / "a.png"))])
     assert plan.ledger.losses == [("msgs[0].content[0]", "Echo takes no image/png")]
 

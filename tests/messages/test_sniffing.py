@@ -115,7 +115,7 @@ async def test_what_does_not_begin_like_its_type_is_a_reason_however_it_comes(
         "file": (URLSource(str(tmp_path / f"a.{suffix}")), f"it is a local file whose content is no {named}"),
         "data URL": (URLSource(f"data:{named},hello"), f"it is a data URL whose content is no {named}"),
     }[way]
-    form = target(video=MediaRule(), document=MediaRule())
+    form = target(media__video=MediaRule(), media__document=MediaRule())
     plan = await form(media_roots=[tmp_path]).plan([Msg("Bob", (kind(source),), "user")])
     assert plan.ledger.losses == [("msgs[0].content[0]", reason)]
 
@@ -206,7 +206,7 @@ def test_a_page_of_html_is_no_picture() -> None:
 
 
 def test_the_type_that_is_sent_must_be_one_that_the_target_takes() -> None:
-    form = target(image=MediaRule(types=frozenset({"image/jpeg"})))
+    form = target(media__image=MediaRule(types=frozenset({"image/jpeg"})))
     plan = form().lower([Msg("Bob", (ImageBlock(Base64Source("image/jpeg", PNG)),), "user")])
     assert plan.ledger.losses == [("msgs[0].content[0]", "Echo takes no image/png")]
 
@@ -228,6 +228,6 @@ def test_the_bytes_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(shelf, "sniff_media_type", watched)
     msg = Msg("Bob", (ImageBlock(Base64Source("image/jpg", PNG)),), "user")
-    for formatter in (EchoFormatter(), EchoFormatter(), target(video=None)()):
+    for formatter in (EchoFormatter(), EchoFormatter(), target(media__video=None)()):
         formatter.lower([msg])
     assert looks == ["image/jpeg"]

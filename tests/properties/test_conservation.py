@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pytest
@@ -262,10 +261,20 @@ async def test_an_image_in_any_place_is_sent(
 class Checked(EchoFormatter):
     """A target that takes little, and that checks the origins of what it is given."""
 
-    base = replace(
-        ECHO, speaker_names=False, merge_turns=True, one_system=True, late_system="line", first_user=True,
-        last_user=True, results="together", call_order=True, result_media=frozenset(), document=None,
-    )  # fmt: skip
+    base = ECHO.override(
+        {
+            "turns.speaker_names": False,
+            "turns.merge": True,
+            "turns.one_system": True,
+            "turns.late_system": "line",
+            "turns.first_user": True,
+            "turns.last_user": True,
+            "tools.results": "together",
+            "tools.results_in_order": True,
+            "media.result_kinds": frozenset(),
+            "media.document": None,
+        }
+    )
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
         for draft in (legal.system, legal.turns):

@@ -6,7 +6,6 @@ the request, or `ConversionError` names the kind of block and the place.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -41,26 +40,25 @@ ANY: Final = MediaRule(schemes=frozenset({"https", "http"}))
 
 WIDE: Final[dict[str, Any]] = {
     # What a subclass may accept: all media, by URL too, in any turn and in results.
-    **dict.fromkeys(KINDS, ANY),
-    "media_roles": frozenset({"user", "assistant", "system"}),
-    "result_media": KINDS,
-    "result_types": frozenset(),
-    "text_documents": False,
-    "thinking": "text",
-    "late_system": "native",
-    "error_media": True,
-    "required_proof": frozenset(),
-    "pair_key": None,
-    "needs_thinking": None,
-    "is_reply_data": None,
-    "tools_declared": False,
-    "media_total": 0,
+    **{f"media.{kind}": ANY for kind in KINDS},
+    "media.roles": frozenset({"user", "assistant", "system"}),
+    "media.result_kinds": KINDS,
+    "media.result_types": frozenset(),
+    "thinking.mode": "text",
+    "turns.late_system": "native",
+    "media.error_results": True,
+    "thinking.required_proof": frozenset(),
+    "opaque.pair_key": None,
+    "opaque.needs_thinking": None,
+    "opaque.is_reply_data": None,
+    "tools.needs_declarations": False,
+    "media.total": 0,
 }
 SHAPES: Final[dict[str, dict[str, Any]]] = {
     "as they are": {},
-    "joined": {"results": "together", "merge_turns": True, "call_order": True},
-    "one string": {"parts": "string"},
-    "glued": {"text_joining": "glued", "one_system": True},
+    "joined": {"tools.results": "together", "turns.merge": True, "tools.results_in_order": True},
+    "one string": {"turns.text_joining": "string"},
+    "glued": {"turns.text_joining": "glued", "turns.one_system": True},
 }
 
 
@@ -72,7 +70,7 @@ def _wide(provider: str, shape: str, *, multi: bool) -> type[FormatterBase]:
     class Wide(own):  # type: ignore[misc, valid-type]
         pass
 
-    form: Capabilities = replace(base, **WIDE, **SHAPES[shape], wire=base.wire or "mine")
+    form: Capabilities = base.override({**WIDE, **SHAPES[shape], "wire": base.wire or "mine"})
     Wide.base, Wide.facts = form, ()
     return Wide
 

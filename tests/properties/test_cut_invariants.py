@@ -393,7 +393,9 @@ def test_a_growing_conversation_is_cut_few_times_and_only_appended_to_between(
             cut = tuple(plan.cut.numbers) if plan.cut else ()
             if last is not None and cut == cuts[-1]:
                 old = without_end(turns_of(last.request), policy, last)
-                fault = first_change(old, turns_of(plan.request), formatter.capabilities().text_joining != "apart")
+                fault = first_change(
+                    old, turns_of(plan.request), formatter.capabilities().turns.text_joining != "apart"
+                )
                 assert not fault, case(target, formatter, (fault, cut))
             elif last is not None:
                 assert {*cuts[-1]} <= {*cut}, case(target, formatter, (len(part), cuts[-1], cut))

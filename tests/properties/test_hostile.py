@@ -83,7 +83,7 @@ def test_ids_that_look_like_ours_stay_apart(ids: list[str]) -> None:
 def test_two_tools_of_one_wire_name_are_refused() -> None:
     for name, formatter in formatters():
         form = formatter.capabilities()
-        forged = form.tool_names.fit("my tool") if form.tool_names else "my tool"
+        forged = form.tools.names.fit("my tool") if form.tools.names else "my tool"
         if forged != "my tool":
             with pytest.raises(MessageError, match="another tool's name"):
                 formatter.lower([USER], tools=[Tool("my tool"), Tool(forged)])
@@ -93,7 +93,7 @@ def test_two_tools_of_one_wire_name_are_refused() -> None:
 
 def test_no_speaker_can_take_the_name_that_another_was_given() -> None:
     for name, formatter in formatters():
-        if formatter.capabilities().speaker_names:
+        if formatter.capabilities().turns.speaker_names:
             smith = Msg("Mr Smith", "hi", "user")
             first = formatter.lower([smith])
             (taken,) = first.request["messages"]
@@ -109,7 +109,7 @@ def test_no_speaker_can_take_the_name_that_another_was_given() -> None:
 
 def test_a_name_that_was_fitted_to_a_wire_stays_as_it_is_when_its_log_comes_back() -> None:
     for name, formatter in formatters():
-        if formatter.capabilities().speaker_names:
+        if formatter.capabilities().turns.speaker_names:
             msgs = [Msg("Mr Smith", "hi", "user"), Msg("x" * 80, "ho", "user"), Msg("An agent", "so", "assistant")]
             request = formatter.lower(msgs).request
             again = formatter.lower(load_native(name, request)).request

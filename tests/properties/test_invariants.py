@@ -477,7 +477,7 @@ def test_a_forced_choice_goes_native_or_in_words_behind_an_unchanged_request(
         native = "tool_choice" in forced.request or "tool_config" in forced.request.get("config", {})
         assert native != in_words, case(target, formatter, forced.request)
         before = without_end(turns_of(plain.request), ChatHistory(), plain)
-        fault = first_change(before, turns, formatter.capabilities().text_joining != "apart")
+        fault = first_change(before, turns, formatter.capabilities().turns.text_joining != "apart")
         assert not fault, case(target, formatter, (fault, before, turns))
 
 
@@ -542,10 +542,10 @@ def test_attribution_reading_the_frame_back_gives_speakers_and_texts(
     for target in TARGETS:
         formatter = target.formatter(policy, loss)
         form = formatter.capabilities()
-        glue = "" if form.text_joining == "apart" else "\n"
+        glue = "" if form.turns.text_joining == "apart" else "\n"
         plan = formatter.lower(msgs)
         users = [told(turn, glue) for turn in turns_of(plan.request) if turn.get("role") == "user"]
-        wanted = expected_pairs(msgs, policy, form.late_system == "native")
+        wanted = expected_pairs(msgs, policy, form.turns.late_system == "native")
         for pairs in (read_history(plan), [pair for text in users for pair in policy.read(text)]):
             assert pairs == wanted, case(target, formatter, (pairs, wanted, users))
         for text in users:
@@ -566,7 +566,7 @@ def test_attribution_holds_with_exchanges_between(msgs: list[Msg], policy: Multi
         form = formatter.capabilities()
         plan = formatter.lower(msgs)
         pairs = read_history(plan)
-        wanted = expected_pairs(msgs, policy, form.late_system == "native")
+        wanted = expected_pairs(msgs, policy, form.turns.late_system == "native")
         assert pairs == wanted, case(target, formatter, (pairs, wanted))
         assert isinstance(plan.frames, FrameTexts)
         for written in plan.frames.frames:  # a result may say anything in the same turn
@@ -665,7 +665,7 @@ def test_cut_keeps_a_suffix_and_what_is_protected_within_the_budget(
             assert {*plan.kept} == {f"msgs[{at}]" for at in must}
             least = [msgs[at] for at in sorted(must)]
             request = await target.formatter(policy).format(least)
-            bound = formatter.capabilities().binds_thinking and any(msg.thinking for msg in least)
+            bound = formatter.capabilities().thinking.binds_prefix and any(msg.thinking for msg in least)
             needed = await counter.count(request)  # of a conversation that nothing was cut from
             assert plan.needed == needed or (bound and plan.needed < needed), case(target, formatter, "needed")
             again = await planned(
@@ -783,7 +783,7 @@ def test_cut_never_makes_a_late_system_message_part_of_the_system_prompt(
             return
         prompt = as_json(system_of(target, plan.request))
         late = [marker for marker, place in marks.texts.items() if int(place[5 : place.index("]")]) >= leading]
-        if target.formatter(policy).capabilities().late_system == "line":
+        if target.formatter(policy).capabilities().turns.late_system == "line":
             assert not [marker for marker in late if marker in prompt], (target, prompt)
 
     waited(check)
@@ -814,7 +814,7 @@ def test_append_only_a_request_is_a_prefix_of_the_next(
         plan, later = formatter.lower(msgs), formatter.lower([*msgs, *new])
         before, after = turns_of(plan.request), turns_of(later.request)
         before = without_end(before, policy, plan)
-        glued = form.text_joining != "apart"
+        glued = form.turns.text_joining != "apart"
         fault = first_change(before, after, glued)
         assert not fault, case(target, formatter, (fault, before, after))
         ended = any(msg.role != "system" or msg.tool_uses for msg in msgs)

@@ -96,24 +96,29 @@ _GATEWAYS: Final = (
 @pytest.mark.parametrize("model", _CLAUDE)
 def test_a_claude_model_is_known_in_every_cloud(model: str, place: str) -> None:
     form = _capabilities("anthropic", place.format(model))
-    assert form.image is not None
-    assert form.image.limits is not None
-    found = (form.tool_choices == _FORCED, form.binds_thinking, not form.last_user, form.image.limits.count)
+    assert form.media.image is not None
+    assert form.media.image.limits is not None
+    found = (
+        form.tools.choices == _FORCED,
+        form.thinking.binds_prefix,
+        not form.turns.last_user,
+        form.media.image.limits.count,
+    )
     assert found == _CLAUDE[model]
 
 
 @pytest.mark.parametrize("model", ["anthropic.claude-v2", "anthropic.claude-v2:1", "anthropic.claude-instant-v1"])
 def test_the_first_claude_models_of_bedrock_are_known(model: str) -> None:
     form = _capabilities("anthropic", model)
-    assert (form.tool_choices, form.binds_thinking, form.last_user) == (_FORCED, False, False)
+    assert (form.tools.choices, form.thinking.binds_prefix, form.turns.last_user) == (_FORCED, False, False)
 
 
 def test_an_unnamed_model_takes_what_all_current_ones_take() -> None:
     form = _capabilities("anthropic", None)
-    assert (form.tool_choices, form.binds_thinking, form.last_user) == (_FREE, True, True)
-    assert form.image is not None
-    assert form.image.limits is not None
-    assert form.image.limits.count == 100
+    assert (form.tools.choices, form.thinking.binds_prefix, form.turns.last_user) == (_FREE, True, True)
+    assert form.media.image is not None
+    assert form.media.image.limits is not None
+    assert form.media.image.limits.count == 100
 
 
 # -- OpenAI ------------------------------------------------------------------------------------------
@@ -165,7 +170,7 @@ _GPT: Final = {
 @pytest.mark.parametrize("model", _GPT)
 def test_a_gpt_model_is_known_behind_every_gateway(model: str, place: str) -> None:
     form = _capabilities("openai-responses", place.format(model))
-    assert (form.binds_thinking, form.cache_breakpoints) == _GPT[model]
+    assert (form.thinking.binds_prefix, form.cache_breakpoints) == _GPT[model]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +184,7 @@ def test_a_gpt_model_is_known_behind_every_gateway(model: str, place: str) -> No
     ],
 )
 def test_audio_is_for_audio_models(model: str, audio: bool) -> None:
-    assert (_capabilities("openai", model).audio is not None) is audio
+    assert (_capabilities("openai", model).media.audio is not None) is audio
 
 
 # -- Gemini, DeepSeek, DashScope, vLLM ---------------------------------------------------------------
@@ -201,8 +206,8 @@ def test_audio_is_for_audio_models(model: str, audio: bool) -> None:
 )
 def test_results_hold_media_from_gemini_3_on(model: str, media: bool, place: str) -> None:
     form = _capabilities("gemini", place.format(model))
-    assert bool(form.result_media) is media
-    assert (form.placeholder_signature is not None) is media
+    assert bool(form.media.result_kinds) is media
+    assert (form.opaque.placeholder_signature is not None) is media
 
 
 @pytest.mark.parametrize(
@@ -222,8 +227,8 @@ def test_deepseek_takes_a_forced_tool_where_it_does_not_think(
     model: str | None, choices: frozenset[str], sees: bool
 ) -> None:
     form = _capabilities("deepseek", model)
-    assert (form.tool_choices, form.image is not None) == (choices, sees)
-    assert (form.thinking == "never") is (choices == _FORCED)
+    assert (form.tools.choices, form.media.image is not None) == (choices, sees)
+    assert (form.thinking.mode == "never") is (choices == _FORCED)
 
 
 # Per model: its path, and whether it takes a named tool.
@@ -282,9 +287,9 @@ _QWEN: Final = {
 def test_a_model_of_dashscope_has_its_path(model: str, place: str) -> None:
     path, named = _QWEN[model]
     form = _capabilities("dashscope", place.format(model))
-    assert ("text" if form.text_joining == "string" else "multimodal") == path
-    assert ("tool" in form.tool_choices) is named
-    assert ("tool" in _capabilities("dashscope-compatible", place.format(model)).tool_choices) is named
+    assert ("text" if form.turns.text_joining == "string" else "multimodal") == path
+    assert ("tool" in form.tools.choices) is named
+    assert ("tool" in _capabilities("dashscope-compatible", place.format(model)).tools.choices) is named
 
 
 @pytest.mark.parametrize("path", ["text", "multimodal"])
@@ -292,8 +297,8 @@ def test_a_chosen_path_changes_nothing_else_that_is_known_of_the_model(path: str
     formatter = load_provider("dashscope").chat_formatter
     chosen: Any = formatter
     form = chosen("qwen-plus", path=path).capabilities()
-    assert ("text" if form.text_joining == "string" else "multimodal") == path
-    assert "tool" in form.tool_choices
+    assert ("text" if form.turns.text_joining == "string" else "multimodal") == path
+    assert "tool" in form.tools.choices
 
 
 @pytest.mark.parametrize(
@@ -307,7 +312,7 @@ def test_a_chosen_path_changes_nothing_else_that_is_known_of_the_model(path: str
     ],
 )
 def test_vllm_knows_by_name_which_ids_go_back_unchanged(model: str, opaque: bool) -> None:
-    assert (_capabilities("vllm", model).call_ids is None) is opaque
+    assert (_capabilities("vllm", model).tools.call_ids is None) is opaque
 
 
 # -- names -------------------------------------------------------------------------------------------

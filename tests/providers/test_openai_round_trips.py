@@ -259,7 +259,7 @@ def test_further_keys_of_a_message_come_back_and_are_no_loss(provider: str) -> N
         kept = ({key: item for key, item in said.items() if key not in own} for said in log)
         return [keys for keys in kept if keys]
 
-    seen = load_provider(provider).chat_formatter().capabilities().image is not None
+    seen = load_provider(provider).chat_formatter().capabilities().media.image is not None
     assert further(plan.request["messages"]) == further([*KEYED[:4], *KEYED[4 if seen else 5 :]])
     assert not any("message." in detail for entry in plan.ledger.entries for detail in entry.details)
 

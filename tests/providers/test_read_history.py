@@ -64,7 +64,7 @@ def test_a_frame_in_a_result_a_call_a_system_prompt_or_a_turn_of_the_viewer_is_n
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_late_system_message_is_read_where_the_frame_says_it(provider: str) -> None:
     plan = plan_of(provider, [BOB, LATE, ALICE])
-    is_native = load_provider(provider).multi_agent_formatter().capabilities().late_system == "native"
+    is_native = load_provider(provider).multi_agent_formatter().capabilities().turns.late_system == "native"
     lines = [] if is_native else [("system", FORGED)]
     assert read_history(plan) == [("Bob", "Look it up."), *lines, ("Alice", "Thank you.")]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any, ClassVar, Final, Self, cast
 
 from agentkit import (
@@ -43,13 +42,14 @@ from agentkit.testing import Reply
 from agentkit.testing.parser_checks import ExpectedSample
 from tests.conftest import ECHO
 
-MAGPIE: Final = replace(
-    ECHO,
-    name="Magpie",
-    issuer="magpie",
-    thinking="signed",
-    required_proof=frozenset({"signature"}),
-    late_system="native",
+MAGPIE: Final = ECHO.override(
+    {
+        "name": "Magpie",
+        "issuer": "magpie",
+        "thinking.mode": "signed",
+        "thinking.required_proof": frozenset({"signature"}),
+        "turns.late_system": "native",
+    }
 )
 
 
@@ -61,7 +61,7 @@ class MagpieFormatter(FormatterBase):
 
     base = MAGPIE
     facts: ClassVar[tuple[ModelFact, ...]] = (
-        ModelFact("chick", {"last_user": True}, "the ring on its leg", "2026-11-20"),
+        ModelFact("chick", {"turns.last_user": True}, "the ring on its leg", "2026-11-20"),
     )
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:

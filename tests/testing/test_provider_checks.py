@@ -175,7 +175,9 @@ def test_a_request_that_depends_on_what_was_before_is_seen() -> None:
 
 
 def test_a_formatter_that_raises_is_seen() -> None:
-    assert "raises" in faults(echo(base=replace(ECHO, image=None), default_on_loss="x", convert=_refuses))
+    assert "raises" in faults(
+        echo(base=ECHO.override({"media.image": None}), default_on_loss="x", convert=_refuses)
+    )
 
 
 def test_a_formatter_that_raises_what_is_none_of_ours_is_seen_too() -> None:

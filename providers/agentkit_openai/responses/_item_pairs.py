@@ -30,13 +30,13 @@ _ANSWERS = {
 }
 
 
-def part_pair(data: Mapping[str, Any]) -> tuple[Literal["asks", "answers"], str] | None:
+def part_pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
     """What an item belongs to: one half without the other is refused, as with calls of functions."""
     kind = str(data.get("type"))
     asked, answered = data.get(_ASKS.get(kind, "")), data.get(_ANSWERS.get(kind, ""))
     if isinstance(asked, str):
-        return "asks", asked
-    return ("answers", answered) if isinstance(answered, str) else None
+        return "request", asked
+    return ("response", answered) if isinstance(answered, str) else None
 
 
 def needs_thinking(data: Mapping[str, Any]) -> bool:

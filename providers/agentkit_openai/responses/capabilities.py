@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from agentkit.provider_kit import (
     Capabilities,
+    MediaCapabilities,
     MediaRule,
     ModelFact,
     NameRule,
+    OpaqueCapabilities,
+    ThinkingCapabilities,
+    ToolCapabilities,
+    TurnCapabilities,
     media_types,
 )
 from agentkit_openai._prompt_cache import BREAKPOINTS
@@ -37,38 +42,54 @@ RESPONSES = Capabilities(
     name="OpenAI Responses",
     issuer="openai",
     wire="openai-responses",
-    is_reply_data=lambda data: not str(data.get("type")).startswith("input_"),  # SDK: ResponseInputContentParam
-    part_places=part_places,
-    pair_key=part_pair,
-    needs_thinking=needs_thinking,
-    thinking="signed",
-    binds_thinking=True,  # gpt-6.2 removes reasoning behind an edited prefix without a word (guides/reasoning)
-    reply_media=True,  # image_generation_call (SDK: ImageGenerationCall)
-    required_proof=frozenset({"encrypted_content"}),  # an id alone is a 404 under store=false (guides/reasoning)
-    image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
-    document=MediaRule(types=_FILES, schemes=_WEB, limits=FILE_LIMITS),
-    media_total=MEDIA_TOTAL,
-    result_media=frozenset({"image", "document"}),  # guides/file-inputs: tool results can hold images and files
-    results="each",
-    text_joining="apart",
-    late_system="native",
-    passthrough_keys={
-        "text": frozenset({"role", "refusal", "type", "phase", *OUTPUT_FIELDS}),
-        "tool_use": frozenset({"type", *CALL_FIELDS}),
-        "image": frozenset({"detail", IMAGE_CALL}),
-        "document": frozenset({"title", "detail", "filename"}),  # a file by its URL has no name
-    },
-    call_ids=NameRule(limit=64, prefix="call_"),  # SPEC: call_id 1 to 64 characters
-    tool_names=NameRule(limit=64),
-    allowed_tools=ALLOWED_TOOLS,
-    strict=STRICT,
+    turns=TurnCapabilities(
+        text_joining="apart",
+        late_system="native",
+    ),
+    tools=ToolCapabilities(
+        results="each",
+        call_ids=NameRule(limit=64, prefix="call_"),  # SPEC: call_id 1 to 64 characters
+        names=NameRule(limit=64),
+        allowed=ALLOWED_TOOLS,
+        strict=STRICT,
+    ),
+    media=MediaCapabilities(
+        generated_by_id=True,  # image_generation_call (SDK: ImageGenerationCall)
+        image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
+        document=MediaRule(types=_FILES, schemes=_WEB, limits=FILE_LIMITS),
+        total=MEDIA_TOTAL,
+        result_kinds=frozenset(
+            {"image", "document"}
+        ),  # guides/file-inputs: tool results can hold images and files
+    ),
+    thinking=ThinkingCapabilities(
+        mode="signed",
+        binds_prefix=True,  # gpt-6.2 removes reasoning behind an edited prefix without a word (guides/reasoning)
+        required_proof=frozenset(
+            {"encrypted_content"}
+        ),  # an id alone is a 404 under store=false (guides/reasoning)
+    ),
+    opaque=OpaqueCapabilities(
+        is_reply_data=lambda data: (
+            not str(data.get("type")).startswith("input_")
+        ),  # SDK: ResponseInputContentParam
+        places=part_places,
+        pair_key=part_pair,
+        needs_thinking=needs_thinking,
+        passthrough_keys={
+            "text": frozenset({"role", "refusal", "type", "phase", *OUTPUT_FIELDS}),
+            "tool_use": frozenset({"type", *CALL_FIELDS}),
+            "image": frozenset({"detail", IMAGE_CALL}),
+            "document": frozenset({"title", "detail", "filename"}),  # a file by its URL has no name
+        },
+    ),
 )
 
 RESPONSES_FACTS = (
     BREAKPOINTS,
     ModelFact(
         r"(chat)?gpt-([345]|oss)|gpt-6(?![.-]?[2-9])|codex-|o\d",
-        {"binds_thinking": False},
+        {"thinking.binds_prefix": False},
         "the prefix of reasoning is checked from gpt-6.2 on (guides/latest-model)",
         "2026-11-20",
     ),

@@ -12,6 +12,8 @@ from agentkit.provider_kit import (
     Provider,
     Request,
     RequestSpec,
+    ToolCapabilities,
+    TurnCapabilities,
     copy_json,
 )
 
@@ -19,14 +21,18 @@ __all__ = ["PARROT", "PROVIDER", "ParrotChatFormatter", "ParrotMultiAgentFormatt
 
 PARROT = Capabilities(
     name="Parrot",
-    text_joining="string",
-    results="together",
-    late_system="line",
-    merge_turns=True,
-    first_user=True,
-    call_ids=NameRule(limit=64),
-    tool_choices=frozenset({"auto"}),
     output="prompt",
+    turns=TurnCapabilities(
+        text_joining="string",
+        late_system="line",
+        merge=True,
+        first_user=True,
+    ),
+    tools=ToolCapabilities(
+        results="together",
+        call_ids=NameRule(limit=64),
+        choices=frozenset({"auto"}),
+    ),
 )
 
 
@@ -35,7 +41,7 @@ class ParrotChatFormatter(FormatterBase):
 
     base: ClassVar[Capabilities] = PARROT
     facts: ClassVar[tuple[ModelFact, ...]] = (
-        ModelFact("mute", {"last_user": True}, "the cage's label", "2026-11-20"),
+        ModelFact("mute", {"turns.last_user": True}, "the cage's label", "2026-11-20"),
     )
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
