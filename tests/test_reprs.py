@@ -9,7 +9,7 @@ import re
 from typing import Any, Final, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import agentkit
@@ -43,6 +43,7 @@ from agentkit.replies.arguments import ArgumentBuffer
 from agentkit.reprs import as_one_line, bounded_repr, shorten, shorten_repr
 from agentkit.testing import ScriptedModel
 from tests.conftest import call, lower, result, says
+from tests.profiles import examples
 
 LARGE: Final = "x" * 1_000_000
 LIMIT: Final = 2_000
@@ -98,7 +99,7 @@ json = st.recursive(
 )
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(json, st.integers(0, 1_000))
 def test_any_value_is_shown_in_about_its_room(found: object, room: int) -> None:
     shown = shorten_repr(found, room)

@@ -10,13 +10,14 @@ from importlib import import_module
 from typing import Any, Final
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import Msg, Tool
 from agentkit.testing.conversations import CONVERSATIONS
 from agentkit_gemini._rest_body import rest_body
 from tests.conversations import histories
+from tests.profiles import examples
 from tests.providers import LOOK, chat, multi_agent, user
 from tests.wire.loopback import expected_body
 
@@ -68,12 +69,7 @@ def test_the_services_schema_takes_tools_a_choice_and_an_output_schema(model: st
     assert parsed(sent(model, [user("Hi.")], response_format=SCHEMA)).generation_config.response_mime_type
 
 
-@settings(
-    max_examples=40,
-    derandomize=True,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@examples(40)
 @given(msgs=histories(6), model=st.sampled_from(MODELS), multi=st.booleans())
 def test_the_services_schema_takes_any_conversation(msgs: list[Msg], model: str | None, multi: bool) -> None:
     for write in (sent, posted):

@@ -1,18 +1,19 @@
 """Where markers for a prompt cache lie, and which blocks a longer history's request has too."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import OptionError
 from agentkit.provider_kit import check_cache_breakpoints, place_cache_breakpoints
+from tests.profiles import examples
 
 
 def _reached(chosen: list[int], reach: int) -> set[int]:
     return {at for by in chosen for at in range(by - reach + 1, by + 1)}
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@examples(200)
 @given(
     st.sets(st.integers(0, 200), max_size=120).map(sorted),
     st.integers(1, 4),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from agentkit import (
     AudioBlock,
@@ -34,6 +34,7 @@ from agentkit import (
 )
 from tests.logs.agentscope_states import AGENT, SESSION
 from tests.logs.langchain_dumps import CONSTRUCTORS, DICTS, PROVIDERS_OWN, VERSION_1
+from tests.profiles import examples
 from tests.providers import PNG, PNG_URL, PROVIDERS, WAV
 from tests.providers.mangling import mangled
 
@@ -346,7 +347,7 @@ def test_an_empty_signature_is_none() -> None:
     assert cast("Any", msg.blocks[0]).state is None
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(mangled([{"content": AS1}, {"context": [AS2]}]))
 def test_a_mangled_dump_of_agentscope_is_read_or_refused(found: Any) -> None:
     with suppress(MessageError):
@@ -753,7 +754,7 @@ def test_anthropics_own_tools_are_said_in_its_words_again(found: dict[str, Any],
     assert load_native("langchain", [said])[0].blocks == (OpaqueBlock("langchain", bare),)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(mangled([{"messages": LANGCHAIN}, {"messages": [_constructor(one) for one in LANGCHAIN]}]))
 def test_a_mangled_dump_of_langchain_is_read_or_refused(found: Any) -> None:
     with suppress(MessageError):

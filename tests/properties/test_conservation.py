@@ -43,7 +43,8 @@ from agentkit import (
 from agentkit.provider_kit import FormatterBase, LegalConversation, Request, RequestSpec
 from tests.conftest import ECHO, EchoFormatter
 from tests.conversations import DATA, POLICIES, TARGETS, Marks, OnLoss, Target, histories, marked
-from tests.properties.test_invariants import all_strings, as_json, case, examples, problems, waited
+from tests.profiles import examples
+from tests.properties.test_invariants import all_strings, as_json, case, problems, waited
 
 SENT = (Disposition.CARRIED, Disposition.MOVED, Disposition.MERGED)
 

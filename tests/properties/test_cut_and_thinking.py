@@ -34,8 +34,9 @@ from agentkit import (
     load_provider,
     prefix_digest,
 )
+from tests.profiles import examples
 from tests.properties.test_cut_invariants import counters, pipelines
-from tests.properties.test_invariants import examples, waited
+from tests.properties.test_invariants import waited
 from tests.wire.walker import check_request
 
 LOOK = Tool("look", "Look at a place.", {"type": "object", "properties": {"place": {"type": "string"}}})

@@ -52,11 +52,11 @@ from tests.conversations import (
     targets,
     valid_histories,
 )
+from tests.profiles import examples
 from tests.properties.test_invariants import (
     JSONCounter,
     as_json,
     case,
-    examples,
     first_change,
     places,
     planned,

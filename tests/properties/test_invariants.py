@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import anyio
 import anyio.lowlevel
-from hypothesis import HealthCheck, Phase, event, given, settings
+from hypothesis import Phase, event, given, settings
 from hypothesis import strategies as st
 
 from agentkit import (
@@ -63,18 +63,10 @@ from tests.conversations import (
     texts,
     valid_histories,
 )
+from tests.profiles import examples
 from tests.wire.rules import check_order
 from tests.wire.walker import check_request
 
-settings.register_profile(
-    "agentkit-ci", derandomize=True, database=None, deadline=None, print_blob=False,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
-)  # fmt: skip
-settings.register_profile("agentkit-deep", settings.get_profile("agentkit-ci"), derandomize=False)
-settings.register_profile("agentkit-hunt", settings.get_profile("agentkit-deep"), phases=[Phase.generate])
-
-_PROFILE = os.environ.get("AGENTKIT_PROFILE", "ci")
-_FACTOR = int(os.environ.get("AGENTKIT_FACTOR", "50")) if _PROFILE != "ci" else 1
 _ROOT = Path(__file__).parents[2]
 
 _framings = st.builds(
@@ -84,11 +76,6 @@ _framings = st.builds(
     preamble=st.sampled_from((None, "", "Before.\n")),
     timestamps=st.booleans(),
 )
-
-
-def examples(number: int) -> settings:
-    """The settings of a property that looks at so many conversations in CI."""
-    return settings(settings.get_profile(f"agentkit-{_PROFILE}"), max_examples=number * _FACTOR)
 
 
 def waited(function: Callable[[], Awaitable[Any]]) -> Any:

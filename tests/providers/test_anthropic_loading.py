@@ -31,7 +31,7 @@ from agentkit import (
 )
 from agentkit_anthropic import PROVIDER, AnthropicChatFormatter, load_native
 from tests.conversations import histories, valid_histories
-from tests.properties.test_invariants import examples
+from tests.profiles import examples
 from tests.providers import PDF, PNG, picture
 from tests.providers.replies import mangled
 from tests.providers.test_anthropic_reading import CITATION, FOUND, SEARCH, WHOLE

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import anyio
 import pytest
 from hypothesis import event as observe
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
@@ -39,6 +39,7 @@ from agentkit import (
     prefix_digest,
 )
 from agentkit_anthropic import PROVIDER, AnthropicChatFormatter, AnthropicStreamParser, parse_response
+from tests.profiles import examples
 from tests.properties.test_cut_and_thinking import Server
 from tests.providers import LOOK, problems, result, system, user
 from tests.providers.replies import cut, cuts, fed, mangled, playing, sse
@@ -615,7 +616,7 @@ def wholes(draw: DrawFn) -> dict[str, Any]:
     return {**WHOLE, "content": draw(st.lists(_blocks, max_size=6)), "stop_reason": reason}
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(wholes(), cuts(), cuts(12), st.sampled_from(("dicts", "objects", "bytes", "named bytes")))
 def test_any_chunking_gives_the_message_of_the_whole(
     whole: dict[str, Any], places: list[float], borders: list[float], form: str
@@ -629,7 +630,7 @@ def test_any_chunking_gives_the_message_of_the_whole(
     assert streamed(chunks)[0] == parse_response(whole)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.data())
 def test_no_mangled_event_and_no_mangled_reply_raises_anything_but_a_message_error(data: st.DataObject) -> None:
     whole = data.draw(mangled(WHOLE))
@@ -653,7 +654,7 @@ def test_no_mangled_event_and_no_mangled_reply_raises_anything_but_a_message_err
 # -- an agent whose replies are read, before a server that checks ----------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     st.lists(st.sampled_from(("think", "search", "talk", "two")), min_size=5, max_size=10), st.integers(250, 600)
 )

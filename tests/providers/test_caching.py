@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, Final, Literal, TypeAlias, cast
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import (
@@ -22,6 +22,7 @@ from agentkit import (
 )
 from agentkit.provider_kit import FormatterBase
 from tests.conversations import POLICIES, valid_histories
+from tests.profiles import examples
 from tests.providers import LOOK, assistant, call, problems, result, system, user
 from tests.wire.loopback import expected_body, send
 
@@ -139,11 +140,6 @@ def _formatter(wire: Wire, history: HistoryPolicy, mode: str = "auto") -> Format
     return made
 
 
-def _examples(count: int) -> settings:
-    checks = [HealthCheck.too_slow, HealthCheck.data_too_large]
-    return settings(max_examples=count, deadline=None, derandomize=True, suppress_health_check=checks)
-
-
 def _replay(wire: Wire, history: HistoryPolicy, steps: Sequence[list[Msg]], **asked: Any) -> None:
     """Each request reads what the last one marked last, unless more was added than can be.
 
@@ -192,7 +188,7 @@ _steps = st.lists(st.one_of(valid_histories(3), _lines(), _loop_steps()), min_si
 
 
 @pytest.mark.parametrize("wire", WIRES)
-@_examples(60)
+@examples(60)
 @given(_started, _steps, _policies)
 def test_a_request_reads_what_the_last_one_wrote(
     wire: Wire, start: list[Msg], steps: list[list[Msg]], policy: HistoryPolicy
@@ -201,7 +197,7 @@ def test_a_request_reads_what_the_last_one_wrote(
 
 
 @pytest.mark.parametrize("wire", WIRES)
-@_examples(30)
+@examples(30)
 @given(st.lists(valid_histories(3), min_size=2, max_size=4), _policies)
 def test_a_request_reads_what_the_last_one_wrote_from_the_first_message_on(
     wire: Wire, steps: list[list[Msg]], policy: HistoryPolicy
@@ -268,7 +264,7 @@ def test_what_a_cut_leaves_still_hits_the_prompt(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("wire", WIRES)
-@_examples(60)
+@examples(60)
 @given(valid_histories(6), _policies)
 def test_markers_lie_on_what_stays_alone_and_change_nothing_else(
     wire: Wire, msgs: list[Msg], policy: HistoryPolicy

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 from dashscope.api_entities.dashscope_response import Message
 from dashscope.v2.types.messages import normalize_messages
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import (
@@ -28,6 +28,7 @@ from agentkit import (
 )
 from agentkit_dashscope import DashScopeChatFormatter, load_native
 from tests.conversations import histories
+from tests.profiles import examples
 from tests.providers import PNG_URL, WAV, assistant, call, picture, result, system, user
 from tests.providers.mangling import mangled
 
@@ -187,7 +188,7 @@ def test_what_is_no_log_is_refused_by_name(found: Any) -> None:
     assert caught.value.place == "messages"
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 @given(histories(5), st.sampled_from(("text", "multimodal")), st.sampled_from(PARTS))
 def test_what_the_formatter_writes_comes_back_as_it_was(msgs: list[Msg], path: Any, part: dict[str, Any]) -> None:
     formatter = DashScopeChatFormatter(path=path)
@@ -195,7 +196,7 @@ def test_what_the_formatter_writes_comes_back_as_it_was(msgs: list[Msg], path: A
     assert formatter.lower(load_native(request)).request == request
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(mangled([{"messages": LOG}]))
 def test_a_mangled_log_is_read_or_refused(found: Any) -> None:
     with suppress(MessageError):

@@ -13,7 +13,7 @@ from dashscope.api_entities.dashscope_response import (
     MultiModalConversationResponse,
 )
 from dashscope.v2.types.completions import parse_chunk, parse_completion
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import (
@@ -36,6 +36,7 @@ from agentkit import (
     Usage,
 )
 from agentkit_dashscope import DashScopeStreamParser, parse_response
+from tests.profiles import examples
 from tests.providers import WAV
 from tests.providers.mangling import cut, mangled
 
@@ -186,7 +187,7 @@ def test_objects_of_the_new_client_are_read_as_dicts() -> None:
     assert _streamed(*chunks)[0] == parse_response(REPLY)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(cuts_of_texts, st.booleans(), st.lists(st.integers(0, 9_000), max_size=6), st.booleans())
 def test_any_chunking_in_increments_gives_the_message_of_the_whole(
     cuts: list[int], listed: bool, byte_cuts: list[int], told: bool
@@ -198,7 +199,7 @@ def test_any_chunking_in_increments_gives_the_message_of_the_whole(
     assert _streamed(*cut(_sse(events), byte_cuts), request=request)[0] == whole
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(cuts_of_texts, st.booleans(), st.booleans())
 def test_any_chunking_with_the_whole_so_far_gives_the_message_of_the_whole(
     cuts: list[int], listed: bool, told: bool
@@ -375,14 +376,14 @@ def test_what_a_search_found_are_citations_of_the_text() -> None:
     assert msg.blocks == (TextBlock("Sunny.", metadata={"citations": found}),)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(mangled([*_increments([3, 9]), *_cumulative([5], listed=True)]), max_size=6))
 def test_mangled_events_never_raise(events: list[Any]) -> None:
     msg, _ = _streamed(*events)
     assert Msg.from_dict(msg.to_dict()) == msg
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(mangled([REPLY, MULTIMODAL]))
 def test_a_mangled_reply_is_read_or_refused(reply: Any) -> None:
     with suppress(MessageError):

@@ -32,7 +32,7 @@ from agentkit import (
 )
 from agentkit_gemini import PROVIDER, GeminiChatFormatter, load_native
 from tests.conversations import histories, valid_histories
-from tests.properties.test_invariants import examples
+from tests.profiles import examples
 from tests.providers import PDF, PNG, picture
 from tests.providers.replies import mangled
 

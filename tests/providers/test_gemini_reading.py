@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, Final, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
@@ -46,6 +46,7 @@ from agentkit import (
     load_provider,
 )
 from agentkit_gemini import PROVIDER, GeminiChatFormatter, GeminiStreamParser, parse_response
+from tests.profiles import examples
 from tests.providers import PNG, WAV, problems, result, system, user
 from tests.providers.replies import cut, cuts, fed, mangled, playing, sse
 
@@ -610,7 +611,7 @@ def wholes(draw: DrawFn) -> dict[str, Any]:
     return whole_of(*draw(st.lists(_parts, max_size=7)), reason=reason, safetyRatings=RATINGS)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     wholes(), cuts(), st.lists(st.integers(0, 60), max_size=6), cuts(12),
     st.sampled_from(("dicts", "objects", "snake", "bytes")),
@@ -628,7 +629,7 @@ def test_any_chunking_gives_the_message_of_the_whole(
     assert streamed(chunks)[0] == parse_response(whole)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.data())
 def test_no_mangled_chunk_and_no_mangled_reply_raises_anything_but_a_message_error(data: st.DataObject) -> None:
     picture = {"inlineData": {"mimeType": "image/png", "data": PNG}, "thoughtSignature": "AAAA"}

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from ollama import Message
 
 from agentkit import (
@@ -22,6 +22,7 @@ from agentkit import (
 )
 from agentkit_ollama import OllamaChatFormatter, load_native
 from tests.conversations import histories
+from tests.profiles import examples
 from tests.providers import OTHER_PNG, PNG, WAV, assistant, call, picture, result, system, user
 from tests.providers.mangling import mangled
 
@@ -140,7 +141,7 @@ def test_what_is_no_log_is_refused_by_name(found: Any) -> None:
     assert caught.value.place == "messages"
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 @given(histories(5))
 def test_what_the_formatter_writes_comes_back_as_it_was(msgs: list[Msg]) -> None:
     request = OllamaChatFormatter().lower(msgs).request
@@ -148,7 +149,7 @@ def test_what_the_formatter_writes_comes_back_as_it_was(msgs: list[Msg]) -> None
     assert OllamaChatFormatter().lower(loaded).request == request
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(mangled([{"messages": LOG}]))
 def test_a_mangled_log_is_read_or_refused(found: Any) -> None:
     with suppress(MessageError):

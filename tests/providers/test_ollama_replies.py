@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ollama import ChatResponse, Message
 
@@ -28,6 +28,7 @@ from agentkit import (
     Usage,
 )
 from agentkit_ollama import OllamaStreamParser, parse_response
+from tests.profiles import examples
 from tests.providers import PNG, WAV
 from tests.providers.mangling import cut, mangled
 
@@ -123,7 +124,7 @@ def test_the_path_of_a_file_in_a_reply_is_not_opened(tmp_path: Any) -> None:
     assert msg.blocks == (TextBlock("See."),)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(st.lists(st.integers(0, 400), max_size=8), st.lists(st.integers(0, 4_000), max_size=8))
 def test_any_chunking_gives_the_message_of_the_whole(cuts: list[int], byte_cuts: list[int]) -> None:
     whole = parse_response(REPLY)
@@ -238,14 +239,14 @@ def test_the_speaker_and_the_tools_have_the_names_of_the_conversation() -> None:
     assert {call.name for call in msg.tool_uses} == {"look.at"}
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.lists(mangled(_lines(REPLY, 7)), max_size=6))
 def test_mangled_lines_never_raise(events: list[Any]) -> None:
     msg, _ = _streamed(*events)
     assert Msg.from_dict(msg.to_dict()) == msg
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(mangled([REPLY]))
 def test_a_mangled_reply_is_read_or_refused(reply: Any) -> None:
     with suppress(MessageError):

@@ -6,7 +6,7 @@ import json
 from typing import Any, Final
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
@@ -36,6 +36,7 @@ from agentkit_deepseek import parse_response as parse_deepseek
 from agentkit_openai import OpenAIChatStreamParser, parse_response
 from agentkit_vllm import VLLMChatStreamParser
 from agentkit_vllm import parse_response as parse_vllm
+from tests.profiles import examples
 from tests.providers.openai_streams import chopped, cuts, mangled, read, sdk_events, sse
 
 Json = dict[str, Any]
@@ -709,7 +710,7 @@ def _entries(draw: DrawFn, index: int | None, call: Json) -> list[Json]:
     return [first, *(_piece(index, piece, **repeats) for piece in pieces[1:])]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 @given(replies(), cuts, st.sampled_from(("\n", "\r\n", "\r")))
 def test_any_chunking_gives_the_message_that_the_whole_gives(
     reply: tuple[Json, list[Json]], at: list[int], break_: str
@@ -721,7 +722,7 @@ def test_any_chunking_gives_the_message_that_the_whole_gives(
     assert read(OpenAIChatStreamParser(), chopped(sse(chunks, break_), at))[0] == expected
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(40)
 @given(replies())
 def test_what_the_sdks_client_makes_of_the_raw_stream_gives_the_same(reply: tuple[Json, list[Json]]) -> None:
     whole, chunks = reply
@@ -729,7 +730,7 @@ def test_what_the_sdks_client_makes_of_the_raw_stream_gives_the_same(reply: tupl
     assert parse_response(ChatCompletion.construct(**whole)) == parse_response(whole)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(100)
 @given(replies())
 def test_the_events_say_what_the_message_says(reply: tuple[Json, list[Json]]) -> None:
     msg, events = read(OpenAIChatStreamParser(), reply[1])
@@ -740,7 +741,7 @@ def test_the_events_say_what_the_message_says(reply: tuple[Json, list[Json]]) ->
     assert events[0].type == "message-start"
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(300)
 @given(mangled(replies().map(lambda reply: reply[1])), cuts)
 def test_mangled_events_never_raise(chunks: list[Json], at: list[int]) -> None:
     for parser in (OpenAIChatStreamParser(), VLLMChatStreamParser()):
@@ -749,7 +750,7 @@ def test_mangled_events_never_raise(chunks: list[Json], at: list[int]) -> None:
     read(OpenAIChatStreamParser(), chopped(sse(chunks), at))
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(200)
 @given(mangled(replies().map(lambda reply: [reply[0]])))
 def test_a_mangled_reply_is_a_message_or_none_at_all(found: list[Json]) -> None:
     for reply in found:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
@@ -34,6 +34,7 @@ from agentkit_openai import (
     OpenAIResponsesFormatter,
     OpenAIResponsesStreamParser,
 )
+from tests.profiles import examples
 from tests.providers import PNG, assistant, chat, problems, user
 
 Json = dict[str, Any]
@@ -300,7 +301,7 @@ def outputs(draw: DrawFn) -> list[Json]:
     return [make(number) for number, make in enumerate(kinds, 1)]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 @given(output=outputs(), way=st.sampled_from(list(WAYS.values())), data=st.data())
 def test_reasoning_never_has_an_id_before_another_item_than_its_own(
     output: list[Json], way: Any, data: st.DataObject

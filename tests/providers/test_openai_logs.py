@@ -6,7 +6,7 @@ import json
 from typing import Any, Final
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import Response
 
@@ -32,6 +32,7 @@ from agentkit_deepseek import load_native as load_deepseek
 from agentkit_openai import load_chat, load_responses
 from agentkit_vllm import load_native as load_vllm
 from tests.conversations import histories
+from tests.profiles import examples
 from tests.providers import chat, problems
 from tests.providers.openai_streams import mangled
 
@@ -53,7 +54,7 @@ def _again(provider: str, request: Json, model: str | None = None) -> Json:
 
 
 @pytest.mark.parametrize("provider", FAMILY)
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(120)
 @given(msgs=histories())
 def test_what_we_wrote_is_read_and_written_the_same(provider: str, msgs: list[Msg]) -> None:
     # A speaker's name that the field refused was hashed, and would be hashed once more: nobody may take a name
@@ -338,7 +339,7 @@ def test_a_bad_item_in_a_good_log_is_an_invalid_block(item: Any) -> None:
 # -- nothing is trusted ----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(200)
 @given(mangled(histories().map(lambda msgs: [*chat("openai").lower(msgs).request["messages"], *CHAT_LOG])))
 def test_a_mangled_log_of_chat_is_read(found: list[Json]) -> None:
     for load in (load_chat, load_vllm):
@@ -350,7 +351,7 @@ def test_a_mangled_log_of_chat_is_read(found: list[Json]) -> None:
         chat("openai").lower(msgs or [Msg("user", "Hi.", "user")])
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(200)
 @given(mangled(histories().map(lambda msgs: [*chat("openai-responses").lower(msgs).request["input"], *ITEMS])))
 def test_a_mangled_log_of_items_is_read(found: list[Json]) -> None:
     try:

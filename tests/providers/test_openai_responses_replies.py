@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 from openai.types.responses import Response
@@ -36,6 +36,7 @@ from agentkit import (
     prefix_digest,
 )
 from agentkit_openai import OpenAIResponsesFormatter, OpenAIResponsesStreamParser, parse_response
+from tests.profiles import examples
 from tests.providers import problems, user
 from tests.providers.openai_streams import chopped, cuts, mangled, read, sdk_events, sse
 
@@ -682,7 +683,7 @@ def replies(draw: DrawFn) -> tuple[Json, list[Json]]:
     return whole, [*events, _event(status, response=end)]
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(200)
 @given(replies(), cuts)
 def test_any_chunking_gives_the_message_that_the_whole_gives(
     reply: tuple[Json, list[Json]], at: list[int]
@@ -693,7 +694,7 @@ def test_any_chunking_gives_the_message_that_the_whole_gives(
     assert read(OpenAIResponsesStreamParser(), chopped(sse(events), at))[0] == expected
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(50)
 @given(replies())
 def test_what_the_sdks_client_makes_of_the_raw_stream_gives_the_same(reply: tuple[Json, list[Json]]) -> None:
     whole, events = reply
@@ -701,7 +702,7 @@ def test_what_the_sdks_client_makes_of_the_raw_stream_gives_the_same(reply: tupl
     assert parse_response(Response.construct(**whole)) == parse_response(whole)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(100)
 @given(replies())
 def test_the_events_say_what_the_message_says(reply: tuple[Json, list[Json]]) -> None:
     msg, events = read(OpenAIResponsesStreamParser(), reply[1])
@@ -713,7 +714,7 @@ def test_the_events_say_what_the_message_says(reply: tuple[Json, list[Json]]) ->
     assert sum(isinstance(event, MessageEnd) for event in events) == 1
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(300)
 @given(mangled(replies().map(lambda reply: reply[1])), cuts)
 def test_mangled_events_never_raise(events: list[Json], at: list[int]) -> None:
     msg, _ = read(OpenAIResponsesStreamParser(), events)
@@ -722,7 +723,7 @@ def test_mangled_events_never_raise(events: list[Json], at: list[int]) -> None:
     read(OpenAIResponsesStreamParser(), chopped(sse(events), at))
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(200)
 @given(mangled(replies().map(lambda reply: [reply[0]])))
 def test_a_mangled_reply_is_a_message_or_none_at_all(found: list[Json]) -> None:
     for reply in found:

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import (
@@ -25,6 +25,7 @@ from agentkit import (
 from agentkit.provider_kit import StreamParserBase
 from agentkit.testing.replies import NormalizedReply, ReceivedCall, Reply
 from agentkit.testing.routes import find_route
+from tests.profiles import examples
 from tests.providers.mangling import cut, mangled
 from tests.providers.replies import fed
 
@@ -114,7 +115,7 @@ def _held(reply: Msg) -> Counter[str]:
 
 
 @pytest.mark.parametrize("provider", WIRES)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(data=st.data())
 def test_the_events_of_a_mangled_stream_say_what_its_message_says(provider: str, data: st.DataObject) -> None:
     events = copy.deepcopy(EVENTS[provider])

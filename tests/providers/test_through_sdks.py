@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import Msg, MultiAgentHistory, load_messages
 from tests.conversations import histories
+from tests.profiles import examples
 from tests.providers import LOOK, PROVIDERS, chat, multi_agent, problems, user
 from tests.wire.loopback import Captured, expected_body, send
 
@@ -97,12 +98,7 @@ def test_an_example_obeys_the_wire_for_models_that_differ(
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-@settings(
-    max_examples=6,
-    derandomize=True,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@examples(6)
 @given(msgs=histories(4), multi=st.booleans())
 def test_the_real_sdk_sends_any_conversation_as_it_was_formatted(
     provider: str, msgs: list[Msg], multi: bool

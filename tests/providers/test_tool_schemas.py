@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import MessageError, Tool, load_provider
 from agentkit.legalize.object_schemas import as_object_schema
 from agentkit.provider_kit import OutputSchema
+from tests.profiles import examples
 from tests.providers import problems, user
 from tests.wire.schema_rules import object_problems, strict_problems
 
@@ -346,7 +347,7 @@ def _grown(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 _SCHEMAS: Final = st.recursive(_LEAVES, _grown, max_leaves=6)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(_SCHEMAS, st.sampled_from([None, True, False]))
 def test_what_is_called_strict_obeys_the_rules_of_strict_mode(schema: dict[str, Any], strict: bool | None) -> None:
     try:
@@ -366,7 +367,7 @@ def test_what_is_called_strict_obeys_the_rules_of_strict_mode(schema: dict[str, 
     assert schema == before
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(_SCHEMAS)
 def test_an_object_at_the_root_stays_what_it_is(schema: dict[str, Any]) -> None:
     try:
