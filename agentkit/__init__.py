@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from agentkit.history.policies import MultiAgentHistory as MultiAgentHistory
     from agentkit.history.transcript import read_history as read_history
     from agentkit.history.transcript import strip_speaker_prefix as strip_speaker_prefix
-    from agentkit.ledger.ledger import Disposition as Disposition
+    from agentkit.ledger.entries import Disposition as Disposition
+    from agentkit.ledger.entries import LedgerEntry as LedgerEntry
+    from agentkit.ledger.entries import Synthesis as Synthesis
     from agentkit.ledger.ledger import Ledger as Ledger
-    from agentkit.ledger.ledger import LedgerEntry as LedgerEntry
-    from agentkit.ledger.ledger import Synthesis as Synthesis
     from agentkit.ledger.plan import Cut as Cut
     from agentkit.ledger.plan import Plan as Plan
     from agentkit.legalize.media import OnLoss as OnLoss

@@ -8,7 +8,9 @@ from typing import cast
 
 from agentkit.budget.cut_plan import Left
 from agentkit.budget.units import Units
-from agentkit.ledger.ledger import BlockPath, Disposition, Ledger, Note, place_of
+from agentkit.ledger.entries import Disposition, Note
+from agentkit.ledger.ledger import Ledger
+from agentkit.ledger.places import BlockPath, format_place
 from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins
 from agentkit.messages.blocks import Block, ToolResultBlock
 from agentkit.messages.message import Msg
@@ -105,7 +107,7 @@ class EditedConversation:
         for old, new, origin in zip(before.blocks, after.blocks, block_origins(before, whole), strict=False):
             for path, kind in () if isinstance(origin, str) else _edits(old, new, origin):
                 ledger.note(path, Note(kind, "changed to keep the request within the budget"))
-                self.altered.append(place_of(path))
+                self.altered.append(format_place(path))
 
 
 def _edits(old: Block, new: Block, path: BlockPath) -> Iterator[tuple[BlockPath, Disposition]]:

@@ -14,7 +14,8 @@ from agentkit.budget.summaries import Summarize
 from agentkit.budget.units import Units, Weigher
 from agentkit.errors import BudgetError
 from agentkit.formatting.lowering import Lowered, Lowering, holds_media
-from agentkit.ledger.ledger import Ledger, place_of
+from agentkit.ledger.ledger import Ledger
+from agentkit.ledger.places import format_place
 from agentkit.ledger.plan import Cut, Plan
 from agentkit.ledger.provenance import Provenance, TracedConversation
 from agentkit.legalize.thinking_pairs import without_blocks
@@ -339,7 +340,7 @@ class BudgetFitter:
         saved = self.schedule.weight(0) - weight
         behind = weight - edition.weight_before()
         altered = tuple(edition.altered)
-        stale = tuple(map(place_of, sorted(lowered.stale)))
+        stale = tuple(map(format_place, sorted(lowered.stale)))
         cut = Cut(edition.numbers, edition.dropped, saved, altered, behind, stale)
         history = without_blocks(self.summed.get(count) or edition.draft(), lowered.stale)
         return lowered.plan(tuple(history.msgs), tokens, cut)
@@ -351,9 +352,9 @@ async def _given(count: int) -> int:
 
 def _place(origin: int | tuple[Provenance, ...]) -> str:
     if isinstance(origin, int):
-        return place_of((origin,))
+        return format_place((origin,))
     paths = [path for path in origin if not isinstance(path, str)]
-    return place_of((paths[0][0],)) if paths else ""
+    return format_place((paths[0][0],)) if paths else ""
 
 
 def _by_number(place: str) -> int:

@@ -21,7 +21,8 @@ from agentkit.formatting.budget_fitting import BudgetFitter
 from agentkit.formatting.lowering import Lowering, Request, RequestSpec, holds_media
 from agentkit.formatting.plan_log import log_plan
 from agentkit.history.policies import ChatHistory, HistoryPolicy
-from agentkit.ledger.ledger import Ledger, Synthesis
+from agentkit.ledger.entries import Synthesis
+from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.plan import Plan
 from agentkit.ledger.provenance import TracedConversation
 from agentkit.legalize.conversation import LegalConversation

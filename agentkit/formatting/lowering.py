@@ -23,7 +23,9 @@ from agentkit.errors import LossError, MessageError
 from agentkit.formatting.omissions import OmittedDetails, OmittedNames
 from agentkit.formatting.thinking_prefix import stale_thinking
 from agentkit.history.policies import HistoryPolicy
-from agentkit.ledger.ledger import BlockPath, Disposition, Ledger, Note, Synthesis
+from agentkit.ledger.entries import Disposition, Note, Synthesis
+from agentkit.ledger.ledger import Ledger
+from agentkit.ledger.places import BlockPath
 from agentkit.ledger.plan import Cut, Plan
 from agentkit.ledger.provenance import TracedConversation, block_origins, prompt_length
 from agentkit.legalize.conversation import LegalConversation, legalize_conversation
@@ -37,7 +39,8 @@ from agentkit.messages.blocks import ToolUseBlock
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, build_trusted
 from agentkit.messages.sources import Base64Source, URLSource
-from agentkit.repair.pairing import is_normal, repair_pairing
+from agentkit.repair.normal_form import find_normal_form
+from agentkit.repair.pairing import repair_pairing
 from agentkit.reprs import bounded_repr
 from agentkit.tools.choices import ToolChoice
 from agentkit.tools.json_schema import OutputSchema
@@ -132,7 +135,7 @@ class Lowering:
 
     def _lower(self, draft: TracedConversation, ledger: Ledger, shelf: ResolvedMedia) -> Lowered:
         form = self.task.capabilities
-        ledger.remarks = OmittedDetails(form, self.history)
+        ledger.details = OmittedDetails(form, self.history)
         task, names = _settle(self.task, ledger)
         rendered = self.history.render(draft, ledger, form)
         check_option(
@@ -148,7 +151,7 @@ class Lowering:
             legal.speakers.update(legal_speaker_names((msg.name for msg in spoken), form.turns.speaker_refused))
             _note_renamed(legal.turns, legal.speakers, ledger)
         else:
-            ledger.late = OmittedNames(shown, form, getattr(self.history, "viewer", None))
+            ledger.late_notes = OmittedNames(shown, form, getattr(self.history, "viewer", None))
         request = self.convert(legal, _complete(task, legal, ledger))
         check_option("convert()", request, dict, "Return the request as a dict.")
         return Lowered(request, ledger, legal, self.history.frames(legal.turns))
@@ -201,9 +204,9 @@ def holds_media(draft: TracedConversation) -> bool:
 
 def _holds(draft: TracedConversation, mask: int) -> bool:
     """Whether any message has one of the features; what was looked at is not looked at again."""
-    if draft.look is None:
+    if draft.normal_form is None:
         return any(msg.features & mask for msg in draft.msgs)
-    return bool(draft.look.features & mask) or any(
+    return bool(draft.normal_form.features & mask) or any(
         msg.features & mask for msg in draft.msgs[: prompt_length(draft.msgs)]
     )
 
@@ -256,7 +259,7 @@ def _say_choice(
     said = TracedConversation(
         [*shown.msgs, build_trusted("user", text, "user")], [*shown.origins, ("tool choice",)]
     )
-    is_normal(said)
+    said.normal_form = find_normal_form(said)
     return replace(task, tool_choice=None), said
 
 
@@ -280,7 +283,7 @@ def _say_output(task: RequestSpec, shown: TracedConversation, ledger: Ledger) ->
     told = build_trusted("system", _instruction(task.output), "system")
     msgs = [*shown.msgs[:at], told, *shown.msgs[at:]]
     return TracedConversation(
-        msgs, [*shown.origins[:at], ("output instruction",), *shown.origins[at:]], shown.look
+        msgs, [*shown.origins[:at], ("output instruction",), *shown.origins[at:]], shown.normal_form
     )
 
 

@@ -10,7 +10,8 @@ from agentkit.budget.units import SUMMARY_MARK
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.history.policies import HistoryPolicy
 from agentkit.history.transcript import frame_tag
-from agentkit.ledger.ledger import AS_LINE, FRAMED, BlockPath, Disposition, Note
+from agentkit.ledger.entries import FRAME_LINE, SYSTEM_LINE, Disposition, Note
+from agentkit.ledger.places import BlockPath
 from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins, prompt_length
 from agentkit.legalize.media import LEFT_OFF
 from agentkit.media.acceptance import sanitize
@@ -47,7 +48,7 @@ class OmittedDetails:
         if len(path) == 2 and not isinstance(block, ToolResultBlock) and self._unnamed(msg, notes):
             found.append(name_omitted(msg.name))
         found += [f"the wire has no place for its {sanitize(key)}" for key in self._keys(block, notes)]
-        spoken = len(path) == 2 and isinstance(block, TextBlock) and FRAMED not in notes
+        spoken = len(path) == 2 and isinstance(block, TextBlock) and FRAME_LINE not in notes
         if spoken and self.form.turns.text_notes and isinstance(block, TextBlock):
             found += self.form.turns.text_notes(block.text, msg.role)
         return tuple(found)
@@ -62,7 +63,7 @@ class OmittedDetails:
         ):
             return False  # a name that is lost has a note of its own
         own = msg.role == "assistant" and msg.name == getattr(self.policy, "viewer", None)
-        return not own and FRAMED not in notes and AS_LINE not in notes
+        return not own and FRAME_LINE not in notes and SYSTEM_LINE not in notes
 
     def _keys(self, block: Block, notes: Sequence[Note]) -> list[str]:
         """The keys of a block that do not go with it."""
@@ -72,7 +73,7 @@ class OmittedDetails:
         says = self.form.opaque.passthrough_keys.get(block.type, _NOTHING)
         own = state is not None and state.issuer == self.form.issuer
         left = any(note.reason.endswith(LEFT_OFF) for note in notes)
-        framed = FRAMED in notes and isinstance(block, TextBlock)
+        framed = FRAME_LINE in notes and isinstance(block, TextBlock)
         fields = _fields(state)
         going = {key for key in fields if own and not left and not framed and _says(says, key)}
         unsaid = [key for key in fields if key not in going]

@@ -6,7 +6,7 @@ import logging
 import re
 from typing import Final
 
-from agentkit.ledger.ledger import Disposition
+from agentkit.ledger.entries import Disposition
 from agentkit.ledger.plan import Cut, Plan
 from agentkit.loggers import get_logger
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from agentkit.capabilities.prefix_digest import _Chain, _turns
 from agentkit.json_values import as_object
-from agentkit.ledger.ledger import BlockPath
+from agentkit.ledger.places import BlockPath
 from agentkit.ledger.provenance import TracedConversation, block_origins
 from agentkit.messages.blocks import OpaqueState, ThinkingBlock
 from agentkit.messages.features import Feature

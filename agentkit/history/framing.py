@@ -8,7 +8,8 @@ from typing import Protocol, TypeAlias
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.history.transcript import mark_frame
-from agentkit.ledger.ledger import FRAMED, Disposition, Ledger, Note
+from agentkit.ledger.entries import FRAME_LINE, Disposition, Note
+from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins, prompt_length
 from agentkit.messages.blocks import (
     Block,
@@ -135,7 +136,7 @@ class Framing:
             self._frame_units(stop)
         self._close()
         if self.framed:
-            self.ledger.note_messages(self.framed, FRAMED)
+            self.ledger.note_messages(self.framed, FRAME_LINE)
         return self.out
 
     def _frame_all(self, at: int) -> None:
@@ -235,7 +236,7 @@ class Framing:
         if isinstance(whole, int):
             self.framed.append(whole)
             return
-        self._note_all(whole, FRAMED)
+        self._note_all(whole, FRAME_LINE)
 
     def _add(self, said: FramedBlocks, whole: int | Sequence[Provenance]) -> None:
         """What is said by blocks that come from there."""

@@ -15,7 +15,8 @@ from agentkit.capabilities.capabilities import Capabilities
 from agentkit.errors import OptionError
 from agentkit.history.framing import FramedBlocks, Framing, Piece, frame_blocks, has_line
 from agentkit.history.transcript import FrameTexts, Rendered, read_history, safe_name, safe_text
-from agentkit.ledger.ledger import Disposition, Ledger, Note
+from agentkit.ledger.entries import Disposition, Note
+from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins
 from agentkit.messages.blocks import (
     Block,

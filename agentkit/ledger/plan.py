@@ -1,4 +1,4 @@
-"""The plan of a request: the request, its ledger, its token count and its cut."""
+"""`Plan`: a request with its ledger, its token count and its cut."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentkit.ledger.ledger import Ledger, place_of
+from agentkit.ledger.ledger import Ledger
+from agentkit.ledger.places import format_place
 from agentkit.messages.message import Msg
 from agentkit.reprs import bounded_repr
 
@@ -15,15 +16,18 @@ __all__ = ["Cut", "Plan"]
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What a budget took away, and what that cost.
+    """Messages and blocks that a budget removed from a request.
 
-    numbers   the messages that went, whole or in part, by number in the caller's list
-    units     how many units were dropped
-    tokens    about how many tokens that saved, by the weights of messages
-    altered   the places of what was cleared, shrunk or described to save space
-    uncached  about how many tokens stand behind the first change: what a provider's cache cannot serve at the
-              call in which the cut moves, and only then
-    thinking  the places of kept thinking that may not go back because the cut changed what it is bound to
+    Attributes:
+        numbers: The indexes of the caller's messages that were dropped, as a whole or in part.
+        units: The number of units dropped.
+        tokens: The estimated number of tokens saved, by the weights of the messages.
+        altered: The places of blocks that were cleared, shrunk or described to save tokens.
+        uncached: The estimated number of tokens after the first change. A provider's prompt cache cannot serve
+            them in the call in which the cut moves, and only in that call.
+        thinking: The places of thinking blocks that are not sent because the cut changed the prefix that they are
+            bound to.
+
     """
 
     numbers: Sequence[int]
@@ -37,18 +41,25 @@ class Cut:
 
     @property
     def dropped(self) -> tuple[str, ...]:
-        """The places of the messages that went."""
-        return tuple(place_of((number,)) for number in self.numbers)
+        """The places of the dropped messages."""
+        return tuple(format_place((number,)) for number in self.numbers)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything about a request that can be known without sending it.
+    """Everything about a request that can be computed without sending it.
 
-    `request` holds the SDK call's keyword arguments as JSON values, yours to change. `tokens` is its size
-    by the budget's counter (None without a budget), `cut` what the budget took, `history` the messages that
-    are left: adopt it to keep the conversation short. `call_ids` and `tool_names` map what the request says
-    to what your messages said, where the wire forced another spelling.
+    Attributes:
+        request: The keyword arguments of the SDK's call, as JSON values. The caller may change them.
+        ledger: The disposition of every input block.
+        history: The messages that remain after the cut. Continue with them to keep the conversation short.
+        tokens: The size of the request by the budget's counter; None without a budget.
+        cut: The messages and blocks that the budget removed; None if it removed none.
+        call_ids: The original id of each tool call whose id in the request differs.
+        tool_names: The original name of each tool whose name in the request differs.
+        frames: The texts of the history frames in the request, for `read_history`; None if the history policy
+            writes no frames.
+
     """
 
     request: dict[str, Any]
@@ -59,6 +70,5 @@ class Plan:
     call_ids: dict[str, str] = field(default_factory=dict[str, str])
     tool_names: dict[str, str] = field(default_factory=dict[str, str])
     frames: object = field(default=None, repr=False, compare=False)
-    """The texts of the history frames in the request, for `read_history`; None if the policy writes no frames."""
 
     __repr__ = bounded_repr

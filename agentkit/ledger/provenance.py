@@ -1,29 +1,64 @@
-"""Conversations on their way to a request, each message with the origins of its blocks."""
+"""Conversations in the pipeline: messages with the origins of their blocks.
+
+A `TracedMessage` is a message with its origin. A `TracedConversation` stores messages and origins in two columns,
+so that a conversation of many unchanged messages is created and sliced without an object for each of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from agentkit.ledger.ledger import BlockPath
+from agentkit.ledger.places import BlockPath
+from agentkit.messages.blocks import Block
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.reprs import bounded_repr
 
-__all__ = ["TracedConversation"]
+__all__ = [
+    "MessageOrigin",
+    "NormalForm",
+    "Provenance",
+    "TracedConversation",
+    "TracedMessage",
+    "block_origins",
+    "prompt_length",
+]
 
 Provenance: TypeAlias = BlockPath | str
-"""Where a block of a draft comes from: an input block, or the name of a synthesis."""
+"""Origin of a block: the path of an input block, or the name of a synthesis."""
+
+MessageOrigin: TypeAlias = int | tuple[Provenance, ...]
+"""Origin of a message: the index of an input message that is unchanged, or the origin of each block."""
+
+
+class TracedMessage(NamedTuple):
+    """Message of the pipeline with its origin."""
+
+    msg: Msg
+    origin: MessageOrigin
+
+    @property
+    def block_origins(self) -> tuple[Provenance, ...]:
+        """The origin of each block."""
+        return block_origins(self.msg, self.origin)
+
+    @property
+    def traced_blocks(self) -> Iterator[tuple[Block, Provenance]]:
+        """The blocks with their origins."""
+        return zip(self.msg.blocks, self.block_origins, strict=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What one look over a conversation in normal form told of what stands behind its system prompt.
+class NormalForm:
+    """Facts about the messages after the system prompt, for a conversation in normal form (see `repair`).
 
-    features       everything that any message holds
-    ordered      whether each turn of calls has one message of results behind it, in the order of the calls
-    alternating  whether the assistant's turns and the others' take turns
+    Attributes:
+        features: The features of all messages together.
+        ordered: True if one message of results follows each turn of calls, in the order of the calls.
+        alternating: True if turns of the assistant and of others alternate.
+
     """
 
     features: int
@@ -33,40 +68,75 @@ class Look:
 
 @dataclass(slots=True)
 class TracedConversation:
-    """Messages on their way to a request, each with where it comes from.
+    """Messages of the pipeline with their origins.
 
-    An origin is the number of an input message taken whole, or one origin a block.
+    Attributes:
+        msgs: The messages.
+        origins: The origin of each message.
+        normal_form: The facts of the normal form; None if they are not known, or it is not in normal form.
+
     """
 
     msgs: list[Msg]
-    origins: list[int | tuple[Provenance, ...]]
-    look: Look | None = None
+    origins: list[MessageOrigin]
+    normal_form: NormalForm | None = None
 
     __repr__ = bounded_repr
 
     @classmethod
     def of(cls, msgs: Sequence[Msg]) -> TracedConversation:
-        """The draft in which nothing has happened yet."""
+        """Returns the conversation of the caller's messages, unchanged."""
         return cls(list(msgs), list(range(len(msgs))))
 
-    def add(self, msg: Msg, origin: int | tuple[Provenance, ...]) -> None:
-        """Append one message."""
+    def __iter__(self) -> Iterator[TracedMessage]:
+        return map(TracedMessage, self.msgs, self.origins)
+
+    def get(self, index: int) -> TracedMessage:
+        """Returns one message with its origin."""
+        return TracedMessage(self.msgs[index], self.origins[index])
+
+    def add(self, msg: Msg, origin: MessageOrigin) -> None:
+        """Appends one message."""
         self.msgs.append(msg)
         self.origins.append(origin)
 
-    def part(self, numbers: Sequence[int]) -> TracedConversation:
-        """The draft of some of its messages, by number."""
-        return TracedConversation([self.msgs[at] for at in numbers], [self.origins[at] for at in numbers])
+    def extend(self, other: TracedConversation) -> None:
+        """Appends all messages of another conversation."""
+        self.msgs += other.msgs
+        self.origins += other.origins
+
+    def insert(self, index: int, msg: Msg, origin: MessageOrigin) -> None:
+        """Inserts one message before the message with this index."""
+        self.msgs.insert(index, msg)
+        self.origins.insert(index, origin)
+
+    def part(self, start: int, stop: int | None = None) -> TracedConversation:
+        """Returns the conversation of the messages from `start` up to `stop`; None: up to the end."""
+        return TracedConversation(self.msgs[start:stop], self.origins[start:stop])
+
+    def has_feature(self, mask: int) -> bool:
+        """Returns True if any message has one of the features."""
+        if self.normal_form is None:
+            return any(msg.features & mask for msg in self.msgs)
+        if self.normal_form.features & mask:
+            return True
+        return any(msg.features & mask for msg in self.msgs[: prompt_length(self.msgs)])
 
 
-def block_origins(msg: Msg, origin: int | tuple[Provenance, ...]) -> tuple[Provenance, ...]:
-    """One origin for each block of a draft's message."""
+def block_origins(msg: Msg, origin: MessageOrigin) -> tuple[Provenance, ...]:
+    """Returns one origin for each block of a message."""
     if isinstance(origin, int):
         count = 1 if isinstance(msg.content, str) else len(msg.content)
-        return tuple((origin, at) for at in range(count))
+        return tuple((origin, index) for index in range(count))
     return origin
 
 
 def prompt_length(msgs: Sequence[Msg]) -> int:
-    """How many messages the system prompt has: the leading run of role-system messages without tool blocks."""
-    return next((at for at, msg in enumerate(msgs) if not msg.features & Feature.SYSTEM), len(msgs))
+    """Returns the number of messages of the system prompt.
+
+    The system prompt is the leading run of role-system messages without tool blocks.
+    """
+    for index, msg in enumerate(msgs):
+        if not msg.features & Feature.SYSTEM:
+            return index
+    return len(msgs)

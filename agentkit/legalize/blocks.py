@@ -10,7 +10,8 @@ from typing import Any, cast
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.history.transcript import frame_tag, mark_frame
-from agentkit.ledger.ledger import BlockPath, Disposition
+from agentkit.ledger.entries import Disposition
+from agentkit.ledger.places import BlockPath
 from agentkit.legalize.media import Changes, LegalMessage, MediaLegalizer, OnLoss, passing_key
 from agentkit.media.acceptance import sanitize
 from agentkit.media.message_media import media_of

@@ -12,7 +12,8 @@ from itertools import count, groupby
 from typing import cast
 
 from agentkit.capabilities.capabilities import Capabilities
-from agentkit.ledger.ledger import AS_LINE, Disposition, Ledger, Note
+from agentkit.ledger.entries import SYSTEM_LINE, Disposition, Note
+from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins, prompt_length
 from agentkit.legalize.blocks import legalize_message
 from agentkit.legalize.media import ANY_ID, Changes, LegalMessage, OnLoss, PromotedMedia
@@ -27,7 +28,7 @@ from agentkit.media.resolution import ResolvedMedia
 from agentkit.messages.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock, build_trusted_text
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, build_trusted
-from agentkit.repair.pairing import is_normal
+from agentkit.repair.normal_form import find_normal_form
 from agentkit.reprs import bounded_repr
 
 __all__ = ["LegalConversation", "legalize_conversation", "split_results"]
@@ -86,11 +87,11 @@ class _Legalizing:
         draft = fit_exchanges(draft, self.ledger, self.capabilities, self.on_loss)
         at = prompt_length(draft.msgs)
         self._limit_media(draft, at)
-        self._take_system(draft.part(range(at)))
-        turns = TracedConversation(draft.msgs[at:], draft.origins[at:], draft.look)
+        self._take_system(draft.part(0, at))
+        turns = TracedConversation(draft.msgs[at:], draft.origins[at:], draft.normal_form)
         line = Feature.SYSTEM if self.capabilities.turns.late_system == "line" else 0
         wanted = self.capabilities.feature_mask | Feature.REPEATED | line
-        if self.promoted or turns.look is None or turns.look.features & wanted:
+        if self.promoted or turns.normal_form is None or turns.normal_form.features & wanted:
             self._tidy_all(turns, at, self.capabilities.feature_mask, line)
         else:
             self.legal.turns = turns
@@ -105,7 +106,7 @@ class _Legalizing:
 
     def _limit_media(self, draft: TracedConversation, at: int) -> None:
         """Look at the media of the whole request, if it has any and the target sets limits."""
-        look, media = draft.look, Feature.MEDIA | Feature.RESULT_MEDIA
+        look, media = draft.normal_form, Feature.MEDIA | Feature.RESULT_MEDIA
         seen = media if look is None else look.features
         if not (seen & media or any(msg.features & media for msg in draft.msgs[:at])):
             return
@@ -143,15 +144,15 @@ class _Legalizing:
                 unchanged = False
                 msg = self._distinct(msg)
             elif msg.features & line:
-                self._note_all(block_origins(msg, origin), AS_LINE)
+                self._note_all(block_origins(msg, origin), SYSTEM_LINE)
                 unchanged = False
                 msg = self._as_line(msg)
             turns.add(msg, origin)
         self._promote()
         if unchanged:
-            turns.look = draft.look
+            turns.normal_form = draft.normal_form
         else:
-            is_normal(turns)
+            turns.normal_form = find_normal_form(turns)
 
     def _untouched(self, draft: TracedConversation, start: int, wanted: int) -> int:
         """How many messages pass as they are, without a word to say of them, before the first that does not."""

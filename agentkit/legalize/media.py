@@ -12,7 +12,8 @@ from agentkit.capabilities.media_rules import Kind
 from agentkit.capabilities.name_rules import NameRule
 from agentkit.history.transcript import safe_text
 from agentkit.json_values import as_object, as_text
-from agentkit.ledger.ledger import BlockPath, Disposition, Note
+from agentkit.ledger.entries import Disposition, Note
+from agentkit.ledger.places import BlockPath
 from agentkit.media.acceptance import address, describe_resize, rejection_reason, sanitize
 from agentkit.media.resolution import LONGEST_TEXT, ResolvedMedia, is_base64
 from agentkit.messages.blocks import (

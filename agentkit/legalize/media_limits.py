@@ -22,7 +22,7 @@ from agentkit.capabilities.media_rules import (
     excess,
     round_up_to_step,
 )
-from agentkit.ledger.ledger import BlockPath
+from agentkit.ledger.places import BlockPath
 from agentkit.legalize.media import Changes, LegalMessage
 from agentkit.media.resizing import is_resizable, needs_fitting
 from agentkit.media.resolution import ResolvedMedia

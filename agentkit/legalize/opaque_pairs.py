@@ -7,7 +7,9 @@ a broken stream or a change of wire can take one of them; the reply that answers
 from __future__ import annotations
 
 from agentkit.capabilities.capabilities import Capabilities
-from agentkit.ledger.ledger import BlockPath, Disposition, Ledger, Note
+from agentkit.ledger.entries import Disposition, Note
+from agentkit.ledger.ledger import Ledger
+from agentkit.ledger.places import BlockPath
 from agentkit.ledger.provenance import TracedConversation, block_origins
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, build_part
@@ -21,7 +23,7 @@ def drop_half_pairs(draft: TracedConversation, ledger: Ledger, form: Capabilitie
     What a reply asks and nothing answers may stay where the target goes on with it (`resumes`): at the very end,
     or with nothing but results behind its turn.
     """
-    if form.opaque.pair_key is None or (draft.look and not draft.look.features & Feature.OPAQUE):
+    if form.opaque.pair_key is None or (draft.normal_form and not draft.normal_form.features & Feature.OPAQUE):
         return draft
     gone = _halves(draft, form)
     if not gone:

@@ -9,7 +9,9 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from agentkit.capabilities.capabilities import Capabilities
-from agentkit.ledger.ledger import BlockPath, Disposition, Ledger, Note
+from agentkit.ledger.entries import Disposition, Note
+from agentkit.ledger.ledger import Ledger
+from agentkit.ledger.places import BlockPath
 from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins
 from agentkit.legalize.blocks import thinking_obstacle
 from agentkit.messages.blocks import Block, ImageBlock, OpaqueBlock, ThinkingBlock
@@ -40,7 +42,9 @@ def orphaned_parts(
     The thinking of a part is the last of the target's own before it in its message.
     """
     gone: set[BlockPath] = set()
-    if form.opaque.needs_thinking is None or (draft.look and not draft.look.features & Feature.THINKING):
+    if form.opaque.needs_thinking is None or (
+        draft.normal_form and not draft.normal_form.features & Feature.THINKING
+    ):
         return gone
     for msg, whole in zip(draft.msgs, draft.origins, strict=True):
         if not (msg.features & Feature.THINKING and msg.features & Feature.ASSISTANT):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agentkit.capabilities.capabilities import Capabilities
-from agentkit.ledger.ledger import Synthesis
+from agentkit.ledger.entries import Synthesis
 from agentkit.legalize.object_schemas import as_object_schema
 from agentkit.legalize.strict_schemas import close_for_strict
 from agentkit.tools.choices import ToolChoice

@@ -25,7 +25,7 @@ def order_results(
     `call_ids` are the ids that calls were given, with those that they had.
     """
     together = form.tools.results == "together"
-    in_order = turns.look is not None and turns.look.ordered
+    in_order = turns.normal_form is not None and turns.normal_form.ordered
     if in_order or not (together or form.tools.results_in_order or call_ids):
         return turns
     out = TracedConversation([], [])
@@ -39,7 +39,7 @@ def order_results(
         stop = at
         while stop < len(turns.msgs) and turns.msgs[stop].features & Feature.RESULT:
             stop += 1
-        _add_results(out, msg, turns.part(range(at, stop)), form, call_ids)
+        _add_results(out, msg, turns.part(at, stop), form, call_ids)
         at = stop
     return out
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias, cast
 
 from agentkit.capabilities.capabilities import Capabilities
-from agentkit.ledger.ledger import Disposition, Ledger, Note
+from agentkit.ledger.entries import Disposition, Note
+from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins
 from agentkit.legalize.media import LEFT_OFF, OnLoss
 from agentkit.media.acceptance import sanitize
@@ -21,7 +22,7 @@ from agentkit.messages.blocks import (
 )
 from agentkit.messages.features import Feature
 from agentkit.messages.message import build_part, build_trusted
-from agentkit.repair.pairing import is_normal
+from agentkit.repair.normal_form import find_normal_form
 from agentkit.tools.tool_texts import call_text, result_text
 
 __all__ = ["fit_exchanges"]
@@ -43,7 +44,7 @@ def fit_exchanges(
     """
     if capabilities.tools.role and capabilities.tools.parallel_calls:
         return draft
-    if draft.look and not draft.look.features & Feature.TOOL:
+    if draft.normal_form and not draft.normal_form.features & Feature.TOOL:
         return draft
     out = TracedConversation([], [])
     at = 0
@@ -51,7 +52,7 @@ def fit_exchanges(
         msg, stop = draft.msgs[at], at + 1
         while stop < len(draft.msgs) and draft.msgs[stop].features & Feature.RESULT:
             stop += 1
-        unit = draft.part(range(at, stop))
+        unit = draft.part(at, stop)
         if not msg.features & Feature.CALL or (capabilities.tools.role and len(msg.tool_uses) == 1):
             out.msgs.extend(unit.msgs)
             out.origins.extend(unit.origins)
@@ -60,7 +61,7 @@ def fit_exchanges(
         else:
             _TextExchange(ledger, capabilities, on_loss).add(out, unit)
         at = stop
-    is_normal(out)
+    out.normal_form = find_normal_form(out)
     return out
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agentkit.capabilities.capabilities import Capabilities
-from agentkit.ledger.ledger import Disposition, Ledger, Note
+from agentkit.ledger.entries import Disposition, Note
+from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins
 from agentkit.legalize.opaque_pairs import ends_asking
 from agentkit.messages.features import Feature
@@ -65,14 +66,14 @@ class TurnRules:
     def _merge(self) -> None:
         turns = self.turns
         joins_results = self.capabilities.tools.results == "together"
-        if turns.look and turns.look.alternating:
+        if turns.normal_form and turns.normal_form.alternating:
             return
         sides = [_side(msg, joins_results) for msg in turns.msgs]
         out = TracedConversation([], [])
         start = 0
         for at in range(1, len(sides) + 1):
             if at == len(sides) or sides[at] is None or sides[at] != sides[start]:
-                self._join(out, turns.part(range(start, at)), sides[start])
+                self._join(out, turns.part(start, at), sides[start])
                 start = at
         self.turns = out
 

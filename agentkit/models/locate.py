@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, cast
 
-from agentkit.ledger.ledger import BlockPath, place_of
+from agentkit.ledger.places import BlockPath, format_place
 from agentkit.messages.blocks import MediaBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import Base64Source
@@ -42,7 +42,7 @@ def locate_block(
     for fragment, behind in _fragments(said, request):
         found = _block_like(fragment, behind, msgs, ids)
         if found:
-            return place_of(found)
+            return format_place(found)
     return _quoted(said, msgs, ids)
 
 
@@ -86,7 +86,7 @@ def _quoted(said: str, msgs: Sequence[Msg], ids: Mapping[str, str]) -> str:
         if not isinstance(block, ToolUseBlock | ToolResultBlock) or len(block.id) < _SHORT:
             continue
         if _is_word(block.id, said) or block.id in told.values():
-            return place_of(path)
+            return format_place(path)
     return ""
 
 

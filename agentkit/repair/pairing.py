@@ -1,314 +1,193 @@
-"""Exchanges: a tool-use turn with all its results, found, repaired, and never split.
+"""Pairing: every tool call gets exactly one result, right after the turn of its call.
 
-After `repair` a conversation is in normal form: every message is tool-free, or a turn of calls, or holds
-results and nothing else; each turn of calls is followed at once by exactly one result for each of its calls.
+Idea. APIs refuse a whole request if one call has no result or one result has no call. Interrupted runs, cuts,
+edited logs and merged histories cause both. Repair brings the outgoing copy into normal form (see `normal_form`)
+in two steps. First, `match_results` matches results with calls by id, oldest open call first. Then one pass copies
+the messages:
+
+- A turn of calls is followed by its results, wherever they were. Messages between the turn and its last result
+  follow after the results.
+- A call without a result gets a synthesized error result, `INTERRUPTED_RESULT`.
+- A result without an open call becomes text of a user message, or is dropped. A duplicate of a result is dropped.
+
+Example, with calls `c1`, `c2` and results `r1`, `r9`:
+
+    assistant: c1 c2             assistant: c1 c2
+    user: "wait"         ->      tool: r1
+    tool: r1, r9                 tool: (interrupted) for c2
+                                 user: "wait"
+                                 user: "… the text of r9 …"
+
+Invariants. A conversation in normal form is returned as the same object. Repair is idempotent and deterministic.
+Every message of the output is an input message, or has blocks of one input message, or has only synthesized
+results. Blocks of one message keep their order, except that results move to their calls.
+
+Cost. The check of the normal form and the repair are linear in the number of messages and blocks. For a
+conversation that grows, `IncrementalRepair` checks only the new messages.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from typing import Literal, TypeAlias, cast
 
-from agentkit.ledger.ledger import Disposition, Ledger, Note
-from agentkit.ledger.provenance import Look, Provenance, TracedConversation, block_origins, prompt_length
+from agentkit.ledger.entries import Disposition, Note
+from agentkit.ledger.ledger import Ledger
+from agentkit.ledger.provenance import NormalForm, Provenance, TracedConversation
 from agentkit.messages.blocks import Block, ToolResultBlock, ToolUseBlock
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, Role, build_part, build_trusted, starts_with
+from agentkit.repair.matching import match_results
+from agentkit.repair.normal_form import find_normal_form
 from agentkit.repair.unmatched_results import UNMATCHED_MARK, describe_unmatched, drop_unmatched
 
-__all__ = ["INTERRUPTED_RESULT", "IncrementalRepair", "repair_pairing"]
+__all__ = ["INTERRUPTED_RESULT", "IncrementalRepair", "Unmatched", "repair_pairing"]
 
 INTERRUPTED_RESULT = "The call was interrupted: no result was recorded."
-"""The output of the result that answers a call which nobody answered."""
-
+"""Output of the result that repair adds for a call without a result."""
 
 Unmatched: TypeAlias = Literal["describe", "drop", "omit"]
-"""How `repair` treats a result without an open call."""
+"""Treatment of a result without an open call.
+
+`describe` writes the result as text of a user message, `drop` drops it: both are losses. `omit` drops the result
+too, but is not a loss: the history policy omitted the call on purpose.
+"""
 
 
 def repair_pairing(
-    draft: TracedConversation, ledger: Ledger, unmatched: Unmatched = "describe"
+    conversation: TracedConversation, ledger: Ledger, unmatched: Unmatched = "describe"
 ) -> TracedConversation:
-    """Bring a conversation into normal form. One that is in normal form comes back as it is.
-
-    Calls and results pair by id in order of arrival. A result without an open call is a loss: `unmatched` says
-    whether it becomes a text of the user or is dropped. A history policy that left out the call chose to: `omit`
-    drops the result and is no loss; nor is an equal copy of a result, which is always dropped. A call without a
-    result gets a marked one, whatever was said inside an exchange moves behind it. Deterministic and idempotent.
-    """
-    if draft.look or is_normal(draft):
-        return draft
-    return _Repair(draft, ledger, unmatched).run()
+    """Returns the conversation in normal form. A conversation in normal form is returned unchanged."""
+    if conversation.normal_form is None:
+        conversation.normal_form = find_normal_form(conversation)
+    if conversation.normal_form is not None:
+        return conversation
+    return _Repair(conversation, ledger, unmatched).run()
 
 
 class IncrementalRepair:
-    """Repairs a conversation that grows, and looks only at what is new in it.
+    """Repair of one growing conversation that checks only messages added since the last call.
 
-    It is recognised by its messages; what comes out is what `repair` gives.
+    The conversation is recognized by its messages. The result equals that of `repair_pairing`.
     """
 
     def __init__(self) -> None:
-        self._seen: tuple[list[Msg], Look] | None = None
+        self._previous: tuple[list[Msg], NormalForm] | None = None
 
     def repair(
-        self, draft: TracedConversation, ledger: Ledger, unmatched: Unmatched = "describe"
+        self, conversation: TracedConversation, ledger: Ledger, unmatched: Unmatched = "describe"
     ) -> TracedConversation:
-        """The same as `repair`."""
-        seen = self._seen
-        if seen and starts_with(draft.msgs, seen[0]):
-            normal = is_normal(draft, len(seen[0]), seen[1])
+        """Returns the conversation in normal form. A conversation in normal form is returned unchanged."""
+        msgs, previous = conversation.msgs, self._previous
+        if previous and starts_with(msgs, previous[0]):
+            normal_form = find_normal_form(conversation, len(previous[0]), previous[1])
         else:
-            normal = is_normal(draft)
-        if not normal or draft.look is None:
-            self._seen = None
-            return _Repair(draft, ledger, unmatched).run()
-        spoken = not draft.msgs[-1].features & Feature.SYSTEM  # not the system prompt alone
-        self._seen = (list(draft.msgs), draft.look) if spoken else None
-        return draft
-
-
-def is_normal(draft: TracedConversation, start: int = 0, known: Look | None = None) -> bool:
-    """Whether nothing has to be repaired; what else the look tells of a normal form is noted on the draft.
-
-    `known` is what a look over the messages before `start` told, which are in normal form.
-    """
-    tool, call, result, other, assistant = (
-        Feature.TOOL,
-        Feature.CALL,
-        Feature.RESULT,
-        Feature.OTHER,
-        Feature.ASSISTANT,
-    )
-    waiting: tuple[str, ...] = ()
-    left: Counter[str] = Counter()  # which of them, once some were answered, and how many
-    missing = 0
-    seen, before, alternating, ordered = 0, -1, True, True
-    if known:
-        seen, alternating, ordered = known.features, known.alternating, known.ordered
-        before = draft.msgs[start - 1].features & assistant
-    for msg in draft.msgs[start or prompt_length(draft.msgs) :]:
-        features = msg.features
-        seen |= features
-        side = features & assistant
-        if side == before:
-            alternating = False
-        before = side
-        if not features & tool:
-            if waiting:
-                return False
-        elif features & call:
-            if waiting or features & result:
-                return False
-            waiting = msg.tool_ids
-        elif features & other:
-            return False
-        elif not missing and msg.tool_ids == waiting:
-            waiting = ()
-        else:
-            ordered = False
-            if not missing:
-                left, missing = Counter(waiting), len(waiting)
-            for answered in msg.tool_ids:
-                if left[answered] <= 0:
-                    return False
-                left[answered] -= 1
-            missing -= len(msg.tool_ids)
-            if not missing:
-                waiting = ()
-    if waiting:
-        return False
-    draft.look = Look(seen, ordered, alternating)
-    return True
-
-
-_Place: TypeAlias = tuple[int, int]
-
-
-@dataclass(slots=True)
-class _Pairing:
-    """Which result answers which call; places are (message, block).
-
-    `unmatched` are the results that answer none, with the name of their tool; `repeated` those among them that
-    equal the result that their call already has.
-    """
-
-    answers: dict[_Place, _Place] = field(default_factory=dict[_Place, _Place])
-    unmatched: dict[_Place, str] = field(default_factory=dict[_Place, str])
-    repeated: set[_Place] = field(default_factory=set[_Place])
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """Calls of one id that no result has answered, and how much talk there was when the last one came.
-
-    `name` is the tool of the last call, `answer` the last result of the id and how much talk there was then.
-    """
-
-    calls: deque[_Place] = field(default_factory=deque[_Place])
-    talk: int = 0
-    name: str = ""
-    answer: tuple[int, ToolResultBlock] | None = None
-
-
-def _pair(msgs: Sequence[Msg]) -> _Pairing:
-    """Pair in order of arrival.
-
-    An id that is used again after somebody spoke belongs to a new turn: what waits from before will never
-    be answered (ids repeat across turns on several servers).
-    """
-    pairing = _Pairing()
-    waiting: dict[str, _Waiting] = {}
-    talk = 0
-    for number, msg in enumerate(msgs):
-        if not msg.features & Feature.TOOL:
-            talk += 1
-            continue
-        ahead = _Ahead(msg)
-        for at, block in enumerate(msg.blocks):
-            if isinstance(block, ToolUseBlock) and at not in ahead.claimed:
-                queue = waiting.setdefault(block.id, _Waiting())
-                if queue.talk != talk:
-                    queue.calls.clear()
-                queue.talk, queue.name = talk, block.name
-                queue.calls.append((number, at))
-            elif isinstance(block, ToolResultBlock):
-                found = waiting.setdefault(block.id, _Waiting())
-                if found.calls:
-                    pairing.answers[found.calls.popleft()] = (number, at)
-                elif (later := ahead.claim(block.id, at)) is not None:
-                    pairing.answers[number, later] = (number, at)
-                else:
-                    pairing.unmatched[number, at] = block.name or found.name
-                    if found.answer == (talk, block):
-                        pairing.repeated.add((number, at))
-                    continue
-                found.answer = (talk, block)
-    return pairing
-
-
-class _Ahead:
-    """The calls of one message that stand behind their own results, where some logs put them."""
-
-    def __init__(self, msg: Msg) -> None:
-        self.msg = msg
-        self.claimed: set[int] = set()
-        self._calls: dict[str, deque[int]] | None = None
-
-    def claim(self, wanted: str, at: int) -> int | None:
-        """The first call of the id behind the block `at` that no result has yet."""
-        if self._calls is None:
-            self._calls = {}
-            for place, block in enumerate(self.msg.blocks):
-                if isinstance(block, ToolUseBlock):
-                    self._calls.setdefault(block.id, deque()).append(place)
-        queue = self._calls.get(wanted, deque())
-        while queue and queue[0] < at:
-            queue.popleft()
-        if not queue:
-            return None
-        self.claimed.add(queue[0])
-        return queue.popleft()
+            normal_form = find_normal_form(conversation)
+        conversation.normal_form = normal_form
+        if normal_form is None:
+            self._previous = None
+            return _Repair(conversation, ledger, unmatched).run()
+        has_turns = not msgs[-1].features & Feature.SYSTEM
+        self._previous = (list(msgs), normal_form) if has_turns else None
+        return conversation
 
 
 class _Repair:
-    """One run over a conversation that is not in normal form."""
+    """Repair of one conversation that is not in normal form."""
 
-    def __init__(self, draft: TracedConversation, ledger: Ledger, unmatched: Unmatched) -> None:
-        self.draft = draft
+    def __init__(self, conversation: TracedConversation, ledger: Ledger, unmatched: Unmatched) -> None:
+        self.conversation = conversation
         self.ledger = ledger
         self.unmatched: Unmatched = unmatched
-        self.pairing = _pair(draft.msgs)
+        self.matches = match_results(conversation.msgs)
         self.out = TracedConversation([], [])
-        self.known: dict[int, tuple[Provenance, ...]] = {}
-        self.open_until = -1  # the number of the last message that brings a result to an exchange begun before
+        self.origins: dict[int, tuple[Provenance, ...]] = {}
+        self.open_until = -1  # the index of the last message with a result of an exchange that is already copied
 
     def run(self) -> TracedConversation:
-        for number, msg in enumerate(self.draft.msgs):
+        for index, msg in enumerate(self.conversation.msgs):
             if msg.features & Feature.TOOL:
-                self._emit_parts(number, msg)
+                self._copy_parts(index, msg)
             else:
-                self._emit(number, msg, range(len(msg.blocks)))
+                self._copy(index, msg, range(len(msg.blocks)))
         return self.out
 
-    def _emit_parts(self, number: int, msg: Msg) -> None:
-        """A tool message in parts, as results stand between them; results that answer a call go with that call."""
-        unmatched = {at for at in range(len(msg.blocks)) if (number, at) in self.pairing.unmatched}
+    def _copy_parts(self, index: int, msg: Msg) -> None:
+        """Copies a tool message in parts, divided by its results. Results of calls are copied with their calls."""
+        unmatched = {at for at in range(len(msg.blocks)) if (index, at) in self.matches.unmatched}
         for is_result, group in groupby(range(len(msg.blocks)), lambda at: _is_result(msg.blocks[at])):
-            run = [at for at in group if not is_result or at in unmatched]
             if is_result:
-                self._emit_unmatched(number, msg, run)
+                self._copy_unmatched(index, msg, [at for at in group if at in unmatched])
             else:
-                self._emit(number, msg, run)
+                self._copy(index, msg, list(group))
 
-    def _emit_unmatched(self, number: int, msg: Msg, run: Sequence[int]) -> None:
-        """Results that answer no open call, as a message of the user."""
+    def _copy_unmatched(self, index: int, msg: Msg, block_indexes: Sequence[int]) -> None:
+        """Copies results without an open call as a user message."""
         blocks: list[Block] = []
         origins: list[Provenance] = []
-        for at in run:
-            block, origin = cast("ToolResultBlock", msg.blocks[at]), self._origins(number)[at]
-            if (number, at) in self.pairing.repeated:
-                self._note((number, at), Disposition.DROPPED, f"equals the result that call {block.id!r} has")
+        for at in block_indexes:
+            block, origin = cast("ToolResultBlock", msg.blocks[at]), self._block_origins(index)[at]
+            if (index, at) in self.matches.duplicates:
+                reason = f"duplicate of the result of call {block.id!r}"
+                self.ledger.note_origins([origin], Note(Disposition.DROPPED, reason))
             elif self.unmatched != "describe":
                 drop_unmatched(block, origin, self.ledger, lost=self.unmatched == "drop")
             else:
-                name = self.pairing.unmatched[number, at]
-                for part, source in describe_unmatched(block, name, origin, self.ledger):
+                tool_name = self.matches.unmatched[index, at]
+                for part, part_origin in describe_unmatched(block, tool_name, origin, self.ledger):
                     blocks.append(part)
-                    origins.append(source)
+                    origins.append(part_origin)
         if blocks:
             self.out.add(build_part(msg, tuple(blocks), "user", UNMATCHED_MARK), tuple(origins))
 
-    def _origins(self, number: int) -> tuple[Provenance, ...]:
-        """Where the blocks of one message come from: one look a message, however many parts it falls into."""
-        if number not in self.known:
-            self.known[number] = block_origins(self.draft.msgs[number], self.draft.origins[number])
-        return self.known[number]
+    def _block_origins(self, index: int) -> tuple[Provenance, ...]:
+        """Returns the origins of the blocks of one message, computed once for all its parts."""
+        if index not in self.origins:
+            self.origins[index] = self.conversation.get(index).block_origins
+        return self.origins[index]
 
-    def _emit(self, number: int, msg: Msg, run: Sequence[int]) -> None:
-        """Part of a message, results left out; behind it the results of its calls, wherever they stand."""
-        if number < self.open_until:
-            for at in run:
-                self._note((number, at), Disposition.MOVED, "said inside an open exchange, put behind it")
-        whole = len(run) == len(msg.blocks)
-        calls = [at for at in run if isinstance(msg.blocks[at], ToolUseBlock)]
-        if whole:
-            self.out.add(msg, self.draft.origins[number])
-        elif run:
-            blocks = tuple(msg.blocks[at] for at in run)
+    def _copy(self, index: int, msg: Msg, block_indexes: Sequence[int]) -> None:
+        """Copies blocks of a message that are no results, then the results of the calls among them."""
+        if index < self.open_until:
+            moved = Note(Disposition.MOVED, "was inside an open exchange; moved after its results")
+            self.ledger.note_origins([self._block_origins(index)[at] for at in block_indexes], moved)
+        calls = [at for at in block_indexes if isinstance(msg.blocks[at], ToolUseBlock)]
+        if len(block_indexes) == len(msg.blocks):
+            self.out.add(*self.conversation.get(index))
+        elif block_indexes:
             role: Role = "user" if msg.role == "system" and not calls else msg.role
-            origins = self._origins(number)
-            self.out.add(build_part(msg, blocks, role), tuple(origins[at] for at in run))
+            self._copy_part(index, block_indexes, role)
         if calls:
-            self._answer(number, msg, calls)
+            self._copy_results(index, msg, calls)
 
-    def _answer(self, number: int, msg: Msg, calls: Sequence[int]) -> None:
-        found = sorted(self.pairing.answers[at] for c in calls if (at := (number, c)) in self.pairing.answers)
-        for source, places in groupby(found, key=itemgetter(0)):
-            self._bring(source, [at for _, at in places])
-        if found:
-            self.open_until = max(self.open_until, found[-1][0])
-        missing = [
-            cast("ToolUseBlock", msg.blocks[at]) for at in calls if (number, at) not in self.pairing.answers
-        ]
+    def _copy_results(self, index: int, msg: Msg, calls: Sequence[int]) -> None:
+        """Copies the results of the calls of one turn, and adds results for the calls that have none."""
+        results = self.matches.results
+        matched = sorted(results[index, call] for call in calls if (index, call) in results)
+        for source, indexes in groupby(matched, key=itemgetter(0)):
+            self._copy_results_from(source, [at for _, at in indexes])
+        if matched:
+            self.open_until = max(self.open_until, matched[-1][0])
+        missing = [cast("ToolUseBlock", msg.blocks[call]) for call in calls if (index, call) not in results]
         if missing:
-            self._interrupt(missing, msg.pinned)
+            self._add_interrupted(missing, msg.pinned)
 
-    def _bring(self, source: int, run: Sequence[int]) -> None:
-        """The results of one message that belong to the exchange being written."""
-        msg = self.draft.msgs[source]
-        if len(run) == len(msg.blocks):
-            self.out.add(msg, self.draft.origins[source])
-            return
-        origins = self._origins(source)
-        blocks = tuple(msg.blocks[at] for at in run)
-        self.out.add(build_part(msg, blocks, msg.role), tuple(origins[at] for at in run))
+    def _copy_results_from(self, source: int, block_indexes: Sequence[int]) -> None:
+        msg = self.conversation.msgs[source]
+        if len(block_indexes) == len(msg.blocks):
+            self.out.add(*self.conversation.get(source))
+        else:
+            self._copy_part(source, block_indexes, msg.role)
 
-    def _interrupt(self, calls: Sequence[ToolUseBlock], pinned: bool) -> None:
-        """A marked result for calls that nobody answered, so that one lost result poisons nothing."""
+    def _copy_part(self, index: int, block_indexes: Sequence[int], role: Role) -> None:
+        msg, origins = self.conversation.msgs[index], self._block_origins(index)
+        blocks = tuple(msg.blocks[at] for at in block_indexes)
+        self.out.add(build_part(msg, blocks, role), tuple(origins[at] for at in block_indexes))
+
+    def _add_interrupted(self, calls: Sequence[ToolUseBlock], pinned: bool) -> None:
+        """Adds a synthesized error result for each of the calls."""
         blocks: tuple[Block, ...] = tuple(
             ToolResultBlock(call.id, call.name, INTERRUPTED_RESULT, True, metadata={"agentkit": "interrupted"})
             for call in calls
@@ -316,11 +195,6 @@ class _Repair:
         for call in calls:
             self.ledger.add_synthesis("interrupted", f"call {call.id!r} of {call.name!r} has no result")
         self.out.add(build_trusted("system", blocks, "system", pinned), ("interrupted",) * len(blocks))
-
-    def _note(self, place: _Place, disposition: Disposition, reason: str) -> None:
-        origin = self._origins(place[0])[place[1]]
-        if not isinstance(origin, str):
-            self.ledger.note(origin, Note(disposition, reason))
 
 
 def _is_result(block: Block) -> bool:

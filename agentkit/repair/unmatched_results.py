@@ -1,54 +1,46 @@
-"""Tool results without an open tool call: their content as a text of the user, or dropped; a loss either way."""
+"""Tool results without an open tool call: described in text of a user message, or dropped."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias
 
-from agentkit.ledger.ledger import BlockPath, Disposition, Ledger, Note
+from agentkit.ledger.entries import Disposition, Note
+from agentkit.ledger.ledger import Ledger
+from agentkit.ledger.provenance import Provenance
 from agentkit.messages.blocks import Block, TextBlock, ToolResultBlock, build_trusted_text
 from agentkit.tools.tool_texts import result_text
 
 __all__ = ["UNMATCHED_MARK", "describe_unmatched", "drop_unmatched"]
 
 UNMATCHED_MARK = "agentkit_unmatched_result"
-"""Metadata key of a message that holds a result as text. No speaker said the text, so it is never the task."""
-
-_Origin: TypeAlias = BlockPath | str
+"""Metadata key of a message that has a tool result as text. No speaker wrote the text, so it is never the task."""
 
 
 def describe_unmatched(
-    block: ToolResultBlock, name: str, origin: _Origin, ledger: Ledger
-) -> Iterator[tuple[Block, _Origin]]:
-    """Yields the result's text, then its other items, each with its origin."""
-    reason = _reason(block)
+    block: ToolResultBlock, tool_name: str, origin: Provenance, ledger: Ledger
+) -> Iterator[tuple[Block, Provenance]]:
+    """Yields the text of the result, then its other items, each with its origin."""
+    reason = _format_reason(block)
     described, moved = Note(Disposition.DESCRIBED, reason, True), Note(Disposition.MOVED, reason, True)
-    _note(ledger, origin, described)
-    yield build_trusted_text(result_text(block, name)), origin
-    for path, item in _items(block, origin):
+    ledger.note_origins([origin], described)
+    yield build_trusted_text(result_text(block, tool_name)), origin
+    for item_origin, item in _list_items(block, origin):
         is_text = isinstance(item, TextBlock)
-        _note(ledger, path, described if is_text else moved)
+        ledger.note_origins([item_origin], described if is_text else moved)
         if not is_text:
-            yield item, path
+            yield item, item_origin
 
 
-def drop_unmatched(block: ToolResultBlock, origin: _Origin, ledger: Ledger, *, lost: bool) -> None:
-    """Records the result and its items as dropped."""
-    note = Note(Disposition.DROPPED, _reason(block), lost)
-    _note(ledger, origin, note)
-    for path, _ in _items(block, origin):
-        _note(ledger, path, note)
+def drop_unmatched(block: ToolResultBlock, origin: Provenance, ledger: Ledger, *, lost: bool) -> None:
+    """Notes that the result and its items are dropped."""
+    note = Note(Disposition.DROPPED, _format_reason(block), lost)
+    ledger.note_origins([origin, *(item_origin for item_origin, _ in _list_items(block, origin))], note)
 
 
-def _reason(block: ToolResultBlock) -> str:
+def _format_reason(block: ToolResultBlock) -> str:
     return f"no open tool call has id {block.id[:64]!r}"
 
 
-def _items(block: ToolResultBlock, origin: _Origin) -> Iterator[tuple[_Origin, Block]]:
-    for at, item in enumerate(() if isinstance(block.output, str) else block.output):
-        yield origin if isinstance(origin, str) else (*origin, at), item
-
-
-def _note(ledger: Ledger, origin: _Origin, note: Note) -> None:
-    if not isinstance(origin, str):
-        ledger.note(origin, note)
+def _list_items(block: ToolResultBlock, origin: Provenance) -> Iterator[tuple[Provenance, Block]]:
+    for index, item in enumerate(() if isinstance(block.output, str) else block.output):
+        yield origin if isinstance(origin, str) else (*origin, index), item

@@ -75,7 +75,7 @@ class AnthropicChatFormatter(FormatterBase):
         messages: list[dict[str, Any]] = [
             _message(msg.content, "assistant" if msg.features & assistant else "user") for msg in legal.turns.msgs
         ]
-        if legal.turns.look is None or legal.turns.look.features & Feature.STATE:
+        if legal.turns.normal_form is None or legal.turns.normal_form.features & Feature.STATE:
             _link(messages)
         request: Request = {"messages": messages, **_system(legal.system.msgs), **_options(task)}
         _strip_prefill(messages)

@@ -441,12 +441,12 @@ def test_a_viewer_who_sees_some_messages_alone_drops_tool_use_among_them() -> No
     assert said(plan)[1:3] == ["assistant Friday: call c", "system system: result c=found"]
     assert [entry.reason for entry in plan.ledger.entries] == [
         "the viewer does not see it",
-        "a line of the history frame",
+        "written as a line of the history frame",
         "another agent's tool use",
         "another agent's tool use",
-        "as it is",
-        "as it is",
-        "a line of the history frame",
+        "sent unchanged",
+        "sent unchanged",
+        "written as a line of the history frame",
     ]
     assert not policy.is_visible([BOB])
     assert not policy.is_visible([EXCHANGE[0], says("Bob", "hm", "system")])
@@ -481,7 +481,7 @@ def test_thinking_in_another_agents_exchange_is_omitted_from_the_frame() -> None
     plan = lower([calling, EXCHANGE[1]], MultiAgentHistory(viewer="Friday"), thinking__mode="text")
     assert "hm" not in str(plan.request)
     assert "of a speaker in the frame" in plan.ledger.entries[0].reason
-    assert [entry.reason for entry in plan.ledger.entries[1:]] == ["a line of the history frame"] * 3
+    assert [entry.reason for entry in plan.ledger.entries[1:]] == ["written as a line of the history frame"] * 3
 
 
 def test_media_of_another_agents_result_keep_their_place_in_the_ledger() -> None:

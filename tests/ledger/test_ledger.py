@@ -21,7 +21,7 @@ from agentkit import (
     ToolResultBlock,
     URLSource,
 )
-from agentkit.ledger.ledger import Note
+from agentkit.ledger.entries import Note
 from agentkit.provider_kit import MediaRule
 from tests.conftest import EchoFormatter, call, fates, lower, result, says, speech
 
@@ -41,7 +41,7 @@ def test_a_block_to_which_nothing_happened_is_carried() -> None:
         "place": "msgs[0].content[0]",
         "kind": "text",
         "disposition": "carried",
-        "reason": "as it is",
+        "reason": "sent unchanged",
         "lost": False,
         "details": [],
     }
@@ -124,7 +124,7 @@ def test_a_ledger_is_json() -> None:
 
 
 FATES: list[tuple[str, list[Msg], dict[str, Any], str, bool]] = [
-    ("as it is", [says("Bob", "hi")], {}, "carried", False),
+    ("sent unchanged", [says("Bob", "hi")], {}, "carried", False),
     ("a blank text", [says("Bob", "x"), says("Bob", " ")], {}, "dropped", False),
     ("an image described", [Msg("Bob", (IMAGE,), "user")], {"media.image": None}, "described", True),
     (
@@ -195,7 +195,7 @@ def test_a_plans_request_is_the_callers_own() -> None:
 
 def _details(msg: Msg, **form: Any) -> tuple[str, ...]:
     (entry,) = lower([msg], **form).ledger.entries
-    assert (entry.reason, entry.lost) == ("as it is", False)
+    assert (entry.reason, entry.lost) == ("sent unchanged", False)
     return entry.details
 
 

@@ -521,7 +521,7 @@ def test_a_joined_system_prompt_bears_the_first_name_and_says_what_was_joined() 
     assert {entry.reason for entry in entries[1:3]} == {"joined with the system prompt before it"}
     alone = lower([SYSTEM, BOB], turns__one_system=True)
     assert set(fates(alone).values()) == {"carried"}
-    assert alone.ledger.entries[0].reason == "as it is"
+    assert alone.ledger.entries[0].reason == "sent unchanged"
 
 
 def test_promoted_media_of_results_keep_their_place_when_repair_moved_the_results() -> None:

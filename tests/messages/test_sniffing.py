@@ -192,7 +192,7 @@ def test_base64_text_behind_a_strange_head_is_not_encoded_again(head: str) -> No
 def test_another_spelling_of_the_type_is_no_news(block: Any, media_type: str) -> None:
     plan = EchoFormatter().lower([Msg("Bob", (block,), "user")])
     assert sent(plan)[0]["content"][0]["source"]["media_type"] == media_type
-    assert plan.ledger.entries[0].reason == "as it is"
+    assert plan.ledger.entries[0].reason == "sent unchanged"
 
 
 def test_a_data_url_is_looked_into_as_well() -> None:

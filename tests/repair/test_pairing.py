@@ -308,7 +308,7 @@ def test_a_repair_is_no_loss() -> None:
     plan = EchoFormatter(on_loss="raise").lower([call("c1"), EVE, result("c1"), result("c1"), call("c2"), BOB])
     assert said(plan)[0] == "assistant Friday: call c1"
     assert fates(plan)["msgs[3].content[0]"] == "dropped"
-    assert plan.ledger.entries[3].reason == "equals the result that call 'c1' has"
+    assert plan.ledger.entries[3].reason == "duplicate of the result of call 'c1'"
 
 
 UNMATCHED = ToolResultBlock("c9", "camera", (TextBlock("here"), ImageBlock(URLSource("https://a/b.png"))))

@@ -1,0 +1,96 @@
+"""Records of a ledger: dispositions, the notes of stages, entries and syntheses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from agentkit.reprs import bounded_repr
+
+__all__ = ["FRAME_LINE", "SYSTEM_LINE", "Disposition", "LedgerEntry", "Note", "Synthesis"]
+
+
+class Disposition(IntEnum):
+    """Outcome of an input block. The primary disposition of a block is the first member that applies."""
+
+    DROPPED = 0
+    DESCRIBED = 1
+    SHRUNK = 2
+    REPAIRED = 3
+    MOVED = 4
+    MERGED = 5
+    CARRIED = 6
+
+    @property
+    def word(self) -> str:
+        """The disposition in lower case."""
+        return self.name.lower()
+
+    def __str__(self) -> str:
+        return self.word
+
+    def __format__(self, spec: str) -> str:
+        return format(self.word, spec)
+
+    def __repr__(self) -> str:
+        return f"Disposition.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Record of a stage about one block. `lost` is True if user content did not reach the request."""
+
+    disposition: Disposition
+    reason: str
+    lost: bool = False
+
+
+FRAME_LINE = Note(Disposition.MERGED, "written as a line of the history frame")
+SYSTEM_LINE = Note(Disposition.CARRIED, "late system message written as a user line under its name")
+"""Notes of blocks whose text in the request states the speaker's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """Outcome of one input block.
+
+    Attributes:
+        place: The path of the block in the caller's messages, such as `msgs[3].content[1]`.
+        kind: The type of the block, such as `tool_result`.
+        disposition: The primary disposition.
+        reason: The cause of the primary disposition.
+        lost: True if user content did not reach the request.
+        details: The reasons of everything else that happened to the block.
+
+    """
+
+    place: str
+    kind: str
+    disposition: Disposition
+    reason: str
+    lost: bool = False
+    details: tuple[str, ...] = ()
+
+    __repr__ = bounded_repr
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns this entry as JSON values."""
+        return {
+            "place": self.place,
+            "kind": self.kind,
+            "disposition": self.disposition.word,
+            "reason": self.reason,
+            "lost": self.lost,
+            "details": list(self.details),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Synthesis:
+    """Part of a request that comes from no input block: its name, and the reason for adding it."""
+
+    name: str
+    reason: str
+
+    __repr__ = bounded_repr
