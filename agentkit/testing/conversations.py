@@ -73,8 +73,8 @@ CONVERSATIONS: Final[Mapping[str, list[Msg]]] = {
     ],
     "ids and names of elsewhere": [
         _ASKED,
-        Msg("Friday", [_call(f"functions.normal_form:0 {'x' * 80}", "callOne", "look.at / it")], "assistant"),
-        _results(ToolResultBlock(f"functions.normal_form:0 {'x' * 80}", "look.at / it", "resultOne")),
+        Msg("Friday", [_call(f"functions.look:0 {'x' * 80}", "callOne", "look.at / it")], "assistant"),
+        _results(ToolResultBlock(f"functions.look:0 {'x' * 80}", "look.at / it", "resultOne")),
         Msg("Ann", "markLast", "user"),
     ],
     "media": [

@@ -10,7 +10,16 @@ from typing import Any, Final
 
 __all__ = ["REASONS", "TEXTS", "move_native_keys"]
 
-REASONS: Final[tuple[tuple[str, str], ...]] = ()
+REASONS: Final[tuple[tuple[str, str], ...]] = (
+    (r"as it is", r"sent unchanged"),
+    (r"a line of the history frame", r"written as a line of the history frame"),
+    (
+        r"a late system message, as a line of the user's under its name",
+        r"late system message written as a user line under its name",
+    ),
+    (r"said inside an open exchange, put behind it", r"was inside an open exchange; moved after its results"),
+    (r"equals the result that call (.*) has", r"duplicate of the result of call \1"),
+)
 """Ledger reasons and synthesis names: a regular expression that matches the whole old one, and the new one.
 
 The new one may refer to groups: `(r"(.+) takes no (\\w+)", r"\\1 does not accept \\2")`. The first matching row

@@ -181,7 +181,7 @@ def test_two_long_ids_that_differ_at_the_end_stay_two() -> None:
     assert [plan.call_ids[one] for one in asked] == [first, second]
 
 
-FOREIGN_NAMES: Final = ("functions.normal_form", "a/b", "n" * 100, "查找", "multi tool", "")
+FOREIGN_NAMES: Final = ("functions.look", "a/b", "n" * 100, "查找", "multi tool", "")
 
 
 @pytest.mark.parametrize("name", FOREIGN_NAMES)

@@ -179,7 +179,7 @@ def test_a_message_of_parts_that_lost_one_keeps_its_id() -> None:
     assert _sent(replace(msg, content=(msg.blocks[0], msg.blocks[2]))) == [_thought(), _said(1, "Two.")]
 
 
-@pytest.mark.parametrize("changes", [{"call_id": "c" * 80}, {"name": "functions.normal_form"}])
+@pytest.mark.parametrize("changes", [{"call_id": "c" * 80}, {"name": "functions.look"}])
 def test_a_call_that_has_to_be_spelled_otherwise_has_no_id_and_nor_has_its_reasoning(changes: Json) -> None:
     thought, call = _sent(_whole([_thought(), {**_call(), **changes}]))
     assert "id" not in thought

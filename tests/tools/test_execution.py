@@ -422,7 +422,7 @@ async def test_a_call_is_run_by_the_tool_of_its_name() -> None:
 
 async def test_a_call_of_a_tool_that_is_not_there_is_told_which_are() -> None:
     uses = [
-        {"recipient_name": "functions.normal_form", "parameters": {"place": "the sea"}},
+        {"recipient_name": "functions.look", "parameters": {"place": "the sea"}},
         {"recipient_name": "functions.count", "parameters": {"to": 3}},
     ]
     block = ToolUseBlock("call_1", "multi_tool_use.parallel", {"tool_uses": uses})
