@@ -8,7 +8,7 @@ from typing import Any
 
 from agentkit.reprs import bounded_repr
 
-__all__ = ["FRAME_LINE", "SYSTEM_LINE", "Disposition", "LedgerEntry", "Note", "Synthesis"]
+__all__ = ["Disposition", "FRAME_LINE", "LedgerEntry", "Note", "SYSTEM_LINE", "Synthesis"]
 
 
 class Disposition(IntEnum):
