@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentkit.budget.budget import Budget as Budget
-    from agentkit.budget.strategies import ClearResults as ClearResults
+    from agentkit.budget.media_strategies import DropMedia as DropMedia
+    from agentkit.budget.result_strategies import ClearResults as ClearResults
+    from agentkit.budget.result_strategies import ShrinkResults as ShrinkResults
     from agentkit.budget.strategies import CutStrategy as CutStrategy
-    from agentkit.budget.strategies import DropMedia as DropMedia
     from agentkit.budget.strategies import OldestFirst as OldestFirst
     from agentkit.budget.strategies import OldestFirstInSteps as OldestFirstInSteps
-    from agentkit.budget.strategies import ShrinkResults as ShrinkResults
     from agentkit.budget.summaries import Summarize as Summarize
     from agentkit.budget.units import Units as Units
     from agentkit.capabilities.model_rules import ModelRules as ModelRules
@@ -121,7 +121,9 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "budget.budget": "Budget",
-    "budget.strategies": "ClearResults CutStrategy DropMedia OldestFirst OldestFirstInSteps ShrinkResults",
+    "budget.media_strategies": "DropMedia",
+    "budget.result_strategies": "ClearResults ShrinkResults",
+    "budget.strategies": "CutStrategy OldestFirst OldestFirstInSteps",
     "budget.summaries": "Summarize",
     "budget.units": "Units",
     "capabilities.model_rules": "ModelRules",

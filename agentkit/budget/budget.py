@@ -1,4 +1,4 @@
-"""`Budget`: a limit on prompt tokens, who counts them, and what goes when a conversation is over it."""
+"""`Budget`: a limit on prompt tokens, a token counter, and the strategies that cut a conversation."""
 
 from __future__ import annotations
 
@@ -18,14 +18,24 @@ __all__ = ["Budget"]
 
 @dataclass(frozen=True)
 class Budget:
-    """A limit on the tokens of a prompt, tools and output schema included.
+    """Limit on the tokens of a prompt, including its tools and output schema.
 
-    max_tokens  the limit, and `reserve`, how much of it is kept free for the answer
-    counter     who counts (by default an estimate by characters)
-    strategy    what goes when the conversation is over the limit: one strategy, or several, the next when the
-                one before has nothing left to take
-    never_cut   the names of tools whose exchanges are left as they are, and `cut_first`, of those whose
-                exchanges go before others
+    Attributes:
+        max_tokens: Limit in tokens, for the prompt and the reserve together.
+        counter: Token counter. The default estimates tokens from characters.
+        reserve: Tokens of `max_tokens` that stay free for the reply.
+        strategy: Strategy that cuts a conversation above the limit, or several. The next strategy starts when
+            the previous one has nothing left to cut.
+        never_cut: Names of tools whose exchanges no strategy changes.
+        cut_first: Names of tools whose exchanges each strategy cuts before all others.
+
+    Raises:
+        OptionError: If a value is invalid, or if `reserve` uses up `max_tokens`.
+
+    Example:
+        >>> Budget(100_000, reserve=8_000).limit
+        92000
+
     """
 
     max_tokens: int
@@ -38,38 +48,55 @@ class Budget:
     __repr__ = bounded_repr
 
     def __post_init__(self) -> None:
-        for name, given in (("max_tokens", self.max_tokens), ("reserve", self.reserve)):
-            if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-                raise OptionError(f"budget.{name}", f"{given!r} is no number of tokens", "Give a whole number.")
+        _check_tokens("budget.max_tokens", self.max_tokens)
+        _check_tokens("budget.reserve", self.reserve)
         check_option("budget.counter", self.counter, TokenCounterBase)
         if isinstance(self.strategy, str) or not isinstance(self.strategy, Sequence):
             check_option("budget.strategy", self.strategy, CutStrategy)
         else:
             object.__setattr__(self, "strategy", tuple(self.strategy))
-        for at, strategy in enumerate(self.strategies):
-            check_option(f"budget.strategy[{at}]", strategy, CutStrategy)
-        if not self.strategies:
-            raise OptionError("budget.strategy", "there is none", "Give at least one, as Stepped().")
-        if sum(isinstance(strategy, Summarize) for strategy in self.strategies) > 1:
-            raise OptionError("budget.strategy", "two of them write summaries", "Keep one Summarise.")
-        for name in ("never_cut", "cut_first"):
-            tools: object = getattr(self, name)
-            if isinstance(tools, str) or not isinstance(tools, Iterable):
-                raise OptionError(f"budget.{name}", "it is no collection of names", "Give tools by name.")
-            names = list(cast("Iterable[object]", tools))
-            if not all(isinstance(tool, str) for tool in names):
-                raise OptionError(f"budget.{name}", "it holds something else than names", "Give tools by name.")
-            object.__setattr__(self, name, frozenset(cast("list[str]", names)))
+        _check_strategies(self.strategies)
+        object.__setattr__(self, "never_cut", _tool_names("budget.never_cut", self.never_cut))
+        object.__setattr__(self, "cut_first", _tool_names("budget.cut_first", self.cut_first))
         if self.limit <= 0:
-            reason = f"max_tokens {self.max_tokens} less reserve {self.reserve} leaves nothing"
-            raise OptionError("budget.max_tokens", reason, "Raise max_tokens or lower reserve.")
+            reason = f"must be greater than reserve, got max_tokens {self.max_tokens} and reserve {self.reserve}"
+            raise OptionError("budget.max_tokens", reason, "Pass a larger max_tokens or a smaller reserve.")
 
     @property
     def limit(self) -> int:
-        """What is left for the prompt."""
+        """Tokens that the prompt may have: `max_tokens` less `reserve`."""
         return self.max_tokens - self.reserve
 
     @property
     def strategies(self) -> tuple[CutStrategy, ...]:
-        """The strategies, in the order in which they are tried."""
+        """Strategies in the order in which they cut."""
         return (self.strategy,) if isinstance(self.strategy, CutStrategy) else tuple(self.strategy)
+
+
+def _check_tokens(place: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise OptionError(place, f"must be a non-negative integer, got {value!r}", "Pass a number of tokens.")
+
+
+def _check_strategies(strategies: Sequence[CutStrategy]) -> None:
+    for index, strategy in enumerate(strategies):
+        check_option(f"budget.strategy[{index}]", strategy, CutStrategy)
+    if not strategies:
+        reason = "expected at least one strategy, got an empty sequence"
+        raise OptionError("budget.strategy", reason, "Pass a strategy, such as OldestFirstInSteps().")
+    writers = sum(isinstance(strategy, Summarize) for strategy in strategies)
+    if writers > 1:
+        reason = f"expected at most one Summarize, got {writers}"
+        raise OptionError("budget.strategy", reason, "Pass one Summarize.")
+
+
+def _tool_names(place: str, value: object) -> frozenset[str]:
+    """Returns the tool names of an option as a frozen set. Raises OptionError for other values."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise OptionError(place, f"expected tool names, got {type(value).__name__}", "Pass a list of names.")
+    names = list(cast("Iterable[object]", value))
+    invalid = [name for name in names if not isinstance(name, str)]
+    if invalid:
+        reason = f"expected tool names (str), got {type(invalid[0]).__name__} {invalid[0]!r}"
+        raise OptionError(place, reason, "Pass a list of names.")
+    return frozenset(cast("list[str]", names))

@@ -1,80 +1,98 @@
-"""The schedule of a cut: everything that strategies may take, in order, with what each step saves."""
+"""`CutPlan`: all edits that the strategies of a budget allow in one conversation, in order, with their savings.
+
+Idea
+    A cut is one number: how many edits of the plan are made, counted from the start. The plan lists the edits of
+    the first strategy, then those of the next one. It knows how many tokens each number of edits saves. So the
+    search for a cut is arithmetic on running sums, and no request is built for it. Weights come from a local
+    counter and only say where to look. The budget fitter measures the request at the position that it chooses.
+
+    A strategy with a step allows few positions. They lie on a grid, in tokens from the start of the history. While
+    the conversation grows, the cut stays at one position of the grid until the limit forces it to the next one.
+    The prefix of the prompt, and with it the prompt cache of the provider, stays valid meanwhile.
+
+Invariants
+    - More edits never weigh more: each edit saves zero tokens or more.
+    - The order of edits depends on the conversation alone. The limit only sets the default step. So with equal
+      steps, a larger limit keeps everything that a smaller one keeps.
+    - No edit changes the system prompt or a pinned unit. Only `Summarize` may drop its own summaries.
+    - No stage drops a unit twice, and no stage edits a unit that an earlier stage dropped.
+    - A stage is created when a question reaches it, so the plan never asks an unneeded strategy for edits.
+
+Cost
+    One call of `order` for each strategy, O(n) for n units. Afterwards O(log n) for each question about a weight
+    or a position. A stage that edits units calls `edit` once for each of its edits.
+
+Example:
+    Eight units of ten tokens: a task, which the strategy keeps, six units that may be dropped, and the newest
+    unit. The positions lie after the units that end at or before 20, 40 and 60 tokens: 1, 3 and 5 dropped units.
+    The end of all edits is the last position.
+
+    >>> from agentkit import Msg, OldestFirstInSteps
+    >>> from agentkit.budget.units import Units
+    >>> units = Units()
+    >>> units.extend([Msg("Bob", str(number), "user") for number in range(8)], lambda msg: 10, frozenset())
+    >>> plan = CutPlan([OldestFirstInSteps(step=20)], units, limit=50, weigh=lambda msg: 10)
+    >>> [plan.weight(count) for count in range(plan.end + 1)]
+    [80, 70, 60, 50, 40, 30, 20]
+    >>> sorted({plan.position_from(count) for count in range(plan.end + 1)})
+    [0, 1, 3, 5, 6]
+
+    Three edits are the fewest that leave at most 50 tokens. Units 1 to 3 are dropped, unit 4 remains:
+
+    >>> plan.position_from(plan.count_for(50))
+    3
+    >>> plan.changes(3)
+    [UnitChange(first=1, stop=4, remainder=())]
+
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate, pairwise, starmap
-from operator import gt, is_
-from typing import NoReturn, cast
+from itertools import accumulate
+from operator import is_
+from typing import NamedTuple, cast
 
-from agentkit.budget.strategies import CutStrategy, check_number
-from agentkit.budget.units import Units, calls_any
-from agentkit.errors import OptionError
+from agentkit.budget.cut_orders import (
+    edit_unit,
+    get_grid_step,
+    get_order,
+    get_recent,
+    is_dropping,
+    refuse_descending,
+    split_order,
+)
+from agentkit.budget.cut_stages import CutStage, Remainder
+from agentkit.budget.strategies import CutStrategy
+from agentkit.budget.units import EditCount, TokenWeight, UnitNumber, Units
 from agentkit.messages.message import Msg
-from agentkit.reprs import shorten_repr
 
-__all__ = ["CutPlan", "CutStage", "search_cut"]
+__all__ = ["CutPlan", "NO_EDITS", "UnitChange", "search_cut"]
 
-_STEPS = 4  # a budget in so many steps: at a fifth, a prompt in steady state misses the cache too often
-
-Left = tuple[Msg, ...]
-"""What an edit leaves of a unit; nothing of a unit that is dropped."""
+NO_EDITS = EditCount(0)
+"""The cut that leaves a conversation unchanged."""
 
 
-@dataclass(slots=True)
-class CutStage:
-    """One strategy's part of a schedule: the units it takes from, in order.
+class UnitChange(NamedTuple):
+    """What remains of the units from `first` up to, but not including, `stop`.
 
-    `saved[k]` is what its first k edits save. A run of neighbours dropped whole needs no list: `saved` is
-    None, and the running sums of the units say it.
+    Neighboring units that are dropped are one change with an empty remainder. Any other change is about one unit.
     """
 
-    strategy: CutStrategy
-    order: Sequence[int]
-    step: int
-    units: Units
-    saved: list[int] | None = None
-    left: list[Left] = field(default_factory=list[Left])  # what is left behind each edit; none for drops
-
-    def saving(self, count: int) -> int:
-        """What the first `count` edits save."""
-        if self.saved is not None:
-            return self.saved[count]
-        return self.units.sums[self.order[0] + count] - self.units.sums[self.order[0]] if count else 0
-
-    def fewest(self, wanted: int) -> int:
-        """How many edits save as much as wanted; all of them if none do."""
-        if self.saved is not None:
-            return min(bisect_left(self.saved, wanted), len(self.order))
-        first, sums = self.order[0], self.units.sums
-        return min(
-            bisect_left(sums, sums[first] + wanted, first, first + len(self.order)) - first, len(self.order)
-        )
-
-    def stop(self, count: int) -> int:
-        """The first place on the grid that is not before the first `count` edits.
-
-        A cut moves from one multiple of `step`, in tokens from the start of the history, to the next.
-        """
-        if not self.step or not count:
-            return count
-        line = -(-self.units.end(self.order[count - 1]) // self.step) * self.step
-        return bisect_right(self.order, line, count, key=self.units.end)
-
-    def before(self, count: int) -> int:
-        """The last place on the grid before the first `count` edits."""
-        if not self.step or not count:
-            return count - 1
-        line = (-(-self.units.end(self.order[count - 1]) // self.step) - 1) * self.step
-        return bisect_right(self.order, line, 0, count - 1, key=self.units.end)
+    first: UnitNumber
+    stop: UnitNumber
+    remainder: Remainder
 
 
 class CutPlan:
-    """The edits that a budget's strategies make of one conversation, one strategy after another.
+    """All edits that strategies allow in one conversation, and the weight after each number of edits.
 
-    A cut is a number of edits: 0 leaves the conversation as it is, `len(schedule)` is all that may go.
+    Attributes:
+        units: Units of the conversation.
+        steps: Distance of the cut grid for each strategy, in tokens. 0: no grid.
+        is_exact: True if a cut may end after any edit, because no strategy has a grid.
+        order_is_stable: True if the edits of a longer conversation start with those of a shorter one.
+
     """
 
     def __init__(
@@ -86,232 +104,174 @@ class CutPlan:
         cut_first: frozenset[str] = frozenset(),
     ) -> None:
         self.units = units
-        self.steps = [_step(strategy, units, limit) for strategy in strategies]
-        self.exact = not any(self.steps)  # whether cuts may lie behind any edit
-        self.grows = len(strategies) == 1 and strategies[0].order_is_stable and not cut_first  # see CutStrategy
+        self.steps = [get_grid_step(strategy, units, limit) for strategy in strategies]
+        self.is_exact = not any(self.steps)
+        self.order_is_stable = len(strategies) == 1 and strategies[0].order_is_stable and not cut_first
         self._strategies = strategies
         self._weigh = weigh
         self._cut_first = cut_first
-        self._left: dict[int, Left] = {}  # what the legs so far leave of a unit once they are done
-        self._made: list[CutStage] = []
-        self._to_make = self._make()
+        self._remainders: dict[UnitNumber, Remainder] = {}  # after all stages so far
+        self._created: list[CutStage] = []
+        self._pending = self._create_stages()
 
-    def at(self, limit: int) -> CutPlan:
-        """The schedule of the same strategies for another limit."""
+    def with_limit(self, limit: int) -> CutPlan:
+        """Returns the plan of the same strategies for another limit."""
         return CutPlan(self._strategies, self.units, limit, self._weigh, self._cut_first)
 
     @property
-    def legs(self) -> Iterator[CutStage]:
-        """The legs in order, each made when it is first asked for."""
-        yield from self._made
-        for leg in self._to_make:
-            self._made.append(leg)
-            yield leg
+    def stages(self) -> Iterator[CutStage]:
+        """Stages in order, each created at its first use."""
+        yield from self._created
+        for stage in self._pending:
+            self._created.append(stage)
+            yield stage
 
-    def _make(self) -> Iterator[CutStage]:
-        for at, (strategy, step) in enumerate(zip(self._strategies, self.steps, strict=True)):
-            order = self._remaining(checked_order(strategy, self.units))
-            if step and not isinstance(order, range) and any(starmap(gt, pairwise(order))):
-                _refuse(strategy, "order() goes back, where cuts lie on a grid", "Order the units, or use step=0.")
-            line = self.units.start(_recent(strategy, self.units)) // step * step if step else 0
-            if step and not drops(strategy) and at < len(self._strategies) - 1:
-                order = [number for number in order if self.units.end(number) <= line]
-            for part in _parted(order, self.units, self._cut_first, line if step else None):
-                if part:
-                    yield self._leg(strategy, part, step)
+    # -- questions about a number of edits -------------------------------------------------------------------
 
-    def __len__(self) -> int:
-        return sum(len(leg.order) for leg in self.legs)
+    @property
+    def end(self) -> EditCount:
+        """Number of all edits."""
+        return EditCount(sum(len(stage.order) for stage in self.stages))
 
-    def weight(self, count: int) -> int:
-        """The weight of all units behind the system prompt once `count` edits are made."""
+    def weight(self, count: EditCount) -> TokenWeight:
+        """Returns the weight of all units after the system prompt, once `count` edits are made."""
         weight = self.units.sums[-1] - self.units.sums[self.units.system]
-        for leg in self.legs if count else ():
-            weight -= leg.saving(min(count, len(leg.order)))
-            count -= min(count, len(leg.order))
-            if not count:
+        remaining = int(count)
+        for stage in self.stages if count else ():
+            edited = min(remaining, len(stage.order))
+            weight -= stage.saving(edited)
+            remaining -= edited
+            if not remaining:
                 break
-        return weight
+        return TokenWeight(weight)
 
-    def place(self, room: int) -> int:
-        """The fewest edits after which the units weigh at most `room`; all of them if none do."""
-        wanted = self.weight(0) - room
+    def count_for(self, weight: int) -> EditCount:
+        """Returns the fewest edits after which the units weigh at most `weight`, or all edits if none suffice."""
+        excess = self.weight(NO_EDITS) - weight
         count = 0
-        for leg in self.legs if wanted > 0 else ():
-            count += leg.fewest(wanted)
-            wanted -= leg.saving(len(leg.order))
-            if wanted <= 0:
+        for stage in self.stages if excess > 0 else ():
+            count += stage.count_for(excess)
+            excess -= stage.saving(len(stage.order))
+            if excess <= 0:
                 break
-        return count
+        return EditCount(count)
 
-    def stop(self, count: int) -> int:
-        """The first number of edits from `count` on at which a cut may lie."""
-        if not count:
-            return 0
-        base = 0
-        for leg in self.legs:
-            if count <= base + len(leg.order):
-                return base + leg.stop(count - base)
-            base += len(leg.order)
-        return base
+    def position_from(self, count: EditCount) -> EditCount:
+        """Returns the first allowed position of a cut at or after `count` edits."""
+        start = 0
+        for stage in self.stages if count else ():
+            if count <= start + len(stage.order):
+                return EditCount(start + stage.position_from(count - start))
+            start += len(stage.order)
+        return EditCount(start)
 
-    def before(self, count: int) -> int:
-        """The last number of edits below `count` at which a cut may lie; -1 below 0."""
-        base = 0
-        for leg in self.legs if count else ():
-            if base < count <= base + len(leg.order):
-                return base + leg.before(count - base)
-            base += len(leg.order)
-        return -1
+    def position_after(self, count: EditCount) -> EditCount:
+        """Returns the first allowed position of a cut after `count` edits, or the end of all edits."""
+        return self.position_from(EditCount(count + 1))
 
-    def changes(self, count: int) -> list[tuple[int, int, Left]]:
-        """What the first `count` edits leave: runs of units (from, to), in order, each with what is left of it.
+    def position_before(self, count: EditCount) -> EditCount:
+        """Returns the last allowed position of a cut before `count` edits, or -1 if `count` is 0."""
+        start = 0
+        for stage in self.stages if count else ():
+            if start < count <= start + len(stage.order):
+                return EditCount(start + stage.position_before(count - start))
+            start += len(stage.order)
+        return EditCount(-1)
 
-        Units dropped side by side are one run with nothing left.
-        """
-        first = next(self.legs, None)
+    def changes(self, count: EditCount) -> list[UnitChange]:
+        """Returns the changes that the first `count` edits make, in the order of the conversation."""
+        first = next(self.stages, None)
         if first and first.saved is None and 0 < count <= len(first.order):
-            return [(first.order[0], first.order[0] + count, ())]
-        found: dict[int, Left] = {}
-        for leg in self.legs:
-            taken = leg.order[: min(count, len(leg.order))]
-            found.update(zip(taken, leg.left, strict=False) if leg.left else dict.fromkeys(taken, ()))
-            count -= len(taken)
-            if not count:
-                break
-        runs: list[tuple[int, int, Left]] = []
-        for number, left in sorted(found.items()):
-            if left and all(map(is_, left, self.units.unit(number))):
-                continue  # nothing was taken from it
-            if runs and not left and not runs[-1][2] and runs[-1][1] == number:
-                runs[-1] = (runs[-1][0], number + 1, ())
+            start = first.order[0]
+            return [UnitChange(start, UnitNumber(start + count), ())]
+        remainders: dict[UnitNumber, Remainder] = {}
+        for stage, edited in self._edited(count):
+            if stage.remainders:
+                remainders.update(zip(edited, stage.remainders, strict=False))
             else:
-                runs.append((number, number + 1, left))
-        return runs
+                remainders.update(dict.fromkeys(edited, ()))
+        changes: list[UnitChange] = []
+        for number, remainder in sorted(remainders.items()):
+            if remainder and all(map(is_, remainder, self.units.unit(number))):
+                continue  # the edit changed nothing
+            stop = UnitNumber(number + 1)
+            if changes and not remainder and not changes[-1].remainder and changes[-1].stop == number:
+                changes[-1] = changes[-1]._replace(stop=stop)
+            else:
+                changes.append(UnitChange(number, stop, remainder))
+        return changes
 
-    def dropped_by(self, count: int, strategy: CutStrategy) -> list[int]:
-        """The units that one strategy drops, in the order of the conversation."""
-        found: list[int] = []
-        for leg in self.legs:
-            taken = leg.order[: min(count, len(leg.order))]
-            found.extend(taken if leg.strategy is strategy else ())
-            count -= len(taken)
-            if not count:
-                break
-        return sorted(found)
+    def dropped_by(self, count: EditCount, strategy: CutStrategy) -> list[UnitNumber]:
+        """Returns the units that one strategy drops within `count` edits, in the order of the conversation."""
+        return sorted(
+            number for stage, edited in self._edited(count) if stage.strategy is strategy for number in edited
+        )
 
-    def _remaining(self, order: Sequence[int]) -> Sequence[int]:
-        """An order without the units that the legs so far drop."""
-        gone = {number for leg in self._made if not leg.left for number in leg.order}
-        return [number for number in order if number not in gone] if gone else order
+    def _edited(self, count: EditCount) -> Iterator[tuple[CutStage, Sequence[UnitNumber]]]:
+        """Yields each stage of the first `count` edits, with the units that it edits."""
+        remaining = int(count)
+        for stage in self.stages:
+            edited = stage.order[:remaining]
+            yield stage, edited
+            remaining -= len(edited)
+            if not remaining:
+                return
 
-    def _leg(self, strategy: CutStrategy, order: Sequence[int], step: int) -> CutStage:
-        drop = drops(strategy)
-        if drop and isinstance(order, range) and not self._left:
-            return CutStage(strategy, order, step, self.units)
+    # -- stages ----------------------------------------------------------------------------------------------
+
+    def _create_stages(self) -> Iterator[CutStage]:
+        last = len(self._strategies) - 1
+        for index, (strategy, step) in enumerate(zip(self._strategies, self.steps, strict=True)):
+            order = self._without_dropped(get_order(strategy, self.units))
+            if step:
+                refuse_descending(strategy, order)
+            line = self.units.start(get_recent(strategy, self.units)) // step * step if step else 0
+            if step and not is_dropping(strategy) and index < last:
+                order = [number for number in order if self.units.end(number) <= line]
+            for part in split_order(order, self.units, self._cut_first, line if step else None):
+                if part:
+                    yield self._create_stage(strategy, part, step)
+
+    def _without_dropped(self, order: Sequence[UnitNumber]) -> Sequence[UnitNumber]:
+        """Returns an order without the units that the stages so far drop."""
+        dropped = {number for stage in self._created if not stage.remainders for number in stage.order}
+        return [number for number in order if number not in dropped] if dropped else order
+
+    def _create_stage(self, strategy: CutStrategy, order: Sequence[UnitNumber], step: int) -> CutStage:
+        is_dropped = is_dropping(strategy)
+        if is_dropped and isinstance(order, range) and not self._remainders:
+            return CutStage(strategy, cast("Sequence[UnitNumber]", order), step, self.units)
         savings: list[int] = []
-        left: list[Left] = []
+        remainders: list[Remainder] = []
         for number in order:
-            before = self._left.get(number)
-            unit = tuple(self.units.unit(number)) if before is None else before
-            after = () if drop else self._edited(strategy, number, unit)
-            savings.append(self._weight(unit) - self._weight(after))
-            self._left[number] = after
-            left.append(after)
-        saved = [0, *accumulate(max(0, saving) for saving in savings)]
-        return CutStage(strategy, order, step, self.units, saved, [] if drop else left)
+            earlier = self._remainders.get(number)
+            unit = tuple(self.units.unit(number)) if earlier is None else earlier
+            remainder = () if is_dropped else edit_unit(strategy, unit, number == len(self.units) - 1)
+            savings.append(max(0, self._weight(unit) - self._weight(remainder)))
+            self._remainders[number] = remainder
+            remainders.append(remainder)
+        saved = cast("list[TokenWeight]", [0, *accumulate(savings)])
+        return CutStage(strategy, order, step, self.units, saved, [] if is_dropped else remainders)
 
-    def _edited(self, strategy: CutStrategy, number: int, unit: Left) -> Left:
-        made: object = strategy.edit(unit, number == len(self.units) - 1)
-        if not isinstance(made, list | tuple):
-            _refuse(strategy, f"edit() made {type(made).__name__}", "Return a list of messages.")
-        after = tuple(cast("Sequence[Msg]", made))
-        if not all(isinstance(msg, Msg) for msg in after) or (after and len(after) != len(unit)):
-            reason = f"edit() made {len(after)} things of {len(unit)} messages"
-            _refuse(strategy, reason, "Leave nothing of a unit, or as many messages.")
-        return after
-
-    def _weight(self, msgs: Left) -> int:
+    def _weight(self, msgs: Remainder) -> int:
         return sum(map(self._weigh, msgs))
 
 
-def _step(strategy: CutStrategy, units: Units, limit: int) -> int:
-    """A strategy's step in tokens: by default a share of what the limit leaves beside the system prompt."""
-    check_number("step", strategy.step)
-    if strategy.step is not None:
-        return strategy.step
-    return max(1, (limit - units.sums[units.system]) // _STEPS)
+async def search_cut(fits: Callable[[EditCount], Awaitable[bool]], low: int, high: int) -> EditCount:
+    """Returns the fewest edits in (low, high] that fit, in O(log n) calls.
 
+    The search halves a range that is the same for every limit, so that a larger limit never drops more.
 
-def _recent(strategy: CutStrategy, units: Units) -> int:
-    """The unit from which on all are too new for a strategy."""
-    recent: object = strategy.recent(units)
-    if not isinstance(recent, int) or not 0 <= recent <= len(units):
-        _refuse(strategy, f"recent() gave {shorten_repr(recent, 60)}", "Return the number of a unit.")
-    return recent
+    Args:
+        fits: Async predicate that returns True if the request fits after a number of edits.
+        low: Number of edits after which the request does not fit.
+        high: Number of edits after which the request fits.
 
-
-def drops(strategy: CutStrategy) -> bool:
-    """Whether a strategy leaves nothing of what it takes."""
-    return type(strategy).edit is CutStrategy.edit
-
-
-def _parted(
-    order: Sequence[int], units: Units, first: frozenset[str], line: int | None
-) -> tuple[Sequence[int], ...]:
-    """An order in two: the exchanges of tools that are to be cut first, up to a line, and the rest."""
-    if not first:
-        return (order,)
-    early = [number for number in order if calls_any(units.msgs[units.starts[number]], first)]
-    if line is not None:
-        early = [number for number in early if units.end(number) <= line]
-    sooner = {*early}
-    return (early, [number for number in order if number not in sooner])
-
-
-def checked_order(strategy: CutStrategy, units: Units) -> Sequence[int]:
-    """The order that a strategy gives, if it names units that may go, each once; neighbours as a range."""
-    given: object = strategy.order(units)
-    if isinstance(given, range) and given.step == 1:
-        order: Sequence[int] = given
-        numbers: range | set[int] = given
-        known = not given or (given[0] >= 0 and given[-1] < len(units))
-    else:
-        if not isinstance(given, list | tuple | range):
-            _refuse(strategy, f"order() gave {type(given).__name__}", "Return a list of numbers of units.")
-        order = list(cast("Sequence[int]", given))
-        if not all(type(number) is int for number in order):
-            _refuse(strategy, f"order() gave other things than numbers ({order[:5]})", "Name units by number.")
-        numbers = {*order}
-        known = not numbers or (min(numbers) >= 0 and max(numbers) < len(units))
-    broken = [number for number in _untouchable(strategy, units) if number in numbers]
-    twice = len(numbers) < len(order) and not strategy.repeats
-    if twice or broken or not known:
-        reason = f"order() names a unit that is protected, unknown or there twice ({broken or [*order][:5]})"
-        _refuse(strategy, reason, "Leave out units.protected(), and name each unit once.")
-    return order
-
-
-def _untouchable(strategy: CutStrategy, units: Units) -> set[int]:
-    """What no strategy may touch, whatever it says itself: only summaries of ours may be summarised again."""
-    if drops(strategy):
-        return units.protected() - {*units.summaries}
-    return {*range(units.system), *units.pinned}
-
-
-def _refuse(strategy: CutStrategy, reason: str, advice: str) -> NoReturn:
-    raise OptionError("budget.strategy", f"{type(strategy).__name__}.{reason}", advice)
-
-
-async def search_cut(fits: Callable[[int], Awaitable[bool]], low: int, high: int) -> int:
-    """The fewest edits in (low, high], given that `low` does not fit and `high` does: O(log n) calls.
-
-    Halves a range that is the same for every limit, so that a larger limit never drops more.
     """
     while high - low > 1:
         middle = (low + high) // 2
-        if await fits(middle):
+        if await fits(EditCount(middle)):
             high = middle
         else:
             low = middle
-    return high
+    return EditCount(high)

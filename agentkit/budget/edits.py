@@ -1,13 +1,13 @@
-"""`EditedConversation`: a conversation after a cut's edits, with the account of what they did to it."""
+"""`EditedConversation`: a conversation after the edits of a cut, and the ledger entries for them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TypeAlias, cast
 
-from agentkit.budget.cut_plan import Left
-from agentkit.budget.units import Units
+from agentkit.budget.cut_plan import UnitChange
+from agentkit.budget.units import MessageNumber, TokenWeight, UnitNumber, Units
 from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.places import BlockPath, format_place
@@ -18,117 +18,139 @@ from agentkit.messages.message import Msg
 __all__ = ["EditedConversation"]
 
 _DROPPED = Note(Disposition.DROPPED, "cut to keep the request within the budget")
+_CHANGED = "changed to keep the request within the budget"
+
+_Origin: TypeAlias = int | tuple[Provenance, ...]
 
 
 @dataclass(slots=True)
 class EditedConversation:
-    """A conversation after some edits: `runs` of units (from, to), in order, each with what is left of it."""
+    """A conversation after the edits of a cut.
 
-    whole: TracedConversation
+    Attributes:
+        conversation: Conversation before the cut.
+        units: Units of that conversation.
+        changes: Changes that the cut makes, in the order of the conversation.
+        dropped_messages: Numbers of the input messages that lost at least one block. Set by `record`.
+        dropped_units: Number of dropped units. Set by `record`.
+        changed_places: Places of the blocks that were edited. Set by `record`.
+
+    """
+
+    conversation: TracedConversation
     units: Units
-    runs: Sequence[tuple[int, int, Left]]
-    numbers: list[int] = field(default_factory=list[int])  # of input messages dropped, whole or in part
-    dropped: int = 0  # units
-    altered: list[str] = field(default_factory=list[str])  # places
+    changes: Sequence[UnitChange]
+    dropped_messages: list[int] = field(default_factory=list[int])
+    dropped_units: int = 0
+    changed_places: list[str] = field(default_factory=list[str])
 
-    def draft(self, summaries: Iterable[Msg] = (), replaced: int = -1) -> TracedConversation:
-        """The conversation that is left, with summaries in the place of the run that holds the unit `replaced`.
+    def apply(self, summaries: Iterable[Msg] = (), replaced: UnitNumber | None = None) -> TracedConversation:
+        """Returns the conversation after the cut. Blocks that remain keep their origins.
 
-        What is left of a message keeps the places of its blocks.
+        Args:
+            summaries: Messages that take the place of dropped units.
+            replaced: Dropped unit whose place the summaries take. None: no summaries.
+
         """
-        whole = self.whole
-        if not self.runs:
-            return whole
+        before = self.conversation
+        if not self.changes:
+            return before
         msgs: list[Msg] = []
-        origins: list[int | tuple[Provenance, ...]] = []
-        done = 0
-        for first, last, left in self.runs:
-            start, stop = self._span(first, last)
-            msgs += [*whole.msgs[done:start], *left]
-            origins += whole.origins[done:start]
-            if left:
-                origins += map(_edited_origin, whole.msgs[start:stop], left, whole.origins[start:stop])
-            elif first <= replaced < last:
-                found = list(summaries)
-                msgs += found
-                origins += [("summary",)] * len(found)
-            done = stop
-        return TracedConversation([*msgs, *whole.msgs[done:]], [*origins, *whole.origins[done:]])
+        origins: list[_Origin] = []
+        position = 0
+        for change in self.changes:
+            start, stop = self._span(change)
+            msgs += before.msgs[position:start]
+            origins += before.origins[position:start]
+            if change.remainder:
+                msgs += change.remainder
+                origins += map(
+                    _edited_origin, before.msgs[start:stop], change.remainder, before.origins[start:stop]
+                )
+            elif replaced is not None and change.first <= replaced < change.stop:
+                added = list(summaries)
+                msgs += added
+                origins += [("summary",)] * len(added)
+            position = stop
+        return TracedConversation([*msgs, *before.msgs[position:]], [*origins, *before.origins[position:]])
 
     @property
     def first_change(self) -> int | None:
-        """The number of the first input message that is dropped or edited."""
-        if not self.runs:
+        """Number of the first input message that is dropped or edited. None if nothing changes."""
+        if not self.changes:
             return None
-        origin = self.whole.origins[self.units.starts[self.runs[0][0]]]
+        origin = self.conversation.origins[self.units.starts[self.changes[0].first]]
         paths = [(origin,)] if isinstance(origin, int) else [path for path in origin if not isinstance(path, str)]
         return min((path[0] for path in paths), default=0)
 
-    def weight_before(self) -> int:
-        """The weight of the units before the first change."""
-        first = self.runs[0][0]
-        return self.units.end(first) - self.units.weight(first)
+    def weight_before(self) -> TokenWeight:
+        """Returns the weight of the units before the first change."""
+        return self.units.start(self.changes[0].first)
 
-    def account(self, ledger: Ledger) -> None:
-        """Write down every unit that was dropped, and every block that something was taken from."""
-        gone: list[int] = []
-        for first, last, left in self.runs:
-            start, stop = self._span(first, last)
-            if left:
-                for at, msg in zip(range(start, stop), left, strict=True):
-                    self._compare(self.whole.msgs[at], msg, self.whole.origins[at], ledger)
+    def record(self, ledger: Ledger) -> None:
+        """Records every dropped unit and every edited block in the ledger."""
+        dropped: list[int] = []
+        for change in self.changes:
+            start, stop = self._span(change)
+            if change.remainder:
+                for index, msg in zip(range(start, stop), change.remainder, strict=True):
+                    self._record_edits(index, msg, ledger)
             else:
-                self.dropped += last - first
-                gone.extend(range(start, stop))
-        self.numbers = sorted(self._note_dropped(gone, ledger))
+                self.dropped_units += change.stop - change.first
+                dropped.extend(range(start, stop))
+        self.dropped_messages = sorted(self._record_dropped(dropped, ledger))
 
-    def _span(self, first: int, last: int) -> tuple[int, int]:
-        return self.units.span(first)[0], self.units.span(last - 1)[1]
+    def _span(self, change: UnitChange) -> tuple[MessageNumber, MessageNumber]:
+        return self.units.span(change.first)[0], self.units.span(change.stop - 1)[1]
 
-    def _note_dropped(self, gone: Sequence[int], ledger: Ledger) -> Collection[int]:
-        """The numbers of the input messages that what is gone was part of."""
-        origins = [self.whole.origins[at] for at in gone]
+    def _record_dropped(self, dropped: Sequence[int], ledger: Ledger) -> Collection[int]:
+        """Records dropped messages. Returns the numbers of the input messages that they come from."""
+        origins = [self.conversation.origins[index] for index in dropped]
         if {*map(type, origins)} <= {int}:
             ledger.note_messages(cast("list[int]", origins), _DROPPED)
             return cast("list[int]", origins)
         numbers = [origin for origin in origins if isinstance(origin, int)]
         ledger.note_messages(numbers, _DROPPED)
-        found = {*numbers}
-        for at, whole in zip(gone, origins, strict=True):
-            for origin in () if isinstance(whole, int) else block_origins(self.whole.msgs[at], whole):
-                if not isinstance(origin, str):
-                    ledger.note(origin, _DROPPED)
-                    found.add(origin[0])
-        return found
+        affected = {*numbers}
+        for index, origin in zip(dropped, origins, strict=True):
+            if isinstance(origin, int):
+                continue
+            for path in block_origins(self.conversation.msgs[index], origin):
+                if not isinstance(path, str):
+                    ledger.note(path, _DROPPED)
+                    affected.add(path[0])
+        return affected
 
-    def _compare(self, before: Msg, after: Msg, whole: int | tuple[Provenance, ...], ledger: Ledger) -> None:
+    def _record_edits(self, index: int, after: Msg, ledger: Ledger) -> None:
+        before = self.conversation.msgs[index]
         if after is before:
             return
-        for old, new, origin in zip(before.blocks, after.blocks, block_origins(before, whole), strict=False):
-            for path, kind in () if isinstance(origin, str) else _edits(old, new, origin):
-                ledger.note(path, Note(kind, "changed to keep the request within the budget"))
-                self.altered.append(format_place(path))
+        origins = block_origins(before, self.conversation.origins[index])
+        for old, new, origin in zip(before.blocks, after.blocks, origins, strict=False):
+            for path, disposition in () if isinstance(origin, str) else _find_edits(old, new, origin):
+                ledger.note(path, Note(disposition, _CHANGED))
+                self.changed_places.append(format_place(path))
 
 
-def _edits(old: Block, new: Block, path: BlockPath) -> Iterator[tuple[BlockPath, Disposition]]:
-    """What happened to a block; of a result's list of items, to each of them."""
+def _find_edits(old: Block, new: Block, path: BlockPath) -> Iterator[tuple[BlockPath, Disposition]]:
+    """Yields the path and disposition of an edited block, or of each edited item of a tool result."""
     if new is old:
         return
     if isinstance(old, ToolResultBlock) and isinstance(new, ToolResultBlock) and not isinstance(new.output, str):
-        for at, (before, after) in enumerate(zip(old.items, new.items, strict=False)):
+        for index, (before, after) in enumerate(zip(old.items, new.items, strict=False)):
             if before is not after:
-                yield (*path, at), _kind(before.type, after.type)
+                yield (*path, index), _disposition(before.type, after.type)
     else:
-        yield path, _kind(old.type, new.type)
+        yield path, _disposition(old.type, new.type)
 
 
-def _kind(before: str, after: str) -> Disposition:
+def _disposition(before: str, after: str) -> Disposition:
     return Disposition.SHRUNK if before == after else Disposition.DESCRIBED
 
 
-def _edited_origin(before: Msg, after: Msg, origin: int | tuple[Provenance, ...]) -> int | tuple[Provenance, ...]:
-    """Where the blocks of an edited message come from."""
+def _edited_origin(before: Msg, after: Msg, origin: _Origin) -> _Origin:
+    """Returns the origins of the blocks of an edited message."""
     if len(before.blocks) == len(after.blocks):
         return origin
-    known = {id(block): path for block, path in zip(before.blocks, block_origins(before, origin), strict=True)}
-    return tuple(known.get(id(block), "cut strategy") for block in after.blocks)
+    origins = {id(block): path for block, path in zip(before.blocks, block_origins(before, origin), strict=True)}
+    return tuple(origins.get(id(block), "cut strategy") for block in after.blocks)

@@ -1,8 +1,9 @@
-"""`Summarise`: a cut that leaves a summary of what it dropped, written by a function of the caller's."""
+"""`Summarize`: a cut strategy that replaces the dropped messages with a summary."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from hashlib import sha256
 from inspect import isawaitable
@@ -13,8 +14,9 @@ import anyio.lowlevel
 from pydantic_core import to_json
 
 from agentkit.argument_checks import check_text
-from agentkit.budget.strategies import CutStrategy, OldestFirstInSteps, check_number, head_and_tail
-from agentkit.budget.units import SUMMARY_MARK, Units
+from agentkit.budget.shortening import shorten_middle
+from agentkit.budget.strategies import CutStrategy, OldestFirstInSteps, check_number
+from agentkit.budget.units import SUMMARY_MARK, UnitNumber, Units
 from agentkit.errors import OptionError
 from agentkit.messages.message import Msg, get_cached, set_cached
 from agentkit.reprs import bounded_repr
@@ -22,23 +24,29 @@ from agentkit.tokens.estimate import estimate_text
 
 __all__ = ["Summarize"]
 
-_PIECES = 4  # so many summaries stand side by side before they are summarised themselves
-_KEPT = 4_096  # so many summaries are remembered, those last asked for
+_MAX_SUMMARIES = 4  # summaries of one conversation; more are summarized together
+_MAX_CACHED = 4_096  # least recently used summaries beyond this number are forgotten
+_MESSAGE_TOKENS = 20  # tokens of a summary's message besides the text of `summarizer`
 
 
 @dataclass(frozen=True)
 class Summarize(CutStrategy):
-    """Drop the oldest units in steps, and put a summary of them in their place.
+    """Drops the oldest units in steps and puts a summary in their place.
 
-    summarizer  an async function of the messages that go, which gives the text of their summary. Among them
-                may be earlier summaries, when there are too many to keep
-    max_tokens  the room that all summaries together may take; one that is too long loses its middle
-    step        as with `Stepped`, and so is `keep_task`
-    name        the summary's speaker
+    A summary is a pinned user message in `plan.history`. Each summary is written once. Adopt `plan.history`, or
+    continue with your own messages: a digest of the replaced messages identifies the summary. Messages that are
+    dropped later get another summary after the existing ones, so the prefix of the prompt stays unchanged.
 
-    The summary is an ordinary pinned user message in `plan.history`. It is written once: adopt that history,
-    or go on with your own, where the summary is found again by the digest of what it replaces. What is dropped
-    later gets a summary of its own behind it, so that the prefix stands. Errors of `summarizer` are raised.
+    Errors that `summarizer` raises reach the caller of the formatter.
+
+    Attributes:
+        summarizer: Async function that returns the text of a summary of the given messages. Among the messages
+            may be earlier summaries, if there are too many.
+        max_tokens: Tokens that all summaries together may use, at least 200. A longer summary loses its middle.
+        step: Distance of the cut grid in tokens: see OldestFirstInSteps.
+        keep_task: True keeps the first user message.
+        name: Speaker of the summaries.
+
     """
 
     summarizer: Callable[[Sequence[Msg]], Awaitable[str]]
@@ -47,10 +55,10 @@ class Summarize(CutStrategy):
     keep_task: bool = True
     name: str = "summary"
     order_is_stable: ClassVar[bool] = True
-    _bought: dict[str, tuple[Msg, ...]] = field(
+    _cache: dict[str, tuple[Msg, ...]] = field(
         default_factory=dict[str, "tuple[Msg, ...]"], init=False, repr=False, compare=False
     )
-    _writing: dict[tuple[str, object], anyio.Event] = field(
+    _pending: dict[tuple[str, object], anyio.Event] = field(
         default_factory=dict["tuple[str, object]", anyio.Event], init=False, repr=False, compare=False
     )
 
@@ -60,80 +68,93 @@ class Summarize(CutStrategy):
         check_number("step", self.step)
         check_text("strategy.name", self.name)
         if not callable(self.summarizer):
-            reason = f"{self.summarizer!r} is no function"
-            raise OptionError("strategy.write", reason, "Give an async function of messages.")
+            reason = f"expected a function, got {self.summarizer!r}"
+            raise OptionError("strategy.summarizer", reason, "Pass an async function of messages.")
         if type(self.max_tokens) is not int or self.max_tokens < 200:
-            reason = f"{self.max_tokens!r} leaves no room for a summary"
-            raise OptionError("strategy.max_tokens", reason, "Give 200 or more.")
+            reason = f"must be an integer of at least 200, got {self.max_tokens!r}"
+            raise OptionError("strategy.max_tokens", reason, "Pass 200 or more.")
 
     def order(self, units: Units) -> Sequence[int]:
-        """What may go from the oldest on, earlier summaries first once there are too many of them."""
-        old = units.summaries
-        rest = OldestFirstInSteps(self.keep_task, self.step).order(units)
-        return [*old, *rest] if len(old) >= _PIECES else rest
+        """Returns the units that may be dropped, the oldest first. Too many summaries come before them."""
+        dropped = OldestFirstInSteps(self.keep_task, self.step).order(units)
+        return [*_surplus(units), *dropped] if _surplus(units) else dropped
 
-    def protected(self, units: Units) -> set[int]:
-        """What every cut keeps, but for summaries that are to be summarised again."""
-        old = units.summaries
-        return super().protected(units) - {*(old if len(old) >= _PIECES else ())}
+    def protected(self, units: Units) -> AbstractSet[int]:
+        """Returns the units that every cut keeps, without summaries that are summarized again."""
+        return super().protected(units) - {*_surplus(units)}
 
-    async def summaries(self, gone: Sequence[Msg]) -> tuple[Msg, ...]:
-        """The summaries that stand for the messages, in order: those known of their beginning, and one new."""
-        marks = _digests(gone)
-        whole = marks[-1]
-        here = (whole, anyio.lowlevel.current_token())  # tasks of one event loop wait for each other
-        while whole not in self._bought:
-            if here in self._writing:
-                await self._writing[here].wait()  # somebody else buys it
+    async def summaries(self, dropped: Sequence[Msg]) -> tuple[Msg, ...]:
+        """Returns the summaries of dropped messages, in order: cached ones of a prefix, and a new one.
+
+        Args:
+            dropped: Dropped messages, in order. There must be at least one.
+
+        Raises:
+            OptionError: If `summarizer` is not asynchronous, or returns no text.
+
+        """
+        digests = _digest_prefixes(dropped)
+        digest = digests[-1]
+        task_key = (digest, anyio.lowlevel.current_token())  # tasks of one event loop wait for each other
+        while digest not in self._cache:
+            if task_key in self._pending:
+                await self._pending[task_key].wait()  # another task writes this summary
                 continue
-            self._writing[here] = anyio.Event()
+            self._pending[task_key] = anyio.Event()
             try:
-                self._keep(whole, await self._written(gone, marks))
+                self._cache_summaries(digest, await self._write(dropped, digests))
             finally:
-                self._writing.pop(here).set()
-        found = self._bought[whole]
-        self._keep(whole, found)
-        return found
+                self._pending.pop(task_key).set()
+        summaries = self._cache[digest]
+        self._cache_summaries(digest, summaries)
+        return summaries
 
-    async def _written(self, gone: Sequence[Msg], marks: Sequence[str]) -> tuple[Msg, ...]:
-        done = next((at for at in range(len(marks), 0, -1) if marks[at - 1] in self._bought), 0)
-        before = self._bought[marks[done - 1]] if done else ()
-        new = list(gone[done:])
-        if len(before) >= _PIECES:
-            before, new = (), [*before, *new]
-        writing: object = self.summarizer(new)
-        if not isawaitable(writing):
-            raise OptionError("strategy.write", "the function is not asynchronous", "Write it as `async def`.")
-        return (*before, self._message(await writing, marks[-1]))
+    async def _write(self, dropped: Sequence[Msg], digests: Sequence[str]) -> tuple[Msg, ...]:
+        """Returns the cached summaries of the longest prefix, and a new summary of the remaining messages."""
+        count = next((end for end in range(len(digests), 0, -1) if digests[end - 1] in self._cache), 0)
+        earlier = self._cache[digests[count - 1]] if count else ()
+        new = list(dropped[count:])
+        if len(earlier) >= _MAX_SUMMARIES:
+            earlier, new = (), [*earlier, *new]
+        text: object = self.summarizer(new)
+        if not isawaitable(text):
+            reason = f"expected an async function, but a call returned {type(text).__name__}"
+            raise OptionError("strategy.summarizer", reason, "Write the function as `async def`.")
+        return (*earlier, self._message(await text, digests[-1]))
 
-    def _keep(self, mark: str, found: tuple[Msg, ...]) -> None:
-        """Remember it as the one that was asked for last."""
-        self._bought.pop(mark, None)
-        while len(self._bought) >= _KEPT:
-            self._bought.pop(next(iter(self._bought)), None)
-        self._bought[mark] = found
+    def _cache_summaries(self, digest: str, summaries: tuple[Msg, ...]) -> None:
+        """Caches summaries as the most recently used ones."""
+        self._cache.pop(digest, None)
+        while len(self._cache) >= _MAX_CACHED:
+            self._cache.pop(next(iter(self._cache)), None)
+        self._cache[digest] = summaries
 
-    def _message(self, text: object, mark: str) -> Msg:
+    def _message(self, text: object, digest: str) -> Msg:
         if not isinstance(text, str) or not text.strip():
-            reason = f"it wrote {type(text).__name__ if text else 'nothing'}, not a summary"
-            raise OptionError("strategy.write", reason, "Return the summary as a string that is not blank.")
-        room = self.max_tokens * 100 // _PIECES - 2_000  # hundredths, less what its message and the gap take
-        if (size := estimate_text(text)) > room:
-            text = head_and_tail(
-                text, max(1, len(text) * room // size), "(Part of the summary was left out here.)"
-            )
-        return Msg(self.name, text, "user", metadata={SUMMARY_MARK: mark}, pinned=True)
+            reason = f"expected a summary, got {'a blank text' if isinstance(text, str) else type(text).__name__}"
+            raise OptionError("strategy.summarizer", reason, "Return the summary as a string that is not blank.")
+        limit = 100 * self.max_tokens // _MAX_SUMMARIES - 100 * _MESSAGE_TOKENS  # hundredths, as estimates
+        if (size := estimate_text(text)) > limit:
+            characters = max(1, len(text) * limit // size)
+            text = shorten_middle(text, characters, "(Part of the summary was left out here.)")
+        return Msg(self.name, text, "user", metadata={SUMMARY_MARK: digest}, pinned=True)
 
 
-def _digests(msgs: Sequence[Msg]) -> list[str]:
-    """Of each beginning of the messages, a digest of what was said in it."""
-    chain, found = sha256(), list[str]()
+def _surplus(units: Units) -> list[UnitNumber]:
+    """Returns the summaries in a conversation if there are too many, so that they are summarized again."""
+    summaries = units.summaries
+    return summaries if len(summaries) >= _MAX_SUMMARIES else []
+
+
+def _digest_prefixes(msgs: Sequence[Msg]) -> list[str]:
+    """Returns a digest of each prefix of the messages, the shortest first."""
+    chain, digests = sha256(), list[str]()
     for msg in msgs:
         chain.update(_digest(msg))
-        found.append(chain.hexdigest())
-    return found
+        digests.append(chain.hexdigest())
+    return digests
 
 
 def _digest(msg: Msg) -> bytes:
-    found = get_cached(msg, "digest")
-    return cast("bytes", found or set_cached(msg, "digest", sha256(to_json(msg.to_dict())).digest()))
+    cached = get_cached(msg, "digest")
+    return cast("bytes", cached or set_cached(msg, "digest", sha256(to_json(msg.to_dict())).digest()))

@@ -8,10 +8,10 @@ from functools import partial
 from typing import TypeAlias
 
 from agentkit.budget.budget import Budget
-from agentkit.budget.cut_plan import CutPlan, search_cut
+from agentkit.budget.cut_plan import NO_EDITS, CutPlan, search_cut
 from agentkit.budget.edits import EditedConversation
 from agentkit.budget.summaries import Summarize
-from agentkit.budget.units import Units, Weigher
+from agentkit.budget.units import EditCount, Units, Weigher
 from agentkit.errors import BudgetError
 from agentkit.formatting.lowering import Lowered, Lowering, holds_media
 from agentkit.ledger.ledger import Ledger
@@ -25,10 +25,12 @@ __all__ = ["BudgetFitter"]
 
 _SLACK = 64  # tokens by which a longer conversation may measure less: fillers, tags, joined turns
 
+_NO_LOW = EditCount(-1)  # no cut is known that is too small
+
 _TRIES = 8  # limits that are tried for a BudgetError: then the size of the whole conversation is named
 
-_Fits: TypeAlias = Callable[[int], Awaitable[bool]]
-_Sizes: TypeAlias = dict[int, tuple[Lowered, int]]
+_Fits: TypeAlias = Callable[[EditCount], Awaitable[bool]]
+_Sizes: TypeAlias = dict[EditCount, tuple[Lowered, int]]
 """Requests after so many edits, and their tokens."""
 
 
@@ -52,9 +54,9 @@ class BudgetFitter:
     writer: Summarize | None
     loads: bool  # whether there are media to be read, fetched or made smaller
     more: float = 1.0  # how many times the local count the counter's is
-    found: _Sizes = field(default_factory=dict[int, "tuple[Lowered, int]"])
-    summed: dict[int, TracedConversation] = field(default_factory=dict[int, TracedConversation])
-    guessed: _Sizes = field(default_factory=dict[int, "tuple[Lowered, int]"])
+    found: _Sizes = field(default_factory=dict[EditCount, "tuple[Lowered, int]"])
+    summed: dict[EditCount, TracedConversation] = field(default_factory=dict[EditCount, TracedConversation])
+    guessed: _Sizes = field(default_factory=dict[EditCount, "tuple[Lowered, int]"])
 
     @classmethod
     async def of(
@@ -62,13 +64,14 @@ class BudgetFitter:
     ) -> BudgetFitter:
         """The cutting of a conversation in normal form."""
         thinking = lowering.task.capabilities.thinking.mode != "never"
-        units = await weigher.weighed(whole.msgs, thinking)
+        units = await weigher.weigh_units(whole.msgs, thinking)
         if not lowering.history.shows_everything:
-            seen = (at for at in reversed(range(len(units))) if lowering.history.is_visible(units.unit(at)))
-            units = replace(units, newest_visible=next(seen, None))
+            is_visible = lowering.history.is_visible
+            visible = (number for number in reversed(units.numbers) if is_visible(units.unit(number)))
+            units = replace(units, newest_visible=next(visible, None))
         local = budget.counter.local_counter
         first = frozenset(budget.cut_first)
-        schedule = CutPlan(budget.strategies, units, budget.limit, weigher.weighing(thinking), first)
+        schedule = CutPlan(budget.strategies, units, budget.limit, weigher.get_weigh(thinking), first)
         writer = next((found for found in budget.strategies if isinstance(found, Summarize)), None)
         return cls(lowering, budget, whole, ledger, units, schedule, local, writer, lowering.needs_loading(whole))
 
@@ -76,23 +79,24 @@ class BudgetFitter:
         """The plan within the budget. Raises BudgetError if not even the smallest request fits."""
         if self.loads:
             await self._weigh_texts()
-        if self.schedule.exact and self.budget.counter is not self.local and not self.loads:
-            await self._foresee_loss(len(self.schedule))
+        if self.schedule.is_exact and self.budget.counter is not self.local and not self.loads:
+            await self._foresee_loss(self.schedule.end)
             count = await self._fewest()
         else:
             if self.loads and self.budget.counter is not self.local:
                 await self._compare_counters()
             count = await self._first_fitting(self.guessed, self._seems_to_fit, self._guess)
-            await self._foresee_loss(count if self.budget.counter is self.local else len(self.schedule))
+            await self._foresee_loss(count if self.budget.counter is self.local else self.schedule.end)
             if self.budget.counter is not self.local or self.loads:
-                low = self.schedule.before(count) if self.loads else -1  # nothing is read for what is not kept
+                # Media that the cut drops are never read.
+                low = self.schedule.position_before(count) if self.loads else _NO_LOW
                 count = await self._first_fitting(self.found, self._fits, partial(_given, count), low)
         if not await self._fits(count):
             await self._refuse()
         while count and self.writer and not await self._summed_up(self.writer, count):
-            if count >= len(self.schedule):
+            if count >= self.schedule.end:
                 await self._refuse()
-            count = self.schedule.stop(count + 1)
+            count = self.schedule.position_after(count)
         return await self._plan(count)
 
     async def _weigh_texts(self) -> None:
@@ -100,7 +104,7 @@ class BudgetFitter:
 
         Loss that is sure without any I/O comes first.
         """
-        await self._foresee_loss(len(self.schedule))
+        await self._foresee_loss(self.schedule.end)
         if await self.lowering.weigh_texts(self.whole, self.ledger):
             self.guessed.clear()
 
@@ -109,7 +113,7 @@ class BudgetFitter:
 
         Else media would be read for what the counter then wants dropped.
         """
-        most = len(self.schedule)
+        most = self.schedule.end
         if 2 * self.units.sums[-1] > self.budget.limit:
             counted, local = (await self._size(most))[1], (await self._foreseen(most))[1]
             self.more = max(1.0, counted / max(local, 1))
@@ -120,9 +124,9 @@ class BudgetFitter:
         self,
         sizes: _Sizes,
         fits: _Fits,
-        guess: Callable[[], Awaitable[int]],
-        low: int = -1,
-    ) -> int:
+        guess: Callable[[], Awaitable[EditCount]],
+        low: EditCount = _NO_LOW,
+    ) -> EditCount:
         """The first stop behind `low` at which the request fits, looked for from a guess outwards; all if none.
 
         Asks about two stops when the guess is right, one when the stop before is known not to fit, and
@@ -141,24 +145,28 @@ class BudgetFitter:
             return await fits(stops[at])
 
         found = stops[await search_cut(fits_at, 0, len(stops) - 1)]
-        self._remember(who, self.schedule.before(found), sizes)
+        self._remember(who, self.schedule.position_before(found), sizes)
         return found
 
-    async def _upwards(self, count: int, low: int, sizes: _Sizes, fits: _Fits) -> tuple[int, int]:
+    async def _upwards(
+        self, count: EditCount, low: EditCount, sizes: _Sizes, fits: _Fits
+    ) -> tuple[EditCount, EditCount]:
         """From a guess on: the last stop asked about that does not fit, and one that does; all edits if none."""
         hops = 1
         while not await fits(count):
             low = count
-            if count >= len(self.schedule):
+            if count >= self.schedule.end:
                 return count, count
             count = max(self._next(count, hops), self._estimate(count, sizes))
             hops *= 4
         return low, count
 
-    async def _downwards(self, high: int, low: int, sizes: _Sizes, fits: _Fits) -> tuple[int, int]:
+    async def _downwards(
+        self, high: EditCount, low: EditCount, sizes: _Sizes, fits: _Fits
+    ) -> tuple[EditCount, EditCount]:
         """From a stop that fits back: one that does not fit, and one behind it that does."""
         hops = 1
-        while self.schedule.before(high) > low:
+        while self.schedule.position_before(high) > low:
             tried = max(min(self._estimate(high, sizes), self._back(high, hops)), self._next(low))
             if tried >= high:
                 break
@@ -167,24 +175,26 @@ class BudgetFitter:
             high, hops = tried, hops * 4
         return low, high
 
-    async def _fewest(self) -> int:
+    async def _fewest(self) -> EditCount:
         """The fewest edits with which the request fits, by a counter that alone knows: O(log n) counts."""
-        most = len(self.schedule)
-        if await self._fits(0):
-            return 0
+        most = self.schedule.end
+        if await self._fits(NO_EDITS):
+            return NO_EDITS
         return await search_cut(self._fits, 0, most) if await self._fits(most) else most
 
-    async def _guess(self) -> int:
+    async def _guess(self) -> EditCount:
         """By the weights of the units and the measured size of the smallest request."""
         if self.units.sums[-1] <= self.budget.limit:
-            return 0
-        most = len(self.schedule)
+            return NO_EDITS
+        most = self.schedule.end
         room = self._room(1) - (await self._foreseen(most))[1]
-        return self.schedule.stop(self.schedule.place(self.schedule.weight(most) + room)) if room >= 0 else most
+        if room < 0:
+            return most
+        return self.schedule.position_from(self.schedule.count_for(self.schedule.weight(most) + room))
 
-    def _estimate(self, count: int, sizes: _Sizes) -> int:
+    def _estimate(self, count: EditCount, sizes: _Sizes) -> EditCount:
         """The stop that fits by what a token of weight has measured so far; `count` itself if nobody knows."""
-        most = len(self.schedule)
+        most = self.schedule.end
         if count not in sizes or most not in sizes:
             return count
         tokens, smallest = sizes[count][1], sizes[most][1]
@@ -192,45 +202,45 @@ class BudgetFitter:
         if tokens <= smallest or weight <= least:
             return count
         room = (self._room(1) - tokens) * (weight - least) // (tokens - smallest)
-        return self.schedule.stop(self.schedule.place(weight + room))
+        return self.schedule.position_from(self.schedule.count_for(weight + room))
 
-    def _next(self, count: int, hops: int = 1) -> int:
+    def _next(self, count: EditCount, hops: int = 1) -> EditCount:
         """So many stops behind a count."""
         for _ in range(hops):
-            count = self.schedule.stop(count + 1)
+            count = self.schedule.position_after(count)
         return count
 
-    def _back(self, count: int, hops: int) -> int:
+    def _back(self, count: EditCount, hops: int) -> EditCount:
         """So many stops before a count; -1 before all."""
         while hops and count >= 0:
-            count = self.schedule.before(count)
+            count = self.schedule.position_before(count)
             hops -= 1
         return count
 
-    def _stops(self, after: int, last: int) -> list[int]:
+    def _stops(self, after: EditCount, last: EditCount) -> list[EditCount]:
         """The stops behind `after`, up to `last`."""
-        found: list[int] = []
+        found: list[EditCount] = []
         while after < last:
             after = min(self._next(after), last)
             found.append(after)
         return found
 
-    def _known_low(self, who: str) -> int:
+    def _known_low(self, who: str) -> EditCount:
         """The greatest count that is known not to fit: it did not when less was said."""
-        terms, length, low = self.units.known_too_large.get(who, (None, 0, -1))
-        return low if length <= len(self.units.msgs) and terms == self._terms else -1
+        terms, length, low = self.units.known_too_large.get(who, (None, 0, _NO_LOW))
+        return low if length <= len(self.units.msgs) and terms == self._terms else _NO_LOW
 
     @property
     def _terms(self) -> object:
         """What a size turns on besides the conversation and the cut."""
         return (self.lowering.task, self.lowering.history, self.budget)
 
-    def _remember(self, who: str, low: int, sizes: _Sizes) -> None:
+    def _remember(self, who: str, low: EditCount, sizes: _Sizes) -> None:
         """Keep it with the units that a stop does not fit, where more said can only make it larger."""
         steady = sizes is self.guessed or self.budget.counter.deterministic
         lasting = (
             steady
-            and self.schedule.grows
+            and self.schedule.order_is_stable
             and self.lowering.history.shows_everything
             and not holds_media(self.whole)
         )
@@ -239,11 +249,11 @@ class BudgetFitter:
 
     # -- sizes ---------------------------------------------------------------------------------------------
 
-    async def _foreseen(self, count: int) -> tuple[Lowered, int]:
+    async def _foreseen(self, count: EditCount) -> tuple[Lowered, int]:
         """The request as far as it is known without I/O, and its size by the local counter."""
         if count not in self.guessed:
             edition = self._edition(count)
-            lowered = self.lowering.lower_without_io(edition.draft(), self.ledger, edition.first_change)
+            lowered = self.lowering.lower_without_io(edition.apply(), self.ledger, edition.first_change)
             self.guessed[count] = (lowered, await count_request(self.local, lowered.request))
         return self.guessed[count]
 
@@ -251,21 +261,21 @@ class BudgetFitter:
         """The limit, less what is kept free for summaries of what so many edits drop."""
         return self.budget.limit - (self.writer.max_tokens if self.writer and count else 0)
 
-    async def _seems_to_fit(self, count: int) -> bool:
+    async def _seems_to_fit(self, count: EditCount) -> bool:
         return (await self._foreseen(count))[1] * self.more <= self._room(count)
 
-    async def _fits(self, count: int) -> bool:
+    async def _fits(self, count: EditCount) -> bool:
         return (await self._size(count))[1] <= self._room(count)
 
-    async def _size(self, count: int) -> tuple[Lowered, int]:
+    async def _size(self, count: EditCount) -> tuple[Lowered, int]:
         """The very request after so many edits, and its tokens by the budget's counter."""
         if count not in self.found:
             self.found[count] = await self._measured(count)
         return self.found[count]
 
-    async def _measured(self, count: int) -> tuple[Lowered, int]:
+    async def _measured(self, count: EditCount) -> tuple[Lowered, int]:
         edition = self._edition(count)
-        draft = edition.draft()
+        draft = edition.apply()
         if self.local is self.budget.counter and not (self.loads and self.lowering.needs_loading(draft)):
             return await self._foreseen(count)
         lowered = await self.lowering.read_and_lower(draft, self.ledger.copy(), edition.first_change)
@@ -273,28 +283,28 @@ class BudgetFitter:
 
     # -- the cut conversation --------------------------------------------------------------------------------
 
-    def _edition(self, count: int) -> EditedConversation:
+    def _edition(self, count: EditCount) -> EditedConversation:
         return EditedConversation(self.whole, self.units, self.schedule.changes(count) if count else ())
 
-    async def _summed_up(self, writer: Summarize, count: int) -> bool:
+    async def _summed_up(self, writer: Summarize, count: EditCount) -> bool:
         """Put summaries in the place of what the writer dropped; whether the request still fits."""
         numbers = self.schedule.dropped_by(count, writer)
         if not numbers:
             return True
         gone = [msg for number in numbers for msg in self.units.unit(number)]
         edition = self._edition(count)
-        draft = self.summed[count] = edition.draft(await writer.summaries(gone), numbers[0])
+        draft = self.summed[count] = edition.apply(await writer.summaries(gone), numbers[0])
         ledger = self.ledger.copy()
         ledger.add_synthesis("summary", f"stands for {len(gone)} messages that were cut")
         lowered = await self.lowering.read_and_lower(draft, ledger, edition.first_change)
         self.found[count] = (lowered, await count_request(self.budget.counter, lowered.request))
         return self.found[count][1] <= self.budget.limit
 
-    async def _foresee_loss(self, count: int) -> None:
+    async def _foresee_loss(self, count: EditCount) -> None:
         """Loss that is sure without I/O, before there is any."""
         if self.lowering.on_loss == "raise":
             ledger = (await self._foreseen(count))[0].ledger.copy()
-            self._edition(count).account(ledger)  # what is cut is no loss
+            self._edition(count).record(ledger)  # what is cut is no loss
             self.lowering.raise_on_loss(ledger)
 
     async def _refuse(self) -> None:
@@ -312,14 +322,14 @@ class BudgetFitter:
                 break
             needed = size
         else:
-            needed = max(needed, (await self._size(0))[1])
-        places = {_place(origin) for origin in least._edition(len(least.schedule)).draft().origins}
+            needed = max(needed, (await self._size(NO_EDITS))[1])
+        places = {_place(origin) for origin in least._edition(least.schedule.end).apply().origins}
         raise BudgetError(self.budget.limit, needed, sorted(places - {""}, key=_by_number))
 
     async def _least(self) -> int:
         """The limit that leaves room for the request after all edits, and for summaries by the counter."""
-        lowered, size = await self._size(len(self.schedule))
-        if self.writer is None or not len(self.schedule):
+        lowered, size = await self._size(self.schedule.end)
+        if self.writer is None or not self.schedule.end:
             return size
         estimate = CharacterTokenCounter().measure(lowered.request)  # what limits the length of summaries
         return size + -(-self.writer.max_tokens * max(size, estimate) // max(estimate, 1))
@@ -327,26 +337,28 @@ class BudgetFitter:
     def _at(self, limit: int) -> BudgetFitter:
         """The same cutting for another limit."""
         budget = replace(self.budget, max_tokens=limit + self.budget.reserve)
-        return replace(self, budget=budget, schedule=self.schedule.at(limit), found={}, summed={}, guessed={})
+        return replace(
+            self, budget=budget, schedule=self.schedule.with_limit(limit), found={}, summed={}, guessed={}
+        )
 
-    async def _plan(self, count: int) -> Plan:
+    async def _plan(self, count: EditCount) -> Plan:
         lowered, tokens = await self._size(count)
         edition = self._edition(count)
-        edition.account(lowered.ledger)
+        edition.record(lowered.ledger)
         self.lowering.raise_on_loss(lowered.ledger)
-        if not edition.runs:
+        if not edition.changes:
             return lowered.plan(tuple(self.ledger.msgs), tokens)
         weight = self.schedule.weight(count)
-        saved = self.schedule.weight(0) - weight
+        saved = self.schedule.weight(NO_EDITS) - weight
         behind = weight - edition.weight_before()
-        altered = tuple(edition.altered)
+        altered = tuple(edition.changed_places)
         stale = tuple(map(format_place, sorted(lowered.stale)))
-        cut = Cut(edition.numbers, edition.dropped, saved, altered, behind, stale)
-        history = without_blocks(self.summed.get(count) or edition.draft(), lowered.stale)
+        cut = Cut(edition.dropped_messages, edition.dropped_units, saved, altered, behind, stale)
+        history = without_blocks(self.summed.get(count) or edition.apply(), lowered.stale)
         return lowered.plan(tuple(history.msgs), tokens, cut)
 
 
-async def _given(count: int) -> int:
+async def _given(count: EditCount) -> EditCount:
     return count
 
 

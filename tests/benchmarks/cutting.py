@@ -140,7 +140,7 @@ def floor_count(weights: Sequence[int], limit: int) -> int:
 
 def pure_cut(weigher: Weigher, strategy: Any, room: int, msgs: list[Msg]) -> int:
     """agentkit's cut without building a request."""
-    return CutPlan((strategy,), weigher.units(msgs), room, _unweighed).place(room)
+    return CutPlan((strategy,), weigher.units(msgs), room, _unweighed).count_for(room)
 
 
 def _unweighed(msg: Msg) -> int:

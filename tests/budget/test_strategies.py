@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
@@ -123,7 +124,7 @@ def test_a_step_is_a_number_of_tokens(make: Any, step: Any) -> None:
         (lambda: ShrinkResults(characters=-1), "strategy.characters"),
         (lambda: ShrinkResults(None), "strategy.characters"),  # type: ignore[arg-type] # pyright: ignore
         (lambda: DropMedia(keep=2.0), "strategy.keep"),  # type: ignore[arg-type] # pyright: ignore
-        (lambda: Summarize("short"), "strategy.write"),  # type: ignore[arg-type] # pyright: ignore
+        (lambda: Summarize("short"), "strategy.summarizer"),  # type: ignore[arg-type] # pyright: ignore
         (lambda: Summarize(told, max_tokens=199), "strategy.max_tokens"),
         (lambda: Summarize(told, step=-1), "strategy.step"),
         (lambda: Summarize(told, name=5), "strategy.name"),  # type: ignore[arg-type] # pyright: ignore
@@ -494,7 +495,7 @@ async def test_what_the_writer_raises_goes_to_the_caller_and_the_next_call_tries
 async def test_what_is_no_summary_is_refused(text: Any) -> None:
     with pytest.raises(OptionError) as caught:
         await plan([SYSTEM, TASK, *chat(40)], 800, Summarize(Writer(text), 200))
-    assert caught.value.place == "strategy.write"
+    assert caught.value.place == "strategy.summarizer"
 
 
 @LOCAL_AND_REMOTE
@@ -709,7 +710,7 @@ class _Own(CutStrategy):
     def order(self, units: Units) -> Sequence[int]:
         return cast("Sequence[int]", self.given)
 
-    def protected(self, units: Units) -> set[int]:
+    def protected(self, units: Units) -> AbstractSet[int]:
         return super().protected(units) if self.spares else set()
 
 
@@ -837,6 +838,6 @@ async def test_an_order_of_ones_own_is_the_same_warm_and_cold() -> None:
         assert (await warm.plan(msgs[:end])).request == (await cold.plan(msgs[:end])).request
 
 
-async def test_an_order_that_goes_back_has_no_grid() -> None:
-    with pytest.raises(OptionError, match="goes back"):
+async def test_a_descending_order_with_a_grid_is_refused() -> None:
+    with pytest.raises(OptionError, match="not ascending"):
         await plan(talk(30), 40, _Own(list(range(20, 1, -1)), step=10))

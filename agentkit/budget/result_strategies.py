@@ -1,0 +1,189 @@
+"""`ClearResults` and `ShrinkResults`: cut strategies that remove tool results, or the middle of long ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from agentkit.budget.shortening import shorten_middle
+from agentkit.budget.strategies import CutStrategy, check_number, edit_once, find_newest
+from agentkit.budget.units import UnitNumber, Units
+from agentkit.messages.blocks import Block, MediaBlock, ResultItem, TextBlock, ToolResultBlock
+from agentkit.messages.features import Feature
+from agentkit.messages.message import Msg, build_part
+from agentkit.repair.pairing import INTERRUPTED_RESULT
+from agentkit.reprs import bounded_repr
+
+__all__ = ["ClearResults", "ShrinkResults"]
+
+_MEDIA_LENGTH = 1_000  # characters that one media item of a result counts as
+_MAX_PORTIONS = 16  # edits that shrink one exchange, at most, however many results it has
+_MARK_LENGTH = 200  # a text this much above the limit is shrunk: the mark takes about half of it
+
+
+@dataclass(frozen=True)
+class ClearResults(CutStrategy):
+    """Replaces old tool results with a note of their size. Their tool calls remain.
+
+    Pinned units keep their results.
+
+    Attributes:
+        keep: Number of newest exchanges that keep their results.
+        characters: Length up to which a result remains.
+        step: Distance of the cut grid in tokens: see CutStrategy.
+
+    """
+
+    keep: int = 3
+    characters: int = 200
+    step: int | None = None
+
+    __repr__ = bounded_repr
+
+    def __post_init__(self) -> None:
+        check_number("step", self.step)
+        check_number("keep", self.keep)
+        check_number("characters", self.characters)
+
+    def order(self, units: Units) -> Sequence[int]:
+        """Returns the exchanges whose results may be replaced, the oldest first."""
+        protected, recent = self.protected(units), self.recent(units)
+        return [number for number in _find_exchanges(units) if number not in protected and number < recent]
+
+    def recent(self, units: Units) -> int:
+        """Returns the first of the newest exchanges that keep their results."""
+        return find_newest(_find_exchanges(units), self.keep, units)
+
+    def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
+        """Returns the exchange with a note in place of each long result."""
+        return [edit_once(self, msg, _clear) if msg.features & Feature.RESULT else msg for msg in unit]
+
+
+def _find_exchanges(units: Units) -> list[UnitNumber]:
+    pairs = zip(units.numbers, units.starts, strict=True)
+    return [number for number, start in pairs if units.msgs[start].features & Feature.CALL]
+
+
+def _clear(strategy: ClearResults, block: Block) -> Block:
+    """Returns a result with a note of its size, if the note is shorter."""
+    if not isinstance(block, ToolResultBlock) or _length(block) <= strategy.characters:
+        return block
+    media = Counter(item.type for item in block.items if isinstance(item, MediaBlock))
+    sizes = [f"{len(block.text):,} characters", *(f"{number} {kind}" for kind, number in media.items())]
+    noun = "error message" if block.is_error else "result"
+    note = f"(This {noun} of {', '.join(sizes)} was cleared to save space. Call the tool again if you need it.)"
+    return replace(block, output=note) if len(note) < _length(block) else block
+
+
+def _length(block: ToolResultBlock) -> int:
+    return sum(len(item.text) if isinstance(item, TextBlock) else _MEDIA_LENGTH for item in block.items)
+
+
+@dataclass(frozen=True)
+class ShrinkResults(CutStrategy):
+    """Removes the middle of long tool results, the oldest first. The newest result of all remains.
+
+    Use it after `OldestFirstInSteps()` for conversations whose newest exchange alone may exceed the budget.
+
+    Attributes:
+        characters: Characters that remain of each text, half of them from each end.
+        step: Distance of the cut grid in tokens: see CutStrategy.
+        repeats: True: an exchange with many results is shrunk in several edits.
+
+    """
+
+    characters: int = 2_000
+    step: int | None = 0
+    repeats: bool = True
+
+    __repr__ = bounded_repr
+
+    def __post_init__(self) -> None:
+        check_number("step", self.step)
+        check_number("characters", self.characters)
+
+    def protected(self, units: Units) -> AbstractSet[int]:
+        """Returns the system prompt and pinned units. The newest exchange may be shrunk."""
+        return {*units.numbers[: units.system], *units.pinned}
+
+    def order(self, units: Units) -> Sequence[int]:
+        """Returns each exchange, once for each portion of long results that it has."""
+        protected, newest = self.protected(units), len(units) - 1
+        return [
+            number
+            for number in _find_exchanges(units)
+            if number not in protected
+            for _ in range(self._portion_count(units.unit(number), number == newest))
+        ]
+
+    def _portion_count(self, unit: Sequence[Msg], newest: bool) -> int:
+        return -(-len(_find_long_results(unit, newest, self.characters)) // _portion_size(unit))
+
+    def edit(self, unit: tuple[Msg, ...], newest: bool = False) -> Sequence[Msg]:
+        """Returns the exchange after its next portion of long results is shrunk."""
+        portion = _find_long_results(unit, newest, self.characters)[: _portion_size(unit)]
+        changed: dict[int, set[int]] = {}
+        for msg_index, block_index in portion:
+            changed.setdefault(msg_index, set()).add(block_index)
+        return [
+            _shrink_blocks(msg, changed[index], self.characters) if index in changed else msg
+            for index, msg in enumerate(unit)
+        ]
+
+
+def _find_long_results(unit: Sequence[Msg], newest: bool, characters: int) -> list[tuple[int, int]]:
+    """Returns the long results of a unit as (message index, block index), the oldest first."""
+    results = [
+        (msg_index, block_index, block)
+        for msg_index, msg in enumerate(unit)
+        for block_index, block in enumerate(msg.blocks)
+        if isinstance(block, ToolResultBlock)
+    ]
+    if newest:  # a placeholder for a missing result does not count as the newest result
+        real = [index for index, (*_, block) in enumerate(results) if block.output != INTERRUPTED_RESULT]
+        results = results[: real[-1]] if real else []
+    return [(msg_index, block_index) for msg_index, block_index, block in results if _is_long(block, characters)]
+
+
+def _portion_size(unit: Sequence[Msg]) -> int:
+    """Returns the number of results that one edit shrinks."""
+    results = sum(len(msg.tool_ids) for msg in unit if msg.features & Feature.RESULT)
+    return max(1, -(-results // _MAX_PORTIONS))
+
+
+def _is_long(block: ToolResultBlock, characters: int) -> bool:
+    return any(_is_long_text(item, characters) for item in block.items)
+
+
+def _is_long_text(item: ResultItem, characters: int) -> bool:
+    return isinstance(item, TextBlock) and len(item.text) > characters + _MARK_LENGTH
+
+
+def _shrink_blocks(msg: Msg, indices: set[int], characters: int) -> Msg:
+    blocks = (_shrink(block, characters) if index in indices else block for index, block in enumerate(msg.blocks))
+    return build_part(msg, tuple(blocks), msg.role)
+
+
+def _shrink(block: Block, characters: int) -> Block:
+    """Returns a result without the middle of its long texts."""
+    if not isinstance(block, ToolResultBlock):
+        return block
+    if isinstance(block.output, str):
+        return replace(block, output=_without_middle(block.output, characters))
+    return replace(
+        block,
+        output=tuple(
+            replace(item, text=_without_middle(item.text, characters))
+            if isinstance(item, TextBlock) and _is_long_text(item, characters)
+            else item
+            for item in block.output
+        ),
+    )
+
+
+def _without_middle(text: str, characters: int) -> str:
+    omitted = len(text) - characters
+    mark = f"({omitted:,} characters left out here to save space; the same call gives the same again.)"
+    return shorten_middle(text, characters, mark)
