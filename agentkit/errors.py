@@ -86,8 +86,8 @@ class InputError(AgentkitError, ValueError):
 class MessageError(InputError):
     """A message, block, source or tool is malformed."""
 
-    def within(self, place: str) -> MessageError:
-        """The same error seen from outside: its place put behind `place`."""
+    def with_prefix(self, place: str) -> MessageError:
+        """Returns the same error with `place` before its own place."""
         glue = "" if self.place.startswith("[") or not self.place else "."
         return MessageError(f"{place}{glue}{self.place}", self.reason, self.advice)
 

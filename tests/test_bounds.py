@@ -187,7 +187,7 @@ def test_a_pipe_and_a_device_are_refused_at_once(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentkit.messages.blocks.MAX_FILE_BYTES", 1_000)
+    monkeypatch.setattr("agentkit.messages.media_blocks.MAX_FILE_BYTES", 1_000)
     large = tmp_path / "large.png"
     large.write_bytes(b"\x89PNG" + bytes(2_000))
     with pytest.raises(MessageError, match="more than 1,000 bytes"):

@@ -118,7 +118,7 @@ SPECIMENS: list[tuple[AgentkitError, str, dict[str, object]]] = [
         BadRequestError("gemini", "no such part", status=400, place="msgs[2].content[0]"),
         "msgs[2].content[0]: gemini (400): no such part. Look at `plan.request`, and at the ledger for what "
         "became of the block.",
-        {"place": "msgs[2].content[0]", "retryable": False, "said": "no such part"},
+        {"place": "msgs[2].content[0]", "retryable": False, "provider_message": "no such part"},
     ),
     (
         MissingExtraError("openai", "openai", "Calling OpenAI"),
@@ -175,5 +175,5 @@ def test_an_error_survives_the_way_between_processes(
     [("text", "msgs[1].content[0].text"), ("[2]", "msgs[1].content[0][2]"), ("", "msgs[1].content[0]")],
 )
 def test_a_message_error_can_be_seen_from_outside(inner: str, outer: str) -> None:
-    seen = MessageError(inner, "no", "Mend it.").within("msgs[1].content[0]")
+    seen = MessageError(inner, "no", "Mend it.").with_prefix("msgs[1].content[0]")
     assert (seen.place, seen.reason, seen.advice) == (outer, "no", "Mend it.")

@@ -79,7 +79,17 @@ def _filled(kind: type[Any], content: object) -> Any:
 
 def test_the_public_dataclasses_are_looked_at() -> None:
     names = {kind.__name__ for kind in _public_dataclasses()}
-    assert {"Msg", "ImageBlock", "Base64Source", "Tool", "Plan", "Trial", "Usage", "TextEnd", "Recorded"} <= names
+    assert {
+        "Msg",
+        "ImageBlock",
+        "Base64Source",
+        "Tool",
+        "Plan",
+        "ComparisonResult",
+        "Usage",
+        "TextEnd",
+        "RecordedCall",
+    } <= names
 
 
 @pytest.mark.parametrize("content", CONTENTS)
@@ -225,7 +235,7 @@ def test_a_disposition_prints_its_name() -> None:
     assert f"{Disposition.MERGED}, {Disposition.MOVED:>7}" == "merged,   moved"
     assert repr(Disposition.CARRIED) == "Disposition.CARRIED"
     entry = LedgerEntry("msgs[0]", "text", Disposition.CARRIED, "sent unchanged")
-    assert repr(entry).startswith("Entry(place='msgs[0]', kind='text', disposition=Disposition.CARRIED")
+    assert repr(entry).startswith("LedgerEntry(place='msgs[0]', kind='text', disposition=Disposition.CARRIED")
     assert Disposition.DROPPED < Disposition.CARRIED
 
 

@@ -72,7 +72,7 @@ def _as_it_is(msg: Msg, capabilities: Capabilities) -> LegalMessage | None:
                 return None
             continue
         source: object = getattr(block, "source", None)
-        if type(source) is not Base64Source or source.facts.get(passing) != block.type:
+        if type(source) is not Base64Source or source.cache.get(passing) != block.type:
             return None
         medium = cast("MediaBlock", block)
         if medium.state is not None:

@@ -140,7 +140,7 @@ class MediaLegalizer:
             self._note(path, Disposition.CARRIED, f"a signature that is no base64 text {LEFT_OFF}")
             return replace(block, state=None)
         models = self.role == "assistant" and len(path) == 1
-        belongs = models or (state.fields and not state.proves)
+        belongs = models or (state.fields and not state.is_proof)
         if state.issuer == self.capabilities.issuer and belongs:
             return block
         self._note(path, Disposition.CARRIED, f"state issued by {sanitize(state.issuer)} {LEFT_OFF}")
@@ -150,7 +150,7 @@ class MediaLegalizer:
         """Media with what was signed onto them, unless it is another target's, or they are not what was signed."""
         if block.state is None:
             return block
-        if changed and block.state.proves:
+        if changed and block.state.is_proof:
             reason = f"the signature of a picture that was changed or moved {LEFT_OFF}"
             self._note(path, Disposition.CARRIED, reason)
             return replace(block, state=None)
@@ -247,7 +247,7 @@ class MediaLegalizer:
     def _pass(self, block: MediaBlock) -> None:
         """Keep with data that they go as they are in messages of this role, whatever is read meanwhile."""
         if isinstance(block.source, Base64Source):
-            block.source.facts[passing_key(self.capabilities, self.role)] = block.type
+            block.source.cache[passing_key(self.capabilities, self.role)] = block.type
 
     def _note_type(self, path: BlockPath, named: Source, found: Base64Source | URLSource) -> None:
         """Say it when the bytes told another type than the message, the server or the file's name."""

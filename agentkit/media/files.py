@@ -9,8 +9,14 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import TypeAlias, cast
 
-from agentkit.media.resolution import as_source, cache_file_content, placeholder_source, warm
-from agentkit.messages.sources import MAX_FILE_BYTES, Base64Source, URLSource, encode_base64
+from agentkit.media.resolution import as_source, placeholder_source, warm
+from agentkit.messages.sources import (
+    MAX_FILE_BYTES,
+    Base64Source,
+    URLSource,
+    cache_file_content,
+    encode_base64,
+)
 
 __all__ = ["LARGEST", "OUTSIDE", "read_file", "weigh_file"]
 
@@ -29,8 +35,8 @@ def read_file(source: URLSource, roots: Sequence[Path], most: int = LARGEST) -> 
 
     def read(descriptor: int, path: str, status: os.stat_result) -> Base64Source | str:
         mark = (path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        if source._read and source._read[0] == mark:  # pyright: ignore[reportPrivateUsage]
-            return cast("Base64Source | str", source._read[1])  # pyright: ignore[reportPrivateUsage]
+        if source.cached_content and source.cached_content[0] == mark:
+            return cast("Base64Source | str", source.cached_content[1])
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             content = file.read(most + 1)
         if len(content) > most:  # it has grown meanwhile

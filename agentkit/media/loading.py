@@ -246,7 +246,7 @@ def _taken(
 async def _read_files(read: _Found, sources: Mapping[URLSource, int], roots: Sequence[Path]) -> None:
     """Files that were read before in one thread, as most have not changed; then the others side by side."""
     limiter = anyio.CapacityLimiter(_AT_ONCE)
-    known = {source: most for source, most in sources.items() if source._read is not None}  # pyright: ignore[reportPrivateUsage]
+    known = {source: most for source, most in sources.items() if source.cached_content is not None}
     work = partial(_read_in_turn, read, roots=roots)
     if known:
         await anyio.to_thread.run_sync(work, known, limiter=limiter)

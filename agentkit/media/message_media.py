@@ -65,8 +65,8 @@ _MASK = Feature.MEDIA | Feature.RESULT_MEDIA
 def is_fresh(source: Source) -> bool:
     """Whether it is base64 text, or any other data URL, that nobody has looked at yet."""
     if isinstance(source, Base64Source):
-        return source._settled is None  # pyright: ignore[reportPrivateUsage]
-    return source._read is None and source.scheme == "data"  # pyright: ignore[reportPrivateUsage]
+        return "settled" not in source.cache
+    return source.cached_content is None and source.scheme == "data"
 
 
 def _look(msg: Msg) -> MessageMedia:

@@ -23,7 +23,7 @@ _TRIES = 6
 
 def needs_fitting(source: Base64Source, box: Box) -> bool:
     """Whether a picture is larger than a target takes. Looked at once."""
-    known = source.facts
+    known = source.cache
     too_large: bool | None = known.get(("over", box))
     if too_large is None:
         too_large = known["over", box] = not box.holds(image_size(source), len(source.data))
@@ -46,13 +46,13 @@ def is_resizable(source: Base64Source) -> bool:
 
 def known_fit(source: Base64Source, box: Box) -> tuple[Base64Source | None] | None:
     """What an earlier `fitted` gave for a picture, in a tuple; None if it was never asked."""
-    found: tuple[Base64Source | None] | None = source.facts.get(box)
+    found: tuple[Base64Source | None] | None = source.cache.get(box)
     return found
 
 
 def copies_of(source: Base64Source) -> list[Base64Source]:
     """The smaller copies that were made of a picture and stay with it, each once."""
-    made = (known[0] for terms, known in [*source.facts.items()] if isinstance(terms, Box))
+    made = (known[0] for terms, known in [*source.cache.items()] if isinstance(terms, Box))
     return [*{id(copy): copy for copy in made if copy is not None}.values()]
 
 
@@ -68,7 +68,7 @@ def resize_to_fit(source: Base64Source, box: Box) -> Base64Source | None:
             known = (_fitted(source, box),)
         except Exception:  # a damaged picture makes Pillow raise anything: then it cannot be done
             known = (None,)
-        source.facts[box] = known
+        source.cache[box] = known
     return known[0]
 
 

@@ -16,6 +16,7 @@ from agentkit.messages.sources import (
     Base64Source,
     Source,
     URLSource,
+    cache_file_content,
     canonical_media_type,
     encode_base64,
     is_media_type,
@@ -27,7 +28,6 @@ __all__ = [
     "NO_TYPE",
     "ResolvedMedia",
     "as_source",
-    "cache_file_content",
     "in_utf8",
     "is_base64",
     "needs_fetching",
@@ -133,9 +133,9 @@ def _with_plain_scheme(source: URLSource) -> URLSource:
 
 def _settle(source: Base64Source) -> Base64Source | str:
     """The source with a canonical media type, if its data is base64 text: looked at once in its life."""
-    if source._settled is None:  # pyright: ignore[reportPrivateUsage]
-        _set_settled(source, _settled(source))
-    settled = source._settled  # pyright: ignore[reportPrivateUsage]
+    settled: object = source.cache.get("settled")
+    if settled is None:
+        settled = source.cache["settled"] = _settled(source)
     return source if settled is True else cast("Base64Source | str", settled)
 
 
@@ -169,13 +169,12 @@ def true_type(data: str, declared: str | None) -> str | None:
 
 
 _NO_BASE64 = "its data is not base64 text"
-_set_settled = Base64Source.__dict__["_settled"].__set__
 
 
 def sound_source(media_type: str, data: str) -> Base64Source:
     """A source whose data is known to be base64 text."""
     source = Base64Source(media_type, data)
-    _set_settled(source, True)
+    source.cache["settled"] = True
     return source
 
 
@@ -211,12 +210,12 @@ def _from_data_url(source: URLSource) -> Base64Source | str:
     media_type = canonical_media_type(source.media_type or head[1] or "text/plain")
     if not is_media_type(media_type):
         return "a data URL with a malformed media type"
-    if source._read is None:  # pyright: ignore[reportPrivateUsage]
+    if source.cached_content is None:
         data = _decoded(source.url[head.end() :], head[2])
         declared = source.media_type or f"{media_type}{head[2]}"
         found = as_source(data, declared, "a data URL whose content") if data else _NO_DATA
         cache_file_content(source, ("data", found))
-    return cast("Base64Source | str", cast("tuple[object, object]", source._read)[1])  # pyright: ignore[reportPrivateUsage]
+    return cast("Base64Source | str", cast("tuple[object, object]", source.cached_content)[1])
 
 
 _NO_DATA = "a data URL whose data is empty or not base64 text"
@@ -232,10 +231,6 @@ def _decoded(body: str, parameters: str) -> str:
     if "=" not in data[-2:]:
         data += "=" * (-len(data) % 4)
     return data if is_base64(data) else ""
-
-
-cache_file_content = URLSource.__dict__["_read"].__set__
-"""Keep with a URL source what was read there, behind what would tell that it has changed."""
 
 
 def in_utf8(data: str, media_type: str) -> str:

@@ -1,14 +1,21 @@
-"""`Msg`: one utterance, the intermediate language of everything."""
+"""`Msg`: one message of a conversation. Every other part of agentkit reads or returns messages.
+
+Validated messages come from the constructor `Msg(…)`. The pipeline builds messages from validated parts with
+`build_trusted`, which skips validation. Both set the same slots.
+
+Expensive results, such as the converted content of a message, are cached on the message (`get_cached`,
+`set_cached`). The cache is never part of equality, `repr`, JSON, copies or pickles.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, cast
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast, get_args
 
 from pydantic import BeforeValidator
 
 from agentkit.errors import MessageError
+from agentkit.json_values import is_encodable
 from agentkit.messages.blocks import (
     Block,
     MediaBlock,
@@ -21,9 +28,16 @@ from agentkit.messages.blocks import (
 from agentkit.messages.coercion import adopt_block
 from agentkit.messages.features import Feature, scan_features, scan_text
 from agentkit.messages.usage import FinishReason, Usage
-from agentkit.messages.validation import Checked, JsonObject, Text, validated_dataclass
+from agentkit.messages.validation import (
+    ORDINARY_BUILDERS,
+    JsonObject,
+    Text,
+    Validated,
+    slot_setter,
+    validated_dataclass,
+)
 
-__all__ = ["Msg", "Role"]
+__all__ = ["Msg", "Role", "build_part", "build_trusted", "cache_result", "get_cached", "set_cached", "starts_with"]
 
 Role: TypeAlias = Literal["user", "assistant", "system"]
 
@@ -33,24 +47,45 @@ def _adopt_content(content: object) -> object:
         return tuple(adopt_block(block) for block in cast("Iterable[object]", content))
     if not isinstance(content, str):
         reason = f"expected a string or a list of blocks, got {type(content).__name__}"
-        raise MessageError("", reason, "Put blocks in a list.")
+        raise MessageError("", reason, "Pass blocks in a list.")
     return content
 
 
 Content: TypeAlias = Annotated[Text | tuple[Block, ...], BeforeValidator(_adopt_content)]
 
 
+class _Computed(Validated):
+    """Slots for results computed from the fields of a message."""
+
+    __slots__ = ("_cache", "features", "tool_ids")
+
+    _cache: tuple[Any, ...]
+    features: int
+    """The properties of the message that the pipeline tests, as bits of `Feature`."""
+    tool_ids: tuple[str, ...]
+    """The ids of the tool calls and results, in order."""
+
+
 @validated_dataclass
-class Msg(metaclass=Checked):
-    """One utterance: who said it, what, and in which role.
+class Msg(_Computed):
+    """One message: who says something, what, and in which role.
 
-    `content` is a string or a sequence of blocks (kept as a tuple). `id` and `timestamp` are what you give
-    and None otherwise; `metadata` is yours and never sent; `pinned` keeps the message through every cut.
+    Attributes:
+        name: Name of the speaker.
+        content: Text, or a sequence of blocks (stored as a tuple; blocks may also be dicts).
+        role: `user`, `assistant` or `system`.
+        id: Id of the application. None if it sets none.
+        timestamp: Time of the application, as text. None if it sets none.
+        metadata: JSON object of the application. It is never sent to a provider.
+        pinned: True if no cut may drop the message.
 
-    Raises MessageError, which names the place, for anything that is not of this shape.
+    Raises:
+        MessageError: An argument is invalid. The error names its place.
 
-    >>> Msg("Bob", "Where is the library?", "user").text
-    'Where is the library?'
+    Example:
+        >>> Msg("Bob", "Where is the library?", "user").text
+        'Where is the library?'
+
     """
 
     name: Text
@@ -60,33 +95,27 @@ class Msg(metaclass=Checked):
     timestamp: Text | None = None
     metadata: JsonObject | None = None
     pinned: bool = False
-    features: int = field(default=0, init=False, repr=False, compare=False)
-    tool_ids: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
-    memo: tuple[Any, ...] = field(default=(), init=False, repr=False, compare=False)
-    weight: int = field(default=0, init=False, repr=False, compare=False)
-    weight_key: object = field(default=None, init=False, repr=False, compare=False)
-    first: object = field(default=None, init=False, repr=False, compare=False)
-    first_key: object = field(default=None, init=False, repr=False, compare=False)
 
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            name: str,
-            content: str | Sequence[Block | Mapping[str, Any]],
-            role: Role,
-            id: str | None = None,
-            timestamp: str | None = None,
-            metadata: dict[str, Any] | None = None,
-            pinned: bool = False,
-        ) -> None: ...
+    def __init__(
+        self,
+        name: str,
+        content: str | Sequence[Block | Mapping[str, Any]],
+        role: Role,
+        id: str | None = None,
+        timestamp: str | None = None,
+        metadata: dict[str, Any] | None = None,
+        pinned: bool = False,
+    ) -> None: ...
 
     def __post_init__(self) -> None:
-        _note_features(self)
+        features, tool_ids = _scan(self.content, self.role)
+        _set_features(self, features)
+        _set_tool_ids(self, tool_ids)
+        _set_cache(self, ())
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """The content as blocks; a string is one text block."""
+        """The content as blocks. Text is one text block."""
         return (build_trusted_text(self.content),) if isinstance(self.content, str) else self.content
 
     @property
@@ -103,179 +132,226 @@ class Msg(metaclass=Checked):
 
     @property
     def tool_uses(self) -> tuple[ToolUseBlock, ...]:
-        """The calls that this message makes."""
+        """The tool calls of the message."""
         return tuple(block for block in self.blocks if isinstance(block, ToolUseBlock))
 
     @property
     def tool_results(self) -> tuple[ToolResultBlock, ...]:
-        """The results that this message brings."""
+        """The tool results of the message."""
         return tuple(block for block in self.blocks if isinstance(block, ToolResultBlock))
 
     @property
     def media(self) -> tuple[MediaBlock, ...]:
-        """The images, sounds, films and documents, those inside tool results left out."""
+        """The images, audio, videos and documents, without those inside tool results."""
         return tuple(block for block in self.blocks if isinstance(block, MediaBlock))
 
     @property
     def usage(self) -> Usage | None:
-        """The tokens of the call that this message is the reply of; None if no provider reported any."""
+        """The token usage of the model call that returned the message. None if no provider reported any."""
         return Usage.from_dict(self._reply.get("usage"))
 
     @property
     def finish_reason(self) -> FinishReason | None:
-        """Why this reply ended; None for a message that is no reply. `metadata["reply"]` says more."""
-        found = self._reply.get("finish_reason")
-        return FinishReason(found) if found in _REASONS else None
+        """The reason why the reply ended. None if the message is not a reply. More facts: `metadata["reply"]`."""
+        reason = self._reply.get("finish_reason")
+        return FinishReason(reason) if reason in _FINISH_REASONS else None
 
     @property
     def _reply(self) -> dict[str, Any]:
-        found = (self.metadata or {}).get("reply")
-        return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Copies and pickles carry what was said, and leave the private notebook behind."""
-        values = (self.name, self.content, self.role, self.id, self.timestamp, self.metadata, self.pinned)
-        return (Msg, values)
+        reply = (self.metadata or {}).get("reply")
+        return cast("dict[str, Any]", reply) if isinstance(reply, dict) else {}
 
     def to_dict(self) -> dict[str, Any]:
-        """This message as JSON values; `Msg.from_dict` reads it back."""
+        """Returns the message as JSON values. `Msg.from_dict` loads it."""
         from agentkit.messages.serialization import dump_message
 
         return dump_message(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Msg:
-        """A message from its stored form, or from AgentScope's; an unreadable block is kept as InvalidBlock."""
+        """Loads a message from the dict of `to_dict`, or from a dict of AgentScope.
+
+        An unreadable block becomes an InvalidBlock.
+
+        Raises:
+            MessageError: The dict is not a message.
+
+        """
         from agentkit.messages.serialization import load_message
 
         return load_message(data)
 
 
-_REASONS = frozenset(map(str, FinishReason))
-
-_set_features = Msg.__dict__["features"].__set__
-_set_tool_ids = Msg.__dict__["tool_ids"].__set__
-_set_memo = Msg.__dict__["memo"].__set__
-_set_first = Msg.__dict__["first"].__set__
-_set_first_key = Msg.__dict__["first_key"].__set__
-_set_weight = Msg.__dict__["weight"].__set__
-_set_weight_key = Msg.__dict__["weight_key"].__set__
+_FINISH_REASONS: Final = frozenset(map(str, FinishReason))
 
 
-def starts_with(msgs: Sequence[Msg], known: Sequence[Msg]) -> bool:
-    """Whether a conversation begins with one that is known.
-
-    Lists compare identical messages at once; the ends tell a conversation that was loaded anew, which would be
-    compared word for word.
-    """
-    count = len(known)
-    if not count or count > len(msgs):
-        return not count
-    return msgs[0] is known[0] and msgs[count - 1] is known[-1] and msgs[:count] == known
-
-
-def cache_weight(msg: Msg, key: object, weigh: Callable[[Msg], int]) -> int:
-    """What a message weighs, worked out once: on the terms it was first weighed on in the least room."""
-    known = getattr(msg, "weight_key", None)  # a message that the pipeline derived has none yet
-    if known is key or known == key:
-        return msg.weight
-    if known is None:
-        found = weigh(msg)
-        _set_weight(msg, found)
-        _set_weight_key(msg, key)
-        return found
-    other = get_cached(msg, key)
-    return set_cached(msg, key, weigh(msg)) if other is None else cast("int", other)
-
-
-def get_cached(msg: Msg, key: object) -> Any:
-    """What was worked out of a message under a key, and travels with it; None if nothing was."""
-    first = getattr(msg, "first_key", None)  # a message that the pipeline derived has none yet
-    if first is key or first == key:
-        return msg.first
-    memo = msg.memo
-    for at in range(0, len(memo), 2):
-        if memo[at] is key or memo[at] == key:
-            return memo[at + 1]
-    return None
-
-
-def set_cached(msg: Msg, key: object, found: _Found) -> _Found:
-    """Keep what was worked out of a message with it: the first thing and the last few, in the least room."""
-    if getattr(msg, "first_key", None) is None:
-        _set_first(msg, found)
-        _set_first_key(msg, key)
-        return found
-    _set_memo(msg, (*msg.memo[2 - _KEPT :], key, found))
-    return found
-
-
-_Found = TypeVar("_Found")
-_KEPT = 32  # keys and what was found under them, in turn
-
+# -- construction without pydantic ----------------------------------------------------------------------------
 
 _new = object.__new__
-_set_name = Msg.__dict__["name"].__set__
-_set_content = Msg.__dict__["content"].__set__
-_set_role = Msg.__dict__["role"].__set__
-_REST = [
-    (Msg.__dict__["id"].__set__, None),
-    (Msg.__dict__["timestamp"].__set__, None),
-    (Msg.__dict__["metadata"].__set__, None),
-    (Msg.__dict__["pinned"].__set__, False),
-    (Msg.__dict__["memo"].__set__, ()),
-]
+_set_name = slot_setter(Msg, "name")
+_set_content = slot_setter(Msg, "content")
+_set_role = slot_setter(Msg, "role")
+_set_id = slot_setter(Msg, "id")
+_set_timestamp = slot_setter(Msg, "timestamp")
+_set_metadata = slot_setter(Msg, "metadata")
+_set_pinned = slot_setter(Msg, "pinned")
+_set_features = slot_setter(_Computed, "features")
+_set_tool_ids = slot_setter(_Computed, "tool_ids")
+_set_cache = slot_setter(_Computed, "_cache")
 
 
 def build_trusted(
-    name: str, content: str | tuple[Block, ...], role: Role, pinned: bool = False, features: int = 0
+    name: str,
+    content: str | tuple[Block, ...],
+    role: Role,
+    pinned: bool = False,
+    features: int = 0,
+    *,
+    id: str | None = None,
+    timestamp: str | None = None,
+    metadata: dict[str, Any] | None = None,
 ) -> Msg:
-    """A message made of parts that were checked before: no validation, for the stages of the pipeline.
+    """Returns a message without validation, for parts that were validated before.
 
-    `features`, of a turn without calls and results, saves looking through its blocks.
+    Args:
+        name: Name of the speaker.
+        content: Text or blocks.
+        role: Role of the message.
+        pinned: True if no cut may drop the message.
+        features: Features of a message without tool blocks. 0 scans the content.
+        id: Id of the application.
+        timestamp: Time of the application.
+        metadata: JSON object of the application. It is not copied.
+
     """
+    tool_ids = _NO_IDS
+    if not features:
+        features, tool_ids = _scan(content, role)
     msg = _new(Msg)
     _set_name(msg, name)
     _set_content(msg, content)
     _set_role(msg, role)
-    for setter, default in _REST:
-        setter(msg, default)
-    if pinned:
-        _REST[3][0](msg, True)
-    if features:
-        _set_features(msg, features)
-        _set_tool_ids(msg, _NO_IDS)
-    else:
-        _note_features(msg)
+    _set_id(msg, id)
+    _set_timestamp(msg, timestamp)
+    _set_metadata(msg, metadata)
+    _set_pinned(msg, pinned)
+    _set_features(msg, features)
+    _set_tool_ids(msg, tool_ids)
+    _set_cache(msg, ())
     return msg
 
 
-def build_part(msg: Msg, blocks: tuple[Block, ...], role: Role, mark: str = "") -> Msg:
-    """Some blocks of a message as a message of their own, with all else that was said of it.
+def _build_ordinary(
+    name: object,
+    content: object,
+    role: object,
+    id: object = None,
+    timestamp: object = None,
+    metadata: object = None,
+    pinned: object = False,
+) -> Msg | None:
+    """Returns a message if all arguments have ordinary types and are valid. Returns None otherwise.
 
-    `mark` is a key that the part's metadata have beside those of the message.
+    pydantic gives an equal message, but takes several times as long.
     """
-    part = build_trusted(msg.name, blocks, role, msg.pinned)
-    metadata = {**(msg.metadata or {}), mark: True} if mark else msg.metadata
-    for setter, kept in zip(_ABOUT, (msg.id, msg.timestamp, metadata), strict=True):
-        setter(part, kept)
-    return part
-
-
-_ABOUT = [Msg.__dict__[name].__set__ for name in ("id", "timestamp", "metadata")]
-
-
-def _note_features(msg: Msg) -> None:
-    if isinstance(msg.content, str):
-        features, ids = scan_text(msg.content), _NO_IDS
+    if type(content) is str:
+        is_valid = content.isascii() or is_encodable(content)
+    elif type(content) is tuple or type(content) is list:
+        content = tuple(cast("Iterable[object]", content))
+        is_valid = _BLOCK_TYPES.issuperset(map(type, content))
     else:
-        features, ids = scan_features(msg.content)
-    if features & Feature.CALL or (msg.role == "assistant" and not features & Feature.RESULT):
-        features |= Feature.ASSISTANT
-    elif msg.role == "system" and not features & Feature.TOOL:
-        features |= Feature.SYSTEM
-    _set_features(msg, features)
-    _set_tool_ids(msg, ids)
+        return None
+    if not (is_valid and _is_text(name) and type(role) is str and role in _ROLES and type(pinned) is bool):
+        return None
+    if id is None is timestamp is metadata:
+        return build_trusted(cast("str", name), cast("Any", content), cast("Role", role), pinned)
+    if (id is None or _is_text(id)) and (timestamp is None or _is_text(timestamp)) and _is_flat(metadata):
+        copied = cast("dict[str, Any] | None", metadata and {**cast("dict[str, Any]", metadata)})
+        fields: Any = {"id": id, "timestamp": timestamp, "metadata": copied}
+        return build_trusted(cast("str", name), cast("Any", content), cast("Role", role), pinned, **fields)
+    return None
 
 
-_NO_IDS: tuple[str, ...] = ()
+def _is_text(value: object) -> bool:
+    return type(value) is str and (value.isascii() or is_encodable(value))
+
+
+def _is_flat(metadata: object) -> bool:
+    """Returns True if metadata is None, or a dict of texts, whole numbers, booleans and nulls."""
+    if type(metadata) is not dict:
+        return metadata is None
+    pairs = cast("dict[object, object]", metadata).items()
+    return all(_is_text(key) and (type(item) in _SCALARS or _is_text(item)) for key, item in pairs)
+
+
+_ROLES: Final = frozenset(get_args(Role))
+_SCALARS: Final = frozenset({int, bool, type(None)})
+_BLOCK_TYPES: Final = frozenset(get_args(get_args(Block)[0]))
+ORDINARY_BUILDERS[Msg] = _build_ordinary
+
+
+def build_part(msg: Msg, blocks: tuple[Block, ...], role: Role, mark: str = "") -> Msg:
+    """Returns a message with other blocks, and the name, id, timestamp, metadata and pin of `msg`.
+
+    Args:
+        msg: Message that the blocks come from.
+        blocks: Content of the new message.
+        role: Role of the new message.
+        mark: Key to set in the metadata of the new message. An empty mark sets none.
+
+    """
+    metadata = {**(msg.metadata or {}), mark: True} if mark else msg.metadata
+    return build_trusted(msg.name, blocks, role, msg.pinned, id=msg.id, timestamp=msg.timestamp, metadata=metadata)
+
+
+_NO_IDS: Final[tuple[str, ...]] = ()
+
+
+def _scan(content: str | tuple[Block, ...], role: Role) -> tuple[int, tuple[str, ...]]:
+    """Returns the features of a message and the ids of its tool calls and results."""
+    features, ids = (scan_text(content), _NO_IDS) if isinstance(content, str) else scan_features(content)
+    if features & Feature.CALL or (role == "assistant" and not features & Feature.RESULT):
+        return features | Feature.ASSISTANT, ids
+    if role == "system" and not features & Feature.TOOL:
+        return features | Feature.SYSTEM, ids
+    return features, ids
+
+
+def starts_with(msgs: Sequence[Msg], prefix: Sequence[Msg]) -> bool:
+    """Returns True if a conversation starts with another one.
+
+    Lists compare identical messages fast. The first and the last message reveal a conversation that was loaded
+    again: comparing all its texts would be slow, and is not tried.
+    """
+    count = len(prefix)
+    if not count or count > len(msgs):
+        return not count
+    return msgs[0] is prefix[0] and msgs[count - 1] is prefix[-1] and msgs[:count] == prefix
+
+
+# -- cache ----------------------------------------------------------------------------------------------------
+
+
+def get_cached(msg: Msg, key: object) -> Any:
+    """Returns the result that is cached on a message under a key. Returns None if there is no result."""
+    cache = msg._cache  # pyright: ignore[reportPrivateUsage]
+    for index in range(0, len(cache), 2):
+        if cache[index] is key or cache[index] == key:
+            return cache[index + 1]
+    return None
+
+
+def set_cached(msg: Msg, key: object, result: _Result) -> _Result:
+    """Caches a result on a message, and returns the result. A message holds at most 16 results: the last ones."""
+    _set_cache(msg, (*msg._cache[2 - _MAX_CACHE :], key, result))  # pyright: ignore[reportPrivateUsage]
+    return result
+
+
+def cache_result(msg: Msg, key: object, compute: Callable[[Msg], _Result]) -> _Result:
+    """Returns the cached result of a message, and computes it on the first call."""
+    result: _Result | None = get_cached(msg, key)
+    return set_cached(msg, key, compute(msg)) if result is None else result
+
+
+_Result = TypeVar("_Result")
+_MAX_CACHE: Final = 32  # keys and results, in turn

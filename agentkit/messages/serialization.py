@@ -190,9 +190,6 @@ def dump_message(msg: Msg) -> dict[str, Any]:
     return cast("dict[str, Any]", _plain(msg))
 
 
-_DERIVED = frozenset({"features", "tool_ids", "memo", "weight", "weight_key", "first", "first_key"})
-
-
 def _plain(found: Any) -> Any:
     if isinstance(found, tuple | list):
         return [_plain(item) for item in cast("Iterable[Any]", found)]
@@ -203,7 +200,6 @@ def _plain(found: Any) -> Any:
     return {
         known.name: _plain(item)
         for known in fields(found)
-        if not known.name.startswith("_") and known.name not in _DERIVED
         for item in [getattr(found, known.name)]
         if known.name == "type" or item != known.default
     }

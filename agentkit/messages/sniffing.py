@@ -78,11 +78,10 @@ _NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]|\A\xff\xd8|\A\x89PNG|\A
 
 def image_size(source: Base64Source) -> tuple[int, int] | None:
     """Width and height of a picture in pixels, from its header; None when it tells none. Looked at once."""
-    facts = source.facts
-    if "size" not in facts:
-        facts["size"] = _measured(source)
-    found: tuple[int, int] | None = facts["size"]
-    return found
+    if "size" not in source.cache:
+        source.cache["size"] = _measured(source)
+    size: tuple[int, int] | None = source.cache["size"]
+    return size
 
 
 def _measured(source: Base64Source) -> tuple[int, int] | None:

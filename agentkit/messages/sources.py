@@ -1,4 +1,4 @@
-"""The sources of media: what they are, where they lie, and how their bytes are written."""
+"""Sources of media: base64 data and URLs; media types and base64 text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import base64
 import os
 import re
 import stat
-from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
@@ -14,13 +13,15 @@ from pydantic import BeforeValidator, Discriminator
 
 from agentkit.errors import MessageError
 from agentkit.json_values import as_text
-from agentkit.messages.validation import Checked, Text, validated_dataclass
+from agentkit.messages.validation import Text, Validated, slot_setter, validated_dataclass
+from agentkit.reprs import shorten_repr
 
 __all__ = [
     "Base64Source",
     "MAX_FILE_BYTES",
     "Source",
     "URLSource",
+    "cache_file_content",
     "canonical_media_type",
     "encode_base64",
     "guess_media_type",
@@ -30,13 +31,13 @@ __all__ = [
     "source_from_url",
 ]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # two letters at least: `C:\` is a drive
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # at least two letters: `C:\` is a drive
 
-# RFC 6838, 4.2: restricted-name "/" restricted-name; parameters behind a semicolon.
+# RFC 6838, 4.2: restricted-name "/" restricted-name; parameters after a semicolon.
 _MEDIA_TYPE = re.compile(r"[A-Za-z0-9][\w!#$&^.+-]{0,126}/[A-Za-z0-9][\w!#$&^.+-]{0,126}(\s*;.*)?", re.ASCII)
 
 _MEDIA_TYPES: dict[str, str] = {
-    # By suffix. The standard library's table is not used: it reads the machine's own files.
+    # By suffix. The table of the standard library depends on files of the machine.
     "png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif",
     "webp": "image/webp", "bmp": "image/bmp", "tif": "image/tiff", "tiff": "image/tiff",
     "heic": "image/heic", "heif": "image/heif", "svg": "image/svg+xml",
@@ -54,7 +55,7 @@ _MEDIA_TYPES: dict[str, str] = {
 _DATA_TYPE = re.compile(r"data:([^,;]*)", re.IGNORECASE)
 
 _ALIASES: dict[str, str] = {
-    # Written in the wild, registered nowhere (AgentScope D21, D23; QwenPaw 3313).
+    # Common in practice, but not registered with IANA.
     "image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png",
     "audio/mp3": "audio/mpeg", "audio/x-mp3": "audio/mpeg", "audio/x-mpeg": "audio/mpeg",
     "audio/x-wav": "audio/wav", "audio/wave": "audio/wav", "audio/vnd.wave": "audio/wav",
@@ -64,183 +65,236 @@ _ALIASES: dict[str, str] = {
 
 
 def canonical_media_type(media_type: str) -> str:
-    """The registered spelling: lower case, no parameters, `image/jpg` as `image/jpeg`."""
-    plain = media_type.partition(";")[0].strip().lower()
-    return _ALIASES.get(plain, plain)
+    """Returns the registered spelling of a media type: lower case, without parameters or aliases.
+
+    >>> canonical_media_type("image/JPG; q=1")
+    'image/jpeg'
+    """
+    essence = media_type.partition(";")[0].strip().lower()
+    return _ALIASES.get(essence, essence)
 
 
 def guess_media_type(url: str) -> str | None:
-    """The media type that the end of a URL's or path's last segment names, or a data URL's head; or None.
+    """Returns the media type that a URL or a path indicates by its suffix, or a data URL by its header.
+
+    Returns None if there is no known suffix.
 
     >>> guess_media_type("https://example.com/a.JPG?width=3")
     'image/jpeg'
     >>> guess_media_type("data:text/plain,see a.pdf")
     'text/plain'
     """
-    data = _DATA_TYPE.match(url)
-    if data is not None:
-        named = data[1].strip() or "text/plain"  # RFC 2397, 2
-        return canonical_media_type(named) if is_media_type(named) else None
+    header = _DATA_TYPE.match(url)
+    if header is not None:
+        media_type = header[1].strip() or "text/plain"  # RFC 2397, 2
+        return canonical_media_type(media_type) if is_media_type(media_type) else None
     path = re.split(r"[?#]", url, maxsplit=1)[0] if _SCHEME.match(url) else url
     name = path.rpartition("/")[2]
     return _MEDIA_TYPES.get(name.rpartition(".")[2].lower()) if "." in name else None
 
 
 def is_media_type(text: str) -> bool:
-    """Whether a text is `type/subtype`, with parameters or without."""
+    """Returns True if a text is `type/subtype`, with or without parameters."""
     return _MEDIA_TYPE.fullmatch(text) is not None
 
 
 def is_text_type(media_type: str) -> bool:
-    """Whether media of a type are text."""
+    """Returns True if data of a media type is text."""
     return _TEXT_TYPES.fullmatch(media_type) is not None
 
 
 _TEXT_TYPES = re.compile(r"text/.+|application/(json|xml|yaml|x-yaml|toml|javascript|x-ndjson)")
 
 
-def _decoded(data: str) -> str:
-    try:
-        text = base64.b64decode(data).decode("utf-8-sig")
-    except ValueError:
-        return ""
-    return "" if text.isspace() else text
+def _check_media_type(media_type: str) -> None:
+    if not is_media_type(media_type):
+        reason = f"expected a media type, got {shorten_repr(media_type, 60)}"
+        raise MessageError("media_type", reason, "Pass a type such as 'image/png'.")
+
+
+# -- sources --------------------------------------------------------------------------------------------------
+
+
+class _CachedContent(Validated):
+    """Slot for the content that was read from a URL."""
+
+    __slots__ = ("cached_content",)
+
+    cached_content: tuple[object, object] | None
+    """A value that changes whenever the content changes, and the content. None before the first read."""
 
 
 @validated_dataclass
-class URLSource(metaclass=Checked):
-    """Media at a URL: http, https, file or data, or a scheme of a provider's own; a bare path is a file.
+class URLSource(_CachedContent):
+    """Media at a URL.
 
-    A file is read only when the formatter was given `media_roots` that contain it.
+    Attributes:
+        url: URL with the scheme http, https, file or data, or with a scheme of a provider. A path without a scheme
+            is a file. A formatter reads files only from its `media_roots`.
+        media_type: Media type of the data. None if unknown.
+
+    Raises:
+        MessageError: The URL is blank, or `media_type` is not a media type.
+
     """
 
     url: Text
     media_type: Text | None = None
     type: Literal["url"] = "url"
-    _read: tuple[object, object] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.url.strip():
-            raise MessageError("url", "the URL is blank", "Give a URL, or use Base64Source.")
-        if self.media_type is not None and not is_media_type(self.media_type):
-            reason = f"{self.media_type[:60]!r} is no media type"
-            raise MessageError("media_type", reason, "Write it as in 'image/png'.")
+            raise MessageError("url", "the URL is blank", "Pass a URL, or use Base64Source.")
+        if self.media_type is not None:
+            _check_media_type(self.media_type)
+        cache_file_content(self, None)
 
     @property
     def scheme(self) -> str:
-        """The scheme in lower case; `file` for a bare path."""
-        found = _SCHEME.match(self.url)
-        return found[1].lower() if found else "file"
+        """The scheme in lower case; `file` for a path."""
+        match = _SCHEME.match(self.url)
+        return match[1].lower() if match else "file"
 
     @property
     def guessed_type(self) -> str | None:
-        """The declared media type, else the one that the URL's suffix names, canonical; or None."""
-        named = self.media_type or guess_media_type(self.url)
-        return canonical_media_type(named) if named else None
+        """The canonical media type: the declared type, else the type that the URL indicates. None if unknown."""
+        media_type = self.media_type or guess_media_type(self.url)
+        return canonical_media_type(media_type) if media_type else None
+
+
+cache_file_content = slot_setter(_CachedContent, "cached_content")
+"""Caches the content of a URL source (see `URLSource.cached_content`)."""
+
+
+class _CachedResults(Validated):
+    """Slot for results computed from base64 data."""
+
+    __slots__ = ("cache",)
+
+    cache: dict[Any, Any]
+    """Results computed from the data, such as the image size, by key."""
 
 
 @validated_dataclass
-class Base64Source(metaclass=Checked):
-    """Media held in the message: base64 text (standard alphabet, no `data:` prefix) and its media type."""
+class Base64Source(_CachedResults):
+    """Media data as base64 text.
+
+    Attributes:
+        media_type: Media type of the data, such as `image/png`.
+        data: Base64 text in the standard alphabet, without a `data:` prefix.
+
+    Raises:
+        MessageError: `media_type` is not a media type, or `data` is a data URL.
+
+    """
 
     media_type: Text
     data: Text
     type: Literal["base64"] = "base64"
-    _settled: object = field(default=None, init=False, repr=False, compare=False)
-    _text: str | None = field(default=None, init=False, repr=False, compare=False)
-    _url: str | None = field(default=None, init=False, repr=False, compare=False)
-    _facts: dict[Any, Any] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not is_media_type(self.media_type):
-            reason = f"{self.media_type[:60]!r} is no media type"
-            raise MessageError("media_type", reason, "Write it as in 'image/png'.")
+        _check_media_type(self.media_type)
         if self.data.startswith("data:"):
-            raise MessageError("data", "this is a data: URL, not base64 text", "Use URLSource for it.")
-
-    @property
-    def facts(self) -> dict[Any, Any]:
-        """The private notebook of the data: what was worked out of them, once."""
-        if self._facts is None:
-            _set_facts(self, {})
-        return cast("dict[Any, Any]", self._facts)
+            raise MessageError("data", "expected base64 text, got a data: URL", "Use URLSource for the URL.")
+        _set_cache(self, {})
 
     @property
     def text(self) -> str | None:
-        """The text that the data are, decoded once; None for bytes that are no UTF-8, and for blank text."""
-        if self._text is None:
-            _set_source_text(self, _decoded(self.data))
-        return self._text or None
+        """The data decoded as UTF-8. None if the data is not UTF-8, or blank. Computed once."""
+        if "text" not in self.cache:
+            self.cache["text"] = _decode_text(self.data)
+        text: str | None = self.cache["text"]
+        return text
 
     @property
     def data_url(self) -> str:
-        """The same as a `data:` URL, put together once."""
-        if self._url is None:
-            _set_url(self, f"data:{self.media_type};base64,{self.data}")
-        return cast("str", self._url)
+        """The media as a `data:` URL. Computed once."""
+        if "data_url" not in self.cache:
+            self.cache["data_url"] = f"data:{self.media_type};base64,{self.data}"
+        url: str = self.cache["data_url"]
+        return url
 
 
-_set_source_text = Base64Source.__dict__["_text"].__set__
-_set_url = Base64Source.__dict__["_url"].__set__
-_set_facts = Base64Source.__dict__["_facts"].__set__
+_set_cache = slot_setter(_CachedResults, "cache")
 
 
-def _is_source(found: object) -> object:
-    if not isinstance(found, (URLSource, Base64Source, dict)):
-        reason = f"{type(found).__name__} is no source"
-        raise MessageError(
-            "", reason, "Give a URLSource or Base64Source, or use from_url, from_path or from_bytes."
-        )
-    return cast("object", found)
+def _decode_text(data: str) -> str | None:
+    try:
+        text = base64.b64decode(data).decode("utf-8-sig")
+    except ValueError:
+        return None
+    return None if not text or text.isspace() else text
+
+
+def _check_is_source(value: object) -> object:
+    if not isinstance(value, (URLSource, Base64Source, dict)):
+        reason = f"expected a URLSource or Base64Source, got {type(value).__name__}"
+        raise MessageError("", reason, "Pass a source, or use from_url, from_path or from_bytes.")
+    return cast("object", value)
 
 
 Source: TypeAlias = Annotated[
-    Annotated[URLSource | Base64Source, Discriminator("type")], BeforeValidator(_is_source)
+    Annotated[URLSource | Base64Source, Discriminator("type")], BeforeValidator(_check_is_source)
 ]
-
-
-def encode_base64(data: bytes | bytearray | memoryview) -> str:
-    """Base64 text, made in pieces: none of them holds other threads up for long."""
-    pieces = (base64.b64encode(data[start : start + _PIECE]) for start in range(0, len(data), _PIECE))
-    return b"".join(pieces).decode("ascii")
-
-
-_PIECE = 3 << 18  # bytes; divisible by three, so that the pieces join
-
-
-MAX_FILE_BYTES = 100_000_000
-"""Bytes: no larger file is read. No target takes as much, and the content is held twice."""
-
-_OPEN = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-
-
-def read_regular_file(path: str | Path, limit: int) -> bytes:
-    """Returns the content of a regular file. Blocking, but a pipe is not waited for.
-
-    Raises OSError if the file cannot be read, ValueError if it is no regular file or has more than `limit` bytes.
-    """
-    descriptor = os.open(path, _OPEN)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError("it is no regular file")
-        content = file.read(limit + 1)
-    if len(content) > limit:
-        raise ValueError(f"it has more than {limit:,} bytes")
-    return content
-
+"""Source of media: base64 data or a URL."""
 
 _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 
-def source_from_url(found: object, media_type: str | None = None) -> Source | None:
-    """The source of a URL or a data URL; None for what is none. `media_type` is what a URL does not say itself.
+def source_from_url(url: object, media_type: str | None = None) -> Source | None:
+    """Returns the source of a URL or of a base64 data URL. Returns None for any other value.
 
-    >>> source_from_url("data:image/png;base64,AAAA")
-    Base64Source(media_type='image/png', data='AAAA')
+    Args:
+        url: URL of a native part.
+        media_type: Media type of the data at a URL that is not a data URL.
+
+    Example:
+        >>> source_from_url("data:image/png;base64,AAAA")
+        Base64Source(media_type='image/png', data='AAAA')
+
     """
-    url = as_text(found)
-    held = _DATA_URL.fullmatch(url)
+    text = as_text(url)
+    match = _DATA_URL.fullmatch(text)
     try:
-        return Base64Source(held[1], held[2]) if held else URLSource(url, media_type)
+        return Base64Source(match[1], match[2]) if match else URLSource(text, media_type)
     except MessageError:
         return None
+
+
+# -- bytes ----------------------------------------------------------------------------------------------------
+
+
+def encode_base64(data: bytes | bytearray | memoryview) -> str:
+    """Returns data as base64 text. Encodes in pieces, so that other threads can run in between."""
+    pieces = (base64.b64encode(data[start : start + _PIECE]) for start in range(0, len(data), _PIECE))
+    return b"".join(pieces).decode("ascii")
+
+
+_PIECE = 3 << 18  # bytes; divisible by three, so that the encoded pieces can be joined
+
+MAX_FILE_BYTES = 100_000_000
+"""Maximum size of a file. No target accepts so much data, and memory holds the content twice."""
+
+_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+
+
+def read_regular_file(path: str | Path, max_bytes: int) -> bytes:
+    """Returns the content of a regular file. Blocking, but never waits for a pipe.
+
+    Args:
+        path: Path of the file.
+        max_bytes: Maximum size of the file.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: The path is not a regular file, or the file is too large.
+
+    """
+    descriptor = os.open(path, _OPEN_FLAGS)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError("not a regular file")
+        content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise ValueError(f"more than {max_bytes:,} bytes")
+    return content

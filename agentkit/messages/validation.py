@@ -1,38 +1,49 @@
-"""How a value class is made: a frozen, slotted pydantic dataclass that refuses bad input by name and place."""
+"""Base of messages, blocks, sources and tools: immutable pydantic dataclasses whose errors name the place.
+
+pydantic validates and copies the arguments of each constructor. `ValidatedType` turns its errors into
+`MessageError`. Text must be encodable in UTF-8, and JSON values must be writable as JSON text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import MISSING, Field, field
-from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast, dataclass_transform
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, Field, field, fields
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar, cast, dataclass_transform
 
 from pydantic import AfterValidator, ConfigDict, JsonValue, Strict, ValidationError
 from pydantic.dataclasses import dataclass
 from pydantic_core import ErrorDetails, to_json
 
 from agentkit.errors import MessageError
-from agentkit.reprs import bounded_repr, shorten
+from agentkit.reprs import bounded_repr, shorten, shorten_repr
 
 __all__ = [
-    "Checked",
     "Json",
     "JsonObject",
+    "ORDINARY_BUILDERS",
     "Text",
-    "Unwritten",
+    "UncheckedJsonObject",
+    "Validated",
+    "ValidatedType",
     "same_json",
+    "slot_setter",
     "to_message_error",
     "validated_dataclass",
 ]
 
 _Class = TypeVar("_Class", bound=type[Any])
 
-# A schema is built when a class is first used: importing all of them and using few should cost few.
-_CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
+# pydantic builds a schema on the first use of its class: importing agentkit and using few classes stays cheap.
+_CONFIG: Final = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
-def _encodable(text: str) -> str:
-    """Refuse lone surrogates: no wire can carry them, and they surface as an encoding error in the SDK."""
+# -- field types ----------------------------------------------------------------------------------------------
+
+
+def _check_encodable(text: str) -> str:
+    """Raises ValueError for lone surrogates: no API accepts them, and SDKs fail late with an encoding error."""
     if not text.isascii():
         try:
             text.encode()
@@ -41,155 +52,235 @@ def _encodable(text: str) -> str:
     return text
 
 
-Text = Annotated[str, Strict(), AfterValidator(_encodable)]
-"""A string that UTF-8 can carry."""
+Text = Annotated[str, Strict(), AfterValidator(_check_encodable)]
+"""A string that UTF-8 can encode."""
 
 
-def _writable(found: Any) -> Any:
-    """Refuse what JSON text cannot say: a lone surrogate somewhere inside."""
+def _check_writable(value: Any) -> Any:
+    """Raises ValueError if a string at any depth has a lone surrogate."""
     try:
-        to_json(found)
+        to_json(value)
     except ValueError as error:
         raise ValueError(f"cannot be written as JSON: {error}") from None
-    return found
+    return value
 
 
+# Validation copies the containers of a JSON value: no value shares a container with its caller.
 if TYPE_CHECKING:
     Json: TypeAlias = Any
     JsonObject: TypeAlias = dict[str, Any]
-    Unwritten: TypeAlias = dict[str, Any]
+    UncheckedJsonObject: TypeAlias = dict[str, Any]
 else:
-    Json = Annotated[JsonValue, AfterValidator(_writable)]
-    JsonObject = Annotated[dict[str, JsonValue], AfterValidator(_writable)]
-    Unwritten = dict[str, JsonValue]
-"""Any JSON value, a JSON object, and one whose class writes it out by itself and so sees to its strings.
+    Json = Annotated[JsonValue, AfterValidator(_check_writable)]
+    """Any JSON value."""
+    JsonObject = Annotated[dict[str, JsonValue], AfterValidator(_check_writable)]
+    """A JSON object."""
+    UncheckedJsonObject = dict[str, JsonValue]
+    """A JSON object whose class checks the strings itself."""
 
-Checking one copies its containers: a value shares none with its caller.
+
+# -- classes --------------------------------------------------------------------------------------------------
+
+ORDINARY_BUILDERS: Final[dict[type, Callable[..., Any]]] = {}
+"""Fast constructors by class. A fast constructor validates arguments of ordinary types without pydantic.
+
+For any other arguments it returns None or raises TypeError. pydantic then validates them.
 """
 
-
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def validated_dataclass(cls: _Class) -> _Class:
-    """Make `cls` a frozen, slotted pydantic dataclass whose repr is bounded."""
-    cast("Any", cls).__repr__ = bounded_repr
-    return dataclass(frozen=True, slots=True, repr=False, config=_CONFIG)(cls)  # type: ignore[return-value]
-
-
 if TYPE_CHECKING:
-    Checked = type
+    ValidatedType = type
 else:
 
-    class Checked(type):
-        """The metaclass of value classes: what pydantic refuses is a MessageError that names the place.
+    class ValidatedType(type):
+        """Metaclass of validated classes: errors of pydantic become MessageError.
 
-        Not a wrapper around `__init__`: pydantic sets that anew when it builds the schema.
+        Wrapping `__init__` instead would not last: pydantic replaces the method when it builds the schema.
         """
 
         @property
         def __signature__(cls) -> Signature:
-            """What the constructor takes, without the slots that it fills by itself."""
-            fields = [one for one in cls.__dataclass_fields__.values() if one.init]
-            return Signature([_parameter(one) for one in sorted(fields, key=lambda one: one.kw_only)])
+            """Signature of the constructor, with the types that callers may pass."""
+            declared = getattr(cls, "_declared_init", None)
+            return _field_signature(cls) if declared is None else _declared_signature(declared)
 
         @__signature__.setter
-        def __signature__(cls, made: Signature) -> None:
-            """Pydantic's own is passed over."""
+        def __signature__(cls, value: Signature) -> None:
+            """Ignores the signature that pydantic generates."""
 
         def __call__(cls, *args: object, **kwargs: object) -> object:  # noqa: D102
+            build = ORDINARY_BUILDERS.get(cls)
+            if build is not None:
+                try:
+                    value = build(*args, **kwargs)
+                except TypeError:
+                    value = None
+                if value is not None:
+                    return value
             try:
                 return type.__call__(cls, *args, **kwargs)
             except ValidationError as error:
-                known = cls.__dataclass_fields__.items()
-                positional = [name for name, one in known if one.init and not one.kw_only]
-                convert = getattr(cls, "_convert_refused", None)  # costs nothing where nothing is refused
-                values = convert and convert({**dict(zip(positional, args, strict=False)), **kwargs})
-                if values:
-                    return cls(**values)
-                raise to_message_error(cls.__name__, error, positional) from None
+                return _convert_or_raise(cls, error, args, kwargs)
 
 
-def _parameter(known: Field[Any]) -> Parameter:
-    kind = Parameter.KEYWORD_ONLY if known.kw_only else Parameter.POSITIONAL_OR_KEYWORD
-    given = known.default if known.default is not MISSING else ... if callable(known.default_factory) else None
-    required = known.default is MISSING and not callable(known.default_factory)
-    return Parameter(known.name, kind, default=Parameter.empty if required else given)
+class Validated(metaclass=ValidatedType):
+    """Base class of validated dataclasses.
+
+    A subclass may have slots that are not fields, for results computed from its fields. Such slots are never part
+    of equality, `repr`, JSON, copies, pickles or `dataclasses.asdict`.
+    """
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Copies and pickles the fields alone."""
+        values = {field.name: getattr(self, field.name) for field in fields(cast("Any", self)) if field.init}
+        return (_rebuild, (type(self), values))
+
+
+def _rebuild(cls: type[Any], values: dict[str, Any]) -> Any:
+    return cls(**values)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def validated_dataclass(cls: _Class) -> _Class:
+    """Makes a subclass of `Validated` a frozen, slotted pydantic dataclass whose repr is bounded.
+
+    A class may declare `__init__` without a body if callers may pass other types than those of the fields.
+    pydantic replaces the method; `inspect.signature` and `help` show the declared parameters.
+    """
+    declared: Callable[..., None] | None = cls.__dict__.get("__init__")
+    cast("Any", cls).__repr__ = bounded_repr
+    validated = cast("Any", dataclass(frozen=True, slots=True, repr=False, config=_CONFIG)(cls))
+    if declared is not None:
+        validated._declared_init = staticmethod(declared)
+    return cast("_Class", validated)
+
+
+def slot_setter(cls: type[Any], name: str) -> Callable[[Any, Any], None]:
+    """Returns a function that sets a slot of a frozen instance. `cls` is the class that defines the slot."""
+    setter: Callable[[Any, Any], None] = cls.__dict__[name].__set__
+    return setter
+
+
+def _declared_signature(declared: Callable[..., None]) -> Signature:
+    """Returns the signature of a declared `__init__`, without `self`."""
+    _, *parameters = signature(declared).parameters.values()
+    return Signature(parameters)
+
+
+def _field_signature(cls: type[Any]) -> Signature:
+    """Returns the signature of the generated constructor: positional fields, then those by keyword only."""
+    known: dict[str, Field[Any]] = getattr(cls, "__dataclass_fields__", {})
+    initial = [field for field in known.values() if field.init]
+    return Signature([_parameter(field) for field in sorted(initial, key=lambda field: field.kw_only is True)])
+
+
+def _parameter(field: Field[Any]) -> Parameter:
+    kind = Parameter.KEYWORD_ONLY if field.kw_only else Parameter.POSITIONAL_OR_KEYWORD
+    default = Parameter.empty if field.default is MISSING else field.default
+    if callable(field.default_factory):
+        default = ...
+    annotation = _ALIAS.sub(lambda match: _ALIASES[match[0]], str(field.type))
+    return Parameter(field.name, kind, default=default, annotation=annotation)
+
+
+_ALIASES: Final = {
+    "Text": "str",
+    "Json": "Any",
+    "JsonObject": "dict[str, Any]",
+    "UncheckedJsonObject": "dict[str, Any]",
+}
+"""Types that callers may pass, by the name of a field type."""
+_ALIAS: Final = re.compile(rf"\b({'|'.join(_ALIASES)})\b")
+
+
+# -- errors ---------------------------------------------------------------------------------------------------
+
+
+def _convert_or_raise(cls: Any, error: ValidationError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Returns a value if its class converts the arguments that pydantic refused. Raises MessageError otherwise."""
+    positional = [field.name for field in fields(cls) if field.init and not field.kw_only]
+    convert = getattr(cls, "_convert_refused", None)
+    values = convert and convert({**dict(zip(positional, args, strict=False)), **kwargs})
+    if values:
+        return cls(**values)
+    raise to_message_error(cls.__name__, error, positional) from None
 
 
 def to_message_error(name: str, error: ValidationError, positional: list[str]) -> MessageError:
-    """The fault that pydantic found, said in our words: `Msg.content[1].text`."""
-    # A union reports every branch. The branch that got furthest is the one the caller meant.
-    fault = max(error.errors(include_url=False), key=lambda detail: len(detail["loc"]))
-    path = shorten(name + "".join(_steps(fault["loc"], positional)), _LONGEST_PLACE)
-    cause = fault.get("ctx", {}).get("error")
+    """Converts an error of pydantic.
+
+    Args:
+        name: First part of the place, such as `Msg` in `Msg.content[1].text`.
+        error: Error of pydantic.
+        positional: Names of the positional parameters: pydantic names these by index.
+
+    """
+    # A union reports the errors of each branch. The caller meant the branch in which validation got furthest.
+    details = max(error.errors(include_url=False), key=lambda details: len(details["loc"]))
+    place = shorten(name + "".join(_steps(details["loc"], positional)), _MAX_PLACE)
+    cause = details.get("ctx", {}).get("error")
     if isinstance(cause, MessageError):
-        return cause.within(path)
-    return MessageError(path, _reason(fault), "Correct the value there.")
+        return cause.with_prefix(place)
+    return MessageError(place, _reason(details), _ADVICE)
 
 
-def _reason(fault: ErrorDetails) -> str:
-    given = fault["input"]
-    try:
-        shown = repr(given)
-    except (RecursionError, ValueError):  # nested too deeply, or a number of too many digits
-        shown = "too large to show"
-    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
-    shown = "nothing" if fault["type"] == "missing" else f"{type(given).__name__} {shown}"
-    return f"{shorten(fault['msg'].removeprefix('Value error, '), _LONGEST_REASON)} (got {shown})"
+_ADVICE: Final = "Pass a valid value."
+_MAX_PLACE: Final = 200  # characters: keys of the caller's data may be long
+_MAX_REASON: Final = 400
+_MAX_VALUE: Final = 60
 
 
-_LONGEST_PLACE, _LONGEST_REASON = 200, 400  # characters: both may have names and values of the caller's data
+def _reason(details: ErrorDetails) -> str:
+    message = shorten(details["msg"].removeprefix("Value error, "), _MAX_REASON)
+    if details["type"] == "missing":
+        return f"{message} (got nothing)"
+    value = details["input"]
+    return f"{message} (got {type(value).__name__} {shorten_repr(value, _MAX_VALUE)})"
 
 
-def _steps(loc: tuple[int | str, ...], positional: list[str]) -> Iterator[str]:
-    """The location without pydantic's own labels for union branches; a leading index is an argument."""
-    before: int | str = ""
-    for depth, step in enumerate(loc):
+def _steps(location: tuple[int | str, ...], positional: list[str]) -> Iterator[str]:
+    """Yields the steps of a location without the names of union branches, which pydantic inserts."""
+    previous: int | str = ""
+    for depth, step in enumerate(location):
         if isinstance(step, int):
-            yield f".{positional[step]}" if depth == 0 and step < len(positional) else f"[{step}]"
-        elif step.isidentifier() and not _is_label(before, step):
+            is_parameter = depth == 0 and step < len(positional)
+            yield f".{positional[step]}" if is_parameter else f"[{step}]"
+        elif step.isidentifier() and not _is_branch(previous, step):
             yield f".{step}"
-        before = step
+        previous = step
 
 
-def _is_label(before: int | str, step: str) -> bool:
-    """Whether `step` is a union's tag (behind an item or a source), or a branch's type."""
-    tagged = isinstance(before, int) or before == "source"
-    return step in _BRANCHES or (tagged and step in _TAGS)
+def _is_branch(previous: int | str, step: str) -> bool:
+    """Returns True if a step is the tag of a union (after an item or a source) or the type of a branch."""
+    is_tagged = isinstance(previous, int) or previous == "source"
+    return step in _BRANCH_TYPES or (is_tagged and step in _TAGS)
 
 
-_BRANCHES = frozenset({"str", "float", "int", "bool", "list", "dict", "nullable"})
-_TAGS = frozenset(
-    [
-        "text",
-        "thinking",
-        "tool_use",
-        "tool_result",
-        "image",
-        "audio",
-        "video",
-        "document",
-        "invalid",
-        "opaque",
-        "url",
-        "base64",
-    ]
+_BRANCH_TYPES: Final = frozenset({"str", "float", "int", "bool", "list", "dict", "nullable"})
+_TAGS: Final = frozenset(
+    {"text", "thinking", "tool_use", "tool_result", "image", "audio", "video", "document", "invalid", "opaque"}
+    | {"url", "base64"}
 )
 
 
-def same_json(found: Any, expected: Any) -> bool:
-    """Returns True if two JSON values differ at most in the order of keys: `1` is neither `1.0` nor `true`."""
-    if isinstance(found, dict):
-        pairs = cast("dict[str, Any]", found).items()
-        if not isinstance(expected, dict) or found.keys() != cast("dict[str, Any]", expected).keys():
-            return False
-        return all(same_json(item, expected[key]) for key, item in pairs)
-    if isinstance(found, list):
-        items = cast("list[Any]", found)
-        if not isinstance(expected, list) or len(items) != len(cast("list[Any]", expected)):
-            return False
-        return all(same_json(*pair) for pair in zip(items, cast("list[Any]", expected), strict=True))
-    return bool(found == expected) and _number_type(found) is _number_type(expected)
+# -- JSON -----------------------------------------------------------------------------------------------------
 
 
-def _number_type(found: Any) -> type | None:
-    return next((kind for kind in (bool, int, float) if isinstance(found, kind)), None)
+def same_json(first: Any, second: Any) -> bool:
+    """Returns True if two JSON values are equal, with keys in any order. `1`, `1.0` and `true` differ."""
+    if isinstance(first, dict):
+        pairs = cast("dict[str, Any]", first).items()
+        if not isinstance(second, dict) or first.keys() != cast("dict[str, Any]", second).keys():
+            return False
+        return all(same_json(item, second[key]) for key, item in pairs)
+    if isinstance(first, list):
+        items = cast("list[Any]", first)
+        if not isinstance(second, list) or len(items) != len(cast("list[Any]", second)):
+            return False
+        return all(same_json(*pair) for pair in zip(items, cast("list[Any]", second), strict=True))
+    return bool(first == second) and _number_type(first) is _number_type(second)
+
+
+def _number_type(value: Any) -> type | None:
+    return next((number for number in (bool, int, float) if isinstance(value, number)), None)

@@ -18,7 +18,7 @@ from agentkit.messages.blocks import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from agentkit.messages.message import Msg, cache_weight
+from agentkit.messages.message import Msg, cache_result
 from agentkit.tokens.estimate import TextCounts, estimate_text
 from agentkit.tokens.request_parts import RequestParts, compact_json
 
@@ -155,7 +155,7 @@ class LocalTokenCounter(TokenCounterBase):
 
     def weight(self, msg: Msg) -> int:
         """`weigh`, worked out once in the message's life."""
-        return cache_weight(msg, self.key, self._checked_weight)
+        return cache_result(msg, self.key, self._checked_weight)
 
     def _checked_weight(self, msg: Msg) -> int:
         found: object = self.weigh(msg)

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
 from agentkit.errors import MessageError, OptionError
-from agentkit.messages.validation import Checked, Text, validated_dataclass
+from agentkit.messages.validation import Text, Validated, validated_dataclass
 from agentkit.tools.tool import Tool
 
 __all__ = ["ToolChoice", "ToolChoiceLike", "as_tool_choice", "read_allowed_tools"]
 
 
 @validated_dataclass
-class ToolChoice(metaclass=Checked):
+class ToolChoice(Validated):
     """Which tool the model may or must call: `auto`, `none`, `required` (any one), or `tool` with a name.
 
     `names` limits `auto` and `required` to some of the tools. OpenAI and Gemini have a field for this, and the

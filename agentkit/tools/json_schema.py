@@ -11,7 +11,7 @@ from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
 from agentkit.errors import MessageError, OptionError
 from agentkit.json_values import copy_json
-from agentkit.messages.validation import Checked, JsonObject, Text, validated_dataclass
+from agentkit.messages.validation import JsonObject, Text, Validated, validated_dataclass
 
 __all__ = [
     "OutputLike",
@@ -26,7 +26,7 @@ __all__ = [
 
 
 @validated_dataclass
-class OutputSchema(metaclass=Checked):
+class OutputSchema(Validated):
     """The form that the answer must have: a JSON schema under a name.
 
     `strict` is the flag of the APIs that have one for answers: True closes the schema if that changes nothing, and

@@ -15,7 +15,7 @@ from agentkit.json_values import as_text, make_json_safe
 from agentkit.loggers import get_logger
 from agentkit.messages.blocks import InvalidBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.messages.mcp_results import read_mcp_item, read_mcp_result
-from agentkit.messages.validation import Checked
+from agentkit.messages.validation import Validated
 
 __all__ = ["as_failure", "as_refusal", "as_result", "find_leaves"]
 
@@ -96,7 +96,7 @@ def _contains_block(value: object) -> bool:
         return any(map(_contains_block, cast("Mapping[Any, object]", value).values()))
     if isinstance(value, list | tuple | set | frozenset):
         return any(map(_contains_block, cast("Iterable[object]", value)))
-    return type(type(value)) is Checked
+    return isinstance(value, Validated)
 
 
 def as_failure(block: ToolUseBlock, error: BaseException) -> ToolResultBlock:

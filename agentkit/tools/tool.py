@@ -13,7 +13,7 @@ from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
 from agentkit.errors import MessageError
 from agentkit.messages.blocks import ToolResultBlock, ToolUseBlock
-from agentkit.messages.validation import Checked, JsonObject, Text, validated_dataclass
+from agentkit.messages.validation import JsonObject, Text, Validated, validated_dataclass
 from agentkit.tools.docstrings import split_docstring
 from agentkit.tools.json_schema import check_schema, map_schema, remove_titles
 
@@ -23,7 +23,7 @@ _NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
 
 @validated_dataclass
-class Tool(metaclass=Checked):
+class Tool(Validated):
     """A tool that a model may call: a name, what it does, and a JSON schema of its arguments.
 
     `parameters` is a JSON schema of an object; `"type": "object"` may be missing. `strict` asks the provider to

@@ -787,7 +787,7 @@ async def test_text_of_any_type_is_decoded_where_it_is_fetched(site: Website) ->
     site.pages["/a.json"] = answer('{"é": 1}'.encode(), "application/json")
     found = await fetch_media(URLSource(site.url("/a.json")), LOCAL)
     assert isinstance(found, Base64Source)
-    assert found._text == '{"é": 1}'  # pyright: ignore[reportPrivateUsage]
+    assert found.cache["text"] == '{"é": 1}'
     assert found._url is None  # pyright: ignore[reportPrivateUsage]
 
 

@@ -676,7 +676,7 @@ async def test_a_file_that_the_viewer_may_not_see_is_not_read(tmp_path: Path) ->
     history = MultiAgentHistory(viewer="Friday", visible=lambda msg: msg.name != "Eve")
     formatter = load_provider("anthropic").chat_formatter(history=history, media_roots=[tmp_path])
     await formatter.format([Msg("Bob", "Hi.", "user"), Msg("Eve", [ImageBlock(source)], "user")])
-    assert source._read is None  # pyright: ignore[reportPrivateUsage]
+    assert source.cached_content is None
 
 
 async def test_of_two_files_of_a_message_the_changed_one_is_read_again(root: Path, anyio_backend: str) -> None:

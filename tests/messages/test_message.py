@@ -168,7 +168,7 @@ REFUSED: list[tuple[str, Callable[[], object], str, str]] = [
             "Bob", [{"type": "image", "source": {"type": "base64", "media_type": "png", "data": ""}}], "user"
         ),
         "Msg.content[0].source",
-        "no media type",
+        "expected a media type",
     ),
     (
         "NaN in metadata",

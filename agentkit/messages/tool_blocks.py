@@ -1,0 +1,193 @@
+"""Blocks of tool calls and their results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast
+
+from pydantic import Discriminator
+from pydantic_core import from_json, to_json
+
+from agentkit.errors import MessageError
+from agentkit.json_values import copy_json
+from agentkit.messages.basic_blocks import BlockBase, InvalidBlock, OpaqueBlock, TextBlock
+from agentkit.messages.mcp_results import McpItem, McpResult, read_mcp_item, read_mcp_result
+from agentkit.messages.media_blocks import AudioBlock, DocumentBlock, ImageBlock, MediaBlock, VideoBlock
+from agentkit.messages.opaque_state import OpaqueState
+from agentkit.messages.validation import (
+    Text,
+    UncheckedJsonObject,
+    Validated,
+    same_json,
+    slot_setter,
+    validated_dataclass,
+)
+
+__all__ = ["ResultItem", "ToolResultBlock", "ToolUseBlock"]
+
+
+class _ComputedArguments(BlockBase):
+    """Slots for results computed from the input of a tool call."""
+
+    __slots__ = ("_arguments", "_is_flat")
+
+    _arguments: str
+    _is_flat: bool
+
+
+@validated_dataclass
+class ToolUseBlock(_ComputedArguments):
+    """Tool call of a model.
+
+    Attributes:
+        id: Id by which a result refers to the call.
+        name: Name of the tool.
+        input: Arguments. Stored JSON may have the argument text instead.
+        raw_input: Argument text of the model, unchanged. APIs whose arguments are text receive this text, unless
+            it is not JSON for `input`.
+        state: Opaque state of the call.
+
+    """
+
+    id: Text
+    name: Text
+    input: UncheckedJsonObject
+    raw_input: Text | None = None
+    state: OpaqueState | None = None
+    type: Literal["tool_use"] = "tool_use"
+
+    def __post_init__(self) -> None:
+        try:
+            encoded = to_json(self.input)
+        except ValueError as error:
+            raise MessageError("input", f"cannot be written as JSON: {error}", _ENCODABLE) from None
+        raw = self.raw_input
+        is_sent_raw = raw is not None and _is_json_of(raw, self.input, encoded)
+        _set_arguments(self, raw if is_sent_raw else encoded.decode())
+        _set_is_flat(self, _SCALARS.issuperset(map(type, self.input.values())))
+
+    @property
+    def arguments(self) -> str:
+        """The arguments as JSON text: `raw_input` if it is JSON for `input`."""
+        return self._arguments
+
+    @property
+    def raw_is_broken(self) -> bool:
+        """True if `raw_input` is not JSON for `input`, for example because the reply was truncated."""
+        return self.raw_input is not None and self._arguments is not self.raw_input
+
+    def copy_input(self) -> dict[str, Any]:
+        """Returns a copy of the input that shares no container with the block."""
+        return self.input.copy() if self._is_flat else copy_json(self.input)
+
+
+_ENCODABLE: Final = "Pass text that UTF-8 can encode."
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+_set_arguments = slot_setter(_ComputedArguments, "_arguments")
+_set_is_flat = slot_setter(_ComputedArguments, "_is_flat")
+
+
+def _is_json_of(text: str, value: dict[str, Any], encoded: bytes) -> bool:
+    """Returns True if a text is JSON for an object. `encoded` is the compact JSON of the object."""
+    try:
+        parsed = from_json(text)
+        # Equal bytes distinguish 1 from 1.0 and true, and are cheap. Only another order of keys needs the walk.
+        return (parsed == value and to_json(parsed) == encoded) or same_json(parsed, value)
+    except ValueError:
+        return False
+
+
+ResultItem: TypeAlias = Annotated[
+    TextBlock | ImageBlock | AudioBlock | VideoBlock | DocumentBlock | OpaqueBlock | InvalidBlock,
+    Discriminator("type"),
+]
+"""Block that a tool result may contain."""
+
+
+@validated_dataclass
+class ToolResultBlock(BlockBase):
+    """Result of a tool call.
+
+    Attributes:
+        id: Id of the call.
+        name: Name of the tool. An empty name defaults to the name of the matching tool call.
+        output: Text, or a sequence of text, media and opaque blocks. The constructor also accepts a CallToolResult
+            of the Model Context Protocol or its `content`, as an object or a dict; `isError` sets `is_error`.
+        is_error: True if the tool failed.
+
+    """
+
+    id: Text
+    name: Text = ""
+    output: Text | tuple[ResultItem, ...] = ""
+    is_error: bool = False
+    type: Literal["tool_result"] = "tool_result"
+
+    def __init__(
+        self,
+        id: str,
+        name: str = "",
+        output: str
+        | Sequence[TextBlock | MediaBlock | OpaqueBlock | InvalidBlock | Mapping[str, Any] | McpItem]
+        | Mapping[str, Any]
+        | McpResult = "",
+        is_error: bool = False,
+        type: Literal["tool_result"] = "tool_result",
+        *,
+        metadata: dict[str, Any] | None = None,
+    ) -> None: ...
+
+    @classmethod
+    def _convert_refused(cls, values: dict[str, Any]) -> dict[str, Any] | None:
+        """Converts an MCP result in arguments that pydantic refused. Returns None if there is no MCP result."""
+        converted = _convert_output(values.get("output", ""))
+        if converted is None:
+            return None
+        converted["is_error"] = converted.get("is_error") or values.get("is_error", False)
+        metadata: dict[str, Any] = {**(converted.get("metadata") or {}), **(values.get("metadata") or {})}
+        return {**values, **converted, "metadata": metadata or None}
+
+    @property
+    def items(self) -> tuple[TextBlock | MediaBlock | OpaqueBlock | InvalidBlock, ...]:
+        """The output as blocks."""
+        return (TextBlock(self.output),) if isinstance(self.output, str) else self.output
+
+    @property
+    def listing(self) -> str:
+        """The text of the output. Several text blocks become a list of lines with `- `, as in AgentScope."""
+        if isinstance(self.output, str):
+            return self.output
+        texts = [item.text for item in self.output if isinstance(item, TextBlock)]
+        return texts[0] if len(texts) == 1 else "\n".join(f"- {text}" for text in texts)
+
+    @property
+    def marked_listing(self) -> str:
+        """The listing, with `[error]` before it if the tool failed. For APIs without an error field."""
+        if not self.is_error:
+            return self.listing
+        return f"[error] {self.listing}" if self.listing else "[error]"
+
+    @property
+    def text(self) -> str:
+        """The text blocks of the output, joined by line breaks."""
+        if isinstance(self.output, str):
+            return self.output
+        return "\n".join(item.text for item in self.output if isinstance(item, TextBlock))
+
+
+def _convert_output(output: object) -> dict[str, Any] | None:
+    """Returns the fields that an MCP result or its items set. Returns None for any other output."""
+    try:
+        if not isinstance(output, list | tuple):
+            return None if isinstance(output, str) else read_mcp_result(output)
+        items = cast("Sequence[object]", output)
+        blocks = [_convert_item(item, index) for index, item in enumerate(items)]
+    except Exception:  # attributes of an object may raise anything: such an object is not a valid output
+        return None
+    if not any(blocks):
+        return None
+    return {"output": [item if block is None else block for item, block in zip(items, blocks, strict=True)]}
+
+
+def _convert_item(item: object, index: int) -> dict[str, Any] | None:
+    return None if isinstance(item, Validated) else read_mcp_item(item, index)
