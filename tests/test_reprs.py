@@ -88,7 +88,7 @@ def test_the_public_dataclasses_are_looked_at() -> None:
         "ComparisonResult",
         "Usage",
         "TextEnd",
-        "RecordedCall",
+        "RecordedRequest",
     } <= names
 
 

@@ -17,7 +17,7 @@ from pydantic.dataclasses import dataclass
 from pydantic_core import ErrorDetails, to_json
 
 from agentkit.errors import MessageError
-from agentkit.reprs import bounded_repr, shorten, shorten_repr
+from agentkit.reprs import bounded_repr, shorten
 
 __all__ = [
     "Json",
@@ -236,7 +236,12 @@ def _reason(details: ErrorDetails) -> str:
     if details["type"] == "missing":
         return f"{message} (got nothing)"
     value = details["input"]
-    return f"{message} (got {type(value).__name__} {shorten_repr(value, _MAX_VALUE)})"
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # nested too deeply, or an integer of too many digits
+        text = "too large to show"
+    text = text if len(text) <= _MAX_VALUE else f"{text[: _MAX_VALUE - 3]}..."
+    return f"{message} (got {type(value).__name__} {text})"
 
 
 def _steps(location: tuple[int | str, ...], positional: list[str]) -> Iterator[str]:

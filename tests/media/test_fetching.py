@@ -788,7 +788,7 @@ async def test_text_of_any_type_is_decoded_where_it_is_fetched(site: Website) ->
     found = await fetch_media(URLSource(site.url("/a.json")), LOCAL)
     assert isinstance(found, Base64Source)
     assert found.cache["text"] == '{"é": 1}'
-    assert found._url is None  # pyright: ignore[reportPrivateUsage]
+    assert "data_url" not in found.cache
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,14 @@ REFUSED: list[tuple[str, Any, str, str]] = [
         "ImageBlock.source",
         "expected a URLSource or Base64Source, got str",
     ),
+    ("a blank URL", lambda: URLSource(" "), "URLSource.url", "blank"),
+    ("an empty URL", lambda: URLSource(""), "URLSource.url", "blank"),
+    (
+        "a bad media type",
+        lambda: Base64Source("png", "aGk="),
+        "Base64Source.media_type",
+        "expected a media type, got 'png'",
+    ),
     (
         "a data URL",
         lambda: Base64Source("image/png", "data:image/png;base64,aGk="),
