@@ -16,7 +16,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     Args:
         arguments: Arguments of the command line. None means those of the process.
-
     """
     parser = argparse.ArgumentParser(prog="python -m agentkit.testing", description=__doc__)
     parser.add_argument("--port", type=int, default=8765, help="port to listen on; 0 for any free port")

@@ -23,7 +23,6 @@ class AnswerContext(Protocol):
         streamed: True if the request asks for a stream.
         refused: Error message for a request that the service refuses. Set by `answer_request`.
         body: Decoded body.
-
     """
 
     model: str
@@ -44,7 +43,6 @@ class Answer:
         delay: Seconds before each frame, or before the body.
         cut_after: Frames after which the connection breaks.
         cut_after_bytes: Bytes after which the connection breaks.
-
     """
 
     status: int = 200
@@ -78,7 +76,6 @@ def answer_request(
     Raises:
         OptionError: The wire format cannot express the reply, or the reply is a stream and the request asks for a
             whole reply, or the other way round.
-
     """
     body = request.body
     if not isinstance(body, dict):

@@ -39,7 +39,6 @@ class LoopbackError(Exception):
         message: Error message.
         code: Provider's error code or type. None means the usual code of the status.
         retry_after: Seconds, sent as the `retry-after` header.
-
     """
 
     def __init__(
@@ -67,7 +66,6 @@ class Reply:
         cut_after: Events after which the connection breaks. None means that it does not.
         cut_after_bytes: Bytes of the body after which the connection breaks.
         headers: Further headers.
-
     """
 
     content: Msg | str | Mapping[str, Any] | bytes | Sequence[Mapping[str, Any] | bytes]
@@ -100,7 +98,6 @@ class ReceivedCall:
         model: Requested model.
         body: Decoded body.
         is_streamed: True if the request asks for a stream.
-
     """
 
     model: str
@@ -122,7 +119,6 @@ class NormalizedReply:
         usage: Tokens to report.
         finish_reason: Finish reason, or the provider's own value.
         piece_size: Characters of text or of arguments in one event.
-
     """
 
     msg: Msg
@@ -140,7 +136,6 @@ class NormalizedReply:
             msg: Message of the reply.
             reply: Options of the reply.
             prompt: JSON value to count the input tokens of.
-
         """
         usage = reply.usage or msg.usage or _estimate_usage(msg, prompt)
         reason = reply.finish_reason or msg.finish_reason or _guess_finish_reason(msg)
@@ -177,7 +172,6 @@ class NormalizedReply:
 
         Raises:
             OptionError: The message has a block of another type.
-
         """
         for block in self.msg.blocks:
             if block.type not in types:

@@ -26,7 +26,6 @@ class Route:
             the part of the path that selects the operation.
         service: Fake service that answers.
         base: Path of the base URL for the provider's SDK client.
-
     """
 
     provider: str
@@ -46,7 +45,6 @@ class RouteMatch:
         service: Fake service of the route.
         model: Model named by the path; an empty string if the body names it.
         verb: Operation named by the path; an empty string if the path names none.
-
     """
 
     provider: str
@@ -71,7 +69,6 @@ def load_routes() -> tuple[Route, ...]:
 
     Raises:
         OptionError: A provider's `ROUTES` are not Route objects.
-
     """
     modules = dict.fromkeys(provider.testing for provider in iter_providers() if provider.testing)
     return tuple(route for name in modules for route in _load_module_routes(name))
@@ -91,7 +88,6 @@ def find_route(path: str, routes: Iterable[Route] | None = None) -> RouteMatch |
     Args:
         path: Path of a request.
         routes: Routes to search, in order. None means those of all installed providers.
-
     """
     for route in load_routes() if routes is None else routes:
         if match := re.fullmatch(route.path, path):

@@ -49,7 +49,6 @@ class RecordedRequest:
         streamed: True if the request asks for a stream.
         refused: Error message of the server for unpaired calls and results. None means that it took the request.
         disconnected: True if the client disconnected before the end of the reply.
-
     """
 
     provider: str
@@ -70,7 +69,6 @@ class RecordedRequest:
 
         Raises:
             TimeoutError: It is not answered after that many seconds.
-
         """
         if not self._finished.wait(seconds):
             raise TimeoutError(f"{self.path} is still being answered after {seconds} s")
@@ -105,7 +103,6 @@ class LoopbackServer:
         ...     base_url = server.url("openai")
         >>> server.requests
         []
-
     """
 
     def __init__(
@@ -154,7 +151,6 @@ class LoopbackServer:
 
         Raises:
             OptionError: No fake service has this name.
-
         """
         base = "" if provider is None else self._find_provider(provider).base
         return f"http://127.0.0.1:{self.port}{base}"
@@ -166,7 +162,6 @@ class LoopbackServer:
 
         Raises:
             OptionError: No fake service has this name.
-
         """
         return self._find_provider(provider).service.client_options(self.url(provider))
 

@@ -22,7 +22,6 @@ class FakeService(ABC):
         stream_end: Bytes after the last event of a complete stream.
         prompt_keys: Keys of a request that make up the prompt. Tokens are counted from their JSON text.
         counting_verbs: Verbs of paths that count tokens instead of calling the model.
-
     """
 
     media_type: ClassVar[str] = "text/event-stream"
@@ -61,7 +60,6 @@ class FakeService(ABC):
             verb: Last part of the path, if the route names one, else an empty string.
             body: Decoded body.
             headers: Headers with lower-case names.
-
         """
         return body.get("stream") is True
 

@@ -38,7 +38,6 @@ class FakeDashScope(FakeService):
 
     Attributes:
         is_multimodal: True if content is a list of parts, as in the replies of multimodal models.
-
     """
 
     prompt_keys: ClassVar[tuple[str, ...]] = ("input",)

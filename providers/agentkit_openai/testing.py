@@ -66,7 +66,6 @@ class ChatVariant:
         has_cache_hit_keys: True if the usage reports the cache in keys of DeepSeek's too.
         has_prompt_chunk: True if the first chunk is about the prompt, without a choice.
         has_numeric_code: True if the code of an error is its status.
-
     """
 
     reasoning_field: str | None = None

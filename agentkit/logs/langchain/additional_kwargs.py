@@ -1,80 +1,77 @@
-"""What LangChain keeps of a reply beside its content, in `additional_kwargs`."""
+"""Blocks that LangChain stores outside a message's content, in `additional_kwargs`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 from agentkit.json_values import as_list, as_object, as_text
-from agentkit.logs.langchain.blocks import ISSUERS, unnumbered
-from agentkit.logs.langchain.native_entries import read_native_entry
+from agentkit.logs.langchain.blocks import ISSUERS, read_native_entry, strip_indexes
 from agentkit.logs.langchain.tool_calls import SIGNATURES
 from agentkit.messages.blocks import Block, OpaqueState, TextBlock, ThinkingBlock
 
-__all__ = ["AdditionalContent"]
+__all__ = ["AdditionalBlocks", "read_additional_blocks"]
 
-_ALWAYS = frozenset({"tool_calls", "function_call", "reasoning_content", "refusal", SIGNATURES})
-_ASKING = frozenset({"apply_patch_call", "computer_call", "mcp_approval_request"})
-"""Items of Responses that wait for an answer of the client's: a reply ends with them."""
+_READ_ALWAYS: Final = frozenset({"tool_calls", "function_call", "reasoning_content", "refusal", SIGNATURES})
+_READ_IF_FILLED: Final = ("reasoning", "audio", "tool_outputs")
+_WAITING_TYPES: Final = frozenset({"apply_patch_call", "computer_call", "mcp_approval_request"})
+"""Items of Responses that wait for an answer from the client: a reply ends with them."""
 
 
-class AdditionalContent:
-    """What a message says beside its content.
+@dataclass(frozen=True, slots=True)
+class AdditionalBlocks:
+    """Blocks of a message outside its content, by their position, and the keys that are no blocks.
 
-    Chat Completions has the words of a refusal there, and the sound of a reply that is spoken (langchain-openai:
-    `_convert_dict_to_message`); its older form of Responses ("v0", `_convert_to_v03_ai_message`) the reasoning
-    item, and the items of tools that the service ran; DeepSeek, Qwen and Ollama their thinking.
+    Attributes:
+        before_content: Thinking, and items of tools that the service ran.
+        after_content: Refusal and audio.
+        after_calls: Items of tools that wait for an answer from the client.
+        unread: Other keys of `additional_kwargs`.
     """
 
-    def __init__(self, message: dict[str, Any], place: str) -> None:
-        self._said = as_object(message.get("additional_kwargs"))
-        self._provider = as_text(as_object(message.get("response_metadata")).get("model_provider"))
-        self._in_content = {as_text(as_object(item).get("type")) for item in as_list(message.get("content"))}
-        self._place = f"{place}.additional_kwargs"
-        self._item = _reasoning_item(self._said.get("reasoning"))
-        self._sound = as_object(self._said.get("audio"))
-        self._outputs = as_list(self._said.get("tool_outputs"))
-
-    @property
-    def unread(self) -> dict[str, Any]:
-        """What is none of these."""
-        held = {"reasoning": self._item, "audio": self._sound, "tool_outputs": self._outputs}
-        read = _ALWAYS | {key for key, item in held.items() if item}
-        return {key: item for key, item in self._said.items() if key not in read}
-
-    def before(self) -> Iterator[Block]:
-        """What comes before the content: thinking, and what the service's tools did."""
-        thinking = as_text(self._said.get("reasoning_content"))
-        if thinking:
-            issuer = ISSUERS.get(self._provider)
-            yield ThinkingBlock(thinking, OpaqueState(issuer) if issuer else None)
-        if self._item and "reasoning" not in self._in_content:
-            yield read_native_entry("openai-responses", self._item, f"{self._place}.reasoning")
-        yield from self._ran(asking=False)
-
-    def behind(self) -> Iterator[Block]:
-        """What comes between the content and the calls: a refusal, a sound."""
-        refusal = as_text(self._said.get("refusal"))
-        if refusal and "refusal" not in self._in_content:
-            yield TextBlock(refusal, metadata={"refusal": True})
-        if self._sound:
-            said = {"role": "assistant", "audio": self._sound}
-            yield read_native_entry("openai", said, f"{self._place}.audio")
-
-    def asked(self) -> Iterator[Block]:
-        """What the service's tools wait for."""
-        return self._ran(asking=True)
-
-    def _ran(self, *, asking: bool) -> Iterator[Block]:
-        for at, item in enumerate(self._outputs):
-            held = unnumbered(item)
-            if (as_text(held.get("type")) in _ASKING) == asking:
-                yield read_native_entry("openai-responses", held or item, f"{self._place}.tool_outputs[{at}]")
+    before_content: tuple[Block, ...]
+    after_content: tuple[Block, ...]
+    after_calls: tuple[Block, ...]
+    unread: dict[str, Any]
 
 
-def _reasoning_item(found: object) -> dict[str, Any]:
-    """A reasoning item, as whose type langchain may leave off; empty for what is none."""
-    item = unnumbered(found)
+def read_additional_blocks(message: dict[str, Any], place: str) -> AdditionalBlocks:
+    """Returns the blocks in `additional_kwargs`.
+
+    They are the refusal and the audio of Chat Completions (langchain-openai: `_convert_dict_to_message`), the
+    reasoning item and the tools' items of Responses in the older format ("v0", `_convert_to_v03_ai_message`), and
+    the thinking of DeepSeek, Qwen and Ollama.
+    """
+    fields, place = as_object(message.get("additional_kwargs")), f"{place}.additional_kwargs"
+    content_types = {as_text(as_object(item).get("type")) for item in as_list(message.get("content"))}
+    before: list[Block] = []
+    after: list[Block] = []
+    waiting: list[Block] = []
+    if thinking := as_text(fields.get("reasoning_content")):
+        provider = as_text(as_object(message.get("response_metadata")).get("model_provider"))
+        issuer = ISSUERS.get(provider)
+        before.append(ThinkingBlock(thinking, OpaqueState(issuer) if issuer else None))
+    reasoning = _reasoning_item(fields.get("reasoning"))
+    if reasoning and "reasoning" not in content_types:
+        before.append(read_native_entry("openai-responses", reasoning, f"{place}.reasoning"))
+    for index, item in enumerate(as_list(fields.get("tool_outputs"))):
+        output = strip_indexes(item)
+        blocks = waiting if as_text(output.get("type")) in _WAITING_TYPES else before
+        blocks.append(read_native_entry("openai-responses", output or item, f"{place}.tool_outputs[{index}]"))
+    refusal = as_text(fields.get("refusal"))
+    if refusal and "refusal" not in content_types:
+        after.append(TextBlock(refusal, metadata={"refusal": True}))
+    if audio := as_object(fields.get("audio")):
+        after.append(read_native_entry("openai", {"role": "assistant", "audio": audio}, f"{place}.audio"))
+    filled = (reasoning, audio, as_list(fields.get("tool_outputs")))
+    read = _READ_ALWAYS | {key for key, value in zip(_READ_IF_FILLED, filled, strict=True) if value}
+    unread = {key: value for key, value in fields.items() if key not in read}
+    return AdditionalBlocks(tuple(before), tuple(after), tuple(waiting), unread)
+
+
+def _reasoning_item(value: object) -> dict[str, Any]:
+    """Returns a reasoning item, with the type that LangChain may omit; {} for any other value."""
+    item = strip_indexes(value)
     if item.get("type", "reasoning") != "reasoning" or not item.keys() & {"summary", "encrypted_content", "id"}:
         return {}
     return {**item, "type": "reasoning"}

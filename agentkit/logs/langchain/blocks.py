@@ -1,16 +1,14 @@
-"""Content blocks of LangChain's messages: its own, and those of providers that it passes through."""
+"""Content blocks of LangChain's messages: the table of block types, LangChain's own and those of providers."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
 from agentkit.errors import MessageError
 from agentkit.json_values import as_list, as_object, as_text
-from agentkit.logs.langchain.native_entries import read_native_entry
-from agentkit.logs.langchain.reasoning import FOLLOWER
-from agentkit.logs.langchain.server_tools import anthropic_block
+from agentkit.logs.langchain.reasoning import FOLLOWING_ID
 from agentkit.messages.blocks import (
     AudioBlock,
     Block,
@@ -22,15 +20,19 @@ from agentkit.messages.blocks import (
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
+    ToolUseBlock,
     VideoBlock,
 )
 from agentkit.messages.sources import Base64Source, Source, URLSource, guess_media_type, source_from_url
+from agentkit.models.registry import load_provider
 
-__all__ = ["ISSUERS", "WIRES", "read_block", "unnumbered"]
+__all__ = ["ISSUERS", "read_block", "read_native_entry", "strip_indexes"]
 
-Found: TypeAlias = Mapping[str, Any]
+_Object: TypeAlias = dict[str, Any]
+_Reader: TypeAlias = Callable[[_Object, str, str], Block]
+"""Returns the block for an object, LangChain's name of the provider, and the place."""
 
-ISSUERS = {
+ISSUERS: Final = {
     "anthropic": "anthropic",
     "google_genai": "gemini",
     "google_vertexai": "gemini",
@@ -39,267 +41,294 @@ ISSUERS = {
     "ollama": "ollama",
     "deepseek": "deepseek",
 }
-"""Who issued what a reply carries, by langchain's `response_metadata["model_provider"]`."""
+"""Issuer of a reply's opaque state, by LangChain's `response_metadata["model_provider"]`."""
 
-WIRES = {"anthropic": "anthropic", "openai": "openai-responses"}
-"""Whose content blocks langchain passes through as they are. (Google's parts have no type: it writes its own.)"""
+_WIRES: Final = {"anthropic": "anthropic", "openai": "openai-responses"}
+"""Wire format of content blocks that LangChain passes on unchanged. Google's parts have no type to pass on."""
 
-_STANDARD = frozenset(
-    {"server_tool_call", "server_tool_call_chunk", "server_tool_result", "tool_call_chunk", "invalid_tool_call"}
-) | {"non_standard"}
-"""Blocks in langchain's own words (langchain_core.messages.content), which no provider knows."""
+_UNSENDABLE: Final = frozenset({"server_tool_call_chunk", "tool_call_chunk", "invalid_tool_call"})
+"""LangChain's own blocks that no provider accepts (langchain_core.messages.content)."""
 
 
-def read_block(found: Any, provider: str, place: str) -> Block:
-    """One item of a message's content. A block that neither we nor langchain's standard knows is opaque."""
-    if isinstance(found, str):
-        return TextBlock(found)
-    block = unnumbered(found)
-    kind = as_text(block.get("type"))
-    reader = _READERS.get(kind)
-    try:
-        if reader is not None:
-            return reader(block, provider, place)
-    except MessageError as error:
-        return InvalidBlock(found, f"{error.place}: {error.reason}", place)
-    if not kind:
-        return InvalidBlock(found, "it has no type", place)
-    return OpaqueBlock("langchain" if kind in _STANDARD else WIRES.get(provider, "langchain"), block)
+def read_block(item: Any, provider: str, place: str) -> Block:
+    """Returns one item of a message's content as a block.
 
-
-def unnumbered(found: object) -> dict[str, Any]:
-    """A block without the numbers by which langchain joins the pieces of a stream, which no provider takes.
-
-    (langchain-openai: `_pop_index_and_sub_index`)
+    An unreadable item is an InvalidBlock; a type that the table lacks is an OpaqueBlock.
     """
-    block = {key: item for key, item in as_object(found).items() if key != "index"}
+    if isinstance(item, str):
+        return TextBlock(item)
+    block = strip_indexes(item)
+    block_type = as_text(block.get("type"))
+    if not block_type:
+        return InvalidBlock(item, "the block has no type", place)
+    reader = _READERS.get(block_type)
+    if reader is None:
+        return OpaqueBlock("langchain" if block_type in _UNSENDABLE else _WIRES.get(provider, "langchain"), block)
+    try:
+        return reader(block, provider, place)
+    except MessageError as error:
+        return InvalidBlock(item, f"{error.place}: {error.reason}", place)
+
+
+def strip_indexes(item: object) -> _Object:
+    """Returns an object without its stream index; {} for any other value.
+
+    LangChain joins the pieces of a stream by these indexes, and no provider accepts them (langchain-openai:
+    `_pop_index_and_sub_index`).
+    """
+    block = {key: value for key, value in as_object(item).items() if key != "index"}
     if parts := as_list(block.get("summary")):
-        block["summary"] = [unnumbered(part) or part for part in parts]
+        block["summary"] = [strip_indexes(part) or part for part in parts]
     return block
 
 
-_PASSED_OVER = frozenset({"type", "cache_control"})
+def read_native_entry(wire: str, entry: Any, place: str, following_id: str = "") -> Block:
+    """Returns the block of one entry in a provider's log, as that provider's loader reads it.
+
+    An unreadable entry is an InvalidBlock.
+
+    Args:
+        wire: Name of the provider.
+        entry: Entry in the provider's wire format.
+        place: Place of the entry in LangChain's log.
+        following_id: Id of the entry after this one, where the wire format binds the two.
+    """
+    load = load_provider(wire).load_native
+    entries = [entry, {"type": "item_reference", "id": following_id}] if following_id else [entry]
+    try:
+        block = next(iter(load(entries)[0].blocks if load else ()), None)
+    except MessageError as error:
+        return InvalidBlock(entry, f"{error.place}: {error.reason}", place)
+    if block is None or isinstance(block, InvalidBlock):
+        return InvalidBlock(entry, block.reason if block else "the entry has no content", place)
+    return block
 
 
-def _rest(block: Found, *known: str) -> dict[str, Any] | None:
-    """What else a block says, as metadata."""
-    return {key: item for key, item in block.items() if key not in _PASSED_OVER and key not in known} or None
+def _metadata(block: _Object, *read: str) -> _Object | None:
+    ignored = {"type", "cache_control", *read}
+    return {key: value for key, value in block.items() if key not in ignored} or None
 
 
-def _said(found: object, where: str) -> str:
-    if not isinstance(found, str):
-        raise MessageError(where, "it is no text", "Give a text.")
-    return found
+def _require_text(value: object, place: str) -> str:
+    if not isinstance(value, str):
+        raise MessageError(place, f"expected text, got {type(value).__name__}", "Pass a string.")
+    return value
 
 
-def _text(block: Found, provider: str, place: str) -> TextBlock:
+# -- text and thinking --------------------------------------------------------------------------------------------
+
+
+def _text(block: _Object, provider: str, place: str) -> TextBlock:
     signature = as_text(block.get("thought_signature") or as_object(block.get("extras")).get("signature"))
     state = OpaqueState("gemini", thought_signature=signature) if signature else None
-    cited = as_list(block.get("annotations") or block.get("citations"))
-    rest = _rest(block, "text", "annotations", "citations", "thought_signature") or {}
-    metadata = {**rest, **({"citations": cited} if cited else {})} or None
-    return TextBlock(_said(block.get("text"), "text"), state=state, metadata=metadata)
+    metadata = _metadata(block, "text", "annotations", "citations", "thought_signature") or {}
+    if citations := as_list(block.get("annotations") or block.get("citations")):
+        metadata["citations"] = citations
+    return TextBlock(_require_text(block.get("text"), "text"), state=state, metadata=metadata or None)
 
 
-def _refusal(block: Found, provider: str, place: str) -> TextBlock:
+def _refusal(block: _Object, provider: str, place: str) -> TextBlock:
     return TextBlock(as_text(block.get("refusal")), metadata={"refusal": True})
 
 
-# -- thinking -------------------------------------------------------------------------------------------------
-
-
-def _thinking(block: Found, provider: str, place: str) -> ThinkingBlock:
-    """Anthropic's block, or Google's, which langchain calls the same."""
-    state = _signed(ISSUERS.get(provider, "anthropic"), as_text(block.get("signature")))
-    return ThinkingBlock(as_text(block.get("thinking")), state, metadata=_rest(block, "thinking", "signature"))
-
-
-def _signed(issuer: str, signature: str) -> OpaqueState:
-    """The state of a proof, under its issuer's name for it."""
+def _signed_state(issuer: str, signature: str) -> OpaqueState:
     if issuer == "gemini":
         return OpaqueState(issuer, thought_signature=signature or None)
     return OpaqueState(issuer, signature=signature or None)
 
 
-def _redacted(block: Found, provider: str, place: str) -> ThinkingBlock:
+def _thinking(block: _Object, provider: str, place: str) -> ThinkingBlock:
+    """Returns Anthropic's block, or Google's, to which LangChain gives the same type."""
+    state = _signed_state(ISSUERS.get(provider, "anthropic"), as_text(block.get("signature")))
+    return ThinkingBlock(as_text(block.get("thinking")), state, metadata=_metadata(block, "thinking", "signature"))
+
+
+def _redacted_thinking(block: _Object, provider: str, place: str) -> ThinkingBlock:
     return ThinkingBlock("", OpaqueState("anthropic", redacted_data=as_text(block.get("data")) or None))
 
 
-def _reasoning(block: Found, provider: str, place: str) -> Block:
-    """Langchain's standard block, or OpenAI's item, which has the same type."""
-    if "summary" in block:
-        item = {
-            key: block[key] for key in ("type", "id", "summary", "content", "encrypted_content") if key in block
-        }
-        return read_native_entry("openai-responses", item, place, as_text(block.get(FOLLOWER)))
-    extras = as_object(block.get("extras"))
-    signature = as_text(extras.get("signature"))
-    issuer = ISSUERS.get(provider, "anthropic" if signature else "")
-    state = _signed(issuer, signature) if issuer else None
-    return ThinkingBlock(as_text(block.get("reasoning")), state, metadata=_rest(block, "reasoning", "extras"))
-
-
-def _reasoning_content(block: Found, provider: str, place: str) -> ThinkingBlock:
-    """Bedrock's."""
+def _bedrock_reasoning(block: _Object, provider: str, place: str) -> ThinkingBlock:
     inner = as_object(block.get("reasoning_content"))
-    signature = as_text(inner.get("signature")) or None
-    return ThinkingBlock(as_text(inner.get("text")), OpaqueState("anthropic", signature=signature))
+    return ThinkingBlock(as_text(inner.get("text")), _signed_state("anthropic", as_text(inner.get("signature"))))
 
 
-# -- media ----------------------------------------------------------------------------------------------------
+_REASONING_KEYS: Final = ("type", "id", "summary", "content", "encrypted_content")
 
-_MEDIA: dict[str, type[ImageBlock | AudioBlock | VideoBlock | DocumentBlock]] = {
+
+def _reasoning(block: _Object, provider: str, place: str) -> Block:
+    """Returns LangChain's standard block, or OpenAI's item, which has the same type."""
+    if "summary" in block:
+        item = {key: block[key] for key in _REASONING_KEYS if key in block}
+        return read_native_entry("openai-responses", item, place, as_text(block.get(FOLLOWING_ID)))
+    signature = as_text(as_object(block.get("extras")).get("signature"))
+    issuer = ISSUERS.get(provider, "anthropic" if signature else "")
+    state = _signed_state(issuer, signature) if issuer else None
+    return ThinkingBlock(as_text(block.get("reasoning")), state, metadata=_metadata(block, "reasoning", "extras"))
+
+
+# -- media --------------------------------------------------------------------------------------------------------
+
+_MEDIA_BLOCKS: Final[dict[str, type[ImageBlock | AudioBlock | VideoBlock | DocumentBlock]]] = {
     "image": ImageBlock,
     "audio": AudioBlock,
     "video": VideoBlock,
 }
-_SUPPOSED = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4", "file": "application/pdf"}
-_SOURCES = ("source_type", "data", "base64", "url", "source", "mime_type", "text")
+_DEFAULT_TYPES: Final = {
+    "image": "image/png",
+    "audio": "audio/wav",
+    "video": "video/mp4",
+    "file": "application/pdf",
+    "document": "application/pdf",
+    "text-plain": "text/plain",
+}
+_SOURCE_KEYS: Final = ("source_type", "data", "base64", "url", "source", "mime_type", "text", "title")
 
 
-def _medium(block: Found, provider: str, place: str) -> Block:
-    """Langchain's blocks of both versions, and Anthropic's with their `source`."""
-    kind = as_text(block.get("type"))
-    if uri := as_text(block.get("file_uri")):
-        named = {"file_uri": uri, "mime_type": block.get("mime_type")}  # Google's: its own files are nobody else's
-        beside = {key: block[key] for key in ("video_metadata", "media_resolution") if block.get(key)}
-        return read_native_entry("gemini", {"file_data": named, **beside}, place)
-    source = _source(block, _SUPPOSED.get(kind, "application/octet-stream"))
-    made = _MEDIA.get(kind) or _MEDIA.get(_family(source), DocumentBlock)
-    rest = _rest(block, *_SOURCES, "title")
-    if made is DocumentBlock:
-        inner = as_object(block.get("extras")) or as_object(block.get("metadata"))
-        title = as_text(block.get("title") or block.get("filename") or inner.get("filename")) or None
-        return DocumentBlock(source, title=title, metadata=rest)
-    return made(source, metadata=rest)
+def _media(block: _Object, provider: str, place: str) -> Block:
+    """Returns LangChain's block of version 0 or 1, or Anthropic's with its `source`."""
+    block_type = as_text(block.get("type"))
+    if block_type != "text-plain" and (uri := as_text(block.get("file_uri"))):  # Google's
+        data = {"file_uri": uri, "mime_type": block.get("mime_type")}
+        options = {key: block[key] for key in ("video_metadata", "media_resolution") if block.get(key)}
+        return read_native_entry("gemini", {"file_data": data, **options}, place)
+    source = _source(block, _DEFAULT_TYPES.get(block_type, "application/octet-stream"))
+    metadata = _metadata(block, *_SOURCE_KEYS)
+    if block_type == "text-plain":
+        return DocumentBlock(source, title=as_text(block.get("title")) or None, metadata=metadata)
+    media_kind = (source.media_type or "").partition("/")[0]
+    block_class = _MEDIA_BLOCKS.get(block_type) or _MEDIA_BLOCKS.get(media_kind, DocumentBlock)
+    if block_class is not DocumentBlock:
+        return block_class(source, metadata=metadata)
+    inner = as_object(block.get("extras")) or as_object(block.get("metadata"))
+    title = as_text(block.get("title") or block.get("filename") or inner.get("filename")) or None
+    return DocumentBlock(source, title=title, metadata=metadata)
 
 
-def _family(source: Source) -> str:
-    return (source.media_type or "").partition("/")[0]
-
-
-def _source(block: Found, supposed: str) -> Source:
-    """`base64` or `url` (1.x); `source_type` with `data`, `url` or `text` (0.x); Anthropic's `source`."""
+def _source(block: _Object, default_type: str) -> Source:
+    """Returns the source: `base64` or `url` (1.x), `source_type` with a value (0.x), or Anthropic's `source`."""
     inner = as_object(block.get("source")) or block
     media_type = as_text(inner.get("mime_type") or inner.get("media_type")) or None
-    text, url = inner.get("text"), as_text(inner.get("url"))
-    data = as_text(inner.get("base64") or inner.get("data"))
-    if data and inner.get("type") != "text" and inner.get("source_type") != "text":
-        return Base64Source(media_type or supposed, data)
+    data, text = as_text(inner.get("base64") or inner.get("data")), inner.get("text")
+    if data and "text" not in (inner.get("type"), inner.get("source_type")):
+        return Base64Source(media_type or default_type, data)
     if isinstance(text, str) or data:
-        return _plain(text if isinstance(text, str) else data)
-    found = source_from_url(url, media_type) if url else None
-    if found is None:
-        what = "a file id, which no other place knows" if inner.get("file_id") or inner.get("id") else "missing"
-        raise MessageError("source", f"it is {what}", "Give base64 data, or a URL.")
-    return found
+        content = text if isinstance(text, str) else data
+        return Base64Source("text/plain", base64.b64encode(content.encode()).decode("ascii"))
+    url = as_text(inner.get("url"))
+    if source := source_from_url(url, media_type) if url else None:
+        return source
+    is_file = inner.get("file_id") or inner.get("id")
+    reason = "a file id, which only its provider can resolve" if is_file else "no source"
+    raise MessageError("source", reason, "Pass base64 data or a URL.")
 
 
-def _plain(text: str) -> Base64Source:
-    return Base64Source("text/plain", base64.b64encode(text.encode()).decode("ascii"))
-
-
-def _text_document(block: Found, provider: str, place: str) -> DocumentBlock:
-    source = _source(block, "text/plain")
-    return DocumentBlock(
-        source, title=as_text(block.get("title")) or None, metadata=_rest(block, *_SOURCES, "title")
-    )
-
-
-def _image_url(block: Found, provider: str, place: str) -> ImageBlock:
-    found = block.get("image_url")
-    inner = as_object(found)
-    source = source_from_url(inner.get("url") if inner else found)
+def _image_url(block: _Object, provider: str, place: str) -> ImageBlock:
+    inner = as_object(block.get("image_url"))
+    source = source_from_url(inner.get("url") if inner else block.get("image_url"))
     if source is None:
-        raise MessageError("image_url", "there is no URL", "Give a URL, or a data URL.")
+        raise MessageError("image_url", "no URL", "Pass a URL or a data URL.")
     detail = {"detail": inner["detail"]} if inner.get("detail") else {}
-    return ImageBlock(source, metadata={**detail, **(_rest(block, "image_url") or {})} or None)
+    return ImageBlock(source, metadata={**detail, **(_metadata(block, "image_url") or {})} or None)
 
 
-_SOUNDS = {"mp3": "audio/mpeg", "wav": "audio/wav"}
-
-
-def _input_audio(block: Found, provider: str, place: str) -> AudioBlock:
+def _input_audio(block: _Object, provider: str, place: str) -> AudioBlock:
     inner = as_object(block.get("input_audio"))
-    named = as_text(inner.get("format")) or "wav"
-    data = _said(inner.get("data"), "input_audio.data")
-    return AudioBlock(Base64Source(_SOUNDS.get(named, f"audio/{named}"), data))
+    audio_format = as_text(inner.get("format")) or "wav"
+    media_type = "audio/mpeg" if audio_format == "mp3" else f"audio/{audio_format}"
+    return AudioBlock(Base64Source(media_type, _require_text(inner.get("data"), "input_audio.data")))
 
 
-def _file(block: Found, provider: str, place: str) -> Block:
-    """Langchain's file, or OpenAI's, which holds another object."""
+def _file(block: _Object, provider: str, place: str) -> Block:
+    """Returns LangChain's file, or OpenAI's, which has an inner object."""
     inner = as_object(block.get("file"))
     if not inner:
-        return _medium(block, provider, place)
+        return _media(block, provider, place)
     title, data = as_text(inner.get("filename")) or None, as_text(inner.get("file_data"))
     if not data:
-        raise MessageError("file", "it is a file id, which no other place knows", "Give the data.")
-    supposed = guess_media_type(title or "") or "application/pdf"
-    source = source_from_url(data) if data.startswith("data:") else Base64Source(supposed, data)
-    return DocumentBlock(source or URLSource(data), title=title)
+        raise MessageError("file", "a file id, which only its provider can resolve", "Pass the data.")
+    if data.startswith("data:"):
+        return DocumentBlock(source_from_url(data) or URLSource(data), title=title)
+    return DocumentBlock(Base64Source(guess_media_type(title or "") or "application/pdf", data), title=title)
 
 
-def _document(block: Found, provider: str, place: str) -> Block:
-    return _medium({**block, "type": "file"}, provider, place)
+# -- tools --------------------------------------------------------------------------------------------------------
+
+_OUTSIDE_RESULTS: Final = ThinkingBlock | ToolUseBlock | ToolResultBlock
 
 
-# -- the rest -------------------------------------------------------------------------------------------------
-
-
-def _tool_result(block: Found, provider: str, place: str) -> ToolResultBlock:
-    """Anthropic's, inside a human message."""
+def _tool_result(block: _Object, provider: str, place: str) -> ToolResultBlock:
+    """Returns Anthropic's result, which LangChain puts into a human message."""
+    call_id, is_error = as_text(block.get("tool_use_id")), block.get("is_error") is True
     content = block.get("content")
-    id, is_error = as_text(block.get("tool_use_id")), block.get("is_error") is True
     if isinstance(content, str):
-        return ToolResultBlock(id, "", content, is_error)
-    found: list[Any] = as_list(content)
-    if content is not None and content is not found:
-        unread = InvalidBlock(content, f"expected text or a list of blocks, got {type(content).__name__}", place)
-        return ToolResultBlock(id, "", (unread,), is_error)
-    items: Any = tuple(_item(one, provider, f"{place}.content[{at}]") for at, one in enumerate(found))
-    return ToolResultBlock(id, "", items, is_error)
+        return ToolResultBlock(call_id, "", content, is_error)
+    if content is not None and not isinstance(content, list):
+        reason = f"expected text or a list of blocks, got {type(content).__name__}"
+        return ToolResultBlock(call_id, "", (InvalidBlock(content, reason, place),), is_error)
+    items = [
+        _result_item(item, provider, f"{place}.content[{index}]") for index, item in enumerate(as_list(content))
+    ]
+    return ToolResultBlock(call_id, "", tuple(items), is_error)
 
 
-def _item(found: Any, provider: str, place: str) -> Block:
-    block = read_block(found, provider, place)
-    return block if _fits(block) else InvalidBlock(found, f"a result cannot hold a {block.type} block", place)
+def _result_item(item: Any, provider: str, place: str) -> Any:
+    block = read_block(item, provider, place)
+    if isinstance(block, _OUTSIDE_RESULTS):
+        return InvalidBlock(item, f"a result cannot contain a {block.type} block", place)
+    return block
 
 
-def _fits(block: Block) -> bool:
-    kinds = TextBlock | ImageBlock | AudioBlock | VideoBlock | DocumentBlock | OpaqueBlock | InvalidBlock
-    return isinstance(block, kinds)
+def _server_tool(block: _Object, provider: str, place: str) -> OpaqueBlock:
+    """Returns a call or a result of a tool that the provider ran, in Anthropic's wire format if it is Anthropic's.
+
+    The inverse is `_convert_from_v1_to_anthropic` of langchain-anthropic. OpenAI's items remain LangChain's: they
+    lose their status and their results in LangChain's standard blocks.
+    """
+    extras = as_object(block.get("extras"))
+    if provider == "anthropic" and block["type"] == "server_tool_call":
+        return OpaqueBlock("anthropic", _server_tool_call(block, extras))
+    result_type = as_text(extras.get("block_type"))
+    if provider != "anthropic" or not result_type or "output" not in block:
+        return OpaqueBlock("langchain", block)
+    flag = {"is_error": block.get("status") == "error"} if result_type == "mcp_tool_result" else {}
+    result = {"type": result_type, "tool_use_id": block.get("tool_call_id"), "content": block["output"]}
+    return OpaqueBlock("anthropic", {**result, **flag})
 
 
-def _server_tool(block: Found, provider: str, place: str) -> Block:
-    """What a provider's own tool was asked and found."""
-    native = anthropic_block(block) if provider == "anthropic" else None
-    return OpaqueBlock("langchain", {**block}) if native is None else OpaqueBlock("anthropic", native)
+def _server_tool_call(block: _Object, extras: _Object) -> _Object:
+    name = block.get("name")
+    call = {"type": "server_tool_use", "id": block.get("id"), "name": name, "input": block.get("args")}
+    if name == "code_interpreter":
+        return {**call, "name": "code_execution"}
+    if name == "remote_mcp":
+        server = {"server_name": extras["server_name"]} if "server_name" in extras else {}
+        return {**call, "type": "mcp_tool_use", "name": extras.get("tool_name"), **server}
+    return call
 
 
-def _non_standard(block: Found, provider: str, place: str) -> Block:
-    """A provider's own block in langchain's wrapping."""
+def _non_standard(block: _Object, provider: str, place: str) -> Block:
+    """Returns the provider's block that LangChain wraps."""
     value = block.get("value")
-    if isinstance(value, dict) and "type" in value:
-        return read_block(value, provider, place)
-    return OpaqueBlock("langchain", {**block})
+    is_block = isinstance(value, dict) and "type" in value
+    return read_block(value, provider, place) if is_block else OpaqueBlock("langchain", block)
 
 
-_READERS: dict[str, Callable[[Found, str, str], Block]] = {
+_READERS: Final[dict[str, _Reader]] = {
     "text": _text,
     "input_text": _text,
     "output_text": _text,
     "refusal": _refusal,
     "thinking": _thinking,
-    "redacted_thinking": _redacted,
+    "redacted_thinking": _redacted_thinking,
     "reasoning": _reasoning,
-    "reasoning_content": _reasoning_content,
-    "image": _medium,
-    "audio": _medium,
-    "video": _medium,
-    "media": _medium,
+    "reasoning_content": _bedrock_reasoning,
+    "image": _media,
+    "audio": _media,
+    "video": _media,
+    "media": _media,
+    "document": _media,
+    "text-plain": _media,
     "file": _file,
-    "document": _document,
-    "text-plain": _text_document,
     "image_url": _image_url,
     "input_audio": _input_audio,
     "tool_result": _tool_result,
@@ -307,3 +336,4 @@ _READERS: dict[str, Callable[[Found, str, str], Block]] = {
     "server_tool_result": _server_tool,
     "non_standard": _non_standard,
 }
+"""Readers by the type of a block."""

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from agentkit.capabilities.name_rules import short_hash
 from agentkit.errors import MessageError
 from agentkit.json_values import as_list, as_object, as_text, make_json_safe
-from agentkit.logs.langchain.additional_kwargs import AdditionalContent
+from agentkit.logs.langchain.additional_kwargs import AdditionalBlocks, read_additional_blocks
 from agentkit.logs.langchain.blocks import read_block
-from agentkit.logs.langchain.reasoning import joined, with_item_id
-from agentkit.logs.langchain.tool_calls import Calls, PendingCalls
-from agentkit.messages.blocks import (
-    Block,
-    InvalidBlock,
-    TextBlock,
-    ToolResultBlock,
-    ToolUseBlock,
-)
+from agentkit.logs.langchain.reasoning import add_item_id, join_reasoning
+from agentkit.logs.langchain.tool_calls import MessageCalls, PendingCalls
+from agentkit.messages.blocks import Block, InvalidBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.messages.log_formats import check_log_message, check_log_request, describe_log_format
 from agentkit.messages.message import Msg, Role
 from agentkit.messages.usage import FinishReason, Usage, as_token_count
 
 __all__ = ["load_langchain"]
 
-_ROLES: dict[str, Role] = {
+_ROLES: Final[dict[str, Role]] = {
     "human": "user",
     "user": "user",
     "ai": "assistant",
@@ -33,167 +27,134 @@ _ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "system",
 }
-_CONTENT = ("content", "tool_calls", "invalid_tool_calls", "tool_call_chunks", "additional_kwargs")
-_FORMS = "langchain anthropic openai openai-responses"
-"""Forms whose content blocks are read: LangChain passes on those of providers."""
-_FIELDS = frozenset(
+_CONTENT_KEYS: Final = ("content", "tool_calls", "invalid_tool_calls", "tool_call_chunks", "additional_kwargs")
+_FORMATS: Final = "langchain anthropic openai openai-responses"
+"""Log formats with content blocks that LangChain passes on."""
+_READ_KEYS: Final = frozenset(
     {"type", "role", "content", "name", "id", "tool_calls", "invalid_tool_calls", "tool_call_id", "status"}
     | {"usage_metadata", "tool_call_chunks", "additional_kwargs"}
 )
 
 
-def load_langchain(found: object) -> list[Msg]:
-    """A conversation from LangChain's messages: their dumps of any form, or the objects themselves.
+def load_langchain(log: object) -> list[Msg]:
+    """Returns the messages of a LangChain log.
 
-    The list may stand by itself, or under `messages` in the state of a graph. Calls are those of `tool_calls`, in
-    the places where the content names them; those that were no JSON keep their text. A tool's message has its
-    call's name, its `status` as `is_error`, its `artifact` as metadata. Usage and finish reason are the reply's,
-    other keys metadata. Blocks that only a provider knows are opaque, what cannot be read is kept as InvalidBlock.
-    Raises MessageError for what is no dump.
+    Each message becomes one `Msg`. Tool calls are those of `tool_calls`, at the positions where the content names
+    them; a call with broken JSON keeps its text. The message of a tool becomes a result with its call's name, its
+    `status` as `is_error`, and its `artifact` as metadata. Usage and finish reason are the reply's; other keys
+    become metadata. A block that only one provider understands becomes an OpaqueBlock, and an unreadable one an
+    InvalidBlock.
+
+    Args:
+        log: Dump of any kind, or LangChain's objects: a list of messages, one message, or an object with
+            `messages`, such as the state of a graph.
+
+    Raises:
+        MessageError: The log is not LangChain's, or a message has blocks of another format.
     """
-    state = make_json_safe(found, "log", _dumped)
-    messages = cast("list[Any]", state) if isinstance(state, list) else _inside(as_object(state))
-    log = _Log()
-    return [log.message(_unfolded(one), one, f"messages[{at}]") for at, one in enumerate(messages)]
+    state = make_json_safe(log, "log", _dump_object)
+    items = cast("list[Any]", state) if isinstance(state, list) else _find_messages(as_object(state))
+    pending = PendingCalls()
+    return [_load_message(item, pending, f"messages[{index}]") for index, item in enumerate(items)]
 
 
-def _dumped(found: Any) -> Any:
-    """A message object with all its fields: the type is a default."""
-    dump = getattr(found, "model_dump", None)
-    return dump() if callable(dump) else found
+def _dump_object(value: Any) -> Any:
+    """Returns the dump of a message object, with its default fields: `type` is one of them."""
+    dump = getattr(value, "model_dump", None)
+    return dump() if callable(dump) else value
 
 
-def _inside(held: dict[str, Any]) -> list[Any]:
-    """The messages of one object: a state, a prompt value, or one message."""
-    for inner in (
-        held,
-        as_object(held.get("kwargs")),
-        as_object(held.get("values")),
-        as_object(held.get("data")),
-    ):
+def _find_messages(state: dict[str, Any]) -> list[Any]:
+    """Returns the messages of one object: a state, a prompt value, or one message."""
+    for inner in (state, *(as_object(state.get(key)) for key in ("kwargs", "values", "data"))):
         if isinstance(inner.get("messages"), list):
             check_log_request({"system": inner.get("system")}, ())  # a graph's state may have any other key
             return cast("list[Any]", inner["messages"])
-    if _unfolded(held):
-        return [held]
-    raise MessageError("messages", "there is no list of messages", describe_log_format(held))
+    if _unwrap(state):
+        return [state]
+    raise MessageError("messages", "there is no list of messages", describe_log_format(state))
 
 
-def _unfolded(found: Any) -> dict[str, Any]:
-    """A message in one dict with `type`; an empty one for what is none."""
-    if isinstance(found, str):
-        return {"type": "human", "content": found}
-    if isinstance(found, list):
-        pair = cast("list[Any]", found)
+def _unwrap(item: Any) -> dict[str, Any]:
+    """Returns a message as one dict with its `type`; {} for any other value."""
+    if isinstance(item, str):
+        return {"type": "human", "content": item}
+    if isinstance(item, list):
+        pair = cast("list[Any]", item)
         return {"type": pair[0], "content": pair[1]} if len(pair) == 2 and isinstance(pair[0], str) else {}
-    held = as_object(found)
-    if held.get("lc") and isinstance(held.get("kwargs"), dict):
-        named = as_text(next(reversed(as_list(held.get("id"))), ""))
-        return {"type": named, **held["kwargs"]}
-    if isinstance(held.get("data"), dict) and "content" in held["data"]:
-        return {**held["data"], "type": held.get("type") or held["data"].get("type")}
-    if ("content" in held and ("type" in held or "role" in held)) or ("tool_calls" in held and "role" in held):
-        return held
-    return {}
+    message = as_object(item)
+    if message.get("lc") and isinstance(message.get("kwargs"), dict):
+        class_name = as_text(next(reversed(as_list(message.get("id"))), ""))
+        return {"type": class_name, **message["kwargs"]}
+    data = as_object(message.get("data"))
+    if "content" in data:
+        return {**data, "type": message.get("type") or data.get("type")}
+    has_type = "type" in message or "role" in message
+    is_message = ("content" in message and has_type) or ("tool_calls" in message and "role" in message)
+    return message if is_message else {}
 
 
-def _kind(message: dict[str, Any]) -> str:
-    """`AIMessageChunk`, `AIMessage` and `ai` are one; a chat message has a role of its own."""
-    named = as_text(message.get("type")) or as_text(message.get("role"))
-    kind = named.removesuffix("Chunk").removesuffix("Message").lower()
-    return as_text(message.get("role")) if kind == "chat" else kind
+def _message_type(message: dict[str, Any]) -> str:
+    """Returns the type of a message: `ai` for `AIMessage` and `AIMessageChunk`, the role for a chat message."""
+    name = as_text(message.get("type")) or as_text(message.get("role"))
+    message_type = name.removesuffix("Chunk").removesuffix("Message").lower()
+    return as_text(message.get("role")) if message_type == "chat" else message_type
 
 
-class _Log:
-    """One conversation as it is read."""
-
-    def __init__(self) -> None:
-        self.asked = PendingCalls()
-
-    def message(self, message: dict[str, Any], found: Any, place: str) -> Msg:
-        """One message: none is left out, and none becomes two."""
-        kind = _kind(message)
-        if held := message or as_object(found):
-            check_log_message(held, place, _CONTENT, (), _FORMS, "type")
-        if not message or kind == "remove":
-            reason = "an order to take a message away" if message else "it is no message"
-            return Msg("user", (InvalidBlock(found, reason, place),), "user")
-        id, metadata = as_text(message.get("id")) or None, _metadata(message)
-        role = _ROLES.get(kind, "user")
-        if role != "assistant":
-            self.asked.end_turn()
-        if kind in ("tool", "function"):
-            return Msg("system", (self._result(message, place),), "system", id=id, metadata=metadata)
-        name = as_text(message.get("name")) or (role if kind in _ROLES else kind) or role
-        content = message.get("content")
-        if isinstance(content, str) and role != "assistant":
-            return Msg(name, content, role, id=id, metadata=metadata)
-        blocks = tuple(_blocks(message, place))
-        self.asked.ask(block for block in blocks if isinstance(block, ToolUseBlock))
-        if isinstance(content, str) and blocks == (TextBlock(content),):
-            return Msg(name, content, role, id=id, metadata=metadata)
-        return Msg(name, blocks, role, id=id, metadata=metadata)
-
-    def _result(self, message: dict[str, Any], place: str) -> ToolResultBlock:
-        id, name = self.asked.answer(as_text(message.get("tool_call_id")), as_text(message.get("name")))
-        id = id or f"call_{short_hash(place, 24)}"
-        content = message.get("content")
-        read = read_block({"type": "tool_result", "tool_use_id": id, "content": content}, "", f"{place}.content")
-        output: Any = read.output if isinstance(read, ToolResultBlock) else ""
-        return ToolResultBlock(id, name, output, message.get("status") == "error")
-
-
-def _blocks(message: dict[str, Any], place: str) -> Iterator[Block]:
-    provider = as_text(as_object(message.get("response_metadata")).get("model_provider"))
-    besides, calls = AdditionalContent(message, place), Calls(message, place)
-    yield from besides.before()
+def _load_message(item: Any, pending: PendingCalls, place: str) -> Msg:
+    message = _unwrap(item)
+    message_type = _message_type(message)
+    if checked := message or as_object(item):
+        check_log_message(checked, place, _CONTENT_KEYS, (), _FORMATS, "type")
+    if not message or message_type == "remove":
+        reason = "a removal of a message, not a message" if message else "not a message"
+        return Msg("user", (InvalidBlock(item, reason, place),), "user")
+    additional = read_additional_blocks(message, place)
+    id, metadata = as_text(message.get("id")) or None, _metadata(message, additional.unread)
+    role = _ROLES.get(message_type, "user")
+    if role != "assistant":
+        pending.end_turn()
+    if message_type in ("tool", "function"):
+        return Msg("system", (_read_result(message, pending, place),), "system", id=id, metadata=metadata)
+    name = as_text(message.get("name")) or (role if message_type in _ROLES else message_type) or role
     content = message.get("content")
+    if isinstance(content, str) and role != "assistant":
+        return Msg(name, content, role, id=id, metadata=metadata)
+    blocks = tuple(_read_blocks(message, additional, place))
+    pending.add(block for block in blocks if isinstance(block, ToolUseBlock))
+    if isinstance(content, str) and blocks == (TextBlock(content),):
+        return Msg(name, content, role, id=id, metadata=metadata)
+    return Msg(name, blocks, role, id=id, metadata=metadata)
+
+
+def _read_result(message: dict[str, Any], pending: PendingCalls, place: str) -> ToolResultBlock:
+    id, name = pending.resolve(as_text(message.get("tool_call_id")), as_text(message.get("name")))
+    result = read_block({"type": "tool_result", "content": message.get("content")}, "", f"{place}.content")
+    output: Any = result.output if isinstance(result, ToolResultBlock) else ""
+    return ToolResultBlock(id or f"call_{short_hash(place, 24)}", name, output, message.get("status") == "error")
+
+
+def _read_blocks(message: dict[str, Any], additional: AdditionalBlocks, place: str) -> Iterator[Block]:
+    provider = as_text(as_object(message.get("response_metadata")).get("model_provider"))
+    calls = MessageCalls(message, place)
+    yield from additional.before_content
+    content: object = message.get("content")
     if content is not None and not isinstance(content, str | list):
-        yield InvalidBlock(content, "it is neither text nor a list of blocks", f"{place}.content")
-    items = [content] if isinstance(content, str) and content else as_list(cast("object", content))
-    for at, item, id in joined(items, provider):
-        call = calls.named(as_object(item), f"{place}.content[{at}]")
-        yield with_item_id(call or read_block(item, provider, f"{place}.content[{at}]"), id)
-    yield from besides.behind()
-    yield from calls.left
-    yield from besides.asked()
+        yield InvalidBlock(content, "content must be text or a list of blocks", f"{place}.content")
+    items = [content] if isinstance(content, str) and content else as_list(content)
+    for index, item, item_id in join_reasoning(items, provider):
+        item_place = f"{place}.content[{index}]"
+        block = calls.match(as_object(item), item_place) or read_block(item, provider, item_place)
+        yield add_item_id(block, item_id)
+    yield from additional.after_content
+    yield from calls.remaining
+    yield from additional.after_calls
 
 
-def _metadata(message: dict[str, Any]) -> dict[str, Any] | None:
-    """What else a message says: further keys, and what its reply said of itself, in our words."""
-    rest = {key: item for key, item in message.items() if key not in _FIELDS and item not in (None, {}, [], False)}
-    if unread := AdditionalContent(message, "").unread:
-        rest["additional_kwargs"] = unread
-    reply = _reply(message)
-    return ({**rest, "reply": reply} if reply else rest) or None
+# -- metadata -----------------------------------------------------------------------------------------------------
 
-
-def _reply(message: dict[str, Any]) -> dict[str, Any]:
-    said = as_object(message.get("response_metadata"))
-    usage = as_object(message.get("usage_metadata"))
-    native = next((as_text(said[key]) for key in _REASON_KEYS if as_text(said.get(key))), "")
-    reply: dict[str, Any] = {}
-    if native:
-        reply = {
-            "finish_reason": str(_REASONS.get(native.lower(), FinishReason.OTHER)),
-            "native_finish_reason": native,
-        }
-    if as_text(said.get("model_name") or said.get("model")):
-        reply["model"] = as_text(said.get("model_name") or said.get("model"))
-    if usage:
-        read, written = as_object(usage.get("input_token_details")), as_object(usage.get("output_token_details"))
-        reply["usage"] = Usage(
-            as_token_count(usage.get("input_tokens")),
-            as_token_count(usage.get("output_tokens")),
-            as_token_count(read.get("cache_read")),
-            as_token_count(read.get("cache_creation")),
-            as_token_count(written.get("reasoning")),
-        ).to_dict()
-    return reply
-
-
-_REASON_KEYS = ("finish_reason", "stop_reason", "done_reason")
-_REASONS = {
+_REASON_KEYS: Final = ("finish_reason", "stop_reason", "done_reason")
+_REASONS: Final = {
     "stop": FinishReason.STOP,
     "end_turn": FinishReason.STOP,
     "stop_sequence": FinishReason.STOP,
@@ -207,4 +168,39 @@ _REASONS = {
     "refusal": FinishReason.REFUSAL,
     "pause_turn": FinishReason.PAUSE,
 }
-"""The words of the providers' own documents, which langchain passes on."""
+"""Finish reasons of the providers, which LangChain passes on."""
+
+
+def _metadata(message: dict[str, Any], additional: dict[str, Any]) -> dict[str, Any] | None:
+    """Returns the other keys of a message, and the facts of its reply under `reply`."""
+    empty: tuple[Any, ...] = (None, {}, [], False)
+    metadata = {key: value for key, value in message.items() if key not in _READ_KEYS and value not in empty}
+    if additional:
+        metadata["additional_kwargs"] = additional
+    if reply := _reply_metadata(message):
+        metadata["reply"] = reply
+    return metadata or None
+
+
+def _reply_metadata(message: dict[str, Any]) -> dict[str, Any]:
+    response = as_object(message.get("response_metadata"))
+    reply: dict[str, Any] = {}
+    if native_reason := next((text for key in _REASON_KEYS if (text := as_text(response.get(key)))), ""):
+        reply["finish_reason"] = str(_REASONS.get(native_reason.lower(), FinishReason.OTHER))
+        reply["native_finish_reason"] = native_reason
+    if model := as_text(response.get("model_name") or response.get("model")):
+        reply["model"] = model
+    if usage := as_object(message.get("usage_metadata")):
+        reply["usage"] = _read_usage(usage)
+    return reply
+
+
+def _read_usage(usage: dict[str, Any]) -> dict[str, Any]:
+    prompt, output = as_object(usage.get("input_token_details")), as_object(usage.get("output_token_details"))
+    return Usage(
+        as_token_count(usage.get("input_tokens")),
+        as_token_count(usage.get("output_tokens")),
+        as_token_count(prompt.get("cache_read")),
+        as_token_count(prompt.get("cache_creation")),
+        as_token_count(output.get("reasoning")),
+    ).to_dict()

@@ -1,95 +1,80 @@
-"""OpenAI's output items in LangChain's content: reasoning that version 1 parts, and the ids of items."""
+"""OpenAI's output items in LangChain's content: joins the parts of reasoning items, and finds the ids of items."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from itertools import groupby, pairwise
+from typing import Any, Final
 
 from agentkit.json_values import as_object, as_text
 from agentkit.messages.blocks import Block, OpaqueState, TextBlock, ToolUseBlock
 
-__all__ = ["FOLLOWER", "joined", "with_item_id"]
+__all__ = ["FOLLOWING_ID", "add_item_id", "join_reasoning"]
 
-FOLLOWER = "id_of_following_item"
-"""Key under which `joined` adds to a reasoning item the id of the item after it."""
+FOLLOWING_ID: Final = "id_of_following_item"
+"""Key of a joined reasoning item for the id of the item after it."""
 
-_OPENAI = frozenset({"openai", "azure_openai"})
-_MADE_UP = "lc_"  # how the ids begin that langchain gives to blocks without one
+_OPENAI: Final = frozenset({"openai", "azure_openai"})
+_GENERATED_PREFIX: Final = "lc_"  # of the ids that LangChain gives to blocks without an id
+_CALL_TYPES: Final = frozenset({"tool_call", "invalid_tool_call", "tool_call_chunk"})
+"""Blocks with the call's `id`; the item's id is in `extras` (langchain-core: `_convert_to_v1_from_responses`)."""
 
 
-def joined(items: list[Any], provider: str) -> Iterator[tuple[int, Any, str]]:
-    """Yields the items of a content, each with its place and the id that it is sent back with.
+def join_reasoning(items: Iterable[Any], provider: str) -> Iterator[tuple[int, Any, str]]:
+    """Yields the items of a content, each with its index and the id to send back with it.
 
-    The parts of a reasoning item are one item, at the place of the first. It has the id of the item after it under
-    `FOLLOWER`. Only items of OpenAI's that come after reasoning are sent back with their ids.
+    Version 1 of LangChain's content splits a reasoning item into blocks with the same id. They are joined to one
+    item, at the index of the first, with the id of the item after it under `FOLLOWING_ID`. Only OpenAI's items
+    after a reasoning item have an id to send back; for others the id is an empty string.
     """
-    entries = list(_joined(items, provider))
-    after_reasoning = False
-    followers = [*(_output_id(item) for _, item in entries[1:]), ""]
-    for (at, item), following in zip(entries, followers, strict=False):
+    follows_reasoning = False
+    for (index, item), (_, following) in pairwise([*_join_parts(items, provider), (0, None)]):
         if as_object(item).get("type") == "reasoning" and "summary" in item:
-            after_reasoning = True
-            yield at, {**item, FOLLOWER: following}, ""
+            follows_reasoning = True
+            yield index, {**item, FOLLOWING_ID: _item_id(following)}, ""
         else:
-            yield at, item, _output_id(item) if after_reasoning else ""
+            yield index, item, _item_id(item) if follows_reasoning else ""
 
 
-def with_item_id(block: Block, id: str) -> Block:
-    """Returns a text or a call with the id of its item, where `joined` gives one; any other block unchanged."""
-    if not id or not isinstance(block, TextBlock | ToolUseBlock) or block.state is not None:
+def add_item_id(block: Block, item_id: str) -> Block:
+    """Returns a text or tool call with the id of its output item, if it has one; any other block unchanged."""
+    if not item_id or not isinstance(block, TextBlock | ToolUseBlock) or block.state is not None:
         return block
-    return replace(block, state=OpaqueState("openai", item_id=id))
+    return replace(block, state=OpaqueState("openai", item_id=item_id))
 
 
-_CALLS = frozenset({"tool_call", "invalid_tool_call", "tool_call_chunk"})
-"""Blocks whose `id` is the call's; the item's is in `extras` (langchain-core: `_convert_to_v1_from_responses`)."""
+def _item_id(item: object) -> str:
+    block = as_object(item)
+    is_call = as_text(block.get("type")) in _CALL_TYPES
+    item_id = as_text(as_object(block.get("extras")).get("item_id") if is_call else block.get("id"))
+    return "" if item_id.startswith(_GENERATED_PREFIX) else item_id
 
 
-def _output_id(item: object) -> str:
-    """Returns the id of the output item that a block came as; an empty string if it has none."""
-    part = as_object(item)
-    is_call = as_text(part.get("type")) in _CALLS
-    id = as_object(part.get("extras")).get("item_id") if is_call else part.get("id")
-    return "" if as_text(id).startswith(_MADE_UP) else as_text(id)
+def _join_parts(items: Iterable[Any], provider: str) -> Iterator[tuple[int, Any]]:
+    """Yields the items with their indexes, with the parts of each reasoning item joined.
 
-
-def _joined(items: list[Any], provider: str) -> Iterator[tuple[int, Any]]:
-    """Yields the items of a content with their places; the parts of a reasoning item as one item.
-
-    As langchain-openai puts them together (`_implode_reasoning_blocks`): all have its id, one what is sealed.
+    langchain-openai joins them the same way (`_implode_reasoning_blocks`): all parts have the item's id, and one
+    part has the encrypted content.
     """
-    whole: dict[str, Any] = {}
-    place = 0
-    for at, item in enumerate(items):
-        part = as_object(item)
-        id = _item_id(part)
-        if whole and id != whole["id"]:
-            yield place, whole
-            whole = {}
-        if not id or not (whole or _sealed(part) or provider in _OPENAI):
-            yield at, item
+    for item_id, group in groupby(enumerate(items), lambda entry: _reasoning_id(entry[1])):
+        entries = list(group)
+        encrypted = [text for _, part in entries if (text := _encrypted_content(as_object(part)))]
+        if not item_id or not (encrypted or provider in _OPENAI):
+            yield from entries
             continue
-        if not whole:
-            whole = {"type": "reasoning", "id": id, "summary": []}
-            place = at
-        _add(whole, part)
-    if whole:
-        yield place, whole
+        texts = [text for _, part in entries if (text := as_text(part.get("reasoning")))]
+        summary = [{"type": "summary_text", "text": text} for text in texts]
+        item: dict[str, Any] = {"type": "reasoning", "id": item_id, "summary": summary}
+        yield entries[0][0], {**item, "encrypted_content": encrypted[-1]} if encrypted else item
 
 
-def _item_id(part: dict[str, Any]) -> str:
-    """The id of the item that a block is a part of; empty for any other block."""
-    id = as_text(part.get("id"))
-    return id if part.get("type") == "reasoning" and "summary" not in part and not id.startswith(_MADE_UP) else ""
+def _reasoning_id(item: object) -> str:
+    """Returns the id of the reasoning item that a block is a part of; an empty string for any other block."""
+    part = as_object(item)
+    is_part = part.get("type") == "reasoning" and "summary" not in part
+    return _item_id(part) if is_part else ""
 
 
-def _add(whole: dict[str, Any], part: dict[str, Any]) -> None:
-    if sealed := _sealed(part):
-        whole["encrypted_content"] = sealed
-    if text := as_text(part.get("reasoning")):
-        whole["summary"].append({"type": "summary_text", "text": text})
-
-
-def _sealed(part: dict[str, Any]) -> str:
+def _encrypted_content(part: dict[str, Any]) -> str:
     return as_text(part.get("encrypted_content") or as_object(part.get("extras")).get("encrypted_content"))

@@ -1,122 +1,121 @@
-"""The calls of LangChain's messages, which name most of them twice: in the content, and in `tool_calls`."""
+"""Tool calls of LangChain's messages, which name most calls twice: in the content, and in `tool_calls`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from agentkit.capabilities.name_rules import short_hash
 from agentkit.errors import MessageError
 from agentkit.json_values import as_list, as_object, as_text, read_arguments
 from agentkit.messages.blocks import OpaqueState, ToolUseBlock
 
-__all__ = ["Calls", "PendingCalls", "SIGNATURES"]
+__all__ = ["MessageCalls", "PendingCalls", "SIGNATURES"]
 
-SIGNATURES = "__gemini_function_call_thought_signatures__"
-"""langchain-google-genai: the signatures of calls, by id, in `additional_kwargs`."""
+SIGNATURES: Final = "__gemini_function_call_thought_signatures__"
+"""Key of `additional_kwargs` for the signatures of calls, by call id (langchain-google-genai)."""
 
-_KINDS = frozenset({"tool_use", "tool_call", "function_call", "invalid_tool_call", "tool_call_chunk"})
-"""Types of content blocks that are calls."""
-
-_ARGUMENTS = ("args", "input", "arguments", "parameters")
+_CALL_TYPES: Final = frozenset({"tool_use", "tool_call", "function_call", "invalid_tool_call", "tool_call_chunk"})
+_ARGUMENT_KEYS: Final = ("args", "input", "arguments", "parameters")
 
 
-class Calls:
-    """The calls that one message lists, those included that only the provider's raw form names.
+class MessageCalls:
+    """Calls that one message lists outside its content. Two may have the same id, and some have none.
 
-    `left` has those that the content has not named so far. Two may have one id, and some have none.
+    Attributes:
+        remaining: Calls that no item of the content has matched so far.
+
+    Raises:
+        MessageError: An entry of `tool_calls` is not an object.
     """
 
     def __init__(self, message: dict[str, Any], place: str) -> None:
         signatures = as_object(as_object(message.get("additional_kwargs")).get(SIGNATURES))
-        self._left: list[tuple[str, ToolUseBlock]] = []
-        for at, found in enumerate(_listed(message)):
-            if not isinstance(found, dict):
-                reason = f"expected an object, got {type(found).__name__}"
-                raise MessageError(f"{place}.tool_calls[{at}]", reason, "Pass LangChain's tool calls.")
-            call = cast("dict[str, Any]", found)
-            self._left.append((_id(call), _call(call, f"{place}.tool_calls[{at}]", signatures)))
+        self._listed: list[tuple[str, ToolUseBlock]] = []
+        for index, entry in enumerate(_list_calls(message)):
+            call_place = f"{place}.tool_calls[{index}]"
+            if not isinstance(entry, dict):
+                reason = f"expected an object, got {type(entry).__name__}"
+                raise MessageError(call_place, reason, "Pass LangChain's tool calls.")
+            call = cast("dict[str, Any]", entry)
+            self._listed.append((_call_id(call), _read_call(call, call_place, signatures)))
 
     @property
-    def left(self) -> list[ToolUseBlock]:
-        """Those that the content has not named."""
-        return [call for _, call in self._left]
+    def remaining(self) -> list[ToolUseBlock]:
+        """Calls that no item of the content has matched so far."""
+        return [call for _, call in self._listed]
 
-    def named(self, item: dict[str, Any], place: str) -> ToolUseBlock | None:
-        """The call that an item of the content is, taken out of the list; one that the list lacks is read here."""
-        if as_text(item.get("type")) not in _KINDS:
+    def match(self, item: dict[str, Any], place: str) -> ToolUseBlock | None:
+        """Returns the call that an item of the content names, and removes it from the list.
+
+        A call that the list lacks is read from the item. Returns None if the item is not a call.
+        """
+        if as_text(item.get("type")) not in _CALL_TYPES:
             return None
-        ids = [id for key in ("call_id", "id") if (id := as_text(item.get(key)))]
-        for at, (id, call) in enumerate(self._left):
-            if id in ids or (not id and not ids and call.name == _name(item)):
-                del self._left[at]
+        item_ids = [id for key in ("call_id", "id") if (id := as_text(item.get(key)))]
+        for index, (id, call) in enumerate(self._listed):
+            if id in item_ids or (not id and not item_ids and call.name == _call_name(item)):
+                del self._listed[index]
                 return call
-        return _call(item, place, {})
+        return _read_call(item, place, {})
 
 
 class PendingCalls:
-    """What a conversation asked of tools so far: the names of the calls, and which of them wait for results."""
+    """Tool calls of a conversation so far: their names, and which of them have no result yet."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
-        self._waiting: list[list[ToolUseBlock]] = []  # by turns, the last one first
-        self._between_turns = True
+        self._turns: list[list[ToolUseBlock]] = [[]]  # the last turn first
 
     def end_turn(self) -> None:
-        """Another speaks, or a tool: what is asked from now on is of a new turn."""
-        self._between_turns = True
+        """Starts a new turn: a message of a user or a tool follows."""
+        if self._turns[0]:
+            self._turns.insert(0, [])
 
-    def ask(self, calls: Iterable[ToolUseBlock]) -> None:
-        """The calls of one more message; messages of a model in a row are one turn."""
-        if self._between_turns:
-            self._waiting.insert(0, [])
-            self._between_turns = False
+    def add(self, calls: Iterable[ToolUseBlock]) -> None:
+        """Adds the calls of one more assistant message. Adjacent assistant messages are one turn."""
         for call in calls:
             self._names[call.id] = call.name
-            self._waiting[0].append(call)
+            self._turns[0].append(call)
 
-    def answer(self, id: str, name: str) -> tuple[str, str]:
-        """The id and the name of the call that a result is of, as far as they can be told.
+    def resolve(self, id: str, name: str) -> tuple[str, str]:
+        """Returns the id and the tool name of the call that a result answers, as far as known.
 
-        By the result's id. Without one it answers the first call of its name that waits, or if it has no name
-        either, the first; the last turn's go before those that an earlier one left open.
+        A result with an id answers the call with that id. Without an id it answers the first open call with its
+        name, or without a name the first open call. The calls of the last turn come before those of earlier turns.
         """
-        for turn in self._waiting:
-            for at, call in enumerate(turn):
+        for turn in self._turns:
+            for index, call in enumerate(turn):
                 if call.id == id if id else not name or call.name == name:
-                    del turn[at]
+                    del turn[index]
                     return call.id, name or call.name
         return id, name or self._names.get(id, "")
 
 
-def _listed(message: dict[str, Any]) -> list[Any]:
+def _list_calls(message: dict[str, Any]) -> list[Any]:
     listed = [*as_list(message.get("tool_calls")), *as_list(message.get("invalid_tool_calls"))]
     listed = listed or as_list(message.get("tool_call_chunks"))
     if listed:
         return listed
-    extra = as_object(message.get("additional_kwargs"))
-    legacy = [{"function": extra["function_call"]}] if extra.get("function_call") else []
-    return [*as_list(extra.get("tool_calls")), *legacy]
+    additional = as_object(message.get("additional_kwargs"))
+    legacy = [{"function": additional["function_call"]}] if additional.get("function_call") else []
+    return [*as_list(additional.get("tool_calls")), *legacy]
 
 
-def _call(found: dict[str, Any], place: str, signatures: dict[str, Any]) -> ToolUseBlock:
-    """A call in any spelling: langchain's, Anthropic's, OpenAI's two."""
-    inner, name = _inner(found), _name(found)
-    id = _id(found) or f"call_{short_hash(f'{place}{name}', 24)}"
-    given: object = next((inner[key] for key in _ARGUMENTS if inner.get(key) is not None), None)
-    signature = as_text(signatures.get(id)) or None
+def _read_call(call: dict[str, Any], place: str, signatures: dict[str, Any]) -> ToolUseBlock:
+    """Returns a call in any of its formats: LangChain's, Anthropic's, and OpenAI's two."""
+    inner, name = as_object(call.get("function")) or call, _call_name(call)
+    id = _call_id(call) or f"call_{short_hash(f'{place}{name}', 24)}"
+    arguments: object = next((inner[key] for key in _ARGUMENT_KEYS if inner.get(key) is not None), None)
+    signature = as_text(signatures.get(id))
     state = OpaqueState("gemini", thought_signature=signature) if signature else None
-    error = {"error": found["error"]} if found.get("error") else None
-    return ToolUseBlock(id, name, *read_arguments(given), state, metadata=error)
+    metadata = {"error": call["error"]} if call.get("error") else None
+    return ToolUseBlock(id, name, *read_arguments(arguments), state, metadata=metadata)
 
 
-def _id(found: dict[str, Any]) -> str:
-    return as_text(found.get("call_id") or found.get("id"))
+def _call_id(call: dict[str, Any]) -> str:
+    return as_text(call.get("call_id") or call.get("id"))
 
 
-def _name(found: dict[str, Any]) -> str:
-    return as_text(_inner(found).get("name"))
-
-
-def _inner(found: dict[str, Any]) -> dict[str, Any]:
-    return as_object(found.get("function")) or found
+def _call_name(call: dict[str, Any]) -> str:
+    return as_text((as_object(call.get("function")) or call).get("name"))
