@@ -6,13 +6,14 @@ from typing import Unpack
 
 from agentkit.provider_kit import Msg, ParserOptions, Provider, as_object, native_to_json
 from agentkit_dashscope.compatible import (
+    COMPATIBLE_PROVIDER,
     DashScopeCompatibleChatFormatter,
     DashScopeCompatibleChatStreamParser,
     DashScopeCompatibleMultiAgentFormatter,
     load_compatible,
 )
 from agentkit_dashscope.convert import DashScopeChatFormatter, DashScopeMultiAgentFormatter
-from agentkit_dashscope.endpoint import DashScopeCompatibleEndpoint, DashScopeEndpoint
+from agentkit_dashscope.endpoint import DashScopeEndpoint
 from agentkit_dashscope.logs import load_native
 from agentkit_dashscope.replies import DashScopeStreamParser
 
@@ -21,7 +22,6 @@ __all__ = [
     "DashScopeChatFormatter",
     "DashScopeCompatibleChatFormatter",
     "DashScopeCompatibleChatStreamParser",
-    "DashScopeCompatibleEndpoint",
     "DashScopeCompatibleMultiAgentFormatter",
     "DashScopeEndpoint",
     "DashScopeMultiAgentFormatter",
@@ -40,15 +40,6 @@ PROVIDER = Provider(
     endpoint=DashScopeEndpoint,
     load_native=load_native,
     models=r"qwen|qwq-|qvq-",
-    testing="agentkit_dashscope.testing",
-)
-COMPATIBLE_PROVIDER = Provider(
-    "dashscope-compatible",
-    DashScopeCompatibleChatFormatter,
-    DashScopeCompatibleMultiAgentFormatter,
-    parser=DashScopeCompatibleChatStreamParser,
-    endpoint=DashScopeCompatibleEndpoint,
-    load_native=load_compatible,
     testing="agentkit_dashscope.testing",
 )
 

@@ -1,32 +1,34 @@
-"""DashScope's compatible mode: rows of facts over OpenAI Chat Completions."""
+"""DashScope's OpenAI-compatible mode, as a row of facts over OpenAI Chat Completions."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
-from agentkit.provider_kit import Capabilities, LegalConversation, MediaBlock, MediaRule, Msg, MultiAgentHistory
-from agentkit_dashscope._prompt_cache import mark
+from agentkit.provider_kit import MediaBlock, MediaRule, MultiAgentHistory
 from agentkit_dashscope.capabilities import LIMITS, MULTIMODAL, NAMED_CHOICE, TOOL_NAMES
 from agentkit_openai import (
     CHAT,
     VENDORS_SAY,
     OpenAIChatFormatter,
-    OpenAIChatStreamParser,
-    beside,
+    OpenAICompatible,
     detail_of,
-    load_chat,
-    open_contents,
+    mark_cache_control,
     wire_url,
 )
 
 __all__ = [
+    "COMPATIBLE_PROVIDER",
     "DashScopeCompatibleChatFormatter",
     "DashScopeCompatibleChatStreamParser",
     "DashScopeCompatibleMultiAgentFormatter",
+    "STREAM_ONLY",
     "load_compatible",
 ]
+
+STREAM_ONLY = re.compile(r"only support stream mode|must be set to false for non-streaming calls", re.IGNORECASE)
+"""Error texts of models that refuse all but streamed requests (model-studio)."""
 
 _WEB = frozenset({"http", "https"})
 
@@ -60,65 +62,51 @@ COMPATIBLE = CHAT.override(
 )
 
 
+def _media_part(block: MediaBlock) -> dict[str, Any]:
+    """Writes a media block; `input_audio.data` is a URL or a data URL, unlike OpenAI's base64 (model-studio)."""
+    url = wire_url(block.source)
+    if block.type != "audio":
+        key = f"{block.type}_url"
+        return {key: {"url": url, **detail_of(block)}, "type": key}
+    media_type = block.source.media_type or getattr(block.source, "guessed_type", None)
+    return {"type": "input_audio", "input_audio": {"data": url, "format": _SOUNDS.get(media_type or "", "wav")}}
+
+
+# help.aliyun.com/zh/model-studio: compatibility page (2026-10-13), base-url page (2026-10-11).
+ROW = OpenAICompatible(
+    name="dashscope-compatible",
+    title="DashScopeCompatible",
+    capabilities=COMPATIBLE,
+    facts=(NAMED_CHOICE,),
+    address="https://dashscope.aliyuncs.com/compatible-mode/v1",  # Beijing; a key is valid in one region only
+    key="DASHSCOPE_API_KEY",
+    stream_only=STREAM_ONLY,
+    reasoning_field="reasoning_content",
+    reasoning_fields=("reasoning_content",),
+    empty_content="",
+    last_keys=_LAST,
+    media_parts={"image": _media_part, "audio": _media_part, "video": _media_part},
+    mark_breakpoints=mark_cache_control,
+)
+
+
 class DashScopeCompatibleChatFormatter(OpenAIChatFormatter):
     """The openai SDK with `base_url=".../compatible-mode/v1"`: `chat.completions.create(model=…, **request)`.
 
     cache_breakpoints    `"auto"` marks at most four content parts for the explicit context cache (see
-                         `agentkit_dashscope._prompt_cache`). Texts are lists then, and each message in a frame is
+                         `mark_cache_control`). Texts are lists then, and each message in a frame is
                          a separate part: ask for it with models that have that cache, which take lists
     """
 
-    base: ClassVar[Capabilities] = COMPATIBLE
-    facts = (NAMED_CHOICE,)
-    reasoning_field = "reasoning_content"
-    empty_content = ""
-    custom_calls = False
-    developers = False
-    last_keys = _LAST
-
-    def capabilities(self, model: str | None = None) -> Capabilities:
-        """The form of the target; with markers, texts of a turn are apart: a frame only grows by parts."""
-        form = super().capabilities(model)
-        return _apart(form) if self.cache_breakpoints == "auto" else form
-
-    def mark(self, messages: list[dict[str, Any]], legal: LegalConversation) -> None:
-        """`cache_control` on content parts (model-studio)."""
-        open_contents(messages, lambda text: {"type": "text", "text": text})
-        mark(messages, legal)
-
-    def media_part(self, block: MediaBlock) -> dict[str, Any]:
-        """`input_audio.data` is a URL or a data URL here, unlike OpenAI's raw base64 (model-studio)."""
-        if block.type == "document":
-            return super().media_part(block)
-        url = wire_url(block.source)
-        if block.type != "audio":
-            kind = f"{block.type}_url"
-            return {kind: {"url": url, **detail_of(block)}, "type": kind, **beside(block)}
-        media_type = block.source.media_type or getattr(block.source, "guessed_type", None)
-        audio = {"data": url, "format": _SOUNDS.get(media_type or "", "wav")}
-        return {"type": "input_audio", "input_audio": audio, **beside(block)}
+    vendor = ROW
 
 
 class DashScopeCompatibleMultiAgentFormatter(DashScopeCompatibleChatFormatter):
-    """The same for many speakers."""
+    """`DashScopeCompatibleChatFormatter` for conversations of many agents."""
 
     default_history = MultiAgentHistory
 
 
-class DashScopeCompatibleChatStreamParser(OpenAIChatStreamParser):
-    """Reads its replies: reasoning stands in `reasoning_content` beside the text."""
-
-    provider: ClassVar[str] = "dashscope-compatible"
-    issuer: ClassVar[str] = "dashscope"
-    reasoning_fields: ClassVar[tuple[str, ...]] = ("reasoning_content",)
-    last_keys: ClassVar[frozenset[str]] = _LAST
-
-
-def load_compatible(found: object) -> list[Msg]:
-    """The messages of a log: its list of messages, or a whole request. Raises MessageError for what is none."""
-    return load_chat(found, DashScopeCompatibleChatStreamParser)
-
-
-@lru_cache(256)
-def _apart(form: Capabilities) -> Capabilities:
-    return form.override({"turns.text_joining": "apart"})
+COMPATIBLE_PROVIDER = ROW.provider(DashScopeCompatibleChatFormatter, DashScopeCompatibleMultiAgentFormatter)
+DashScopeCompatibleChatStreamParser = ROW.parser
+load_compatible = ROW.load_native

@@ -35,9 +35,8 @@ from agentkit.provider_kit import (
     split_results,
 )
 from agentkit_dashscope._path_guard import guarded
-from agentkit_dashscope._prompt_cache import mark
 from agentkit_dashscope.capabilities import FACTS, MULTIMODAL, TEXT, TEXT_PATH
-from agentkit_openai import open_contents
+from agentkit_openai import mark_cache_control
 
 __all__ = ["DashScopeChatFormatter", "DashScopeMultiAgentFormatter"]
 
@@ -50,7 +49,7 @@ class DashScopeChatFormatter(FormatterBase):
     path    which of the two the model is bound to. `"auto"` knows the text path's models by name and takes
             the multimodal path, that of all newer ones, for the rest; `path_of(model)` tells
     cache_breakpoints    `"auto"` marks at most four content parts for the explicit context cache (see
-            `agentkit_dashscope._prompt_cache`). The text path takes strings, which no marker fits on: nothing is
+            `mark_cache_control`). The text path takes strings, which no marker fits on: nothing is
             written there; the compatible mode has markers for its models
 
     The SDK's multimodal classes upload a user's text that is the path of a local file (model-studio). A text
@@ -99,8 +98,7 @@ class DashScopeChatFormatter(FormatterBase):
         if legal.turns.msgs and _is_begun(legal.turns.msgs[-1]):
             messages[-1]["partial"] = True
         if self.cache_breakpoints == "auto" and task.capabilities.cache_breakpoints:
-            open_contents(messages, lambda text: {"text": text})
-            mark(messages, legal)
+            mark_cache_control(messages, legal, lambda text: {"text": text})
         return {"messages": messages, "result_format": "message", **_options(task)}
 
 

@@ -25,9 +25,9 @@ from agentkit.provider_kit import (
     parse_failure,
     parse_retry_after,
 )
-from agentkit_openai import OpenAIChatEndpoint
+from agentkit_dashscope.compatible import STREAM_ONLY
 
-__all__ = ["DashScopeCompatibleEndpoint", "DashScopeEndpoint"]
+__all__ = ["DashScopeEndpoint"]
 
 _Path: TypeAlias = Literal["text", "multimodal"]
 
@@ -45,8 +45,6 @@ _EXTRAS = {"extra_headers": "headers", "extra_query": "params", "timeout": "time
 
 _END = re.compile(rb"\r?\n\r?\n")  # of an event
 _LONGEST = 1 << 20  # bytes of a first event that may be an error
-
-_STREAM_ONLY = re.compile(r"only support stream mode|must be set to false for non-streaming calls", re.IGNORECASE)
 
 
 class DashScopeEndpoint(EndpointBase):
@@ -190,7 +188,7 @@ class DashScopeEndpoint(EndpointBase):
         """The same call on the other path, if the failure says that this was the wrong one; once a model."""
         model = str(outgoing.body["model"])
         said = failure.message if failure else ""
-        if _STREAM_ONLY.search(said):
+        if STREAM_ONLY.search(said):
             self._streamers.add(model)
         if not _WRONG_PATH.search(said) or model in self._path_of:
             return None
@@ -226,38 +224,6 @@ class DashScopeEndpoint(EndpointBase):
     async def aclose(self) -> None:
         """Close the SDK's client."""
         await self.client.aclose()
-
-
-class DashScopeCompatibleEndpoint(OpenAIChatEndpoint):
-    """`AsyncOpenAI` with DashScope's address (Beijing's, unless `base_url` says another region's), the key in
-    DASHSCOPE_API_KEY. A model that only streams is streamed, and remembered.
-    """
-
-    provider: ClassVar[str] = "dashscope-compatible"
-    key: ClassVar[str | None] = "DASHSCOPE_API_KEY"
-    address: ClassVar[str | None] = "https://dashscope.aliyuncs.com/compatible-mode/v1"
-
-    def __init__(self, client: Any) -> None:
-        super().__init__(client)
-        self._streamers: set[str] = set()
-
-    def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
-        """`max_tokens`."""
-        return {"max_tokens": max_tokens}
-
-    def requires_stream(self, outgoing: OutgoingRequest) -> bool:
-        """Whether the model has said that it only streams."""
-        return outgoing.body["model"] in self._streamers
-
-    async def send(self, outgoing: OutgoingRequest) -> bytes:
-        """The reply's bytes; a model that refuses to give it whole is remembered."""
-        try:
-            return await super().send(outgoing)
-        except Exception as error:
-            failure = self.failure_from_exception(error)
-            if failure and _STREAM_ONLY.search(failure.message):
-                self._streamers.add(outgoing.body["model"])
-            raise
 
 
 def _is_stored(message: Mapping[str, Any]) -> bool:

@@ -1,25 +1,20 @@
-"""DeepSeek: rows of facts over OpenAI Chat Completions."""
+"""DeepSeek's chat API, as a row of facts over OpenAI Chat Completions.
+
+`DeepSeekChatFormatter` is for one agent, `DeepSeekMultiAgentFormatter` for many. Requests go out through the
+openai SDK (extra `openai`), with the key in DEEPSEEK_API_KEY. Sources: the pages of api-docs.deepseek.com that the
+comments name, read 2026-11-20 and 2026-11-22.
+"""
+
+from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar, Unpack
 
-from agentkit.provider_kit import (
-    Capabilities,
-    MediaRule,
-    ModelFact,
-    Msg,
-    MultiAgentHistory,
-    ParserOptions,
-    Provider,
-    media_types,
-)
-from agentkit_deepseek.endpoint import DeepSeekEndpoint
-from agentkit_openai import CHAT, STRICT, VENDORS_SAY, OpenAIChatFormatter, OpenAIChatStreamParser, load_chat
+from agentkit.provider_kit import MediaRule, ModelFact, MultiAgentHistory, media_types
+from agentkit_openai import CHAT, STRICT, VENDORS_SAY, OpenAIChatFormatter, OpenAICompatible
 
 __all__ = [
     "DeepSeekChatFormatter",
     "DeepSeekChatStreamParser",
-    "DeepSeekEndpoint",
     "DeepSeekMultiAgentFormatter",
     "PROVIDER",
     "load_native",
@@ -55,72 +50,54 @@ DEEPSEEK = CHAT.override(
     }
 )
 
+_FACTS = (
+    ModelFact(
+        r"deepseek-(flash|v4-flash)",
+        {"media.image": _SIGHT},
+        "api-docs.deepseek.com/guides/vision",
+        "2026-11-20",
+    ),
+    ModelFact(
+        r"deepseek-chat",
+        {"thinking.mode": "never", "tools.choices": CHAT.tools.choices},
+        "api-docs.deepseek.com: thinking is off, and only thinking refuses a forced tool",
+        "2026-11-20",
+    ),
+)
+
+ROW = OpenAICompatible(
+    name="deepseek",
+    title="DeepSeek",
+    capabilities=DEEPSEEK,
+    facts=_FACTS,
+    models="deepseek-",
+    address="https://api.deepseek.com",
+    key="DEEPSEEK_API_KEY",
+    reasoning_field="reasoning_content",
+    reasoning_fields=("reasoning_content",),
+    reasoning_always=True,  # guides/thinking_mode: with tools, each assistant message must have it
+    last_keys=_LAST,
+)
+
 
 class DeepSeekChatFormatter(OpenAIChatFormatter):
-    """The openai SDK with `base_url="https://api.deepseek.com"`: `chat.completions.create(model=…, **request)`.
+    """Formatter for `chat.completions.create(model=…, **request)`, with `base_url="https://api.deepseek.com"`.
 
-    In thinking mode, the default, every assistant message of a conversation with tools must carry its
-    `reasoning_content`, be it empty; without tools it is ignored. So all carry it. Reasoning that
-    another system issued goes back to nobody.
+    In thinking mode, the default, every assistant message of a conversation with tools must carry
+    `reasoning_content`, with an empty text if need be; without tools the API ignores it. So all messages carry it.
+    Reasoning that another system issued is omitted.
     """
 
-    base: ClassVar[Capabilities] = DEEPSEEK
-    facts: ClassVar[tuple[ModelFact, ...]] = (
-        ModelFact(
-            r"deepseek-(flash|v4-flash)",
-            {"media.image": _SIGHT},
-            "api-docs.deepseek.com/guides/vision",
-            "2026-11-20",
-        ),
-        ModelFact(
-            r"deepseek-chat",
-            {"thinking.mode": "never", "tools.choices": CHAT.tools.choices},
-            "api-docs.deepseek.com: thinking is off, and only thinking refuses a forced tool",
-            "2026-11-20",
-        ),
-    )
-    reasoning_field = "reasoning_content"
-    reasoning_always = True
-    custom_calls = False
-    developers = False
-    last_keys = _LAST
+    vendor = ROW
 
 
 class DeepSeekMultiAgentFormatter(DeepSeekChatFormatter):
-    """The same for many speakers."""
+    """`DeepSeekChatFormatter` for conversations of many agents."""
 
     default_history = MultiAgentHistory
 
 
-class DeepSeekChatStreamParser(OpenAIChatStreamParser):
-    """Reads its replies: reasoning stands in `reasoning_content` beside the text."""
-
-    provider: ClassVar[str] = "deepseek"
-    issuer: ClassVar[str] = "deepseek"
-    reasoning_fields: ClassVar[tuple[str, ...]] = ("reasoning_content",)
-    last_keys: ClassVar[frozenset[str]] = _LAST
-
-
-def load_native(found: object) -> list[Msg]:
-    """The messages of a log: its list of messages, or a whole request. Raises MessageError for what is none."""
-    return load_chat(found, DeepSeekChatStreamParser)
-
-
-PROVIDER = Provider(
-    "deepseek",
-    DeepSeekChatFormatter,
-    DeepSeekMultiAgentFormatter,
-    parser=DeepSeekChatStreamParser,
-    endpoint=DeepSeekEndpoint,
-    load_native=load_native,
-    models="deepseek-",
-    testing="agentkit_deepseek.testing",
-)
-
-
-def parse_response(reply: object, **options: Unpack[ParserOptions]) -> Msg:
-    """A whole reply, as the SDK's object, its dict or JSON text, as a message.
-
-    Raises MessageError for what is none, an error of the server's included.
-    """
-    return DeepSeekChatStreamParser.parse_response(reply, **options)
+PROVIDER = ROW.provider(DeepSeekChatFormatter, DeepSeekMultiAgentFormatter)
+DeepSeekChatStreamParser = ROW.parser
+load_native = ROW.load_native
+parse_response = ROW.parse_response

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Unpack
 
 from agentkit.provider_kit import Msg, ParserOptions, Provider, as_object, native_to_json
-from agentkit_openai._media_parts import beside, detail_of, wire_url
-from agentkit_openai._prompt_cache import ChatPlaces, chat_places, open_contents
+from agentkit_openai._media_parts import detail_of, url_part, wire_url
+from agentkit_openai._prompt_cache import mark_cache_control
 from agentkit_openai.capabilities import CHAT, STRICT, VENDORS_SAY
+from agentkit_openai.compatible import OPENAI, OpenAICompatible
 from agentkit_openai.convert import OpenAIChatFormatter, OpenAIMultiAgentFormatter
 from agentkit_openai.counting import OpenAITokenCounter
 from agentkit_openai.endpoint import OpenAIChatEndpoint, OpenAIResponsesEndpoint
@@ -19,10 +20,10 @@ from agentkit_openai.responses.replies import OpenAIResponsesStreamParser
 
 __all__ = [
     "CHAT",
-    "ChatPlaces",
     "OpenAIChatEndpoint",
     "OpenAIChatFormatter",
     "OpenAIChatStreamParser",
+    "OpenAICompatible",
     "OpenAIMultiAgentFormatter",
     "OpenAIResponsesEndpoint",
     "OpenAIResponsesFormatter",
@@ -33,24 +34,23 @@ __all__ = [
     "RESPONSES_PROVIDER",
     "STRICT",
     "VENDORS_SAY",
-    "beside",
-    "chat_places",
     "detail_of",
     "load_chat",
     "load_responses",
-    "open_contents",
+    "mark_cache_control",
     "parse_response",
+    "url_part",
     "wire_url",
 ]
 
 PROVIDER = Provider(
-    "openai",
+    OPENAI.name,
     OpenAIChatFormatter,
     OpenAIMultiAgentFormatter,
     parser=OpenAIChatStreamParser,
     endpoint=OpenAIChatEndpoint,
     load_native=load_chat,
-    models=r"(chat)?gpt-|o\d(-|$)|codex-",
+    models=OPENAI.models,
     testing="agentkit_openai.testing",
 )
 RESPONSES_PROVIDER = Provider(

@@ -29,16 +29,24 @@ from agentkit.provider_kit import (
     source_from_url,
 )
 from agentkit_openai._media_parts import file_name
+from agentkit_openai._reasoning import read_thinking_part
 from agentkit_openai._refusals import REFUSAL_PART, refusal_block
 
 __all__ = ["LogSource", "as_content", "cited", "invalid", "items_in", "read_content", "read_output"]
 
 
 class LogSource(NamedTuple):
-    """Whose log it is: the wire that takes opaque parts back, and the issuer of state."""
+    """Source of a log.
+
+    Attributes:
+        wire: Wire format that accepts opaque parts of the log.
+        issuer: System that accepts opaque state of the log.
+        reasoning_parts: True if content parts of the type `thinking` are reasoning.
+    """
 
     wire: str
     issuer: str
+    reasoning_parts: bool = False
 
 
 def items_in(found: object, name: str, marks: tuple[str, ...], also: tuple[str, ...] = ()) -> list[Any]:
@@ -152,6 +160,8 @@ def invalid(found: object, reason: str, place: str) -> InvalidBlock:
 
 def _part(kind: object, part: dict[str, Any], origin: LogSource) -> Block | None:
     """One part (SDK: ChatCompletionContentPartParam, ResponseInputContentParam; vLLM: media by URL)."""
+    if kind == "thinking" and origin.reasoning_parts:
+        return read_thinking_part(part, origin.issuer)
     if kind in ("text", "input_text", "output_text", "summary_text"):
         return _text(part)
     if kind == "refusal":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, assert_never
 
 from agentkit.provider_kit import (
     Base64Source,
@@ -15,8 +15,9 @@ from agentkit.provider_kit import (
     copy_json,
 )
 from agentkit_openai._message_keys import MESSAGE
+from agentkit_openai.capabilities import AUDIO_FORMATS
 
-__all__ = ["beside", "came_with", "detail_of", "embedded", "file_name", "wire_url"]
+__all__ = ["beside", "came_with", "detail_of", "file_name", "media_part", "url_part", "wire_url"]
 
 
 def wire_url(source: Source) -> str:
@@ -42,7 +43,7 @@ def beside(block: MediaBlock) -> dict[str, Any]:
     return {**copy_json({key: item for key, item in own.items() if not key.startswith(MESSAGE)})}
 
 
-def embedded(source: Source) -> tuple[str, str]:
+def _embedded(source: Source) -> tuple[str, str]:
     """The base64 text and media type of a source on a wire that takes no URL for it."""
     if not isinstance(source, Base64Source):
         raise ConversionError("media by URL", "a turn or a tool result")
@@ -68,3 +69,27 @@ _SUFFIXES = {
     "text/html": ".html",
     "application/json": ".json",
 }
+
+
+def media_part(block: MediaBlock) -> dict[str, Any]:
+    """Writes a media block in OpenAI's form (SDK: ChatCompletionContentPartParam)."""
+    match block.type:
+        case "image":
+            return {"type": "image_url", "image_url": {"url": wire_url(block.source), **detail_of(block)}}
+        case "audio":
+            data, media_type = _embedded(block.source)
+            audio = {"data": data, "format": AUDIO_FORMATS[media_type]}
+            return {"type": "input_audio", "input_audio": audio}
+        case "document":
+            file = {"filename": file_name(block), "file_data": wire_url(block.source)}
+            return {"type": "file", "file": file}
+        case "video":
+            return {"type": "video_url", "video_url": {"url": wire_url(block.source)}}
+        case _:
+            assert_never(block.type)
+
+
+def url_part(block: MediaBlock) -> dict[str, Any]:
+    """Writes a media block as `image_url`, `audio_url` or `video_url`, with a URL or a data URL (vLLM's docs)."""
+    key = f"{block.type}_url"
+    return {"type": key, key: {"url": wire_url(block.source), **detail_of(block)}}

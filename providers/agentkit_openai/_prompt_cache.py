@@ -1,4 +1,4 @@
-"""Markers for OpenAI's prompt cache, and the walk over chat messages that vendors with other markers share."""
+"""Markers for prompt caches in chat messages: those of OpenAI, and `cache_control` of other vendors."""
 
 from __future__ import annotations
 
@@ -6,9 +6,17 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentkit.provider_kit import Feature, LegalConversation, ModelFact, stable_blocks
+from agentkit.provider_kit import Feature, LegalConversation, ModelFact, place_cache_breakpoints, stable_blocks
 
-__all__ = ["BREAKPOINTS", "ChatPlaces", "chat_places", "mark_latest", "open_contents"]
+__all__ = [
+    "BREAKPOINTS",
+    "ChatPlaces",
+    "chat_places",
+    "mark_cache_control",
+    "mark_chat",
+    "mark_latest",
+    "open_contents",
+]
 
 BREAKPOINTS = ModelFact(
     r"gpt-(5\.([6-9]|[1-9]\d)|[6-9])(?!\d)(?!.*-terra)",
@@ -97,3 +105,44 @@ def mark_latest(system: list[dict[str, Any]], turns: list[dict[str, Any]]) -> No
     latest = [*system, *turns][-_LATEST:]
     for part in (*system[-1:], *latest):
         part["prompt_cache_breakpoint"] = {"mode": "explicit"}
+
+
+def mark_chat(messages: list[dict[str, Any]], legal: LegalConversation) -> None:
+    """Marks chat messages for OpenAI's prompt cache (see `mark_latest`)."""
+    open_contents(messages, text_part)
+    mark_latest(*chat_places(messages, legal).parts)
+
+
+_MARKERS = 4
+_REACH = 20  # content parts before a marker in which a cache looks for earlier markers
+
+
+def text_part(text: str) -> dict[str, Any]:
+    """Returns a text as a content part of Chat Completions."""
+    return {"type": "text", "text": text}
+
+
+def mark_cache_control(
+    messages: list[dict[str, Any]],
+    legal: LegalConversation,
+    as_part: Callable[[str], dict[str, Any]] = text_part,
+) -> None:
+    """Marks at most four parts with `cache_control`: the end of the system prompt, and parts of the turns.
+
+    `place_cache_breakpoints` chooses the parts of the turns, where the next request finds the markers. Strings and
+    tool calls count as positions, as the vendor may count them: at worst a marker stands closer to the next
+    marker than necessary.
+
+    Args:
+        messages: Finished messages, one for each turn and each tool result of `legal`; changed in place.
+        legal: The conversation that the messages were made of.
+        as_part: Writer of a text as a content part.
+    """
+    open_contents(messages, as_part)
+    places = chat_places(messages, legal)
+    system = places.parts[0][-1:]
+    candidates = [index for index, part in enumerate(places.turns) if part]
+    chosen = place_cache_breakpoints(candidates, _MARKERS - len(system), reach=_REACH, turn=places.turn)
+    for part in (*system, *(places.turns[index] for index in chosen)):
+        assert part is not None
+        part["cache_control"] = {"type": "ephemeral"}

@@ -23,6 +23,7 @@ from agentkit.provider_kit import (
     OptionError,
     Request,
     RequestSpec,
+    ThinkingBlock,
     Tool,
     ToolChoice,
     ToolResultBlock,
@@ -33,12 +34,12 @@ from agentkit.provider_kit import (
 )
 from agentkit_openai._audio import spoken_id
 from agentkit_openai._custom_calls import custom_text
-from agentkit_openai._media_parts import beside, detail_of, embedded, file_name, wire_url
+from agentkit_openai._media_parts import beside, media_part
 from agentkit_openai._message_keys import keys_in, last_keys
-from agentkit_openai._prompt_cache import chat_places, mark_latest, open_contents
+from agentkit_openai._reasoning import write_reasoning
 from agentkit_openai._refusals import is_refusal, is_refusal_part, refusal_part
 from agentkit_openai._roles import role_of
-from agentkit_openai.capabilities import AUDIO_FORMATS, CHAT, CHAT_FACTS
+from agentkit_openai.compatible import OPENAI, OpenAICompatible
 
 __all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
 
@@ -56,21 +57,18 @@ class OpenAIChatFormatter(FormatterBase):
                          (see `mark_latest`); texts are lists of one part then. Otherwise nothing is written: the
                          cache of the other models, and of most vendors, needs no markers
 
-    A vendor that speaks this wire is a subclass with other `base` capabilities and, where it has one, the
-    name of its field for reasoning.
+    The formatter of an OpenAI-compatible vendor is a subclass with the vendor's row as `vendor`.
     """
 
-    base: ClassVar[Capabilities] = CHAT
-    facts: ClassVar[tuple[ModelFact, ...]] = CHAT_FACTS
-    reasoning_field: ClassVar[str | None] = None
-    reasoning_always: ClassVar[bool] = False
-    empty_content: ClassVar[str | None] = None
-    developers: ClassVar[bool] = True
-    """Whether the vendor knows the role `developer`: others get these messages as the system's."""
-    custom_calls: ClassVar[bool] = True
-    """Whether the vendor knows calls of custom tools: others take functions alone."""
-    last_keys: ClassVar[frozenset[str]] = frozenset()
-    """Keys that the last message may have, whose text the model is to go on with."""
+    vendor: ClassVar[OpenAICompatible] = OPENAI
+    """Facts about the vendor. A subclass that sets them has the row's capabilities and model facts."""
+    base: ClassVar[Capabilities] = OPENAI.capabilities
+    facts: ClassVar[tuple[ModelFact, ...]] = OPENAI.facts
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "vendor" in vars(cls):
+            cls.base, cls.facts = cls.vendor.capabilities, cls.vendor.facts
 
     def __init__(
         self,
@@ -90,6 +88,8 @@ class OpenAIChatFormatter(FormatterBase):
     def capabilities(self, model: str | None = None) -> Capabilities:
         """The form of the target that the request is for."""
         form = super().capabilities(model)
+        if self.cache_breakpoints == "auto" and form.cache_breakpoints and form.turns.text_joining == "string":
+            form = _with_parts(form)
         return _in_words(form) if form.media.audio_by_id and self.spoken_replies == "transcript" else form
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
@@ -98,6 +98,8 @@ class OpenAIChatFormatter(FormatterBase):
         messages = [self._spoken(msg, task.capabilities, names) for msg in legal.system.msgs]
         add = messages.append
         form, result, call = task.capabilities, Feature.RESULT, Feature.CALL
+        vendor = self.vendor
+        reasons = vendor.writes_reasoning
         for msg in legal.turns.msgs:
             features = msg.features
             if features & result:
@@ -107,26 +109,21 @@ class OpenAIChatFormatter(FormatterBase):
                     add(item if isinstance(block.output, str) else _beside(item, block.output))
                 if other:
                     add(self._spoken(other, form, names))
-            elif features & call or (msg.role == "assistant" and (self.reasoning_field or features & _OWN)):
+            elif features & call or (msg.role == "assistant" and (reasons or features & _OWN)):
                 add(self._assistant(msg, form, names))
             else:
                 add(self._spoken(msg, form, names))
-        if self.last_keys and legal.turns.msgs and legal.turns.msgs[-1].role == "assistant":
-            messages[-1] |= last_keys(legal.turns.msgs[-1].blocks, self.last_keys)
+        if (vendor.last_keys or vendor.prefill) and legal.turns.msgs and legal.turns.msgs[-1].role == "assistant":
+            messages[-1] |= {**last_keys(legal.turns.msgs[-1].blocks, vendor.last_keys), **vendor.prefill}
         if self.cache_breakpoints == "auto" and form.cache_breakpoints:
-            self.mark(messages, legal)
+            vendor.mark_breakpoints(messages, legal)
         return {"messages": messages, **self._options(task)}
-
-    def mark(self, messages: list[dict[str, Any]], legal: LegalConversation) -> None:
-        """Mark the finished messages for the prompt cache, in the vendor's way."""
-        open_contents(messages, lambda text: {"type": "text", "text": text})
-        mark_latest(*chat_places(messages, legal).parts)
 
     def _spoken(self, msg: Msg, form: Capabilities, names: Mapping[str, str] | None) -> dict[str, Any]:
         """A turn without calls. `names` are other spellings of speakers; None where there is no field for any."""
         content = msg.content
         item: dict[str, Any] = {
-            "role": role_of(msg) if self.developers else msg.role,
+            "role": role_of(msg) if self.vendor.developer_role else msg.role,
             "content": content if isinstance(content, str) else self._content(content, form),
         }
         if names is not None and msg.name and msg.name != msg.role:
@@ -137,13 +134,14 @@ class OpenAIChatFormatter(FormatterBase):
         """The assistant's turn: texts, calls, reasoning where the vendor has a field for it, and what stood beside
         the content as it came (`audio`: a sound by its id; SDK: ChatCompletionAssistantMessageParam.audio).
         """
-        always = self.reasoning_always and form.thinking.mode != "never"
+        vendor = self.vendor
+        always = vendor.reasoning_always and form.thinking.mode != "never"
         if isinstance(msg.content, str):
             spoken = self._spoken(msg, form, names)
-            return {**spoken, str(self.reasoning_field): ""} if always else spoken
+            return {**spoken, str(vendor.reasoning_field): ""} if always else spoken
         said: list[Block] = []
         calls: list[dict[str, Any]] = []
-        thoughts: list[str] = []
+        thoughts: list[ThinkingBlock] = []
         fields: dict[str, Any] = {}
         refused: list[str] = []
         for block in msg.content:
@@ -153,10 +151,10 @@ class OpenAIChatFormatter(FormatterBase):
                 case "text":
                     refused.append(block.text)
                 case "tool_use":
-                    custom = self.custom_calls and block.state is not None
+                    custom = vendor.custom_tools and block.state is not None
                     calls.append(_call(block, custom_text(block) if custom else None))
-                case "thinking" if self.reasoning_field:
-                    thoughts.append(block.thinking)
+                case "thinking" if vendor.writes_reasoning:
+                    thoughts.append(block)
                 case "opaque" if "type" not in block.data:
                     fields |= copy_json(block.data)
                 case "audio" if audio := spoken_id(block):
@@ -169,13 +167,13 @@ class OpenAIChatFormatter(FormatterBase):
                     assert_never(block)
         item: dict[str, Any] = {"role": "assistant"}
         if said or not fields:
-            nothing = self.empty_content if calls else None if refused else ""
+            nothing = vendor.empty_content if calls else None if refused else ""
             item["content"] = self._content(said, form) if said else nothing
         item |= {**fields, "refusal": "\n".join(refused)} if refused else fields
         if names is not None and msg.name and msg.name != "assistant":
             item["name"] = names.get(msg.name, msg.name)
-        if self.reasoning_field and (any(thoughts) or always):
-            item[self.reasoning_field] = "\n".join(thoughts)
+        if thoughts or always:
+            write_reasoning(item, thoughts, vendor, always=always)
         if calls:
             item["tool_calls"] = calls
         return _beside(item, msg.content) if msg.features & _KEYED else item
@@ -213,23 +211,8 @@ class OpenAIChatFormatter(FormatterBase):
 
     def media_part(self, block: MediaBlock) -> dict[str, Any]:
         """One media part (SDK: ChatCompletionContentPartParam), and what stood beside the medium in it."""
-        return {**self._medium(block), **beside(block)}
-
-    def _medium(self, block: MediaBlock) -> dict[str, Any]:
-        match block.type:
-            case "image":
-                return {"type": "image_url", "image_url": {"url": wire_url(block.source), **detail_of(block)}}
-            case "audio":
-                data, media_type = embedded(block.source)
-                audio = {"data": data, "format": AUDIO_FORMATS[media_type]}
-                return {"type": "input_audio", "input_audio": audio}
-            case "document":
-                file = {"filename": file_name(block), "file_data": wire_url(block.source)}
-                return {"type": "file", "file": file}
-            case "video":
-                return {"type": "video_url", "video_url": {"url": wire_url(block.source)}}
-            case _:
-                assert_never(block.type)
+        write = self.vendor.media_parts.get(block.type, media_part)
+        return {**write(block), **beside(block)}
 
     def _options(self, task: RequestSpec) -> dict[str, Any]:
         options: dict[str, Any] = {}
@@ -247,6 +230,12 @@ class OpenAIChatFormatter(FormatterBase):
 @lru_cache(256)
 def _in_words(form: Capabilities) -> Capabilities:
     return form.override({"media.audio_by_id": False})
+
+
+@lru_cache(256)
+def _with_parts(form: Capabilities) -> Capabilities:
+    """Returns capabilities in which texts of a turn are separate parts, since only parts can carry markers."""
+    return form.override({"turns.text_joining": "apart"})
 
 
 class OpenAIMultiAgentFormatter(OpenAIChatFormatter):

@@ -14,6 +14,7 @@ from agentkit.provider_kit import (
     Failure,
     IncomingStream,
     MissingExtraError,
+    OptionError,
     OutgoingRequest,
     as_object,
     find_request_id,
@@ -21,6 +22,7 @@ from agentkit.provider_kit import (
     parse_failure,
     parse_retry_after,
 )
+from agentkit_openai.compatible import OPENAI, OpenAICompatible
 
 __all__ = ["OpenAIChatEndpoint", "OpenAIResponsesEndpoint"]
 
@@ -40,20 +42,18 @@ class OpenAIChatEndpoint(EndpointBase):
 
     The finished body goes through the client's `post`, so that Azure's client finds its deployment, and comes back
     as bytes. `extra_headers`, `extra_query`, `extra_body` and `timeout` are what they are to the SDK's methods.
-    `max_tokens` of a ChatModel is `max_completion_tokens` (API reference: `max_tokens` is deprecated).
+    `max_tokens` of a ChatModel is sent under the vendor's name for it.
     """
 
     extra: ClassVar[str] = "openai"
     required_attributes: ClassVar[tuple[str, ...]] = ("post", "chat")
     path: ClassVar[str] = "/chat/completions"
-    provider: ClassVar[str] = "openai"
-    key: ClassVar[str | None] = None
-    """The environment's variable with the key, where it is not the SDK's own."""
-    address: ClassVar[str | None] = None
-    """The vendor's base URL, and `address_key`, the environment's variable with another."""
-    address_key: ClassVar[str | None] = None
-    keyless: ClassVar[str | None] = None
-    """What is sent for a key where there is none: servers of one's own ask for none, the SDK does."""
+    vendor: ClassVar[OpenAICompatible] = OPENAI
+    """Facts about the vendor: address, keys, and names of parameters."""
+
+    def __init__(self, client: Any) -> None:
+        super().__init__(client)
+        self._stream_only: set[str] = set()  # models that refuse all but streamed requests
 
     @classmethod
     def open(cls, **options: Any) -> Self:
@@ -61,23 +61,11 @@ class OpenAIChatEndpoint(EndpointBase):
         try:
             import openai
         except ImportError:
-            raise MissingExtraError("openai", cls.extra, f"Calling {cls.provider}") from None
+            raise MissingExtraError("openai", cls.extra, f"Calling {cls.vendor.name}") from None
         try:
-            return cls(openai.AsyncOpenAI(**cls._from_environment(options)))
+            return cls(openai.AsyncOpenAI(**_client_options(cls.vendor, options)))
         except openai.OpenAIError as error:
-            raise AuthError(cls.provider, str(error)) from error
-
-    @classmethod
-    def _from_environment(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        found = dict(options)
-        if cls.key and found.get("api_key") is None:
-            found["api_key"] = os.environ.get(cls.key, "").strip() or cls.keyless
-            if found["api_key"] is None:
-                raise AuthError(cls.provider, f"no key: give client_options={{'api_key': …}} or set {cls.key}")
-        if cls.address and found.get("base_url") is None:
-            told = os.environ.get(cls.address_key, "").strip() if cls.address_key else None
-            found["base_url"] = told or cls.address
-        return found
+            raise AuthError(cls.vendor.name, str(error)) from error
 
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
@@ -95,15 +83,28 @@ class OpenAIChatEndpoint(EndpointBase):
         return OutgoingRequest(self.path, body, stream, kept)
 
     def _streamed(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        if not self.vendor.stream_usage:
+            return {}
         return {"stream_options": {"include_usage": True, **(body.get("stream_options") or {})}}
 
     def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
-        """`max_completion_tokens`."""
-        return {"max_completion_tokens": max_tokens}
+        """Returns the limit under the vendor's name for it."""
+        return {self.vendor.max_tokens: max_tokens}
+
+    def requires_stream(self, outgoing: OutgoingRequest) -> bool:
+        """Returns True if the model has refused a request that was not streamed."""
+        return outgoing.body["model"] in self._stream_only
 
     async def send(self, outgoing: OutgoingRequest) -> bytes:
-        """The reply's bytes."""
-        response = await self._post(outgoing)
+        """Returns the bytes of the reply. A model that only streams is remembered when it refuses."""
+        try:
+            response = await self._post(outgoing)
+        except Exception as error:
+            pattern = self.vendor.stream_only
+            failure = self.failure_from_exception(error) if pattern else None
+            if pattern and failure and pattern.search(failure.message):
+                self._stream_only.add(outgoing.body["model"])
+            raise
         return bytes(await response.aread())
 
     @asynccontextmanager
@@ -173,6 +174,32 @@ class OpenAIResponsesEndpoint(OpenAIChatEndpoint):
 
     def _streamed(self, body: Mapping[str, Any]) -> dict[str, Any]:
         return {}
+
+
+def _client_options(vendor: OpenAICompatible, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the options of a client, with the key and the address that the environment or the vendor has.
+
+    Raises:
+        AuthError: The vendor needs a key, and none is set.
+        OptionError: The vendor has no default address, and none is set.
+    """
+    found = dict(options)
+    if found.get("api_key") is None and (vendor.key or vendor.keyless):
+        found["api_key"] = _variable(vendor.key) or vendor.keyless
+        if found["api_key"] is None:
+            raise AuthError(vendor.name, f"no key: give client_options={{'api_key': …}} or set {vendor.key}")
+    if found.get("base_url") is None and (vendor.address or vendor.needs_address):
+        named = _variable(vendor.address_variable)
+        found["base_url"] = f"{named.rstrip('/')}{vendor.address_path}" if named else vendor.address
+        if found["base_url"] is None:
+            variable = f", or set {vendor.address_variable}" if vendor.address_variable else ""
+            advice = f"Pass client_options={{'base_url': …}}{variable}."
+            raise OptionError("client_options.base_url", f"{vendor.name} has no default address", advice)
+    return found
+
+
+def _variable(name: str | None) -> str:
+    return os.environ.get(name, "").strip() if name else ""
 
 
 def _told(error: BaseException) -> str:

@@ -34,6 +34,7 @@ from agentkit_openai._log_parts import (
     read_output,
 )
 from agentkit_openai._message_keys import further_keys, with_keys
+from agentkit_openai._reasoning import DETAILS, details_text
 from agentkit_openai._refusals import REFUSAL_FIELD, refusal_block
 from agentkit_openai._roles import as_developers
 from agentkit_openai.replies import OpenAIChatStreamParser
@@ -67,10 +68,12 @@ class _Log:
     """One log, and the calls of it so far."""
 
     def __init__(self, parser: type[OpenAIChatStreamParser]) -> None:
-        self.origin = LogSource(parser.provider, parser.issuer)
+        self.vendor = parser.vendor
         self.issuer = parser.issuer
-        self.reasoning_fields = parser.reasoning_fields
-        self.last_keys = parser.last_keys
+        self.origin = LogSource(parser.provider, parser.issuer, self.vendor.reasoning_parts)
+        self.reasoning_keys = {*self.vendor.reasoning_fields}
+        if self.vendor.reasoning_details:
+            self.reasoning_keys.add(DETAILS)
         self.names: dict[str, str] = {}  # of calls, by id
         self.legacy: dict[str, str] = {}  # ids of calls that came without one, by name
 
@@ -81,7 +84,7 @@ class _Log:
         held = cast("dict[str, Any]", entry)
         role = held.get("role")
         name = as_text(held.get("name"))
-        read = {*_MODEL_KEYS, *self.reasoning_fields} if role == "assistant" else {"content"}
+        read = {*_MODEL_KEYS, *self.reasoning_keys} if role == "assistant" else {"content"}
         check_log_message(held, place, read, _VENDOR_KEYS if role == "assistant" else (), _FORMS)
         if role in ("tool", "function"):
             return self._answer(held, place)
@@ -96,8 +99,8 @@ class _Log:
 
     def _msg(self, name: str, blocks: list[Block], role: _Role, held: dict[str, Any]) -> Msg:
         """A message with its further keys: on a block of it, or where none can have them its metadata."""
-        keys = further_keys(held, self.reasoning_fields)
-        kept = with_keys(blocks, keys, self.issuer, self.last_keys) if keys else blocks
+        keys = further_keys(held, self.reasoning_keys)
+        kept = with_keys(blocks, keys, self.issuer, self.vendor.last_keys) if keys else blocks
         if kept is None:
             return Msg(name, as_content(blocks), role, metadata=keys)
         return Msg(name, as_content(kept), role)
@@ -139,8 +142,12 @@ class _Log:
         return blocks
 
     def _thoughts(self, held: dict[str, Any]) -> list[Block]:
-        thoughts = (as_text(held.get(field)) for field in self.reasoning_fields)
+        thoughts = (as_text(held.get(field)) for field in self.vendor.reasoning_fields)
         thought = next(filter(None, thoughts), "")
+        details = as_list(held.get(DETAILS)) if self.vendor.reasoning_details else []
+        if details:
+            state = OpaqueState(self.issuer, fields={DETAILS: details})
+            return [ThinkingBlock(thought or details_text(details), state)]
         return [ThinkingBlock(thought, OpaqueState(self.issuer))] if thought else []
 
     def _sound(self, audio: dict[str, Any]) -> Block:

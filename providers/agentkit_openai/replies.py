@@ -18,9 +18,11 @@ from agentkit.provider_kit import (
 )
 from agentkit_openai._audio import AudioBuffer
 from agentkit_openai._custom_calls import CUSTOM_CALL, custom_input
+from agentkit_openai._reasoning import DETAILS, ReasoningDetails, details_text, part_text
 from agentkit_openai._refusals import REFUSAL_FIELD
 from agentkit_openai._reply_fields import error_of, reason_of, usage_of
 from agentkit_openai._tool_call_index import ToolCallIndex
+from agentkit_openai.compatible import OPENAI, OpenAICompatible
 
 __all__ = ["OpenAIChatStreamParser"]
 
@@ -40,13 +42,16 @@ class OpenAIChatStreamParser(StreamParserBase):
     together as the most careless servers need it (`ToolCallIndex`). Annotations are the text's `citations`.
     """
 
-    provider: ClassVar[str] = "openai"
-    issuer: ClassVar[str] = "openai"
+    vendor: ClassVar[OpenAICompatible] = OPENAI
+    """Facts about the vendor. A subclass that sets them has the row's provider name and issuer."""
+    provider: ClassVar[str] = OPENAI.name
+    issuer: ClassVar[str] = OPENAI.issuer
     raw_arguments: ClassVar[bool] = True
-    reasoning_fields: ClassVar[tuple[str, ...]] = ("reasoning_content", "reasoning")
-    """Where the server puts its reasoning: of several fields that say something the first is read."""
-    last_keys: ClassVar[frozenset[str]] = frozenset()
-    """Keys that the last message of a request may have, whose text the model is to go on with."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "vendor" in vars(cls):
+            cls.provider, cls.issuer = cls.vendor.name, cls.vendor.issuer
 
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
@@ -54,6 +59,7 @@ class OpenAIChatStreamParser(StreamParserBase):
         self._places = ToolCallIndex(self.reply, _CALLS)
         self._custom: set[tuple[int, ...]] = set()
         self._sound = AudioBuffer()
+        self._details = ReasoningDetails()
         self._is_sound_late = False  # whether a piece came after its block was complete
         self._text: tuple[int, ...] = (_CONTENT, 0)  # the text that is being said
         self._others: list[dict[str, Any]] = []  # pieces of other choices, until the first one comes
@@ -133,7 +139,7 @@ class OpenAIChatStreamParser(StreamParserBase):
     # -- a message, or a piece of one ----------------------------------------------------------------------------
 
     def _read_message(self, said: dict[str, Any], whole: bool = False) -> None:
-        for field in self.reasoning_fields:
+        for field in self.vendor.reasoning_fields:
             thought = said.get(field)
             if thought and isinstance(thought, str):
                 self.reply.add_thinking(_THINKING, thought)
@@ -151,6 +157,8 @@ class OpenAIChatStreamParser(StreamParserBase):
                 self._citations.extend(make_json_safe(as_list(found)))
             elif name == "audio":
                 self._read_sound(as_object(found))
+            elif name == DETAILS and self.vendor.reasoning_details:
+                self._details.add(found)
             elif name == "function_call":
                 legacy = as_object(found)
                 if any(legacy.values()):
@@ -167,6 +175,10 @@ class OpenAIChatStreamParser(StreamParserBase):
                 self._read_part(cast("dict[str, Any]", part))
 
     def _read_part(self, part: dict[str, Any]) -> None:
+        if self.vendor.reasoning_parts and part.get("type") == "thinking":
+            self.reply.add_thinking(_THINKING, part_text(part))
+            self.reply.add_state(_THINKING, signature=as_text(part.get("signature")) or None)
+            return
         image = part.get("image_url")
         source = source_from_url(as_object(image).get("url") or image)
         if source:
@@ -289,6 +301,7 @@ class OpenAIChatStreamParser(StreamParserBase):
                 self.reply.replace_arguments(key, {})
         self._cite()
         self._speak()
+        self._keep_details()
 
     def _cite(self) -> None:
         if self._citations and self.reply.has_block(self._text):
@@ -309,6 +322,13 @@ class OpenAIChatStreamParser(StreamParserBase):
             self.reply.add_state(_SOUND, **self._sound.state)
         elif self._sound.transcript:
             self.reply.add_text(_SOUND, self._sound.transcript)
+
+    def _keep_details(self) -> None:
+        """Keeps opaque details of reasoning as state of the thinking block, whose text they may be alone."""
+        if self._details.items:
+            if not self.reply.has_block(_THINKING):
+                self.reply.add_thinking(_THINKING, details_text(self._details.items))
+            self.reply.add_state(_THINKING, fields={DETAILS: self._details.items})
 
     def _mark_cut(self) -> None:
         """The last call of a reply that was too long says so, where its text does not show it."""

@@ -1,38 +1,22 @@
-"""vLLM's OpenAI-compatible server: rows of facts over OpenAI Chat Completions."""
+"""vLLM's OpenAI-compatible server, as a row of facts over OpenAI Chat Completions.
+
+`VLLMChatFormatter` is for one agent, `VLLMMultiAgentFormatter` for many, and `VLLMTokenCounter` asks the server for
+token counts. Requests go out through the openai SDK (extra `openai`). Sources: docs.vllm.ai and the server's source,
+read 2026-11-20 and 2026-11-22.
+"""
+
+from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Unpack
 
-from agentkit.provider_kit import (
-    Capabilities,
-    MediaBlock,
-    MediaRule,
-    ModelFact,
-    Msg,
-    MultiAgentHistory,
-    NameRule,
-    ParserOptions,
-    Provider,
-    media_types,
-)
-from agentkit_openai import (
-    CHAT,
-    VENDORS_SAY,
-    OpenAIChatFormatter,
-    OpenAIChatStreamParser,
-    beside,
-    detail_of,
-    load_chat,
-    wire_url,
-)
+from agentkit.provider_kit import MediaRule, ModelFact, MultiAgentHistory, NameRule, media_types
+from agentkit_openai import CHAT, VENDORS_SAY, OpenAIChatFormatter, OpenAICompatible, url_part
 from agentkit_vllm.counting import VLLMTokenCounter
-from agentkit_vllm.endpoint import VLLMEndpoint
 
 __all__ = [
     "PROVIDER",
     "VLLMChatFormatter",
     "VLLMChatStreamParser",
-    "VLLMEndpoint",
     "VLLMMultiAgentFormatter",
     "VLLMTokenCounter",
     "load_native",
@@ -71,69 +55,48 @@ VLLM = CHAT.override(
     }
 )
 
+_FACTS = (
+    ModelFact(
+        r".*kimi",
+        {"tools.call_ids": None},
+        "Kimi K2's template wants its `functions.name:0` back unchanged (Kimi-K2: tool_call_guidance.md)",
+        "2026-11-22",
+    ),
+)
+
+ROW = OpenAICompatible(
+    name="vllm",
+    title="VLLM",
+    capabilities=VLLM,
+    facts=_FACTS,
+    address="http://localhost:8000/v1",
+    address_variable="VLLM_BASE_URL",
+    key="VLLM_API_KEY",
+    keyless="EMPTY",  # a server has a key only if it was started with `--api-key` (vLLM's docs)
+    reasoning_field="reasoning",  # the request's field in current source; older servers ignore it (vLLM's docs)
+    reasoning_fields=("reasoning", "reasoning_content"),  # older servers send the latter, some send both
+    media_parts={"image": url_part, "audio": url_part, "video": url_part},
+)
+
 
 class VLLMChatFormatter(OpenAIChatFormatter):
-    """The openai SDK with the server's `base_url`: `chat.completions.create(model=…, **request)`.
+    """Formatter for `chat.completions.create(model=…, **request)`, with the server's `base_url`.
 
-    Without a model's name the request has the shape that the strictest chat templates take: one system
-    message, alternating turns (`RESULT_TURN` stands between a tool result and a user turn), the user first, call
-    ids of nine letters or digits. `model_rules` declares what else a model's template refuses.
+    Without a model name the request has the shape that the strictest chat templates accept: one system message,
+    the user first, alternating turns (`RESULT_TURN` stands between a tool result and a user turn), and call ids of
+    nine letters or digits. `model_rules` declares what else the template of a model refuses.
     """
 
-    base: ClassVar[Capabilities] = VLLM
-    facts: ClassVar[tuple[ModelFact, ...]] = (
-        ModelFact(
-            r".*kimi",
-            {"tools.call_ids": None},
-            "Kimi K2's template wants its `functions.name:0` back unchanged (Kimi-K2: tool_call_guidance.md)",
-            "2026-11-22",
-        ),
-    )
-    reasoning_field = "reasoning"  # the request's field in current source; older servers ignore it (vLLM's docs)
-    custom_calls = False
-    developers = False
-
-    def media_part(self, block: MediaBlock) -> dict[str, Any]:
-        """`image_url`, `audio_url` or `video_url`, each with a URL or a data URL."""
-        if block.type == "document":
-            return super().media_part(block)
-        kind = f"{block.type}_url"
-        return {"type": kind, kind: {"url": wire_url(block.source), **detail_of(block)}, **beside(block)}
+    vendor = ROW
 
 
 class VLLMMultiAgentFormatter(VLLMChatFormatter):
-    """The same for many speakers."""
+    """`VLLMChatFormatter` for conversations of many agents."""
 
     default_history = MultiAgentHistory
 
 
-class VLLMChatStreamParser(OpenAIChatStreamParser):
-    """Reads its replies: reasoning stands in `reasoning`; older servers call it `reasoning_content`, some both."""
-
-    provider: ClassVar[str] = "vllm"
-    issuer: ClassVar[str] = "vllm"
-    reasoning_fields: ClassVar[tuple[str, ...]] = ("reasoning", "reasoning_content")
-
-
-def load_native(found: object) -> list[Msg]:
-    """The messages of a log: its list of messages, or a whole request. Raises MessageError for what is none."""
-    return load_chat(found, VLLMChatStreamParser)
-
-
-PROVIDER = Provider(
-    "vllm",
-    VLLMChatFormatter,
-    VLLMMultiAgentFormatter,
-    parser=VLLMChatStreamParser,
-    endpoint=VLLMEndpoint,
-    load_native=load_native,
-    testing="agentkit_vllm.testing",
-)
-
-
-def parse_response(reply: object, **options: Unpack[ParserOptions]) -> Msg:
-    """A whole reply, as the SDK's object, its dict or JSON text, as a message.
-
-    Raises MessageError for what is none, an error of the server's included.
-    """
-    return VLLMChatStreamParser.parse_response(reply, **options)
+PROVIDER = ROW.provider(VLLMChatFormatter, VLLMMultiAgentFormatter)
+VLLMChatStreamParser = ROW.parser
+load_native = ROW.load_native
+parse_response = ROW.parse_response

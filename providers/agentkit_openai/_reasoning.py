@@ -1,0 +1,124 @@
+"""Reasoning in chat messages of vendors: a key with text, content parts, or a list of opaque details.
+
+A ThinkingBlock holds the readable text. What the vendor needs back beside the text is in the state of the block:
+the `signature` of a content part (Mistral), or `reasoning_details` among its `fields` (OpenRouter).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from agentkit.provider_kit import (
+    OpaqueState,
+    ThinkingBlock,
+    as_list,
+    as_object,
+    as_text,
+    copy_json,
+    make_json_safe,
+)
+
+if TYPE_CHECKING:
+    from agentkit_openai.compatible import OpenAICompatible
+
+__all__ = ["DETAILS", "ReasoningDetails", "details_text", "part_text", "read_thinking_part", "write_reasoning"]
+
+DETAILS = "reasoning_details"
+"""Key of OpenRouter's details (openrouter.ai/docs: reasoning-tokens), in messages and in `OpaqueState.fields`."""
+
+_JOINED = ("text", "summary", "data")
+"""Keys of a detail whose fragments in a stream are joined."""
+
+
+def write_reasoning(
+    item: dict[str, Any], thoughts: Sequence[ThinkingBlock], vendor: OpenAICompatible, *, always: bool
+) -> None:
+    """Adds reasoning to an assistant's message, in the form of the vendor.
+
+    Args:
+        item: The message; changed in place.
+        thoughts: The thinking blocks of the turn.
+        vendor: The row that names the form.
+        always: True if the key of the reasoning is required, even without text.
+    """
+    details = [detail for block in thoughts for detail in _details(block)] if vendor.reasoning_details else []
+    if details:
+        item[DETAILS] = details
+    elif vendor.reasoning_parts:
+        item["content"] = [*map(_part, thoughts), *_as_parts(item.get("content"))]
+    elif vendor.reasoning_field and (always or any(block.thinking for block in thoughts)):
+        item[vendor.reasoning_field] = "\n".join(block.thinking for block in thoughts)
+
+
+def _details(block: ThinkingBlock) -> list[Any]:
+    fields = block.state.fields if block.state else None
+    details: list[Any] = copy_json(as_list((fields or {}).get(DETAILS)))
+    return details
+
+
+def _part(block: ThinkingBlock) -> dict[str, Any]:
+    """Returns a part of the type `thinking` (mistralai SDK 3.7: ThinkChunk)."""
+    part: dict[str, Any] = {"type": "thinking", "thinking": [{"type": "text", "text": block.thinking}]}
+    if block.state and block.state.signature:
+        part["signature"] = block.state.signature
+    return {**part, "closed": True}
+
+
+def _as_parts(content: Any) -> list[Any]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return content or []
+
+
+def part_text(part: dict[str, Any]) -> str:
+    """Returns the text of a part of the type `thinking`; its inner parts may also be references."""
+    inner = part.get("thinking")
+    if isinstance(inner, str):
+        return as_text(inner)
+    return "".join(as_text(as_object(item).get("text")) for item in as_list(inner))
+
+
+def read_thinking_part(part: dict[str, Any], issuer: str) -> ThinkingBlock:
+    """Returns the thinking block of a part of the type `thinking` in a log."""
+    return ThinkingBlock(part_text(part), OpaqueState(issuer, signature=as_text(part.get("signature")) or None))
+
+
+def details_text(details: Iterable[Any]) -> str:
+    """Returns the readable text of details."""
+    texts = (as_text(detail.get("text")) or as_text(detail.get("summary")) for detail in map(as_object, details))
+    return "\n".join(filter(None, texts))
+
+
+class ReasoningDetails:
+    """Details of one reply, joined from the fragments of a stream.
+
+    Fragments of the same `type` and `index` belong together, and a signature may come in a fragment without text.
+    Entries without an index stay apart (agno-agi/agno#8794, 2026-07-07: parts that were not joined gave
+    "Invalid `signature` in `thinking` block").
+    """
+
+    def __init__(self) -> None:
+        self.items: list[dict[str, Any]] = []
+        self._by_index: dict[tuple[str, int], dict[str, Any]] = {}
+
+    def add(self, fragments: object) -> None:
+        """Adds the details of a whole reply, or fragments of them."""
+        for fragment in map(as_object, as_list(make_json_safe(fragments))):
+            index = fragment.get("index")
+            key = (as_text(fragment.get("type")), index) if type(index) is int else None
+            detail = self._by_index.get(key) if key else None
+            if detail is not None:
+                _join(detail, fragment)
+            elif fragment:
+                self.items.append(fragment)
+                if key:
+                    self._by_index[key] = fragment
+
+
+def _join(detail: dict[str, Any], fragment: dict[str, Any]) -> None:
+    for name, value in fragment.items():
+        if name in _JOINED and isinstance(value, str) and isinstance(detail.get(name), str):
+            detail[name] += value
+        elif value is not None:
+            detail[name] = value
