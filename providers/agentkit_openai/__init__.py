@@ -20,6 +20,7 @@ from agentkit_openai.responses.replies import OpenAIResponsesStreamParser
 
 __all__ = [
     "CHAT",
+    "OPENAI",
     "OpenAIChatEndpoint",
     "OpenAIChatFormatter",
     "OpenAIChatStreamParser",

@@ -1,8 +1,8 @@
 """vLLM's OpenAI-compatible server, as a row of facts over OpenAI Chat Completions.
 
-`VLLMChatFormatter` is for one agent, `VLLMMultiAgentFormatter` for many, and `VLLMTokenCounter` asks the server for
-token counts. Requests go out through the openai SDK (extra `openai`). Sources: docs.vllm.ai and the server's source,
-read 2026-11-20 and 2026-11-22.
+`VLLMChatFormatter` is for one agent, `VLLMMultiAgentFormatter` for many. `VLLMTokenCounter` asks the server for
+token counts. Requests go out through the openai SDK (extra `openai`). Sources: docs.vllm.ai and the source of the
+server, read 2026-11-20 and 2026-11-22.
 """
 
 from __future__ import annotations
