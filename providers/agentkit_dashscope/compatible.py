@@ -85,6 +85,7 @@ ROW = OpenAICompatible(
     reasoning_fields=("reasoning_content",),
     empty_content="",
     last_keys=_LAST,
+    testing="agentkit_dashscope.testing",
     media_parts={"image": _media_part, "audio": _media_part, "video": _media_part},
     mark_breakpoints=mark_cache_control,
 )

@@ -77,6 +77,7 @@ ROW = OpenAICompatible(
     reasoning_fields=("reasoning_content",),
     reasoning_always=True,  # guides/thinking_mode: with tools, each assistant message must have it
     last_keys=_LAST,
+    testing="agentkit_deepseek.testing",
 )
 
 

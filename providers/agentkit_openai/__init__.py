@@ -52,7 +52,7 @@ PROVIDER = Provider(
     endpoint=OpenAIChatEndpoint,
     load_native=load_chat,
     models=OPENAI.models,
-    testing="agentkit_openai.testing",
+    testing=OPENAI.testing,
 )
 RESPONSES_PROVIDER = Provider(
     "openai-responses",

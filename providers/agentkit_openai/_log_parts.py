@@ -42,6 +42,7 @@ class LogSource(NamedTuple):
         wire: Wire format that accepts opaque parts of the log.
         issuer: System that accepts opaque state of the log.
         reasoning_parts: True if content parts of the type `thinking` are reasoning.
+
     """
 
     wire: str

@@ -70,7 +70,9 @@ class OpenAICompatible:
         last_keys: Keys that only the last message may have, for models that continue its text.
         prefill: Keys that the last message must have if it is the assistant's.
         media_parts: Writers of content parts by media kind, where the vendor's parts differ from OpenAI's.
+        testing: Module with the fake service of the vendor, for `agentkit.testing.LoopbackServer`.
         mark_breakpoints: Writer of the markers for the vendor's prompt cache.
+
     """
 
     name: str
@@ -99,6 +101,7 @@ class OpenAICompatible:
     prefill: Mapping[str, Any] = field(default_factory=dict[str, Any])
     media_parts: Mapping[str, MediaPartWriter] = field(default_factory=dict[str, MediaPartWriter])
     mark_breakpoints: BreakpointWriter = mark_chat
+    testing: str | None = None
 
     @property
     def issuer(self) -> str:
@@ -124,6 +127,7 @@ class OpenAICompatible:
 
         Raises:
             MessageError: The value is no reply, or it is an error of the vendor's.
+
         """
         return self.parser.parse_response(reply, **options)
 
@@ -132,6 +136,7 @@ class OpenAICompatible:
 
         Raises:
             MessageError: The value is no such log.
+
         """
         from agentkit_openai.logs import load_chat
 
@@ -147,6 +152,7 @@ class OpenAICompatible:
         Args:
             chat_formatter: Formatter class with this row as its `vendor`. None: a class made of the row.
             multi_agent_formatter: Subclass of it for many agents. None: a class made of the row.
+
         """
         from agentkit_openai.convert import OpenAIChatFormatter
         from agentkit_openai.endpoint import OpenAIChatEndpoint
@@ -163,6 +169,7 @@ class OpenAICompatible:
             endpoint=_subclass(self, OpenAIChatEndpoint, "Endpoint"),
             load_native=self.load_native,
             models=self.models,
+            testing=self.testing,
         )
 
 
@@ -187,6 +194,7 @@ OPENAI = OpenAICompatible(
     facts=CHAT_FACTS,
     models=r"(chat)?gpt-|o\d(-|$)|codex-",
     max_tokens="max_completion_tokens",  # API reference: `max_tokens` is deprecated
+    testing="agentkit_openai.testing",
     developer_role=True,
     custom_tools=True,
 )

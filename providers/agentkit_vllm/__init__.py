@@ -75,6 +75,7 @@ ROW = OpenAICompatible(
     keyless="EMPTY",  # a server has a key only if it was started with `--api-key` (vLLM's docs)
     reasoning_field="reasoning",  # the request's field in current source; older servers ignore it (vLLM's docs)
     reasoning_fields=("reasoning", "reasoning_content"),  # older servers send the latter, some send both
+    testing="agentkit_vllm.testing",
     media_parts={"image": url_part, "audio": url_part, "video": url_part},
 )
 
