@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from random import Random
 from typing import Any, Final
 
@@ -166,12 +167,16 @@ class Conversation:
         return {"name": "Bob", "role": "user", "content": [{"type": "image", "source": source}] * count}
 
     def _large_media(self) -> dict[str, Any]:
-        source = {"type": "base64", "media_type": "image/png", "data": create_noise(1_650)}
-        return {
-            "name": "Bob",
-            "role": "user",
-            "content": [{"type": "image", "source": source}] * self.rng.choice((1, 4)),
+        picture = {
+            "type": "base64",
+            "media_type": "image/png",
+            "data": create_noise(self.rng.choice((1_500, 1_650))),
         }
+        text = {"type": "base64", "media_type": "text/plain", "data": b64encode(b"words " * 200_000).decode()}
+        content = [{"type": "image", "source": picture}] * self.rng.choice((1, 4))
+        if self.rng.random() < 0.3:
+            content = [{"type": "document", "source": text}]
+        return {"name": "Bob", "role": "user", "content": content}
 
     # -- exchanges ---------------------------------------------------------------------------------------------
 

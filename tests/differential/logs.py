@@ -56,7 +56,9 @@ _NO_MESSAGES: Final[list[dict[str, Any]]] = [{"name": "assistant", "content": ""
 def _strip(options: dict[str, Any]) -> dict[str, Any]:
     """Returns options without those that depend on the messages, and on the tools that a log brings along."""
     return {
-        key: value for key, value in options.items() if key not in ("budget", "tools", "tool_choice", "before")
+        key: value
+        for key, value in options.items()
+        if key not in ("budget", "tools", "tool_choice", "before", "adopted")
     }
 
 

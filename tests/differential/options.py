@@ -56,6 +56,8 @@ def draw_options(rng: Random, provider: str, form: str, messages: list[dict[str,
         options["before"] = rng.randint(1, len(messages) - 1)
     if rng.random() < 0.1:
         options["synchronous"] = True
+    elif rng.random() < 0.1 and "budget" in options and len(messages) > 8:
+        options["adopted"] = rng.choice((1, 2, 3))
     return options
 
 

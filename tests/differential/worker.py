@@ -187,12 +187,36 @@ async def _run_request(
                     await formatter.plan(messages[: options["before"]], **wanted), messages, options
                 )
             record["earlier"] = earlier
+        if "adopted" in options:
+            record["steps"] = await _adopt_histories(formatter, messages, options, wanted)
         if options.get("synchronous"):
             plan = formatter.lower(messages, **wanted)
         else:
             plan = await formatter.plan(messages, **wanted)
         record |= _describe_plan(plan, messages, options)
     return record
+
+
+async def _adopt_histories(
+    formatter: Any, messages: Sequence[Any], options: Mapping[str, Any], wanted: Mapping[str, Any]
+) -> list[Any]:
+    """Plays a conversation in which the application goes on with the history of each plan."""
+    history: list[Any] = []
+    steps: list[Any] = []
+    size = options["adopted"]
+    for start in range(0, len(messages), size):
+        history += messages[start : start + size]
+        step: Record = {}
+        with _recording(step):
+            plan = await formatter.plan(history, **wanted)
+            step = {
+                "request": _shorten(plan.request),
+                "tokens": _as_json(plan.tokens),
+                "cut": _describe_cut(plan.cut),
+            }
+            history = list(plan.history)
+        steps.append(step)
+    return steps
 
 
 def _build_formatter(options: Mapping[str, Any]) -> Any:
