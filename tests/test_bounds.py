@@ -33,7 +33,7 @@ from agentkit import (
 from agentkit.provider_kit import StreamParserBase
 from agentkit.replies import sse
 from agentkit.replies.arguments import ArgumentBuffer
-from agentkit.replies.sse import EventArray, EventBytes
+from agentkit.replies.sse import EventBytes
 from agentkit.testing import LoopbackServer
 from tests.providers import PROVIDERS, user
 from tests.providers.calling import model_of
@@ -75,15 +75,10 @@ def _feed(reader: StreamParserBase, chunks: list[bytes]) -> None:
 
 
 def test_many_events_that_end_are_no_long_event(small: int) -> None:
-    events, array = EventBytes(), EventArray()
+    events = EventBytes()
     for _ in range(small):
         assert events.feed(b"data: {}\n\n") == [b"{}"]
         events.feed(b": a comment\n\n")
-    array.feed(b"[")
-    for _ in range(small):
-        assert array.feed(b'{"a": 1},') == [b'{"a": 1}']
-    with pytest.raises(MessageError):
-        array.feed(b'{"a": "' + b"a" * small)
 
 
 @pytest.mark.anyio

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from agentkit import MessageError
 from agentkit.provider_kit import as_text, native_to_json
-from agentkit.replies.sse import EventArray, EventBytes
+from agentkit.replies.sse import EventBytes
 
 
 class SDKObject(BaseModel):
@@ -122,28 +121,3 @@ def test_a_mapping_that_is_no_dict_is_read() -> None:
             return 1
 
     assert native_to_json(Fields()) == {"a": 1}
-
-
-@given(
-    st.lists(st.dictionaries(st.text(max_size=5), st.text('a"\\{[]},\n', max_size=9)), max_size=4),
-    st.lists(st.integers(0, 300), max_size=9),
-    st.sampled_from((None, 0, 2)),
-)
-def test_the_items_of_an_array_are_events_wherever_it_is_cut(
-    items: list[dict[str, str]], at: list[int], indent: int | None
-) -> None:
-    text = json.dumps(items, indent=indent).encode()
-    places = [0, *sorted({place % (len(text) + 1) for place in at}), len(text)]
-    reader = EventArray()
-    found = [data for start, stop in pairwise(places) for data in reader.feed(text[start:stop])]
-    assert [json.loads(data) for data in found] == items
-    assert reader.finish() == []
-
-
-def test_an_item_of_an_array_is_an_event_as_soon_as_it_ends_and_what_was_cut_off_comes_last() -> None:
-    reader = EventArray()
-    assert reader.feed(b'[{"a": "\\') == []
-    assert reader.feed(b'"}"}') == [b'{"a": "\\"}"}']
-    assert reader.feed(b", 3 , [1]") == [b"3", b"[1]"]
-    assert reader.feed(b',\n{"b": [') == []
-    assert reader.finish() == [b'{"b": [']

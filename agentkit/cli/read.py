@@ -18,9 +18,6 @@ __all__ = ["read_lines", "read_once"]
 _FIELD = re.compile(rb"\A(\xef\xbb\xbf)?\s*(data:|event:|id:|retry:|:)")
 """How server-sent events begin: a field of an event, or a comment."""
 
-_ARRAY = re.compile(rb"\A(\xef\xbb\xbf)?\s*\[\s*\{")
-"""How a stream that is one JSON array of events begins."""
-
 
 def read_once(file: Path | None, provider: str, keep_invalid: bool) -> int:
     """One reply: a response, the list of its events, or the raw text of its stream."""
@@ -61,16 +58,16 @@ def _reply(text: bytes, parser: type[StreamParserBase]) -> Msg:
     try:
         found = parsed(text)
     except MessageError as error:
-        if not _is_stream(text, parser):
+        if not _is_stream(text):
             reason = f"this is neither JSON nor a recorded stream: {error.reason}"
             raise MessageError("input", reason, "Give a response, its events, or server-sent events.") from None
         return _from_chunks([text], parser)
     return _from_json(found, parser)
 
 
-def _is_stream(text: bytes, parser: type[StreamParserBase]) -> bool:
-    """Whether a text is that of a stream: server-sent events, a JSON value a line, an array that broke off."""
-    if _FIELD.match(text) or (parser.json_array and _ARRAY.match(text)):
+def _is_stream(text: bytes) -> bool:
+    """Returns True for the text of a stream: server-sent events, or a JSON value on each line."""
+    if _FIELD.match(text):
         return True
     try:
         return isinstance(parsed(text.strip().partition(b"\n")[0]), dict)

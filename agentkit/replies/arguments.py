@@ -1,4 +1,4 @@
-"""The arguments of a call as they come: their text, and what can be read of it so far."""
+"""`ArgumentBuffer`: the argument text of a tool call while it arrives, and its value so far."""
 
 from __future__ import annotations
 
@@ -9,51 +9,65 @@ from typing import Any, cast
 
 from pydantic_core import from_json, to_json
 
-__all__ = ["ArgumentBuffer", "objects_in"]
+__all__ = ["ArgumentBuffer", "split_objects"]
 
 _MARKS = re.compile(r'["{}\[\]]')
-_IN_STRING = re.compile(r'["\\]')
+_MARKS_IN_STRING = re.compile(r'["\\]')
 
-_EAGER = 250
-"""Characters up to which every delta is read anew. Beyond, as many more are read a delta, on average."""
+_EAGER_LENGTH = 250
+"""Characters up to which each delta parses the text again. Longer texts are parsed once in several deltas."""
 
 
 class ArgumentBuffer:
-    """The argument text of one call, and the object that it begins to be."""
+    """Argument text of one tool call, in pieces, and the JSON object that its beginning describes.
 
-    __slots__ = ("_ends", "_is_object", "_next", "_pieces", "_read", "_reads", "_scan", "_scanned", "length")
+    Attributes:
+        length: Characters so far.
+
+    """
+
+    __slots__ = (
+        "_checkpoints",
+        "_is_object",
+        "_next_checkpoint",
+        "_parsed",
+        "_pieces",
+        "_scan",
+        "_scanned_pieces",
+        "length",
+    )
 
     def __init__(self) -> None:
         self.length = 0
         self._pieces: list[str] = []
-        self._next = 1  # the length from which on the text is read anew
-        self._reads: list[int] = [0]  # the lengths at which it was, or would have been
-        self._read: tuple[int, dict[str, Any]] = (0, {})
+        self._next_checkpoint = 1
+        self._checkpoints: list[int] = [0]  # lengths at which the text may be parsed
+        self._parsed: tuple[int, dict[str, Any]] = (0, {})  # last parsed length, and its value
         self._scan: _Scan | None = None
-        self._scanned = 0  # pieces
+        self._scanned_pieces = 0
         self._is_object: bool | None = None
 
     def add(self, piece: str) -> None:
-        """Take one more piece."""
+        """Appends a piece of the text."""
         self._pieces.append(piece)
         self.length += len(piece)
-        if self.length >= self._next:
-            self._reads.append(self.length)
-            self._next = self.length + max(1, len(piece) * (self.length // _EAGER))
+        if self.length >= self._next_checkpoint:
+            self._checkpoints.append(self.length)
+            self._next_checkpoint = self.length + max(1, len(piece) * (self.length // _EAGER_LENGTH))
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """Text so far."""
         if len(self._pieces) > 1:
             if self._scan is not None:
                 self._advance(self._scan)
-                self._scanned = 1
+                self._scanned_pieces = 1
             self._pieces = ["".join(self._pieces)]
         return self._pieces[0] if self._pieces else ""
 
     @property
     def is_object(self) -> bool:
-        """True if the text so far is one whole JSON object. Each character is read once."""
+        """True if the text so far is one complete JSON object. Repeated use scans each character once."""
         self._scan = self._scan or _Scan()
         self._advance(self._scan)
         if not self._scan.is_closed:
@@ -66,85 +80,89 @@ class ArgumentBuffer:
         return self._is_object
 
     def _advance(self, scan: _Scan) -> None:
-        for at in range(self._scanned, len(self._pieces)):
-            scan.take(self._pieces[at])
-        self._scanned = len(self._pieces)
+        for index in range(self._scanned_pieces, len(self._pieces)):
+            scan.feed(self._pieces[index])
+        self._scanned_pieces = len(self._pieces)
 
     def partial(self, length: int) -> dict[str, Any]:
-        """The object that the first `length` characters begin to be, as of the last time that they were read."""
-        reads = self._reads
-        at = reads[-1]
-        if at > length:  # asked for an event that is past
-            at = reads[bisect_right(reads, length) - 1]
-        if self._read[0] != at:
-            self._read = (at, _begun(self.text[:at]))
-        return self._read[1]
+        """Returns the object that the first `length` characters describe, as of the last checkpoint before."""
+        checkpoints = self._checkpoints
+        end = checkpoints[-1]
+        if end > length:  # an event that is not the newest one
+            end = checkpoints[bisect_right(checkpoints, length) - 1]
+        if self._parsed[0] != end:
+            self._parsed = (end, _parse_beginning(self.text[:end]))
+        return self._parsed[1]
 
 
 class _Scan:
-    """Finds the end of the JSON value that a text in pieces begins with."""
+    """Incremental search for the end of the JSON value at the beginning of a text."""
 
-    __slots__ = ("_depth", "_escaped", "_in_string", "_is_broken", "_is_over")
+    __slots__ = ("_depth", "_escaped", "_has_suffix", "_in_string", "_is_over")
 
     def __init__(self) -> None:
         self._depth = 0
         self._in_string = False
         self._escaped = False
         self._is_over = False
-        self._is_broken = False
+        self._has_suffix = False
 
     @property
     def is_closed(self) -> bool:
-        """True if the value is at its end and nothing but white space came after it."""
-        return self._is_over and not self._is_broken
+        """True if the value is complete and only white space follows it."""
+        return self._is_over and not self._has_suffix
 
-    def take(self, piece: str) -> None:
-        """Look at one more piece."""
+    def feed(self, piece: str) -> None:
+        """Scans the next piece of the text."""
         if self._is_over:
-            self._is_broken = self._is_broken or bool(piece.strip())
+            self._has_suffix = self._has_suffix or bool(piece.strip())
             return
-        at = int(self._escaped)
+        position = int(self._escaped)
         self._escaped = self._escaped and not piece
-        while found := (_IN_STRING if self._in_string else _MARKS).search(piece, at):
-            mark, at = found[0], found.end()
+        while match := (_MARKS_IN_STRING if self._in_string else _MARKS).search(piece, position):
+            mark, position = match[0], match.end()
             if mark == '"':
                 self._in_string = not self._in_string
             elif mark == "\\":
-                self._escaped = at == len(piece)
-                at += 1
+                self._escaped = position == len(piece)
+                position += 1
             else:
                 self._depth += 1 if mark in "[{" else -1
                 if self._depth <= 0:
-                    self._is_over, self._is_broken = True, bool(piece[at:].strip())
+                    self._is_over, self._has_suffix = True, bool(piece[position:].strip())
                     return
 
 
-def _begun(text: str) -> dict[str, Any]:
+def _parse_beginning(text: str) -> dict[str, Any]:
     try:
-        found: object = from_json(text, allow_partial="trailing-strings", cache_strings="keys")
+        value: object = from_json(text, allow_partial="trailing-strings", cache_strings="keys")
     except ValueError:
         return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def objects_in(text: str) -> list[tuple[dict[str, Any], str]]:
-    """The objects that stand one behind the other in a text, each with its own text; none if anything else does.
+def split_objects(text: str) -> list[tuple[dict[str, Any], str]]:
+    """Splits a text that is a sequence of JSON objects. Each object comes with its text.
 
-    >>> [found for found, _ in objects_in('{"a": 1}{"a": 2}')]
-    [{'a': 1}, {'a': 2}]
+    Returns an empty list if the text has anything but objects and white space.
+
+    Example:
+        >>> [value for value, _ in split_objects('{"a": 1}{"a": 2}')]
+        [{'a': 1}, {'a': 2}]
+
     """
-    found: list[tuple[dict[str, Any], str]] = []
-    decoder, at, text = json.JSONDecoder(), 0, text.strip()
-    while at < len(text):
+    objects: list[tuple[dict[str, Any], str]] = []
+    decoder, position, text = json.JSONDecoder(), 0, text.strip()
+    while position < len(text):
         try:
-            item, stop = decoder.raw_decode(text, at)
-            to_json(item, inf_nan_mode="constants")
+            value, end = decoder.raw_decode(text, position)
+            to_json(value, inf_nan_mode="constants")
         except (ValueError, RecursionError):
             return []
-        if not isinstance(item, dict):
+        if not isinstance(value, dict):
             return []
-        found.append((cast("dict[str, Any]", item), text[at:stop]))
-        at = stop
-        while at < len(text) and text[at].isspace():
-            at += 1
-    return found
+        objects.append((cast("dict[str, Any]", value), text[position:end]))
+        position = end
+        while position < len(text) and text[position].isspace():
+            position += 1
+    return objects

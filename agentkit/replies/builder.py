@@ -1,4 +1,48 @@
-"""`Assembly`: a reply put together from pieces, with the events of its making; every reader fills one."""
+"""`ReplyBuilder`: a reply assembled from pieces, with the events that report each step.
+
+Idea
+    Parsers of providers translate native events into a few methods: add a piece, close a block, end the reply.
+    Each piece names its block by a key, a tuple of integers. A block begins with its first piece. Events number
+    the blocks in the order in which they begin; the message sorts them by key. So a provider may send pieces of
+    several blocks in any order, and a complete reply may be read block by block with the same methods.
+
+    Text that has arrived is never parsed twice as a whole: pieces are joined once, at the end, and argument text
+    is parsed at growing intervals. See `arguments`.
+
+Invariants
+    - A stream and the complete reply with the same content give equal messages, however the bytes were split. Half
+      a character at the end of a piece waits for its other half.
+    - A closed block takes no more pieces, and an ended reply takes no more blocks. Text that still arrives is
+      recorded in the metadata (`behind_end`) and is never part of the message.
+    - Every block that begins ends exactly once, except a tool call in which the stream broke off. `MessageEnd` is
+      the last event, except for a `UsageEvent`.
+    - `message` returns a message for every prefix of a stream. Its finish reason is `interrupted` or `error` if
+      the end did not arrive.
+    - The first id, model and tool name that arrive count. The last usage and the last opaque state count.
+
+Cost
+    O(1) for each piece, O(n) for the message; n is the length of the reply.
+
+Example:
+    Two blocks whose pieces alternate, as OpenAI-compatible servers send them. The tool call began first, the text
+    has the smaller key:
+
+    >>> builder = ReplyBuilder(
+    ...     name="Friday", provider="demo", issuer="demo", request=None, tool_names={}, raw_arguments=False
+    ... )
+    >>> builder.add_tool_call((1, 0), id="c1", name="search", piece='{"q": ')
+    >>> builder.add_text((0, 0), "Let me look")
+    >>> builder.add_tool_call((1, 0), piece='"cats"}')
+    >>> builder.add_text((0, 0), " that up.")
+    >>> builder.end(FinishReason.STOP)
+    >>> [event.type for event in builder.drain()]  # doctest: +NORMALIZE_WHITESPACE
+    ['message-start', 'tool-use-start', 'tool-use-delta', 'text-start', 'text-delta', 'tool-use-delta',
+     'text-delta', 'tool-use-end', 'text-end', 'message-end']
+    >>> msg = builder.message()
+    >>> msg.blocks[0].text, msg.blocks[1].input, str(msg.finish_reason)
+    ('Let me look that up.', {'q': 'cats'}, 'tool_use')
+
+"""
 
 from __future__ import annotations
 
@@ -8,10 +52,11 @@ from typing import Any, TypeAlias, TypeVar, cast
 from pydantic_core import to_json
 
 from agentkit.json_values import as_text, make_json_safe
-from agentkit.messages.blocks import Block, MediaBlock, OpaqueBlock
+from agentkit.messages.blocks import MediaBlock, OpaqueBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason, Usage
 from agentkit.replies.arguments import ArgumentBuffer
+from agentkit.replies.block_builder import BlockBuilder
 from agentkit.replies.events import (
     ErrorEvent,
     MessageEnd,
@@ -23,7 +68,6 @@ from agentkit.replies.events import (
     UsageEvent,
 )
 from agentkit.replies.partial_blocks import (
-    BlockBuilder,
     CompleteBlock,
     PartialBlock,
     PartialPlainText,
@@ -35,17 +79,28 @@ from agentkit.replies.partial_blocks import (
 __all__ = ["Key", "ReplyBuilder"]
 
 Key: TypeAlias = tuple[int, ...]
-"""A block's place among the blocks of the reply: blocks stand in the order of their keys."""
+"""Position of a block in the reply. The blocks of the message are sorted by key."""
 
-_Draft = TypeVar("_Draft", bound=PartialBlock)
+_Partial = TypeVar("_Partial", bound=PartialBlock)
+
+_MAX_CREATED = 64  # characters of a creation time
 
 
 class ReplyBuilder:
-    """One reply in the making.
+    """Builder of one reply, used by stream parsers.
 
-    The methods take pieces in any order and write down the events that they make, for `drain`. A block begins
-    with its first piece, under a key that says where it stands among the others. `message` puts all together.
-    A block that is complete takes no more pieces, and a reply that is over no more blocks.
+    Attributes:
+        name: Speaker of the message.
+        provider: Name of the provider.
+        id: Id of the reply. None until it arrives.
+        model: Model of the reply. None until it arrives.
+        usage: Tokens that the provider has reported so far. None before its first report.
+        finish_reason: Reason of the end. None while the reply goes on.
+        native_reason: Reason of the end in the provider's words.
+        error: Error that the provider reported: `message`, `code`, `request_id`, `status` and `retry_after`, as
+            far as they arrived. None without an error.
+        notes: Further metadata of the reply, by name, such as `safety_ratings`.
+
     """
 
     def __init__(
@@ -69,47 +124,46 @@ class ReplyBuilder:
         self.native_reason: str | None = None
         self.error: dict[str, Any] | None = None
         self.notes: dict[str, Any] = {}
-        """What else the reply's metadata say: `input_transformations`, `safety_ratings`, and so on."""
-        self._composer = BlockBuilder(
+        self._blocks = BlockBuilder(
             issuer=issuer, request=request, raw_arguments=raw_arguments, binds_thinking=binds_thinking
         )
         self._tool_names = tool_names
         self._redact = redact
-        self._drafts: dict[Key, PartialBlock] = {}
+        self._partials: dict[Key, PartialBlock] = {}
         self._events: list[StreamEvent] = []
         self._begun = False
         self._count = 0
-        self._late: list[str] = []  # what came for a block, or a reply, that was complete
+        self._late: list[str] = []  # text that arrived after the end of its block or of the reply
 
     def drain(self) -> list[StreamEvent]:
-        """The events since the last time."""
+        """Returns the events since the last call."""
         events = self._events
         self._events = []
         return events
 
-    # -- the reply as a whole ----------------------------------------------------------------------------------
+    # -- the reply -----------------------------------------------------------------------------------------------
 
-    def begin(self, id: object = None, model: object = None, made: object = None) -> None:
-        """The reply begins, or says who it is and when it was made: the first that comes of each is kept."""
-        composer = self._composer
-        composer.made_at = composer.made_at or (str(made)[:64] if isinstance(made, str | int) else "")
-        composer.id = self.id = self.id or as_text(id) or None
-        composer.model = self.model = self.model or as_text(model) or None
+    def begin(self, id: object = None, model: object = None, created: object = None) -> None:
+        """Begins the reply, or adds its id, model and creation time. The first value of each counts."""
+        blocks = self._blocks
+        blocks.created = blocks.created or (str(created)[:_MAX_CREATED] if isinstance(created, str | int) else "")
+        blocks.id = self.id = self.id or as_text(id) or None
+        blocks.model = self.model = self.model or as_text(model) or None
         if not self._begun:
             self._begun = True
             self._events.append(MessageStart(self.id, self.model))
 
     def set_usage(self, usage: Usage) -> None:
-        """The tokens so far."""
+        """Sets the tokens so far."""
         if usage != self.usage:
             self.usage = usage
             self._events.append(UsageEvent(usage))
 
     def end(self, reason: FinishReason, native: str | None = None) -> None:
-        """The reply is over: every block that is open is complete."""
+        """Ends the reply and closes all open blocks. A second end is ignored."""
         if self.finish_reason is not None:
             return
-        for key in self._drafts:
+        for key in self._partials:
             self.close(key)
         if reason in (FinishReason.STOP, FinishReason.OTHER) and self.has_calls:
             reason = FinishReason.TOOL_USE
@@ -118,211 +172,219 @@ class ReplyBuilder:
         self._events.append(MessageEnd(reason, native))
 
     def fail(
-        self, message: str, code: str | None = None, request_id: str | None = None, **more: float | None
+        self, message: str, code: str | None = None, request_id: str | None = None, **details: float | None
     ) -> None:
-        """The provider reported an error: nothing that is open is complete. Behind the end it is only noted.
+        """Records an error that the provider reported. Open blocks stay incomplete.
 
-        `more` are a `status` of HTTP's and a `retry_after` in seconds, where they are told.
+        Args:
+            message: Text of the error.
+            code: Code or type of the error.
+            request_id: Provider's name for the call.
+            details: `status`, the HTTP status, and `retry_after` in seconds, where the error has them.
+
         """
         message = self._redact(as_text(message)) or "an error without a message"
         code = self._redact(as_text(code)) or None
-        known: dict[str, Any] = {"code": code, "request_id": self._redact(as_text(request_id)), **more}
-        self.error = {"message": message, **{name: said for name, said in known.items() if said not in ("", None)}}
+        fields: dict[str, Any] = {"code": code, "request_id": self._redact(as_text(request_id)), **details}
+        present = {name: value for name, value in fields.items() if value not in ("", None)}
+        self.error = {"message": message, **present}
         if self.finish_reason is None:
             self.begin()
             self._events.append(ErrorEvent(message, code))
 
     @property
     def has_calls(self) -> bool:
-        """Whether the reply calls tools."""
-        return any(isinstance(draft, PartialToolCall) for draft in self._drafts.values())
+        """True if the reply has tool calls."""
+        return any(isinstance(partial, PartialToolCall) for partial in self._partials.values())
 
-    # -- blocks ------------------------------------------------------------------------------------------------
+    # -- blocks --------------------------------------------------------------------------------------------------
 
     def add_text(self, key: Key, piece: str, kind: type[PartialText] = PartialPlainText) -> None:
-        """A piece of a text block; an empty one begins it."""
-        draft = self._drafts.get(key)
-        if draft is None:
+        """Adds a piece to a text block. An empty piece begins the block."""
+        partial = self._partials.get(key)
+        if partial is None:
             if self.finish_reason is not None:
                 self._late.append(piece)
                 return
-            draft = self._open(key, kind(self._number()))
-            self._events.append(draft.start(draft.index))
+            partial = self._open(key, kind(self._next_index()))
+            self._events.append(partial.start(partial.index))
         if not piece:
             return
-        if draft.closed or not isinstance(draft, PartialText):
+        if partial.closed or not isinstance(partial, PartialText):
             self._late.append(piece)
             return
-        piece = draft.take(piece)
-        draft.pieces.append(piece)
-        self._events.append(draft.delta(draft.index, piece))
+        piece = partial.clean(piece)
+        partial.pieces.append(piece)
+        self._events.append(partial.delta(partial.index, piece))
 
     def add_thinking(self, key: Key, piece: str) -> None:
-        """A piece of a thinking block; an empty one begins it."""
+        """Adds a piece to a thinking block. An empty piece begins the block."""
         self.add_text(key, piece, PartialThinking)
 
     def add_tool_call(self, key: Key, id: object = None, name: object = None, piece: str = "") -> None:
-        """A piece of a call's argument text. The first id and the first name that come are kept."""
-        draft = self._drafts.get(key)
-        if draft is None:
+        """Adds a piece to the argument text of a tool call. The first id and the first name count."""
+        partial = self._partials.get(key)
+        if partial is None:
             if self.finish_reason is not None:
                 self._late.append(f"{as_text(name)}{piece}")
                 return
-            draft = self._open(key, PartialToolCall(self._number()))
-            draft.id, draft.name = as_text(id), self._tool_name(name)
-            self._events.append(ToolUseStart(draft.index, draft.id, draft.name))
-        if draft.closed or not isinstance(draft, PartialToolCall):
+            partial = self._open(key, PartialToolCall(self._next_index()))
+            partial.id, partial.name = as_text(id), self._tool_name(name)
+            self._events.append(ToolUseStart(partial.index, partial.id, partial.name))
+        if partial.closed or not isinstance(partial, PartialToolCall):
             self._late.append(piece)
             return
-        draft.id = draft.id or as_text(id)
-        draft.name = draft.name or self._tool_name(name)
+        partial.id = partial.id or as_text(id)
+        partial.name = partial.name or self._tool_name(name)
         if piece:
-            piece = draft.take(piece)
-            draft.arguments.add(piece)
-            self._events.append(ToolUseDelta(draft.index, piece, draft.arguments, draft.arguments.length))
+            self._add_arguments(partial, partial.clean(piece))
 
-    def replace_text(self, key: Key, whole: str) -> None:
-        """The whole of a text or thinking block, where the provider repeats it: the truth over its pieces.
+    def _add_arguments(self, partial: PartialToolCall, piece: str) -> None:
+        arguments = partial.arguments
+        arguments.add(piece)
+        self._events.append(ToolUseDelta(partial.index, piece, arguments, arguments.length))
 
-        What is new at its end is one more piece.
+    def replace_text(self, key: Key, text: str) -> None:
+        """Replaces the pieces of an open text or thinking block, where the provider repeats the complete text.
+
+        If the text continues the pieces so far, the new end is reported as a delta.
         """
-        draft = self._drafts.get(key)
-        if not isinstance(draft, PartialText) or draft.closed:
+        partial = self._partials.get(key)
+        if not isinstance(partial, PartialText) or partial.closed:
             return
-        known, whole = draft.text, draft.take_whole(whole)
-        draft.pieces = [whole]
-        if whole != known and whole.startswith(known):
-            self._events.append(draft.delta(draft.index, whole[len(known) :]))
+        before, text = partial.text, partial.clean_all(text)
+        partial.pieces = [text]
+        if text != before and text.startswith(before):
+            self._events.append(partial.delta(partial.index, text[len(before) :]))
 
-    def replace_arguments(self, key: Key, found: object) -> None:
-        """The whole arguments of a call that has begun: an object as it is, or its text."""
-        draft = self._drafts.get(key)
-        if not isinstance(draft, PartialToolCall):
+    def replace_arguments(self, key: Key, arguments: object) -> None:
+        """Replaces the arguments of a tool call that has begun, by an object or by its text."""
+        partial = self._partials.get(key)
+        if not isinstance(partial, PartialToolCall):
             return
-        if isinstance(found, dict):
-            draft.input = _json_object(cast("dict[str, Any]", found))
-        elif isinstance(found, str) and (text := draft.take_whole(found)) != draft.arguments.text:
-            draft.arguments = ArgumentBuffer()
-            draft.arguments.add(text)
+        if isinstance(arguments, dict):
+            partial.input = _clean_object(cast("dict[str, Any]", arguments))
+        elif isinstance(arguments, str) and (text := partial.clean_all(arguments)) != partial.arguments.text:
+            partial.arguments = ArgumentBuffer()
+            partial.arguments.add(text)
 
     def get_arguments(self, key: Key) -> str:
-        """The argument text of a call so far."""
-        draft = self._drafts.get(key)
-        return draft.arguments.text if isinstance(draft, PartialToolCall) else ""
+        """Returns the argument text of a tool call so far."""
+        partial = self._partials.get(key)
+        return partial.arguments.text if isinstance(partial, PartialToolCall) else ""
 
     def has_complete_arguments(self, key: Key) -> bool:
-        """True if the argument text of a call so far is one JSON object. Asking again is cheap."""
-        draft = self._drafts.get(key)
-        return isinstance(draft, PartialToolCall) and draft.arguments.is_object
+        """Returns True if the argument text of a tool call so far is one JSON object. Repeated calls are cheap."""
+        partial = self._partials.get(key)
+        return isinstance(partial, PartialToolCall) and partial.arguments.is_object
 
     def get_call_id(self, key: Key) -> str:
-        """The id of a call, as far as it is known."""
-        draft = self._drafts.get(key)
-        return draft.id if isinstance(draft, PartialToolCall) else ""
+        """Returns the id of a tool call, or an empty text before it arrives."""
+        partial = self._partials.get(key)
+        return partial.id if isinstance(partial, PartialToolCall) else ""
 
     def add_block(self, key: Key, block: MediaBlock | OpaqueBlock) -> None:
-        """A block that came whole."""
-        if self.finish_reason is None and key not in self._drafts:
-            self._events.append(self._open(key, CompleteBlock(self._number(), block)).event)
+        """Adds a complete block. A key that is in use is ignored."""
+        if self.finish_reason is None and key not in self._partials:
+            self._events.append(self._open(key, CompleteBlock(self._next_index(), block)).event)
 
     def replace_block(self, key: Key, block: MediaBlock | OpaqueBlock) -> None:
-        """Another block in the place of one that turns out to be something else."""
-        if self.finish_reason is None and key in self._drafts:
-            self._events.append(self._open(key, CompleteBlock(self._drafts[key].index, block)).event)
+        """Replaces a block that turns out to be something else. It keeps its index."""
+        if self.finish_reason is None and key in self._partials:
+            self._events.append(self._open(key, CompleteBlock(self._partials[key].index, block)).event)
 
     def add_state(self, key: Key, **state: Any) -> None:
-        """Opaque state of a block: the fields of OpaqueState but issuer, model and prefix. The last ones count."""
-        draft = self._drafts.get(key)
-        if draft is not None:
-            draft.state.update({name: make_json_safe(item) for name, item in state.items() if item is not None})
+        """Adds opaque state to a block: fields of OpaqueState except issuer, model and prefix. The last counts."""
+        partial = self._partials.get(key)
+        if partial is not None:
+            fields = {name: make_json_safe(value) for name, value in state.items() if value is not None}
+            partial.state.update(fields)
 
     def add_metadata(self, key: Key, **metadata: Any) -> None:
-        """Metadata of a block, in JSON values: `citations`, `refusal`. Lists grow, the rest is replaced."""
-        draft = self._drafts.get(key)
-        if draft is None:
+        """Adds metadata to a block, such as `citations`. Lists are appended, other values replaced."""
+        partial = self._partials.get(key)
+        if partial is None:
             return
-        for name, item in make_json_safe(metadata).items():
-            known = draft.metadata.get(name)
-            draft.metadata[name] = [*known, *item] if isinstance(known, list) and isinstance(item, list) else item
+        for name, value in make_json_safe(metadata).items():
+            before = partial.metadata.get(name)
+            if isinstance(before, list) and isinstance(value, list):
+                value = [*before, *value]
+            partial.metadata[name] = value
 
     def has_block(self, key: Key) -> bool:
-        """Whether a block has begun under a key."""
-        return key in self._drafts
+        """Returns True if a block has begun under a key."""
+        return key in self._partials
 
     def close(self, key: Key) -> None:
-        """A block is complete."""
-        draft = self._drafts.get(key)
-        if draft is None or draft.closed:
+        """Closes a block, which is then complete."""
+        partial = self._partials.get(key)
+        if partial is None or partial.closed:
             return
-        self._take_rest(draft)
-        draft.closed = True
-        if isinstance(draft, PartialText):
-            self._events.append(draft.end(draft.index, draft.text))
-        elif isinstance(draft, PartialToolCall):
-            self._close_call(draft)
+        self._add_half(partial)
+        partial.closed = True
+        if isinstance(partial, PartialText):
+            self._events.append(partial.end(partial.index, partial.text))
+        elif isinstance(partial, PartialToolCall):
+            self._close_call(partial)
 
-    def _take_rest(self, draft: PartialBlock) -> None:
-        """A character of which only one half came is replaced where it stands."""
-        piece = draft.take_rest()
-        if piece and isinstance(draft, PartialText):
-            draft.pieces.append(piece)
-            self._events.append(draft.delta(draft.index, piece))
-        elif piece and isinstance(draft, PartialToolCall):
-            draft.arguments.add(piece)
-            self._events.append(ToolUseDelta(draft.index, piece, draft.arguments, draft.arguments.length))
+    def _add_half(self, partial: PartialBlock) -> None:
+        """Adds the replacement of half a character whose other half never came."""
+        piece = partial.take_half()
+        if piece and isinstance(partial, PartialText):
+            partial.pieces.append(piece)
+            self._events.append(partial.delta(partial.index, piece))
+        elif piece and isinstance(partial, PartialToolCall):
+            self._add_arguments(partial, piece)
 
-    def _close_call(self, draft: PartialToolCall) -> None:
-        draft.blocks = self._composer.calls(draft, complete=True)
-        self._events.append(ToolUseEnd(draft.index, draft.blocks[0]))
-        for block in draft.blocks[1:]:
-            index = self._number()
+    def _close_call(self, partial: PartialToolCall) -> None:
+        partial.blocks = self._blocks.build_calls(partial, complete=True)
+        self._events.append(ToolUseEnd(partial.index, partial.blocks[0]))
+        for block in partial.blocks[1:]:
+            index = self._next_index()
             self._events.append(ToolUseStart(index, block.id, block.name))
             self._events.append(ToolUseEnd(index, block))
 
-    def _open(self, key: Key, draft: _Draft) -> _Draft:
+    def _open(self, key: Key, partial: _Partial) -> _Partial:
         if not self._begun:
             self.begin()
-        self._drafts[key] = draft
-        return draft
+        self._partials[key] = partial
+        return partial
 
-    def _number(self) -> int:
+    def _next_index(self) -> int:
         self._count += 1
         return self._count - 1
 
     def _tool_name(self, name: object) -> str:
-        found = as_text(name)
-        return self._tool_names.get(found, found)
+        text = as_text(name)
+        return self._tool_names.get(text, text)
 
-    # -- the message -------------------------------------------------------------------------------------------
+    # -- the message ---------------------------------------------------------------------------------------------
 
     def message(self) -> Msg:
-        """All that came, as a message. Without an end it was interrupted, or failed."""
-        for draft in self._drafts.values():
-            if not draft.closed:
-                self._take_rest(draft)
-        blocks = self._blocks()
+        """Returns the reply so far as a message. Without an end, the reply was interrupted or failed."""
+        partials = self._partials
+        for partial in partials.values():
+            if not partial.closed:
+                self._add_half(partial)
+        blocks = tuple(block for key in sorted(partials) for block in self._blocks.build(partials[key]))
         if self.finish_reason is None:
             self.begin()
             self.finish_reason = FinishReason.ERROR if self.error else FinishReason.INTERRUPTED
-            self._end_open()
+            self._end_open_blocks()
             self._events.append(MessageEnd(self.finish_reason, self.native_reason))
         return Msg(self.name, blocks, "assistant", metadata={"reply": self._metadata()})
 
-    def _blocks(self) -> tuple[Block, ...]:
-        drafts = self._drafts
-        return tuple(block for key in sorted(drafts) for block in self._composer.blocks(drafts[key]))
-
-    def _end_open(self) -> None:
-        """The ends of the texts that were left open. A call that was left open has none; those in it begin."""
-        for draft in [draft for draft in self._drafts.values() if not draft.closed]:
-            if isinstance(draft, PartialText):
-                self._events.append(draft.end(draft.index, draft.text))
-            elif isinstance(draft, PartialToolCall):
-                self._events += [ToolUseStart(self._number(), one.id, one.name) for one in draft.blocks[1:]]
+    def _end_open_blocks(self) -> None:
+        """Adds the end events of open texts. Open tool calls get no end; further calls in their text begin."""
+        for partial in [partial for partial in self._partials.values() if not partial.closed]:
+            if isinstance(partial, PartialText):
+                self._events.append(partial.end(partial.index, partial.text))
+            elif isinstance(partial, PartialToolCall):
+                further = partial.blocks[1:]
+                self._events += [ToolUseStart(self._next_index(), block.id, block.name) for block in further]
 
     def _metadata(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"provider": self.provider, "finish_reason": str(self.finish_reason)}
-        rest = {
+        optional = {
             "native_finish_reason": self.native_reason,
             "id": self.id,
             "model": self.model,
@@ -331,13 +393,14 @@ class ReplyBuilder:
             "behind_end": as_text("".join(self._late)) or None,
             **make_json_safe(self.notes),
         }
-        return found | {name: item for name, item in rest.items() if item is not None}
+        present = {name: value for name, value in optional.items() if value is not None}
+        return {"provider": self.provider, "finish_reason": str(self.finish_reason), **present}
 
 
-def _json_object(found: dict[str, Any]) -> dict[str, Any]:
-    """An object of the wire with strings that UTF-8 can carry."""
+def _clean_object(value: dict[str, Any]) -> dict[str, Any]:
+    """Returns an object whose strings UTF-8 can encode."""
     try:
-        to_json(found)
+        to_json(value)
     except ValueError:
-        return cast("dict[str, Any]", make_json_safe(found))
-    return found
+        return cast("dict[str, Any]", make_json_safe(value))
+    return value

@@ -1,4 +1,4 @@
-"""What an SDK's error says, and which of our errors it is."""
+"""`Failure`: what an error body, or an error of an SDK, says about a failed model call."""
 
 from __future__ import annotations
 
@@ -11,23 +11,26 @@ from pydantic_core import to_json
 from agentkit.json_values import as_text
 from agentkit.reprs import bounded_repr
 
-__all__ = ["Failure", "parse_failure"]
+__all__ = ["Failure", "LONGEST_WAIT", "parse_failure"]
 
-LONGEST_WAIT = 1e9  # seconds
+LONGEST_WAIT = 1e9
+"""Seconds. A longer `retry_after` is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What is known of a call that failed.
+    """Facts about a failed model call. Invalid values of a field become None.
 
-    message      the provider's text, or the transport's
-    status       the HTTP status; None where there was no answer, or the error came within a stream
-    code         the provider's own code or type
-    request_id   the provider's name for the call
-    retry_after  seconds
-    network      whether no answer came at all
-    param        the part of the request that the provider names
-    advice       what to do, where more is known than the kind of error tells
+    Attributes:
+        message: Text of the provider or of the transport.
+        status: HTTP status. None without a reply, or for an error within a stream.
+        code: Code or type of the error, in the provider's words.
+        request_id: Provider's name for the call.
+        retry_after: Seconds to wait before the next attempt.
+        network: True if no reply arrived.
+        param: Part of the request that the provider names.
+        advice: Advice to the user. None: the advice of the error class.
+
     """
 
     message: str
@@ -42,57 +45,64 @@ class Failure:
     __repr__ = bounded_repr
 
     def __post_init__(self) -> None:
-        """Whatever a body had in these places, they are texts that UTF-8 can carry, numbers in range, or None."""
-        object.__setattr__(self, "message", _told(self.message) or "")
+        object.__setattr__(self, "message", _clean_text(self.message) or "")
         for name in ("code", "request_id", "param"):
-            object.__setattr__(self, name, _told(getattr(self, name)))
+            object.__setattr__(self, name, _clean_text(getattr(self, name)))
         if type(self.status) is not int or not 100 <= self.status < 1_000:
             object.__setattr__(self, "status", None)
         if self.retry_after is not None and not 0 <= self.retry_after < LONGEST_WAIT:
             object.__setattr__(self, "retry_after", None)
 
 
-def _told(found: object) -> str | None:
-    """A text of a body's; a number, or anything else, as the text that it is in JSON."""
-    if found is None or isinstance(found, str):
-        return as_text(found) or None
-    return to_json(found, fallback=str, inf_nan_mode="constants").decode()
+def _clean_text(value: object) -> str | None:
+    """Returns a value of an error body as a text that UTF-8 can encode. Other types become their JSON text."""
+    if value is None or isinstance(value, str):
+        return as_text(value) or None
+    return to_json(value, fallback=str, inf_nan_mode="constants").decode()
 
 
 def parse_failure(body: object, status: int | None = None) -> Failure | None:
-    """The error in a body, in any of the providers' forms; None for a body that says none.
+    """Parses the error in a body, in any of the providers' formats. Returns None for a body without an error.
 
-    `{"error": {message, code | type | status, param}}`, also behind `"type": "error"` or in a list;
-    `{"error": text}`; `{"code", "message", "request_id"}`; `{"message"}` alone where the status is an error's.
+    The formats are `{"error": {message, code | type | status, param}}`, also with `"type": "error"` or in a list,
+    `{"error": text}`, `{"code", "message", "request_id"}`, and `{"message"}` if the status is an error.
+
+    Args:
+        body: Parsed JSON of a reply or of an event.
+        status: HTTP status of the reply, if there is one.
+
+    Example:
+        >>> parse_failure({"error": {"message": "no such model", "code": 404}})
+        Failure(message='no such model', status=404)
+
     """
     if isinstance(body, list) and len(cast("list[Any]", body)) == 1:
         body = cast("list[Any]", body)[0]
     if not isinstance(body, dict):
         return None
-    found = cast("dict[str, Any]", body)
-    inner = found.get("error")
-    if isinstance(inner, str) and inner:
-        return Failure(inner, status, request_id=_text(found, "request_id"))
-    if isinstance(inner, dict) and inner:
-        return _failure_of(cast("dict[str, Any]", inner), found, status)
-    message = found.get("message")
-    told = found.get("code") or "type" in found or (status or 0) >= 400
-    if isinstance(message, str) and (message or found.get("code")) and told:
-        return _failure_of(found, found, status)
+    fields = cast("dict[str, Any]", body)
+    error = fields.get("error")
+    if isinstance(error, str) and error:
+        return Failure(error, status, request_id=_get_text(fields, "request_id"))
+    if isinstance(error, dict) and error:
+        return _parse_fields(cast("dict[str, Any]", error), fields, status)
+    message = fields.get("message")
+    is_error = fields.get("code") or "type" in fields or (status or 0) >= 400
+    if isinstance(message, str) and (message or fields.get("code")) and is_error:
+        return _parse_fields(fields, fields, status)
     return None
 
 
-def _failure_of(error: dict[str, Any], around: dict[str, Any], status: int | None) -> Failure:
+def _parse_fields(error: dict[str, Any], body: dict[str, Any], status: int | None) -> Failure:
     number = error.get("code")
     if status is None and isinstance(number, int) and 400 <= number < 600:
-        status = number  # vLLM's and Google's codes are the HTTP status
+        status = number  # vLLM and Google use the HTTP status as the code
     names = (number if isinstance(number, str) else None, error.get("type"), error.get("status"))
     code = next((name for name in names if isinstance(name, str) and name), None)
-    said = _text(error, "message") or code or ""
-    request_id = _text(around, "request_id")
-    return Failure(said, status, code, request_id, param=_text(error, "param"))
+    message = _get_text(error, "message") or code or ""
+    return Failure(message, status, code, _get_text(body, "request_id"), param=_get_text(error, "param"))
 
 
-def _text(found: Mapping[str, Any], name: str) -> str | None:
-    item = found.get(name)
-    return item if isinstance(item, str) and item else None
+def _get_text(fields: Mapping[str, Any], name: str) -> str | None:
+    value = fields.get(name)
+    return value if isinstance(value, str) and value else None

@@ -1,17 +1,18 @@
-"""The events of a streamed reply, the same for every provider.
+"""Events of a streamed reply, the same for every provider.
 
     MessageStart
-    TextStart       TextDelta*       TextEnd        a block of text
-    ThinkingStart   ThinkingDelta*   ThinkingEnd    a block of thinking
-    ToolUseStart    ToolUseDelta*    ToolUseEnd     a call
-    MediaEvent      OpaqueEvent                     a block that came whole
-    UsageEvent                                      the tokens so far; the last one counts
-    ErrorEvent                                      the provider reported an error
-    MessageEnd                                      the reply is over; only a last UsageEvent may follow
+    TextStart       TextDelta*       TextEnd        a text block
+    ThinkingStart   ThinkingDelta*   ThinkingEnd    a thinking block
+    ToolUseStart    ToolUseDelta*    ToolUseEnd     a tool call
+    MediaEvent      OpaqueEvent                     a block that arrives in one piece
+    UsageEvent                                      tokens so far; the last one counts
+    ErrorEvent                                      an error that the provider reported
+    MessageEnd                                      end of the reply; only a UsageEvent may follow
 
-`index` numbers the blocks in the order in which they began. Blocks may be open side by side. Each ends once, but
-for a call that the stream broke off in; a call that turns out to be the service's own gets an OpaqueEvent for it.
-The end is told as soon as it is sure: behind a reason that came with content, when no more comes.
+`index` numbers the blocks in the order in which they begin. Several blocks may be open at the same time. Each
+block ends once, except a tool call in which the stream broke off. A tool call that the provider runs by itself
+gets an OpaqueEvent. Where a finish reason arrives together with content, MessageEnd follows when no more content
+comes.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ __all__ = [
 
 @dataclass(slots=True)
 class MessageStart:
-    """The reply begins. `id` and `model` are the provider's, as far as it names them at once."""
+    """Start of the reply. `id` and `model` are None if the provider reports them later."""
 
     id: str | None = None
     model: str | None = None
@@ -59,7 +60,7 @@ class MessageStart:
 
 @dataclass(slots=True)
 class TextStart:
-    """A block of text begins."""
+    """Start of a text block."""
 
     index: int
     type: Literal["text-start"] = "text-start"
@@ -69,7 +70,7 @@ class TextStart:
 
 @dataclass(slots=True)
 class TextDelta:
-    """Text that came."""
+    """Piece of a text block."""
 
     index: int
     text: str
@@ -80,7 +81,7 @@ class TextDelta:
 
 @dataclass(slots=True)
 class TextEnd:
-    """A block of text is complete: `text` is all of it."""
+    """End of a text block, with its complete text."""
 
     index: int
     text: str
@@ -91,7 +92,7 @@ class TextEnd:
 
 @dataclass(slots=True)
 class ThinkingStart:
-    """A block of thinking begins."""
+    """Start of a thinking block."""
 
     index: int
     type: Literal["thinking-start"] = "thinking-start"
@@ -101,7 +102,7 @@ class ThinkingStart:
 
 @dataclass(slots=True)
 class ThinkingDelta:
-    """Thinking that came."""
+    """Piece of a thinking block."""
 
     index: int
     text: str
@@ -112,7 +113,7 @@ class ThinkingDelta:
 
 @dataclass(slots=True)
 class ThinkingEnd:
-    """A block of thinking is complete: `text` is all of it."""
+    """End of a thinking block, with its complete text."""
 
     index: int
     text: str
@@ -123,7 +124,7 @@ class ThinkingEnd:
 
 @dataclass(slots=True)
 class ToolUseStart:
-    """A call begins. A server that sends them late may leave `id` or `name` empty: `ToolUseEnd` has them."""
+    """Start of a tool call. `id` or `name` is empty if it arrives later; `ToolUseEnd` has both."""
 
     index: int
     id: str
@@ -135,7 +136,7 @@ class ToolUseStart:
 
 @dataclass(slots=True)
 class ToolUseDelta:
-    """Argument text that came."""
+    """Piece of the argument text of a tool call. `length` is the length of the text so far."""
 
     index: int
     text: str
@@ -147,16 +148,16 @@ class ToolUseDelta:
 
     @property
     def input(self) -> dict[str, Any]:
-        """The arguments as far as they can be read up to here. To look at, not to change.
+        """Arguments so far, as far as they can be parsed. Do not change the object.
 
-        Long arguments are read anew only every so often: this may lag a percent or two behind.
+        Long arguments are parsed at intervals, so the last few percent of the text may be missing.
         """
         return self.arguments.partial(self.length)
 
 
 @dataclass(slots=True)
 class ToolUseEnd:
-    """A call is complete: `block` is what the message holds."""
+    """End of a tool call. `block` is the block of the message."""
 
     index: int
     block: ToolUseBlock
@@ -167,7 +168,7 @@ class ToolUseEnd:
 
 @dataclass(slots=True)
 class MediaEvent:
-    """A picture, a sound or another medium that the model made."""
+    """Image, audio or other media block that the model created."""
 
     index: int
     block: MediaBlock
@@ -178,7 +179,7 @@ class MediaEvent:
 
 @dataclass(slots=True)
 class OpaqueEvent:
-    """A part that only the provider's wire knows: what it searched, ran, or found by itself."""
+    """Opaque block, such as a search that the provider ran by itself."""
 
     index: int
     block: OpaqueBlock
@@ -189,7 +190,7 @@ class OpaqueEvent:
 
 @dataclass(slots=True)
 class UsageEvent:
-    """The tokens that the provider has reported so far."""
+    """Tokens that the provider has reported so far."""
 
     usage: Usage
     type: Literal["usage"] = "usage"
@@ -199,7 +200,7 @@ class UsageEvent:
 
 @dataclass(slots=True)
 class ErrorEvent:
-    """The provider reported an error within the stream. What came before it is kept."""
+    """Error that the provider reported within the stream. Earlier blocks stay valid."""
 
     message: str
     code: str | None = None
@@ -210,7 +211,7 @@ class ErrorEvent:
 
 @dataclass(slots=True)
 class MessageEnd:
-    """The reply is over. `native` is the provider's own word for the reason."""
+    """End of the reply. `native` is the finish reason in the provider's words."""
 
     finish_reason: FinishReason
     native: str | None = None

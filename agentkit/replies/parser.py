@@ -1,4 +1,7 @@
-"""`StreamParserBase`: a provider's native reply, whole or in events, to a `Msg`. No I/O, no SDK."""
+"""`StreamParserBase`: the base class of the parsers that read a provider's native replies.
+
+A parser reads a reply in events or as a complete object, and returns a `Msg`. It does no I/O and needs no SDK.
+"""
 
 from __future__ import annotations
 
@@ -14,23 +17,25 @@ from agentkit.messages.usage import FinishReason, Usage
 from agentkit.replies.builder import ReplyBuilder
 from agentkit.replies.error_bodies import parse_failure
 from agentkit.replies.events import StreamEvent
-from agentkit.replies.sse import EventArray, EventBytes, check_event_size
+from agentkit.replies.sse import EventBytes
+from agentkit.replies.stream_opening import StreamOpening
 
 __all__ = ["ParserOptions", "StreamParserBase"]
 
 _TOO_DEEP = "JSON that is nested too deeply"
 _BYTES = (bytes, bytearray, memoryview)
-_MARK = b"\xef\xbb\xbf"  # of the byte order
 
 
 class ParserOptions(TypedDict, total=False):
-    """What a reader may be told of the call.
+    """Options of a parser, all about the model call that it belongs to.
 
-    request     the request that the reply answers: thinking keeps the digest of it as its prefix, and the id that
-                is made up for a call without one is of this turn
-    name        the speaker of the message; `assistant` unless said
-    tool_names  `plan.tool_names`: what tools are called in the conversation, where the wire has another spelling
-    redact      takes credentials out of the text of an error that the provider reports
+    Attributes:
+        request: Request that the reply answers. Thinking keeps its digest as prefix. The digest also identifies
+            the turn in ids that the parser creates for tool calls without one.
+        name: Speaker of the message. The default is `assistant`.
+        tool_names: `plan.tool_names`: tool names of the conversation by their spelling in the request.
+        redact: Function that removes credentials from the text of an error.
+
     """
 
     request: Mapping[str, Any] | None
@@ -40,11 +45,11 @@ class ParserOptions(TypedDict, total=False):
 
 
 class StreamParserBase(ABC):
-    """Reads one reply of one provider: feed it events as they come, or the whole reply at once.
+    """Base class of the parsers of one provider's replies. A parser reads one reply.
 
-    `feed` takes an event as the SDK's object or its dict, or raw bytes of the stream, cut anywhere. It returns
-    the events of `agentkit.replies.events`. It raises only for chunks that no stream contains. `finish` returns
-    the message so far, even if the stream broke off. Any chunking gives the message of `parse_response`.
+    `feed` takes native events, or raw bytes of the stream that may be split anywhere. It returns the events of
+    `agentkit.replies.events`. `finish` returns the message so far, even if the stream broke off. A stream gives
+    the message that `parse_response` returns for the complete reply.
 
         parser = AnthropicStreamParser(request=request)
         for chunk in chunks:
@@ -52,21 +57,29 @@ class StreamParserBase(ABC):
                 ...
         reply = parser.finish()
 
-    A provider's class says who issues its opaque state, and reads events and whole replies into `self.reply`.
-    Where the wire has a last event, the class sets `is_complete` when that event comes: a ModelStream reads no
-    further.
+    A subclass sets the class attributes and reads native events and replies into `self.reply`. If the stream has a
+    last event, the subclass sets `is_complete` at that event. A ModelStream then stops reading.
+
+    Attributes:
+        provider: Name of the provider.
+        issuer: Issuer of the opaque state in the replies.
+        binds_thinking: True if the provider accepts thinking only after an unchanged prefix.
+        raw_arguments: True if replies carry tool arguments as text. `raw_input` then keeps the text.
+        json_lines: True if the stream has one JSON value on each line, and no server-sent events.
+        request: Request that the reply answers, if it was passed.
+        reply: Builder of the reply.
+        is_complete: True after the last event of the stream. Some streams have no such event.
+
+    Raises:
+        OptionError: If an option is unknown or invalid.
+
     """
 
     provider: ClassVar[str]
     issuer: ClassVar[str]
     binds_thinking: ClassVar[bool] = False
-    """Whether thinking keeps the digest of the request that it came in answer to."""
     raw_arguments: ClassVar[bool] = False
-    """Whether the wire carries arguments as text, whole replies included: `raw_input` keeps it."""
     json_lines: ClassVar[bool] = False
-    """Whether the events of the wire are lines of JSON, and no server-sent events."""
-    json_array: ClassVar[bool] = False
-    """Whether the wire may also send its events as the items of one JSON array."""
 
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         check_names(type(self).__name__, options, ParserOptions.__annotations__)
@@ -74,7 +87,8 @@ class StreamParserBase(ABC):
         check_text("name", name)
         request = options.get("request")
         if request is not None and not isinstance(request, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise OptionError("request", f"a {type(request).__name__} is no request", "Give plan.request.")
+            reason = f"expected a request (mapping), got {type(request).__name__}"
+            raise OptionError("request", reason, "Pass plan.request.")
         check_option("tool_names", options.get("tool_names"), Mapping | None)
         self.request: Mapping[str, Any] | None = request
         self.reply = ReplyBuilder(
@@ -87,77 +101,91 @@ class StreamParserBase(ABC):
             binds_thinking=self.binds_thinking,
             redact=options.get("redact", str),
         )
-        self._bytes: EventBytes | EventArray = EventBytes()
-        self._opening: _Opening | None = _Opening(self.json_lines, self.json_array)
+        self._bytes = EventBytes()
+        self._opening: StreamOpening | None = StreamOpening(json_lines=self.json_lines)
         self._msg: Msg | None = None
         self.is_complete = False
-        """True once the last event of the wire came. Gemini's and DashScope's streams have none."""
 
     @abstractmethod
     def read_event(self, event: dict[str, Any]) -> None:
-        """Read one native event, in plain JSON values, into `self.reply`."""
+        """Reads one native event, as JSON values, into `self.reply`."""
 
     @abstractmethod
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """Read a whole native reply, in plain JSON values, into `self.reply`."""
+        """Reads a complete native reply, as JSON values, into `self.reply`."""
 
-    def read_done(self) -> None:  # noqa: B027 - most wires end by an event of theirs
-        """The stream says that it is complete: `data: [DONE]`."""
+    def read_done(self) -> None:  # noqa: B027 - most streams end with an event of the provider
+        """Reads the end mark `data: [DONE]`."""
 
-    def close(self) -> None:  # noqa: B027 - most wires have nothing to do
-        """What is to be done when no more will come."""
+    def close(self) -> None:  # noqa: B027 - most providers need nothing here
+        """Completes `self.reply` when no more events will come."""
 
     @classmethod
     def parse_response(cls, reply: object, **options: Unpack[ParserOptions]) -> Msg:
-        """A whole reply, as the SDK's object, its dict or JSON text, as a message.
+        """Returns a complete reply as a message.
 
-        Raises MessageError for what is no reply of this provider, a provider's error included.
+        Args:
+            reply: Native reply: an object of the SDK, its dict, or its JSON text.
+            **options: Options of the parser: see ParserOptions.
+
+        Raises:
+            MessageError: If `reply` is not a reply of this provider. An error of the provider raises it too.
+
         """
         parser = cls(**options)
-        found = reply_to_json(reply)
-        if not isinstance(found, dict):
-            raise MessageError("reply", f"a {type(found).__name__} is no reply", "Give the whole reply.")
+        native = reply_to_json(reply)
+        if not isinstance(native, dict):
+            reason = f"expected an object, got {type(native).__name__}"
+            raise MessageError("reply", reason, "Pass the complete reply.")
         try:
-            parser.read_reply(cast("dict[str, Any]", found))
+            parser.read_reply(cast("dict[str, Any]", native))
             return parser.finish()
         except RecursionError:
             raise MessageError("reply", _TOO_DEEP, "Pass the reply unchanged.") from None
 
     def feed(self, chunk: object) -> list[StreamEvent]:
-        """The events that one chunk brings: an event of the SDK's, a dict, or raw bytes of the stream."""
+        """Returns the events that a chunk of the stream completes.
+
+        Args:
+            chunk: Native event, as an object of the SDK or its dict, or raw bytes of the stream.
+
+        Raises:
+            MessageError: If the chunk is not part of any stream, or if `finish` was called before.
+
+        """
         if self._msg is not None:
-            raise MessageError("chunk", "the reply was finished", "Make a parser for each reply.")
+            raise MessageError("chunk", "the reply is finished", "Create a parser for each reply.")
         if isinstance(chunk, str):
             chunk = chunk.encode("utf-8", "surrogatepass")
         if isinstance(chunk, _BYTES):
             self._feed_bytes(bytes(cast("bytes", chunk)))
         else:
-            self._read(native_to_json(chunk))
+            self._read_native(native_to_json(chunk))
         return self.reply.drain()
 
     def finish(self) -> Msg:
-        """The message, of all that came. A stream that broke off says so in its finish reason."""
+        """Returns the message so far. The finish reason shows if the stream broke off."""
         if self._msg is None:
             if self._opening is not None:
-                self._read_body(self._opening.held)
+                self._read_body(self._opening.pending)
             for data in self._bytes.finish():
-                self._read_data(data, cut=True)
+                self._read_data(data, is_last=True)
             self.close()
             self._msg = self.reply.message()
         return self._msg
 
     def drain(self) -> list[StreamEvent]:
-        """The events that came with `finish`: the ends of what was open, and the message's."""
+        """Returns the events of `finish`: the ends of open blocks and of the message."""
         return self.reply.drain()
 
     @property
     def usage(self) -> Usage | None:
-        """The tokens that the provider has reported so far."""
+        """Tokens that the provider has reported so far."""
         return self.reply.usage
 
     @property
     def finish_reason(self) -> FinishReason | None:
-        """Why the reply ended; None as long as it has not."""
+        """Reason of the end. None while the reply goes on."""
         return self.reply.finish_reason
 
     def _feed_bytes(self, piece: bytes) -> None:
@@ -165,14 +193,12 @@ class StreamParserBase(ABC):
             piece = self._opening.feed(piece)
             if not self._opening.is_over:
                 return
-            if self._opening.is_array:
-                self._bytes = EventArray()
             self._opening = None
         for data in self._bytes.feed(piece):
             self._read_data(data)
 
     def _read_body(self, text: bytes) -> None:
-        """Read all that came as one JSON object, or else as events after all."""
+        """Reads the complete stream as one JSON object, or else as events."""
         self._opening = None
         try:
             body = reply_to_json(text)
@@ -183,19 +209,19 @@ class StreamParserBase(ABC):
         if not isinstance(body, dict):
             self._feed_bytes(text)
             return
-        whole = cast("dict[str, Any]", body)
-        if failure := parse_failure(whole):
+        reply = cast("dict[str, Any]", body)
+        if failure := parse_failure(reply):
             self.reply.fail(failure.message, failure.code, failure.request_id, status=failure.status)
-        else:
-            try:
-                self.read_reply(whole)
-            except MessageError as error:
-                self.reply.fail(error.reason)
-            except RecursionError:
-                self.reply.fail(_TOO_DEEP)
+            return
+        try:
+            self.read_reply(reply)
+        except MessageError as error:
+            self.reply.fail(error.reason)
+        except RecursionError:
+            self.reply.fail(_TOO_DEEP)
 
-    def _read_data(self, data: bytes, *, cut: bool = False) -> None:
-        """Read the data of one event. What the end of the stream cut in two is no event and no error."""
+    def _read_data(self, data: bytes, *, is_last: bool = False) -> None:
+        """Reads the data of one event. An incomplete last event is ignored: the stream broke off in it."""
         event: dict[str, Any] | None
         try:
             event = parse_json(data)
@@ -209,71 +235,14 @@ class StreamParserBase(ABC):
         elif data.strip() == b"[DONE]":
             self.is_complete = True
             self.read_done()
-        elif not cut:
+        elif not is_last:
             self.reply.fail(f"an event that is no JSON object: {data[:200].decode('utf-8', 'replace')}")
 
-    def _read(self, event: dict[str, Any] | list[Any]) -> None:
+    def _read_native(self, event: dict[str, Any] | list[Any]) -> None:
         if not isinstance(event, dict):
-            raise MessageError("chunk", f"a {type(event).__name__} is no event", "Give a dict, or bytes.")
+            reason = f"expected an event, got {type(event).__name__}"
+            raise MessageError("chunk", reason, "Pass a dict, or bytes.")
         try:
             self.read_event(event)
         except RecursionError:
             raise MessageError("chunk", _TOO_DEEP, "Pass the event unchanged.") from None
-
-
-class _Opening:
-    """The bytes that a stream begins with, held until it is known that they are events.
-
-    A request for a stream may be answered by one JSON object: an error, or the whole reply of a server that does
-    not stream. It may have many lines, or one, and one line may be the first of many events.
-    """
-
-    def __init__(self, lines: bool, arrays: bool) -> None:
-        self.is_over = False
-        self.is_array = False  # of events, where the wire has such
-        self._lines = lines
-        self._arrays = arrays
-        self._held: list[bytes] = []
-        self._size = 0
-        self._is_json = False  # it begins like JSON
-        self._is_body = False  # it is no event's line
-        self._has_line = False  # its first line is an event, and only blanks came after it
-
-    @property
-    def held(self) -> bytes:
-        return b"".join(self._held)
-
-    def feed(self, piece: bytes) -> bytes:
-        """All that came, once these are events; nothing before."""
-        self._held.append(piece)
-        self._size += len(piece)
-        check_event_size(self._size)
-        if self._has_line:
-            self.is_over = bool(piece.strip())
-            return self.held if self.is_over else b""
-        if self._is_body or (self._is_json and b"\n" not in piece):
-            return b""
-        text = self.held.removeprefix(_MARK).lstrip()
-        self._held = [text]
-        self._is_json = text.startswith((b"{", b"["))
-        self.is_array = self._arrays and text.startswith(b"[")
-        if self.is_array:
-            self.is_over = True
-        else:
-            self.is_over = self._are_lines(text) if self._is_json else len(text) > len(_MARK)
-        return text if self.is_over else b""
-
-    def _are_lines(self, text: bytes) -> bool:
-        line, ending, behind = text.partition(b"\n")
-        try:
-            event = parse_json(line)
-        except MessageError:
-            self._is_body = bool(ending)
-            return False
-        if not ending:
-            return False
-        if self._lines:
-            self._is_body = parse_failure(event) is not None
-            return not self._is_body
-        self._has_line = True
-        return bool(behind.strip())

@@ -1,65 +1,72 @@
-"""Events in the raw bytes of a stream."""
+"""`EventBytes`: the events in the raw bytes of a stream."""
 
 from __future__ import annotations
 
-import re
-
 from agentkit.errors import MessageError
 
-__all__ = ["EventArray", "EventBytes", "MAX_EVENT_BYTES", "check_event_size"]
+__all__ = ["EventBytes", "MAX_EVENT_BYTES", "check_event_size"]
 
-_MARK = b"\xef\xbb\xbf"  # the byte order mark that a stream may begin with
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-
-_VALUES = frozenset((b"{", b"["))  # what the values that are events begin with
-
+_JSON_STARTS = frozenset((b"{", b"["))
 
 MAX_EVENT_BYTES = 1 << 27
-"""Bytes of one event of a stream: an image or a sound in base64 has some 30 million."""
+"""Maximum bytes of one event of a stream. A base64 image or audio has about 30 million."""
 
 
 def check_event_size(size: int) -> None:
-    """Refuse an event that does not end. Raises MessageError."""
+    """Raises MessageError if an event has more than MAX_EVENT_BYTES bytes."""
     if size > MAX_EVENT_BYTES:
         reason = f"an event of the stream has more than {MAX_EVENT_BYTES:,} bytes"
         raise MessageError("reply", reason, "Check the server: it sends no line breaks.")
 
 
 class EventBytes:
-    """The events in the raw bytes of a stream: server-sent events, or one JSON value a line.
+    r"""Incremental decoder of server-sent events, or of JSON values on one line each.
 
-    Split as they come, by any transport: a character, a line and an event may be cut anywhere. (HTML, 9.2.6
-    Interpreting an event stream; comments, ids and retry times are passed over.)
+    The bytes may be split anywhere: within a character, a line, or an event. Comments, ids and retry times are
+    ignored (HTML Standard, 9.2.6: Interpreting an event stream).
+
+    Example:
+        >>> decoder = EventBytes()
+        >>> decoder.feed(b'data: {"a"'), decoder.feed(b': 1}\n\n')
+        ([], [b'{"a": 1}'])
+
     """
 
     def __init__(self) -> None:
-        self._rest: list[bytes] = []
-        self._data: list[bytes] = []
-        self._size = 0  # of the event that goes on
+        self._incomplete: list[bytes] = []  # pieces of the last line
+        self._data: list[bytes] = []  # data lines of the current event
+        self._size = 0  # bytes of the current event
         self._started = False
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """The data of the events that are complete with this piece. Raises MessageError for one without an end."""
+        """Returns the data of the events that end within a piece of the stream.
+
+        Raises:
+            MessageError: If an event has more than MAX_EVENT_BYTES bytes.
+
+        """
         self._size += len(piece)
         events = self._split(piece)
-        if events or not (self._rest or self._data):
-            self._size = sum(map(len, self._rest))
+        if events or not (self._incomplete or self._data):
+            self._size = sum(map(len, self._incomplete))
         else:
             check_event_size(self._size)
         return events
 
     def _split(self, piece: bytes) -> list[bytes]:
         if not self._started:
-            piece = self._begin(piece)
-        if self._rest:
-            if b"\n" not in piece and b"\r" not in piece and not self._rest[-1].endswith(b"\r"):
-                self._rest.append(piece)  # joined once, when the line ends
+            piece = self._skip_mark(piece)
+        if self._incomplete:
+            if b"\n" not in piece and b"\r" not in piece and not self._incomplete[-1].endswith(b"\r"):
+                self._incomplete.append(piece)  # joined once, when the line ends
                 return []
-            piece = b"".join((*self._rest, piece))
-            self._rest = []
-        lines = piece.splitlines()  # of bytes: at \n, \r and \r\n alone
-        if lines and not piece.endswith(b"\n"):  # a return at the very end may be the first half of a line break
-            self._rest = [lines.pop() + (b"\r" if piece.endswith(b"\r") else b"")]
+            piece = b"".join((*self._incomplete, piece))
+            self._incomplete = []
+        lines = piece.splitlines()  # bytes split at \n, \r and \r\n alone
+        if lines and not piece.endswith(b"\n"):  # a final \r may be the first half of a line break
+            self._incomplete = [lines.pop() + (b"\r" if piece.endswith(b"\r") else b"")]
         events: list[bytes] = []
         data = self._data
         for line in lines:
@@ -69,80 +76,21 @@ class EventBytes:
                 if data:
                     events.append(data[0] if len(data) == 1 else b"\n".join(data))
                     data.clear()
-            elif line.lstrip()[:1] in _VALUES:  # by itself: newline-delimited JSON
+            elif line.lstrip()[:1] in _JSON_STARTS:  # a line of newline-delimited JSON
                 events.append(line)
         return events
 
     def finish(self) -> list[bytes]:
-        """The event that was left without its blank line, if there is one."""
-        rest, self._rest = b"".join(self._rest).rstrip(b"\r"), []
+        """Returns the last event if the stream ended without the blank line after it."""
+        incomplete, self._incomplete = b"".join(self._incomplete).rstrip(b"\r"), []
         self._started = True
-        return self.feed(rest + b"\n\n")
+        return self.feed(incomplete + b"\n\n")
 
-    def _begin(self, piece: bytes) -> bytes:
-        """The first bytes without the mark; none as long as they may be the first of it."""
-        piece, self._rest = b"".join((*self._rest, piece)), []
-        if len(piece) < len(_MARK) and _MARK.startswith(piece):
-            self._rest = [piece]
+    def _skip_mark(self, piece: bytes) -> bytes:
+        """Returns the first bytes without a byte order mark, or no bytes while they may be a part of one."""
+        piece, self._incomplete = b"".join((*self._incomplete, piece)), []
+        if len(piece) < len(_BYTE_ORDER_MARK) and _BYTE_ORDER_MARK.startswith(piece):
+            self._incomplete = [piece]
             return b""
         self._started = True
-        return piece.removeprefix(_MARK)
-
-
-_MARKS = re.compile(rb'["\[\]{},]')
-
-
-_IN_STRING = re.compile(rb'["\\]')
-
-
-class EventArray:
-    """The events in the raw bytes of a stream that is one JSON array: its items, each as soon as it is complete.
-
-    Split as they come: an item, a string and an escape may be cut anywhere.
-    """
-
-    def __init__(self) -> None:
-        self._rest: list[bytes] = []  # of the item that goes on
-        self._size = 0
-        self._depth = 0
-        self._in_string = False
-        self._escaped = False
-
-    def feed(self, piece: bytes) -> list[bytes]:
-        """The items that are complete with this piece."""
-        events: list[bytes] = []
-        start, at = 0, int(self._escaped)
-        self._escaped = self._escaped and not piece
-        while found := (_IN_STRING if self._in_string else _MARKS).search(piece, at):
-            mark, at = found[0], found.end()
-            if mark == b'"':
-                self._in_string = not self._in_string
-            elif mark == b"\\":
-                self._escaped = at == len(piece)
-                at += 1
-            elif self._ends(mark):
-                whole = self._depth == 1 and mark != b","
-                self._rest.append(piece[start : at if whole else at - 1])
-                events += self._item()
-                start = at
-            elif mark in b"[{" and self._depth == 1:
-                start = at  # behind the bracket of the array itself
-        self._rest.append(piece[start:])
-        self._size = len(piece) - start if events else self._size + len(piece)
-        check_event_size(self._size)
-        return events
-
-    def finish(self) -> list[bytes]:
-        """The item that was cut off, if there is one."""
-        return self._item()
-
-    def _ends(self, mark: bytes) -> bool:
-        """Whether an item of the array, or the array, ends with a mark, which counts."""
-        if mark == b",":
-            return self._depth == 1
-        self._depth = max(0, self._depth + (1 if mark in b"[{" else -1))
-        return mark in b"]}" and self._depth < 2
-
-    def _item(self) -> list[bytes]:
-        item, self._rest = b"".join(self._rest).strip(), []
-        return [item] if item else []
+        return piece.removeprefix(_BYTE_ORDER_MARK)

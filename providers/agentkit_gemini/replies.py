@@ -60,12 +60,11 @@ class GeminiStreamParser(StreamParserBase):
 
     Text without a signature runs on over the chunks, as far as no other part stands between; a part with a
     signature is a block of its own, an empty text too. Of several candidates the first is read. Raw bytes are
-    server-sent events, or the JSON array that `streamGenerateContent` sends without `alt=sse`.
+    server-sent events.
     """
 
     provider: ClassVar[str] = "gemini"
     issuer: ClassVar[str] = "gemini"
-    json_array: ClassVar[bool] = True
 
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)

@@ -146,17 +146,6 @@ class TestRead:
         found = json.loads(out)
         assert (code, found["finish_reason"], found["usage"]) == (0, "interrupted", None)
 
-    def test_an_array_of_events_that_broke_off_is_read_as_far_as_it_goes(self, streams: Streams) -> None:
-        candidate = {"content": {"role": "model", "parts": [{"text": "Hello"}]}}
-        text = json.dumps([{"candidates": [candidate]}] * 2, indent=2)[:-40]
-        code, out, _ = call(*streams, "read", "--provider", "gemini", stdin=text)
-        found = json.loads(out)
-        assert (code, found["finish_reason"]) == (0, "interrupted")
-        assert Msg.from_dict(found["message"]).text == "Hello"
-        code, _, err = call(*streams, "read", "--provider", "ollama", stdin=text)
-        assert code == 2
-        assert "neither JSON nor a recorded stream" in err
-
     def test_lines_are_replies_and_a_bad_one_harms_no_other(self, streams: Streams) -> None:
         rows: list[Any] = [OLLAMA, LINES, NDJSON, {"error": "model not found"}, 3, [3]]
         text = "\n\n".join(map(json.dumps, rows)) + "\n{bad\n" + json.dumps(OLLAMA)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import from_json
 
-from agentkit.replies import arguments as room
-from agentkit.replies.arguments import ArgumentBuffer, objects_in
+from agentkit.replies import arguments as arguments_module
+from agentkit.replies.arguments import ArgumentBuffer, split_objects
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=6),
@@ -62,8 +62,13 @@ def test_long_arguments_are_read_a_number_of_times_that_grows_slower_than_they_d
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read = list[int]()
-    begun = room._begun  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(room, "_begun", lambda text: (read.append(len(text)), begun(text))[1])  # type: ignore[func-returns-value]
+    parse_beginning = arguments_module._parse_beginning  # pyright: ignore[reportPrivateUsage]
+
+    def record(text: str) -> dict[str, object]:
+        read.append(len(text))
+        return parse_beginning(text)
+
+    monkeypatch.setattr(arguments_module, "_parse_beginning", record)
     arguments = ArgumentBuffer()
     arguments.add('{"text": "')
     for _ in range(50_000):
@@ -81,7 +86,7 @@ def test_what_begins_no_object_reads_as_an_empty_one(text: str) -> None:
 
 
 def test_objects_one_behind_the_other_are_told_apart() -> None:
-    assert objects_in(' {"a": 1}\n{"b": {"c": "}{"}} {}') == [
+    assert split_objects(' {"a": 1}\n{"b": {"c": "}{"}} {}') == [
         ({"a": 1}, '{"a": 1}'),
         ({"b": {"c": "}{"}}, '{"b": {"c": "}{"}}'),
         ({}, "{}"),
@@ -90,4 +95,4 @@ def test_objects_one_behind_the_other_are_told_apart() -> None:
 
 @pytest.mark.parametrize("text", ['{"a": 1}[2]', '{"a": 1}{"b"', "x{}", '{"a": "\\ud800"}', "[" * 100_000])
 def test_anything_else_behind_an_object_makes_it_none(text: str) -> None:
-    assert objects_in(text) == []
+    assert split_objects(text) == []

@@ -1,0 +1,149 @@
+"""`BlockBuilder`: the message blocks that the partial blocks of a reply become."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from pydantic_core import to_json
+
+from agentkit.capabilities.name_rules import short_hash
+from agentkit.capabilities.prefix_digest import prefix_digest
+from agentkit.errors import MessageError
+from agentkit.json_values import make_json_safe, parse_arguments
+from agentkit.messages.blocks import Block, OpaqueBlock, OpaqueState, TextBlock, ThinkingBlock, ToolUseBlock
+from agentkit.messages.validation import same_json
+from agentkit.replies.arguments import split_objects
+from agentkit.replies.partial_blocks import (
+    CompleteBlock,
+    PartialBlock,
+    PartialText,
+    PartialThinking,
+    PartialToolCall,
+)
+
+__all__ = ["BlockBuilder"]
+
+_PROOFS = ("signature", "redacted_data", "encrypted_content")
+"""Fields of OpaqueState that prove the origin of thinking."""
+
+
+class BlockBuilder:
+    """Builder of the blocks of one reply.
+
+    Attributes:
+        model: Model of the reply. None until it arrives.
+        id: Id of the reply. None until it arrives.
+        created: Creation time of the reply, in the provider's format. Empty until it arrives.
+
+    """
+
+    def __init__(
+        self, *, issuer: str, request: Mapping[str, Any] | None, raw_arguments: bool, binds_thinking: bool
+    ) -> None:
+        self.model: str | None = None
+        self.id: str | None = None
+        self.created = ""
+        self._issuer = issuer
+        self._request = request
+        self._raw_arguments = raw_arguments
+        self._binds_thinking = binds_thinking
+        self._calls_without_id: Counter[str] = Counter()  # by name and arguments
+
+    def build(self, partial: PartialBlock) -> list[Block]:
+        """Returns the blocks of a partial block: none if it is empty, several for a text with several calls."""
+        if isinstance(partial, PartialToolCall):
+            partial.blocks = partial.blocks or self.build_calls(partial, complete=False)
+            return [*partial.blocks]
+        if isinstance(partial, CompleteBlock):
+            return [self._complete(partial)]
+        if isinstance(partial, PartialText) and (partial.state or partial.text):
+            return [self._text(partial)]
+        return []
+
+    def build_calls(self, partial: PartialToolCall, *, complete: bool) -> list[ToolUseBlock]:
+        """Returns the tool calls of a partial call: one, or several if a server concatenated their arguments.
+
+        Args:
+            partial: Tool call with its argument text.
+            complete: True if the provider closed the call, so that an empty text means no arguments.
+
+        """
+        if partial.input is not None:
+            return [self._call(partial, 0, partial.input, None)]
+        text = partial.arguments.text
+        arguments = parse_arguments(text) if text.strip() else {}
+        if arguments is not None and (complete or text.strip()):
+            return [self._call(partial, 0, arguments, text if text and self._raw_arguments else None)]
+        if calls := _separate_calls(split_objects(text)):
+            return [
+                self._call(partial, index, value, raw if self._raw_arguments else None)
+                for index, (value, raw) in enumerate(calls)
+            ]
+        partial.metadata["incomplete"] = True
+        return [self._call(partial, 0, {}, text)]
+
+    def _call(
+        self, partial: PartialToolCall, index: int, arguments: dict[str, Any], raw: str | None
+    ) -> ToolUseBlock:
+        """Returns the call with an index among those of one text. Only the first one has the id and state."""
+        id = partial.id if not index else ""
+        id = id or self._create_call_id(partial.name, raw or to_json(arguments).decode())
+        state = self._state(partial.state) if partial.state and not index else None
+        metadata = partial.metadata or None
+        try:
+            return ToolUseBlock(id, partial.name, arguments, raw, state, metadata=metadata)
+        except MessageError:  # NaN, or JSON that is nested too deeply
+            return ToolUseBlock(id, partial.name, make_json_safe(arguments), raw, state, metadata=metadata)
+
+    def _create_call_id(self, name: str, arguments: str) -> str:
+        """Returns an id for a call without one. The same reply gives the same id, however it was split.
+
+        The same call of another turn gets another id, if the request or the reply identifies the turn. The key of
+        the block does not count: complete replies number their calls from 0, streams number them freely.
+        """
+        identity = repr((self._prefix, self.id, self.created, name, arguments))
+        self._calls_without_id[identity] += 1
+        return f"call_{short_hash(f'{identity}{self._calls_without_id[identity]}', 24)}"
+
+    def _text(self, partial: PartialText) -> Block:
+        metadata = partial.metadata or None
+        if isinstance(partial, PartialThinking):
+            return ThinkingBlock(partial.text, self._thinking_state(partial.state), metadata=metadata)
+        state = self._state(partial.state) if partial.state else None
+        return TextBlock(partial.text, state=state, metadata=metadata)
+
+    def _complete(self, partial: CompleteBlock) -> Block:
+        """Returns a complete block with the state and metadata that arrived after it."""
+        block = partial.block
+        if partial.state and not isinstance(block, OpaqueBlock):
+            block = replace(block, state=self._state(partial.state))
+        return replace(block, metadata=partial.metadata) if partial.metadata else block
+
+    def _thinking_state(self, fields: Mapping[str, Any]) -> OpaqueState:
+        has_proof = any(fields.get(name) for name in _PROOFS)
+        return self._state(fields, self._prefix if has_proof and self._binds_thinking else None)
+
+    def _state(self, fields: Mapping[str, Any], prefix: str | None = None) -> OpaqueState:
+        return OpaqueState(self._issuer, model=self.model, prefix=prefix, **fields)
+
+    @cached_property
+    def _prefix(self) -> str | None:
+        if self._request is None:
+            return None
+        try:
+            return prefix_digest(self._request)
+        except (TypeError, AttributeError):  # the request contains objects of the SDK
+            return prefix_digest(make_json_safe(self._request))
+
+
+def _separate_calls(objects: list[tuple[dict[str, Any], str]]) -> list[tuple[dict[str, Any], str]]:
+    """Returns the concatenated objects that are tool calls.
+
+    Empty objects before other ones are placeholders. An object that repeats the previous one is the same call.
+    """
+    calls = [pair for pair in objects if pair[0]] or objects[:1]
+    return [pair for index, pair in enumerate(calls) if not index or not same_json(pair[0], calls[index - 1][0])]
