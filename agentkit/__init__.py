@@ -1,6 +1,37 @@
-"""agentkit: from a conversation of many speakers to each provider's exact request.
+"""Multi-agent conversations for the APIs of LLM providers.
 
-Names are imported from their modules when they are first used, so a program loads only what it uses.
+agentkit turns one list of messages (several speakers, tools, media, thinking) into the exact request of each
+provider, keeps the prompt within a token budget, reports the outcome of every block in a ledger, and parses the
+reply, whole or streamed, into a message.
+
+Example:
+    >>> from agentkit import Msg, load_provider
+    >>> msgs = [Msg("system", "Be brief.", "system"), Msg("Bob", "Hello.", "user")]
+    >>> plan = load_provider("anthropic").chat_formatter().lower(msgs)
+    >>> plan.request
+    {'messages': [{'role': 'user', 'content': 'Hello.'}], 'system': 'Be brief.'}
+
+    `ChatModel` also calls the model: `reply = await ChatModel("anthropic:claude-opus-5").generate(msgs)`.
+
+Main classes and functions by task:
+
+- Write a conversation: `Msg`; `TextBlock`, `ThinkingBlock`, `ToolUseBlock`, `ToolResultBlock`; `ImageBlock`,
+  `AudioBlock`, `VideoBlock`, `DocumentBlock`; `URLSource`, `Base64Source`.
+- Build a request: the formatters of a provider package, such as `agentkit_openai.OpenAIChatFormatter`.
+  `load_provider` finds them by the name of the provider. They return a `Plan` with a `Ledger`.
+- Call a model: `ChatModel`, `ModelStream`, `compare`; errors derive from `AgentkitError`.
+- Use tools: `Tool`, `ToolChoice`, `run_tool_calls`.
+- Show several agents to one model: `MultiAgentHistory`, `ChatHistory`, `HistoryPolicy`, `read_history`.
+- Limit the prompt: `Budget`; the strategies `OldestFirstInSteps`, `OldestFirst`, `ClearResults`, `ShrinkResults`,
+  `DropMedia`, `Summarize`; the counters `CharacterTokenCounter`, `TiktokenCounter`, `HuggingFaceTokenCounter`,
+  `UsageAnchoredCounter`.
+- Load and store: `load_messages`, `dump_messages`, `load_native`, `load_agentscope`, `load_langchain`.
+- Download media: `Fetch`, `MediaCache`.
+- Declare the rules of a local model: `ModelRules`.
+
+`agentkit.testing` has substitutes for models. `agentkit.provider_kit` is the API for authors of providers.
+
+A name is imported from its module at its first use, so a program loads only the modules that it uses.
 """
 
 from __future__ import annotations
@@ -118,6 +149,8 @@ if TYPE_CHECKING:
     from agentkit.tools.choices import ToolChoice as ToolChoice
     from agentkit.tools.tool import Tool as Tool
     from agentkit.tools.tool import ToolLike as ToolLike
+
+__version__ = "0.4.0"
 
 _MODULES = {
     "budget.budget": "Budget",

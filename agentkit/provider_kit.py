@@ -1,8 +1,20 @@
-"""The API for authors of providers.
+"""API for authors of providers.
 
-A provider package imports this module and nothing else of agentkit. The module exports the parts of a provider
-(`Provider`, `Capabilities`, `FormatterBase`, `StreamParserBase`, `EndpointBase`), the helpers that converters,
-parsers and loaders share, and the message and error classes that they need. Applications import `agentkit`.
+A provider package imports this module and no other module of agentkit, except `agentkit.testing` in its tests.
+Applications import `agentkit`.
+
+Parts of a provider, in the order in which a message meets them:
+
+- `Provider`: the value that an entry point of the group `agentkit.providers` names.
+- `Capabilities`: the rules of the target, with `MediaRule`, `MediaLimits`, `NameRule` and `StrictRules`;
+  `ModelFact` changes them for single models.
+- `FormatterBase`: its `convert` writes a `LegalConversation` and a `RequestSpec` as a `Request`.
+- `EndpointBase`: sends an `OutgoingRequest` through the SDK client and returns the reply or an `IncomingStream`.
+- `StreamParserBase`: reads native events and replies into a `ReplyBuilder`; `parse_failure` reads error bodies.
+- `RemoteTokenCounter`: counts a request at an endpoint of the provider.
+
+The remaining functions are helpers for converters, parsers and loaders. The message and error classes are those of
+`agentkit`.
 """
 
 from __future__ import annotations
