@@ -1,4 +1,7 @@
-"""Ollama /api/chat."""
+"""Provider for Ollama: its `/api/chat` API.
+
+The formatters need no SDK. Model calls need the extra `ollama`. Read `convert` first.
+"""
 
 from agentkit.provider_kit import Provider
 from agentkit_ollama.convert import OllamaChatFormatter, OllamaMultiAgentFormatter

@@ -1,4 +1,4 @@
-"""What the SDK's objects and the wire's media hold, as plain values."""
+"""Plain values from SDK objects and from the media of messages."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from typing import Any, cast
 
 from agentkit.provider_kit import AudioBlock, Base64Source, ImageBlock, sniff_media_type
 
-__all__ = ["medium", "unwrapped"]
+__all__ = ["parse_media", "unwrap_sdk_object"]
 
 
-def unwrapped(found: Any) -> Any:
-    """An object of the SDK's as a dict of what was set in it, or the one value of it; anything else unchanged.
+def unwrap_sdk_object(value: Any) -> Any:
+    """Returns an SDK object as a dict of its set fields, or its only value. Returns other values unchanged.
 
-    Not by `model_dump`: a picture's text that is the path of a file would be read from the disk
+    The function avoids `model_dump`, which would read a file if the text of an image is a path
     (ollama-python, `Image.serialize_model`).
     """
-    known: Any = getattr(found, "model_fields_set", None)
-    if isinstance(known, set):
-        names = [name for name in cast("Any", type(found)).model_fields if name in known]
-        values = {str(name): getattr(found, name) for name in names}
+    set_fields: Any = getattr(value, "model_fields_set", None)
+    if isinstance(set_fields, set):
+        names = [name for name in cast("Any", type(value)).model_fields if name in set_fields]
+        values = {str(name): getattr(value, name) for name in names}
         return values["value"] if values.keys() == {"value"} else values
-    return found
+    return value
 
 
-def medium(found: object) -> ImageBlock | AudioBlock | None:
-    """A picture or a sound from base64 text or bytes: its first bytes tell which. None for anything else.
+def parse_media(value: object) -> ImageBlock | AudioBlock | None:
+    """Parses an image or audio from base64 text or bytes, by its first bytes. Returns None for other values.
 
-    The wire names no media type, and takes sounds among the pictures (ollama: server/prompt.go).
+    The API names no media type, and takes audio in `images` (ollama: server/prompt.go).
     """
-    if isinstance(found, bytes | bytearray):
-        found = base64.b64encode(found).decode("ascii")
-    if not isinstance(found, str) or not found.isascii():
+    if isinstance(value, bytes | bytearray):
+        value = base64.b64encode(value).decode("ascii")
+    if not isinstance(value, str) or not value.isascii():
         return None
     try:
-        media_type = sniff_media_type(found, "image/png")
+        media_type = sniff_media_type(value, "image/png")
     except (binascii.Error, ValueError):
         return None
     if media_type is None or media_type.partition("/")[0] not in {"image", "audio"}:
         return None
     block = ImageBlock if media_type.startswith("image/") else AudioBlock
-    return block(Base64Source(media_type, found))
+    return block(Base64Source(media_type, value))

@@ -14,18 +14,18 @@ from agentkit.provider_kit import (
 
 __all__ = ["CHAT"]
 
-# The wire names no media type, the server knows data by its first bytes, and the SDK opens a string that
-# is the path of a file (ollama-python): only base64 text that begins like a picture or a sound goes out.
-_PICTURE = ("iVBORw0KGgo", "/9j/", "R0lGODlh", "R0lGODdh", "UklGR")
+# The API names no media type. The server detects the type from the first bytes, and the SDK opens a string that is
+# the path of a file (ollama-python). So only base64 text with these beginnings is sent.
+_IMAGE_STARTS = ("iVBORw0KGgo", "/9j/", "R0lGODlh", "R0lGODdh", "UklGR")
 
-_SOUND = ("UklGR", "SUQz")
+_AUDIO_STARTS = ("UklGR", "SUQz")
 
 CHAT = Capabilities(
     name="Ollama",
     issuer="ollama",
     turns=TurnCapabilities(
         text_joining="string",
-        late_system="line",  # templates may drop a second system message without a word (ollama: api/types.go)
+        late_system="line",  # templates may drop a second system message silently (ollama: api/types.go)
         one_system=True,
     ),
     tools=ToolCapabilities(
@@ -34,8 +34,8 @@ CHAT = Capabilities(
         choices=frozenset({"auto"}),  # there is no tool_choice: "none" means no tools
     ),
     media=MediaCapabilities(
-        image=MediaRule(types=media_types("image", "png jpeg gif webp"), magic=_PICTURE),
-        audio=MediaRule(types=media_types("audio", "wav mpeg"), magic=_SOUND),
+        image=MediaRule(types=media_types("image", "png jpeg gif webp"), magic=_IMAGE_STARTS),
+        audio=MediaRule(types=media_types("audio", "wav mpeg"), magic=_AUDIO_STARTS),
     ),
     thinking=ThinkingCapabilities(mode="text"),
 )

@@ -1,4 +1,4 @@
-"""Ollama /api/chat."""
+"""Formatters for Ollama's `/api/chat`, and the conversion of legal messages to its request."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ __all__ = ["OllamaChatFormatter", "OllamaMultiAgentFormatter"]
 
 
 class OllamaChatFormatter(FormatterBase):
-    """`await ollama.AsyncClient().chat(model=…, **request)`.
+    """Formatter for Ollama chat: `await ollama.AsyncClient().chat(model=…, **request)`.
 
-    Content is always a string; pictures and sounds go beside it, and a mark in the text says where they stood.
-    The request has call ids and whole schemas, which the server takes; ollama-python 0.6 leaves out ids,
-    empty strings and nested schemas on its way.
+    Content is always a string. Images and audio go into `images`, and a mark in the text shows their position.
+    The request has call ids and complete schemas, which the server accepts. ollama-python 0.6 omits ids, empty
+    strings and nested schemas when it sends a request.
     """
 
     base: ClassVar[Capabilities] = CHAT
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """The request: messages, and tools and format where asked for."""
+        """Returns the request: `messages`, and `tools` and `format` if requested."""
         messages: list[dict[str, Any]] = [_message(msg) for msg in legal.system.msgs]
         names: dict[str, str] = {}
         for msg in legal.turns.msgs:
@@ -60,7 +60,7 @@ class OllamaChatFormatter(FormatterBase):
 
 
 class OllamaMultiAgentFormatter(OllamaChatFormatter):
-    """The same for many speakers."""
+    """Formatter for Ollama chat with many speakers in one history frame."""
 
     default_history = MultiAgentHistory
 
@@ -71,14 +71,14 @@ def _message(msg: Msg) -> dict[str, Any]:
         return {"role": role, "content": msg.content}
     lines: list[str] = []
     images: list[str] = []
-    thoughts: list[str] = []
+    thinking: list[str] = []
     calls: list[dict[str, Any]] = []
     for block in msg.content:
         match block.type:
             case "text":
                 lines.append(block.text)
             case "thinking":
-                thoughts.append(block.thinking)
+                thinking.append(block.thinking)
             case "tool_use":
                 function = {"name": block.name, "arguments": block.copy_input()}
                 calls.append({"id": block.id, "function": function})
@@ -89,21 +89,21 @@ def _message(msg: Msg) -> dict[str, Any]:
             case _:
                 assert_never(block)
     message: dict[str, Any] = {"role": role, "content": "\n".join(lines)}
-    if thoughts:
-        message["thinking"] = "\n".join(thoughts)
+    if thinking:
+        message["thinking"] = "\n".join(thinking)
     if images:
         message["images"] = images
     return {**message, "tool_calls": calls} if calls else message
 
 
 def _mark(block: MediaBlock, images: list[str]) -> str:
-    """Adds media to those beside the text, and returns the mark that stands for them in it."""
+    """Appends a media item to `images`, and returns the mark for its position in the text."""
     images.append(block.source.data if isinstance(block.source, Base64Source) else block.source.url)
     return f"[{block.type} {len(images)}]"
 
 
 def _result(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
-    """A tool message: matched by `tool_name` and order, by `tool_call_id` where the server honours it."""
+    """Returns a tool message. The server matches it by `tool_name` and order, or by `tool_call_id`."""
     images: list[str] = []
     text = _output(block, images)
     name = names.get(block.id, block.name)

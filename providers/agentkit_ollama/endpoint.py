@@ -1,4 +1,4 @@
-"""Ollama's SDK as a way to send."""
+"""Model calls through Ollama's SDK."""
 
 from __future__ import annotations
 
@@ -24,23 +24,25 @@ from agentkit.provider_kit import (
 
 __all__ = ["OllamaEndpoint"]
 
-_BESIDE = frozenset({"options", "keep_alive", "think", "format", "truncate", "shift", "logprobs", "top_logprobs"})
+_TOP_LEVEL_FIELDS = frozenset(
+    {"options", "keep_alive", "think", "format", "truncate", "shift", "logprobs", "top_logprobs"}
+)
 """The fields of /api/chat beside the conversation (ollama: api/types.go, ChatRequest)."""
 
-_EXTRAS = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
-"""What goes beside the body, and what the HTTP client calls it."""
+_CLIENT_PARAMETERS = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
+"""Parameters outside the body, and their names in the HTTP client."""
 
 
 class OllamaEndpoint(EndpointBase):
-    """`ollama.AsyncClient`: `POST /api/chat`.
+    """Endpoint for `ollama.AsyncClient`: `POST /api/chat`.
 
-    The SDK's own `chat` leaves out call ids, empty texts and what it does not know of a tool's schema, in requests
-    and in replies. So the finished JSON goes through the HTTP client that the SDK has set up, with its address,
-    headers and key, and comes back as bytes; errors are the SDK's. It tries nothing again by itself.
+    The SDK's `chat` omits call ids, empty texts and unknown keys of tool schemas, in both directions. So the
+    endpoint sends the finished JSON through the SDK's HTTP client, with the SDK's address, headers and key. Errors
+    are the SDK's. The endpoint does not retry.
 
-    A parameter that is no field of the wire's (`temperature`, `num_ctx` …) goes into `options`; `max_tokens` is
-    `num_predict`. `extra_headers`, `extra_query` and `timeout` go beside the body. The SDK has no time limit
-    unless there is a `timeout`.
+    A parameter that is no field of the API (`temperature`, `num_ctx` …) goes into `options`. `max_tokens` becomes
+    `num_predict`. `extra_headers`, `extra_query` and `timeout` are passed to the HTTP client. Without `timeout`, the
+    SDK has no time limit.
     """
 
     extra: ClassVar[str] = "ollama"
@@ -48,60 +50,77 @@ class OllamaEndpoint(EndpointBase):
 
     @classmethod
     def check(cls, client: Any) -> None:
-        """Refuse a client that is not async: both of the SDK's can be entered by `async with`."""
+        """Raises OptionError if the client is not async. Both SDK clients support `async with`."""
         super().check(client)
         if not hasattr(client._client, "aclose"):
-            raise OptionError("client", "ollama's Client is no async client", "Give an AsyncClient.")
+            raise OptionError(
+                "client", "expected an async client, got ollama.Client", "Pass an ollama.AsyncClient."
+            )
 
     @classmethod
     def open(cls, **options: Any) -> Self:
-        """`AsyncClient(**options)`; `base_url` is its `host`, and `api_key` a bearer's."""
+        """Creates `AsyncClient(**options)`. `base_url` becomes `host`, and `api_key` a bearer token.
+
+        Raises:
+            MissingExtraError: The SDK is not installed.
+        """
         try:
             import ollama
         except ImportError:
             raise MissingExtraError("ollama", cls.extra, "Calling Ollama") from None
-        found = dict(options)
-        if (key := found.pop("api_key", None)) is not None:
-            found["headers"] = {**(found.get("headers") or {}), "authorization": f"Bearer {key}"}
-        if (url := found.pop("base_url", None)) is not None:
-            found["host"] = url
-        return cls(ollama.AsyncClient(**found))
+        client_options = dict(options)
+        if (key := client_options.pop("api_key", None)) is not None:
+            client_options["headers"] = {**(client_options.get("headers") or {}), "authorization": f"Bearer {key}"}
+        if (url := client_options.pop("base_url", None)) is not None:
+            client_options["host"] = url
+        return cls(ollama.AsyncClient(**client_options))
 
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
     ) -> OutgoingRequest:
-        """The request with its model; what is no field of the wire's is an option of the model's."""
-        fields = {name: item for name, item in options.items() if name in _BESIDE}
-        inner = {name: item for name, item in options.items() if name not in _BESIDE and name not in _EXTRAS}
+        """Returns the request with its model. Parameters that are no field of the API become model options.
+
+        Raises:
+            OptionError: A parameter is a key of the request.
+        """
+        fields = {name: item for name, item in options.items() if name in _TOP_LEVEL_FIELDS}
+        inner = {
+            name: item
+            for name, item in options.items()
+            if name not in _TOP_LEVEL_FIELDS and name not in _CLIENT_PARAMETERS
+        }
         if clash := sorted(inner.keys() & {*request, "model", "stream", "tools"}):
-            raise OptionError(
-                f"parameters.{clash[0]}", "the request has it already", "Leave it to the conversation."
-            )
+            raise OptionError(f"parameters.{clash[0]}", "already set by the request", "Remove the parameter.")
         if inner:
             fields["options"] = {**inner, **(fields.get("options") or {})}
-        kept = {_EXTRAS[name]: item for name, item in options.items() if name in _EXTRAS}
+        client_parameters = {
+            _CLIENT_PARAMETERS[name]: item for name, item in options.items() if name in _CLIENT_PARAMETERS
+        }
         return OutgoingRequest(
-            "/api/chat", {**merge_parameters({"model": model, **request}, fields), "stream": stream}, stream, kept
+            "/api/chat",
+            {**merge_parameters({"model": model, **request}, fields), "stream": stream},
+            stream,
+            client_parameters,
         )
 
     def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
-        """`options.num_predict`."""
+        """Returns the limit as `num_predict`, which `build_request` moves into `options`."""
         return {"num_predict": max_tokens}
 
     async def send(self, outgoing: OutgoingRequest) -> bytes:
-        """The reply's bytes."""
+        """Returns the bytes of the reply."""
         async with self._answer(outgoing) as response:
             return bytes(await response.aread())
 
     @asynccontextmanager
     async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-        """The bytes of the reply, one JSON object a line."""
+        """Yields the bytes of the reply: one JSON object per line."""
         async with self._answer(outgoing) as response:
             yield IncomingStream(response.aiter_bytes(), response.headers)
 
     @asynccontextmanager
     async def _answer(self, outgoing: OutgoingRequest) -> AsyncGenerator[Any]:
-        """The answer of the server, with the SDK's errors (ollama-python: `_request_raw`)."""
+        """Yields the HTTP response. Raises the SDK's errors (ollama-python: `_request_raw`)."""
         import httpx
 
         http: httpx.AsyncClient = self.client._client
@@ -121,7 +140,7 @@ class OllamaEndpoint(EndpointBase):
             await response.aclose()
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
-        """The SDK's error, or its HTTP client's, which the SDK passes on."""
+        """Returns the failure of an SDK error or of an error of its HTTP client."""
         import httpx
         from ollama import RequestError, ResponseError
 
@@ -129,8 +148,8 @@ class OllamaEndpoint(EndpointBase):
             status = error.status_code if error.status_code > 0 else None
             failure = parse_failure(_body(error.error), status) or Failure(str(error.error), status)
             headers = getattr(getattr(error.__cause__, "response", None), "headers", None)
-            named = find_request_id(headers) or failure.request_id
-            return replace(failure, request_id=named, retry_after=parse_retry_after(headers))
+            request_id = find_request_id(headers) or failure.request_id
+            return replace(failure, request_id=request_id, retry_after=parse_retry_after(headers))
         if isinstance(error, RequestError):
             return Failure(error.error, 400)
         if isinstance(error, ConnectionError | httpx.RequestError | httpx.StreamError):
@@ -138,12 +157,12 @@ class OllamaEndpoint(EndpointBase):
         return None
 
     async def aclose(self) -> None:
-        """Close the SDK's client."""
+        """Closes the SDK's client."""
         await self.client.close()
 
 
 def _refusal(text: str, status: int) -> Exception:
-    """The SDK's error. It looks into JSON for an object, and stumbles over any other."""
+    """Returns the SDK's error. The SDK fails on a JSON body that is not an object."""
     from ollama import ResponseError
 
     try:
@@ -153,7 +172,7 @@ def _refusal(text: str, status: int) -> Exception:
 
 
 def _body(text: object) -> object:
-    """The object that an error's text is; the SDK has unpacked it if it could, whatever it is."""
+    """Parses the body of an error. The SDK may have unpacked the text already."""
     if not isinstance(text, str):
         return {"error": text}
     try:

@@ -1,4 +1,4 @@
-"""Replies of /api/chat, whole and in lines."""
+"""Parser for replies of `/api/chat`, whole and streamed as lines of JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agentkit.provider_kit import (
     as_token_count,
     make_json_safe,
 )
-from agentkit_ollama._native_values import medium, unwrapped
+from agentkit_ollama._native_values import parse_media, unwrap_sdk_object
 
 __all__ = ["OllamaStreamParser"]
 
@@ -34,12 +34,12 @@ _CALLS: Final = 3
 
 
 class OllamaStreamParser(StreamParserBase):
-    """Reads `ChatResponse`s, their dicts, or the json_lines of the stream (ollama: api/types.go, `ChatResponse`).
+    """Parser for `ChatResponse` objects, their dicts, or the lines of a stream (ollama: api/types.go, `ChatResponse`).
 
-    A call comes whole, its arguments an object. Its id is only in the JSON: the SDK's objects have lost it, and
-    one is made up, of `created_at` among other things, since a reply has no id. There is no reason for calls: a
-    reply that has some ends in `tool_use`. `eval_count` has the thinking in it; the server tells neither that nor
-    what it read from a cache. Durations are kept, in nanoseconds, in `metadata["reply"]["durations"]`.
+    A tool call arrives complete, with its arguments as an object. Only the JSON has its id; SDK objects drop the id,
+    and the parser derives one from `created_at` and the call. A reply with tool calls gets the finish reason
+    `tool_use`, since the API has none for it. `eval_count` includes thinking tokens. The server reports neither
+    thinking tokens nor cached tokens. `metadata["reply"]["durations"]` has durations in nanoseconds.
     """
 
     provider: ClassVar[str] = "ollama"
@@ -54,25 +54,29 @@ class OllamaStreamParser(StreamParserBase):
 
     @classmethod
     def parse_response(cls, reply: object, **options: Unpack[ParserOptions]) -> Msg:
-        """A whole reply, as the SDK's object, its dict or JSON text, as a message. Raises MessageError."""
-        return super().parse_response(_opened(reply), **options)
+        """Parses a whole reply: an SDK object, its dict, or JSON text.
+
+        Raises:
+            MessageError: The value is not a reply of /api/chat, or the reply is an error.
+        """
+        return super().parse_response(_unwrap(reply), **options)
 
     def feed(self, chunk: object) -> list[StreamEvent]:
-        """The events that one chunk brings: a `ChatResponse`, its dict, or raw bytes of the stream."""
-        known = type(chunk)
-        return super().feed(chunk if known is bytes or known is dict else _opened(chunk))
+        """Returns the events of one chunk: a `ChatResponse`, its dict, or raw bytes of the stream."""
+        is_plain = type(chunk) is bytes or type(chunk) is dict
+        return super().feed(chunk if is_plain else _unwrap(chunk))
 
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """A whole reply, which looks like the one line of a stream."""
+        """Reads a whole reply, which has the form of a single stream line."""
         if reply.get("error") is not None:
             reason = f"Ollama says: {_error(reply['error'])[:1_000]}"
-            raise MessageError("reply", reason, "Mend the request, or send it again.")
+            raise MessageError("reply", reason, "Fix the request, or send it again.")
         if not isinstance(reply.get("message"), dict):
-            raise MessageError("reply", "it has no message", "Give a reply of /api/chat.")
+            raise MessageError("reply", "expected an object with the key `message`", "Pass a reply of /api/chat.")
         self.read_event(reply if "done" in reply else {**reply, "done": True})
 
     def read_event(self, event: dict[str, Any]) -> None:
-        """One line."""
+        """Reads one line of the stream."""
         if self.reply.model is None:
             self.reply.begin(None, event.get("model"), event.get("created_at"))
         message = as_object(event.get("message"))
@@ -87,7 +91,7 @@ class OllamaStreamParser(StreamParserBase):
             self._end(event)
 
     def close(self) -> None:
-        """What is said of the text stands with it."""
+        """Adds log probabilities to the metadata of the text block."""
         if self._logprobs:
             self.reply.add_metadata(_TEXT, logprobs=make_json_safe(self._logprobs))
 
@@ -98,25 +102,25 @@ class OllamaStreamParser(StreamParserBase):
         if content and isinstance(content, str):
             self.reply.add_text(_TEXT, content)
         if message.get("images"):
-            for found in as_list(message["images"]):
-                self._read_medium(found)
+            for image in as_list(message["images"]):
+                self._read_media(image)
         if message.get("tool_calls"):
-            for found in as_list(message["tool_calls"]):
-                self._read_call(as_object(found))
+            for call in as_list(message["tool_calls"]):
+                self._read_call(as_object(call))
 
-    def _read_medium(self, found: object) -> None:
-        block = medium(found)
+    def _read_media(self, image: object) -> None:
+        block = parse_media(image)
         if block is not None:
             self.reply.add_block((_MEDIA, self._media), block)
             self._media += 1
 
-    def _read_call(self, found: dict[str, Any]) -> None:
-        function = as_object(found.get("function"))
+    def _read_call(self, call: dict[str, Any]) -> None:
+        function = as_object(call.get("function"))
         if not function:
             return
         key = (_CALLS, self._calls)
         self._calls += 1
-        self.reply.add_tool_call(key, found.get("id"), function.get("name"))
+        self.reply.add_tool_call(key, call.get("id"), function.get("name"))
         self.reply.replace_arguments(key, function.get("arguments"))
         self.reply.close(key)
 
@@ -132,11 +136,13 @@ class OllamaStreamParser(StreamParserBase):
         self.reply.end(reason, native)
 
 
-def _error(found: object) -> str:
-    """The text of an error; some proxies put it into an object."""
-    return as_text(found) or as_text(as_object(found).get("message")) or str(make_json_safe(found))[:1_000]
+def _error(error: object) -> str:
+    """Returns the text of an error. Some proxies send an object."""
+    return as_text(error) or as_text(as_object(error).get("message")) or str(make_json_safe(error))[:1_000]
 
 
-def _opened(found: object) -> object:
-    """The SDK's object as JSON values; raw text and bytes unchanged."""
-    return found if isinstance(found, str | bytes | bytearray) else make_json_safe(found, "reply", unwrapped)
+def _unwrap(value: object) -> object:
+    """Returns an SDK object as JSON values. Returns text and bytes unchanged."""
+    return (
+        value if isinstance(value, str | bytes | bytearray) else make_json_safe(value, "reply", unwrap_sdk_object)
+    )
