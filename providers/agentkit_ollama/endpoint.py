@@ -41,8 +41,8 @@ class OllamaEndpoint(EndpointBase):
     are the SDK's. The endpoint does not retry.
 
     A parameter that is no field of the API (`temperature`, `num_ctx` …) goes into `options`. `max_tokens` becomes
-    `num_predict`. `extra_headers`, `extra_query` and `timeout` are passed to the HTTP client. Without `timeout`, the
-    SDK has no time limit.
+    `num_predict`. `extra_headers`, `extra_query` and `timeout` go to the HTTP client. Without `timeout`, there
+    is no time limit.
     """
 
     extra: ClassVar[str] = "ollama"

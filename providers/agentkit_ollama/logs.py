@@ -106,7 +106,7 @@ class _Log:
         )
 
     def _find_call(self, id: str, name: str) -> ToolUseBlock | None:
-        """Returns the call of a result: by its id, else the first open call of its name, else the first open call."""
+        """Returns the call of a result: by id, else the first open call of its name, or of any name."""
         if id:
             matches = [call for call in self.open if call.id == id]
         else:

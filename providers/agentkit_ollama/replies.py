@@ -34,10 +34,10 @@ _CALLS: Final = 3
 
 
 class OllamaStreamParser(StreamParserBase):
-    """Parser for `ChatResponse` objects, their dicts, or the lines of a stream (ollama: api/types.go, `ChatResponse`).
+    """Parser for `ChatResponse` objects, their dicts, or stream lines (ollama: api/types.go, `ChatResponse`).
 
-    A tool call arrives complete, with its arguments as an object. Only the JSON has its id; SDK objects drop the id,
-    and the parser derives one from `created_at` and the call. A reply with tool calls gets the finish reason
+    A tool call arrives complete, with its arguments as an object. Only the JSON has its id. SDK objects drop the
+    id, and the parser derives one from `created_at` and the call. A reply with tool calls gets the finish reason
     `tool_use`, since the API has none for it. `eval_count` includes thinking tokens. The server reports neither
     thinking tokens nor cached tokens. `metadata["reply"]["durations"]` has durations in nanoseconds.
     """
