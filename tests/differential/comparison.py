@@ -116,14 +116,20 @@ class Comparison:
         if isinstance(value, list):
             return [self._map_reasons(item) for item in cast("list[Any]", value)]
         if isinstance(value, dict):
-            held = {key: self._map_reasons(item) for key, item in cast("dict[str, Any]", value).items()}
+            pairs = cast("dict[str, Any]", value).items()
+            held = {key: item if key == "request" else self._map_reasons(item) for key, item in pairs}
             return mappings.move_native_keys(held) if held.keys() >= {"name", "role", "content"} else held
         return value
 
 
+_INVALID: Final = "invalid block: "
+
+
 @lru_cache(65_536)
 def map_reason(reason: str, rows: tuple[tuple[str, str], ...]) -> str:
-    """Returns the new wording of a ledger reason."""
+    """Returns the new wording of a ledger reason, and of the reason that an invalid block brings along."""
+    if reason.startswith(_INVALID):
+        reason = _INVALID + map_reason(reason.removeprefix(_INVALID), rows)
     for old, new in rows:
         match = re.fullmatch(old, reason, re.DOTALL)
         if match:

@@ -23,7 +23,8 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
 """Ledger reasons and synthesis names: a regular expression that matches the whole old one, and the new one.
 
 The new one may refer to groups: `(r"(.+) takes no (\\w+)", r"\\1 does not accept \\2")`. The first matching row
-counts. The rows also apply to the reasons of losses, of invalid blocks, and of estimated token counts.
+counts. The rows also apply to the reasons of losses, of invalid blocks (after `invalid block: `, too), and of
+estimated token counts.
 """
 
 TEXTS: Final[tuple[tuple[str, str], ...]] = ()

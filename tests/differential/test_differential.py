@@ -66,6 +66,16 @@ def test_a_listed_ledger_reason_is_no_difference() -> None:
     assert sections(base, candidate, reasons=[(r"(\w+) has none", r"no text: \1")]) == []
 
 
+def test_a_listed_reason_is_known_within_the_reason_of_an_invalid_block() -> None:
+    base, candidate = write(losses=[["x", "invalid block: old"]]), write(losses=[["x", "invalid block: new"]])
+    assert sections(base, candidate, reasons=[("old", "new")]) == []
+
+
+def test_a_text_of_a_request_is_no_ledger_reason() -> None:
+    same = write(request={"a": "old"})
+    assert sections(same, f"{same} ", reasons=[("old", "new")]) == []
+
+
 def test_a_listed_text_of_a_request_is_no_difference() -> None:
     base, candidate = write(request={"a": "Go on."}, tokens=3), write(request={"a": "Continue."}, tokens=4)
     assert sections(base, candidate) == [("openai", "request"), ("openai", "tokens")]
