@@ -76,8 +76,8 @@ if TYPE_CHECKING:
     from agentkit.history.policies import ChatHistory as ChatHistory
     from agentkit.history.policies import HistoryPolicy as HistoryPolicy
     from agentkit.history.policies import MultiAgentHistory as MultiAgentHistory
+    from agentkit.history.speaker_prefix import strip_speaker_prefix as strip_speaker_prefix
     from agentkit.history.transcript import read_history as read_history
-    from agentkit.history.transcript import strip_speaker_prefix as strip_speaker_prefix
     from agentkit.ledger.entries import Disposition as Disposition
     from agentkit.ledger.entries import LedgerEntry as LedgerEntry
     from agentkit.ledger.entries import Synthesis as Synthesis
@@ -167,7 +167,8 @@ _MODULES = {
     "NetworkError OptionError OverloadedError ProviderError RateLimitError VersionError",
     "formatting.formatter": "RequestOptions",
     "history.policies": "ChatHistory HistoryPolicy MultiAgentHistory",
-    "history.transcript": "read_history strip_speaker_prefix",
+    "history.speaker_prefix": "strip_speaker_prefix",
+    "history.transcript": "read_history",
     "ledger.entries": "Disposition LedgerEntry Synthesis",
     "ledger.ledger": "Ledger",
     "ledger.plan": "Cut Plan",

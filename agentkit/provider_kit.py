@@ -50,8 +50,8 @@ from agentkit.formatting.prompt_cache import (
     place_cache_breakpoints,
     stable_blocks,
 )
+from agentkit.history.frame_texts import frame_tag
 from agentkit.history.policies import MultiAgentHistory
-from agentkit.history.transcript import frame_tag
 from agentkit.json_values import (
     as_list,
     as_object,

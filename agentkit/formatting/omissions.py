@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from agentkit.budget.units import SUMMARY_MARK
 from agentkit.capabilities.capabilities import Capabilities
+from agentkit.history.frame_texts import frame_tag
 from agentkit.history.policies import HistoryPolicy
-from agentkit.history.transcript import frame_tag
 from agentkit.ledger.entries import FRAME_LINE, SYSTEM_LINE, Disposition, Note
 from agentkit.ledger.places import BlockPath
 from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins, prompt_length

@@ -1,4 +1,4 @@
-"""History policies: how many voices become two."""
+"""History policies: `ChatHistory`, `MultiAgentHistory`, and the base class for other policies."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from typing import Literal, cast
 from agentkit.argument_checks import check_option, check_text
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.errors import OptionError
-from agentkit.history.framing import FramedBlocks, Framing, Piece, frame_blocks, has_line
-from agentkit.history.transcript import FrameTexts, Rendered, read_history, safe_name, safe_text
+from agentkit.history.frame_texts import FrameTexts
+from agentkit.history.framed_lines import FramedBlocks, Piece, frame_blocks, has_line
+from agentkit.history.framing import Framing
+from agentkit.history.safe_frame import safe_name, safe_text
+from agentkit.history.transcript import Rendered, read_history
 from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.ledger import Ledger
-from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins
+from agentkit.ledger.provenance import MessageOrigin, Provenance, TracedConversation
 from agentkit.messages.blocks import (
     Block,
     TextBlock,
@@ -31,75 +34,88 @@ __all__ = ["ChatHistory", "HistoryPolicy", "MultiAgentHistory"]
 
 
 class HistoryPolicy:
-    """A policy of your own: override `view`, a pure function of messages.
+    """Base class of history policies. A subclass overrides `view`, a pure function of messages.
 
-    It gets the conversation in normal form (see `repair`) and gives the messages that one model is to see.
-    What it leaves out and what it adds is found in the ledger by the identity of the blocks.
+    `view` gets the conversation in normal form and returns the messages that one model gets. The ledger finds the
+    blocks that `view` omits and adds by the identity of the blocks.
     """
 
     shows_everything: bool = False
-    """Whether everything that is said reaches the request, so that weights of messages say what it weighs."""
+    """True if the policy hides nothing; the message weights then add up to the request size."""
 
     def view(self, msgs: Sequence[Msg]) -> Sequence[Msg]:
-        """The conversation as the model is to see it."""
+        """Returns the messages that the model gets."""
         return msgs
 
     def is_visible(self, unit: Sequence[Msg]) -> bool:
-        """Whether the model sees anything of a message, or of an exchange."""
+        """Returns True if the model gets any part of a unit: one message, or one exchange."""
         return True
 
     def frames(self, turns: TracedConversation) -> FrameTexts | None:
-        """The texts of the frames in the turns of a request; None for a policy that writes no frames."""
+        """Returns the texts of the frames in the turns of a request; None if the policy writes no frames."""
         return None
 
-    def render(self, draft: TracedConversation, ledger: Ledger, capabilities: Capabilities) -> TracedConversation:
-        """`view` with the account of where each block comes from."""
-        shown = self.view(tuple(draft.msgs))
-        if not isinstance(shown, Sequence) or not all(isinstance(msg, Msg) for msg in shown):
-            reason = f"{type(self).__name__}.view gave something else than messages"
+    def render(
+        self, conversation: TracedConversation, ledger: Ledger, capabilities: Capabilities
+    ) -> TracedConversation:
+        """Returns the result of `view`, with the origin of each block.
+
+        Raises:
+            OptionError: `view` did not return a sequence of messages.
+
+        """
+        viewed = self.view(tuple(conversation.msgs))
+        if not isinstance(viewed, Sequence) or not all(isinstance(msg, Msg) for msg in viewed):
+            reason = f"{type(self).__name__}.view returned a value that is not a sequence of messages"
             raise OptionError("history", reason, "Return a sequence of Msg.")
-        whole_of: dict[int, deque[int | tuple[Provenance, ...]]] = {}
-        for msg, origin in zip(draft.msgs, draft.origins, strict=True):
-            whole_of.setdefault(id(msg), deque()).append(origin)
-        for known, times in Counter(map(id, shown)).items():  # of one object in many places, the last are shown
-            while known in whole_of and len(whole_of[known]) > times:
-                whole_of[known].popleft()
-        origin_of = {
+        message_origins = _find_message_origins(conversation, viewed)
+        known_blocks = {
             id(block): origin
-            for msg, whole in zip(draft.msgs, draft.origins, strict=True)
-            for block, origin in zip(msg.blocks, block_origins(msg, whole), strict=True)
-            if not isinstance(msg.content, str)
+            for traced in conversation
+            if not isinstance(traced.msg.content, str)
+            for block, origin in traced.traced_blocks
         }
         out = TracedConversation([], [])
-        for msg in shown:
-            places = whole_of.get(id(msg))
-            whole: int | tuple[Provenance, ...] | None = places.popleft() if places else None
-            traced = tuple(origin_of.get(id(block), "history") for block in msg.blocks)
-            out.add(msg, traced if whole is None else whole)
-        _note_absent(draft, out, ledger)
+        for msg in viewed:
+            origins = message_origins.get(id(msg))
+            if origins:
+                out.add(msg, origins.popleft())
+            else:
+                out.add(msg, tuple(known_blocks.get(id(block), "history") for block in msg.blocks))
+        _note_absent(conversation, out, ledger)
         return out
 
 
+def _find_message_origins(
+    conversation: TracedConversation, viewed: Sequence[Msg]
+) -> dict[int, deque[MessageOrigin]]:
+    """Returns the origins of each message object. An object that is viewed less often has its last origins."""
+    origins: dict[int, deque[MessageOrigin]] = {}
+    for traced in conversation:
+        origins.setdefault(id(traced.msg), deque()).append(traced.origin)
+    for key, count in Counter(map(id, viewed)).items():
+        while key in origins and len(origins[key]) > count:
+            origins[key].popleft()
+    return origins
+
+
 def _note_absent(before: TracedConversation, after: TracedConversation, ledger: Ledger) -> None:
-    left = {
-        origin
-        for msg, whole in zip(after.msgs, after.origins, strict=True)
-        for origin in block_origins(msg, whole)
-    }
-    for msg, whole in zip(before.msgs, before.origins, strict=True):
-        for origin in block_origins(msg, whole):
-            if not isinstance(origin, str) and origin not in left:
-                ledger.note(origin, Note(Disposition.DROPPED, "left out or rewritten by the history policy"))
+    present: set[Provenance] = {origin for traced in after for origin in traced.block_origins}
+    note = Note(Disposition.DROPPED, "omitted or rewritten by the history policy")
+    for traced in before:
+        ledger.note_origins([origin for origin in traced.block_origins if origin not in present], note)
 
 
 class ChatHistory(HistoryPolicy):
-    """The conversation as it is: each message a turn in its own role."""
+    """History policy that keeps each message as a turn of its own role."""
 
     shows_everything = True
 
-    def render(self, draft: TracedConversation, ledger: Ledger, capabilities: Capabilities) -> TracedConversation:
-        """The same draft."""
-        return draft
+    def render(
+        self, conversation: TracedConversation, ledger: Ledger, capabilities: Capabilities
+    ) -> TracedConversation:
+        """Returns the conversation unchanged."""
+        return conversation
 
 
 _PREAMBLE = "# Conversation History\nThe content between <{tag}></{tag}> tags contains your conversation history\n"
@@ -107,7 +123,7 @@ _PREAMBLE = "# Conversation History\nThe content between <{tag}></{tag}> tags co
 
 @lru_cache(64)
 def _line_key(*options: object) -> object:
-    """What lines are kept under with their messages: one object for equal options, quick to look up."""
+    """Returns the cache key of rendered lines: one object for equal options, which compares by identity."""
     return object()
 
 
@@ -116,18 +132,24 @@ _NOT_LINES = Feature.MEDIA | Feature.INVALID | Feature.THINKING | Feature.TOOL |
 
 @dataclass(frozen=True)
 class MultiAgentHistory(HistoryPolicy):
-    """Runs of tool-free messages as one user turn: a preamble, and a line `NAME: TEXT` for each text.
+    """History policy that writes runs of messages without tool blocks as one user turn of `NAME: TEXT` lines.
 
-    viewer        the agent the request is made for: it is told its name, and its own turns (its name *and*
-                  role assistant) stay native
-    frame         `safe`: no name and no text can close the frame or speak as another, and `read_history`
-                  undoes it; `plain`: names and texts as they are
-    preamble      the text before the first frame; None for AgentScope's
-    tag           the name of the frame's tag
-    other_agents_tools  other agents' exchanges, given a viewer: lines of `text`, `native`, or `drop`, which omits
-                  calls and results, never the words beside them
-    visible       which messages the viewer sees at all; an exchange is seen if all its messages are
-    timestamps    whether each line begins with `[TIMESTAMP] `
+    Attributes:
+        viewer: The agent that the request is made for. The frame tells it its name. Its own turns (its name *and*
+            the role assistant) stay native. None: all exchanges stay native, and all other messages become lines.
+        frame: `safe` escapes names and texts, so that `read_history` can read the frame back; `plain` writes them
+            unchanged.
+        preamble: The text before the first frame; None: AgentScope's text.
+        tag: The name of the frame's tag.
+        other_agents_tools: Treatment of other agents' exchanges if there is a viewer: lines of `text`, `native`
+            turns, or `drop`, which omits calls and results but keeps the text beside them.
+        visible: Function that returns True for each message that the viewer sees. An exchange is visible if all
+            its messages are. None: all messages are visible.
+        timestamps: True to begin each line with `[TIMESTAMP] `.
+
+    Raises:
+        OptionError: An option has a value that is not allowed.
+
     """
 
     viewer: str | None = None
@@ -145,21 +167,21 @@ class MultiAgentHistory(HistoryPolicy):
         check_text("preamble", self.preamble)
         check_option("tag", self.tag, str)
         if self.visible is not None and not callable(self.visible):
-            raise OptionError("visible", f"{self.visible!r} is no function", "Give a function of Msg.")
-        if iscoroutinefunction(self.visible):  # its coroutine would count as True, whatever it says
+            raise OptionError("visible", f"expected a function, got {self.visible!r}", "Pass a function of Msg.")
+        if iscoroutinefunction(self.visible):  # a coroutine is always true
             raise OptionError("visible", "the function is asynchronous", "Write it as `def`.")
         if not re.fullmatch(r"[A-Za-z][\w.-]*", self.tag, re.ASCII):
-            raise OptionError("tag", f"{self.tag!r} is no tag name", "Use letters, as in 'history'.")
-        _one_of("frame", self.frame, ("safe", "plain"))
-        _one_of("other_agents_tools", self.other_agents_tools, ("text", "drop", "native"))
+            raise OptionError("tag", f"expected a tag name, got {self.tag!r}", "Use letters, as in 'history'.")
+        _check_choice("frame", self.frame, ("safe", "plain"))
+        _check_choice("other_agents_tools", self.other_agents_tools, ("text", "drop", "native"))
 
     @property
     def shows_everything(self) -> bool:  # type: ignore[override]
-        """Whether the viewer sees everything."""
+        """True if the policy hides nothing."""
         return self.visible is None and (self.viewer is None or self.other_agents_tools != "drop")
 
     def is_visible(self, unit: Sequence[Msg]) -> bool:
-        """Whether the viewer sees all of it, and it is more than another agent's tool use that is dropped."""
+        """Returns True if the viewer sees all messages of the unit, and `drop` leaves any of their blocks."""
         if self.visible is not None and not all(map(self.visible, unit)):
             return False
         own = unit[0].name == self.viewer and unit[0].role == "assistant"
@@ -169,7 +191,7 @@ class MultiAgentHistory(HistoryPolicy):
 
     @property
     def opening(self) -> str:
-        """What the first frame begins with: the preamble and who the viewer is."""
+        """The text before the first frame: the preamble and the viewer's name."""
         text = _PREAMBLE.format(tag=self.tag) if self.preamble is None else self.preamble
         if self.viewer is None:
             return text
@@ -182,58 +204,61 @@ class MultiAgentHistory(HistoryPolicy):
         return _line_key(self.frame, self.tag, self.timestamps)
 
     def frames(self, turns: TracedConversation) -> FrameTexts:
-        """The texts of the frames in the turns of a request, for `read_history`."""
+        """Returns the texts of the frames in the turns of a request, for `read_history`."""
         is_safe = self.frame == "safe"
         return FrameTexts(turns, self.tag, self.opening, timestamps=self.timestamps, is_safe=is_safe)
 
     def read(self, rendered: Rendered) -> list[tuple[str, str]]:
-        """`read_history` with this policy's tag and timestamps."""
+        """Returns the (speaker, text) pairs of a frame of this policy; see `read_history`."""
         return read_history(rendered, tag=self.tag, timestamps=self.timestamps)
 
-    def render(self, draft: TracedConversation, ledger: Ledger, capabilities: Capabilities) -> TracedConversation:
-        """The frames, and between them what stays native."""
-        return Framing(self, draft, ledger, capabilities).run()
+    def render(
+        self, conversation: TracedConversation, ledger: Ledger, capabilities: Capabilities
+    ) -> TracedConversation:
+        """Returns the conversation with frames and native turns."""
+        return Framing(self, conversation, ledger, capabilities).run()
 
-    def lines_of(self, msg: Msg) -> str | tuple[TextBlock, ...] | FramedBlocks:
-        """A tool-free message in the frame: one text as a string, several as blocks, or all that it says.
+    def render_lines(self, msg: Msg) -> str | tuple[TextBlock, ...] | FramedBlocks:
+        """Returns the lines of a message without tool blocks, each with the line break before it.
 
-        Each line stands behind its line break. Worked out once in the message's life.
+        One text block gives a string, several give text blocks, and other content gives `FramedBlocks`. The lines
+        are computed once and cached on the message.
         """
         lines = get_cached(msg, self._key)
         if lines is None:
-            lines = set_cached(msg, self._key, self._lines(msg))
+            lines = set_cached(msg, self._key, self._render_lines(msg))
         return cast("str | tuple[TextBlock, ...] | FramedBlocks", lines)
 
-    def _lines(self, msg: Msg) -> str | tuple[TextBlock, ...] | FramedBlocks:
-        speaker = self.speaker(msg)
+    def _render_lines(self, msg: Msg) -> str | tuple[TextBlock, ...] | FramedBlocks:
+        speaker = self.format_speaker(msg)
         if isinstance(msg.content, str):
-            return f"\n{speaker}: {self.text(msg.content)}"
-        lines = [self._line(speaker, block, msg) for block in msg.content]
+            return f"\n{speaker}: {self.format_text(msg.content)}"
+        lines = [self._as_piece(speaker, block, msg) for block in msg.content]
         if msg.features & _NOT_LINES:
             return frame_blocks(speaker, lines)
         texts = tuple(cast("list[TextBlock]", lines))
         return texts[0].text if len(texts) == 1 else texts
 
-    def _line(self, speaker: str, block: Block, msg: Msg) -> Piece | None:
+    def _as_piece(self, speaker: str, block: Block, msg: Msg) -> Piece | None:
         if isinstance(block, TextBlock):
-            return build_trusted_text(f"\n{speaker}: {self.text(block.text)}")
+            return build_trusted_text(f"\n{speaker}: {self.format_text(block.text)}")
         return cast("Piece", block) if has_line(block, msg) else None
 
-    def speaker(self, msg: Msg) -> str:
-        """The speaker as a line begins with it, its time included."""
-        shown = safe_name(msg.name or msg.role, self.tag) if self.frame == "safe" else msg.name
-        return f"[{_flat(msg.timestamp)}] {shown}" if self.timestamps else shown
+    def format_speaker(self, msg: Msg) -> str:
+        """Returns the speaker at the start of a line, with the timestamp if the policy writes timestamps."""
+        speaker = safe_name(msg.name or msg.role, self.tag) if self.frame == "safe" else msg.name
+        return f"[{_clean_timestamp(msg.timestamp)}] {speaker}" if self.timestamps else speaker
 
-    def text(self, text: str) -> str:
-        """A text as the frame shows it."""
+    def format_text(self, text: str) -> str:
+        """Returns a text of the frame, escaped in the safe frame."""
         return safe_text(text, self.tag) if self.frame == "safe" else text
 
 
-def _one_of(option: str, given: str, allowed: Sequence[str]) -> None:
-    if given not in allowed:
-        raise OptionError(option, f"{given!r} is none of {', '.join(allowed)}", "Choose one of them.")
+def _check_choice(option: str, value: str, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise OptionError(option, f"expected one of {', '.join(allowed)}, got {value!r}", "Pass one of them.")
 
 
-def _flat(timestamp: str | None) -> str:
-    """A timestamp that ends at its bracket."""
+def _clean_timestamp(timestamp: str | None) -> str:
+    """Returns a timestamp without characters that could end its brackets or the frame."""
     return re.sub(r"[\[\]<>|\s]+", " ", timestamp or "-").strip() or "-"

@@ -9,7 +9,7 @@ from operator import is_
 from typing import Any, cast
 
 from agentkit.capabilities.capabilities import Capabilities
-from agentkit.history.transcript import frame_tag, mark_frame
+from agentkit.history.frame_texts import frame_tag, mark_frame
 from agentkit.ledger.entries import Disposition
 from agentkit.ledger.places import BlockPath
 from agentkit.legalize.media import Changes, LegalMessage, MediaLegalizer, OnLoss, passing_key

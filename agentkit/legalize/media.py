@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.capabilities.media_rules import Kind
 from agentkit.capabilities.name_rules import NameRule
-from agentkit.history.transcript import safe_text
+from agentkit.history.safe_frame import safe_text
 from agentkit.json_values import as_object, as_text
 from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.places import BlockPath

@@ -20,7 +20,7 @@ from agentkit.errors import (
     OptionError,
     ProviderError,
 )
-from agentkit.history.transcript import strip_speaker_prefix
+from agentkit.history.speaker_prefix import strip_speaker_prefix
 from agentkit.json_values import native_to_json
 from agentkit.ledger.plan import Plan
 from agentkit.messages.message import Msg

@@ -11,6 +11,18 @@ from typing import Any, Final
 __all__ = ["REASONS", "TEXTS", "move_native_keys"]
 
 REASONS: Final[tuple[tuple[str, str], ...]] = (
+    (
+        r"a late system message, as a line of the user's under its name",
+        r"late system message written as a user line under its name",
+    ),
+    (r"the viewer does not see it", r"hidden from the viewer"),
+    (r"another agent's tool use", r"tool call or result of another agent"),
+    (
+        r"thinking, or a provider's own part, of a speaker in the frame",
+        r"the history frame has no lines for thinking and opaque parts of replies",
+    ),
+    (r"left out or rewritten by the history policy", r"omitted or rewritten by the history policy"),
+    (r"the tags around a run of speakers", r"the tags of a history frame"),
     (r"as it is", r"sent unchanged"),
     (r"a line of the history frame", r"written as a line of the history frame"),
     (

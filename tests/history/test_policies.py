@@ -403,7 +403,7 @@ def test_another_agents_calls_and_results_may_be_dropped_and_the_words_beside_th
         "msgs[3].content[0]": "merged",
     }
     assert [(entry.reason, entry.details) for entry in plan.ledger.entries[2:4]] == [
-        ("another agent's tool use", ())
+        ("tool call or result of another agent", ())
     ] * 2
     assert plan.ledger.losses == []
 
@@ -440,10 +440,10 @@ def test_a_viewer_who_sees_some_messages_alone_drops_tool_use_among_them() -> No
     assert [pair for text in texts for pair in read_history(text)] == [("Ann", "let me see"), ("Alice", "hello")]
     assert said(plan)[1:3] == ["assistant Friday: call c", "system system: result c=found"]
     assert [entry.reason for entry in plan.ledger.entries] == [
-        "the viewer does not see it",
+        "hidden from the viewer",
         "written as a line of the history frame",
-        "another agent's tool use",
-        "another agent's tool use",
+        "tool call or result of another agent",
+        "tool call or result of another agent",
         "sent unchanged",
         "sent unchanged",
         "written as a line of the history frame",
@@ -480,7 +480,7 @@ def test_thinking_in_another_agents_exchange_is_omitted_from_the_frame() -> None
     calling = Msg("Ann", (ThinkingBlock("hm"), *EXCHANGE[0].blocks), "assistant")
     plan = lower([calling, EXCHANGE[1]], MultiAgentHistory(viewer="Friday"), thinking__mode="text")
     assert "hm" not in str(plan.request)
-    assert "of a speaker in the frame" in plan.ledger.entries[0].reason
+    assert "the history frame has no lines" in plan.ledger.entries[0].reason
     assert [entry.reason for entry in plan.ledger.entries[1:]] == ["written as a line of the history frame"] * 3
 
 
@@ -633,7 +633,7 @@ def test_a_policy_of_ones_own_is_one_function() -> None:
 def test_what_a_policy_rewrites_is_in_the_ledger() -> None:
     plan = lower([BOB], Shouting())
     assert said(plan) == ["user Bob: HI"]
-    assert plan.ledger.entries[0].reason == "left out or rewritten by the history policy"
+    assert plan.ledger.entries[0].reason == "omitted or rewritten by the history policy"
 
 
 def test_a_policy_that_tears_an_exchange_apart_is_repaired() -> None:

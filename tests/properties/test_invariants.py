@@ -43,7 +43,7 @@ from agentkit import (
     load_messages,
     read_history,
 )
-from agentkit.history.transcript import FrameTexts
+from agentkit.history.frame_texts import FrameTexts
 from agentkit.ledger.provenance import TracedConversation
 from agentkit.legalize.turns import BEGIN_TURN, CONTINUE_TURN, RESULT_TURN
 from agentkit.provider_kit import FormatterBase

@@ -1,0 +1,88 @@
+"""Frames in a conversation: the mark of a turn that is a frame, and the texts of all frames of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from agentkit.ledger.provenance import TracedConversation
+from agentkit.messages.blocks import TextBlock
+from agentkit.messages.message import Msg
+
+__all__ = ["FrameTexts", "frame_tag", "mark_frame"]
+
+
+class _FrameMark(dict[str, Any]):
+    """Metadata of a turn that is a frame. `legalize` writes descriptions in it as lines of the frame."""
+
+
+def frame_tag(msg: Msg) -> str:
+    """Returns the name of the tag around the frame in a turn. Returns an empty text for any other turn."""
+    return cast("str", msg.metadata["tag"]) if isinstance(msg.metadata, _FrameMark) else ""
+
+
+def mark_frame(msg: Msg, tag: str) -> None:
+    """Marks a turn of the pipeline as a frame with this tag."""
+    _set_metadata(msg, _FrameMark(tag=tag))
+
+
+_set_metadata = Msg.__dict__["metadata"].__set__
+
+_FRAME_ORIGINS = frozenset({"frame", "line", "speaker"})
+"""Origins of the texts of a frame. A description of media has the origin of its block instead."""
+
+
+class FrameTexts:
+    """Texts of the frames of a request, as the history policy wrote them. They are found on first access.
+
+    Attributes:
+        tag: The name of the frame's tag.
+        opening: The text before the first frame.
+        timestamps: True if lines begin with a timestamp.
+        is_safe: True if names and texts are escaped.
+
+    """
+
+    def __init__(
+        self,
+        turns: TracedConversation | tuple[tuple[str, ...], ...],
+        tag: str,
+        opening: str,
+        *,
+        timestamps: bool,
+        is_safe: bool,
+    ) -> None:
+        self.tag = tag
+        self.opening = opening
+        self.timestamps = timestamps
+        self.is_safe = is_safe
+        self._turns = turns
+
+    @property
+    def frames(self) -> tuple[tuple[str, ...], ...]:
+        """The texts of each frame, in order."""
+        if isinstance(self._turns, TracedConversation):
+            self._turns = tuple(self._find_frames(self._turns))
+        return self._turns
+
+    def _find_frames(self, turns: TracedConversation) -> Iterator[tuple[str, ...]]:
+        texts: list[str] = []
+        for traced in turns:
+            if isinstance(traced.origin, int):
+                continue  # a message that was sent unchanged
+            for block, origin in traced.traced_blocks:
+                if isinstance(block, TextBlock) and isinstance(origin, str) and origin in _FRAME_ORIGINS:
+                    texts.append(block.text)
+                    if block.text.endswith(f"</{self.tag}>"):  # only the last text of a safe frame ends so
+                        yield tuple(texts)
+                        texts = []
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Copies and pickles have the texts, not the turns."""
+        return (_create_frame_texts, (self.frames, self.tag, self.opening, self.timestamps, self.is_safe))
+
+
+def _create_frame_texts(
+    frames: tuple[tuple[str, ...], ...], tag: str, opening: str, timestamps: bool, is_safe: bool
+) -> FrameTexts:
+    return FrameTexts(frames, tag, opening, timestamps=timestamps, is_safe=is_safe)
