@@ -1,4 +1,4 @@
-"""The command line: its options, and what is done with them."""
+"""The commands and their options."""
 
 from __future__ import annotations
 
@@ -21,35 +21,37 @@ app = typer.Typer(
 
 _File: TypeAlias = Annotated[
     Path | None,
-    typer.Argument(help="A JSON file; '-' or nothing for standard input.", show_default=False),
+    typer.Argument(help="JSON file. '-' or no file means standard input.", show_default=False),
 ]
-_MultiAgent: TypeAlias = Annotated[bool, typer.Option("--multi-agent", help="Many speakers, in a history frame.")]
+_MultiAgent: TypeAlias = Annotated[
+    bool, typer.Option("--multi-agent", help="Write many speakers into a history frame.")
+]
 _Viewer: TypeAlias = Annotated[
-    str | None, typer.Option(help="The agent the request is made for.", show_default=False)
+    str | None, typer.Option(help="Agent to build the request for.", show_default=False)
 ]
-_Model: TypeAlias = Annotated[str | None, typer.Option(help="The model the request is for.", show_default=False)]
+_Model: TypeAlias = Annotated[str | None, typer.Option(help="Model to build the request for.", show_default=False)]
 _OnLoss: TypeAlias = Annotated[
     Literal["describe", "drop", "raise"],
-    typer.Option(help="What happens to what the target cannot carry."),
+    typer.Option(help="Treatment of content that the target cannot carry."),
 ]
 _MediaRoots: TypeAlias = Annotated[
-    list[Path] | None, typer.Option(help="A folder that local media may be read from; repeatable.")
+    list[Path] | None, typer.Option(help="Folder to read local media from; repeatable.")
 ]
 _MaxTokens: TypeAlias = Annotated[
     int | None,
-    typer.Option(help="Limit of the prompt in estimated tokens; the oldest messages are cut.", show_default=False),
+    typer.Option(help="Limit of the prompt in estimated tokens. The oldest messages are cut.", show_default=False),
 ]
 _KeepInvalid: TypeAlias = Annotated[
-    bool, typer.Option("--keep-invalid", help="Continue with invalid blocks; the request omits them.")
+    bool, typer.Option("--keep-invalid", help="Continue with invalid blocks. The request omits them.")
 ]
-_LedgerForm: TypeAlias = Annotated[
+_LedgerFormat: TypeAlias = Annotated[
     Literal["table", "json"] | None,
-    typer.Option(help="What happened to every block, on standard error: a table unless said.", show_default=False),
+    typer.Option(help="Print the ledger to stderr: table (default) or json.", show_default=False),
 ]
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         from importlib.metadata import version
 
         sys.stdout.write(f"agentkit {version('agentkit-middleware')}\n")
@@ -62,33 +64,41 @@ def agentkit(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """From a conversation of many speakers to each provider's exact request."""
+    """Convert conversations to the exact request of each LLM provider, and replies back to messages."""
 
 
 @app.command("format")
 def format_command(
     file: _File = None,
-    provider: Annotated[str | None, typer.Option(help="Whose request to make.", show_default=False)] = None,
+    provider: Annotated[
+        str | None, typer.Option(help="Provider to build the request for.", show_default=False)
+    ] = None,
     multi_agent: _MultiAgent = False,
     viewer: _Viewer = None,
     frame: Annotated[
         Literal["safe", "plain"] | None,
-        typer.Option(help="How the frame writes names and texts: safe unless said.", show_default=False),
+        typer.Option(
+            help="Escaping of names and texts in the frame: safe (default) or plain.", show_default=False
+        ),
     ] = None,
     model: _Model = None,
     max_tokens: _MaxTokens = None,
     on_loss: _OnLoss = "describe",
     media_root: _MediaRoots = None,
-    ledger: _LedgerForm = None,
+    ledger: _LedgerFormat = None,
     keep_invalid: _KeepInvalid = False,
-    every: Annotated[bool, typer.Option("--all", help="A request for every provider.")] = False,
-    lines: Annotated[bool, typer.Option("--lines", help="One conversation a line, one request a line.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Build a request for every provider.")] = False,
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Read one conversation per line, write one request per line.")
+    ] = False,
 ) -> None:
-    """Write the provider's request for a conversation: a JSON list of messages, or an object with `messages`
-    and, if wanted, `tools`, `tool_choice` and `response_format`.
+    """Write the provider's request for a conversation.
+
+    The conversation is a JSON list of messages, or an object with `messages` and optionally `tools`, `tool_choice`
+    and `response_format`.
     """
     if (provider is None) == (not every):
-        raise OptionError("--provider", "give a provider or --all", "See agentkit format --help.")
+        raise OptionError("--provider", "expected a provider or --all, not both", "See agentkit format --help.")
     options = FormatOptions(
         provider=provider,
         multi_agent=multi_agent or viewer is not None or frame is not None,
@@ -106,19 +116,23 @@ def format_command(
 
 @app.command("read")
 def read_command(
-    provider: Annotated[str, typer.Option(help="Whose reply it is.", show_default=False)],
+    provider: Annotated[str, typer.Option(help="Provider of the reply.", show_default=False)],
     file: Annotated[
         Path | None,
-        typer.Argument(help="A file; '-' or nothing for standard input.", show_default=False),
+        typer.Argument(help="File. '-' or no file means standard input.", show_default=False),
     ] = None,
     lines: Annotated[
         bool,
-        typer.Option("--lines", help="One reply a line: an object, a list of events, or a string of raw text."),
+        typer.Option(
+            "--lines", help="Read one reply per line: an object, a list of events, or a string of raw text."
+        ),
     ] = False,
     keep_invalid: _KeepInvalid = False,
 ) -> None:
-    """Write the message that a native reply is, with its usage and finish reason: of a response (a JSON object),
-    of a recorded stream (a JSON list of its events), or of the raw text of one (server-sent events, JSON lines).
+    """Write the message of a native reply, with its usage and finish reason.
+
+    The reply is a response (a JSON object), a recorded stream (a JSON list of its events), or the raw text of a
+    stream (server-sent events or JSON lines).
     """
     raise typer.Exit((read_lines if lines else read_once)(_source(file), provider, keep_invalid))
 
@@ -127,9 +141,11 @@ def read_command(
 def convert_command(
     source: Annotated[
         str,
-        typer.Option("--from", help="Whose log it is: a provider's, agentscope's, langchain's or agentkit's."),
+        typer.Option("--from", help="Format of the log: a provider, agentscope, langchain or agentkit."),
     ],
-    target: Annotated[str, typer.Option("--to", help="Whose request to make; agentkit: the stored form.")],
+    target: Annotated[
+        str, typer.Option("--to", help="Provider to build the request for, or agentkit for stored messages.")
+    ],
     file: _File = None,
     multi_agent: _MultiAgent = False,
     viewer: _Viewer = None,
@@ -137,12 +153,15 @@ def convert_command(
     max_tokens: _MaxTokens = None,
     on_loss: _OnLoss = "describe",
     media_root: _MediaRoots = None,
-    ledger: _LedgerForm = None,
+    ledger: _LedgerFormat = None,
     keep_invalid: _KeepInvalid = False,
-    lines: Annotated[bool, typer.Option("--lines", help="One log a line, one request a line.")] = False,
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Read one log per line, write one request per line.")
+    ] = False,
 ) -> None:
-    """Write another provider's request for a native log: a JSON list of messages, or a whole request, whose tools
-    go with it.
+    """Write another provider's request for a native log.
+
+    The log is a JSON list of messages, or a whole request. The tools of a request are converted too.
     """
     options = FormatOptions(
         provider=None if target == "agentkit" else target,
@@ -162,9 +181,7 @@ def convert_command(
 
 @app.command("compare")
 def compare_command(
-    model: Annotated[
-        list[str], typer.Option(help="PROVIDER:MODEL; repeat it for each model.", show_default=False)
-    ],
+    model: Annotated[list[str], typer.Option(help="Model as PROVIDER:MODEL; repeatable.", show_default=False)],
     file: _File = None,
     multi_agent: _MultiAgent = False,
     viewer: _Viewer = None,
@@ -174,26 +191,28 @@ def compare_command(
     ] = None,
     keep_invalid: _KeepInvalid = False,
     record: Annotated[
-        Path | None, typer.Option(help="A JSON-lines file that every call is added to.", show_default=False)
+        Path | None, typer.Option(help="JSON-lines file to append every call to.", show_default=False)
     ] = None,
     replay: Annotated[
         Path | None,
-        typer.Option(help="Such a file: calls are answered from it, and nothing is sent.", show_default=False),
+        typer.Option(help="File of recorded calls to answer from. Nothing is sent.", show_default=False),
     ] = None,
     price: Annotated[
         list[str] | None,
         typer.Option(
-            help="MODEL=INPUT/OUTPUT[/CACHE_READ[/CACHE_WRITE]] per million tokens; repeatable.",
+            help="Price as MODEL=INPUT/OUTPUT[/CACHE_READ[/CACHE_WRITE]] per million tokens; repeatable.",
             show_default=False,
         ),
     ] = None,
     json: Annotated[
         Path | None,
-        typer.Option(help="Where to write all of it as JSON; '-' for standard output.", show_default=False),
+        typer.Option(help="File for the full results as JSON; '-' for standard output.", show_default=False),
     ] = None,
 ) -> None:
-    """Send one conversation to many models at once, and print requests' sizes, replies, prices and times side by
-    side. Keys and addresses are in the environment, as each provider's SDK has it.
+    """Send one conversation to many models at once, and compare the replies.
+
+    Prints request sizes, replies, prices and times side by side. Each provider's SDK reads its key and address
+    from the environment.
     """
     from agentkit.cli.compare import CompareOptions, compare_once
 
@@ -213,18 +232,21 @@ def compare_command(
 
 
 def _source(file: Path | None) -> Path | None:
-    """The file; None for standard input."""
+    """Returns the file, or None for standard input."""
     return None if file is None or str(file) == "-" else file
 
 
 def dispatch(arguments: list[str]) -> int:
-    """Run one command and give its exit code; a usage error is one line as well, no command at all the help."""
+    """Runs one command and returns its exit code.
+
+    A usage error is one line on stderr. Without arguments the help is printed.
+    """
     command = typer.main.get_command(app)
     try:
-        code: object = command.main(_with_ledger_form(arguments), prog_name="agentkit", standalone_mode=False)
-    except (
-        SystemExit
-    ):  # the parser exits with 1 where the reader of the output has gone: no failure of the command
+        code: object = command.main(
+            _complete_ledger_option(arguments), prog_name="agentkit", standalone_mode=False
+        )
+    except SystemExit:  # the parser's exit code is 1 if the reader of the output has gone, which is no failure
         return 0
     except Exception as error:
         # The exception types of the parser have no public home in typer.
@@ -234,15 +256,14 @@ def dispatch(arguments: list[str]) -> int:
         if not arguments:
             sys.stderr.write(f"{message()}\n")
             return 2
-        said = " ".join(message().split())
-        if said:
-            sys.stderr.write(f"agentkit: {said}\n")
+        if line := " ".join(message().split()):
+            sys.stderr.write(f"agentkit: {line}\n")
         return 2
     return code if isinstance(code, int) else 0
 
 
-def _with_ledger_form(arguments: list[str]) -> list[str]:
-    """`--ledger` may stand alone, for `--ledger table`: the parser knows no such option."""
+def _complete_ledger_option(arguments: list[str]) -> list[str]:
+    """Returns the arguments with `--ledger` alone as `--ledger=table`: the parser has no optional values."""
     return [
         "--ledger=table" if argument == "--ledger" and following not in {"table", "json"} else argument
         for argument, following in zip(arguments, [*arguments[1:], ""], strict=False)

@@ -1,4 +1,4 @@
-"""`agentkit compare`: one conversation to many models, as a table and as JSON."""
+"""`agentkit compare`: sends one conversation to many models, and prints a table and JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 
 from agentkit.budget.budget import Budget
-from agentkit.cli.files import check_blocks, read, write
+from agentkit.cli.files import check_blocks, read, write_output
 from agentkit.cli.format import read_conversation
 from agentkit.comparison.comparison import ComparisonResult, Price, compare
 from agentkit.errors import OptionError
@@ -27,7 +27,7 @@ __all__ = ["CompareOptions", "compare_once"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareOptions:
-    """The command's options."""
+    """Options of `agentkit compare`, with the names of the command line."""
 
     models: Sequence[str]
     viewer: str | None
@@ -42,124 +42,129 @@ class CompareOptions:
 
 
 def compare_once(file: Path | None, options: CompareOptions) -> int:
-    """A table on standard output, and all of it as JSON where that is wanted: `-` is standard output, the table
-    goes to standard error then. The exit code is 1 if any call failed.
+    """Runs the comparison and prints a table. Returns 1 if any call failed, else 0.
+
+    With `json`, all results are written as JSON. `-` means standard output; the table then goes to standard error.
+
+    Raises:
+        OptionError: An option is not usable. Raised before any call.
     """
-    _check(options)
-    msgs, asked = read_conversation(read(file))
+    _check_options(options)
+    msgs, request_options = read_conversation(read(file))
     check_blocks(msgs, options.keep_invalid)
-    prices = _prices(options)
+    prices = _parse_prices(options)
     history = MultiAgentHistory(viewer=options.viewer) if options.multi_agent else None
     budget = None if options.max_tokens is None else Budget(options.max_tokens)
     models = {
         name: ChatModel(name, history=history, budget=budget, max_tokens=options.max_reply_tokens)
         for name in options.models
     }
-    work = partial(compare, msgs, models, prices=prices, record=options.record, replay=options.replay, **asked)
-    trials = anyio.run(_run, work, list(models.values()))
+    comparison = partial(
+        compare, msgs, models, prices=prices, record=options.record, replay=options.replay, **request_options
+    )
+    results = anyio.run(_run, comparison, list(models.values()))
     on_stdout = str(options.json) == "-"
-    _print_table(trials, on_stderr=on_stdout)
+    _print_table(results, on_stderr=on_stdout)
     if options.json is not None:
-        _write([trial.to_dict() for trial in trials], None if on_stdout else options.json)
-    return 1 if any(trial.error for trial in trials) else 0
+        _write_json([result.to_dict() for result in results], None if on_stdout else options.json)
+    return 1 if any(result.error for result in results) else 0
 
 
-def _check(options: CompareOptions) -> None:
-    """Refuse what would come to nothing after the calls were paid for."""
+def _check_options(options: CompareOptions) -> None:
+    """Checks the options whose faults would only appear after the calls were paid for."""
     for name, file in (("--record", options.record), ("--json", options.json)):
         if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
-            what = "is a folder" if file.is_dir() else "is in no folder that is there"
-            raise OptionError(name, f"{file} {what}", "Name a file.")
-    twice = next((name for name in options.models if options.models.count(name) > 1), None)
-    if twice is not None:
-        raise OptionError("--model", f"{twice} is there twice", "Name each model once.")
+            fault = "is a folder" if file.is_dir() else "is not in an existing folder"
+            raise OptionError(name, f"{file} {fault}", "Pass a file.")
+    duplicate = next((name for name in options.models if options.models.count(name) > 1), None)
+    if duplicate is not None:
+        raise OptionError("--model", f"{duplicate} is listed twice", "Pass each model once.")
 
 
-def _prices(options: CompareOptions) -> dict[str, Price]:
-    prices = dict(map(_price, options.prices))
-    known = {part for name in options.models for part in (name, name.partition(":")[2])}
-    unknown = next((name for name in prices if name not in known), None)
+def _parse_prices(options: CompareOptions) -> dict[str, Price]:
+    prices = dict(map(_parse_price, options.prices))
+    models = {part for name in options.models for part in (name, name.partition(":")[2])}
+    unknown = next((name for name in prices if name not in models), None)
     if unknown is not None:
-        raise OptionError("--price", f"{unknown!r} is none of the models", "Name one of them.")
+        raise OptionError("--price", f"{unknown!r} is not one of the models", "Pass a value of --model.")
     return prices
 
 
-async def _run(work: partial[Any], models: Sequence[ChatModel]) -> list[ComparisonResult]:
+async def _run(comparison: partial[Any], models: Sequence[ChatModel]) -> list[ComparisonResult]:
     try:
-        trials: list[ComparisonResult] = await work()
-        return trials
+        results: list[ComparisonResult] = await comparison()
+        return results
     finally:
         for model in models:
             await model.aclose()
 
 
 _PRICE = re.compile(r"(?P<name>.+)=(?P<input>[\d.]+)/(?P<output>[\d.]+)(/(?P<read>[\d.]+))?(/(?P<write>[\d.]+))?")
+_PRICE_GROUPS = ("input", "output", "read", "write")
 
 
-def _price(text: str) -> tuple[str, Price]:
-    found = _PRICE.fullmatch(text)
+def _parse_price(text: str) -> tuple[str, Price]:
+    match = _PRICE.fullmatch(text)
     try:
-        if found is None:
+        if match is None:
             raise ValueError
-        figures = [
-            None if found[name] is None else float(found[name]) for name in ("input", "output", "read", "write")
-        ]
+        prices = [None if match[name] is None else float(match[name]) for name in _PRICE_GROUPS]
     except ValueError:
-        advice = "Write MODEL=INPUT/OUTPUT[/CACHE_READ[/CACHE_WRITE]], per million tokens."
-        raise OptionError("--price", f"{text[:80]!r} is no price", advice) from None
-    return found["name"], Price(figures[0] or 0.0, figures[1] or 0.0, figures[2], figures[3])
+        advice = "Pass MODEL=INPUT/OUTPUT[/CACHE_READ[/CACHE_WRITE]], per million tokens."
+        raise OptionError("--price", f"{text[:80]!r} is not a price", advice) from None
+    return match["name"], Price(prices[0] or 0.0, prices[1] or 0.0, prices[2], prices[3])
 
 
-def _write(found: Any, file: Path | None) -> None:
+def _write_json(value: Any, file: Path | None) -> None:
     if file is None:
-        write(found, indent=2)
+        write_output(value, indent=2)
         return
     try:
-        file.write_text(json.dumps(found, ensure_ascii=False, allow_nan=False, indent=2) + "\n", "utf-8")
+        file.write_text(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2) + "\n", "utf-8")
     except OSError as error:
-        raise OptionError("--json", f"{file} cannot be written ({error.strerror})", "Name a file.") from None
+        raise OptionError("--json", f"{file}: write failed ({error.strerror})", "Pass another file.") from None
 
 
-def _print_table(trials: Sequence[ComparisonResult], *, on_stderr: bool) -> None:
+def _print_table(results: Sequence[ComparisonResult], *, on_stderr: bool) -> None:
     from rich.console import Console
     from rich.table import Column, Table
     from rich.text import Text
 
-    right: list[str | Column] = [Column(name, justify="right", no_wrap=True) for name in _FIGURES]
-    table = Table(Column("model", overflow="fold"), *right, "reply")
-    for trial in trials:
-        said = f"{type(trial.error).__name__}: {trial.error}" if trial.error else _told(trial)
-        told = Text(as_one_line(said)[:400], "red" if trial.error else "")
-        table.add_row(Text(as_one_line(trial.label)), *_figures(trial), told)
+    columns: list[str | Column] = [Column(name, justify="right", no_wrap=True) for name in _COLUMNS]
+    table = Table(Column("model", overflow="fold"), *columns, "reply")
+    for result in results:
+        text = f"{type(result.error).__name__}: {result.error}" if result.error else _describe_reply(result)
+        reply = Text(as_one_line(text)[:400], "red" if result.error else "")
+        table.add_row(Text(as_one_line(result.label)), *_build_cells(result), reply)
     stream = sys.stderr if on_stderr else sys.stdout
     Console(stderr=on_stderr, width=None if stream.isatty() else 140).print(table)
 
 
-_FIGURES = ("tokens", "in", "out", "price", "first", "total", "lost", "finish")
+_COLUMNS = ("tokens", "in", "out", "price", "first", "total", "lost", "finish")
 
 
-def _figures(trial: ComparisonResult) -> list[str]:
-    usage = trial.reply.usage if trial.reply else None
-    mark = "~" if trial.tokens is not None and trial.tokens.estimated else ""
+def _build_cells(result: ComparisonResult) -> list[str]:
+    usage = result.reply.usage if result.reply else None
+    mark = "~" if result.tokens is not None and result.tokens.estimated else ""
     return [
-        "" if trial.tokens is None else f"{mark}{trial.tokens}",
+        "" if result.tokens is None else f"{mark}{result.tokens}",
         str(usage.input_tokens) if usage else "",
         str(usage.output_tokens) if usage else "",
-        "" if trial.price is None else f"{trial.price:.4g}",
-        _seconds(trial.first_token),
-        _seconds(trial.total),
-        str(len(trial.plan.ledger.losses)) if trial.plan else "",
-        str((trial.reply and trial.reply.finish_reason) or ""),
+        "" if result.price is None else f"{result.price:.4g}",
+        _format_seconds(result.first_token),
+        _format_seconds(result.total),
+        str(len(result.plan.ledger.losses)) if result.plan else "",
+        str((result.reply and result.reply.finish_reason) or ""),
     ]
 
 
-def _seconds(found: float | None) -> str:
-    return "" if found is None else f"{found:.2f} s"
+def _format_seconds(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds:.2f} s"
 
 
-def _told(trial: ComparisonResult) -> str:
-    """What the model said: its text, else its calls."""
-    reply = trial.reply
+def _describe_reply(result: ComparisonResult) -> str:
+    """Returns the text of the reply, or else its calls."""
+    reply = result.reply
     if reply is None:
         return ""
     return reply.text or ", ".join(f"{call.name}({call.arguments})" for call in reply.tool_uses) or "(nothing)"

@@ -1,4 +1,4 @@
-"""`agentkit convert`: logs and requests of one wire in, requests of another out."""
+"""`agentkit convert`: converts logs and requests of one provider to requests of another."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import anyio
 
-from agentkit.cli.files import check_blocks, each_line, parsed, read, write
+from agentkit.cli.files import check_blocks, parse_input, process_lines, read, write_output
 from agentkit.cli.format import FormatOptions, read_conversation, write_ledgers
 from agentkit.errors import OptionError
 from agentkit.formatting.formatter import FormatterBase, RequestOptions
@@ -24,83 +24,91 @@ from agentkit.tools.tool import Tool
 
 __all__ = ["ConvertOptions", "convert_lines", "convert_once"]
 
-_OWN = "agentkit"
-_DUMPS = frozenset({_OWN, "agentscope", "langchain"})
+_AGENTKIT = "agentkit"
+_DUMPS = frozenset({_AGENTKIT, "agentscope", "langchain"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertOptions:
-    """Whose form the log has; `format` says whose request to make, and how. Its provider None: our stored form."""
+    """Options of `agentkit convert`.
+
+    Attributes:
+        source: Format of the log.
+        format: Options of the request. Its provider None means stored messages instead of a request.
+    """
 
     source: str
     format: FormatOptions
 
     def formatter(self) -> FormatterBase | None:
-        """The formatter for the target; None where there is none to make."""
+        """Returns the formatter of the target; None for stored messages.
+
+        Raises:
+            OptionError: The provider of the log has no loader.
+        """
         if self.source not in _DUMPS and load_provider(self.source).load_native is None:
-            raise OptionError("--from", f"logs of {self.source!r} cannot be loaded", "Choose another provider.")
+            raise OptionError("--from", f"{self.source!r} has no loader for its logs", "Pass another provider.")
         return None if self.format.provider is None else self.format.formatters()[self.format.provider]
 
 
 def convert_once(file: Path | None, options: ConvertOptions) -> int:
-    """One log, one request, indented."""
-    write(anyio.run(_converted, read(file), options, options.formatter()), indent=2)
+    """Converts one log and writes the request, indented."""
+    write_output(anyio.run(_convert, read(file), options, options.formatter()), indent=2)
     return 0
 
 
 def convert_lines(file: Path | None, options: ConvertOptions) -> int:
-    """One log a line, one request a line; a line that fails gives its error and the rest go on."""
+    """Converts one log per line. A line that fails gives an error object; the other lines continue."""
     formatter = options.formatter()
 
-    async def converted(line: bytes) -> Any:
-        return await _converted(line, options, formatter)
+    async def convert(line: bytes) -> Any:
+        return await _convert(line, options, formatter)
 
-    return each_line(file, converted)
+    return process_lines(file, convert)
 
 
-async def _converted(text: bytes, options: ConvertOptions, formatter: FormatterBase | None) -> dict[str, Any]:
-    msgs, asked = _loaded(text, options.source)
+async def _convert(text: bytes, options: ConvertOptions, formatter: FormatterBase | None) -> dict[str, Any]:
+    msgs, request_options = _load_log(text, options.source)
     check_blocks(msgs, options.format.keep_invalid, options.format.ledger)
     if formatter is None or options.format.provider is None:
-        return dump_messages(msgs) | _stored(asked)
-    plan = await formatter.plan(msgs, **asked)
+        return dump_messages(msgs) | _dump_options(request_options)
+    plan = await formatter.plan(msgs, **request_options)
     write_ledgers({options.format.provider: plan}, options.format)
     return plan.request
 
 
-def _loaded(text: bytes, source: str) -> tuple[list[Msg], RequestOptions]:
-    """The messages of a log, and what else it asks for."""
-    if source == _OWN:
-        msgs, given = read_conversation(text)
-        return msgs, cast("RequestOptions", given)
-    found = make_json_safe(parsed(text))
+def _load_log(text: bytes, source: str) -> tuple[list[Msg], RequestOptions]:
+    """Returns the messages of a log, and the options of its request."""
+    if source == _AGENTKIT:
+        msgs, stored_options = read_conversation(text)
+        return msgs, cast("RequestOptions", stored_options)
+    log = make_json_safe(parse_input(text))
     if source in _DUMPS:
-        return load_native(source, found), {}
-    msgs, asked = load_native(source, found), load_request_options(found)
-    for place, kind in list_server_tools(found):
-        sys.stderr.write(f"agentkit: {place}: a tool {kind!r} runs at the provider and was left out\n")
-    return msgs, asked
+        return load_native(source, log), {}
+    for place, tool_type in list_server_tools(log):
+        sys.stderr.write(f"agentkit: {place}: tool {tool_type!r} omitted: it runs at its provider\n")
+    return load_native(source, log), load_request_options(log)
 
 
-def _stored(asked: RequestOptions) -> dict[str, Any]:
-    """What a log asks for, as `agentkit format` reads it beside the messages."""
-    stored = {name: _plain(found) for name, found in asked.items() if found is not None}
-    return {name: found for name, found in stored.items() if found}
+def _dump_options(options: RequestOptions) -> dict[str, Any]:
+    """Returns the options of a request as JSON that `agentkit format` reads."""
+    stored = {name: _as_json(value) for name, value in options.items() if value is not None}
+    return {name: value for name, value in stored.items() if value}
 
 
-def _plain(found: object) -> Any:
-    told: dict[str, Any]
-    if isinstance(found, list | tuple):
-        return [_plain(item) for item in cast("list[object]", found)]
-    if isinstance(found, Tool):
-        told = {"name": found.name, "description": found.description, "parameters": found.parameters}
-        return told if found.strict is None else {**told, "strict": found.strict}
-    if isinstance(found, ToolChoice):
-        if found.names:
-            return {"mode": found.mode, "names": [*found.names]}
-        return {"name": found.name} if found.mode == "tool" else found.mode
-    if isinstance(found, OutputSchema):
-        told = {"name": found.name, "schema": found.schema}
-        told |= {} if found.strict is None else {"strict": found.strict}
-        return {**told, "description": found.description} if found.description else told
-    return found
+def _as_json(value: object) -> Any:
+    fields: dict[str, Any]
+    if isinstance(value, list | tuple):
+        return [_as_json(item) for item in cast("list[object]", value)]
+    if isinstance(value, Tool):
+        fields = {"name": value.name, "description": value.description, "parameters": value.parameters}
+        return fields if value.strict is None else {**fields, "strict": value.strict}
+    if isinstance(value, ToolChoice):
+        if value.names:
+            return {"mode": value.mode, "names": [*value.names]}
+        return {"name": value.name} if value.mode == "tool" else value.mode
+    if isinstance(value, OutputSchema):
+        fields = {"name": value.name, "schema": value.schema}
+        fields |= {} if value.strict is None else {"strict": value.strict}
+        return {**fields, "description": value.description} if value.description else fields
+    return value

@@ -1,4 +1,4 @@
-"""What the commands read and write: files, standard input and output, one value or one a line."""
+"""Input and output of the commands: files, standard input and standard output, one value or one per line."""
 
 from __future__ import annotations
 
@@ -15,63 +15,83 @@ from agentkit.messages.blocks import InvalidBlock, ToolResultBlock
 from agentkit.messages.message import Msg
 from agentkit.reprs import as_one_line, shorten
 
-__all__ = ["check_blocks", "each_line", "parsed", "read", "write"]
+__all__ = ["check_blocks", "parse_input", "process_lines", "read", "write_output"]
 
 
 def read(file: Path | None) -> bytes:
-    """All of a file; None: of standard input."""
+    """Returns the content of a file. None means standard input.
+
+    Raises:
+        OptionError: The file cannot be read.
+    """
     if file is None:
         return _stdin().read()
     try:
         return file.read_bytes()
     except OSError as error:
-        raise OptionError(str(file), f"it cannot be read ({error.strerror})", "Name a file.") from None
+        raise OptionError(str(file), f"read failed ({error.strerror})", "Pass a readable file.") from None
 
 
-def parsed(text: bytes) -> Any:
-    """The value of a JSON text, with a byte order mark or without. Raises MessageError for what is none."""
+def parse_input(text: bytes) -> Any:
+    """Returns the value of a JSON text, with or without a byte order mark.
+
+    Raises:
+        MessageError: The text is not JSON.
+    """
     try:
         return json.loads(text.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise MessageError("input", f"this is not JSON ({error})", "Mend the JSON.") from None
+        raise MessageError("input", f"not JSON ({error})", "Pass valid JSON.") from None
 
 
-def write(found: Any, indent: int | None = None) -> None:
-    """A value as JSON text on standard output, on one line unless it is indented."""
-    _put(_as_text(found, indent))
+def write_output(value: Any, indent: int | None = None) -> None:
+    """Writes a value as JSON to standard output, on one line if `indent` is None.
+
+    Raises:
+        MessageError: The value cannot be written as JSON.
+        OptionError: Standard output is closed or cannot be written.
+    """
+    _write_bytes(_encode(value, indent))
 
 
-def _as_text(found: Any, indent: int | None = None) -> bytes:
+def _encode(value: Any, indent: int | None = None) -> bytes:
     try:
-        return json.dumps(found, ensure_ascii=False, allow_nan=False, indent=indent).encode() + b"\n"
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent).encode() + b"\n"
     except (ValueError, RecursionError) as error:
-        raise MessageError("output", f"it cannot be written as JSON ({error})", "Mend the input.") from None
+        raise MessageError("output", f"not expressible as JSON ({error})", "Correct the input.") from None
 
 
-def _put(text: bytes) -> None:
+def _write_bytes(text: bytes) -> None:
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the shell
-        raise OptionError("standard output", "it is closed", "Send it somewhere.")
+        raise OptionError("standard output", "it is closed", "Redirect it to a file or a command.")
     try:
         sys.stdout.buffer.write(text)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise OptionError("standard output", f"it cannot be written ({error.strerror})", "Mend that.") from None
+        raise OptionError(
+            "standard output",
+            f"write failed ({error.strerror})",
+            "Free some space, or redirect it to another file.",
+        ) from None
 
 
 def check_blocks(msgs: Sequence[Msg], keep_invalid: bool, ledger: object = None) -> None:
-    """Raises MessageError if messages have invalid blocks. With `keep_invalid`, prints them to stderr instead.
+    """Checks that messages have no invalid blocks. With `keep_invalid`, prints them to stderr instead.
 
-    Nothing is printed if a ledger is printed: the ledger has them. The error has the place and reason of each.
+    With a ledger nothing is printed, because the ledger lists them.
+
+    Raises:
+        MessageError: There are invalid blocks. The error has the place and the reason of each.
     """
-    found = [f"{block.place}: invalid block: {block.reason}" for msg in msgs for block in _invalid_blocks(msg)]
-    if found and not keep_invalid:
-        place, _, first = found[0].partition(": ")
-        reason = "; ".join(as_one_line(text) for text in (first, *found[1:]))
-        raise MessageError(place, reason, "Correct the input, or use --keep-invalid.")
+    faults = [f"{block.place}: invalid block: {block.reason}" for msg in msgs for block in _invalid_blocks(msg)]
+    if faults and not keep_invalid:
+        place, _, first = faults[0].partition(": ")
+        reason = "; ".join(as_one_line(text) for text in (first, *faults[1:]))
+        raise MessageError(place, reason, "Correct the input, or pass --keep-invalid.")
     if ledger is None:
-        sys.stderr.writelines(f"agentkit: {shorten(as_one_line(text), 1_000)}\n" for text in found)
+        sys.stderr.writelines(f"agentkit: {shorten(as_one_line(text), 1_000)}\n" for text in faults)
 
 
 def _invalid_blocks(msg: Msg) -> Iterator[InvalidBlock]:
@@ -80,34 +100,41 @@ def _invalid_blocks(msg: Msg) -> Iterator[InvalidBlock]:
         yield from (item for item in items if isinstance(item, InvalidBlock))
 
 
-def each_line(file: Path | None, work: Callable[[bytes], Awaitable[Any]]) -> int:
-    """Write what `work` makes of each line; a line that fails gives its error, blank ones nothing.
+def process_lines(file: Path | None, convert: Callable[[bytes], Awaitable[Any]]) -> int:
+    """Writes the converted value of each line to standard output.
 
-    The exit code is 2 if any line was bad input, else 1 if any was lossy under `raise`, else 0.
+    A line that fails gives an error object; blank lines give nothing.
+
+    Args:
+        file: File to read. None means standard input.
+        convert: Returns the value to write for a line.
+
+    Returns:
+        The exit code: 2 if any line was bad input, else 1 if any had a loss with `--on-loss raise`, else 0.
     """
-    return anyio.run(_each_line, file, work)
+    return anyio.run(_process_lines, file, convert)
 
 
-async def _each_line(file: Path | None, work: Callable[[bytes], Awaitable[Any]]) -> int:
-    worst = 0
+async def _process_lines(file: Path | None, convert: Callable[[bytes], Awaitable[Any]]) -> int:
+    exit_code = 0
     for line in _lines(file):
         if not line.strip():
             continue
         try:
-            text = _as_text(await work(line))
+            text = _encode(await convert(line))
         except AgentkitError as error:
-            worst = max(worst, 1 if isinstance(error, LossError) else 2)
+            exit_code = max(exit_code, 1 if isinstance(error, LossError) else 2)
             place = getattr(error, "place", "")
-            text = _as_text(
+            text = _encode(
                 {"error": {"class": type(error).__name__, "place": place, "sentence": as_one_line(str(error))}}
             )
-        _put(text)
-    return worst
+        _write_bytes(text)
+    return exit_code
 
 
 def _stdin() -> BinaryIO:
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the shell
-        raise OptionError("standard input", "it is closed", "Name a file.")
+        raise OptionError("standard input", "it is closed", "Pass a file.")
     return sys.stdin.buffer
 
 
@@ -119,4 +146,4 @@ def _lines(file: Path | None) -> Iterator[bytes]:
         with file.open("rb") as opened:
             yield from opened
     except OSError as error:
-        raise OptionError(str(file), f"it cannot be read ({error.strerror})", "Name a file.") from None
+        raise OptionError(str(file), f"read failed ({error.strerror})", "Pass a readable file.") from None

@@ -1,4 +1,4 @@
-"""`agentkit format`: conversations in, requests out."""
+"""`agentkit format`: converts conversations to requests."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Final, Literal, cast
 
 import anyio
 
 from agentkit.budget.budget import Budget
-from agentkit.cli import complain
-from agentkit.cli.files import check_blocks, each_line, parsed, read, write
+from agentkit.cli import print_error
+from agentkit.cli.files import check_blocks, parse_input, process_lines, read, write_output
 from agentkit.errors import AgentkitError, MessageError, ProviderError
 from agentkit.formatting.formatter import FormatterBase
 from agentkit.history.policies import MultiAgentHistory
@@ -29,7 +29,7 @@ __all__ = ["FormatOptions", "format_lines", "format_once", "read_conversation", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatOptions:
-    """The command's options; `provider` None means every provider."""
+    """Options of `agentkit format`, with the names of the command line. Without a provider, every provider."""
 
     provider: str | None
     multi_agent: bool
@@ -46,28 +46,28 @@ class FormatOptions:
         """Returns a formatter for each requested provider. With `--all`, reports a provider that does not load."""
         if self.provider is not None:
             return {self.provider: self._formatter(self.provider)}
-        found: dict[str, FormatterBase] = {}
+        formatters: dict[str, FormatterBase] = {}
         for name in available_providers():
             try:
-                found[name] = self._formatter(name)
+                formatters[name] = self._formatter(name)
             except ProviderError as error:
-                complain(error)
-        return found
+                print_error(error)
+        return formatters
 
     def _formatter(self, name: str) -> FormatterBase:
         provider = load_provider(name)
-        kind = provider.multi_agent_formatter if self.multi_agent else provider.chat_formatter
+        formatter_class = provider.multi_agent_formatter if self.multi_agent else provider.chat_formatter
         history = MultiAgentHistory(viewer=self.viewer, frame=self.frame) if self.multi_agent else None
         budget = None if self.max_tokens is None else Budget(self.max_tokens)
         with as_provider_errors(name):
-            return kind(
+            return formatter_class(
                 self.model, history=history, budget=budget, on_loss=self.on_loss, media_roots=self.media_roots
             )
 
 
 @contextmanager
 def as_provider_errors(name: str) -> Generator[None]:
-    """Raises an exception of a provider's own code as a ProviderError with the name of the provider."""
+    """Converts an exception of a provider's code to a ProviderError with the name of the provider."""
     try:
         yield
     except AgentkitError:
@@ -78,69 +78,77 @@ def as_provider_errors(name: str) -> Generator[None]:
 
 
 def format_once(file: Path | None, options: FormatOptions) -> int:
-    """One conversation, one request (or an object of one a provider), indented."""
+    """Writes the request for one conversation, indented; with `--all`, an object with a request per provider."""
     formatters = options.formatters()
-    plans = anyio.run(_plans, read(file), formatters, options)
+    plans = anyio.run(_build_plans, read(file), formatters, options)
     write_ledgers(plans, options)
-    write(_requests(plans, options), indent=2)
+    write_output(_get_requests(plans, options), indent=2)
     return 0
 
 
 def format_lines(file: Path | None, options: FormatOptions) -> int:
-    """One conversation a line, one request a line; a line that fails gives its error and the rest go on."""
+    """Writes one request per line. A line that fails gives an error object; the other lines continue."""
     formatters = options.formatters()
 
-    async def request(line: bytes) -> Any:
-        plans = await _plans(line, formatters, options)
+    async def build_request(line: bytes) -> Any:
+        plans = await _build_plans(line, formatters, options)
         write_ledgers(plans, options)
-        return _requests(plans, options)
+        return _get_requests(plans, options)
 
-    return each_line(file, request)
+    return process_lines(file, build_request)
 
 
-def _requests(plans: Mapping[str, Plan], options: FormatOptions) -> Any:
+def _get_requests(plans: Mapping[str, Plan], options: FormatOptions) -> Any:
     if options.provider is not None:
         return plans[options.provider].request
     return {name: plan.request for name, plan in plans.items()}
 
 
-async def _plans(text: bytes, formatters: Mapping[str, FormatterBase], options: FormatOptions) -> dict[str, Plan]:
-    msgs, asked = read_conversation(text)
+async def _build_plans(
+    text: bytes, formatters: Mapping[str, FormatterBase], options: FormatOptions
+) -> dict[str, Plan]:
+    msgs, request_options = read_conversation(text)
     check_blocks(msgs, options.keep_invalid, options.ledger)
     plans: dict[str, Plan] = {}
     for name, formatter in formatters.items():
         try:
             with as_provider_errors(name):
-                plans[name] = await formatter.plan(msgs, **asked)
+                plans[name] = await formatter.plan(msgs, **request_options)
         except ProviderError as error:
             if len(formatters) == 1:
                 raise
-            complain(error)
+            print_error(error)
     return plans
 
 
-_ASKED = ("tools", "tool_choice", "response_format")
+_OPTIONS: Final[dict[str, tuple[tuple[type, ...], str, str]]] = {
+    "tools": ((list,), "a list", "Pass a list of tools."),
+    "tool_choice": ((str, dict, list), "a choice", 'Pass a mode, {"name": "…"}, or a list of names.'),
+    "response_format": ((dict,), "an object", "Pass a JSON schema."),
+}
+"""Options of a request beside the messages: types, their name, and advice."""
 
 
 def read_conversation(text: bytes) -> tuple[list[Msg], dict[str, Any]]:
-    """The messages of one conversation, and what it asks for besides."""
-    data = parsed(text)
+    """Returns the messages of one conversation, and the options of its request.
+
+    Raises:
+        MessageError: The text is not a conversation, or an option has another type.
+    """
+    data = parse_input(text)
     msgs = load_messages(data)
     if not isinstance(data, dict):
         return msgs, {}
-    found = cast("dict[str, Any]", data)
-    asked = {name: found[name] for name in _ASKED if found.get(name) is not None}
-    if not isinstance(asked.get("tools", []), list):
-        raise MessageError("tools", "it is no list", "Give a list of tools.")
-    if not isinstance(asked.get("tool_choice", ""), str | dict | list):
-        raise MessageError("tool_choice", "it is no choice", 'Pass a mode, {"name": "…"}, or a list of names.')
-    if not isinstance(asked.get("response_format", {}), dict):
-        raise MessageError("response_format", "it is no object", "Give a JSON schema.")
-    return msgs, asked
+    fields = cast("dict[str, Any]", data)
+    options = {name: fields[name] for name in _OPTIONS if fields.get(name) is not None}
+    for name, (types, expected, advice) in _OPTIONS.items():
+        if name in options and not isinstance(options[name], types):
+            raise MessageError(name, f"expected {expected}, got {type(options[name]).__name__}", advice)
+    return msgs, options
 
 
 def write_ledgers(plans: Mapping[str, Plan], options: FormatOptions) -> None:
-    """What happened to every block, on standard error, if it was asked for."""
+    """Writes the ledgers to standard error, if the options ask for them."""
     if options.ledger is None:
         return
     if options.ledger == "table":
@@ -148,5 +156,5 @@ def write_ledgers(plans: Mapping[str, Plan], options: FormatOptions) -> None:
             sys.stderr.write(f"Ledger for {name}:\n{plan.ledger}\n")
         return
     ledgers = {name: plan.ledger.to_dict() for name, plan in plans.items()}
-    found = ledgers[options.provider] if options.provider is not None else ledgers
-    sys.stderr.write(json.dumps(found, ensure_ascii=False) + "\n")
+    value = ledgers[options.provider] if options.provider is not None else ledgers
+    sys.stderr.write(json.dumps(value, ensure_ascii=False) + "\n")

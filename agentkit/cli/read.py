@@ -1,4 +1,4 @@
-"""`agentkit read`: native replies and recorded streams in, messages out."""
+"""`agentkit read`: converts native replies and recorded streams to messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any, cast
 
-from agentkit.cli.files import check_blocks, each_line, parsed, read, write
+from agentkit.cli.files import check_blocks, parse_input, process_lines, read, write_output
 from agentkit.errors import MessageError, OptionError
 from agentkit.json_values import make_json_safe
 from agentkit.messages.message import Msg
@@ -15,35 +15,44 @@ from agentkit.replies.parser import StreamParserBase
 
 __all__ = ["read_lines", "read_once"]
 
-_FIELD = re.compile(rb"\A(\xef\xbb\xbf)?\s*(data:|event:|id:|retry:|:)")
-"""How server-sent events begin: a field of an event, or a comment."""
+_EVENT_START = re.compile(rb"\A(\xef\xbb\xbf)?\s*(data:|event:|id:|retry:|:)")
+"""Start of server-sent events: a field of an event, or a comment."""
 
 
 def read_once(file: Path | None, provider: str, keep_invalid: bool) -> int:
-    """One reply: a response, the list of its events, or the raw text of its stream."""
-    parser = _parser(provider)
-    write(_told(_reply(read(file), parser), keep_invalid), indent=2)
+    """Writes the message of one reply: a response, the list of its events, or the raw text of its stream.
+
+    Raises:
+        MessageError: The input is not a reply of this provider.
+        OptionError: The provider has no parser.
+    """
+    parser = _find_parser(provider)
+    write_output(_dump_reply(_parse_reply(read(file), parser), keep_invalid), indent=2)
     return 0
 
 
 def read_lines(file: Path | None, provider: str, keep_invalid: bool) -> int:
-    """One reply a line: an object is a response, a list its events, a string raw text of the stream."""
-    parser = _parser(provider)
+    """Writes one message per line: an object is a response, a list its events, a string raw text of the stream.
 
-    async def told(line: bytes) -> Any:
-        return _told(_from_json(parsed(line), parser), keep_invalid)
+    Raises:
+        OptionError: The provider has no parser.
+    """
+    parser = _find_parser(provider)
 
-    return each_line(file, told)
+    async def read_line(line: bytes) -> Any:
+        return _dump_reply(_parse_value(parse_input(line), parser), keep_invalid)
+
+    return process_lines(file, read_line)
 
 
-def _parser(provider: str) -> type[StreamParserBase]:
+def _find_parser(provider: str) -> type[StreamParserBase]:
     parser = load_provider(provider).parser
     if parser is None:
-        raise OptionError("--provider", f"replies of {provider!r} cannot be read", "Choose another provider.")
+        raise OptionError("--provider", f"{provider!r} has no parser for its replies", "Pass another provider.")
     return parser
 
 
-def _told(msg: Msg, keep_invalid: bool) -> dict[str, Any]:
+def _dump_reply(msg: Msg, keep_invalid: bool) -> dict[str, Any]:
     check_blocks([msg], keep_invalid)
     reply = (msg.metadata or {}).get("reply", {})
     return {
@@ -53,55 +62,55 @@ def _told(msg: Msg, keep_invalid: bool) -> dict[str, Any]:
     }
 
 
-def _reply(text: bytes, parser: type[StreamParserBase]) -> Msg:
-    """A reply whose form its text shows."""
+def _parse_reply(text: bytes, parser: type[StreamParserBase]) -> Msg:
+    """Returns the message of a reply; the text shows whether the reply is JSON or a raw stream."""
     try:
-        found = parsed(text)
+        value = parse_input(text)
     except MessageError as error:
         if not _is_stream(text):
-            reason = f"this is neither JSON nor a recorded stream: {error.reason}"
-            raise MessageError("input", reason, "Give a response, its events, or server-sent events.") from None
-        return _from_chunks([text], parser)
-    return _from_json(found, parser)
+            reason = f"neither JSON nor a recorded stream: {error.reason}"
+            raise MessageError("input", reason, "Pass a response, its events, or server-sent events.") from None
+        return _parse_chunks([text], parser)
+    return _parse_value(value, parser)
 
 
 def _is_stream(text: bytes) -> bool:
-    """Returns True for the text of a stream: server-sent events, or a JSON value on each line."""
-    if _FIELD.match(text):
+    """Returns True if a text is a stream: server-sent events, or JSON lines."""
+    if _EVENT_START.match(text):
         return True
     try:
-        return isinstance(parsed(text.strip().partition(b"\n")[0]), dict)
+        return isinstance(parse_input(text.strip().partition(b"\n")[0]), dict)
     except MessageError:
         return False
 
 
-def _from_json(found: object, parser: type[StreamParserBase]) -> Msg:
-    if isinstance(found, dict):
-        return parser.parse_response(make_json_safe(cast("object", found)))
-    if isinstance(found, str):
-        return _from_chunks([found], parser)
-    if isinstance(found, list):
-        return _from_chunks(cast("list[Any]", found), parser)
-    reason = f"expected a response, its events or raw text, found {type(found).__name__}"
-    raise MessageError("input", reason, "Give an object, a list or a string.")
+def _parse_value(value: object, parser: type[StreamParserBase]) -> Msg:
+    if isinstance(value, dict):
+        return parser.parse_response(make_json_safe(cast("object", value)))
+    if isinstance(value, str):
+        return _parse_chunks([value], parser)
+    if isinstance(value, list):
+        return _parse_chunks(cast("list[Any]", value), parser)
+    reason = f"expected a response, its events or raw text, got {type(value).__name__}"
+    raise MessageError("input", reason, "Pass an object, a list or a string.")
 
 
-def _from_chunks(chunks: list[Any], parser: type[StreamParserBase]) -> Msg:
-    reading = parser()
-    for at, chunk in enumerate(chunks):
+def _parse_chunks(chunks: list[Any], parser_class: type[StreamParserBase]) -> Msg:
+    parser = parser_class()
+    for index, chunk in enumerate(chunks):
         if not isinstance(chunk, str | bytes | dict):
-            reason = f"expected an event, found {type(chunk).__name__}"
-            raise MessageError(f"events[{at}]", reason, "Give objects, or raw text.")
-        reading.feed(make_json_safe(cast("object", chunk)) if isinstance(chunk, dict) else chunk)
-    msg = reading.finish()
-    if not _says_anything(msg):
-        reason = f"nothing in it is an event of {parser.provider}"
-        raise MessageError("input", reason, "Give the stream of this provider, or name another one.")
+            reason = f"expected an event, got {type(chunk).__name__}"
+            raise MessageError(f"events[{index}]", reason, "Pass objects or raw text.")
+        parser.feed(make_json_safe(cast("object", chunk)) if isinstance(chunk, dict) else chunk)
+    msg = parser.finish()
+    if not _has_reply(msg):
+        reason = f"no event of {parser_class.provider} in the input"
+        raise MessageError("input", reason, "Pass a stream of this provider, or another --provider.")
     return msg
 
 
-def _says_anything(msg: Msg) -> bool:
-    """Whether any event was understood: a model's name alone stands in the events of every provider."""
+def _has_reply(msg: Msg) -> bool:
+    """Returns True if the parser recognized any event. Events of every provider have the model's name."""
     reply: dict[str, Any] = (msg.metadata or {}).get("reply", {})
-    known = reply.keys() - {"provider", "finish_reason", "model"}
-    return bool(msg.content or known or reply.get("finish_reason") != "interrupted")
+    facts = reply.keys() - {"provider", "finish_reason", "model"}
+    return bool(msg.content or facts or reply.get("finish_reason") != "interrupted")

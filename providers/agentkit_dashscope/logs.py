@@ -81,7 +81,7 @@ def _dumped(found: Any) -> Any:
 def _message(found: Any, place: str) -> Msg:
     """One message: none is left out, and none becomes two."""
     if not isinstance(found, dict):
-        return Msg("user", (InvalidBlock(found, "it is no message", place),), "user")
+        return Msg("user", (InvalidBlock(found, "expected a message object", place),), "user")
     message = cast("dict[str, Any]", found)
     check_log_message(message, place, _CONTENT, (), "dashscope")
     rest = {key: item for key, item in message.items() if key not in _KNOWN} or None

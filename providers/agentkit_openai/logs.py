@@ -80,7 +80,7 @@ class _Log:
     def read(self, entry: object, place: str) -> Msg:
         """One message (SDK: ChatCompletionMessageParam)."""
         if not isinstance(entry, dict):
-            return self._unread(entry, "it is no message", place)
+            return self._unread(entry, "expected a message object", place)
         held = cast("dict[str, Any]", entry)
         role = held.get("role")
         name = as_text(held.get("name"))

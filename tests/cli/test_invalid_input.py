@@ -139,7 +139,7 @@ class TestCommand:
         for name in ("format", "convert", "compare"):
             _, helped, _ = self.call(name, "--help")
             told = " ".join(helped.partition("--max-tokens")[2].split())
-            assert told.startswith("<int> Limit of the prompt in estimated tokens; the oldest messages are cut.")
+            assert told.startswith("<int> Limit of the prompt in estimated tokens. The oldest messages are cut.")
 
 
 def test_the_installed_command_prints_its_help() -> None:

@@ -272,7 +272,7 @@ class TestConvert:
         code, _, err = call(*streams, "convert", "--from", "anthropic", "--to", "openai", stdin=json.dumps(log))
         assert (code, err) == (
             0,
-            "agentkit: tools[0]: a tool 'web_search_20250305' runs at the provider and was left out\n",
+            "agentkit: tools[0]: tool 'web_search_20250305' omitted: it runs at its provider\n",
         )
 
     def test_lines_give_a_request_or_an_error_each(self, streams: Streams) -> None:
@@ -352,7 +352,7 @@ def test_the_command_itself_reads_and_converts(tmp_path: Path) -> None:
 def test_what_no_event_was_understood_of_is_an_error(streams: Streams, found: str) -> None:
     code, out, problem = call(*streams, "read", "--provider", "openai", stdin=found)
     assert (code, out) == (2, "")
-    assert "nothing in it is an event of openai" in problem
+    assert "no event of openai in the input" in problem
 
 
 def test_json_text_is_read_as_what_it_says_for_every_form() -> None:

@@ -60,7 +60,7 @@ def read_block(item: Any, provider: str, place: str) -> Block:
     block = strip_indexes(item)
     block_type = as_text(block.get("type"))
     if not block_type:
-        return InvalidBlock(item, "the block has no type", place)
+        return InvalidBlock(item, "expected a block with a `type`", place)
     reader = _READERS.get(block_type)
     if reader is None:
         return OpaqueBlock("langchain" if block_type in _UNSENDABLE else _WIRES.get(provider, "langchain"), block)
@@ -111,7 +111,7 @@ def _metadata(block: _Object, *read: str) -> _Object | None:
 
 def _require_text(value: object, place: str) -> str:
     if not isinstance(value, str):
-        raise MessageError(place, f"expected text, got {type(value).__name__}", "Pass a string.")
+        raise MessageError(place, "expected text", "Pass a string.")
     return value
 
 
@@ -218,7 +218,7 @@ def _source(block: _Object, default_type: str) -> Source:
     if source := source_from_url(url, media_type) if url else None:
         return source
     is_file = inner.get("file_id") or inner.get("id")
-    reason = "a file id, which only its provider can resolve" if is_file else "no source"
+    reason = "expected data or a URL, got a file id of the provider" if is_file else "expected data or a URL"
     raise MessageError("source", reason, "Pass base64 data or a URL.")
 
 
@@ -226,7 +226,7 @@ def _image_url(block: _Object, provider: str, place: str) -> ImageBlock:
     inner = as_object(block.get("image_url"))
     source = source_from_url(inner.get("url") if inner else block.get("image_url"))
     if source is None:
-        raise MessageError("image_url", "no URL", "Pass a URL or a data URL.")
+        raise MessageError("image_url", "expected a URL", "Pass a URL or a data URL.")
     detail = {"detail": inner["detail"]} if inner.get("detail") else {}
     return ImageBlock(source, metadata={**detail, **(_metadata(block, "image_url") or {})} or None)
 
@@ -245,7 +245,7 @@ def _file(block: _Object, provider: str, place: str) -> Block:
         return _media(block, provider, place)
     title, data = as_text(inner.get("filename")) or None, as_text(inner.get("file_data"))
     if not data:
-        raise MessageError("file", "a file id, which only its provider can resolve", "Pass the data.")
+        raise MessageError("file", "expected data, got a file id of the provider", "Pass the data.")
     if data.startswith("data:"):
         return DocumentBlock(source_from_url(data) or URLSource(data), title=title)
     return DocumentBlock(Base64Source(guess_media_type(title or "") or "application/pdf", data), title=title)

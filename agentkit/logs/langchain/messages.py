@@ -107,7 +107,7 @@ def _load_message(item: Any, pending: PendingCalls, place: str) -> Msg:
     if checked := message or as_object(item):
         check_log_message(checked, place, _CONTENT_KEYS, (), _FORMATS, "type")
     if not message or message_type == "remove":
-        reason = "a removal of a message, not a message" if message else "not a message"
+        reason = "expected a message, got a removal of one" if message else "expected a message object"
         return Msg("user", (InvalidBlock(item, reason, place),), "user")
     additional = read_additional_blocks(message, place)
     id, metadata = as_text(message.get("id")) or None, _metadata(message, additional.unread)
@@ -140,7 +140,7 @@ def _read_blocks(message: dict[str, Any], additional: AdditionalBlocks, place: s
     yield from additional.before_content
     content: object = message.get("content")
     if content is not None and not isinstance(content, str | list):
-        yield InvalidBlock(content, "content must be text or a list of blocks", f"{place}.content")
+        yield InvalidBlock(content, "expected text or a list of blocks", f"{place}.content")
     items = [content] if isinstance(content, str) and content else as_list(content)
     for index, item, item_id in join_reasoning(items, provider):
         item_place = f"{place}.content[{index}]"
