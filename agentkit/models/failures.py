@@ -29,6 +29,7 @@ _TOO_LONG = (
     r"|Range of input length should be|input is too long|prompt is too long"
     r"|exceeds? the maximum number of tokens|input token count"
     r"|longer than the model's context length|exceeds the maximum allowed length"  # SGLang
+    r"|too large for model with \d+ maximum context length"  # Mistral
     r"|too long to fit into the model|`inputs` tokens \+ `max_new_tokens` must be"  # vLLM of old; TGI
 )
 _NOT_TOO_LONG = r"_above_max_length|Range of max_tokens|max_(completion_|output_)?tokens\W+is too large"
@@ -217,7 +218,8 @@ _SIZES = (
     r"maximum context length is (?P<room>\d+) tokens.*?\((?P<found>\d+) in the messages, "
     r"(?P<reply>\d+) in the completion\)",
     r"maximum context length is (?P<room>\d+) tokens"
-    r"(?:.*?(?:resulted in|requested|request has) (?P<found>\d+))?",
+    r"(?:.*?(?:resulted in|requested(?: about)?|request has) (?P<found>\d+))?",
+    r"Prompt contains (?P<found>\d+) tokens .*?too large for model with (?P<room>\d+) maximum",  # Mistral
     r"passed (?P<found>\d+) input tokens.*?maximum input length of (?P<room>\d+) tokens",
     r"\(length (?P<found>\d+)\) is longer than the maximum model length of (?P<room>\d+)",
     r"prompt is too long: (?P<found>\d+) tokens > (?P<room>\d+)",

@@ -10,7 +10,7 @@ from agentkit.provider_kit import MediaBlock, MediaRule, MultiAgentHistory
 from agentkit_dashscope.capabilities import LIMITS, MULTIMODAL, NAMED_CHOICE, TOOL_NAMES
 from agentkit_openai import (
     CHAT,
-    VENDORS_SAY,
+    VENDOR_KEYS,
     OpenAIChatFormatter,
     OpenAICompatible,
     detail_of,
@@ -51,7 +51,7 @@ COMPATIBLE = CHAT.override(
         "turns.needs_user": True,
         "turns.speaker_names": False,
         "media.audio_by_id": False,
-        "opaque.passthrough_keys": {**VENDORS_SAY, "text": VENDORS_SAY["text"] | _LAST},
+        "opaque.passthrough_keys": {**VENDOR_KEYS, "text": VENDOR_KEYS["text"] | _LAST},
         "tools.call_ids": None,
         "tools.names": TOOL_NAMES,
         "tools.choices": frozenset({"auto", "none"}),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agentkit.provider_kit import MediaRule, ModelFact, MultiAgentHistory, media_types
-from agentkit_openai import CHAT, STRICT, VENDORS_SAY, OpenAIChatFormatter, OpenAICompatible
+from agentkit_openai import CHAT, STRICT, VENDOR_KEYS, OpenAIChatFormatter, OpenAICompatible
 
 __all__ = [
     "DeepSeekChatFormatter",
@@ -41,7 +41,7 @@ DEEPSEEK = CHAT.override(
         "turns.text_joining": "string",
         "turns.speaker_refused": "^A-Za-z0-9_-",  # the portable set: DeepSeek documents none
         "media.audio_by_id": False,
-        "opaque.passthrough_keys": {**VENDORS_SAY, "text": VENDORS_SAY["text"] | _LAST},
+        "opaque.passthrough_keys": {**VENDOR_KEYS, "text": VENDOR_KEYS["text"] | _LAST},
         "tools.call_ids": None,
         "tools.strict": _STRICT,
         "tools.allowed": frozenset(),

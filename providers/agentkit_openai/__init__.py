@@ -7,7 +7,7 @@ from typing import Unpack
 from agentkit.provider_kit import Msg, ParserOptions, Provider, as_object, native_to_json
 from agentkit_openai._media_parts import detail_of, url_part, wire_url
 from agentkit_openai._prompt_cache import mark_cache_control
-from agentkit_openai.capabilities import CHAT, STRICT, VENDORS_SAY
+from agentkit_openai.capabilities import CHAT, STRICT, TEMPLATE_CHAT, VENDOR_CHAT, VENDOR_KEYS
 from agentkit_openai.compatible import OPENAI, OpenAICompatible
 from agentkit_openai.convert import OpenAIChatFormatter, OpenAIMultiAgentFormatter
 from agentkit_openai.counting import OpenAITokenCounter
@@ -34,7 +34,9 @@ __all__ = [
     "PROVIDER",
     "RESPONSES_PROVIDER",
     "STRICT",
-    "VENDORS_SAY",
+    "TEMPLATE_CHAT",
+    "VENDOR_CHAT",
+    "VENDOR_KEYS",
     "detail_of",
     "load_chat",
     "load_responses",

@@ -42,7 +42,6 @@ class LogSource(NamedTuple):
         wire: Wire format that accepts opaque parts of the log.
         issuer: System that accepts opaque state of the log.
         reasoning_parts: True if content parts of the type `thinking` are reasoning.
-
     """
 
     wire: str
@@ -135,7 +134,7 @@ def _read_part(part: object, origin: LogSource, place: str) -> Block:
 
 _READ = frozenset(
     {"type", "image_url", "video_url", "audio_url", "input_audio", "file", "file_data", "file_url", "filename"}
-) | {"file_id", "cache_control", "prompt_cache_breakpoint"}
+) | {"document_url", "document_name", "file_id", "cache_control", "prompt_cache_breakpoint"}
 
 
 def _fields_of(part: dict[str, Any]) -> dict[str, Any]:
@@ -177,7 +176,11 @@ def _part(kind: object, part: dict[str, Any], origin: LogSource) -> Block | None
         source = _url(part.get("audio_url"))
         return AudioBlock(source) if source else None
     if kind == "input_audio":
-        return _sound(as_object(part.get("input_audio")))
+        audio = part.get("input_audio")
+        return _sound({"data": audio} if isinstance(audio, str) else as_object(audio))
+    if kind == "document_url":  # mistralai SDK: DocumentURLChunk
+        source = _url(part.get("document_url"))
+        return DocumentBlock(source, title=as_text(part.get("document_name")) or None) if source else None
     if kind in ("file", "input_file"):
         return _file(as_object(part.get("file")) or part)
     return None

@@ -137,7 +137,6 @@ def mark_cache_control(
         messages: Finished messages, one for each turn and each tool result of `legal`; changed in place.
         legal: The conversation that the messages were made of.
         as_part: Writer of a text as a content part.
-
     """
     open_contents(messages, as_part)
     places = chat_places(messages, legal)

@@ -41,7 +41,6 @@ def write_reasoning(
         thoughts: The thinking blocks of the turn.
         vendor: The row that names the form.
         always: True if the key of the reasoning is required, even without text.
-
     """
     details = [detail for block in thoughts for detail in _details(block)] if vendor.reasoning_details else []
     if details:

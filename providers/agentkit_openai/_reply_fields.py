@@ -18,6 +18,7 @@ _REASONS = {
     # api-docs.deepseek.com/api/create-chat-completion: the system had no resources left to go on
     "insufficient_system_resource": FinishReason.ERROR,
     "aborted": FinishReason.INTERRUPTED,
+    "model_length": FinishReason.LENGTH,  # mistralai SDK 3.7: the context is full
     # vLLM: FINISH_REASON_STRINGS
     "abort": FinishReason.INTERRUPTED,
     "error": FinishReason.ERROR,

@@ -1,4 +1,4 @@
-"""What OpenAI Chat Completions takes, and its vendors."""
+"""Capabilities of OpenAI Chat Completions, and those that rows of OpenAI-compatible vendors begin with."""
 
 from __future__ import annotations
 
@@ -27,11 +27,14 @@ __all__ = [
     "AUDIO_FORMATS",
     "CHAT",
     "CHAT_FACTS",
+    "CLOSED_KEYS",
     "FILE_LIMITS",
     "IMAGE_LIMITS",
     "MEDIA_TOTAL",
     "STRICT",
-    "VENDORS_SAY",
+    "TEMPLATE_CHAT",
+    "VENDOR_CHAT",
+    "VENDOR_KEYS",
 ]
 
 _WEB = frozenset({"http", "https"})
@@ -113,12 +116,44 @@ CHAT = Capabilities(
 )
 """What all current models of api.openai.com take. Audio is refused by all but the audio models (recorded 400)."""
 
-VENDORS_SAY = {
+VENDOR_KEYS = {
     **CHAT.opaque.passthrough_keys,
     "text": frozenset({"refusal", "type", MESSAGE_KEYS}),
     "tool_use": frozenset({MESSAGE_KEYS}),
 }
-"""Of what `says` has in Chat Completions, what its vendors take: neither developers nor custom tools."""
+"""Passthrough keys that vendors accept. Unlike OpenAI, they have neither developer messages nor custom tools."""
+
+CLOSED_KEYS = {"image": frozenset({"detail"}), "document": frozenset({"title", "filename"})}
+"""Passthrough keys for APIs that refuse messages with keys of their own."""
+
+VENDOR_CHAT = CHAT.override(
+    {
+        "turns.speaker_names": False,
+        "tools.allowed": frozenset(),
+        "media.audio_by_id": False,
+        "media.document": None,
+        "media.total": 0,  # unknown
+        "opaque.passthrough_keys": VENDOR_KEYS,
+    }
+)
+"""Capabilities that most vendors share."""
+
+TEMPLATE_CHAT = VENDOR_CHAT.override(
+    {
+        # a string template joins the parts of a message by line breaks (vLLM's docs)
+        "turns.text_joining": "glued",
+        "turns.late_system": "line",  # several templates take one system message, first
+        "turns.one_system": True,
+        "turns.merge": True,
+        "turns.first_user": True,
+        "turns.needs_user": True,
+        # Mistral's and Gemma's: "Conversation roles must alternate", results being no turn
+        "turns.alternate": True,
+        # Mistral's and the Hugging Face templates demand exactly nine letters or digits; the others take any id
+        "tools.call_ids": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9),
+    }
+)
+"""Capabilities of a server whose model has the strictest of the common chat templates."""
 
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 """`input_audio.format` by media type (SDK: ChatCompletionContentPartInputAudioParam)."""

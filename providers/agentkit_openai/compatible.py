@@ -72,7 +72,6 @@ class OpenAICompatible:
         media_parts: Writers of content parts by media kind, where the vendor's parts differ from OpenAI's.
         testing: Module with the fake service of the vendor, for `agentkit.testing.LoopbackServer`.
         mark_breakpoints: Writer of the markers for the vendor's prompt cache.
-
     """
 
     name: str
@@ -127,7 +126,6 @@ class OpenAICompatible:
 
         Raises:
             MessageError: The value is no reply, or it is an error of the vendor's.
-
         """
         return self.parser.parse_response(reply, **options)
 
@@ -136,7 +134,6 @@ class OpenAICompatible:
 
         Raises:
             MessageError: The value is no such log.
-
         """
         from agentkit_openai.logs import load_chat
 
@@ -152,7 +149,6 @@ class OpenAICompatible:
         Args:
             chat_formatter: Formatter class with this row as its `vendor`. None: a class made of the row.
             multi_agent_formatter: Subclass of it for many agents. None: a class made of the row.
-
         """
         from agentkit_openai.convert import OpenAIChatFormatter
         from agentkit_openai.endpoint import OpenAIChatEndpoint

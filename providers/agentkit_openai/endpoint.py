@@ -182,7 +182,6 @@ def _client_options(vendor: OpenAICompatible, options: Mapping[str, Any]) -> dic
     Raises:
         AuthError: The vendor needs a key, and none is set.
         OptionError: The vendor has no default address, and none is set.
-
     """
     found = dict(options)
     if found.get("api_key") is None and (vendor.key or vendor.keyless):

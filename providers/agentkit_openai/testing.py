@@ -262,8 +262,27 @@ def find_unpaired_message(messages: Iterable[object]) -> str | None:
 ROUTES: Final = (
     Route("openai", r"(?:/v1)?/chat/completions", FakeChatCompletions(), base="/v1"),
     Route(
-        "azure",  # Azure sends `prompt_filter_results` in a chunk of its own
-        r"/openai/deployments/(?P<model>[^/]+)/chat/completions",
+        "azure",  # Azure sends `prompt_filter_results` in a separate chunk
+        r"/openai/(?:v1|deployments/(?P<model>[^/]+))/chat/completions",
         FakeChatCompletions(ChatVariant(has_prompt_chunk=True)),
     ),
+    Route(
+        "openrouter",
+        r"/openrouter/v1/chat/completions",
+        FakeChatCompletions(ChatVariant(reasoning_field="reasoning", has_numeric_code=True)),
+        base="/openrouter/v1",
+    ),
+    Route(
+        "mistral",
+        r"/mistral/v1/chat/completions",
+        FakeChatCompletions(ChatVariant(has_usage_in_last_choice=True)),
+        base="/mistral/v1",
+    ),
+    Route(
+        "llamacpp",
+        r"/llamacpp/v1/chat/completions",
+        FakeChatCompletions(ChatVariant(reasoning_field="reasoning_content", has_numeric_code=True)),
+        base="/llamacpp/v1",
+    ),
+    Route("compatible", r"/compatible/v1/chat/completions", FakeChatCompletions(), base="/compatible/v1"),
 )

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agentkit.provider_kit import MediaRule, ModelFact, MultiAgentHistory, NameRule, media_types
-from agentkit_openai import CHAT, VENDORS_SAY, OpenAIChatFormatter, OpenAICompatible, url_part
+from agentkit.provider_kit import MediaRule, ModelFact, MultiAgentHistory, media_types
+from agentkit_openai import TEMPLATE_CHAT, OpenAIChatFormatter, OpenAICompatible, url_part
 from agentkit_vllm.counting import VLLMTokenCounter
 
 __all__ = [
@@ -25,33 +25,16 @@ __all__ = [
 
 _ANY = MediaRule(schemes=frozenset({"http", "https"}))
 
-VLLM = CHAT.override(
+VLLM = TEMPLATE_CHAT.override(
     {
         "name": "vLLM",
         "issuer": "vllm",
         "wire": "vllm",
         "thinking.mode": "text",
-        # what the server's PIL opens
+        # what the server's PIL opens; how many is a setting of the server: --limit-mm-per-prompt
         "media.image": replace(_ANY, types=media_types("image", "png jpeg webp gif bmp tiff")),
         "media.audio": _ANY,
         "media.video": _ANY,
-        "media.total": 0,  # what a server takes is its own setting: --limit-mm-per-prompt
-        "media.document": None,  # "Unsupported chat content part type: 'file'"
-        # a string template joins the parts of a message by line breaks (vLLM's docs)
-        "turns.text_joining": "glued",
-        "turns.late_system": "line",  # several templates take one system message, first
-        "turns.one_system": True,
-        "turns.merge": True,  # … and want the roles to alternate
-        "turns.first_user": True,
-        "turns.needs_user": True,
-        "turns.speaker_names": False,
-        "tools.allowed": frozenset(),
-        "media.audio_by_id": False,
-        "opaque.passthrough_keys": VENDORS_SAY,
-        # Mistral's and Gemma's: "Conversation roles must alternate", results being no turn
-        "turns.alternate": True,
-        # Mistral's and the Hugging Face templates demand exactly nine letters or digits; the others take any id
-        "tools.call_ids": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9),
     }
 )
 
