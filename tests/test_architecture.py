@@ -206,7 +206,7 @@ def test_the_wheel_holds_the_core_and_every_provider() -> None:
 def test_every_provider_package_is_an_entry_point() -> None:
     points = cast("dict[str, str]", _project()["project"]["entry-points"]["agentkit.providers"])
     assert tuple(points) == NAMES
-    assert {target.partition(":")[0] for target in points.values()} == {path.name for path in _packages()}
+    assert {re.split("[.:]", target)[0] for target in points.values()} == {path.name for path in _packages()}
 
 
 def test_all_providers_are_installed() -> None:
@@ -304,10 +304,14 @@ def test_a_providers_front_door_shows_all_that_it_imports_of_its_own(package: Pa
 def test_a_providers_formatters_are_at_its_front_door(name: str) -> None:
     provider = load_provider(name)
     door = import_module(provider.chat_formatter.__module__.partition(".")[0])
+    is_row = _project()["project"]["entry-points"]["agentkit.providers"][name].startswith(
+        "agentkit_openai.vendors:"
+    )
     for formatter in (provider.chat_formatter, provider.multi_agent_formatter):
-        assert formatter.__name__ in door.__all__
-        assert getattr(door, formatter.__name__) is formatter
         assert formatter.__doc__
+        if not is_row:  # the classes of a row are made of it
+            assert formatter.__name__ in door.__all__
+            assert getattr(door, formatter.__name__) is formatter
 
 
 # -- (d) light imports -----------------------------------------------------------------------------
