@@ -75,6 +75,11 @@ class Comparison:
             yield Difference(title, "", "records", len(old), len(new))
             return
         for number, (one, other) in enumerate(zip(old, new, strict=True)):
+            part: dict[str, Any] | None = next(
+                (case[key][number] for key in ("runs", "logs") if key in case), None
+            )
+            if part is not None and mappings.is_removed(part):
+                continue
             provider, label = describe_record(case, number)
             yield from self._compare_record(f"{title} {label}", provider, one, other)
 
