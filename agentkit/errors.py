@@ -1,26 +1,26 @@
-"""What can go wrong, as one tree.
+"""Exceptions of agentkit, as one tree.
 
     AgentkitError
-    ├── InputError (ValueError)         a value that the caller gave is refused
-    │   ├── MessageError                … in a message, a block, a source or a tool
-    │   ├── VersionError                … stored JSON is newer than this agentkit
-    │   ├── EmptyConversationError      … there is no message to send
-    │   └── OptionError                 … in an option of a formatter, a policy or a budget
-    ├── ConversionError                 a formatter's capabilities accept what its converter cannot write
-    ├── LossError                       on_loss="raise" and the target cannot carry something
-    ├── BudgetError                     nothing legal is small enough for the budget
-    ├── ProviderError                   no such provider, or its package does not load
-    ├── ModelError                      a call of a model failed; the SDK's own error is its cause
-    │   ├── ContextLengthError          … the prompt is too long for the model
-    │   ├── RateLimitError              … too many calls or tokens for now, or the quota is used up
-    │   ├── OverloadedError             … the provider cannot answer now
-    │   ├── AuthError                   … a key, a permission or a payment is refused
-    │   ├── BadRequestError             … the provider refuses the request
-    │   └── NetworkError                … no answer came
+    ├── InputError (ValueError)         an invalid argument
+    │   ├── MessageError                an invalid message, block, source or tool
+    │   ├── VersionError                stored JSON of a newer agentkit
+    │   ├── EmptyConversationError      a conversation without messages
+    │   └── OptionError                 an invalid option of a formatter, a policy, a budget or the command
+    ├── ConversionError                 a converter cannot write a block that the capabilities accept
+    ├── LossError                       on_loss="raise", and the target cannot carry some content
+    ├── BudgetError                     the smallest legal request exceeds the budget
+    ├── ProviderError                   a provider is missing or does not load
+    ├── ModelError                      a model call failed; the cause is the error of the SDK
+    │   ├── ContextLengthError          the prompt is too long for the model
+    │   ├── RateLimitError              too many calls or tokens, or an exhausted quota
+    │   ├── OverloadedError             the provider is overloaded or has an internal error
+    │   ├── AuthError                   the provider refuses a key, a permission or a payment
+    │   ├── BadRequestError             the provider refuses the request
+    │   └── NetworkError                no response arrived
     └── MissingExtraError (ImportError) an optional package is not installed
 
-Each class owns its sentence, keeps the facts as attributes, names the place
-(`msgs[3].content[1]`) and ends with what to do.
+Each error text names the place (`msgs[3].content[1]`), says what is wrong, and ends with advice. The facts are
+attributes of the error. An error text has at most 1,500 characters; the attributes are complete.
 """
 
 from __future__ import annotations
@@ -51,32 +51,37 @@ __all__ = [
     "VersionError",
 ]
 
-
-_SENTENCE: Final = 1_500  # characters
+_MAX_TEXT: Final = 1_500  # characters
 
 
 class AgentkitError(Exception):
-    """Anything that agentkit raises on purpose. A long sentence loses its middle; the attributes lose nothing."""
+    """Base class of all errors that agentkit raises."""
 
-    def __init__(self, sentence: str = "") -> None:
-        super().__init__(shorten(sentence, _SENTENCE))
+    def __init__(self, text: str = "") -> None:
+        super().__init__(shorten(text, _MAX_TEXT))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickles carry the sentence and the facts; the constructors take other arguments."""
-        return (_revive, (type(self), str(self), self.__dict__))
+        """Pickles the text and the attributes: the constructors of subclasses have other parameters."""
+        return (_restore, (type(self), str(self), self.__dict__))
 
 
-def _revive(kind: type[AgentkitError], sentence: str, facts: dict[str, object]) -> AgentkitError:
-    error = kind.__new__(kind, sentence)
-    error.__dict__.update(facts)
+def _restore(cls: type[AgentkitError], text: str, attributes: dict[str, object]) -> AgentkitError:
+    error = cls.__new__(cls, text)
+    error.__dict__.update(attributes)
     return error
 
 
 class InputError(AgentkitError, ValueError):
-    """A value that the caller gave is refused before anything is sent."""
+    """Invalid argument. The error is raised before any request is sent.
+
+    Attributes:
+        place: Place of the argument, such as `msgs[3].content[1]`.
+        reason: Fault of the argument.
+        advice: Sentence that says how to fix the fault.
+
+    """
 
     def __init__(self, place: str, reason: str, advice: str) -> None:
-        """`place` is where (`msgs[3].content[1]`), `reason` what is wrong, `advice` what to do."""
         self.place = place
         self.reason = reason
         self.advice = advice
@@ -84,60 +89,68 @@ class InputError(AgentkitError, ValueError):
 
 
 class MessageError(InputError):
-    """A message, block, source or tool is malformed."""
+    """Invalid message, block, source or tool."""
 
     def with_prefix(self, place: str) -> MessageError:
-        """Returns the same error with `place` before its own place."""
-        glue = "" if self.place.startswith("[") or not self.place else "."
-        return MessageError(f"{place}{glue}{self.place}", self.reason, self.advice)
+        """Returns the same error with `place` before the place of this error."""
+        dot = "" if self.place.startswith("[") or not self.place else "."
+        return MessageError(f"{place}{dot}{self.place}", self.reason, self.advice)
 
 
 class VersionError(InputError):
-    """Stored JSON was written by a newer agentkit than this one."""
+    """Stored JSON has the format version of a newer agentkit.
 
-    def __init__(self, place: str, found: int, supported: int) -> None:
-        self.found = found
+    Attributes:
+        version: Format version of the JSON.
+        supported: Newest format version that this agentkit can load.
+
+    """
+
+    def __init__(self, place: str, version: int, supported: int) -> None:
+        self.version = version
         self.supported = supported
-        super().__init__(
-            place,
-            f"the data has format version {found}, this agentkit reads up to {supported}",
-            "Upgrade agentkit-middleware to read it.",
-        )
+        reason = f"expected a format version of at most {supported}, got {version}"
+        super().__init__(place, reason, "Upgrade agentkit-middleware.")
 
 
 class EmptyConversationError(InputError):
-    """There is no message to build a request from."""
+    """Conversation without messages."""
 
     def __init__(self) -> None:
         super().__init__("msgs", "the conversation has no message", "Pass at least one Msg.")
 
 
 class OptionError(InputError):
-    """An option of a formatter, a history policy, a budget or the command is refused."""
+    """Invalid option of a formatter, a history policy, a budget or the command."""
 
 
 class ConversionError(AgentkitError):
-    """A formatter's capabilities accept a block that its converter cannot write: a mistake in the formatter.
+    """A converter cannot write a block that the capabilities of its formatter accept: a bug of the formatter.
 
     Attributes:
-        kind: type of the block, such as `image`.
-        place: the part of the request without a form for it, such as `a tool result`.
+        block_type: Type of the block, such as `image`.
+        place: Part of the request that cannot have the block, such as `a tool result`.
 
     """
 
-    def __init__(self, kind: str, place: str) -> None:
-        self.kind = kind
+    def __init__(self, block_type: str, place: str) -> None:
+        self.block_type = block_type
         self.place = place
         super().__init__(
-            f"{place}: the capabilities accept a block of type {kind!r} here, but the converter cannot write it. "
-            "Change the formatter's capabilities, or override convert()."
+            f"{place}: the capabilities accept a block of type {block_type!r} here, but the converter cannot "
+            "write the block. Change the capabilities of the formatter, or override convert()."
         )
 
 
 class LossError(AgentkitError):
-    """`on_loss="raise"`, and the target cannot carry what `places` name.
+    """The target cannot carry some content, and the formatter has `on_loss="raise"`.
 
-    Attributes: `target`, and `losses`, pairs of place and reason in input order.
+    Attributes:
+        target: Name of the target.
+        losses: Pairs of place and reason, in input order.
+        place: Place of the first loss.
+        reason: Reason of the first loss.
+
     """
 
     def __init__(self, target: str, losses: Sequence[tuple[str, str]]) -> None:
@@ -146,43 +159,61 @@ class LossError(AgentkitError):
         self.place, self.reason = self.losses[0]
         more = f" (and {len(self.losses) - 1} more)" if len(self.losses) > 1 else ""
         super().__init__(
-            f"{self.place}: {target} would lose this: {self.reason}{more}. "
-            'Take it out, choose a target that carries it, or use on_loss="describe".'
+            f"{self.place}: {target} cannot carry this content: {self.reason}{more}. "
+            'Remove the content, use another target, or pass on_loss="describe".'
         )
 
 
 class BudgetError(AgentkitError):
-    """No legal request fits the budget.
+    """The smallest legal request exceeds the budget.
 
-    Attributes: `limit`, what the budget leaves for the prompt, and `needed`, how much it must leave for the same
-    call to succeed: the size of the smallest legal request (system prompt, pins and newest unit), both in the
-    counter's tokens; `kept`, the places of the messages in that request.
+    That request consists of the system prompt, the pinned messages and the newest unit.
+
+    Attributes:
+        limit: Tokens that the budget has for the prompt: `max_tokens` less `reserve`.
+        needed: Tokens of the smallest legal request. With a limit of this size the same call succeeds.
+        required: Places of the messages that the smallest legal request contains.
+        place: Last of these places.
+
     """
 
-    def __init__(self, limit: int, needed: int, kept: Sequence[str]) -> None:
+    def __init__(self, limit: int, needed: int, required: Sequence[str]) -> None:
         self.limit = limit
         self.needed = needed
-        self.kept = tuple(kept)
-        self.place = self.kept[-1] if self.kept else "msgs"
+        self.required = tuple(required)
+        self.place = self.required[-1] if self.required else "msgs"
         super().__init__(
-            f"{self.place}: the smallest legal request has {needed} tokens, the budget leaves {limit}. "
-            "Raise max_tokens, lower reserve, or shorten or unpin a message that must stay."
+            f"{self.place}: the smallest legal request has {needed} tokens, but the budget has only {limit} for "
+            "the prompt. Raise max_tokens, lower reserve, or shorten or unpin a message that cannot be dropped."
         )
 
 
 class ProviderError(AgentkitError):
-    """No provider of that name is installed, or the one found does not load."""
+    """No provider of a name is installed, or the provider does not load.
+
+    Attributes:
+        name: Name of the provider.
+        available: Names of the installed providers.
+
+    """
 
     def __init__(self, name: str, reason: str, available: Sequence[str]) -> None:
         self.name = name
         self.available = tuple(available)
         self.place = "provider"
         end = "" if reason.endswith((".", "?")) else "."
-        super().__init__(f"provider {name!r}: {reason}{end} Choose one of: {', '.join(available) or 'none'}.")
+        names = ", ".join(available) or "none"
+        super().__init__(f"provider {name!r}: {reason}{end} Use one of: {names}.")
 
 
 class MissingExtraError(AgentkitError, ImportError):
-    """An optional package is needed and not installed."""
+    """An optional package is not installed.
+
+    Attributes:
+        package: Name of the package.
+        extra: Extra of agentkit-middleware that installs the package.
+
+    """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         self.package = package
@@ -194,26 +225,28 @@ class MissingExtraError(AgentkitError, ImportError):
 
 
 class ModelError(AgentkitError):
-    """A call of a model failed. The SDK's own error is `__cause__`.
+    """A model call failed. `__cause__` is the error of the SDK.
 
-    provider     whose model was called
-    provider_message  the provider's own text
-    status       the HTTP status, if there was an answer
-    code         the provider's own code, if it gave one
-    request_id   the provider's name for the call, if it gave one
-    retry_after  the seconds after which the provider wants the call again, if it said so
-    place        for a request that is refused: our best guess at the block it is about, else ""
-    retryable    whether the same call may succeed later (the SDK has done its own retries by then)
-    advice       what to do: the class's, unless more is known
+    Attributes:
+        provider: Name of the provider.
+        provider_message: Error text of the provider.
+        status: HTTP status. None if no response arrived.
+        code: Error code of the provider, if any.
+        request_id: Id of the request at the provider, if any.
+        retry_after: Seconds to wait before the next attempt, if the provider names them.
+        place: Probable place of the block that the provider refuses. Empty if unknown.
+        retryable: True if the same call may succeed later. The SDK has already retried.
+        advice: Sentence that says how to fix the cause.
+
     """
 
-    advice = "Read what the provider says."
+    advice = "Check the text of the provider."
     retryable = False
 
     def __init__(
         self,
         provider: str,
-        said: str,
+        provider_message: str,
         *,
         status: int | None = None,
         code: str | None = None,
@@ -224,7 +257,7 @@ class ModelError(AgentkitError):
         advice: str | None = None,
     ) -> None:
         self.provider = provider
-        self.provider_message = said
+        self.provider_message = provider_message
         self.status = status
         self.code = code
         self.request_id = request_id
@@ -234,46 +267,47 @@ class ModelError(AgentkitError):
             self.retryable = retryable
         if advice is not None:
             self.advice = advice
-        where = f"{place}: " if place else ""
-        what = " ".join(str(one) for one in (status, code) if one is not None)
-        sentence = said.strip() if said.strip()[-1:] in {".", "!", "?"} else f"{said.strip()}."
-        super().__init__(f"{where}{provider}{f' ({what})' if what else ''}: {sentence} {self.advice}")
+        prefix = f"{place}: " if place else ""
+        codes = " ".join(str(item) for item in (status, code) if item is not None)
+        text = provider_message.strip()
+        sentence = text if text.endswith((".", "!", "?")) else f"{text}."
+        super().__init__(f"{prefix}{provider}{f' ({codes})' if codes else ''}: {sentence} {self.advice}")
 
 
 class ContextLengthError(ModelError):
     """The prompt is too long for the model."""
 
-    advice = "Give the model a Budget below its context, or a smaller one."
+    advice = "Pass a Budget below the context length of the model, or use a model with a longer context."
 
 
 class RateLimitError(ModelError):
-    """Too many calls or tokens for now; or, where `retryable` is False, the account's quota is used up."""
+    """Too many calls or tokens for now. If `retryable` is False, the quota of the account is exhausted."""
 
-    advice = "Wait as long as it says, and try again."
+    advice = "Retry after the time that the provider names."
     retryable = True
 
 
 class OverloadedError(ModelError):
-    """The provider cannot answer now: it is overloaded, or failed by itself."""
+    """The provider is overloaded, or has an internal error."""
 
-    advice = "Try again later."
+    advice = "Retry later."
     retryable = True
 
 
 class AuthError(ModelError):
-    """A key, a permission or a payment is refused."""
+    """The provider refuses a key, a permission or a payment."""
 
     advice = "Check the key, its region, and the account."
 
 
 class BadRequestError(ModelError):
-    """The provider refuses the request. `place` is our best guess at the block that it is about."""
+    """The provider refuses the request. `place` is the probable place of the refused block."""
 
-    advice = "Look at `plan.request`, and at the ledger for what became of the block."
+    advice = "Check `plan.request`, and the entry of the block in `plan.ledger`."
 
 
 class NetworkError(ModelError):
-    """No answer came: the connection failed, broke, or took too long."""
+    """No response arrived: the connection failed, broke or timed out."""
 
     advice = "Check the address and the network."
     retryable = True

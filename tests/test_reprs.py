@@ -207,7 +207,7 @@ def test_the_facts_of_an_error_are_not_cut() -> None:
     error = ModelError("openai", LARGE)
     assert error.provider_message == LARGE
     assert str(error).endswith(error.advice)
-    assert str(ModelError("openai", "No.")) == "openai: No. Read what the provider says."
+    assert str(ModelError("openai", "No.")) == "openai: No. Check the text of the provider."
 
 
 def test_a_model_shows_its_provider_its_model_and_its_viewer_and_no_key() -> None:

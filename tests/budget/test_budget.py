@@ -301,7 +301,7 @@ async def test_the_error_names_the_smallest_legal_request_and_its_size(limit: in
     with pytest.raises(BudgetError) as caught:
         await plan(msgs, limit, counter())
     assert (caught.value.limit, caught.value.needed) == (limit, 40)
-    assert caught.value.kept == ("msgs[0]", "msgs[4]", "msgs[8]", "msgs[9]")
+    assert caught.value.required == ("msgs[0]", "msgs[4]", "msgs[8]", "msgs[9]")
     assert caught.value.place == "msgs[9]"
     assert len(texts(await plan(msgs, 40, counter()))) == 4
 
@@ -309,14 +309,14 @@ async def test_the_error_names_the_smallest_legal_request_and_its_size(limit: in
 async def test_the_error_is_the_same_with_the_task() -> None:
     with pytest.raises(BudgetError) as caught:
         await plan([SYSTEM, *talk(9)], 25, strategy=OldestFirst(keep_task=True))
-    assert (caught.value.needed, caught.value.kept) == (30, ("msgs[0]", "msgs[1]", "msgs[9]"))
+    assert (caught.value.needed, caught.value.required) == (30, ("msgs[0]", "msgs[1]", "msgs[9]"))
 
 
 @LOCAL_AND_REMOTE
 async def test_one_message_that_is_too_large(counter: type[Any]) -> None:
     with pytest.raises(BudgetError) as caught:
         await plan(talk(1), 9, counter())
-    assert (caught.value.needed, caught.value.kept) == (10, ("msgs[0]",))
+    assert (caught.value.needed, caught.value.required) == (10, ("msgs[0]",))
 
 
 # -- what it costs -----------------------------------------------------------------------------------------

@@ -218,7 +218,7 @@ async def test_nothing_to_take_is_refused_with_the_size_of_it_all(
         with pytest.raises(BudgetError) as caught:
             await plan(msgs, whole - 1, strategy, counter=counter)
         assert caught.value.needed == whole
-        assert caught.value.kept == tuple(f"msgs[{number}]" for number in range(len(msgs)))
+        assert caught.value.required == tuple(f"msgs[{number}]" for number in range(len(msgs)))
         assert (await plan(msgs, whole, strategy, counter=counter)).cut is None
 
 

@@ -132,7 +132,7 @@ class TestCommand:
         ):
             code, out, err = self.call(*arguments, "--max-tokens", "50", stdin=asked)
             assert (code, out) == (2, "")
-            assert "the budget leaves 50" in err
+            assert "the budget has only 50" in err
         table = self.call("compare", "--model", "openai:m", "--max-tokens", "50", stdin=asked)
         assert table[0] == 1
         assert "BudgetError" in table[1]

@@ -189,7 +189,7 @@ def test_what_is_no_conversation_is_refused(data: object, place: str, reason: st
 def test_data_newer_than_this_agentkit_is_refused() -> None:
     with pytest.raises(VersionError) as caught:
         load_messages({"agentkit": 2, "messages": [], "something": "new"})
-    assert (caught.value.found, caught.value.supported) == (2, 1)
+    assert (caught.value.version, caught.value.supported) == (2, 1)
 
 
 def test_keys_without_a_field_are_kept_in_metadata() -> None:
