@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from agentkit.json_values import copy_json
-from agentkit.tools.json_schema import find_definition
+from agentkit.tools.json_schema import find_definition, has_type
 
 __all__ = ["as_object_schema"]
 
@@ -81,8 +81,8 @@ def _branches(part: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
 def _may_be_object(part: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
     """Returns True if the schema can accept an object. An alternative of another type, such as null, cannot."""
     target = find_definition(part.get("$ref"), root)
-    kind = part.get("type", None if target is None else target.get("type"))
-    return kind is None or kind == "object" or (isinstance(kind, list) and "object" in cast("list[Any]", kind))
+    typed = part if "type" in part or target is None else target
+    return typed.get("type") is None or has_type(typed, "object")
 
 
 def _merge_both(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from agentkit.capabilities.strict_rules import StrictRules
-from agentkit.tools.json_schema import find_definition
+from agentkit.tools.json_schema import find_definition, has_type
 
 __all__ = ["close_for_strict"]
 
@@ -61,7 +61,7 @@ class _Walk:
         self._check(kept, place, depth)
         if "$ref" in kept:
             return self._reference(kept, place)
-        if _has_type(kept, "object") or "properties" in kept:
+        if has_type(kept, "object") or "properties" in kept:
             kept = self._object(kept, place)
         return {key: self._inner(key, item, place, depth) for key, item in kept.items()}
 
@@ -75,9 +75,9 @@ class _Walk:
     def _check(self, part: Mapping[str, Any], place: str, depth: int) -> None:
         if part.get("format", "") not in {"", *self.rules.formats}:
             raise _NotStrictError(f"{place} has the unsupported format {part['format']!r}")
-        if _has_type(part, "array") and "items" not in part:
+        if has_type(part, "array") and "items" not in part:
             raise _NotStrictError(f"{place or 'the root'} is an array without items")
-        nests = _has_type(part, "object") or _has_type(part, "array")
+        nests = has_type(part, "object") or has_type(part, "array")
         if nests and self.rules.max_depth and depth > self.rules.max_depth:
             raise _NotStrictError(f"{place} is nested deeper than {self.rules.max_depth} levels")
 
@@ -121,11 +121,6 @@ class _Walk:
             inners = cast("list[Any]", item)
             return [self.schema(inner, f"{prefix}{key}[{at}]", depth) for at, inner in enumerate(inners)]
         return self.schema(item, f"{prefix}items", depth + 1) if key == "items" else item
-
-
-def _has_type(part: Mapping[str, Any], name: str) -> bool:
-    kind = part.get("type")
-    return kind == name or (isinstance(kind, list) and name in cast("list[Any]", kind))
 
 
 def _is_recursive(schema: Mapping[str, Any]) -> bool:

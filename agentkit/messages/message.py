@@ -266,7 +266,7 @@ def _build_ordinary(
     if id is None is timestamp is metadata:
         return build_trusted(cast("str", name), cast("Any", content), cast("Role", role), pinned)
     if (id is None or _is_text(id)) and (timestamp is None or _is_text(timestamp)) and _is_flat(metadata):
-        copied = cast("dict[str, Any] | None", metadata and {**cast("dict[str, Any]", metadata)})
+        copied = None if metadata is None else {**cast("dict[str, Any]", metadata)}
         fields: Any = {"id": id, "timestamp": timestamp, "metadata": copied}
         return build_trusted(cast("str", name), cast("Any", content), cast("Role", role), pinned, **fields)
     return None

@@ -20,6 +20,7 @@ __all__ = [
     "check_schema",
     "close_schema",
     "find_definition",
+    "has_type",
     "map_schema",
     "remove_titles",
 ]
@@ -101,6 +102,12 @@ def find_definition(reference: object, root: Mapping[str, Any]) -> Mapping[str, 
         name = step.replace("~1", "/").replace("~0", "~")
         found = cast("Mapping[str, object]", found).get(name) if isinstance(found, Mapping) else None
     return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else None
+
+
+def has_type(schema: Mapping[str, Any], name: str) -> bool:
+    """Returns True if a schema names a type, alone or in a list of types."""
+    types = schema.get("type")
+    return types == name or (isinstance(types, list) and name in cast("list[Any]", types))
 
 
 def _schema_from_dict(found: Mapping[str, Any]) -> OutputSchema:

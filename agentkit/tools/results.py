@@ -16,6 +16,7 @@ from agentkit.loggers import get_logger
 from agentkit.messages.blocks import InvalidBlock, MediaBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from agentkit.messages.mcp_results import read_mcp_item, read_mcp_result
 from agentkit.messages.validation import Validated
+from agentkit.reprs import shorten
 
 __all__ = ["as_failure", "as_refusal", "as_result", "find_leaves"]
 
@@ -102,21 +103,13 @@ def _contains_block(value: object) -> bool:
 def as_failure(block: ToolUseBlock, error: BaseException) -> ToolResultBlock:
     """Returns the result of a call whose function raised. Its metadata (sent to no provider) has the traceback."""
     _log.warning("tool %r: raised %s", block.name, type(error).__name__, exc_info=error)
-    traceback = _bounded(as_text("".join(format_exception(error))), MAX_TRACEBACK_CHARACTERS)
+    traceback = shorten(as_text("".join(format_exception(error))), MAX_TRACEBACK_CHARACTERS)
     return replace(as_refusal(block, _describe_error(error)), metadata={"traceback": traceback})
 
 
 def as_refusal(block: ToolUseBlock, reason: str) -> ToolResultBlock:
     """Returns the result of a call that cannot be run, or whose result cannot be sent."""
-    return ToolResultBlock(block.id, block.name, as_text(_bounded(reason, MAX_ERROR_CHARACTERS)), is_error=True)
-
-
-def _bounded(text: str, limit: int) -> str:
-    """Returns the text, without its middle if it is longer than the limit."""
-    if len(text) <= limit:
-        return text
-    head, tail = limit * 3 // 4, limit // 4
-    return f"{text[:head]}\n… ({len(text) - head - tail} characters left out) …\n{text[-tail:]}"
+    return ToolResultBlock(block.id, block.name, as_text(shorten(reason, MAX_ERROR_CHARACTERS)), is_error=True)
 
 
 def _describe_error(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""`Msg`: built by hand or from another library's dicts; what is wrong is refused by name and place."""
+"""`Msg`: construction, validation with places, conversion of other libraries' dicts, computed results."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import dataclasses
 import pickle
 import threading
 from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any, cast
 
 import anyio
@@ -25,6 +26,7 @@ from agentkit import (
     ToolUseBlock,
     URLSource,
 )
+from agentkit.messages.message import build_part, build_trusted, cache_result, get_cached, set_cached
 from agentkit.provider_kit import Feature
 from tests.conftest import AnyMsg, EchoFormatter
 
@@ -43,19 +45,19 @@ FULL = Msg(
 )
 
 
-def test_a_message_is_made_by_position_or_by_keyword() -> None:
+def test_arguments_are_positional_or_by_keyword() -> None:
     assert Msg("Bob", "hi", "user") == Msg(name="Bob", content="hi", role="user")
     assert Msg("Bob", "hi", "user").pinned is False
     full = Msg("Bob", "hi", "user", "id-1", "2026-01-01", {"k": 1}, True)
     assert (full.id, full.timestamp, full.metadata, full.pinned) == ("id-1", "2026-01-01", {"k": 1}, True)
 
 
-def test_nothing_is_made_up() -> None:
+def test_ids_and_times_default_to_none() -> None:
     msg = Msg("Bob", "hi", "user")
     assert (msg.id, msg.timestamp, msg.metadata) == (None, None, None)
 
 
-def test_content_is_kept_as_a_tuple() -> None:
+def test_content_is_stored_as_a_tuple() -> None:
     for given in ([TextBlock("a")], (TextBlock("a"),)):
         assert AnyMsg("Bob", given, "user").content == (TextBlock("a"),)
     assert AnyMsg("Bob", [], "user").content == ()
@@ -67,7 +69,7 @@ def test_a_list_type_checks() -> None:
     assert (len(msg.content), len(result.output)) == (2, 1)
 
 
-def test_blocks_of_another_library_are_adopted() -> None:
+def test_blocks_may_be_dicts() -> None:
     msg = AnyMsg(
         "Bob",
         [{"type": "text", "text": "a"}, {"type": "tool_use", "id": "c", "name": "n", "input": {}}],
@@ -76,7 +78,7 @@ def test_blocks_of_another_library_are_adopted() -> None:
     assert msg.content == (TextBlock("a"), ToolUseBlock("c", "n", {}))
 
 
-def test_the_views_of_a_message() -> None:
+def test_properties_select_blocks_by_type() -> None:
     assert FULL.text == "one\ntwo"
     assert FULL.thinking == "hm"
     assert [use.id for use in FULL.tool_uses] == ["c1"]
@@ -88,7 +90,7 @@ def test_the_views_of_a_message() -> None:
 
 
 @pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Msg)])
-def test_a_message_never_changes(name: str) -> None:
+def test_a_message_is_immutable(name: str) -> None:
     msg = Msg("Bob", "hi", "user")
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(msg, name, "other")
@@ -96,26 +98,26 @@ def test_a_message_never_changes(name: str) -> None:
         delattr(msg, name)
 
 
-def test_a_message_takes_no_further_attribute() -> None:
+def test_a_message_has_no_other_attributes() -> None:
     with pytest.raises((AttributeError, TypeError)):
         AnyMsg("Bob", "hi", "user").colour = "red"
 
 
-def test_a_changed_copy_is_a_new_message() -> None:
+def test_replace_returns_a_new_message() -> None:
     msg = Msg("Bob", "hi", "user")
     pinned = dataclasses.replace(msg, pinned=True)
     assert (msg.pinned, pinned.pinned) == (False, True)
     assert dataclasses.replace(msg, content=[TextBlock("x")]).content == (TextBlock("x"),)  # type: ignore[arg-type]
 
 
-def test_metadata_is_copied_at_the_door() -> None:
+def test_metadata_is_copied() -> None:
     given: dict[str, Any] = {"a": [1, {"b": 2}]}
     msg = AnyMsg("Bob", "hi", "user", metadata=given)
     given["a"][1]["b"] = "changed"
     assert msg.metadata == {"a": [1, {"b": 2}]}
 
 
-def test_the_list_that_was_given_may_change_afterwards() -> None:
+def test_a_change_of_the_passed_list_does_not_affect_the_message() -> None:
     blocks = [TextBlock("a")]
     msg = AnyMsg("Bob", blocks, "user")
     blocks.append(TextBlock("b"))
@@ -203,7 +205,7 @@ def _cycle() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("make", "place", "reason"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
-def test_a_bad_message_is_refused_by_place_and_reason(make: Callable[[], object], place: str, reason: str) -> None:
+def test_an_error_names_the_place_and_the_reason(make: Callable[[], object], place: str, reason: str) -> None:
     with pytest.raises(MessageError) as caught:
         make()
     assert caught.value.place.startswith(place)
@@ -264,7 +266,7 @@ ADOPTED: list[tuple[str, Mapping[str, Any], Any]] = [
 
 
 @pytest.mark.parametrize(("given", "expected"), [row[1:] for row in ADOPTED], ids=[row[0] for row in ADOPTED])
-def test_agentscopes_blocks_are_adopted(given: Mapping[str, Any], expected: Any) -> None:
+def test_blocks_of_agentscope_are_converted(given: Mapping[str, Any], expected: Any) -> None:
     before = copy.deepcopy(given)
     assert AnyMsg("a", [given], "user").content == (expected,)
     assert given == before
@@ -298,13 +300,13 @@ _KINDS = (
         ([ToolResultBlock("c", "n", "x", True)], Feature.RESULT | Feature.RESULT_ERROR),
     ],
 )
-def test_a_message_knows_what_it_holds(content: Any, features: int) -> None:
+def test_a_message_has_the_features_of_its_content(content: Any, features: int) -> None:
     found = Msg("a", content, "assistant" if features & Feature.CALL else "user").features
     assert found & _KINDS == features
 
 
 class _Locked(LocalTokenCounter):
-    """A counter that holds something which can be neither pickled nor copied."""
+    """Counter with a lock, which can be neither pickled nor copied."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -316,7 +318,7 @@ class _Locked(LocalTokenCounter):
         return 1
 
 
-def test_what_was_worked_out_of_a_message_is_never_part_of_it() -> None:
+def test_cached_results_are_not_part_of_a_message() -> None:
     used, fresh = Msg("Bob", "a < b\nc", "user"), Msg("Bob", "a < b\nc", "user")
     formatter = EchoFormatter(history=MultiAgentHistory(), budget=Budget(10, _Locked()))
     anyio.run(formatter.format, [used])
@@ -338,8 +340,79 @@ AGAIN: list[tuple[str, Callable[[Msg], Msg]]] = [
 
 
 @pytest.mark.parametrize("again", [row[1] for row in AGAIN], ids=[row[0] for row in AGAIN])
-def test_a_message_that_was_formatted_can_be_pickled_and_copied(again: Callable[[Msg], Msg]) -> None:
+def test_a_formatted_message_can_be_pickled_and_copied(again: Callable[[Msg], Msg]) -> None:
     msg = AnyMsg("Bob", [TextBlock("hi"), IMAGE], "user", metadata={"k": 1})
     anyio.run(EchoFormatter(budget=Budget(10, _Locked())).format, [msg])
     assert again(msg) == msg
     assert again(msg).features == msg.features
+
+
+# -- construction with and without pydantic -------------------------------------------------------------------
+
+
+class _Subclass(Msg):
+    """Subclass, which pydantic always validates."""
+
+
+ORDINARY: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+    ("text", ("Bob", "hi", "user"), {}),
+    ("text that is not ASCII", ("Zoë", "你好", "assistant"), {}),
+    ("blank text", ("Bob", " \n", "system"), {}),
+    ("keywords", (), {"name": "Bob", "content": "hi", "role": "user", "pinned": True}),
+    ("a list of blocks", ("Bob", [TextBlock("a"), IMAGE], "user"), {}),
+    ("a tuple of tool blocks", ("Bob", (ToolUseBlock("c", "n", {}), ToolResultBlock("c")), "assistant"), {}),
+    ("no blocks", ("Bob", [], "user"), {}),
+    ("id and time", ("Bob", "hi", "user", "id-1", "2026-01-01"), {}),
+    ("flat metadata", ("Bob", "hi", "user"), {"metadata": {"a": 1, "ü": "é", "b": None, "c": True}}),
+    ("empty metadata", ("Bob", "hi", "user"), {"metadata": {}}),
+    ("nested metadata", ("Bob", "hi", "user"), {"metadata": {"a": [1.5, {"b": "c"}]}}),
+]
+
+
+@pytest.mark.parametrize(("args", "kwargs"), [row[1:] for row in ORDINARY], ids=[row[0] for row in ORDINARY])
+def test_a_message_is_the_same_with_and_without_pydantic(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    fast, validated = AnyMsg(*args, **kwargs), cast("Any", _Subclass)(*args, **kwargs)
+    assert dataclasses.asdict(fast) == dataclasses.asdict(validated)
+    assert repr(fast) == repr(validated).replace("_Subclass(", "Msg(", 1)
+    assert (fast.features, fast.tool_ids) == (validated.features, validated.tool_ids)
+    assert fast.metadata is None or fast.metadata is not kwargs["metadata"]
+
+
+def test_as_dict_works_for_messages_of_every_constructor() -> None:
+    trusted = build_trusted("Bob", (TextBlock("a"), ToolUseBlock("c", "n", {})), "assistant")
+    part = build_part(Msg("Bob", "hi", "user", "id-1", None, {"k": 1}, True), (IMAGE,), "user", "mark")
+    for msg in (Msg("Bob", "hi", "user"), FULL, trusted, part):
+        set_cached(msg, "key", threading.Lock())
+        fields = dataclasses.asdict(msg)
+        assert list(fields) == ["name", "content", "role", "id", "timestamp", "metadata", "pinned"]
+        assert dataclasses.replace(msg) == msg
+    assert part == Msg("Bob", (IMAGE,), "user", "id-1", None, {"k": 1, "mark": True}, True)
+    assert dataclasses.asdict(trusted)["content"][1] == {
+        "metadata": None,
+        "id": "c",
+        "name": "n",
+        "input": {},
+        "raw_input": None,
+        "state": None,
+        "type": "tool_use",
+    }
+
+
+def test_a_message_caches_the_last_sixteen_results() -> None:
+    msg = Msg("Bob", "hi", "user")
+    for number in range(20):
+        assert cache_result(msg, number, lambda _, number=number: number * 2) == number * 2
+    assert [get_cached(msg, number) for number in (3, 4, 19)] == [None, 8, 38]
+    assert cache_result(msg, 19, lambda _: 0) == 38
+
+
+def test_signatures_show_the_types_that_callers_may_pass() -> None:
+    parameters = signature(Msg).parameters
+    assert list(parameters) == ["name", "content", "role", "id", "timestamp", "metadata", "pinned"]
+    assert parameters["content"].annotation == "str | Sequence[Block | Mapping[str, Any]]"
+    assert str(signature(TextBlock)) == (
+        "(text: 'str', type: \"Literal['text']\" = 'text', state: 'OpaqueState | None' = None, *, "
+        "metadata: 'dict[str, Any] | None' = None)"
+    )
+    assert signature(ToolResultBlock).parameters["name"].annotation == "str"
+    assert signature(ToolUseBlock).parameters["input"].annotation == "dict[str, Any]"
