@@ -37,6 +37,9 @@ _NAMES: Final = {
 
 _MEMBERS: Final = {
     "chat": "chat_formatter",
+    "kept": "required",
+    "found": "version",
+    "kind": "block_type",
     "multi_agent": "multi_agent_formatter",
     "said": "provider_message",
     "tags": "tag",
@@ -104,9 +107,9 @@ def _describe_error(error: BaseException) -> Record:
     facts: dict[str, Any] = {}
     texts: dict[str, Any] = {"": str(error)}
     if isinstance(error, _find("AgentkitError")):
-        for name, value in sorted(vars(error).items()):
-            known = _MEMBERS.get(name, name)
-            (texts if known in _TEXT_FIELDS else facts)[known] = _as_json(value)
+        attributes = {_MEMBERS.get(name, name): value for name, value in vars(error).items()}
+        for name, value in sorted(attributes.items()):
+            (texts if name in _TEXT_FIELDS else facts)[name] = _as_json(value)
     return {"error": type(error).__name__, "facts": facts, "texts": texts}
 
 

@@ -401,7 +401,7 @@ def test_as_dict_works_for_messages_of_every_constructor() -> None:
 def test_a_message_caches_the_last_sixteen_results() -> None:
     msg = Msg("Bob", "hi", "user")
     for number in range(20):
-        assert cache_result(msg, number, lambda _, number=number: number * 2) == number * 2
+        assert set_cached(msg, number, number * 2) == number * 2
     assert [get_cached(msg, number) for number in (3, 4, 19)] == [None, 8, 38]
     assert cache_result(msg, 19, lambda _: 0) == 38
 

@@ -167,7 +167,7 @@ def test_every_cut_is_legal_within_the_budget_and_accounted_for(
         if isinstance(plan, BudgetError):
             event("refused")
             assert plan.limit == limit < plan.needed
-            assert plan.kept
+            assert plan.required
             return
         assert isinstance(plan, Plan)
         event("cut" if plan.cut else "whole")

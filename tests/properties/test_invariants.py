@@ -649,7 +649,7 @@ def test_cut_keeps_a_suffix_and_what_is_protected_within_the_budget(
             assert plan.needed > limit
             assert str(limit) in str(plan)
             assert str(plan.needed) in str(plan)
-            assert {*plan.kept} == {f"msgs[{at}]" for at in must}
+            assert {*plan.required} == {f"msgs[{at}]" for at in must}
             least = [msgs[at] for at in sorted(must)]
             request = await target.formatter(policy).format(least)
             bound = formatter.capabilities().thinking.binds_prefix and any(msg.thinking for msg in least)
