@@ -1,7 +1,8 @@
 """Runs the Python examples of a Markdown page in this process.
 
 The examples of one page share their names, from top to bottom, as in an interactive shell. Where a block marked
-`text` follows an example directly, the example must print exactly that text.
+`text` follows an example directly, the example must print exactly that text. An example that begins with a comment
+such as `# package/module.py` is this file of a distribution, whose entry points are in a block marked `toml`.
 """
 
 from __future__ import annotations
@@ -17,12 +18,16 @@ from typing import Final
 
 import pytest
 
-__all__ = ["GUIDES", "README", "ROOT", "Example", "read_examples", "run_page"]
+__all__ = ["GUIDES", "README", "ROOT", "Example", "read_examples", "run_page", "write_distribution"]
 
 ROOT: Final = Path(__file__).parents[2]
 README: Final = ROOT / "README.md"
 GUIDES: Final = sorted((ROOT / "examples" / "guides").glob("*.md"))
 
+_FILE: Final = re.compile(r"# (\S+\.py)\n")
+_ENTRY_POINTS: Final = re.compile(
+    r'^```toml\n\[project\.entry-points\."(.*?)"\]\n(.*?)^```', re.MULTILINE | re.DOTALL
+)
 _EXAMPLE: Final = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 
 
@@ -47,6 +52,20 @@ def read_examples(text: str) -> list[Example]:
     return [Example(text.count("\n", 0, match.start(1)), match[1], match[2]) for match in _EXAMPLE.finditer(text)]
 
 
+def write_distribution(text: str, folder: Path) -> bool:
+    """Writes the files of a page to a folder, as an installed distribution. Returns True if there are any."""
+    files = [(match[1], example.code) for example in read_examples(text) if (match := _FILE.match(example.code))]
+    for name, code in files:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(code, "utf-8")
+    if points := _ENTRY_POINTS.search(text):
+        info = folder / "guide-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: guide\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[{points[1]}]\n{points[2].replace(chr(34), '')}")
+    return bool(files)
+
+
 def run_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs the examples of a page in the root folder of the project and compares their output.
 
@@ -58,6 +77,8 @@ def run_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.chdir(ROOT)
     for example in read_examples(page.read_text("utf-8")):
+        if _FILE.match(example.code):
+            continue
         output = StringIO()
         code = compile("\n" * example.line + example.code, str(page), "exec", dont_inherit=True)
         with redirect_stdout(output):

@@ -1,11 +1,13 @@
 """The examples of the guides run; the links and the terms of all documents are right."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.documents.pages import GUIDES, README, ROOT, read_examples, run_page
+from agentkit import load_provider
+from tests.documents.pages import GUIDES, README, ROOT, read_examples, run_page, write_distribution
 
 PAGES = [README, *GUIDES]
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
@@ -14,8 +16,20 @@ AVOIDED = re.compile(r"\b(behind|nobody|anybody|anew|mend)\b", re.IGNORECASE)
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
-def test_examples_run_and_print_what_the_page_shows(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_page(page, monkeypatch)
+def test_examples_run_and_print_what_the_page_shows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = set(sys.modules)
+    if write_distribution(page.read_text("utf-8"), tmp_path):
+        monkeypatch.syspath_prepend(str(tmp_path))  # pyright: ignore[reportUnknownMemberType]
+    load_provider.cache_clear()
+    try:
+        run_page(page, monkeypatch)
+    finally:
+        load_provider.cache_clear()
+        for name in {*sys.modules} - loaded:
+            if name.startswith("agentkit_murmur"):
+                del sys.modules[name]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
