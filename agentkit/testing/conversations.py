@@ -1,4 +1,4 @@
-"""The conversations that a provider is checked with. Each text holds a mark of its own, to be found again."""
+"""Conversations for the provider checks. Each text has a unique mark, by which the checks find it in a request."""
 
 from __future__ import annotations
 
@@ -126,4 +126,4 @@ CONVERSATIONS: Final[Mapping[str, list[Msg]]] = {
         Msg("Friday", "markLast", "assistant"),
     ],
 }
-"""Conversations by what is special in them: texts hold `mark…`, arguments `call…`, results `result…`."""
+"""Conversations by their special feature, with `mark…` in texts, `call…` in arguments, `result…` in results."""

@@ -24,12 +24,13 @@ _TOKENS: Final = 7321
 
 
 def endpoint_faults(provider: Provider) -> Iterator[str]:
-    """What fails, as sentences."""
-    kind = provider.endpoint
-    if kind is None:
+    """Yields the faults of a provider's endpoint, as sentences."""
+    endpoint_class = provider.endpoint
+    if endpoint_class is None:
         return
     for check in (_bodies, _sending, _failures):
-        yield from collect_findings(f"{kind.__name__}, {check.__name__.strip('_')}", check(provider, kind))
+        place = f"{endpoint_class.__name__}, {check.__name__.strip('_')}"
+        yield from collect_findings(place, check(provider, endpoint_class))
 
 
 def _request(provider: Provider) -> dict[str, Any]:
@@ -37,9 +38,9 @@ def _request(provider: Provider) -> dict[str, Any]:
     return provider.chat_formatter(_MODEL).lower(msgs, tools=make_tools()).request
 
 
-def _bodies(provider: Provider, kind: type[EndpointBase]) -> Iterator[str]:
-    """The body holds the request, the model and the options, and the call says whether it streams."""
-    endpoint, request = kind(_Recorder()), _request(provider)
+def _bodies(provider: Provider, endpoint_class: type[EndpointBase]) -> Iterator[str]:
+    """Checks that the body has the request, the model and the options, and that the call has its stream flag."""
+    endpoint, request = endpoint_class(_Recorder()), _request(provider)
     before = json_text(request)
     options = {**_OPTION, **endpoint.max_tokens_parameter(_TOKENS)}
     if _TOKENS not in [leaf for _, leaf in iterate_scalars(endpoint.max_tokens_parameter(_TOKENS))]:
@@ -55,12 +56,12 @@ def _bodies(provider: Provider, kind: type[EndpointBase]) -> Iterator[str]:
         if not isinstance(call, OutgoingRequest):
             yield f"`body` returns a {type(call).__name__}, and not an Outgoing"
             return
-        yield from _unsent(call, request, options)
+        yield from _check_body(call, request, options)
         if call.stream is not stream:
             yield f"`body` with stream={stream} returns an Outgoing with stream={call.stream}"
 
 
-def _unsent(call: OutgoingRequest, request: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[str]:
+def _check_body(call: OutgoingRequest, request: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[str]:
     sent = [leaf for _, leaf in iterate_scalars(call.body)]
     texts = [leaf for leaf in sent if isinstance(leaf, str)]
     missing = [
@@ -82,7 +83,7 @@ def _unsent(call: OutgoingRequest, request: Mapping[str, Any], options: Mapping[
 
 
 class _Recorder:
-    """A client that has every method, and notes what it is called with."""
+    """Client that has every method, and records the arguments of each call."""
 
     def __init__(self, calls: list[str] | None = None) -> None:
         self.recorded: list[str] = [] if calls is None else calls
@@ -93,7 +94,7 @@ class _Recorder:
         return _Recorder(self.recorded)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        self.recorded.append(_shown([args, kwargs]))
+        self.recorded.append(_flatten_text([args, kwargs]))
         return self
 
     def __await__(self) -> Generator[Any, Any, Self]:
@@ -116,24 +117,26 @@ class _Recorder:
         return b"{}"
 
 
-def _shown(value: Any) -> str:
+def _flatten_text(value: Any) -> str:
     match value:
         case bytes() | bytearray():
             return value.decode("utf-8", "replace")
         case Mapping():
-            return " ".join(f"{key} {_shown(inner)}" for key, inner in cast("Mapping[Any, Any]", value).items())
+            return " ".join(
+                f"{key} {_flatten_text(inner)}" for key, inner in cast("Mapping[Any, Any]", value).items()
+            )
         case list() | tuple():
-            return " ".join(map(_shown, cast("Sequence[Any]", value)))
+            return " ".join(map(_flatten_text, cast("Sequence[Any]", value)))
         case _:
             return str(value)
 
 
-def _sending(provider: Provider, kind: type[EndpointBase]) -> Iterator[str]:
-    """What goes to the client, whole or as a stream, holds the request."""
+def _sending(provider: Provider, endpoint_class: type[EndpointBase]) -> Iterator[str]:
+    """Checks that the endpoint passes the request to the client, whole or as a stream."""
     request = _request(provider)
     for stream in (False, True):
         client = _Recorder()
-        endpoint = kind(client)
+        endpoint = endpoint_class(client)
         outgoing = endpoint.build_request(_MODEL, request, {}, stream=stream)
         client.recorded.clear()
         _call(endpoint, outgoing)
@@ -144,10 +147,10 @@ def _sending(provider: Provider, kind: type[EndpointBase]) -> Iterator[str]:
 
 
 def _call(endpoint: EndpointBase, outgoing: OutgoingRequest) -> None:
-    """Sends a call to a recorder, which answers nothing of use: what that raises says nothing of the endpoint."""
+    """Sends a call to a recorder. Exceptions are ignored, because a recorder has no useful answer."""
 
     async def call() -> None:
-        with anyio.move_on_after(_PATIENCE):
+        with anyio.move_on_after(_TIMEOUT_SECONDS):
             if not outgoing.stream:
                 await endpoint.send(outgoing)
                 return
@@ -159,12 +162,12 @@ def _call(endpoint: EndpointBase, outgoing: OutgoingRequest) -> None:
         with suppress(BaseException):
             anyio.run(call)
 
-    thread = threading.Thread(target=run, daemon=True)  # this one may have an event loop
+    thread = threading.Thread(target=run, daemon=True)  # this thread may have an event loop
     thread.start()
-    thread.join(2 * _PATIENCE)
+    thread.join(2 * _TIMEOUT_SECONDS)
 
 
-_PATIENCE: Final = 5.0  # seconds
+_TIMEOUT_SECONDS: Final = 5.0
 
 
 # -- errors -------------------------------------------------------------------------------------------------------
@@ -198,23 +201,25 @@ _REPLIES: Final[tuple[object, ...]] = (
 )
 
 
-def _failures(provider: Provider, kind: type[EndpointBase]) -> Iterator[str]:
-    """For any error and any reply, the endpoint returns a Failure or None."""
-    endpoint = kind(_Recorder())
+def _failures(provider: Provider, endpoint_class: type[EndpointBase]) -> Iterator[str]:
+    """Checks that the endpoint returns a Failure or None for any error and any reply."""
+    endpoint = endpoint_class(_Recorder())
     for make in _ERRORS:
         error = make()
-        yield from _judged("failure", endpoint.failure_from_exception, error, type(error).__name__)
+        yield from _check_classification("failure", endpoint.failure_from_exception, error, type(error).__name__)
     for reply in _REPLIES:
-        yield from _judged("failure_in", endpoint.failure_from_reply, reply, repr(reply))
+        yield from _check_classification("failure_in", endpoint.failure_from_reply, reply, repr(reply))
     if endpoint.failure_from_exception(ZeroDivisionError("x")) is not None:
         yield "`failure` takes an error of the caller's program for one of the provider"
 
 
-def _judged(name: str, judge: Callable[[Any], object], given: object, label: str) -> Iterator[str]:
+def _check_classification(
+    name: str, classify: Callable[[Any], object], value: object, label: str
+) -> Iterator[str]:
     try:
-        found = judge(given)
+        failure = classify(value)
     except Exception as error:
         yield f"`{name}` raises {describe_error(error)} for {label}"
         return
-    if found is not None and not isinstance(found, Failure):
-        yield f"`{name}` returns a {type(found).__name__} for {label}, and not a Failure"
+    if failure is not None and not isinstance(failure, Failure):
+        yield f"`{name}` returns a {type(failure).__name__} for {label}, and not a Failure"

@@ -1,4 +1,4 @@
-"""Helpers of the provider checks: exceptions as findings, and parts of a request by their content."""
+"""Findings of the provider checks: exceptions as findings, and searches of a request by content."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def describe_error(error: BaseException) -> str:
     try:
         sentence = str(error)
     except Exception:
-        sentence = "its text cannot be had"
+        sentence = "no text: its `__str__` raises"
     return f"{type(error).__name__}: {sentence[:500]}"
 
 
@@ -58,10 +58,10 @@ def clear_containers(value: object) -> None:
 
 def find_marks(kind: str, text: str) -> dict[str, list[int]]:
     """Returns the marks of a kind in a text, with their positions."""
-    found: dict[str, list[int]] = {}
+    positions: dict[str, list[int]] = {}
     for match in re.finditer(rf"\b{kind}[A-Z][A-Za-z]*", text.replace("\\n", "\n ")):
-        found.setdefault(match[0], []).append(match.start())
-    return found
+        positions.setdefault(match[0], []).append(match.start())
+    return positions
 
 
 def iterate_scalars(value: object, key: object = "") -> Iterator[tuple[str, Any]]:
@@ -88,15 +88,15 @@ def find_surroundings(value: object, wanted: Sequence[str]) -> dict[str, list[tu
 
 def _divide(value: object, key: str, wanted: Sequence[str], parts: dict[str, list[tuple[str, str]]]) -> None:
     text = json.dumps(value, ensure_ascii=False)
-    held = [mark for mark in wanted if re.search(rf"\b{mark}\b", text.replace("\\n", "\n "))]
-    if len(held) == 1:
-        parts[held[0]] = [("", key), *((name, str(scalar)) for name, scalar in iterate_scalars(value, key))]
-    elif held and isinstance(value, dict):
+    marks = [mark for mark in wanted if re.search(rf"\b{mark}\b", text.replace("\\n", "\n "))]
+    if len(marks) == 1:
+        parts[marks[0]] = [("", key), *((name, str(scalar)) for name, scalar in iterate_scalars(value, key))]
+    elif marks and isinstance(value, dict):
         for name, inner in cast("dict[str, Any]", value).items():
-            _divide(inner, name, held, parts)
-    elif held and isinstance(value, list):
+            _divide(inner, name, marks, parts)
+    elif marks and isinstance(value, list):
         for inner in cast("list[Any]", value):
-            _divide(inner, key, held, parts)
+            _divide(inner, key, marks, parts)
 
 
 # -- I/O ----------------------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ _hooks: list[object] = []
 @contextmanager
 def record_io() -> Generator[list[str]]:
     """Records the audit events of files, sockets and processes that this thread causes in the `with` block."""
-    if not _hooks:  # an audit hook stays for good
+    if not _hooks:  # an audit hook cannot be removed
         sys.addaudithook(_note_event)
         _hooks.append(_note_event)
     events: list[str] = []

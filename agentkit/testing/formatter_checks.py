@@ -43,18 +43,19 @@ def make_tools() -> list[Tool]:
     return [look, Tool("count", "toolCount to a number", {"type": "object", "properties": {}})]
 
 
-def option_faults(kind: type[FormatterBase], model: str | None) -> Iterator[str]:
-    """What fails in what one formatter asks for, as sentences."""
+def option_faults(formatter_class: type[FormatterBase], model: str | None) -> Iterator[str]:
+    """Yields the faults of one formatter's request options, as sentences."""
     for probe in _PROBES:
-        yield from collect_findings(f"{kind.__name__}, {probe.__name__.strip('_')}", probe(kind(model)))
+        place = f"{formatter_class.__name__}, {probe.__name__.strip('_')}"
+        yield from collect_findings(place, probe(formatter_class(model)))
 
 
-def _request(formatter: FormatterBase, **asked: Any) -> dict[str, Any]:
-    return formatter.lower(_MSGS, **cast("RequestOptions", asked)).request
+def _request(formatter: FormatterBase, **options: Any) -> dict[str, Any]:
+    return formatter.lower(_MSGS, **cast("RequestOptions", options)).request
 
 
 def _tools(formatter: FormatterBase) -> Iterator[str]:
-    """The tools arrive with their names, descriptions and parameters."""
+    """Checks that the request has the tools with their names, descriptions and parameters."""
     request = _request(formatter, tools=make_tools())
     texts = [str(leaf) for _, leaf in iterate_scalars(request)]
     keys = {*_keys(request)}
@@ -80,34 +81,34 @@ def _keys(value: Any) -> Iterator[str]:
 
 
 def _tool_choice(formatter: FormatterBase) -> Iterator[str]:
-    """Each choice that the target takes makes a request of its own."""
+    """Checks that each tool choice that the target accepts gives a different request."""
     modes = formatter.capabilities().tools.choices
     choices: dict[str, str | None] = {"no choice": None}
     choices |= {mode: mode for mode in ("none", "required") if mode in modes}
     choices |= {f"the tool {name!r}": name for name in ("look", "count") if "tool" in modes}
-    seen: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for label, choice in choices.items():
         text = json_text(_request(formatter, tools=make_tools(), tool_choice=choice))
-        if text in seen:
-            yield f"the tool choice {label} makes the same request as {seen[text]}"
-        seen.setdefault(text, label)
+        if text in labels:
+            yield f"the tool choice {label} makes the same request as {labels[text]}"
+        labels.setdefault(text, label)
 
 
 def _response_format(formatter: FormatterBase) -> Iterator[str]:
-    """The form of the answer is asked for, as strictly as the target can."""
-    plain, asked = _request(formatter), _request(formatter, response_format=_ANSWER)
-    texts = [str(leaf) for _, leaf in iterate_scalars(asked)]
+    """Checks that the request has the response format, as strictly as the target can express it."""
+    request = _request(formatter, response_format=_ANSWER)
+    texts = [str(leaf) for _, leaf in iterate_scalars(request)]
     for wanted in ("verdictText", "outputVerdict"):
-        if wanted not in {*_keys(asked)} and not any(wanted in text for text in texts):
+        if wanted not in {*_keys(request)} and not any(wanted in text for text in texts):
             yield f"{wanted!r} of response_format is not sent"
     if formatter.capabilities().output == "object":
-        known = {*iterate_scalars(plain)}
-        if all(pair in known or "verdictText" in str(pair[1]) for pair in iterate_scalars(asked)):
+        without = {*iterate_scalars(_request(formatter))}
+        if all(pair in without or "verdictText" in str(pair[1]) for pair in iterate_scalars(request)):
             yield "response_format sets nothing that holds the model to JSON"
 
 
 def _sharing(formatter: FormatterBase) -> Iterator[str]:
-    """A request with tools and a schema is its caller's, the tools and the schema stay what they are."""
+    """Checks that a request shares nothing with the tools and the schema, and does not change them."""
     tools, output = make_tools(), OutputSchema(copy.deepcopy(_ANSWER), "verdict")
 
     def request() -> dict[str, Any]:
@@ -115,20 +116,21 @@ def _sharing(formatter: FormatterBase) -> Iterator[str]:
 
     first = request()
     text = json_text(first)
-    changed = _changed(tools, output)
+    changed = _find_change(tools, output)
     if changed:
         yield f"making a request changes {changed} of its caller"
     if json_text(request()) != text:
         yield "the same tools and schema give another request the second time"
     clear_containers(first)
-    shared = _changed(tools, output)
+    shared = _find_change(tools, output)
     if shared and not changed:
         yield f"a request shares {shared} with its caller: changing one changes the other"
     elif json_text(request()) != text:
         yield "a request shares the containers of tools or schema with the next"
 
 
-def _changed(tools: list[Tool], output: OutputSchema) -> str:
+def _find_change(tools: list[Tool], output: OutputSchema) -> str:
+    """Returns the name of the changed option; an empty string if neither has changed."""
     parameters: list[Mapping[str, Any]] = [tool.parameters for tool in tools]
     if parameters != [tool.parameters for tool in make_tools()]:
         return "the parameters of a tool"

@@ -19,14 +19,14 @@ from agentkit.testing.findings import find_surroundings, iterate_scalars, json_t
 __all__ = ["PROBES", "SENT"]
 
 SENT: Final = frozenset({"carried", "merged", "moved", "repaired"})
-"""The dispositions of a block whose content is in the request."""
+"""Dispositions of blocks with their content in the request."""
 
 _USER_WORDS: Final = frozenset({"user", "human"})
 _ASSISTANT_WORDS: Final = frozenset({"assistant", "model", "bot", "ai"})
 
 
 def _roles(formatter: FormatterBase) -> Iterator[str]:
-    """A chat tells the model's turns from the user's, and in the usual words if it uses them."""
+    """Checks that turns of the model and of the user differ, and that usual role names are used correctly."""
     if not isinstance(formatter.history, ChatHistory):
         return
     texts = {"markAsked": "user", "markAnswer": "assistant", "markThanks": "user"}
@@ -44,7 +44,7 @@ def _roles(formatter: FormatterBase) -> Iterator[str]:
 
 
 def _names(formatter: FormatterBase) -> Iterator[str]:
-    """Speakers keep their names, in a field of their own or in the text of the history."""
+    """Checks that the request has the speakers' names, in a field or in the text of the history frame."""
     if isinstance(formatter.history, ChatHistory) and not formatter.capabilities().turns.speaker_names:
         return
     request = formatter.lower(CONVERSATIONS["many speakers"]).request
@@ -55,7 +55,7 @@ def _names(formatter: FormatterBase) -> Iterator[str]:
 
 
 def _error_flag(formatter: FormatterBase) -> Iterator[str]:
-    """A failed result is told from a good one."""
+    """Checks that a failed result differs from a successful one."""
 
     def request(is_error: bool) -> str:
         result = ToolResultBlock("c1", "look", "resultOne", is_error=is_error)
@@ -66,10 +66,10 @@ def _error_flag(formatter: FormatterBase) -> Iterator[str]:
 
 
 def _arguments(formatter: FormatterBase) -> Iterator[str]:
-    """The arguments of a call arrive as they are: as an object, or as its JSON."""
-    given: dict[str, Any] = {"place": "callOne", "more": {"list": ["Köln", 2.5, None, True], "empty": {}}}
-    msgs = [*_call(given), Msg("tools", [ToolResultBlock("c1", "look", "resultOne")], "user")]
-    if not any(value == given for value in _values(formatter.lower(msgs).request)):
+    """Checks that the arguments of a call are unchanged, as an object or as JSON text."""
+    arguments: dict[str, Any] = {"place": "callOne", "more": {"list": ["Köln", 2.5, None, True], "empty": {}}}
+    msgs = [*_call(arguments), Msg("tools", [ToolResultBlock("c1", "look", "resultOne")], "user")]
+    if not any(value == arguments for value in _values(formatter.lower(msgs).request)):
         yield "the arguments of a call are not those that the model gave"
 
 
@@ -78,7 +78,7 @@ def _call(arguments: dict[str, Any]) -> list[Msg]:
 
 
 def _values(value: Any) -> Iterator[Any]:
-    """Every value in a request, and those that its strings are the JSON of."""
+    """Yields every value in a request, and the values of strings that are JSON."""
     yield value
     if isinstance(value, str) and value.startswith("{"):
         try:
@@ -92,41 +92,42 @@ def _values(value: Any) -> Iterator[Any]:
 
 
 def _own_thinking(formatter: FormatterBase) -> Iterator[str]:
-    """Thinking that the ledger calls carried is sent, with what proves it."""
-    form = formatter.capabilities()
-    if form.issuer is None or form.thinking.mode == "never":
+    """Checks that thinking with the disposition carried is in the request, with its signature."""
+    target = formatter.capabilities()
+    if target.issuer is None or target.thinking.mode == "never":
         return
-    proofs = {name: f"cHJvb2Zf{name}" for name in form.thinking.required_proof - {"redacted_data"}}
-    thinking = ThinkingBlock("markThought", OpaqueState(form.issuer, **cast("Any", proofs)))
+    proofs = {name: f"cHJvb2Zf{name}" for name in target.thinking.required_proof - {"redacted_data"}}
+    thinking = ThinkingBlock("markThought", OpaqueState(target.issuer, **cast("Any", proofs)))
     turn = Msg("Friday", [thinking, ToolUseBlock("c1", "look", {"place": "callOne"})], "assistant")
     result = Msg("tools", [ToolResultBlock("c1", "look", "resultOne")], "user")
     plan = formatter.lower([Msg("Ann", "markAsked", "user"), turn, result])
     entry = next(entry for entry in plan.ledger.entries if entry.place == "msgs[1].content[0]")
-    wanted = [*proofs.values()] if form.thinking.mode == "signed" and proofs else ["markThought"]
+    wanted = [*proofs.values()] if target.thinking.mode == "signed" and proofs else ["markThought"]
     text = json_text(plan.request)
     if entry.disposition.word in SENT and not any(value in text for value in wanted):
         yield f"thinking is not sent back, and the ledger calls it {entry.disposition.word}"
 
 
 def _foreign_thinking(formatter: FormatterBase) -> Iterator[str]:
-    """Thinking of another system, and what proves it, are not sent."""
+    """Checks that thinking of another issuer, and its signature, are not in the request."""
     plan = formatter.lower(CONVERSATIONS["thoughts of another model"])
-    fates = {entry.place: entry.disposition.word for entry in plan.ledger.entries}
+    dispositions = {entry.place: entry.disposition.word for entry in plan.ledger.entries}
     texts = [leaf for _, leaf in iterate_scalars(plan.request)]
-    if "xyz" in texts or ("hm" in texts and fates["msgs[1].content[0]"] == "dropped"):
+    if "xyz" in texts or ("hm" in texts and dispositions["msgs[1].content[0]"] == "dropped"):
         yield "thinking that another system issued is sent"
 
 
 def _facts(formatter: FormatterBase) -> Iterator[str]:
-    """The facts of a model change the form of its target."""
-    kind = type(formatter)
-    for fact in kind.facts:
+    """Checks that the facts of a model change its capabilities."""
+    formatter_class = type(formatter)
+    for fact in formatter_class.facts:
         model = re.sub(r"\W", "", fact.pattern)
-        expected, actual = apply_facts(kind.base, model, kind.facts), kind(model).capabilities()
+        expected = apply_facts(formatter_class.base, model, formatter_class.facts)
+        actual = formatter_class(model).capabilities()
         for name in fact.changes:
             value = attrgetter(name)(actual)
             if value != attrgetter(name)(expected):
-                yield f"what is known of {model!r} is not applied: {name} is {value!r}"
+                yield f"the facts of {model!r} are not applied: {name} is {value!r}"
 
 
 PROBES: Final[tuple[Callable[[FormatterBase], Iterator[str]], ...]] = (

@@ -1,4 +1,4 @@
-"""`check_provider`: what must hold of any provider, checked on what it offers, in a provider's own tests."""
+"""`check_provider`: conformance checks of a provider, for the provider's own tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,12 @@ __all__ = ["ConformanceError", "check_provider"]
 
 
 class ConformanceError(AssertionError):
-    """A provider does not do what every provider must. `faults` are sentences that say what, and where."""
+    """A provider fails checks that every provider must pass.
+
+    Attributes:
+        provider: Name of the provider.
+        faults: Sentences, each with the place of the fault.
+    """
 
     def __init__(self, provider: str, faults: Sequence[str]) -> None:
         self.provider = provider
@@ -37,53 +42,63 @@ def check_provider(
 ) -> None:
     """Checks a provider's formatters, and its parser, endpoint and `load_native` where it has them.
 
-    Requests of sound and broken conversations must be pure (inputs stay as they are, the same input gives the
-    same JSON, nothing is shared, no I/O), pair calls with results, and hold what the ledger says that they hold:
-    texts, media, thinking, names, roles, arguments, tools, the tool choice, the answer's form. An endpoint must
-    send the request, the model and the parameters, and judge any error. A request must be loaded as the messages
-    that give it again, and anything else must be loaded or refused by an AgentkitError.
+    - Requests of valid and broken conversations are pure: inputs do not change, the same input gives the same
+      JSON, nothing is shared, and there is no I/O. They pair calls with results. They contain all that the ledger
+      reports: texts, media, thinking, names, roles, arguments, tools, the tool choice and the response format.
+    - An endpoint sends the request, the model and the parameters, and classifies any error.
+    - `load_native` returns messages that give the same request again. Any other value is loaded, or refused with
+      an AgentkitError.
+    - The parser returns the same message for a whole reply and for its stream, in any chunking, with all texts,
+      arguments, usage and the finish reason.
 
-    `samples` are native replies, each whole and as its events (dicts, or raw bytes of the stream), and perhaps the
-    message that they say: all must be read as the same message, in any chunking, with all of its texts, its
-    arguments, its usage and its finish reason.
+    Args:
+        provider: Provider or its name.
+        samples: Native replies: the whole reply and its events (dicts, or the raw bytes of the stream), optionally
+            with a `Reply` that has the expected message.
+        model: Model to build requests for.
 
-    Raises ConformanceError, an AssertionError that lists all that fails. What a provider raises is among it.
+    Raises:
+        ConformanceError: A check fails. The error lists all faults; an exception from the provider is a fault too.
+        ProviderError: No provider has this name.
     """
     check_option("provider", provider, str | Provider)
-    found = load_provider(provider) if isinstance(provider, str) else provider
-    faults = [*dict.fromkeys(_faults(found, samples, model))]
+    loaded = load_provider(provider) if isinstance(provider, str) else provider
+    faults = [*dict.fromkeys(_find_faults(loaded, samples, model))]
     if faults:
-        raise ConformanceError(found.name, faults)
+        raise ConformanceError(loaded.name, faults)
 
 
-def _faults(provider: Provider, samples: Sequence[Sample | ExpectedSample], model: str | None) -> Iterator[str]:
-    for kind in (provider.chat_formatter, provider.multi_agent_formatter):
-        refusals = [*collect_findings(kind.__name__, _construction_faults(kind, model))]
-        yield from refusals
-        if refusals:
+def _find_faults(
+    provider: Provider, samples: Sequence[Sample | ExpectedSample], model: str | None
+) -> Iterator[str]:
+    for formatter_class in (provider.chat_formatter, provider.multi_agent_formatter):
+        name = formatter_class.__name__
+        faults = [*collect_findings(name, _find_construction_faults(formatter_class, model))]
+        yield from faults
+        if faults:
             continue
-        yield from request_faults(kind, model)
-        yield from option_faults(kind, model)
+        yield from request_faults(formatter_class, model)
+        yield from option_faults(formatter_class, model)
     yield from reply_faults(provider, samples)
     yield from endpoint_faults(provider)
     if provider.load_native is not None:
-        yield from collect_findings("load_native", _native_faults(provider, model))
+        yield from collect_findings("load_native", _find_log_faults(provider, model))
 
 
-def _construction_faults(kind: type[FormatterBase], model: str | None) -> Iterator[str]:
-    """A formatter needs no option but the model."""
-    if kind(model).model != model:
+def _find_construction_faults(formatter_class: type[FormatterBase], model: str | None) -> Iterator[str]:
+    """Checks that a formatter needs no option but the model."""
+    if formatter_class(model).model != model:
         yield f"the formatter for the model {model!r} has another model"
 
 
 # -- logs -------------------------------------------------------------------------------------------------------
 
 
-def _native_faults(provider: Provider, model: str | None) -> Iterator[str]:
-    for name, said in CONVERSATIONS.items():
-        msgs = [replace(msg, name=re.sub(r"\W+", "", msg.name)) for msg in said]  # as every field takes them
-        yield from collect_findings(name, _reloaded(provider, model, msgs))
-    for value in _OTHER_FORMS:
+def _find_log_faults(provider: Provider, model: str | None) -> Iterator[str]:
+    for name, conversation in CONVERSATIONS.items():
+        msgs = [replace(msg, name=re.sub(r"\W+", "", msg.name)) for msg in conversation]  # legal in every API
+        yield from collect_findings(name, _check_reload(provider, model, msgs))
+    for value in _OTHER_VALUES:
         try:
             loaded = cast("Any", provider.load_native)(value)
         except AgentkitError:
@@ -92,11 +107,11 @@ def _native_faults(provider: Provider, model: str | None) -> Iterator[str]:
             yield f"{value!r} raises {describe_error(error)}, and no AgentkitError"
             continue
         if not isinstance(loaded, list) or not all(isinstance(msg, Msg) for msg in cast("list[object]", loaded)):
-            kind = type(cast("object", loaded)).__name__
-            yield f"{value!r} is loaded as a {kind}, and not as a list of Msg"
+            loaded_type = type(cast("object", loaded)).__name__
+            yield f"{value!r} is loaded as a {loaded_type}, and not as a list of Msg"
 
 
-def _reloaded(provider: Provider, model: str | None, msgs: list[Msg]) -> Iterator[str]:
+def _check_reload(provider: Provider, model: str | None, msgs: list[Msg]) -> Iterator[str]:
     request = provider.chat_formatter(model).lower(msgs, tools=make_tools()).request
     text = json_text(request)
     loaded = cast("Any", provider.load_native)(request)
@@ -109,7 +124,7 @@ def _reloaded(provider: Provider, model: str | None, msgs: list[Msg]) -> Iterato
             yield f"the turn of the {role} is loaded as another's"
 
 
-_OTHER_FORMS: Final[tuple[Any, ...]] = (
+_OTHER_VALUES: Final[tuple[Any, ...]] = (
     None,
     3,
     "text",

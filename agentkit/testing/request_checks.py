@@ -1,4 +1,4 @@
-"""Checks of a formatter's requests: each text arrives once, in order, under the name of its speaker."""
+"""Checks of a formatter's requests: purity, pairing, conservation of blocks, and order."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ __all__ = ["request_faults"]
 Check: TypeAlias = Callable[[FormatterBase, list[Msg]], Iterator[str]]
 
 
-def request_faults(kind: type[FormatterBase], model: str | None) -> Iterator[str]:
-    """What fails in the requests of one formatter, as sentences."""
+def request_faults(formatter_class: type[FormatterBase], model: str | None) -> Iterator[str]:
+    """Yields the faults of one formatter's requests, as sentences."""
     for name, msgs in CONVERSATIONS.items():
         for check in _CHECKS:
-            yield from collect_findings(
-                f"{kind.__name__}, {name}, {check.__name__.strip('_')}", check(kind(model), msgs)
-            )
+            place = f"{formatter_class.__name__}, {name}, {check.__name__.strip('_')}"
+            yield from collect_findings(place, check(formatter_class(model), msgs))
     for probe in PROBES:
-        yield from collect_findings(f"{kind.__name__}, {probe.__name__.strip('_')}", probe(kind(model)))
+        place = f"{formatter_class.__name__}, {probe.__name__.strip('_')}"
+        yield from collect_findings(place, probe(formatter_class(model)))
 
 
 # -- every conversation -------------------------------------------------------------------------------------------
@@ -81,106 +81,112 @@ def _purity(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
 
 def _pairing(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
     text = json_text(formatter.lower(msgs).request)
-    asked, answered = find_marks("call", text), find_marks("result", text)
+    calls, results = find_marks("call", text), find_marks("result", text)
     for msg in msgs:
         for use in msg.tool_uses:
             mark = str(use.input["place"])
-            yield from _misplaced(mark, "result" + mark.removeprefix("call"), asked, answered, _results_of(msgs))
-    yield from _unanswered(formatter, msgs)
+            result = "result" + mark.removeprefix("call")
+            yield from _check_pair(mark, result, calls, results, _collect_result_marks(msgs))
+    yield from _check_ids(formatter, msgs)
 
 
-def _results_of(msgs: Sequence[Msg]) -> set[str]:
-    return {found for msg in msgs for block in msg.tool_results for found in find_marks("result", block.text)}
+def _collect_result_marks(msgs: Sequence[Msg]) -> set[str]:
+    return {mark for msg in msgs for block in msg.tool_results for mark in find_marks("result", block.text)}
 
 
-def _misplaced(
-    call: str, result: str, asked: Mapping[str, list[int]], answered: Mapping[str, list[int]], given: set[str]
+def _check_pair(
+    call: str,
+    result: str,
+    calls: Mapping[str, list[int]],
+    results: Mapping[str, list[int]],
+    conversation_results: set[str],
 ) -> Iterator[str]:
-    calls, results = asked.get(call, []), answered.get(result, [])
-    if len(calls) != 1:
-        yield f"the call with {call!r} is sent {len(calls)} times"
-    elif result in given and len(results) != 1:
-        yield f"the result {result!r} is sent {len(results)} times"
-    elif result in given and results[0] < calls[0]:
-        yield f"the result {result!r} stands before its call"
+    call_positions, result_positions = calls.get(call, []), results.get(result, [])
+    if len(call_positions) != 1:
+        yield f"the call with {call!r} is sent {len(call_positions)} times"
+    elif result in conversation_results and len(result_positions) != 1:
+        yield f"the result {result!r} is sent {len(result_positions)} times"
+    elif result in conversation_results and result_positions[0] < call_positions[0]:
+        yield f"the result {result!r} comes before its call"
 
 
-def _unanswered(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
-    """A result bears the id of its call and of no other, where the API has ids, and a call its tool's name."""
+def _check_ids(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
+    """Checks that a result has the id of its call, if the API has ids, and a call the name of its tool."""
     plan = formatter.lower(msgs)
     uses = {str(use.input["place"]): use for msg in msgs for use in msg.tool_uses}
-    spelled = {ours: wire for wire, ours in {**plan.call_ids, **plan.tool_names}.items()}
+    sent_names = {original: sent for sent, original in {**plan.call_ids, **plan.tool_names}.items()}
     calls = find_surroundings(plan.request, [*uses])
     results = find_surroundings(plan.request, ["result" + mark.removeprefix("call") for mark in uses])
     for mark, use in uses.items():
         call = {text for _, text in calls.get(mark, [])}
         result = {text for _, text in results.get("result" + mark.removeprefix("call"), [])}
-        id, name = spelled.get(use.id, use.id), spelled.get(use.name, use.name)
+        id, name = sent_names.get(use.id, use.id), sent_names.get(use.name, use.name)
         if call and not any(name in text for text in call):
             yield f"the call with {mark!r} does not name its tool {name!r}"
         if call and result and (id in call) != (id in result):
-            yield f"the result of the call with {mark!r} does not bear the id of its call, {id!r}"
+            yield f"the result of the call with {mark!r} does not have the id of its call, {id!r}"
 
 
 def _conservation(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
     plan = formatter.lower(msgs)
     places = Counter(entry.place for entry in plan.ledger.entries)
-    wanted = [f"msgs[{at}].content[{n}]" for at, msg in enumerate(msgs) for n, _ in enumerate(msg.blocks)]
-    for place in wanted:
+    block_places = [
+        f"msgs[{index}].content[{number}]" for index, msg in enumerate(msgs) for number, _ in enumerate(msg.blocks)
+    ]
+    for place in block_places:
         if places[place] != 1:
             yield f"the ledger has {places[place]} entries for {place}"
-    yield from _lost(plan, msgs, isinstance(formatter.history, ChatHistory))
-    yield from _lost_media(plan, msgs)
-    yield from _unraised(formatter, plan, msgs)
+    yield from _check_texts(plan, msgs, isinstance(formatter.history, ChatHistory))
+    yield from _check_media(plan, msgs)
+    yield from _check_raise(formatter, plan, msgs)
 
 
-def _lost(plan: Plan, msgs: Sequence[Msg], is_chat: bool) -> Iterator[str]:
+def _check_texts(plan: Plan, msgs: Sequence[Msg], is_chat: bool) -> Iterator[str]:
     sent = find_marks("mark", json_text(plan.request))
     texts = [leaf for _, leaf in iterate_scalars(plan.request) if isinstance(leaf, str)]
-    fates = {entry.place: entry.disposition.word for entry in plan.ledger.entries}
-    for place, block in _placed(msgs):
+    dispositions = {entry.place: entry.disposition.word for entry in plan.ledger.entries}
+    for place, block in _iterate_blocks(msgs):
         text = str(getattr(block, "text", "")) if isinstance(block, TextBlock) else ""
         count = 0
         for mark in find_marks("mark", text):
             count = len(sent.get(mark, []))
             if count > 1:
                 yield f"{mark!r} of {place} is sent {count} times"
-            if not count and fates.get(place) != "dropped":
+            if not count and dispositions.get(place) != "dropped":
                 yield f"{mark!r} of {place} is not sent, and the ledger does not say that it was dropped"
         is_verbatim = is_chat or len(text.splitlines()) == 1  # a frame indents the lines of a text
         if count == 1 and is_verbatim and not any(text in leaf for leaf in texts):
             yield f"the text of {place} is not sent as it was written"
 
 
-def _placed(msgs: Sequence[Msg]) -> Iterator[tuple[str, Block]]:
-    """Every block, and every item of a result, with its place."""
-    for at, msg in enumerate(msgs):
+def _iterate_blocks(msgs: Sequence[Msg]) -> Iterator[tuple[str, Block]]:
+    """Yields every block, and every item of a result, with its place."""
+    for index, msg in enumerate(msgs):
         for number, block in enumerate(msg.blocks):
-            place = f"msgs[{at}].content[{number}]"
+            place = f"msgs[{index}].content[{number}]"
             yield place, block
             if isinstance(block, ToolResultBlock) and not isinstance(block.output, str):
                 yield from ((f"{place}.output[{n}]", item) for n, item in enumerate(block.output))
 
 
-def _lost_media(plan: Plan, msgs: Sequence[Msg]) -> Iterator[str]:
+def _check_media(plan: Plan, msgs: Sequence[Msg]) -> Iterator[str]:
     text = json_text(plan.request)
     entries = {entry.place: entry for entry in plan.ledger.entries}
-    for place, block in _placed(msgs):
+    for place, block in _iterate_blocks(msgs):
         if not isinstance(block, ImageBlock | AudioBlock | VideoBlock | DocumentBlock):
             continue
         source, entry = block.source, entries.get(place)
         data = source.data if isinstance(source, Base64Source) else source.url
-        written = source.text if isinstance(source, Base64Source) and block.type == "document" else None
-        count = text.count(json.dumps(data, ensure_ascii=False)[1:-1]) + text.count(written or data) * bool(
-            written
-        )
+        plain_text = source.text if isinstance(source, Base64Source) and block.type == "document" else None
+        count = text.count(json.dumps(data, ensure_ascii=False)[1:-1])
+        count += text.count(plain_text) if plain_text else 0
         if count > 1:
             yield f"the {block.type} of {place} is sent {count} times"
         if not count and entry is not None and entry.disposition.word in SENT:
             yield f"the {block.type} of {place} is not sent, and the ledger calls it {entry.disposition.word}"
 
 
-def _unraised(formatter: FormatterBase, plan: Plan, msgs: list[Msg]) -> Iterator[str]:
+def _check_raise(formatter: FormatterBase, plan: Plan, msgs: list[Msg]) -> Iterator[str]:
     strict = type(formatter)(formatter.model, on_loss="raise")
     try:
         strict.lower(msgs)
@@ -193,13 +199,14 @@ def _unraised(formatter: FormatterBase, plan: Plan, msgs: list[Msg]) -> Iterator
 
 
 def _order(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
-    """What was said stands in the order in which it was said, the system's words apart."""
+    """Checks that texts are in the order of the conversation, system messages aside."""
     text = json_text(formatter.lower(msgs).request)
     sent = {mark: places[0] for mark, places in find_marks("mark", text).items()}
-    said = [mark for msg in msgs if msg.role != "system" for mark in find_marks("mark", msg.text)]
-    found = [mark for mark in said if mark in sent]
-    if found != sorted(found, key=sent.__getitem__):
-        yield f"the order {sorted(found, key=sent.__getitem__)} is not that of the conversation"
+    marks = [mark for msg in msgs if msg.role != "system" for mark in find_marks("mark", msg.text)]
+    marks = [mark for mark in marks if mark in sent]
+    sent_order = sorted(marks, key=sent.__getitem__)
+    if marks != sent_order:
+        yield f"the order {sent_order} is not that of the conversation"
 
 
 _CHECKS: Final[tuple[Check, ...]] = (_purity, _pairing, _conservation, _order)

@@ -152,7 +152,7 @@ def test_a_request_in_another_order_is_seen() -> None:
         return {"messages": whole["messages"][::-1]}
 
     said = faults(echo(convert=convert))
-    assert "stands before its call" in said
+    assert "comes before its call" in said
     assert "is not that of the conversation" in said
 
 
@@ -236,7 +236,7 @@ def test_a_parser_that_an_unknown_event_breaks_is_seen() -> None:
 
 
 def test_samples_without_a_parser_are_seen() -> None:
-    assert "no parser to read them" in faults(echo(), [GOOD])
+    assert "has no parser" in faults(echo(), [GOOD])
 
 
 def test_a_log_that_loads_as_something_else_is_seen() -> None:

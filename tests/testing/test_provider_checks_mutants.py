@@ -17,7 +17,6 @@ from agentkit.provider_kit import (
     Failure,
     FormatterBase,
     LegalConversation,
-    ModelFact,
     OutgoingRequest,
     Provider,
     Request,
@@ -308,8 +307,8 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
         replace(PROVIDER, multi_agent_formatter=editing(_no_names).chat_formatter),
         "Chat, names: the name of the speaker 'Bob' is not sent",
     ),
-    "gives results the id of the first call": (editing(_first_result_id), "does not bear the id of its call"),
-    "gives results no id": (editing_parts(_no_result_ids), "does not bear the id of its call, 'c1'"),
+    "gives results the id of the first call": (editing(_first_result_id), "does not have the id of its call"),
+    "gives results no id": (editing_parts(_no_result_ids), "does not have the id of its call, 'c1'"),
     "loses that a result failed": (editing_parts(_no_failures), "nothing tells a failed tool result"),
     "loses the names of tools": (
         editing_parts(_call_without("tool", _no_text)),
@@ -335,11 +334,7 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     "gives None": (converting(lambda self, legal, task: None), "convert(): expected dict, got NoneType"),
     "applies no facts": (
         converting(sound, capabilities=_without_facts),
-        "what is known of 'chick' is not applied",
-    ),
-    "has facts of no field": (
-        converting(sound, facts=(ModelFact("x", {"wings": 2}, "a guess", "2026-11-20"),)),
-        "raises TypeError",
+        "the facts of 'chick' are not applied",
     ),
     "cannot be created": (converting(sound, __init__=_key_error), "Chat: raises KeyError: 'x'"),
     "has no history policy": (converting(sound, default_history=None), "Chat: raises TypeError"),
@@ -506,7 +501,7 @@ def parsing(parser: type[StreamParserBase]) -> Provider:
 REPLIES: Final[dict[str, tuple[Provider, str]]] = {
     "loses usage": (parsing(NoUsage), "the reply has usage ('input_tokens' is 90), and the message has none"),
     "loses the usage of streams": (parsing(NoUsageInStreams), "is read as another message"),
-    "loses the finish reason": (parsing(NoReason), "finish reason: stop is read, and length was said"),
+    "loses the finish reason": (parsing(NoReason), "finish reason: expected length, got stop"),
     "loses thinking": (parsing(NoThinking), "'I should look first.' of 'thinking' is not in the message"),
     "loses the proof of thinking": (parsing(NoProof), "thinking: "),
     "loses arguments in pieces": (parsing(FirstPiece), "is read as another message"),
@@ -516,11 +511,11 @@ REPLIES: Final[dict[str, tuple[Provider, str]]] = {
     "breaks at an unknown event": (parsing(Fragile), "an unknown event raises KeyError"),
     "breaks at a reply without a part": (parsing(FragileWhole), "a reply without 'parts' raises KeyError"),
     "mixes replies": (parsing(Forgetful), "is read as another message"),
-    "changes the reply": (parsing(Eating), "what was read was changed"),
+    "changes the reply": (parsing(Eating), "the parser changed its input"),
     "exits": (parsing(Exiting), "raises SystemExit"),
-    "names another issuer": (parsing(Foreign), "its issuer is 'somebody', and that of the formatter 'magpie'"),
+    "names another issuer": (parsing(Foreign), "Foreign: its issuer is 'somebody'"),
     "speaks as the user": (parsing(User), "the message has the role 'user'"),
-    "has no parser": (replace(PROVIDER, parser=None), "there are samples, and no parser"),
+    "has no parser": (replace(PROVIDER, parser=None), "got samples, but the provider has no parser"),
 }
 
 
