@@ -59,7 +59,7 @@ def check_names(
 def check_parameters(parameters: Mapping[str, Any] | None) -> None:
     """Raises OptionError for a provider parameter that looks like a misspelled option of the call."""
     for name in parameters or ():
-        check_option("parameters", name, str, "Name each parameter by a string.")
+        check_option("parameters", name, str, "Pass parameter names as strings.")
         option = _find_misspelled(name)
         if option is not None:
             reason = "no known provider has this parameter"
@@ -78,17 +78,26 @@ def find_closest(name: str, known: Iterable[str], similarity: float = 0.7) -> st
     return next(iter(get_close_matches(name, known, 1, similarity)), None)
 
 
-def check_option(name: str, given: object, kind: Any, advice: str = "Pass one, or leave it out.") -> None:
-    """Refuse an option that is not of its type, at the door."""
-    if not isinstance(given, kind):
-        expected = getattr(kind, "__name__", str(kind).replace(" | None", "").rpartition(".")[2])
-        raise OptionError(name, f"expected {expected}, got {type(given).__name__}", advice)
+def check_option(name: str, value: object, expected_type: Any, advice: str = "") -> None:
+    """Raises OptionError if an option has another type than expected.
+
+    Args:
+        name: Name of the option, for the error.
+        value: Value of the option.
+        expected_type: Class, or a union of classes.
+        advice: Last sentence of the error. Empty for a general one.
+
+    """
+    if not isinstance(value, expected_type):
+        expected = getattr(expected_type, "__name__", str(expected_type).replace(" | None", "").rpartition(".")[2])
+        reason = f"expected {expected}, got {type(value).__name__}"
+        raise OptionError(name, reason, advice or f"Pass a value of type {expected}, or omit the option.")
 
 
-def check_text(name: str, given: str | None) -> None:
-    """Refuse an option that no wire can carry."""
-    check_option(name, given, str | None)
+def check_text(name: str, text: str | None) -> None:
+    """Raises OptionError if an option is not text that UTF-8 can encode. None passes."""
+    check_option(name, text, str | None)
     try:
-        (given or "").encode()
+        (text or "").encode()
     except UnicodeEncodeError:
-        raise OptionError(name, "it has a lone surrogate", "Mend the text.") from None
+        raise OptionError(name, "the text has a lone surrogate", "Pass text that UTF-8 can encode.") from None

@@ -1,4 +1,4 @@
-"""The event loop: work that is finished whatever cancellation comes, and which loop is running."""
+"""Event loop: work that a cancellation does not interrupt, and the identity of the running loop."""
 
 from __future__ import annotations
 
@@ -13,40 +13,45 @@ __all__ = ["get_running_loop", "has_ended", "is_being_canceled", "run_to_complet
 
 
 async def run_to_completion(work: Callable[[], Awaitable[None]], seconds: float) -> None:
-    """Do some work to its end, in so many seconds at most, and let a cancellation wait for it.
+    """Runs work to completion and delays a cancellation until then. Stops the work after some seconds.
 
-    A shield of anyio's holds off the cancellations of anyio's scopes and of trio. On asyncio a task can be
-    cancelled by itself, as `asyncio.timeout` does, and no shield holds: there the work has a task of its own.
+    An anyio shield delays cancellations of anyio scopes and of trio. On asyncio a task can also be canceled
+    directly, as `asyncio.timeout` does. A shield does not delay this, so the work runs in a separate task.
+
+    Args:
+        work: Asynchronous function without parameters.
+        seconds: Maximum duration of the work.
+
     """
     with anyio.CancelScope(shield=True):
         if _on_asyncio():
-            await _in_its_own_task(work, seconds)
+            await _run_in_task(work, seconds)
         else:
-            await _timed(work, seconds)
+            await _run_with_timeout(work, seconds)
 
 
-async def _timed(work: Callable[[], Awaitable[None]], seconds: float) -> None:
+async def _run_with_timeout(work: Callable[[], Awaitable[None]], seconds: float) -> None:
     with anyio.move_on_after(seconds):
         await work()
 
 
-async def _in_its_own_task(work: Callable[[], Awaitable[None]], seconds: float) -> None:
-    task = asyncio.ensure_future(_timed(work, seconds))
-    cancelled: asyncio.CancelledError | None = None
+async def _run_in_task(work: Callable[[], Awaitable[None]], seconds: float) -> None:
+    task = asyncio.ensure_future(_run_with_timeout(work, seconds))
+    cancellation: asyncio.CancelledError | None = None
     while not task.done():
         try:
             await asyncio.wait([task])
         except asyncio.CancelledError as error:
-            cancelled = error
-    failed = None if task.cancelled() else task.exception()  # asked for, whatever comes of it
-    if cancelled is not None:
-        raise cancelled
-    if failed is not None:
-        raise failed
+            cancellation = error
+    failure = None if task.cancelled() else task.exception()  # always retrieved: asyncio logs it otherwise
+    if cancellation is not None:
+        raise cancellation
+    if failure is not None:
+        raise failure
 
 
 def _on_asyncio() -> bool:
-    """Whether this is a task of asyncio's; trio may run as a guest in its loop, and then it is none."""
+    """Returns True in an asyncio task. Returns False in trio, also if trio runs as a guest in an asyncio loop."""
     try:
         return asyncio.current_task() is not None
     except RuntimeError:
@@ -54,31 +59,31 @@ def _on_asyncio() -> bool:
 
 
 def get_running_loop() -> Any:
-    """The loop that is running, as a thing that is equal to itself alone."""
+    """Returns an object that identifies the running event loop."""
     token = current_token()
     return getattr(token, "native_token", token)
 
 
 def has_ended(loop: Any) -> bool:
-    """Whether a loop has ended: it will never run again."""
+    """Returns True if an event loop has ended and will never run again."""
     is_closed = getattr(loop, "is_closed", None)
-    if is_closed is not None:  # asyncio's
+    if is_closed is not None:  # asyncio
         return bool(is_closed())
     try:
-        loop.run_sync_soon(_nothing)
+        loop.run_sync_soon(_probe)
     except RuntimeError:  # trio's RunFinishedError
         return True
     return False
 
 
-def _nothing() -> None:
-    """What a loop that still runs does when it is asked whether it does."""
+def _probe() -> None:
+    """Does nothing. Scheduling the function tests if the loop is still running."""
 
 
 def is_being_canceled() -> bool:
-    """True if a cancellation that this task meets is its own.
+    """Returns True if a cancellation error in this task means that the task itself is being canceled.
 
-    On asyncio, awaiting a task or a future that was canceled raises the same error. On trio every one is its own.
+    On asyncio, awaiting another canceled task or future raises the same error. On trio this cannot happen.
     """
     task = asyncio.current_task() if _on_asyncio() else None
     return task is None or task.cancelling() > 0

@@ -74,7 +74,7 @@ CASES: Final[dict[str, tuple[str, Callable[[Any], FormatterBase]]]] = {
         "budget.strategy",
         lambda found: in_budget([overriding(Gridded, "recent", found)(step=20), OldestFirstInSteps()]),
     ),
-    "write": ("strategy.write", summarized),
+    "write": ("strategy.summarizer", summarized),
     "counter.count": (
         "budget.counter",
         lambda found: counted(overriding(CharacterTokenCounter, "count", found)()),

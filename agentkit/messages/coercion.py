@@ -1,4 +1,4 @@
-"""Blocks as other libraries store them, in our keys."""
+"""Conversion of blocks in the stored form of other libraries to the keys of agentkit."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _BLOCK_KEYS: dict[str, frozenset[str]] = {
 }
 
 
-def adopt_block(found: object) -> object:
-    """A block as another library stores it, in our keys; anything but a dict as it is.
+def adopt_block(value: object) -> object:
+    """Returns the dict of a block with the keys of agentkit. Returns any other value unchanged.
 
-    Keys that we have no field for go into `metadata`, where they never reach a provider (AgentScope D19).
-    A null `output` is an empty one, a call's `input` may be the argument text alone.
+    Keys without a field move into `metadata`, which is never sent to a provider. A null `output` becomes empty.
+    The `input` of a tool call may be the argument text.
     """
-    if not isinstance(found, dict):
-        return found
-    block = dict(cast("dict[str, Any]", found))
-    kind = block.get("type")
-    known = _BLOCK_KEYS.get(kind) if isinstance(kind, str) else None
-    if known is None:
+    if not isinstance(value, dict):
+        return value
+    block = dict(cast("dict[str, Any]", value))
+    block_type = block.get("type")
+    keys = _BLOCK_KEYS.get(block_type) if isinstance(block_type, str) else None
+    if keys is None:
         return block
     adopt_state(block)
-    extra = {key: block.pop(key) for key in list(block) if key not in known and key not in _COMMON_KEYS}
+    extra = {key: block.pop(key) for key in list(block) if key not in keys and key not in _COMMON_KEYS}
     adopt_extra(block, extra)
     if block["type"] == "tool_use":
         _adopt_call(block)
@@ -46,34 +46,35 @@ def adopt_block(found: object) -> object:
 
 
 def adopt_state(block: dict[str, Any]) -> None:
-    """The proofs that AgentScope keeps beside the text: a thinking block's `signature` is Anthropic's, a
-    `thought_signature` Gemini's.
+    """Moves the signatures that AgentScope stores in a block into its `state`.
+
+    The `signature` of a thinking block is Anthropic's; a `thought_signature` is Gemini's.
     """
-    kind, found = block["type"], {}
-    if kind == "thinking" and isinstance(block.get("signature"), str):
-        found = {"issuer": "anthropic", "signature": block.pop("signature")}
-    elif kind in {"text", "thinking", "tool_use"} and isinstance(block.get("thought_signature"), str):
-        found = {"issuer": "gemini", "thought_signature": block.pop("thought_signature")}
-    if found:
-        block.setdefault("state", found)
+    block_type, state = block["type"], {}
+    if block_type == "thinking" and isinstance(block.get("signature"), str):
+        state = {"issuer": "anthropic", "signature": block.pop("signature")}
+    elif block_type in {"text", "thinking", "tool_use"} and isinstance(block.get("thought_signature"), str):
+        state = {"issuer": "gemini", "thought_signature": block.pop("thought_signature")}
+    if state:
+        block.setdefault("state", state)
 
 
 def adopt_extra(holder: dict[str, Any], extra: dict[str, Any]) -> None:
-    """Put keys without a field of their own into the metadata, unless that is broken and will be refused."""
-    own = holder.get("metadata")
-    if extra and (own is None or isinstance(own, dict)):
-        holder["metadata"] = {**extra, **cast("dict[str, Any]", own or {})}
+    """Adds keys without a field to the metadata. Invalid metadata stays unchanged: validation refuses it later."""
+    metadata = holder.get("metadata")
+    if extra and (metadata is None or isinstance(metadata, dict)):
+        holder["metadata"] = {**extra, **cast("dict[str, Any]", metadata or {})}
 
 
 _COMMON_KEYS = frozenset({"type", "metadata"})
 
 
 def _adopt_call(block: dict[str, Any]) -> None:
-    given = block.get("input")
-    if isinstance(given, str):
-        block["raw_input"] = given
-        block["input"] = parse_arguments(given) or {}
-    elif given is None:
+    arguments = block.get("input")
+    if isinstance(arguments, str):
+        block["raw_input"] = arguments
+        block["input"] = parse_arguments(arguments) or {}
+    elif arguments is None:
         block["input"] = {}
 
 
@@ -88,6 +89,6 @@ def _adopt_result(block: dict[str, Any]) -> None:
 
 
 def _adopt_item(item: object) -> object:
-    """An item of a result; results do not nest."""
-    kind: object = cast("dict[str, Any]", item).get("type") if isinstance(item, dict) else None
-    return cast("object", item) if kind == "tool_result" else adopt_block(cast("object", item))
+    """Converts an item of a result. Results do not nest."""
+    block_type: object = cast("dict[str, Any]", item).get("type") if isinstance(item, dict) else None
+    return cast("object", item) if block_type == "tool_result" else adopt_block(cast("object", item))

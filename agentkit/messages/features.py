@@ -1,4 +1,8 @@
-"""What a message holds, as bits."""
+"""Features of a message: the properties that the pipeline tests, as bits.
+
+A message computes its features once. Each stage tests `msg.features & mask`, and leaves messages without these
+features unchanged.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +20,9 @@ __all__ = [
 
 
 class Feature:
-    """What a message holds, as bits worked out once when it is made.
+    """Bits of `Msg.features`."""
 
-    Every later stage asks `msg.features & mask` and lets the many messages that need nothing pass untouched.
-    """
-
-    BLANK = 1 << 0  # a text block, or the content string, is empty or white space
+    BLANK = 1 << 0  # a text block or the content string is empty or white space
     EMPTY = 1 << 1  # no block at all
     THINKING = 1 << 2
     CALL = 1 << 3
@@ -31,23 +32,22 @@ class Feature:
     VIDEO = 1 << 7
     DOCUMENT = 1 << 8
     INVALID = 1 << 9
-    STATE = 1 << 10  # a text, of a result too, or a call carries opaque state
-    RESULT_PARTS = 1 << 11  # a result whose output is a list
-    RESULT_MEDIA = 1 << 12  # … that holds media, an opaque or an invalid block
+    STATE = 1 << 10  # a text block (also of a result) or a tool call has opaque state
+    RESULT_PARTS = 1 << 11  # the output of a result is a list
+    RESULT_MEDIA = 1 << 12  # such a list has a media block, an opaque block or an invalid block
     RESULT_ERROR = 1 << 13
-    RESULT_BLANK = 1 << 14  # a result with no text, or with a blank text block
+    RESULT_BLANK = 1 << 14  # a result has no text, or a blank text block
     RESULT_NAMELESS = 1 << 15
-    ODD_ID = 1 << 16  # a call id that is not 1 to 40 of [A-Za-z0-9_-]
-    ODD_NAME = 1 << 17  # a tool name that is not 1 to 63 of [A-Za-z0-9_-], begins with no letter or _
-    ODD_ARGUMENTS = 1 << 18  # raw argument text that does not say what `input` says
-    OTHER = 1 << 19  # anything but calls and results
+    ODD_ID = 1 << 16  # a call id is not 1 to 40 characters of [A-Za-z0-9_-]
+    ODD_NAME = 1 << 17  # a tool name is not 1 to 63 of [A-Za-z0-9_-], or starts with a digit or -
+    ODD_ARGUMENTS = 1 << 18  # raw argument text is not JSON for `input`
+    OTHER = 1 << 19  # blocks other than tool calls and results
     TEXT = 1 << 20
-    REPEATED = 1 << 21  # calls of one id
-    SYSTEM = 1 << 22  # role system, and no tool block: a system prompt, or a late system message
-    ASSISTANT = 1 << 23  # the assistant's turn: calls, or its role without results
-
-    RESERVED_NAME = 1 << 24  # a tool name that some wire keeps for itself
-    OPAQUE = 1 << 25  # a part that only one wire knows
+    REPEATED = 1 << 21  # two calls have the same id
+    SYSTEM = 1 << 22  # role system without tool blocks: system prompt or late system message
+    ASSISTANT = 1 << 23  # assistant turn: tool calls, or the role assistant without results
+    RESERVED_NAME = 1 << 24  # a tool name is in RESERVED_NAMES
+    OPAQUE = 1 << 25  # opaque blocks
 
     TOOL = CALL | RESULT
     MEDIA = IMAGE | AUDIO | VIDEO | DOCUMENT
@@ -61,43 +61,43 @@ _MEDIA_FEATURES = {
 }
 
 RESERVED_NAMES = frozenset({"search"})
-"""Tool names that some wire keeps for itself."""
+"""Tool names that some API reserves."""
 
 _plain_id = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII).fullmatch
 _plain_name = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}", re.ASCII).fullmatch
 
 
 def scan_text(text: str) -> int:
-    """The features of a text."""
-    return Feature.TEXT | Feature.OTHER if _is_said(text) else Feature.OTHER | Feature.BLANK
+    """Returns the features of a text."""
+    return Feature.TEXT | Feature.OTHER if _has_text(text) else Feature.OTHER | Feature.BLANK
 
 
-def _is_said(text: str) -> bool:
+def _has_text(text: str) -> bool:
     return bool(text) and not text.isspace()
 
 
 def scan_features(blocks: tuple[Block, ...]) -> tuple[int, tuple[str, ...]]:
-    """The features of a content, and the ids of its calls and results in their order."""
+    """Returns the features of blocks, and the ids of the tool calls and results in order."""
     features = 0 if blocks else Feature.EMPTY
     ids: list[str] = []
     for block in blocks:
-        kind = block.type
-        if kind == "text":
+        block_type = block.type
+        if block_type == "text":
             features |= _text_features(cast("TextBlock", block))
-        elif kind == "tool_use":
+        elif block_type == "tool_use":
             ids.append(cast("ToolUseBlock", block).id)
             features |= _call_features(cast("ToolUseBlock", block))
-        elif kind == "tool_result":
+        elif block_type == "tool_result":
             ids.append(cast("ToolResultBlock", block).id)
             features |= _result_features(cast("ToolResultBlock", block))
-        elif kind == "thinking":
+        elif block_type == "thinking":
             features |= Feature.THINKING | Feature.OTHER
-        elif kind == "invalid":
+        elif block_type == "invalid":
             features |= Feature.INVALID | Feature.OTHER
-        elif kind == "opaque":
+        elif block_type == "opaque":
             features |= Feature.OPAQUE | Feature.OTHER
         else:
-            features |= _MEDIA_FEATURES[kind] | Feature.OTHER
+            features |= _MEDIA_FEATURES[block_type] | Feature.OTHER
     if features & Feature.CALL and len(ids) > 1 and len({*ids}) < len(ids):
         features |= Feature.REPEATED
     return features, tuple(ids)
@@ -134,12 +134,12 @@ def _result_features(block: ToolResultBlock) -> int:
     if block.is_error:
         features |= Feature.RESULT_ERROR
     if isinstance(block.output, str):
-        return features if _is_said(block.output) else features | Feature.RESULT_BLANK
+        return features if _has_text(block.output) else features | Feature.RESULT_BLANK
     features |= Feature.RESULT_PARTS
     for item in block.output:
         if not isinstance(item, TextBlock):
             features |= Feature.RESULT_MEDIA
-        elif not _is_said(item.text):
+        elif not _has_text(item.text):
             features |= Feature.RESULT_BLANK
         elif item.state is not None:
             features |= Feature.STATE

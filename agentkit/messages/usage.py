@@ -1,4 +1,4 @@
-"""What a reply says of itself besides its words: why it ended, and how many tokens it took."""
+"""Finish reason and token usage of a reply."""
 
 from __future__ import annotations
 
@@ -12,40 +12,42 @@ __all__ = ["FinishReason", "Usage", "as_token_count"]
 
 
 class FinishReason(StrEnum):
-    """Why a reply ended, in one set of words for all providers. The provider's own word stands beside it.
+    """Reason why a reply ended, the same for all providers. `metadata["reply"]` has the provider's own reason.
 
-    A reply with calls that was neither cut nor filtered ends in `tool_use`, whatever the provider says.
+    A reply with tool calls has the reason `tool_use`, unless it was truncated or filtered.
     """
 
     STOP = "stop"
     LENGTH = "length"
-    """The limit of output tokens, or of the context, was reached."""
+    """The reply reached the limit of output tokens or of the context."""
     TOOL_USE = "tool_use"
     CONTENT_FILTER = "content_filter"
-    """A filter of the provider's withheld the reply, or cut it."""
+    """A filter of the provider withheld or truncated the reply."""
     REFUSAL = "refusal"
     """The model refused."""
     PAUSE = "pause"
-    """The provider wants the turn sent again as it is, to go on with it."""
+    """The provider expects the same turn again, unchanged, and then continues it."""
     ERROR = "error"
-    """The provider reported an error within the reply."""
+    """The provider reported an error inside the reply."""
     INTERRUPTED = "interrupted"
-    """The stream ended before the reply did."""
+    """The stream ended before the reply was complete."""
     OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The tokens of one call, with one meaning whatever the provider's own.
+    """Tokens of one model call, with the same meaning for all providers. An unreported number is 0.
 
-    input_tokens        the whole prompt, what was read from a cache and written to one included
-    output_tokens       the whole reply, its reasoning included
-    cache_read_tokens   the part of the prompt that came from a cache
-    cache_write_tokens  the part of the prompt that was written to a cache
-    reasoning_tokens    the part of the reply that was reasoning
+    OpenAI reports these numbers. Anthropic excludes cache tokens from the prompt and Gemini excludes thoughts from
+    the reply; agentkit adds them.
 
-    What a provider does not report is 0. OpenAI counts so itself; Anthropic reports the prompt without the
-    tokens of its cache, Gemini the reply without its thoughts: both are added up here.
+    Attributes:
+        input_tokens: Tokens of the prompt, with those read from and written to a cache.
+        output_tokens: Tokens of the reply, with those of its reasoning.
+        cache_read_tokens: Tokens of the prompt that were read from a cache.
+        cache_write_tokens: Tokens of the prompt that were written to a cache.
+        reasoning_tokens: Tokens of the reasoning in the reply.
+
     """
 
     input_tokens: int = 0
@@ -58,27 +60,27 @@ class Usage:
 
     @property
     def total_tokens(self) -> int:
-        """Prompt and reply together."""
+        """Tokens of the prompt and the reply together."""
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(Usage)))
+        return Usage(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(Usage)))
 
     def to_dict(self) -> dict[str, int]:
-        """The five figures as JSON values."""
+        """Returns the five numbers as a JSON object."""
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, found: object) -> Usage | None:
-        """The figures from their JSON form; None for what is none."""
-        if not isinstance(found, dict):
+    def from_dict(cls, data: object) -> Usage | None:
+        """Parses usage from JSON. Returns None if the value is not an object."""
+        if not isinstance(data, dict):
             return None
-        held = cast("dict[str, Any]", found)
-        return cls(*(as_token_count(held.get(one.name)) for one in fields(cls)))
+        counts = cast("dict[str, Any]", data)
+        return cls(*(as_token_count(counts.get(field.name)) for field in fields(cls)))
 
 
-def as_token_count(found: object) -> int:
-    """A number of tokens as a provider reports it: 0 for what is missing, null, negative or no number."""
-    if isinstance(found, bool) or not isinstance(found, int | float):
+def as_token_count(value: object) -> int:
+    """Returns a token count that a provider reports. Returns 0 for null, negative numbers and other values."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
-    return int(found) if 0 <= found < 1e15 else 0
+    return int(value) if 0 <= value < 1e15 else 0
