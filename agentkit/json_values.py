@@ -140,7 +140,10 @@ def _plain(found: object, depth: int, path: _Path, dump: Callable[[Any], object]
     if isinstance(found, Mapping):
         held: dict[str, Any] = {}
         for key, item in cast("Mapping[Any, Any]", found).items():
-            held[as_text(str(key), _spelled(path))] = _plain(item, depth + 1, (path, key), dump)
+            name = key if type(key) is str and key.isascii() else as_text(str(key), _spelled(path))
+            held[name] = (
+                item if type(item) is str and item.isascii() else _plain(item, depth + 1, (path, key), dump)
+            )
         return held
     if isinstance(found, list | tuple):
         items: list[Any] = []

@@ -62,7 +62,7 @@ def _marked(found: object, path: str, depth: int) -> Iterator[str]:
     if depth > _DEEPEST:
         return
     held: dict[str, Any] = as_object(found)
-    if any(held.get(key) is not None for key in CACHE_MARKERS):
+    if not held.keys().isdisjoint(CACHE_MARKERS) and any(held.get(key) is not None for key in CACHE_MARKERS):
         yield path or "request"
     for key, item in held.items():
         if isinstance(item, dict | list) and not ("name" in held and key in _ARGUMENTS):

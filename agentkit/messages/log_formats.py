@@ -7,6 +7,7 @@ checks. The table of forms tells the form of any other message.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from agentkit.errors import MessageError
@@ -146,9 +147,9 @@ def check_log_message(
         if message[key]:
             reason = f"content under {key!r} would be lost, expected content under {_join_names(content_keys)}"
             raise MessageError(f"{place}.{key}", reason, _advice(_find_form({key: message[key], "role": ""})))
-    for key in sorted(content_keys):
-        expected = _TYPES.get(key)
-        if expected and message.get(key) and not isinstance(message[key], expected):
+    for key in sorted(_TYPES.keys() & message.keys() & set(content_keys)):
+        expected = _TYPES[key]
+        if message[key] and not isinstance(message[key], expected):
             reason = f"expected a {_NAMES[expected]}, got {type(message[key]).__name__}"
             raise MessageError(f"{place}.{key}", reason, f"Pass a {_NAMES[expected]}.")
     _check_blocks(message, f"{place}.content", block_key)
@@ -233,7 +234,20 @@ def _list_keys(message: Mapping[str, Any]) -> str:
 
 
 def _find_form(message: Mapping[str, Any], *, certain: bool = False) -> _LogForm | None:
-    features = frozenset(_features(message))
+    return _match_form(_VOCABULARY.intersection(_features(message)), certain)
+
+
+_VOCABULARY = frozenset(
+    feature for form in _FORMS for signature in form.signatures + form.hints for feature in signature.split()
+)
+"""Features that occur in signatures. All others decide nothing."""
+_VALUED = frozenset(feature.partition("=")[0] for feature in _VOCABULARY if "=" in feature)
+"""Keys, with their prefixes, whose texts occur in signatures."""
+
+
+@lru_cache(512)
+def _match_form(features: frozenset[str], certain: bool) -> _LogForm | None:
+    """Returns the form of a message with these features; `certain` ignores hints."""
     for form in _FORMS:
         signatures = form.signatures if certain else form.signatures + form.hints
         if any(features.issuperset(signature.split()) for signature in signatures):
@@ -247,7 +261,7 @@ def _features(message: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
         name = f"{prefix}{key}"
         yield name
         if isinstance(item, str):
-            if len(item) < 30:
+            if name in _VALUED and len(item) < 30:
                 yield f"{name}={item}"
         elif prefix.count(".") < 2:
             inner = cast("list[Any]", item) if isinstance(item, list) else [item]

@@ -55,6 +55,7 @@ def load_chat(found: object, parser: type[OpenAIChatStreamParser] = OpenAIChatSt
     return [log.read(entry, f"messages[{at}]") for at, entry in enumerate(entries)]
 
 
+_CONTENT_KEYS = frozenset({"content"})
 _MODEL_KEYS = ("content", "tool_calls", "function_call", "refusal", "audio")
 _VENDOR_KEYS = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "thinking_blocks", "images")
 """Keys with content of a model that vendors add: they go back as opaque state of the message."""
@@ -74,6 +75,7 @@ class _Log:
         self.reasoning_keys = {*self.vendor.reasoning_fields}
         if self.vendor.reasoning_details:
             self.reasoning_keys.add(DETAILS)
+        self.model_keys = {*_MODEL_KEYS, *self.reasoning_keys}
         self.names: dict[str, str] = {}  # of calls, by id
         self.legacy: dict[str, str] = {}  # ids of calls that came without one, by name
 
@@ -84,7 +86,7 @@ class _Log:
         held = cast("dict[str, Any]", entry)
         role = held.get("role")
         name = as_text(held.get("name"))
-        read = {*_MODEL_KEYS, *self.reasoning_keys} if role == "assistant" else {"content"}
+        read = self.model_keys if role == "assistant" else _CONTENT_KEYS
         check_log_message(held, place, read, _VENDOR_KEYS if role == "assistant" else (), _FORMS)
         if role in ("tool", "function"):
             return self._answer(held, place)
