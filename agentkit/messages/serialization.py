@@ -1,4 +1,4 @@
-"""Messages as JSON values, in and out: `{"agentkit": 1, "messages": […]}`, or a bare list."""
+"""Serialization of messages: `{"agentkit": 1, "messages": […]}`, or a list of messages (version 0)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agentkit.messages.validation import to_message_error
 __all__ = ["FORMAT_VERSION", "dump_messages", "load_messages"]
 
 FORMAT_VERSION = 1
-"""Version 1 names itself. Version 0 is what came before: a bare list, AgentScope's dicts included."""
+"""Version of the JSON format. Version 0, which has no version key, is a list of messages, also of AgentScope."""
 
 _MESSAGE_KEYS = frozenset({"name", "content", "role", "id", "timestamp", "metadata", "pinned"})
 
@@ -35,9 +35,11 @@ _item_reader: TypeAdapter[ResultItem] = TypeAdapter(ResultItem, config=_FINITE)
 
 
 def dump_messages(msgs: Iterable[Msg]) -> dict[str, Any]:
-    """The conversation as JSON values, ready for `json.dump`. `load_messages` gives equal messages back.
+    """Returns a conversation as JSON values, for `json.dump`. `load_messages` loads equal messages.
 
-    Raises MessageError for anything but messages.
+    Raises:
+        MessageError: `msgs` is not a list of messages.
+
     """
     given: object = msgs
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
@@ -53,10 +55,17 @@ def _dump(place: str, msg: object) -> dict[str, Any]:
 
 
 def load_messages(data: object) -> list[Msg]:
-    """Messages from JSON text, from its parsed form, or from a bare list of message dicts.
+    """Loads messages from JSON text or from parsed JSON.
 
-    A block that cannot be read becomes an InvalidBlock with its place and reason. Raises MessageError
-    for what is no conversation, and VersionError for data that is newer than this agentkit.
+    An unreadable block becomes an InvalidBlock with its place and the reason.
+
+    Args:
+        data: JSON of `dump_messages`, or a list of message dicts.
+
+    Raises:
+        MessageError: The data is not a conversation.
+        VersionError: The data has the format of a newer agentkit.
+
     """
     if isinstance(data, str | bytes | bytearray):
         data = _parse(data)
@@ -88,7 +97,7 @@ def _unwrap(data: Mapping[str, object]) -> object:
 
 
 def load_message(found: object, place: str = "message") -> Msg:
-    """One message from its dict. Keys without a field of their own are kept in `metadata`."""
+    """Loads a message from its dict. Keys without a field move into `metadata`."""
     if isinstance(found, Msg):
         return found
     found = replace_surrogates(found, place)
@@ -121,7 +130,7 @@ def _load_content(content: object, place: str) -> object:
 
 
 def _load_block(found: object, place: str) -> object:
-    """A block, with what is unreadable kept; a result's items one by one, so that one bad item harms no other."""
+    """Loads a block. Each item of a result is loaded alone: an unreadable item does not affect others."""
     block = adopt_block(found)
     if isinstance(block, dict):
         parts = cast("dict[str, Any]", block)
@@ -136,7 +145,7 @@ def _load_block(found: object, place: str) -> object:
 
 
 def _load_item(item: object, place: str) -> object:
-    """An item of a result; one that an earlier version could not read is read again."""
+    """Loads an item of a result. An item that an earlier version could not read is tried again."""
     kept = _read(_item_reader, item, place)
     data: object = kept.data if isinstance(kept, InvalidBlock) else None
     if not isinstance(data, dict):
@@ -146,7 +155,7 @@ def _load_item(item: object, place: str) -> object:
 
 
 def _reload_block(stored: dict[str, Any], place: str) -> object:
-    """A block that an earlier version could not read, if this one can."""
+    """Loads a block that an earlier version could not read. Returns the InvalidBlock if it is still unreadable."""
     kept = _read(_block_reader, stored, place)
     block = _load_block(kept.data, place) if isinstance(kept, InvalidBlock) else kept
     return kept if isinstance(block, InvalidBlock) else block
@@ -160,7 +169,7 @@ def _read(reader: TypeAdapter[Any], block: object, place: str, found: object = N
 
 
 def _keep_invalid(found: object, reason: str, place: str) -> InvalidBlock:
-    """The block as it was found; what no JSON value can hold, as text."""
+    """Returns an InvalidBlock with the stored block, or with its text if it is not a JSON value."""
     reason = ascii(reason)[1:-1] if not is_encodable(reason) else reason
     try:
         data = json.loads(json.dumps(found, allow_nan=False, ensure_ascii=False).encode())
@@ -177,7 +186,7 @@ def _in_ascii(found: object) -> str:
 
 
 def _why(error: ValidationError | MessageError) -> str:
-    """What is wrong, and where in the block."""
+    """Returns the reason of an error, with its place inside the block."""
     found = to_message_error("", error, []) if isinstance(error, ValidationError) else error
     where = re.sub(
         r"^\.?(text|thinking|tool_use|tool_result|image|audio|video|document|opaque)\b\.?", "", found.place
@@ -186,7 +195,7 @@ def _why(error: ValidationError | MessageError) -> str:
 
 
 def dump_message(msg: Msg) -> dict[str, Any]:
-    """One message as JSON values, defaults left out."""
+    """Returns a message as JSON values, without fields that have their default."""
     return cast("dict[str, Any]", _plain(msg))
 
 

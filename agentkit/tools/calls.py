@@ -74,10 +74,18 @@ def _canceled_result(block: ToolUseBlock) -> ToolResultBlock:
 
 
 async def run_tool_call(block: ToolUseBlock, tools: Sequence[ToolLike]) -> ToolResultBlock:
-    """What the tool that a call names answers: see `Tool.run`. `tools` are those that the model was given.
+    """Runs the tool that a call names: see `Tool.run`.
 
-    A model may call what is not there, such as the `multi_tool_use.parallel` that some of OpenAI's know from their
-    training. The result, with `is_error`, says which tools there are, and the model can go on.
+    A model may call a tool that does not exist, such as `multi_tool_use.parallel` (some OpenAI models). The result
+    then has `is_error` and lists the tools, so that the model can continue.
+
+    Args:
+        block: Tool call of a reply.
+        tools: Tools of the request.
+
+    Raises:
+        OptionError: `block` is not a ToolUseBlock.
+
     """
     check_option("block", block, ToolUseBlock)
     known = {tool.name: tool for tool in as_tools(tools)}

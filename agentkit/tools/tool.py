@@ -1,4 +1,4 @@
-"""Tools, and the choice among them, as data."""
+"""`Tool`: name, description and JSON schema of a tool, and optionally its function."""
 
 from __future__ import annotations
 
@@ -24,12 +24,20 @@ _NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
 @validated_dataclass
 class Tool(Validated):
-    """A tool that a model may call: a name, what it does, and a JSON schema of its arguments.
+    """Tool that a model may call.
 
-    `parameters` is a JSON schema of an object; `"type": "object"` may be missing. `strict` asks the provider to
-    hold the model to it. Strict mode takes only closed schemas: one that requires all its properties is closed
-    (`additionalProperties: false`). Any other schema, and any for a provider without strict mode, is sent without
-    the flag, and `ledger.syntheses` says so.
+    Attributes:
+        name: Name of the tool.
+        description: Description for the model.
+        parameters: JSON schema of the arguments, which are an object. `"type": "object"` is optional.
+        strict: True requests strict mode: the provider forces arguments to match the schema. agentkit closes a
+            schema that requires all its properties. Any other open schema is sent without the flag, also to a
+            provider without strict mode; `ledger.syntheses` then has an entry. None sends no flag.
+        function: Function that runs the tool. None if the application runs it.
+
+    Raises:
+        MessageError: The name is empty, or the schema is malformed or not a schema of an object.
+
     """
 
     name: Text
@@ -49,19 +57,22 @@ class Tool(Validated):
 
     @property
     def takes_arguments(self) -> bool:
-        """Whether the schema names any property, or refers to one that may."""
+        """True if the schema has properties, or a reference or combination that may have some."""
         return any(self.parameters.get(key) for key in ("properties", "$ref", "anyOf", "allOf", "oneOf"))
 
     async def run(self, block: ToolUseBlock) -> ToolResultBlock:
-        """What the tool answers to a call of it: never an exception, but a cancellation.
+        """Runs the tool for a call. Raises no exception other than a cancellation or a keyboard interrupt.
 
-        The arguments are checked, and converted, as the function's types say. A function that is not async runs in
-        a worker thread, with this task's context variables; a cancellation does not wait for it. A string is the
-        output as it is, and so are a text or media block and a list of them; anything else goes out as JSON.
+        The arguments are validated and converted according to the types of the function. A synchronous function
+        runs in a worker thread with the context variables of the task; a cancellation does not wait for it.
 
-        What goes wrong is the output of a result with `is_error`: arguments that are refused or were cut off, an
-        error that the function raises, a call of another tool, a tool without a function. Of several tools,
-        `run_tool_call` finds that of a call.
+        Text, text and media blocks, and lists of them become the output unchanged. Any other value becomes JSON
+        text. Any failure becomes a result with `is_error`: invalid or truncated arguments, an exception of the
+        function, a call of another tool, or a tool without a function.
+
+        Args:
+            block: Tool call of a reply. `run_tool_call` selects the tool of a call among several tools.
+
         """
         from agentkit.tools.execution import run_tool
 
@@ -76,15 +87,21 @@ class Tool(Validated):
         *,
         parse_docstring: bool = False,
     ) -> Tool:
-        """A tool from a typed function: its name, its docstring, and its parameters through pydantic.
+        """Returns a tool for a typed function. pydantic derives the JSON schema from the parameter types.
 
-        Describe a parameter with `Annotated[int, Field(description=…)]`, or in the docstring with
-        `parse_docstring=True`: the parameter sections of Google, NumPy and reST style then describe the parameters
-        that have no `Field(description=…)`, and the tool's description is the docstring without any section. This
-        needs the extra `tools`, and raises MissingExtraError without it.
+        Args:
+            function: Function to run. Annotate parameters with types that JSON can express. For a description, use
+                `Annotated[int, Field(description=…)]`.
+            name: Name of the tool. None uses the name of the function.
+            description: Description of the tool. None uses the docstring.
+            parse_docstring: True takes missing parameter descriptions from the sections of a Google, NumPy or reST
+                docstring. The description of the tool is then the docstring without its sections. Requires the
+                extra `tools`.
 
-        Raises MessageError for a function whose parameters cannot be given by keyword or have a type that no JSON
-        schema describes.
+        Raises:
+            MessageError: A parameter cannot be passed by keyword, or no JSON schema describes its type.
+            MissingExtraError: `parse_docstring` is True and the extra `tools` is not installed.
+
         """
         given: Any = function
         signed: Any = _signed(given)
@@ -114,7 +131,16 @@ class Tool(Validated):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], place: str = "tool") -> Tool:
-        """A tool from its JSON form: ours, OpenAI's (nested or flat), Anthropic's, MCP's, or Gemini's."""
+        """Returns a tool for a dict in the form of agentkit, OpenAI (nested or flat), Anthropic, MCP or Gemini.
+
+        Args:
+            data: Definition of the tool.
+            place: Place of the dict, for errors.
+
+        Raises:
+            MessageError: The dict is not a tool definition.
+
+        """
         if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise MessageError(place, f"expected an object, got {type(data).__name__}", "Give a dict.")
         inner = data.get("function")
@@ -133,7 +159,7 @@ class Tool(Validated):
 
 
 def _signed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What a callable's parameters are read from: an object's own method, the function behind a cache."""
+    """Returns the callable that has the signature: the `__call__` of an object, or the function inside a cache."""
     given: Any = function
     if hasattr(given, "cache_info") and hasattr(given, "__wrapped__"):
         found: Callable[..., Any] = given.__wrapped__
@@ -144,7 +170,7 @@ def _signed(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _docstring(function: Callable[..., Any]) -> str:
-    """The docstring of a function, of the function in a `partial`, or of an object's class."""
+    """Returns the docstring of a function, of the function in a `partial`, or of the class of an object."""
     while isinstance(function, partial):
         function = cast("partial[Any]", function).func
     return inspect.getdoc(function) or ""
@@ -173,7 +199,12 @@ ToolLike: TypeAlias = Tool | Callable[..., Any] | Mapping[str, Any]
 
 
 def as_tools(tools: Sequence[ToolLike] | None) -> tuple[Tool, ...]:
-    """Tools from what callers give: Tools, typed functions, or dicts. Names must differ."""
+    """Converts tools, typed functions and dicts to tools.
+
+    Raises:
+        MessageError: `tools` is not a list, an item is not a tool, or two tools have the same name.
+
+    """
     if isinstance(tools, str | Mapping | Tool) or not isinstance(tools, Iterable | None):
         raise MessageError("tools", f"expected a list of tools, got {type(tools).__name__}", "Pass a list.")
     found = tuple(_as_tool(tool, f"tools[{at}]") for at, tool in enumerate(tools or ()))
@@ -196,5 +227,5 @@ def _as_tool(found: object, place: str) -> Tool:
 
 
 def rename_tool(tool: Tool, name: str) -> Tool:
-    """The tool under another name."""
+    """Returns the tool with another name."""
     return tool if tool.name == name else replace(tool, name=name)
