@@ -43,13 +43,13 @@ from agentkit.errors import (
     ProviderError,
 )
 from agentkit.formatting.formatter import FormatterBase, FormatterOptions
-from agentkit.formatting.lowering import Request, RequestSpec
 from agentkit.formatting.prompt_cache import (
     CacheBreakpoints,
     check_cache_breakpoints,
     place_cache_breakpoints,
     stable_blocks,
 )
+from agentkit.formatting.request_spec import Request, RequestSpec
 from agentkit.history.frame_texts import frame_tag
 from agentkit.history.policies import MultiAgentHistory
 from agentkit.json_values import (

@@ -1,4 +1,4 @@
-"""`FormatterBase`: what every provider's formatter is and does."""
+"""`FormatterBase`: base class of all formatters, with the way from messages to a request on one screen."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from agentkit.capabilities.model_facts import ModelFact, apply_facts
 from agentkit.capabilities.model_rules import ModelRules
 from agentkit.errors import EmptyConversationError, MessageError, OptionError
 from agentkit.formatting.budget_fitting import BudgetFitter
-from agentkit.formatting.lowering import Lowering, Request, RequestSpec, holds_media
+from agentkit.formatting.lowering import Lowering, holds_media
 from agentkit.formatting.plan_log import log_plan
+from agentkit.formatting.request_spec import Request, RequestSpec
 from agentkit.history.policies import ChatHistory, HistoryPolicy
 from agentkit.ledger.entries import Synthesis
 from agentkit.ledger.ledger import Ledger
@@ -42,7 +43,7 @@ __all__ = ["FormatterBase", "FormatterOptions", "RequestOptions"]
 
 
 class RequestOptions(TypedDict, total=False):
-    """What a caller may ask for besides the conversation."""
+    """Options of a single request besides the conversation; see `FormatterBase.format`."""
 
     tools: Sequence[ToolLike] | None
     tool_choice: ToolChoiceLike | None
@@ -51,7 +52,7 @@ class RequestOptions(TypedDict, total=False):
 
 
 class FormatterOptions(TypedDict, total=False):
-    """The options of every formatter besides its model: see FormatterBase."""
+    """Options of every formatter besides its model; see `FormatterBase`."""
 
     history: HistoryPolicy | None
     budget: Budget | None
@@ -62,18 +63,25 @@ class FormatterOptions(TypedDict, total=False):
 
 
 class FormatterBase(ABC):
-    """Turns a list of Msg into one provider's request.
+    """Base class of formatters: turns a list of Msg into the request of one provider's API.
 
-    model        the model the request is for; `format` and `plan` may name another
-    history      how speakers become turns: `ChatHistory()`, `MultiAgentHistory(…)`, or a policy of your own
-    budget       the limit to keep the request within; None: no limit
-    on_loss      what happens to content that the target cannot carry: `describe` it in a short sentence in
-                 its place, `drop` it, or `raise` LossError. The ledger names every case
-    media_roots  the folders that `file:` sources may be read from; none by default
-    fetch        how media at URLs are downloaded that the target cannot open by itself; None: not at all
-    model_rules  what the chat template of a local model refuses (system or tool role, parallel calls, media …)
+    A provider's class defines `base`, `facts` and `convert`. Formatters call no provider and need no SDK.
 
-    A provider's class gives `base`, `facts` and `convert`. Nothing here calls a provider or needs its SDK.
+    Args:
+        model: The model that requests are made for. `format` and `plan` may name another model.
+        history: How speakers become turns: `ChatHistory()`, `MultiAgentHistory(…)`, or another policy. None: the
+            formatter's default.
+        budget: The limit for the size of requests; None: no limit.
+        on_loss: Treatment of content that the target cannot carry: `describe` it in a short sentence in its place,
+            `drop` it, or `raise` LossError. The ledger names every case.
+        media_roots: The folders from which `file:` sources may be read; none by default.
+        fetch: How to download media whose URLs the target cannot open; None: no downloads.
+        model_rules: What the chat template of a local model does not accept, such as a system role or media.
+
+    Raises:
+        OptionError: An option is unknown, or has a value that is not allowed.
+        MissingExtraError: `fetch` needs a package that is not installed.
+
     """
 
     base: ClassVar[Capabilities]
@@ -85,7 +93,7 @@ class FormatterBase(ABC):
         model: str | None = None,
         **options: Unpack[FormatterOptions],
     ) -> None:
-        check_names(type(self).__name__, options, _options_of(type(self)))
+        check_names(type(self).__name__, options, _list_options(type(self)))
         history, budget, fetch = options.get("history"), options.get("budget"), options.get("fetch")
         on_loss = options.get("on_loss", "describe")
         if on_loss not in ("describe", "drop", "raise"):
@@ -104,91 +112,112 @@ class FormatterBase(ABC):
         self.media_roots = check_roots(options.get("media_roots", ()))
         self.fetch = fetch
         self.model_rules = options.get("model_rules")
-        self._watch = IncrementalRepair()
+        self._repair = IncrementalRepair()
         self._weigher = Weigher(budget.counter.local_counter, frozenset(budget.never_cut)) if budget else None
 
     @property
     def budget(self) -> Budget | None:
-        """The budget that every request is kept within: another one is another formatter's."""
+        """The limit for the size of requests. It cannot be changed: create another formatter."""
         return self._budget
 
     @abstractmethod
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """Legal messages as the SDK call's keyword arguments: the one part a provider writes by hand."""
+        """Returns a legal conversation as the keyword arguments of the SDK's call."""
 
     def capabilities(self, model: str | None = None) -> Capabilities:
-        """The form of the target that the request is for."""
-        form = _form_of(type(self), self.model if model is None else model)
-        return form if self.model_rules is None else self.model_rules.apply(form)
+        """Returns the rules of the target for a model; None: the formatter's model."""
+        capabilities = _find_capabilities(type(self), self.model if model is None else model)
+        return capabilities if self.model_rules is None else self.model_rules.apply(capabilities)
 
-    async def format(self, msgs: Sequence[Msg], **asked: Unpack[RequestOptions]) -> Request:
-        """The request: keyword arguments for the SDK's call, JSON values alone, the caller's own to change.
+    async def format(self, msgs: Sequence[Msg], **options: Unpack[RequestOptions]) -> Request:
+        """Returns the request: keyword arguments for the SDK's call, as JSON values. The caller may change them.
 
-        tools            Tools, typed functions, or dicts in a provider's form
-        tool_choice      `auto`, `none`, `required`, a tool's name, or a list of names of which one must be called
-                         (see ToolChoice)
-        response_format  a pydantic model or a JSON schema that the answer must obey
-        model            the model, if not the formatter's own
+        Where an API does not accept the name of a tool or the id of a call, the request has another one. The
+        `Plan` has the originals.
 
-        Where the wire takes a tool's name or a call's id in another spelling only, `plan` maps it back. Raises
-        InputError for bad input, LossError under `on_loss="raise"`, BudgetError when nothing fits.
+        Args:
+            msgs: The conversation.
+            **options: `tools` are Tools, typed functions, or dicts in a provider's format. `tool_choice` is
+            `auto`,
+                `none`, `required`, the name of a tool, or a list of names of which one must be called (see
+                `ToolChoice`). `response_format` is a pydantic model or a JSON schema for the reply. `model` is the
+                name of the model; the default is the formatter's.
+
+        Raises:
+            InputError: The messages or options are invalid.
+            LossError: Content would be lost, and `on_loss` is `raise`.
+            BudgetError: The smallest request does not fit the budget.
+
         """
-        return (await self.plan(msgs, **asked)).request
+        return (await self.plan(msgs, **options)).request
 
-    async def plan(self, msgs: Sequence[Msg], **asked: Unpack[RequestOptions]) -> Plan:
-        """The request with its ledger, its size, what was cut, and the history to go on with."""
-        given = _checked(msgs)
-        lowering = self._lowering(asked)
-        ledger = Ledger(given)
-        whole = self._watch.repair(TracedConversation.of(given), ledger, self._unmatched)
+    async def plan(self, msgs: Sequence[Msg], **options: Unpack[RequestOptions]) -> Plan:
+        """Returns the request with its ledger, its size, its cut, and the history to continue with.
+
+        Takes the options of `format`, and raises the same errors.
+        """
+        checked = _check_messages(msgs)
+        lowering = self._create_lowering(options)
+        ledger = Ledger(checked)
+        conversation = self._repair.repair(TracedConversation.of(checked), ledger, self._unmatched)
         await anyio.lowlevel.checkpoint()
-        if (self.budget is not None or self.on_loss == "raise") and holds_media(whole):
-            await settle_media(given)
+        if (self.budget is not None or self.on_loss == "raise") and holds_media(conversation):
+            await settle_media(checked)
         if self.budget is not None and self._weigher is not None:
             await prepare_counter(self.budget.counter.local_counter)
-            cutting = await BudgetFitter.of(lowering, self.budget, self._weigher, whole, ledger)
-            return log_plan(await cutting.plan())
-        if self.on_loss == "raise" and holds_media(whole):
-            lowering.raise_on_loss(lowering.lower_without_io(whole, ledger).ledger)
-        lowered = await lowering.read_and_lower(whole, ledger)
+            fitter = await BudgetFitter.of(lowering, self.budget, self._weigher, conversation, ledger)
+            return log_plan(await fitter.plan())
+        if self.on_loss == "raise" and holds_media(conversation):
+            lowering.raise_on_loss(lowering.lower_without_io(conversation, ledger).ledger)
+        lowered = await lowering.read_and_lower(conversation, ledger)
         lowering.raise_on_loss(lowered.ledger)
-        return log_plan(lowered.plan(tuple(given)))
+        return log_plan(lowered.plan(tuple(checked)))
 
-    def lower(self, msgs: Sequence[Msg], **asked: Unpack[RequestOptions]) -> Plan:
-        """The synchronous core: a plan without I/O. No file is read and nothing fetched, no picture
-        made smaller, and no budget is applied.
+    def lower(self, msgs: Sequence[Msg], **options: Unpack[RequestOptions]) -> Plan:
+        """Returns the plan that needs no I/O: the synchronous core of `plan`.
+
+        No file is read, no URL is fetched, no image is resized, and no budget is applied. Takes the options of
+        `format`.
+
+        Raises:
+            InputError: The messages or options are invalid.
+            LossError: Content would be lost, and `on_loss` is `raise`.
+
         """
-        given = _checked(msgs)
-        lowering = self._lowering(asked)
-        ledger = Ledger(given)
-        whole = self._watch.repair(TracedConversation.of(given), ledger, self._unmatched)
-        lowered = lowering.lower(whole, ledger, ResolvedMedia())
+        checked = _check_messages(msgs)
+        lowering = self._create_lowering(options)
+        ledger = Ledger(checked)
+        conversation = self._repair.repair(TracedConversation.of(checked), ledger, self._unmatched)
+        lowered = lowering.lower(conversation, ledger, ResolvedMedia())
         lowering.raise_on_loss(lowered.ledger)
-        return log_plan(lowered.plan(tuple(given)))
+        return log_plan(lowered.plan(tuple(checked)))
 
     @property
     def _unmatched(self) -> Unmatched:
-        """How tool results without a call are treated."""
+        """The treatment of tool results without a call."""
         return "drop" if self.on_loss == "drop" else "describe"
 
-    def _lowering(self, asked: RequestOptions) -> Lowering:
-        check_names("format()", asked, RequestOptions.__annotations__)
-        tools = as_tools(asked.get("tools"))
-        model = asked.get("model")
+    def _create_lowering(self, options: RequestOptions) -> Lowering:
+        spec = self._create_spec(options) if options else RequestSpec(self.capabilities(), self.model)
+        return Lowering(spec, self.history, self.on_loss, self.media_roots, self.convert, self.fetch)
+
+    def _create_spec(self, options: RequestOptions) -> RequestSpec:
+        check_names("format()", options, RequestOptions.__annotations__)
+        tools = as_tools(options.get("tools"))
+        model = options.get("model")
         name = self.model if model is None else model
         check_text("model", name)
-        choice = as_tool_choice(asked.get("tool_choice"), tools)
-        form, notes = self.capabilities(name), list[Synthesis]()
-        output = fit_output(as_output_schema(asked.get("response_format")), form, notes)
-        tools, choice = fit_choice(tools, choice, form, notes)
-        tools = fit_tools(tools, form, notes)
-        task = RequestSpec(form, name, tools, choice, output, tuple(notes))
-        return Lowering(task, self.history, self.on_loss, self.media_roots, self.convert, self.fetch)
+        choice = as_tool_choice(options.get("tool_choice"), tools)
+        capabilities, notes = self.capabilities(name), list[Synthesis]()
+        output = fit_output(as_output_schema(options.get("response_format")), capabilities, notes)
+        tools, choice = fit_choice(tools, choice, capabilities, notes)
+        tools = fit_tools(tools, capabilities, notes)
+        return RequestSpec(capabilities, name, tools, choice, output, tuple(notes))
 
 
 @lru_cache(256)
-def _options_of(formatter: type[FormatterBase]) -> frozenset[str]:
-    """Returns the names of a formatter's options: those of every formatter, and its own."""
+def _list_options(formatter: type[FormatterBase]) -> frozenset[str]:
+    """Returns the names of all options of a formatter class."""
     from inspect import signature
 
     own = signature(formatter).parameters.keys() - {"options"}
@@ -196,19 +225,19 @@ def _options_of(formatter: type[FormatterBase]) -> frozenset[str]:
 
 
 @lru_cache(512)
-def _form_of(formatter: type[FormatterBase], model: str | None) -> Capabilities:
+def _find_capabilities(formatter: type[FormatterBase], model: str | None) -> Capabilities:
     return apply_facts(formatter.base, model, formatter.facts)
 
 
-def _checked(msgs: Sequence[Msg]) -> list[Msg]:
+def _check_messages(msgs: Sequence[Msg]) -> list[Msg]:
     if isinstance(msgs, str | bytes) or not isinstance(msgs, Iterable):
         raise MessageError("msgs", f"expected a list of Msg, got {type(msgs).__name__}", "Pass a list.")
-    found = list(msgs)
-    for kind in {*map(type, found)}:
+    checked = list(msgs)
+    for kind in {*map(type, checked)}:
         if not issubclass(kind, Msg):
-            at = next(at for at, msg in enumerate(found) if type(msg) is kind)
+            index = next(index for index, msg in enumerate(checked) if type(msg) is kind)
             reason = f"expected a Msg, got {kind.__name__}"
-            raise MessageError(f"msgs[{at}]", reason, "Use Msg.from_dict or load_messages for stored ones.")
-    if not found:
+            raise MessageError(f"msgs[{index}]", reason, "Use Msg.from_dict or load_messages for stored ones.")
+    if not checked:
         raise EmptyConversationError
-    return found
+    return checked

@@ -6,23 +6,19 @@ system messages, turns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import count, groupby
+from itertools import chain, count, groupby
 from typing import cast
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.entries import SYSTEM_LINE, Disposition, Note
 from agentkit.ledger.ledger import Ledger
-from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins, prompt_length
+from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins
 from agentkit.legalize.blocks import legalize_message
 from agentkit.legalize.media import ANY_ID, Changes, LegalMessage, OnLoss, PromotedMedia
 from agentkit.legalize.media_limits import limit_media
 from agentkit.legalize.opaque_pairs import drop_half_pairs
-from agentkit.legalize.thinking_pairs import without_orphaned_parts
-from agentkit.legalize.tool_results import order_results
-from agentkit.legalize.tool_turns import fit_exchanges
-from agentkit.legalize.turns import TurnRules
 from agentkit.media.acceptance import address
 from agentkit.media.resolution import ResolvedMedia
 from agentkit.messages.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock, build_trusted_text
@@ -31,7 +27,7 @@ from agentkit.messages.message import Msg, build_trusted
 from agentkit.repair.normal_form import find_normal_form
 from agentkit.reprs import bounded_repr
 
-__all__ = ["LegalConversation", "legalize_conversation", "split_results"]
+__all__ = ["LegalConversation", "legalize_messages", "move_system_prompt", "split_results"]
 
 
 @dataclass(slots=True)
@@ -50,6 +46,12 @@ class LegalConversation:
 
     __repr__ = bounded_repr
 
+    def with_turns(self, turns: TracedConversation) -> LegalConversation:
+        """Returns the conversation with other turns."""
+        if turns is self.turns:
+            return self
+        return LegalConversation(self.system, turns, self.call_ids, self.tool_names, self.speakers)
+
 
 def split_results(msg: Msg) -> tuple[tuple[ToolResultBlock, ...], Msg | None]:
     """Returns the results of a legal turn, and what else the user says in it: None if that is nothing."""
@@ -59,15 +61,50 @@ def split_results(msg: Msg) -> tuple[tuple[ToolResultBlock, ...], Msg | None]:
     return msg.tool_results, build_trusted(msg.name, others, "user")
 
 
-def legalize_conversation(
-    draft: TracedConversation, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss, shelf: ResolvedMedia
+def legalize_messages(
+    conversation: LegalConversation,
+    ledger: Ledger,
+    capabilities: Capabilities,
+    on_loss: OnLoss,
+    media: ResolvedMedia,
 ) -> LegalConversation:
-    """Messages in normal form as the target takes them, with everything done to them in the ledger."""
-    return _Legalizing(ledger, capabilities, on_loss, shelf).run(draft)
+    """Returns the conversation with each message as the target accepts it.
+
+    Applies the limits for the media of the whole request, the rules for single blocks, and the rules for repeated
+    call ids and late system messages. Media that cannot stay in their message move to a user turn.
+    """
+    return _Legalizing(ledger, capabilities, on_loss, media).run(conversation)
+
+
+def move_system_prompt(conversation: LegalConversation, ledger: Ledger) -> LegalConversation:
+    """Returns the conversation with the system prompt at the start of the first user turn."""
+    system, turns = conversation.system, conversation.turns
+    if not system.msgs:
+        return conversation
+    blocks = [block for msg in system.msgs for block in msg.blocks]
+    origins = [origin for traced in system for origin in traced.block_origins]
+    moved = Note(Disposition.MOVED, "moved into the first user turn: the target has no system role")
+    ledger.note_origins(origins, moved)
+    joins = bool(turns.msgs) and turns.msgs[0].role == "user" and not turns.msgs[0].features & Feature.TOOL
+    if joins:
+        blocks += turns.msgs[0].blocks
+        origins += turns.get(0).block_origins
+    first = TracedConversation([build_trusted("user", tuple(blocks), "user")], [tuple(origins)])
+    first.extend(turns.part(1 if joins else 0))
+    return replace(conversation, system=TracedConversation([], []), turns=first)
 
 
 class _Legalizing:
-    """One pass over one conversation."""
+    """One pass over one conversation.
+
+    Attributes:
+        promoted: The media to move to the next user turn, with their origins.
+        has_promoted: True if any media were moved.
+        calls: The call ids of the current exchange.
+        legal_messages: The messages with media, by index, before the limits of the request.
+        changes: The changes that the limits of the request require, by index of the message.
+
+    """
 
     def __init__(self, ledger: Ledger, capabilities: Capabilities, on_loss: OnLoss, shelf: ResolvedMedia) -> None:
         self.ledger = ledger
@@ -75,49 +112,40 @@ class _Legalizing:
         self.on_loss: OnLoss = on_loss
         self.shelf = shelf
         self.promoted: list[tuple[PromotedMedia, Provenance]] = []
-        self.moved = False  # whether any media were
-        self.calls: tuple[str, ...] = ()  # the ids of the exchange that is being written
-        self.seen: dict[int, LegalMessage] = {}  # messages with media, by number, before the limits of a request
-        self.changes: Mapping[int, Changes] = {}  # … and what these ask for
+        self.has_promoted = False
+        self.calls: tuple[str, ...] = ()
+        self.legal_messages: dict[int, LegalMessage] = {}
+        self.changes: Mapping[int, Changes] = {}
         self.legal = LegalConversation(TracedConversation([], []), TracedConversation([], []))
 
-    def run(self, draft: TracedConversation) -> LegalConversation:
-        draft = without_orphaned_parts(draft, self.ledger, self.capabilities)
-        draft = drop_half_pairs(draft, self.ledger, self.capabilities)
-        draft = fit_exchanges(draft, self.ledger, self.capabilities, self.on_loss)
-        at = prompt_length(draft.msgs)
-        self._limit_media(draft, at)
-        self._take_system(draft.part(0, at))
-        turns = TracedConversation(draft.msgs[at:], draft.origins[at:], draft.normal_form)
+    def run(self, conversation: LegalConversation) -> LegalConversation:
+        system, turns = conversation.system, conversation.turns
+        start = len(system.msgs)
+        self._limit_media(system, turns)
+        self._take_system(system)
         line = Feature.SYSTEM if self.capabilities.turns.late_system == "line" else 0
-        wanted = self.capabilities.feature_mask | Feature.REPEATED | line
-        if self.promoted or turns.normal_form is None or turns.normal_form.features & wanted:
-            self._tidy_all(turns, at, self.capabilities.feature_mask, line)
+        mask = self.capabilities.feature_mask | Feature.REPEATED | line
+        if self.promoted or turns.normal_form is None or turns.normal_form.features & mask:
+            self._legalize_turns(turns, start, self.capabilities.feature_mask, line)
         else:
             self.legal.turns = turns
-        if self.moved:  # a turn of media stands behind results that a pair was open over
+        if self.has_promoted:  # a turn of media may be inside a pair of opaque blocks
             self.legal.turns = drop_half_pairs(self.legal.turns, self.ledger, self.capabilities)
-        turns = order_results(self.legal.turns, self.capabilities, self.legal.call_ids)
-        if not self.capabilities.turns.system_role:
-            turns = self._begun_by_system(turns)
-        has_system = bool(self.legal.system.msgs)
-        self.legal.turns = TurnRules(turns, self.ledger, self.capabilities).run(has_system)
         return self.legal
 
-    def _limit_media(self, draft: TracedConversation, at: int) -> None:
-        """Look at the media of the whole request, if it has any and the target sets limits."""
-        look, media = draft.normal_form, Feature.MEDIA | Feature.RESULT_MEDIA
-        seen = media if look is None else look.features
-        if not (seen & media or any(msg.features & media for msg in draft.msgs[:at])):
+    def _limit_media(self, system: TracedConversation, turns: TracedConversation) -> None:
+        """Finds the changes that the limits for all media of the request require."""
+        media, facts = Feature.MEDIA | Feature.RESULT_MEDIA, turns.normal_form
+        has_media = facts is None or facts.features & media or any(msg.features & media for msg in system.msgs)
+        if not has_media or not self.capabilities.media.has_limits:
             return
-        if not self.capabilities.media.has_limits:
-            return
-        for number, msg in enumerate(draft.msgs):
+        for index, msg in enumerate(chain(system.msgs, turns.msgs)):
             if msg.features & media:
-                self.seen[number] = legalize_message(msg, self.capabilities, self.on_loss, self.shelf)
-        self.changes = limit_media(self.seen, self.capabilities, self.shelf)
+                legal = legalize_message(msg, self.capabilities, self.on_loss, self.shelf)
+                self.legal_messages[index] = legal
+        self.changes = limit_media(self.legal_messages, self.capabilities, self.shelf)
 
-    def _tidy_all(self, draft: TracedConversation, start: int, attention: int, line: int) -> None:
+    def _legalize_turns(self, draft: TracedConversation, start: int, attention: int, line: int) -> None:
         turns = self.legal.turns
         skipped = self._untouched(draft, start, attention | Feature.REPEATED | line)
         if skipped == len(draft.msgs) and not self.promoted:
@@ -144,7 +172,7 @@ class _Legalizing:
                 unchanged = False
                 msg = self._distinct(msg)
             elif msg.features & line:
-                self._note_all(block_origins(msg, origin), SYSTEM_LINE)
+                self.ledger.note_origins(block_origins(msg, origin), SYSTEM_LINE)
                 unchanged = False
                 msg = self._as_line(msg)
             turns.add(msg, origin)
@@ -162,7 +190,9 @@ class _Legalizing:
             msg = draft.msgs[at]
             if msg.features & wanted & ~self.capabilities.feature_mask or self.changes.get(start + at):
                 return at
-            seen = self.seen.get(start + at) or legalize_message(msg, self.capabilities, self.on_loss, self.shelf)
+            seen = self.legal_messages.get(start + at) or legalize_message(
+                msg, self.capabilities, self.on_loss, self.shelf
+            )
             if seen.msg is not msg or seen.notes or seen.promoted or seen.call_ids or seen.tool_names:
                 return at
         return len(draft.msgs)
@@ -185,33 +215,16 @@ class _Legalizing:
             parts = [block_origins(*pair) for pair in zip(system.msgs, system.origins, strict=True)]
             origins = tuple(origin for part in parts for origin in part)
             joined = Note(Disposition.MERGED, "joined with the system prompt before it")
-            self._note_all(origins[len(parts[0]) :], joined)
+            self.ledger.note_origins(origins[len(parts[0]) :], joined)
             self.legal.system = TracedConversation(
                 [build_trusted(system.msgs[0].name, whole, "system")], [origins]
             )
-
-    def _begun_by_system(self, turns: TracedConversation) -> TracedConversation:
-        """The turns, of which the first begins with the system prompt: the target has no system role."""
-        system, self.legal.system = self.legal.system, TracedConversation([], [])
-        if not system.msgs:
-            return turns
-        blocks = [block for msg in system.msgs for block in msg.blocks]
-        origins = [o for pair in zip(system.msgs, system.origins, strict=True) for o in block_origins(*pair)]
-        self._note_all(origins, Note(Disposition.MOVED, "moved into the first user turn: no system role"))
-        joins = bool(turns.msgs) and turns.msgs[0].role == "user" and not turns.msgs[0].features & Feature.TOOL
-        if joins:
-            blocks += turns.msgs[0].blocks
-            origins += block_origins(turns.msgs[0], turns.origins[0])
-        begun = TracedConversation([build_trusted("user", tuple(blocks), "user")], [tuple(origins)])
-        begun.msgs += turns.msgs[joins:]
-        begun.origins += turns.origins[joins:]
-        return begun
 
     def _tidied(
         self, msg: Msg, origin: int | tuple[Provenance, ...], number: int
     ) -> tuple[Msg, int | tuple[Provenance, ...]] | None:
         """The message as the target takes it, with the account; None if nothing of it is left."""
-        tidied = self.seen.get(number)
+        tidied = self.legal_messages.get(number)
         if tidied is None or number in self.changes:
             changes = self.changes.get(number)
             tidied = legalize_message(msg, self.capabilities, self.on_loss, self.shelf, changes)
@@ -290,9 +303,4 @@ class _Legalizing:
             origins.append("promotion")
         self.ledger.add_synthesis("promotion", "the label of media that was moved")
         self.legal.turns.add(build_trusted("user", tuple(blocks), "user"), tuple(origins))
-        self.promoted, self.moved = [], True
-
-    def _note_all(self, origins: Sequence[Provenance], note: Note) -> None:
-        for origin in origins:
-            if not isinstance(origin, str):
-                self.ledger.note(origin, note)
+        self.promoted, self.has_promoted = [], True

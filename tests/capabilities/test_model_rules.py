@@ -55,7 +55,7 @@ def test_without_a_system_role_the_prompt_begins_the_first_user_turn() -> None:
     plan = _plan([system("Be brief."), system("Be kind."), user("Hi.")], rules=TEXT_ONLY)
     assert _said(plan.request["messages"]) == [("user", "Be brief.\nBe kind.\nHi.")]
     assert [entry.disposition for entry in plan.ledger.entries[:2]] == [Disposition.MOVED] * 2
-    assert plan.ledger.entries[0].reason == "moved into the first user turn: no system role"
+    assert plan.ledger.entries[0].reason == "moved into the first user turn: the target has no system role"
     assert not plan.ledger.losses
 
 

@@ -15,6 +15,32 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"a late system message, as a line of the user's under its name",
         r"late system message written as a user line under its name",
     ),
+    (
+        r"thinking, or a provider's own part, of a speaker in the frame",
+        r"the history frame has no lines for thinking and opaque parts of replies",
+    ),
+    (
+        r"(.*) has no choice 'none': the tools are left out",
+        r"\1 does not accept tool_choice 'none'; the tools are omitted",
+    ),
+    (
+        r"(.*) has no choice ('\w+'): asked for in words",
+        r"\1 does not accept tool_choice \2; a text asks for it instead",
+    ),
+    (
+        r"calls in the history need tools in the request; none may be called",
+        r"the API requires declarations of tools that the history calls; tool_choice is 'none'",
+    ),
+    (r"the target enforces no JSON schema", r"the API does not enforce a JSON schema; a text states it"),
+    (r"its speaker is named (.*) on the wire", r"speaker name sent as \1"),
+    (
+        r"moved into the first user turn: no system role",
+        r"moved into the first user turn: the target has no system role",
+    ),
+    (
+        r"a late system message, as a line of the user's under its name",
+        r"late system message written as a user line under its name",
+    ),
     (r"the viewer does not see it", r"hidden from the viewer"),
     (r"another agent's tool use", r"tool call or result of another agent"),
     (

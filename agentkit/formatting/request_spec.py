@@ -1,0 +1,80 @@
+"""`RequestSpec`: the target of a request, and the tools and output that it asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from agentkit.capabilities.capabilities import Capabilities
+from agentkit.errors import MessageError
+from agentkit.ledger.entries import Synthesis
+from agentkit.ledger.ledger import Ledger
+from agentkit.reprs import bounded_repr
+from agentkit.tools.choices import ToolChoice
+from agentkit.tools.json_schema import OutputSchema
+from agentkit.tools.tool import Tool, rename_tool
+
+__all__ = ["Request", "RequestSpec", "fit_tool_names"]
+
+Request: TypeAlias = dict[str, Any]
+"""Keyword arguments of an SDK's call, as JSON values."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSpec:
+    """Everything that a request states besides the conversation, as the target accepts it.
+
+    Attributes:
+        capabilities: The rules of the target.
+        model: The name of the model; None: the caller names it in the SDK's call.
+        tools: The tools to declare.
+        tool_choice: The tool choice; None: the provider's default.
+        output: The schema of a structured answer; None: free text.
+        syntheses: The changes to the caller's tools, tool choice and schema.
+
+    """
+
+    capabilities: Capabilities
+    model: str | None = None
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice | None = None
+    output: OutputSchema | None = None
+    syntheses: tuple[Synthesis, ...] = ()
+
+    __repr__ = bounded_repr
+
+
+def fit_tool_names(spec: RequestSpec, ledger: Ledger) -> tuple[RequestSpec, dict[str, str]]:
+    """Returns the spec with tool names that the API accepts, and the original name of each renamed tool.
+
+    Without `none` among the accepted tool choices, `tool_choice="none"` omits the tools.
+
+    Raises:
+        MessageError: Two tools would have the same name.
+
+    """
+    capabilities, tools, choice = spec.capabilities, spec.tools, spec.tool_choice
+    ledger.syntheses.extend(spec.syntheses)
+    original_names: dict[str, str] = {}
+    if tools and capabilities.tools.names:
+        fit = capabilities.tools.names.fit
+        names = [fit(tool.name) for tool in tools]
+        _check_distinct(tools, names)
+        original_names = {new: tool.name for new, tool in zip(names, tools, strict=True) if new != tool.name}
+        tools = tuple(rename_tool(tool, new) for tool, new in zip(tools, names, strict=True))
+        if choice and choice.name is not None:
+            choice = ToolChoice("tool", fit(choice.name))
+        elif choice and choice.names:
+            choice = ToolChoice(choice.mode, names=tuple(map(fit, choice.names)))
+    if choice and choice.mode == "none" and "none" not in capabilities.tools.choices:
+        reason = f"{capabilities.name} does not accept tool_choice 'none'; the tools are omitted"
+        ledger.add_synthesis("tool choice", reason)
+        tools, choice = (), None
+    return RequestSpec(capabilities, spec.model, tools, choice, spec.output), original_names
+
+
+def _check_distinct(tools: tuple[Tool, ...], names: list[str]) -> None:
+    if len({*names}) < len(names):
+        index = next(index for index, name in enumerate(names) if name in names[:index])
+        reason = f"{tools[index].name!r} becomes {names[index]!r} for this API, and so does another tool's name"
+        raise MessageError(f"tools[{index}].name", reason, "Rename one of the tools.")
