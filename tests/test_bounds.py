@@ -235,7 +235,7 @@ def test_any_number_of_model_names_is_forgotten_again() -> None:
     formatter = load_provider("openai").chat_formatter()
     for number in range(2_000):
         formatter.capabilities(f"model-{number}")
-    assert formatting._form_of.cache_info().currsize <= 512  # pyright: ignore[reportPrivateUsage]
+    assert formatting._find_capabilities.cache_info().currsize <= 512  # pyright: ignore[reportPrivateUsage]
 
 
 # -- counters -------------------------------------------------------------------------------------------------
