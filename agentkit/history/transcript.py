@@ -15,7 +15,7 @@ from agentkit.messages.message import Msg
 
 __all__ = ["Rendered", "read_history"]
 
-Rendered: TypeAlias = "Plan | str | Iterable[str | Mapping[str, Any] | TextBlock]"
+Rendered: TypeAlias = Plan | str | Iterable[str | Mapping[str, Any] | TextBlock]
 """Input of `read_history`."""
 
 

@@ -107,6 +107,14 @@ else:
         def __signature__(cls, value: Signature) -> None:
             """Ignores the signature that pydantic generates."""
 
+        def __setattr__(cls, name: str, value: Any) -> None:
+            """Gives each `__init__` of pydantic the signature of the class, for tools that document the method."""
+            if name == "__init__" and not hasattr(value, "__signature__"):
+                this = Parameter("self", Parameter.POSITIONAL_ONLY)
+                value.__signature__ = Signature([this, *signature(cls).parameters.values()])
+                value.__module__ = cls.__module__
+            super().__setattr__(name, value)
+
         def __call__(cls, *args: object, **kwargs: object) -> object:  # noqa: D102
             build = ORDINARY_BUILDERS.get(cls)
             if build is not None:
@@ -150,10 +158,9 @@ def validated_dataclass(cls: _Class) -> _Class:
     """
     declared: Callable[..., None] | None = cls.__dict__.get("__init__")
     cast("Any", cls).__repr__ = bounded_repr
-    validated = cast("Any", dataclass(frozen=True, slots=True, repr=False, config=_CONFIG)(cls))
     if declared is not None:
-        validated._declared_init = staticmethod(declared)
-    return cast("_Class", validated)
+        cls._declared_init = staticmethod(declared)
+    return cast("_Class", dataclass(frozen=True, slots=True, repr=False, config=_CONFIG)(cls))
 
 
 def slot_setter(cls: type[Any], name: str) -> Callable[[Any, Any], None]:
@@ -186,9 +193,9 @@ def _parameter(field: Field[Any]) -> Parameter:
 
 _ALIASES: Final = {
     "Text": "str",
-    "Json": "Any",
-    "JsonObject": "dict[str, Any]",
-    "UncheckedJsonObject": "dict[str, Any]",
+    "Json": "object",
+    "JsonObject": "dict[str, object]",
+    "UncheckedJsonObject": "dict[str, object]",
 }
 """Types that callers may pass, by the name of a field type."""
 _ALIAS: Final = re.compile(rf"\b({'|'.join(_ALIASES)})\b")

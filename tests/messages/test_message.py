@@ -412,7 +412,7 @@ def test_signatures_show_the_types_that_callers_may_pass() -> None:
     assert parameters["content"].annotation == "str | Sequence[Block | Mapping[str, Any]]"
     assert str(signature(TextBlock)) == (
         "(text: 'str', type: \"Literal['text']\" = 'text', state: 'OpaqueState | None' = None, *, "
-        "metadata: 'dict[str, Any] | None' = None)"
+        "metadata: 'dict[str, object] | None' = None)"
     )
     assert signature(ToolResultBlock).parameters["name"].annotation == "str"
-    assert signature(ToolUseBlock).parameters["input"].annotation == "dict[str, Any]"
+    assert signature(ToolUseBlock).parameters["input"].annotation == "dict[str, object]"
