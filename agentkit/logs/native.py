@@ -1,4 +1,4 @@
-"""Logs from elsewhere: a provider's own messages or requests, and the dumps of AgentScope and LangChain."""
+"""`load_native`: logs of any provider, of AgentScope and of LangChain as messages."""
 
 from __future__ import annotations
 
@@ -26,50 +26,54 @@ __all__ = [
 
 _LOG = get_logger()
 
-_ELSEWHERE = {
+_LOADERS = {
     "agentkit": load_messages,
     "agentscope": load_agentscope,
     "langchain": load_langchain,
 }
 
 
-def load_native(provider: str | Provider, found: object) -> list[Msg]:
-    """A conversation that was kept in another form, the system prompt first.
+def load_native(provider: str | Provider, log: object) -> list[Msg]:
+    """Returns the messages of a log, the system prompt first.
 
-    provider  whose form it is: the name of a provider, or the Provider; `agentscope`, `langchain` or `agentkit`
-    found     the messages, or a whole request: the arguments of the SDK's call, or the body that was sent, or the
-              JSON text of any of these. The SDK's objects may stand anywhere in it. `load_tools` reads what else
-              a request asks for
+    If nothing is lost, formatting the messages for the same provider gives the same request. An unreadable block
+    becomes an InvalidBlock, and a block that only the provider understands an OpaqueBlock. Cache markers are
+    omitted; `list_cache_markers` returns their places. `load_request_options` loads the tools and the other
+    options of a request.
 
-    A request that names messages which the server stores is refused: OpenAI's `previous_response_id`,
-    `conversation` and `prompt`, Gemini's `cachedContent`, DashScope's `session_id` and `memory_id`. The messages
-    in it load as a list. Anthropic's `container` holds files, no messages. Cache markers are left out;
-    `list_cache_markers` names their places.
+    Args:
+        provider: Name of a provider, a Provider, `agentscope`, `langchain` or `agentkit`.
+        log: List of messages, a whole request (the arguments of the SDK's call, or the sent body), or the JSON
+            text of either. It may contain objects of the SDK.
 
-    Where nothing is lost, formatting what this gives for the same provider gives the same request. What cannot be
-    read is kept as InvalidBlock, a part that only the provider knows as OpaqueBlock. Raises MessageError for what
-    is no log of that form, and ProviderError for an unknown one.
+    Raises:
+        MessageError: The log has another format, or refers to messages that the server stores (OpenAI's
+            `previous_response_id`, `conversation` and `prompt`, Gemini's `cachedContent`, DashScope's `session_id`
+            and `memory_id`).
+        ProviderError: No provider has this name, or the provider has no loader.
     """
-    if isinstance(found, str | bytes | bytearray) and provider != "agentkit":
-        found = _from_text(found)
+    if isinstance(log, str | bytes | bytearray) and provider != "agentkit":
+        log = _parse_text(log)
     if isinstance(provider, str):
-        known = _ELSEWHERE.get(provider)
-        if known is not None:
-            return known(found)
+        loader = _LOADERS.get(provider)
+        if loader is not None:
+            return loader(log)
         provider = load_provider(provider)
     check_option("provider", provider, Provider, "Pass a name or a Provider.")
     if provider.load_native is None:
-        raise ProviderError(provider.name, "its logs cannot be loaded", [*_ELSEWHERE, *available_providers()])
-    markers = list_cache_markers(found)
+        raise ProviderError(
+            provider.name, "the provider has no loader for its logs", [*_LOADERS, *available_providers()]
+        )
+    markers = list_cache_markers(log)
     if markers:
-        _LOG.info("%d cache marker(s) left out, the first at %s", len(markers), markers[0])
-    return provider.load_native(found)
+        _LOG.info("%d cache marker(s) omitted, the first at %s", len(markers), markers[0])
+    return provider.load_native(log)
 
 
-def _from_text(text: str | bytes | bytearray) -> object:
-    """What JSON text says, if it is a list or an object; any other text as it is."""
+def _parse_text(text: str | bytes | bytearray) -> object:
+    """Returns the list or object of a JSON text; any other text unchanged."""
     try:
-        found: Any = native_to_json(text)
+        value: Any = native_to_json(text)
     except MessageError:
         return text
-    return cast("object", found) if isinstance(found, list | dict) else text
+    return cast("object", value) if isinstance(value, list | dict) else text
