@@ -335,6 +335,8 @@ def starts_with(msgs: Sequence[Msg], prefix: Sequence[Msg]) -> bool:
 def get_cached(msg: Msg, key: object) -> Any:
     """Returns the result that is cached on a message under a key. Returns None if there is no result."""
     cache = msg._cache  # pyright: ignore[reportPrivateUsage]
+    if cache and cache[0] is key:  # most messages have one result
+        return cache[1]
     for index in range(0, len(cache), 2):
         if cache[index] is key or cache[index] == key:
             return cache[index + 1]
