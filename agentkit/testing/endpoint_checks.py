@@ -44,21 +44,21 @@ def _bodies(provider: Provider, endpoint_class: type[EndpointBase]) -> Iterator[
     before = json_text(request)
     options = {**_OPTION, **endpoint.max_tokens_parameter(_TOKENS)}
     if _TOKENS not in [leaf for _, leaf in iterate_scalars(endpoint.max_tokens_parameter(_TOKENS))]:
-        yield "`limit` does not limit the tokens of a reply"
+        yield "`max_tokens_parameter` does not limit the tokens of a reply"
     outgoing = {
         stream: endpoint.build_request(_MODEL, request, options, stream=stream) for stream in (False, True)
     }
     if json_text(request) != before:
-        yield "`body` changes the request"
+        yield "`build_request` changes the request"
     if endpoint.build_request(_MODEL, request, options, stream=True) != outgoing[True]:
-        yield "`body` makes another call of the same request the second time"
+        yield "`build_request` builds another call from the same request the second time"
     for stream, call in outgoing.items():
         if not isinstance(call, OutgoingRequest):
-            yield f"`body` returns a {type(call).__name__}, and not an Outgoing"
+            yield f"`build_request` returns a {type(call).__name__}, and not an OutgoingRequest"
             return
         yield from _check_body(call, request, options)
         if call.stream is not stream:
-            yield f"`body` with stream={stream} returns an Outgoing with stream={call.stream}"
+            yield f"`build_request` with stream={stream} returns an OutgoingRequest with stream={call.stream}"
 
 
 def _check_body(call: OutgoingRequest, request: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[str]:
@@ -71,12 +71,12 @@ def _check_body(call: OutgoingRequest, request: Mapping[str, Any], options: Mapp
     ]
     lost = [leaf for leaf in missing if leaf not in texts]
     if lost:
-        yield f"`body` leaves out {lost[0][:60]!r} and {len(lost) - 1} more texts of the request"
+        yield f"`build_request` leaves out {lost[0][:60]!r} and {len(lost) - 1} more texts of the request"
     if _MODEL not in sent and _MODEL not in call.path:
-        yield "`body` leaves out the model"
+        yield "`build_request` leaves out the model"
     for name, value in options.items():
         if value not in sent:
-            yield f"`body` leaves out the parameter {name!r}"
+            yield f"`build_request` leaves out the parameter {name!r}"
 
 
 # -- sending ------------------------------------------------------------------------------------------------------
@@ -206,11 +206,13 @@ def _failures(provider: Provider, endpoint_class: type[EndpointBase]) -> Iterato
     endpoint = endpoint_class(_Recorder())
     for make in _ERRORS:
         error = make()
-        yield from _check_classification("failure", endpoint.failure_from_exception, error, type(error).__name__)
+        yield from _check_classification(
+            "failure_from_exception", endpoint.failure_from_exception, error, type(error).__name__
+        )
     for reply in _REPLIES:
-        yield from _check_classification("failure_in", endpoint.failure_from_reply, reply, repr(reply))
+        yield from _check_classification("failure_from_reply", endpoint.failure_from_reply, reply, repr(reply))
     if endpoint.failure_from_exception(ZeroDivisionError("x")) is not None:
-        yield "`failure` takes an error of the caller's program for one of the provider"
+        yield "`failure_from_exception` classifies an error of the caller's program as the provider's"
 
 
 def _check_classification(

@@ -104,7 +104,7 @@ def _response_format(formatter: FormatterBase) -> Iterator[str]:
     if formatter.capabilities().output == "object":
         without = {*iterate_scalars(_request(formatter))}
         if all(pair in without or "verdictText" in str(pair[1]) for pair in iterate_scalars(request)):
-            yield "response_format sets nothing that holds the model to JSON"
+            yield "response_format sets nothing that makes the model answer in JSON"
 
 
 def _sharing(formatter: FormatterBase) -> Iterator[str]:

@@ -36,7 +36,7 @@ def _roles(formatter: FormatterBase) -> Iterator[str]:
     if len(shapes) < len(texts):
         yield "several turns share one string"
     elif shapes["markAnswer"] in (shapes["markAsked"], shapes["markThanks"]):
-        yield "nothing tells a turn of the assistant from a turn of the user"
+        yield "a turn of the assistant equals a turn of the user"
     for mark, shape in shapes.items():
         wrong = _ASSISTANT_WORDS if texts[mark] == "user" else _USER_WORDS
         if words := wrong & {text.lower() for _, text in shape}:
@@ -62,7 +62,7 @@ def _error_flag(formatter: FormatterBase) -> Iterator[str]:
         return json_text(formatter.lower([*_call({"place": "callOne"}), Msg("tools", [result], "user")]).request)
 
     if request(False) == request(True):
-        yield "nothing tells a failed tool result from a good one"
+        yield "a failed tool result equals a successful one"
 
 
 def _arguments(formatter: FormatterBase) -> Iterator[str]:
@@ -70,7 +70,7 @@ def _arguments(formatter: FormatterBase) -> Iterator[str]:
     arguments: dict[str, Any] = {"place": "callOne", "more": {"list": ["Köln", 2.5, None, True], "empty": {}}}
     msgs = [*_call(arguments), Msg("tools", [ToolResultBlock("c1", "look", "resultOne")], "user")]
     if not any(value == arguments for value in _values(formatter.lower(msgs).request)):
-        yield "the arguments of a call are not those that the model gave"
+        yield "the arguments of a call are changed"
 
 
 def _call(arguments: dict[str, Any]) -> list[Msg]:
@@ -114,7 +114,7 @@ def _foreign_thinking(formatter: FormatterBase) -> Iterator[str]:
     dispositions = {entry.place: entry.disposition.word for entry in plan.ledger.entries}
     texts = [leaf for _, leaf in iterate_scalars(plan.request)]
     if "xyz" in texts or ("hm" in texts and dispositions["msgs[1].content[0]"] == "dropped"):
-        yield "thinking that another system issued is sent"
+        yield "thinking of another issuer is sent"
 
 
 def _facts(formatter: FormatterBase) -> Iterator[str]:

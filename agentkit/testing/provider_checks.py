@@ -118,10 +118,10 @@ def _check_reload(provider: Provider, model: str | None, msgs: list[Msg]) -> Ite
     if json_text(request) != text:
         yield "the request was changed"
     if json_text(provider.chat_formatter(model).lower(loaded, tools=make_tools()).request) != text:
-        yield "the messages that were loaded give another request"
+        yield "the loaded messages give another request"
     for mark, role in (("markAsked", "user"), ("markAnswer", "assistant")):
         if any(mark in msg.text and msg.role not in (role, "system") for msg in loaded):
-            yield f"the turn of the {role} is loaded as another's"
+            yield f"the turn of the {role} is loaded with another role"
 
 
 _OTHER_VALUES: Final[tuple[Any, ...]] = (

@@ -69,7 +69,7 @@ def _purity(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:
     with record_io() as events:
         formatter.lower(msgs)
     if events:
-        yield f"a request is made with I/O: {', '.join(dict.fromkeys(events))}"
+        yield f"building a request causes I/O: {', '.join(dict.fromkeys(events))}"
     clear_containers(cast("object", first))
     if json_text(formatter.lower(msgs).request) != text:
         yield "a request shares its containers with the next: changing one changes the other"
@@ -153,7 +153,7 @@ def _check_texts(plan: Plan, msgs: Sequence[Msg], is_chat: bool) -> Iterator[str
             if count > 1:
                 yield f"{mark!r} of {place} is sent {count} times"
             if not count and dispositions.get(place) != "dropped":
-                yield f"{mark!r} of {place} is not sent, and the ledger does not say that it was dropped"
+                yield f"{mark!r} of {place} is not sent, and the ledger does not list it as dropped"
         is_verbatim = is_chat or len(text.splitlines()) == 1  # a frame indents the lines of a text
         if count == 1 and is_verbatim and not any(text in leaf for leaf in texts):
             yield f"the text of {place} is not sent as it was written"
@@ -195,7 +195,7 @@ def _check_raise(formatter: FormatterBase, plan: Plan, msgs: list[Msg]) -> Itera
             yield 'on_loss="raise" raises, and the ledger has no loss'
     else:
         if plan.ledger.losses:
-            yield f'on_loss="raise" lets a loss pass: {plan.ledger.losses[0]}'
+            yield f'on_loss="raise" does not raise for a loss: {plan.ledger.losses[0]}'
 
 
 def _order(formatter: FormatterBase, msgs: list[Msg]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`ScriptedModel`: a ChatModel that plays given replies, for tests of what calls one."""
+"""`ScriptedModel`: a ChatModel that plays prepared replies, for tests of code that calls models."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ from agentkit.reprs import bounded_repr
 __all__ = ["ScriptedCall", "ScriptedModel", "ScriptedReply"]
 
 ScriptedReply: TypeAlias = Msg | str | Exception
-"""A reply: a message, its text alone, or an error that the call raises."""
+"""Reply to play: a message, its text, or an error that the call raises."""
 
-_PIECE = 8  # characters a delta
+_PIECE_SIZE = 8  # characters in each delta
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptedCall:
-    """A call that was played.
+    """Model call that a ScriptedModel has answered.
 
-    request     what would have been sent: `plan.request`
-    parameters  the further parameters of the call
-    streamed    whether its reply came in events
+    Attributes:
+        request: Request of the call, as `Plan.request` has it.
+        parameters: Further parameters of the call.
+        streamed: True if the reply was streamed.
     """
 
     request: Mapping[str, Any]
@@ -47,19 +48,29 @@ class ScriptedCall:
 
 
 class ScriptedModel(ChatModel):
-    """A model that plays given replies in order, whole or as a stream of real events.
+    """ChatModel that plays prepared replies in order, whole or as a stream of real events.
 
-        call = ToolUseBlock("1", "search", {"q": "tea"})
-        model = ScriptedModel([Msg("Friday", [call], "assistant"), "Green tea."])
-        reply = await model.generate(msgs, tools=[search])
-        assert model.calls[0].request["tools"]
+    It builds real requests with the formatter of `provider`. A message is returned unchanged, except for its
+    finish reason. An error is raised by the call, or answered by a shorter plan if it is a ContextLengthError, as
+    with any ChatModel. A call after the last reply raises an OptionError.
 
-    Everything else is a ChatModel's: its formatter, that of `provider`, makes real requests; its options are
-    ChatModel's. A message is played as it is, but that it says how it ended, as any reply does. An error is raised
-    by the call, a ContextLengthError perhaps answered by a shorter plan. A call beyond the last reply raises
-    OptionError.
+    Args:
+        replies: Replies to play, in order.
+        provider: Provider, or its name, for the requests.
+        model: Model for the requests.
+        options: Options of ChatModel.
 
-    calls  what was asked, in order
+    Raises:
+        OptionError: `replies` is not a list of replies.
+        ProviderError: No provider has this name.
+
+    Example:
+        >>> import asyncio
+        >>> model = ScriptedModel(["Green tea."])
+        >>> asyncio.run(model.generate([Msg("Bob", "Tea?", "user")])).text
+        'Green tea.'
+        >>> model.calls[0].request["messages"]
+        [{'role': 'user', 'content': 'Tea?', 'name': 'Bob'}]
     """
 
     def __init__(
@@ -70,40 +81,40 @@ class ScriptedModel(ChatModel):
         **options: Unpack[ModelOptions],
     ) -> None:
         check_option("provider", provider, str | Provider)
-        script = _Script(_checked(replies))
-        known = load_provider(provider) if isinstance(provider, str) else provider
+        script = _Script(_check_replies(replies))
+        loaded = load_provider(provider) if isinstance(provider, str) else provider
         super().__init__(
-            replace(known, parser=_ScriptParser, endpoint=_ScriptEndpoint), model, client=script, **options
+            replace(loaded, parser=_ScriptParser, endpoint=_ScriptEndpoint), model, client=script, **options
         )
         self._script = script
 
     @property
     def calls(self) -> list[ScriptedCall]:
-        """What was asked, in order."""
+        """Answered calls, in order."""
         return self._script.calls
 
     @property
     def requests(self) -> list[Mapping[str, Any]]:
-        """The requests of the calls, in order."""
+        """Requests of the calls, in order."""
         return [call.request for call in self.calls]
 
     def play(self, *replies: ScriptedReply) -> None:
-        """Play further replies, behind those that wait."""
-        self._script.replies.extend(_checked(replies))
+        """Adds replies after those that wait."""
+        self._script.replies.extend(_check_replies(replies))
 
 
-def _checked(replies: Iterable[ScriptedReply]) -> list[ScriptedReply]:
+def _check_replies(replies: Iterable[ScriptedReply]) -> list[ScriptedReply]:
     if isinstance(replies, str | Msg):
-        raise OptionError("replies", f"a {type(replies).__name__} is no list of replies", "Pass a list.")
+        raise OptionError("replies", f"expected a list of replies, got {type(replies).__name__}", "Pass a list.")
     check_option("replies", replies, Iterable)
-    found = list(replies)
-    for at, reply in enumerate(found):
-        check_option(f"replies[{at}]", reply, Msg | str | Exception)
-    return found
+    checked = list(replies)
+    for index, reply in enumerate(checked):
+        check_option(f"replies[{index}]", reply, Msg | str | Exception)
+    return checked
 
 
 class _Script:
-    """The replies that wait, and the calls that were played."""
+    """Remaining replies and answered calls."""
 
     def __init__(self, replies: Iterable[ScriptedReply]) -> None:
         self.replies: deque[ScriptedReply] = deque(replies)
@@ -112,7 +123,7 @@ class _Script:
     def next(self) -> Msg | str:
         if not self.replies:
             reason = f"the script ended before call {len(self.calls)}"
-            raise OptionError("replies", reason, "Give ScriptedModel a reply for every call.")
+            raise OptionError("replies", reason, "Pass ScriptedModel a reply for every call.")
         reply = self.replies.popleft()
         if isinstance(reply, Exception):
             raise reply
@@ -120,14 +131,14 @@ class _Script:
 
 
 class _ScriptEndpoint(EndpointBase):
-    """Answers with the script."""
+    """Endpoint that answers from the script."""
 
     extra: ClassVar[str] = "dev"
 
     @classmethod
     def open(cls, **options: Any) -> Self:
-        """A script is given, never opened."""
-        raise OptionError("client", "a script is given as the client", "Use ScriptedModel.")
+        """Raises OptionError: ScriptedModel passes its script as the client."""
+        raise OptionError("client", "a scripted endpoint opens no client", "Use ScriptedModel.")
 
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
@@ -147,7 +158,7 @@ class _ScriptEndpoint(EndpointBase):
 
     @asynccontextmanager
     async def _stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:
-        yield _played(await self._next(outgoing))
+        yield _stream_chunks(await self._next(outgoing))
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
         return None
@@ -159,48 +170,48 @@ class _ScriptEndpoint(EndpointBase):
         pass
 
 
-async def _played(reply: Msg | str) -> AsyncIterator[dict[str, Any]]:
+async def _stream_chunks(reply: Msg | str) -> AsyncIterator[dict[str, Any]]:
     for chunk in _chunks(reply):
         await anyio.lowlevel.checkpoint()
         yield chunk
 
 
 def _chunks(reply: Msg | str) -> Iterator[dict[str, Any]]:
-    """A reply in the events of the script's own wire."""
-    for at, block in enumerate((TextBlock(reply),) if isinstance(reply, str) else reply.blocks):
+    """Yields a reply as events of the script's wire format."""
+    for index, block in enumerate((TextBlock(reply),) if isinstance(reply, str) else reply.blocks):
         if isinstance(block, TextBlock | ThinkingBlock):
             text = block.text if isinstance(block, TextBlock) else block.thinking
         else:
             text = block.arguments if isinstance(block, ToolUseBlock) else ""
-        for start in range(0, max(1, len(text)), _PIECE):
-            yield {"at": at, "block": block, "piece": text[start : start + _PIECE]}
-        yield {"at": at}
+        for start in range(0, max(1, len(text)), _PIECE_SIZE):
+            yield {"index": index, "block": block, "piece": text[start : start + _PIECE_SIZE]}
+        yield {"index": index}
     yield {"reply": reply}
 
 
 class _ScriptParser(StreamParserBase):
-    """Reads the script's own wire."""
+    """Parser of the script's wire format."""
 
     provider: ClassVar[str] = "scripted"
     issuer: ClassVar[str] = "scripted"
     raw_arguments: ClassVar[bool] = True
-    _said: Msg | None = None
+    _msg: Msg | None = None
 
     def read_event(self, event: dict[str, Any]) -> None:
-        """A piece of a block, a block's end, or the whole reply at the end."""
+        """Reads a piece of a block, the end of a block, or the complete reply at the end."""
         if "reply" in event:
             self._end(event["reply"])
         elif "block" not in event:
-            self.reply.close((event["at"],))
+            self.reply.close((event["index"],))
         else:
-            self._piece((event["at"],), event["block"], event["piece"])
+            self._add_piece((event["index"],), event["block"], event["piece"])
 
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """The reply, piece by piece."""
+        """Reads a whole reply as its events."""
         for chunk in _chunks(reply["reply"]):
             self.read_event(chunk)
 
-    def _piece(self, key: tuple[int], block: object, piece: str) -> None:
+    def _add_piece(self, key: tuple[int], block: object, piece: str) -> None:
         if isinstance(block, TextBlock):
             self.reply.add_text(key, piece)
         elif isinstance(block, ThinkingBlock):
@@ -212,13 +223,13 @@ class _ScriptParser(StreamParserBase):
 
     def _end(self, reply: Msg | str) -> None:
         if isinstance(reply, Msg):
-            self._said = reply
-        self.reply.end(FinishReason.STOP if self._said is None else self._said.finish_reason or FinishReason.STOP)
+            self._msg = reply
+        self.reply.end(FinishReason.STOP if self._msg is None else self._msg.finish_reason or FinishReason.STOP)
 
     def finish(self) -> Msg:
-        """The message of the script, once it was played to its end."""
-        made = super().finish()
-        if self._said is None or self._said.finish_reason is not None:
-            return self._said or made
-        metadata = {**(self._said.metadata or {}), **(made.metadata or {})}
-        return replace(self._said, metadata=metadata)
+        """Returns the message of the script after its end; before, the blocks so far."""
+        msg = super().finish()
+        if self._msg is None or self._msg.finish_reason is not None:
+            return self._msg or msg
+        metadata = {**(self._msg.metadata or {}), **(msg.metadata or {})}
+        return replace(self._msg, metadata=metadata)

@@ -243,4 +243,4 @@ def test_a_log_that_loads_as_something_else_is_seen() -> None:
     def load(found: object) -> list[Msg]:
         return [Msg("Ann", "something else", "user")]
 
-    assert "the messages that were loaded give another request" in faults(replace(echo(), load_native=load))
+    assert "the loaded messages give another request" in faults(replace(echo(), load_native=load))

@@ -273,16 +273,16 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     "drops response_format": (dropping("format"), "'verdictText' of response_format is not sent"),
     "drops the flag of JSON": (
         converting(_object_only, base=replace(sound_provider.MAGPIE, output="object")),
-        "response_format sets nothing that holds the model to JSON",
+        "response_format sets nothing that makes the model answer in JSON",
     ),
     "drops tool_choice": (dropping("choice"), "the tool choice none makes the same request as no choice"),
     "takes any tool for the one that is chosen": (editing(_any_choice), "makes the same request as"),
     "drops thinking": (dropping_parts("thinking"), "thinking is not sent back"),
     "drops the proof of thinking": (editing_parts(_without_proof), "thinking is not sent back"),
-    "sends the thinking of another": (converting(_leaking_thinking), "another system issued is sent"),
+    "sends the thinking of another": (converting(_leaking_thinking), "of another issuer is sent"),
     "drops calls": (dropping_parts("call"), "the call with 'callOne' is sent 0 times"),
     "drops results": (dropping_parts("result"), "the result 'resultOne' is sent 0 times"),
-    "drops texts": (dropping_parts("text"), "is not sent, and the ledger does not say"),
+    "drops texts": (dropping_parts("text"), "is not sent, and the ledger does not list"),
     "drops the system prompt": (dropping("system"), "'markSystem' of msgs[0].content[0] is not sent"),
     "drops all parts but the first": (editing(_one_part), "is not sent"),
     "drops the last turn": (editing(_without_last_turn), "is not sent"),
@@ -301,7 +301,7 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
         "is not that of the conversation",
     ),
     "swaps the roles": (editing(_swap_roles), "a turn of the user is sent as one of the assistant"),
-    "has one role": (editing(_one_role), "nothing tells a turn of the assistant from a turn of the user"),
+    "has one role": (editing(_one_role), "a turn of the assistant equals a turn of the user"),
     "loses names": (editing(_no_names), "the name of the speaker 'Bob' is not sent"),
     "loses names among many": (
         replace(PROVIDER, multi_agent_formatter=editing(_no_names).chat_formatter),
@@ -309,7 +309,7 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     ),
     "gives results the id of the first call": (editing(_first_result_id), "does not have the id of its call"),
     "gives results no id": (editing_parts(_no_result_ids), "does not have the id of its call, 'c1'"),
-    "loses that a result failed": (editing_parts(_no_failures), "nothing tells a failed tool result"),
+    "loses that a result failed": (editing_parts(_no_failures), "a failed tool result equals"),
     "loses the names of tools": (
         editing_parts(_call_without("tool", _no_text)),
         "does not name its tool 'look'",
@@ -317,7 +317,7 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     "loses arguments": (editing_parts(_call_without("arguments", _no_object)), "is sent 0 times"),
     "writes arguments as Python": (
         editing_parts(_call_without("arguments", _python_arguments)),
-        "the arguments of a call are not those that the model gave",
+        "the arguments of a call are changed",
     ),
     "shares the parameters of tools": (converting(_sharing_tools), "shares the parameters of a tool"),
     "shares the schema": (converting(_sharing_schema), "shares the schema of response_format"),
@@ -326,7 +326,7 @@ REQUESTS: Final[dict[str, tuple[Provider, str]]] = {
     "keeps its requests": (converting(_kept), "shares its containers with the next"),
     "counts its requests": (converting(_remembering), "another request the second time"),
     "draws numbers": (editing(_number), "another request the second time"),
-    "opens files": (editing(_open_file), "a request is made with I/O: "),
+    "opens files": (editing(_open_file), "building a request causes I/O: "),
     "raises KeyError": (converting(_key_error), "raises KeyError: 'x'"),
     "exits": (converting(_system_exit), "raises SystemExit: 3"),
     "gives bytes": (editing(_no_json), "the request is not JSON"),
@@ -371,12 +371,12 @@ def _other_role(msg: Msg) -> Msg:
 
 LOGS: Final[dict[str, tuple[Provider, str]]] = {
     "loads nothing": (_loading(lambda msgs: []), "load_native: a talk: raises EmptyConversationError"),
-    "loses the last message": (_loading(lambda msgs: msgs[:-1] or msgs), "that were loaded give another request"),
+    "loses the last message": (_loading(lambda msgs: msgs[:-1] or msgs), "loaded messages give another request"),
     "loses texts": (
         _loading(lambda msgs: [replace(msg, content=msg.content if msg.tool_uses else "x") for msg in msgs]),
-        "that were loaded give another request",
+        "loaded messages give another request",
     ),
-    "makes everybody a user": (_loading(lambda msgs: [*map(_other_role, msgs)]), "is loaded as another's"),
+    "makes everybody a user": (_loading(lambda msgs: [*map(_other_role, msgs)]), "is loaded with another role"),
     "raises for what is no log": (replace(PROVIDER, load_native=_fragile), "and no AgentkitError"),
     "changes the log": (replace(PROVIDER, load_native=_eating), "the request was changed"),
     "gives dicts": (_loading(lambda msgs: [msg.to_dict() for msg in msgs]), "load_native: "),
@@ -623,20 +623,29 @@ def calling(endpoint: Any) -> Provider:
 
 
 CALLS: Final[dict[str, tuple[Provider, str]]] = {
-    "makes an empty body": (calling(EmptyBody), "`body` leaves out"),
-    "makes a body without the model": (calling(NoModel), "`body` leaves out the model"),
-    "makes a body without parameters": (calling(NoOptions), "`body` leaves out the parameter 'temperature'"),
-    "never streams": (calling(NeverStreams), "`body` with stream=True returns an Outgoing with stream=False"),
-    "changes the request": (calling(ChangingBody), "`body` changes the request"),
-    "counts its calls": (calling(CountingBody), "makes another call of the same request the second time"),
-    "makes a dict": (calling(DictBody), "`body` returns a dict, and not an Outgoing"),
+    "makes an empty body": (calling(EmptyBody), "`build_request` leaves out"),
+    "makes a body without the model": (calling(NoModel), "`build_request` leaves out the model"),
+    "makes a body without parameters": (
+        calling(NoOptions),
+        "`build_request` leaves out the parameter 'temperature'",
+    ),
+    "never streams": (
+        calling(NeverStreams),
+        "`build_request` with stream=True returns an OutgoingRequest with stream=False",
+    ),
+    "changes the request": (calling(ChangingBody), "`build_request` changes the request"),
+    "counts its calls": (calling(CountingBody), "builds another call from the same request the second time"),
+    "makes a dict": (calling(DictBody), "`build_request` returns a dict, and not an OutgoingRequest"),
     "sends {}": (calling(SendsNothing), "`send` does not send the body"),
     "streams {}": (calling(StreamsNothing), "`stream` does not send the body"),
-    "has a failure that raises": (calling(FailingFailure), "`failure` raises AttributeError"),
-    "has a failure that is a number": (calling(NumberFailure), "`failure` returns a int for ValueError"),
-    "takes any error for its own": (calling(AnyFailure), "takes an error of the caller's program"),
-    "has a failure_in that raises": (calling(FailingFailureIn), "`failure_in` raises"),
-    "limits no tokens": (calling(NoLimit), "`limit` does not limit the tokens of a reply"),
+    "has a failure that raises": (calling(FailingFailure), "`failure_from_exception` raises AttributeError"),
+    "has a failure that is a number": (
+        calling(NumberFailure),
+        "`failure_from_exception` returns a int for ValueError",
+    ),
+    "takes any error for its own": (calling(AnyFailure), "classifies an error of the caller's program"),
+    "has a failure_in that raises": (calling(FailingFailureIn), "`failure_from_reply` raises"),
+    "limits no tokens": (calling(NoLimit), "`max_tokens_parameter` does not limit the tokens of a reply"),
     "raises KeyError": (calling(KeyErrorBody), "raises KeyError: 'wings'"),
 }
 
