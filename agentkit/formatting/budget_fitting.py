@@ -1,4 +1,4 @@
-"""A conversation brought within a budget: where to cut, and the plan that comes of it."""
+"""Budget fitting: finds the smallest cut with which the request of a conversation fits a budget."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TRIES = 8  # limits that are tried for a BudgetError: then the size of the whol
 
 _Fits: TypeAlias = Callable[[EditCount], Awaitable[bool]]
 _Sizes: TypeAlias = dict[EditCount, tuple[Lowered, int]]
-"""Requests after so many edits, and their tokens."""
+"""Requests by the number of edits, with their tokens."""
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class BudgetFitter:
     async def of(
         cls, lowering: Lowering, budget: Budget, weigher: Weigher, whole: TracedConversation, ledger: Ledger
     ) -> BudgetFitter:
-        """The cutting of a conversation in normal form."""
+        """Returns the fitter of a conversation in normal form."""
         thinking = lowering.task.capabilities.thinking.mode != "never"
         units = await weigher.weigh_units(whole.msgs, thinking)
         if not lowering.history.shows_everything:
@@ -76,7 +76,7 @@ class BudgetFitter:
         return cls(lowering, budget, whole, ledger, units, schedule, local, writer, lowering.needs_loading(whole))
 
     async def plan(self) -> Plan:
-        """The plan within the budget. Raises BudgetError if not even the smallest request fits."""
+        """Returns the plan within the budget. Raises BudgetError if the smallest request does not fit."""
         if self.loads:
             await self._weigh_texts()
         if self.schedule.is_exact and self.budget.counter is not self.local and not self.loads:
@@ -183,7 +183,7 @@ class BudgetFitter:
         return await search_cut(self._fits, 0, most) if await self._fits(most) else most
 
     async def _guess(self) -> EditCount:
-        """By the weights of the units and the measured size of the smallest request."""
+        """Returns an estimate from the weights of the units and the size of the smallest request."""
         if self.units.sums[-1] <= self.budget.limit:
             return NO_EDITS
         most = self.schedule.end
@@ -226,13 +226,13 @@ class BudgetFitter:
         return found
 
     def _known_low(self, who: str) -> EditCount:
-        """The greatest count that is known not to fit: it did not when less was said."""
+        """Returns the greatest count that did not fit when the conversation was shorter."""
         terms, length, low = self.units.known_too_large.get(who, (None, 0, _NO_LOW))
         return low if length <= len(self.units.msgs) and terms == self._terms else _NO_LOW
 
     @property
     def _terms(self) -> object:
-        """What a size turns on besides the conversation and the cut."""
+        """The key of everything that affects sizes besides the conversation and the cut."""
         return (self.lowering.task, self.lowering.history, self.budget)
 
     def _remember(self, who: str, low: EditCount, sizes: _Sizes) -> None:
@@ -268,7 +268,7 @@ class BudgetFitter:
         return (await self._size(count))[1] <= self._room(count)
 
     async def _size(self, count: EditCount) -> tuple[Lowered, int]:
-        """The very request after so many edits, and its tokens by the budget's counter."""
+        """Returns the final request after so many edits, and its tokens by the budget's counter."""
         if count not in self.found:
             self.found[count] = await self._measured(count)
         return self.found[count]
@@ -301,7 +301,7 @@ class BudgetFitter:
         return self.found[count][1] <= self.budget.limit
 
     async def _foresee_loss(self, count: EditCount) -> None:
-        """Loss that is sure without I/O, before there is any."""
+        """Raises LossError for losses that are certain without I/O, before any I/O."""
         if self.lowering.on_loss == "raise":
             ledger = (await self._foreseen(count))[0].ledger.copy()
             self._edition(count).record(ledger)  # what is cut is no loss
@@ -335,7 +335,7 @@ class BudgetFitter:
         return size + -(-self.writer.max_tokens * max(size, estimate) // max(estimate, 1))
 
     def _at(self, limit: int) -> BudgetFitter:
-        """The same cutting for another limit."""
+        """Returns the fitter for another limit."""
         budget = replace(self.budget, max_tokens=limit + self.budget.reserve)
         return replace(
             self, budget=budget, schedule=self.schedule.with_limit(limit), found={}, summed={}, guessed={}

@@ -37,7 +37,7 @@ __all__ = ["Lowered", "Lowering", "holds_media"]
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A request and how it came about."""
+    """Request with its ledger and the legal conversation that it was converted from."""
 
     request: Request
     ledger: Ledger
@@ -46,7 +46,7 @@ class Lowered:
     stale: frozenset[BlockPath] = frozenset()  # thinking that may not go back any more, and what needs it
 
     def plan(self, history: tuple[Msg, ...], tokens: int | None = None, cut: Cut | None = None) -> Plan:
-        """The plan that this request makes."""
+        """Returns the plan with this request."""
         legal = self.legal
         names = legal.call_ids, legal.tool_names
         return Plan(self.request, self.ledger, history, tokens, cut, *names, self.frames)
@@ -54,7 +54,7 @@ class Lowered:
 
 @dataclass(frozen=True, slots=True)
 class Lowering:
-    """One task for one target, ready to lower any draft of its conversation."""
+    """Everything needed to turn conversations into requests for one target."""
 
     task: RequestSpec
     history: HistoryPolicy
@@ -81,7 +81,7 @@ class Lowering:
         if not stale:
             return lowered
         for path in sorted(stale):
-            ledger.note(path, Note(Disposition.DROPPED, "thinking bound to a prefix that has changed"))
+            ledger.note(path, Note(Disposition.DROPPED, "the prefix that this thinking is bound to has changed"))
         stale |= orphaned_parts(turns, ledger, form, lambda _, origin: origin in stale)
         lowered = self._lower(without_blocks(draft, stale), ledger, shelf)
         return replace(lowered, stale=frozenset(stale))
@@ -92,13 +92,13 @@ class Lowering:
         return Lowered(request, ledger, legal, self.history.frames(legal.turns))
 
     def needs_loading(self, draft: TracedConversation) -> bool:
-        """Whether media have to be read, fetched or made smaller before the request is what it will be."""
+        """Returns True if media must be read, fetched or resized for the final request."""
         return holds_media(draft) and needs_loading(draft.msgs, self.task.capabilities, self.fetch)
 
     async def read_and_lower(
         self, draft: TracedConversation, ledger: Ledger, changed: int | None = None
     ) -> Lowered:
-        """The same with the draft's media loaded."""
+        """Loads the media of a conversation, and returns its request."""
         if not holds_media(draft):
             return self.lower(draft, ledger, ResolvedMedia(), changed)
         form, shown = self.task.capabilities, self._shown(draft, ledger)
@@ -106,13 +106,13 @@ class Lowering:
         return self.lower(draft, ledger, shelf, changed)
 
     async def weigh_texts(self, draft: TracedConversation, ledger: Ledger) -> bool:
-        """Find out how large the draft's text files are, for `foresee`; whether there are any."""
+        """Finds the sizes of text files for `lower_without_io`. Returns True if there are any."""
         shown = self._shown(draft, ledger)
         self.weighed.update(await weigh_texts(shown.msgs, self.task.capabilities, self.media_roots))
         return bool(self.weighed)
 
     def _shown(self, draft: TracedConversation, ledger: Ledger) -> TracedConversation:
-        """What the history policy shows: the rest is nobody's to read or fetch."""
+        """Returns the messages that the history policy shows. Media of other messages are not loaded."""
         if self.history.shows_everything:
             return draft
         return self.history.render(draft, ledger.copy(), self.task.capabilities)
@@ -127,11 +127,11 @@ class Lowering:
         return self.lower(draft, ledger.copy(), shelf, changed)
 
     def raise_on_loss(self, ledger: Ledger) -> None:
-        """Let no lossy request out under `on_loss="raise"`."""
+        """Raises LossError if content was lost and `on_loss` is `raise`."""
         if self.on_loss == "raise" and (losses := ledger.losses):
             raise LossError(self.task.capabilities.name, losses)
 
 
 def holds_media(draft: TracedConversation) -> bool:
-    """Whether any message holds media, which may have to be read or checked."""
+    """Returns True if any message has media."""
     return draft.has_feature(Feature.MEDIA | Feature.RESULT_MEDIA)

@@ -1,4 +1,4 @@
-"""What a block or its message has that a request has no place for, in the words of the ledger."""
+"""Parts of blocks and messages for which a request has no field, as details of the ledger."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ __all__ = ["OmittedDetails", "OmittedNames", "name_omitted"]
 
 @dataclass(frozen=True, slots=True)
 class OmittedDetails:
-    """The remarks that a target's ledger makes, block by block: asked for only when somebody reads it."""
+    """Function that computes ledger details for a target. It runs only when the ledger is read."""
 
     form: Capabilities
     policy: HistoryPolicy
 
     def __call__(self, path: BlockPath, msg: Msg, block: Block, notes: Sequence[Note]) -> tuple[str, ...]:
-        """What of a block and its speaker is not said; nothing for one that went with all that it had."""
+        """Returns the parts of a block and its speaker that are not sent."""
         fates = [note.disposition for note in notes if note.lost or note.disposition is Disposition.DROPPED]
         if any(fate <= Disposition.DESCRIBED for fate in fates):
             return ()
@@ -54,7 +54,7 @@ class OmittedDetails:
         return tuple(found)
 
     def _unnamed(self, msg: Msg, notes: Sequence[Note]) -> bool:
-        """Whether somebody speaks who has a name, and neither a field nor a line says it."""
+        """Returns True if neither a field nor a line states the speaker's name."""
         if (
             self.form.turns.speaker_names
             or not msg.name
@@ -66,7 +66,7 @@ class OmittedDetails:
         return not own and FRAME_LINE not in notes and SYSTEM_LINE not in notes
 
     def _keys(self, block: Block, notes: Sequence[Note]) -> list[str]:
-        """The keys of a block that do not go with it."""
+        """Returns the keys of a block that are not sent."""
         if not isinstance(block, TextBlock | ToolUseBlock | MediaBlock):
             return []
         state = block.state
@@ -92,7 +92,7 @@ _NOTHING: frozenset[str] = frozenset()
 
 
 def _says(says: frozenset[str], key: str) -> bool:
-    """Whether keys are named one by one, by what stands before their dot, or all but some."""
+    """Returns True if the passthrough keys include a key, by its name, by its group or by `*`."""
     names = {key, f"{key.partition('.')[0]}.*"} if "." in key else {key}
     return bool(names & says) or ("*" in says and not {f"-{name}" for name in names} & says)
 

@@ -18,14 +18,14 @@ from agentkit.messages.message import Msg
 __all__ = ["CacheBreakpoints", "check_cache_breakpoints", "place_cache_breakpoints", "stable_blocks"]
 
 CacheBreakpoints: TypeAlias = Literal["off", "auto"]
-"""Whether a formatter marks its requests for the provider's prompt cache."""
+"""Option of formatters: `auto` adds markers for the provider's prompt cache."""
 
 _PASSING = frozenset({"filler turn", "tool choice", "output instruction", "frame", "interrupted"})
-"""Syntheses that the next request has elsewhere, otherwise, or not at all."""
+"""Syntheses that the next request has in another place or not at all."""
 
 
 def check_cache_breakpoints(given: str, *more: str) -> None:
-    """Refuse a value of `cache_breakpoints` that is neither `off`, `auto` nor one of `more`."""
+    """Raises OptionError for a value that is neither `off`, `auto` nor one of `more`."""
     allowed = ("off", "auto", *more)
     if given not in allowed:
         advice = f"Use {', '.join(allowed[:-1])} or {allowed[-1]}."
@@ -33,7 +33,7 @@ def check_cache_breakpoints(given: str, *more: str) -> None:
 
 
 def stable_blocks(draft: TracedConversation) -> Iterator[tuple[Msg, tuple[bool, ...]]]:
-    """Each message of a legal draft, and of each block whether the request for a longer history has it too.
+    """Yields each message, with True for each block that the request of a longer history has too.
 
     Not settled is what the pipeline put there for this request alone: filler turns, a choice of tool or an
     output schema in words, a frame's tags (a whole frame, where the wire glues it), the stand-in for a missing

@@ -1,8 +1,24 @@
-"""Thinking that is bound to what precedes it: digests of prefixes, and which thinking has lost its own.
+"""Prefix binding: thinking that is sent back only while the prefix that produced it is unchanged.
 
-Some models accept their signed thinking back only behind the very prefix that produced it: system prompt,
-tools, and every earlier turn. Cache markers, the choice of tool and the order of JSON keys do not count
-(Anthropic, build-with-claude/preserved-thinking/prefix-checks).
+Idea. Some models accept their signed thinking only after exactly the prefix that produced it: system prompt, tools
+and every earlier turn (Anthropic, build-with-claude/preserved-thinking/prefix-checks). Cache markers, the tool
+choice and the order of JSON keys do not count. A parsed reply has a digest of the prefix of its request. For a new
+request, this module walks over the turns with a chained digest. Before each reply, the digest so far must equal
+the digest of the reply. Otherwise the thinking of the reply is stale. The caller lowers the conversation again
+without stale thinking.
+
+Example: `system, user 1, reply 1 (digest a), user 2, reply 2 (digest b)`.
+
+- The user text in `user 1` changes. The chain before `reply 1` is not `a`: its thinking is stale. The chain
+  continues without that thinking, so that it is not `b` before `reply 2` either: both are stale.
+- Only a new turn follows `reply 2`. Both digests match, and all thinking is sent.
+
+Invariants. Thinking with a digest depends only on the digest. Thinking without a digest is stale if the cut
+changed a message before it, or if earlier thinking is stale. Parts that need thinking are left out of the chain
+with it. Lowering again without stale thinking makes no other thinking stale.
+
+Cost. Each turn is hashed once, so the walk is linear in the size of the request. It runs only for targets that
+bind thinking, and only if a message has thinking.
 """
 
 from __future__ import annotations
@@ -33,7 +49,7 @@ def stale_thinking(
     changed: int | None,
     needs_thinking: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> set[BlockPath]:
-    """The thinking of a request that stands no longer behind the prefix it was issued for.
+    """Returns the paths of thinking whose prefix is no longer the one that it was issued for.
 
     Thinking with a digest goes by it. Thinking without one goes back unless this call changed something
     before it: the message `changed`, or earlier thinking that went. What remains is prefix-closed. An item that
@@ -78,7 +94,7 @@ class _Issued:
 
 
 def _issued(turns: TracedConversation) -> dict[str, _Issued]:
-    """All thinking that the turns carry, by its proof."""
+    """Returns all thinking of the turns, by its proof."""
     found: dict[str, _Issued] = {}
     reply = -1  # the number of the message that the assistant's run of turns begins with
     for msg, whole in zip(turns.msgs, turns.origins, strict=True):
@@ -117,7 +133,7 @@ def _proof(part: Any) -> str:
 
 
 def _without(turn: dict[str, Any], gone: set[str]) -> dict[str, Any]:
-    """The turn less some thinking; nothing if that was all of it."""
+    """Returns the turn without some thinking; empty if no part remains."""
     if _proof(turn) in gone:
         return {}
     content = [part for part in turn["content"] if _proof(part) not in gone]

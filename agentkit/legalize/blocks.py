@@ -1,4 +1,4 @@
-"""One message as one target takes it: what it cannot carry is described, dropped, or set aside for promotion."""
+"""Single messages as a target accepts them. Other content is described, dropped, or set aside for a user turn."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = ["legalize_message", "thinking_obstacle"]
 def legalize_message(
     msg: Msg, capabilities: Capabilities, on_loss: OnLoss, shelf: ResolvedMedia, changes: Changes | None = None
 ) -> LegalMessage:
-    """A message as one target takes it, with no regard to what stands around it.
+    """Returns a message as a target accepts it, without regard to other messages.
 
     `changes` are those that the limits of a whole request ask for. Kept with the message for the next time,
     unless it is a frame or turns on something that may be another then.
@@ -59,12 +59,12 @@ def legalize_message(
 
 @lru_cache(512)
 def _key(capabilities: Capabilities, on_loss: OnLoss) -> object:
-    """What tidied messages are kept under: one object for equal terms, quick to look up."""
+    """Returns the cache key of legal messages: one object for equal rules, which compares by identity."""
     return object()
 
 
 def _as_it_is(msg: Msg, capabilities: Capabilities) -> LegalMessage | None:
-    """A message of texts, and of data that are known to go as they are; None for any other."""
+    """Returns the legal message for texts and data that are known to pass unchanged; None for other messages."""
     passing, out = passing_key(capabilities, _role_of(msg)), LegalMessage(msg)
     for at, block in enumerate(msg.blocks):
         if type(block) is TextBlock:
@@ -99,7 +99,7 @@ class _Kept:
 
 
 def _files(msg: Msg, shelf: ResolvedMedia) -> list[object] | None:
-    """What was read for a message's files; None if more than files were asked for, or nothing was read yet."""
+    """Returns the content of a message's files. Returns None if a URL is needed too, or no file was read yet."""
     found: list[object] = []
     for block in media_of(msg).blocks:
         if isinstance(block.source, URLSource) and (scheme := block.source.scheme) != "data":
@@ -112,7 +112,7 @@ def _files(msg: Msg, shelf: ResolvedMedia) -> list[object] | None:
 
 
 _UNREAD = "it could not be read when the history was loaded"
-"""What the request says of an invalid block. Its reason may quote the block, and is for the ledger alone."""
+"""Text of the request for an invalid block. The block's own reason may quote the block: only the ledger has it."""
 
 
 def _why_invalid(block: InvalidBlock) -> str:
@@ -120,25 +120,25 @@ def _why_invalid(block: InvalidBlock) -> str:
 
 
 def thinking_obstacle(block: ThinkingBlock, form: Capabilities, role: Role) -> str | None:
-    """Why a thinking block may not go back; None if it may."""
+    """Returns the reason why a thinking block is not sent back; None if it is sent."""
     state = block.state
     if form.thinking.mode == "never" or role != "assistant":
-        return "thinking, which this target does not take back"
+        return "the target does not accept thinking"
     if state is not None and state.issuer != form.issuer:
         return f"thinking issued by {sanitize(state.issuer)}, not by this target"
     if form.thinking.mode == "signed":
         proven = state is not None and any(getattr(state, name) for name in form.thinking.required_proof)
         if state is None or (form.thinking.required_proof and not proven):
-            return "thinking without the proof that its issuer wants back"
+            return "thinking lacks the proof that its issuer requires"
         if state.thought_signature is not None and not is_base64(state.thought_signature):
-            return "thinking whose signature is no base64 text"
+            return "the thinking signature is not base64 text"
         if not form.thinking.required_proof and not block.thinking and not state.thought_signature:
-            return "thinking that neither says nor proves anything"
+            return "thinking has neither text nor a signature"
     return None
 
 
 class _Tidying(MediaLegalizer):
-    """One message as one target takes it, with no regard to what stands around it."""
+    """Rules of a target for the blocks of one message."""
 
     def run(self, msg: Msg) -> LegalMessage:
         self.frame = frame_tag(msg)
@@ -186,7 +186,7 @@ class _Tidying(MediaLegalizer):
         blank = not block.text or block.text.isspace()
         signed = self.capabilities.opaque.signed_parts and kept.state and kept.state.thought_signature
         if blank and not signed:
-            self._note((at,), Disposition.DROPPED, "a blank text")
+            self._note((at,), Disposition.DROPPED, "blank text")
         else:
             yield kept
 
@@ -200,7 +200,7 @@ class _Tidying(MediaLegalizer):
     def _opaque(
         self, block: OpaqueBlock, path: BlockPath, result: ToolResultBlock | None = None
     ) -> Iterator[OpaqueBlock | TextBlock]:
-        """What only its wire knows: a reply's is nothing to any other, anybody else's is content."""
+        """Yields opaque blocks. Other targets omit them from assistant turns; elsewhere, this is a loss."""
         form, own = self.capabilities, block.wire == self.capabilities.wire
         place = "result" if result is not None else self.role
         plain_error = result is not None and result.is_error and not form.media.error_results
@@ -209,7 +209,9 @@ class _Tidying(MediaLegalizer):
         if fits and (place == "assistant" or not (replys or plain_error)):
             yield block
         elif replys or (place == "assistant" and not own):
-            self._note(path, Disposition.DROPPED, f"a part of a reply that only {sanitize(block.wire)} knows")
+            self._note(
+                path, Disposition.DROPPED, f"opaque block of a reply: only {sanitize(block.wire)} accepts it"
+            )
         elif plain_error:
             yield from self._lose(path, "part", "a failed result holds text alone")
         elif own:
@@ -228,7 +230,7 @@ class _Tidying(MediaLegalizer):
         while pairs and isinstance(pairs[-1][0], ThinkingBlock):
             if not signed and any(not isinstance(block, ThinkingBlock) for block, _ in pairs):
                 break
-            self._note((pairs[-1][1],), Disposition.DROPPED, "thinking with nothing behind it")
+            self._note((pairs[-1][1],), Disposition.DROPPED, "no text or tool call follows this thinking block")
             pairs = pairs[:-1]
         return pairs
 
@@ -236,11 +238,11 @@ class _Tidying(MediaLegalizer):
         block = self._without_foreign_state(block, (at,))
         wire_id, name = self._fit_id(block.id), self._fit_name(block.name)
         if block.raw_is_broken:
-            self._note((at,), Disposition.REPAIRED, "its argument text is not the JSON object of its input")
+            self._note((at,), Disposition.REPAIRED, "argument text is not the JSON object of `input`")
             if not block.input:
                 block = replace(block, input={"raw_input": block.raw_input}, raw_input=None)
         if (wire_id, name) != (block.id, block.name):
-            self._note((at,), Disposition.CARRIED, "its id or tool name in the wire's spelling")
+            self._note((at,), Disposition.CARRIED, "call id or tool name rewritten: not allowed by the API")
             block = replace(block, id=wire_id, name=name)
         return block
 
@@ -270,7 +272,7 @@ class _Tidying(MediaLegalizer):
             if item.text and not item.text.isspace():
                 yield self._without_foreign_state(item, path)
             else:
-                self._note(path, Disposition.DROPPED, "a blank text")
+                self._note(path, Disposition.DROPPED, "blank text")
         elif isinstance(item, OpaqueBlock):
             yield from self._opaque(item, path, result)
         elif isinstance(item, InvalidBlock):

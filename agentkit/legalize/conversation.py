@@ -183,7 +183,7 @@ class _Legalizing:
             turns.normal_form = find_normal_form(turns)
 
     def _untouched(self, draft: TracedConversation, start: int, wanted: int) -> int:
-        """How many messages pass as they are, without a word to say of them, before the first that does not."""
+        """Returns the number of messages before the first one that changes or needs a note."""
         if self.promoted:
             return 0
         for at in [at for at, msg in enumerate(draft.msgs) if msg.features & wanted]:
@@ -214,7 +214,7 @@ class _Legalizing:
             whole = tuple(b for msg in system.msgs for b in msg.blocks)
             parts = [block_origins(*pair) for pair in zip(system.msgs, system.origins, strict=True)]
             origins = tuple(origin for part in parts for origin in part)
-            joined = Note(Disposition.MERGED, "joined with the system prompt before it")
+            joined = Note(Disposition.MERGED, "merged into the system message before it")
             self.ledger.note_origins(origins[len(parts[0]) :], joined)
             self.legal.system = TracedConversation(
                 [build_trusted(system.msgs[0].name, whole, "system")], [origins]
@@ -223,7 +223,7 @@ class _Legalizing:
     def _tidied(
         self, msg: Msg, origin: int | tuple[Provenance, ...], number: int
     ) -> tuple[Msg, int | tuple[Provenance, ...]] | None:
-        """The message as the target takes it, with the account; None if nothing of it is left."""
+        """Returns the legal message with its origins, and adds its notes; None if no block remains."""
         tidied = self.legal_messages.get(number)
         if tidied is None or number in self.changes:
             changes = self.changes.get(number)
@@ -245,7 +245,7 @@ class _Legalizing:
         return tidied.msg, origin if tidied.msg is msg else tuple(blocks[at] for at in tidied.origins)
 
     def _distinct(self, msg: Msg) -> Msg:
-        """Calls of one turn under ids that differ; `matched` gives the results the same."""
+        """Returns a turn of calls with distinct ids. `order_results` gives the results the same ids."""
         taken = {*msg.tool_ids}
         seen: dict[str, Iterator[int]] = {}
         blocks: list[Block] = []
@@ -259,7 +259,7 @@ class _Legalizing:
         return build_trusted(msg.name, tuple(blocks), msg.role)
 
     def _another(self, repeated: str, numbers: Iterator[int], taken: set[str]) -> str:
-        """A legal id for one more call of a repeated id: the first that the turn does not have."""
+        """Returns the first legal id for another call with a repeated id that the turn does not have yet."""
         rule = self.capabilities.tools.call_ids or ANY_ID
         candidates = (rule.fit(f"{repeated}#{number}") for number in numbers)
         fresh = next(candidate for candidate in candidates if candidate not in taken)
@@ -267,8 +267,8 @@ class _Legalizing:
         return fresh
 
     def _as_line(self, msg: Msg) -> Msg:
-        """A late system message as a line of the user's, under its name."""
-        self.ledger.add_synthesis("system line", "the target takes a system message at the start only")
+        """Returns a late system message as a user message whose texts begin with its name."""
+        self.ledger.add_synthesis("system line", "the target accepts a system message only at the start")
         name = msg.name or msg.role
         blocks = tuple(
             replace(block, text=f"{name}: {block.text}") if isinstance(block, TextBlock) else block
@@ -279,7 +279,7 @@ class _Legalizing:
     # -- promoted media --------------------------------------------------------------------------------------
 
     def _promote(self) -> None:
-        """Media that could not stay where it was, in one user turn behind the exchange, labelled."""
+        """Adds one user turn with labeled media that could not stay in their messages."""
         if not self.promoted:
             return
         if self.capabilities.tools.results_in_order:
@@ -298,9 +298,9 @@ class _Legalizing:
                 blocks.extend((build_trusted_text(f"\n- The {item.block.type}{source}: "), item.block))
                 origins.extend(("promotion", origin))
                 if not isinstance(origin, str):
-                    self.ledger.note(origin, Note(Disposition.MOVED, "media moved into a user turn of its own"))
+                    self.ledger.note(origin, Note(Disposition.MOVED, "media moved into a separate user turn"))
             blocks.append(build_trusted_text("</system-info>"))
             origins.append("promotion")
-        self.ledger.add_synthesis("promotion", "the label of media that was moved")
+        self.ledger.add_synthesis("promotion", "the label of moved media")
         self.legal.turns.add(build_trusted("user", tuple(blocks), "user"), tuple(origins))
         self.promoted, self.has_promoted = [], True

@@ -1,4 +1,4 @@
-"""What a message is after `tidy`, and what becomes of its media."""
+"""Legal messages, and the rules of a target for media in one message."""
 
 from __future__ import annotations
 
@@ -48,22 +48,22 @@ OnLoss: TypeAlias = Literal["describe", "drop", "raise"]
 ANY_ID = NameRule(prefix="call_")
 
 LEFT_OFF = "was left off"
-"""How a note ends that says that a block goes without its opaque state."""
+"""End of the reasons for blocks that are sent without their opaque state."""
 
 
 def wire_id(capabilities: Capabilities, found: str) -> str:
-    """A call id as the target takes it."""
+    """Returns a call id as the API accepts it."""
     rule = capabilities.tools.call_ids
     return rule.fit(found) if rule else found or "call_unnamed"
 
 
 Changes: TypeAlias = Mapping[BlockPath, str | Base64Source]
-"""What becomes of some media of a message: a smaller picture, or the reason why they stay away."""
+"""Changes to media of a message, by path: a smaller image, or the reason for omitting the media."""
 
 
 @dataclass(slots=True)
 class PromotedMedia:
-    """Media set aside for a user turn of its own, with the source of its label."""
+    """Media item to move to a separate user turn, with the text of its label."""
 
     block: MediaBlock
     path: BlockPath
@@ -88,7 +88,7 @@ class LegalMessage:
     held: dict[object, bool] = field(default_factory=dict[object, bool])
 
     def carry(self, path: BlockPath, kind: Kind, source: Base64Source | URLSource) -> None:
-        """Write down a medium that goes as what it is."""
+        """Adds a media item that is sent as media."""
         self.media.append((path, kind, source))
         count, data = self.loads.get(kind, (0, 0))
         more = len(source.data) if isinstance(source, Base64Source) else 0
@@ -100,12 +100,12 @@ class LegalMessage:
 
 @lru_cache(512)
 def passing_key(capabilities: Capabilities, role: Role) -> object:
-    """What data remember under that they pass in messages of a role: one object, quick to look up."""
+    """Returns the cache key for data that pass unchanged in messages of a role."""
     return object()
 
 
 class MediaLegalizer:
-    """The media of one message as one target takes them, and what is noted on the way."""
+    """Rules of a target for the media of one message."""
 
     def __init__(
         self, capabilities: Capabilities, on_loss: OnLoss, shelf: ResolvedMedia, changes: Changes
@@ -147,7 +147,7 @@ class MediaLegalizer:
         return replace(block, state=None)
 
     def _with_own_state(self, block: MediaBlock, path: BlockPath, changed: bool) -> MediaBlock:
-        """Media with what was signed onto them, unless it is another target's, or they are not what was signed."""
+        """Returns media without opaque state of another issuer, and without signatures of other data."""
         if block.state is None:
             return block
         if changed and block.state.is_proof:
@@ -159,7 +159,7 @@ class MediaLegalizer:
     def _medium(
         self, block: MediaBlock, path: BlockPath, label: str, result: ToolResultBlock | None = None
     ) -> Iterator[Block]:
-        """Media as the target takes it: in its place, set aside for promotion, as text, or not at all."""
+        """Yields media as the target accepts it: in its place, promoted, as text, or described."""
         if block.state is not None and block.type == "audio" and "audio" in (block.state.fields or {}):
             yield from self._spoken(block, block.state, path, label, result)
             return
@@ -201,7 +201,7 @@ class MediaLegalizer:
                 long = f"it is a text of more than {LONGEST_TEXT} characters"
                 yield from self._lose(path, block.type, long, source)
                 return
-            self._note(path, Disposition.DESCRIBED, "a text document, sent as its text")
+            self._note(path, Disposition.DESCRIBED, "text document sent as text")
             yield build_trusted_text(self._in_place("[document, as text]", text))
         else:
             yield from self._lose(path, block.type, reason, source)
@@ -217,14 +217,14 @@ class MediaLegalizer:
     def _spoken(
         self, block: MediaBlock, state: OpaqueState, path: BlockPath, label: str, result: ToolResultBlock | None
     ) -> Iterator[Block]:
-        """A sound that a model spoke: by its id to its issuer, as data where they may stand, else in words."""
+        """Yields audio of a model: by its id for its issuer, as data where allowed, or as its transcript."""
         said = as_object((state.fields or {}).get("audio"))
         own = self.capabilities.media.audio_by_id and state.issuer == self.capabilities.issuer
         replys = self.role == "assistant" and result is None
         words, left = as_text(said.get("transcript")), f"state issued by {sanitize(state.issuer)} {LEFT_OFF}"
         if own and replys and as_text(said.get("id")) and not self.spoke:
             self.spoke = True  # a message has room for one
-            self._note(path, Disposition.CARRIED, "a sound, by the id under which its service keeps it")
+            self._note(path, Disposition.CARRIED, "audio sent by the id that its issuer gave it")
             yield block
         elif not words or words.isspace() or self._carries(block, path, result):
             self._note(path, Disposition.CARRIED, left)
@@ -234,7 +234,7 @@ class MediaLegalizer:
             yield build_trusted_text(words if replys else self._in_place("[audio, as its transcript]", words))
 
     def _carries(self, block: MediaBlock, path: BlockPath, result: ToolResultBlock | None) -> bool:
-        """Whether a medium can go as what it is, where it stands."""
+        """Returns True if the media item can be sent as media in its place."""
         source = self.shelf.resolve_for(self.capabilities, block.type, block.source)
         if (
             isinstance(source, str)
@@ -245,12 +245,12 @@ class MediaLegalizer:
         return self._stays(block.type, source, result)
 
     def _pass(self, block: MediaBlock) -> None:
-        """Keep with data that they go as they are in messages of this role, whatever is read meanwhile."""
+        """Caches that the data pass unchanged in messages of this role."""
         if isinstance(block.source, Base64Source):
             block.source.cache[passing_key(self.capabilities, self.role)] = block.type
 
     def _note_type(self, path: BlockPath, named: Source, found: Base64Source | URLSource) -> None:
-        """Say it when the bytes told another type than the message, the server or the file's name."""
+        """Notes a media type that differs from the declared one."""
         declared = named.media_type if isinstance(named, Base64Source) else named.guessed_type
         if isinstance(found, Base64Source) and declared and canonical_media_type(declared) != found.media_type:
             fetched = isinstance(named, URLSource) and named.scheme in {"http", "https"}
@@ -279,7 +279,7 @@ class MediaLegalizer:
         source: Base64Source | URLSource | None = None,
         noted: str = "",
     ) -> Iterator[TextBlock]:
-        """What cannot go: a short sentence in its place, or nothing. `noted` is another reason for the ledger."""
+        """Yields a short text for content that is not sent, or nothing. `noted` is a ledger reason."""
         if self.on_loss == "describe":
             self._note(path, Disposition.DESCRIBED, noted or reason, lost=True)
             found = address(source)
@@ -289,7 +289,7 @@ class MediaLegalizer:
             self._note(path, Disposition.DROPPED, noted or reason, lost=True)
 
     def _in_place(self, label: str, text: str | None = None) -> str:
-        """A label, and text behind it, as a line of their own; in a frame they are nobody's utterance."""
+        """Returns a label and its text as a separate line. In a frame, the line has no speaker."""
         if not self.frame:
             return label if text is None else f"{label}\n{text}"
         lead = "\n" if self.capabilities.turns.text_joining == "apart" else ""
@@ -299,7 +299,7 @@ class MediaLegalizer:
 
 
 def _text_of(block: MediaBlock, source: Base64Source | URLSource) -> str | None:
-    """The text of a text document, empty as long as it was not read; None for anything else."""
+    """Returns the text of a text document, empty if it was not read yet; None for other media."""
     if block.type != "document" or isinstance(source, URLSource) or not is_text_type(source.media_type):
         return None
     return source.text if source.data else ""

@@ -1,4 +1,4 @@
-"""The limits that a target sets to the media of a whole request, kept on the outgoing copy.
+"""Limits of a target for the media of a whole request.
 
 First each by itself: a picture that is too large goes out smaller where that was prepared, else not. Then all
 together: the oldest go, in steps of a fifth of the limit. Between two steps the same ones stay away, so that
@@ -34,7 +34,7 @@ __all__ = ["limit_media"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Native:
-    """A medium that the target takes: in which message it is, where, and where it comes from."""
+    """Media item that the target accepts: the index of its message, its path and its source."""
 
     message: int
     path: BlockPath
@@ -43,14 +43,14 @@ class Native:
 
     @property
     def data(self) -> int:
-        """The characters of base64 text that it takes in the request."""
+        """The length of its base64 text in the request, in characters."""
         return len(self.source.data) if isinstance(self.source, Base64Source) else 0
 
 
 def limit_media(
     tidied: Mapping[int, LegalMessage], form: Capabilities, shelf: ResolvedMedia
 ) -> dict[int, Changes]:
-    """What has to change, by message, so that the media of all together keep the limits.
+    """Returns the changes, by message index, that keep all media of a request within the limits.
 
     `tidied` are the messages that have media, by number, in the order of the request.
     """
@@ -66,7 +66,7 @@ def limit_media(
 
 
 def _are_within(tidied: Collection[LegalMessage], form: Capabilities) -> bool:
-    """Whether nothing has to change, as is nearly always so: from sums that are kept with the messages."""
+    """Returns True if no change is needed, from sums that are cached with the messages."""
     loads: dict[str, tuple[int, int]] = {}
     for found in tidied:
         for kind, (count, data) in found.loads.items():
@@ -78,7 +78,7 @@ def _are_within(tidied: Collection[LegalMessage], form: Capabilities) -> bool:
 
 
 def _is_within(tidied: Collection[LegalMessage], rule: MediaRule | None, kind: str, count: int, data: int) -> bool:
-    """The same of one kind, of which there are so many with so much text."""
+    """Returns True if `count` media of a kind with `data` characters need no change."""
     if rule is None or rule.limits is None:
         return True
     limits = rule.limits
@@ -89,7 +89,7 @@ def _is_within(tidied: Collection[LegalMessage], rule: MediaRule | None, kind: s
 
 
 def _holds(found: LegalMessage, kind: str, box: Box) -> bool:
-    """Whether all media of a kind in a message are small enough by themselves."""
+    """Returns True if each media item of a kind in a message is small enough."""
     known = found.held.get((kind, box))
     if known is None:
         data = [source for _, one, source in found.media if one == kind and isinstance(source, Base64Source)]
@@ -99,7 +99,7 @@ def _holds(found: LegalMessage, kind: str, box: Box) -> bool:
 
 @dataclass(slots=True)
 class _Limiting:
-    """One look at the media of one request: what is left of them, and what changes."""
+    """State for one request: the remaining media and the changes."""
 
     form: Capabilities
     shelf: ResolvedMedia
@@ -107,14 +107,14 @@ class _Limiting:
     changes: dict[tuple[int, BlockPath], str | Base64Source] = field(default_factory=dict[Any, Any])
 
     def by_message(self) -> dict[int, Changes]:
-        """The changes of each message that has any."""
+        """Returns the changes by message index."""
         found: dict[int, dict[BlockPath, str | Base64Source]] = {}
         for (message, path), change in self.changes.items():
             found.setdefault(message, {})[path] = change
         return {**found}
 
     def keep(self, kind: str, limits: MediaLimits) -> None:
-        """Keep the limits of one kind."""
+        """Applies the limits of one kind."""
         chosen = self._of(kind)
         too_many = f"{self.form.name} takes no more than {limits.count} of the kind in one request"
         self._leave_out(chosen[: excess(len(chosen), limits.count)], too_many)
@@ -123,7 +123,7 @@ class _Limiting:
         self.keep_total(self._of(kind), limits.total, f"the kind {kind}")
 
     def keep_total(self, chosen: Sequence[Native], total: int, what: str) -> None:
-        """Leave out the oldest until the rest hold no more text than `total`."""
+        """Omits the oldest media until the others have at most `total` characters."""
         over = sum(one.data for one in chosen) - total if total else 0
         if over <= 0:
             return
@@ -136,7 +136,7 @@ class _Limiting:
         return [one for one in self.left if one.kind == kind]
 
     def _fitted(self, one: Native, box: Box) -> Iterator[Native]:
-        """A medium as the target takes it by itself: as it is, smaller, or not at all."""
+        """Yields the media item unchanged or resized, or nothing if it is too large."""
         source = one.source
         if isinstance(source, URLSource) or not needs_fitting(source, box):
             yield one

@@ -1,4 +1,4 @@
-"""Parts that only their wire knows and that belong together: half a pair is not sent.
+"""Pairs of opaque blocks, a request and its response: half a pair is not sent.
 
 A provider that ran a tool by itself refuses the result without the call, and the call without the result. A cut,
 a broken stream or a change of wire can take one of them; the reply that answers may be a later one.
@@ -18,7 +18,7 @@ __all__ = ["drop_half_pairs", "ends_asking"]
 
 
 def drop_half_pairs(draft: TracedConversation, ledger: Ledger, form: Capabilities) -> TracedConversation:
-    """The turns without half pairs; themselves if there are none.
+    """Returns the turns without half pairs; the same object if there are none.
 
     What a reply asks and nothing answers may stay where the target goes on with it (`resumes`): at the very end,
     or with nothing but results behind its turn.
@@ -37,7 +37,10 @@ def drop_half_pairs(draft: TracedConversation, ledger: Ledger, form: Capabilitie
         origins = block_origins(msg, whole)
         for at in sorted(lost):
             if not isinstance(origin := origins[at], str):
-                ledger.note(origin, Note(Disposition.DROPPED, "a part whose other half is missing"))
+                ledger.note(
+                    origin,
+                    Note(Disposition.DROPPED, "the other half of this request and response pair is missing"),
+                )
         kept = [at for at in range(len(origins)) if at not in lost]
         if kept:
             out.add(
@@ -51,7 +54,7 @@ def _holds(msg: Msg) -> bool:
 
 
 def _halves(draft: TracedConversation, form: Capabilities) -> set[BlockPath]:
-    """The places, as (message, block), of what asks without an answer or answers what nobody asked."""
+    """Returns the indexes (message, block) of requests without response and of responses without request."""
     asked: dict[str, list[BlockPath]] = {}
     halves: set[BlockPath] = set()
     for number, msg in enumerate(draft.msgs):
@@ -68,7 +71,7 @@ def _halves(draft: TracedConversation, form: Capabilities) -> set[BlockPath]:
 
 
 def _open_from(msgs: list[Msg], form: Capabilities) -> int:
-    """The message from which on the last turn of the assistant is open: nothing but results stands behind it."""
+    """Returns the index from which the last assistant turn is open: only results follow it."""
     at = len(msgs)
     while (
         at
@@ -86,5 +89,5 @@ def _open_from(msgs: list[Msg], form: Capabilities) -> int:
 
 
 def ends_asking(msg: Msg, form: Capabilities) -> bool:
-    """Whether a message ends in a part of the target's own that asks what nobody has answered."""
+    """Returns True if a message ends in a request of the target that has no response yet."""
     return bool(msg.blocks) and form.find_pair(msg.blocks[-1])[0] == "request"

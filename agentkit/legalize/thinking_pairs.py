@@ -1,4 +1,4 @@
-"""Parts of a reply that its API takes back only with the thinking before them.
+"""Parts of a reply that their API accepts only with the thinking before them.
 
 OpenAI Responses: "Item 'ws_…' of type 'web_search_call' was provided without its required 'reasoning' item".
 """
@@ -20,7 +20,7 @@ from agentkit.messages.message import build_part
 
 __all__ = ["orphaned_parts", "without_blocks", "without_orphaned_parts"]
 
-_REASON = "the thinking before it in its reply is not sent, and the API refuses one without the other"
+_REASON = "the API refuses this block without the thinking before it, which is not sent"
 
 
 def without_orphaned_parts(draft: TracedConversation, ledger: Ledger, form: Capabilities) -> TracedConversation:

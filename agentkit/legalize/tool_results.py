@@ -1,4 +1,4 @@
-"""Results behind their calls, as a target wants them."""
+"""Order and turns of tool results as a target requires them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["order_results"]
 def order_results(
     turns: TracedConversation, form: Capabilities, call_ids: Mapping[str, str]
 ) -> TracedConversation:
-    """Results under the ids of their calls, in their order and in one turn, where the target wants that.
+    """Returns the results with the ids, the order and the turns that the target requires.
 
     `call_ids` are the ids that calls were given, with those that they had.
     """
@@ -77,7 +77,7 @@ def _add_results(
 def _in_call_order(
     call: Msg, results: list[tuple[ToolResultBlock, Provenance]], form: Capabilities, call_ids: Mapping[str, str]
 ) -> list[tuple[ToolResultBlock, Provenance]]:
-    """Each call's result; the k-th call of a repeated id takes the k-th result of that id."""
+    """Returns the result of each call. The k-th call with an id gets the k-th result with it."""
     left: dict[str, deque[tuple[ToolResultBlock, Provenance]]] = {}
     for pair in results:
         left.setdefault(pair[0].id, deque()).append(pair)

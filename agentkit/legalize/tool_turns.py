@@ -1,4 +1,4 @@
-"""Exchanges for targets that take one call at a time, or have no role for tools."""
+"""Exchanges for targets that accept one call at a time, or have no role for tools."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from agentkit.tools.tool_texts import call_text, result_text
 __all__ = ["fit_exchanges"]
 
 _AS_TEXT = Note(Disposition.CARRIED, "written as text: the target has no role for tools")
-_APART = Note(Disposition.MOVED, "moved into a turn of its own: the target takes one tool call at a time")
+_APART = Note(Disposition.MOVED, "moved into a separate turn: the target accepts one tool call at a time")
 
 _Result: TypeAlias = tuple[ToolResultBlock, Provenance, str]
 """A result, its origin, and the speaker of its message."""
@@ -133,7 +133,7 @@ class _TextExchange:
             yield block, origin
 
     def _omit(self, place: Provenance) -> Iterator[tuple[Block, Provenance]]:
-        """A part that only results of one API hold has no place in a user turn."""
+        """Describes or drops an opaque item of a result, which a user turn cannot have."""
         reason = "only a tool result may hold it"
         if self.on_loss == "describe":
             _note_all(self.ledger, [place], Note(Disposition.DESCRIBED, reason, lost=True))

@@ -1,4 +1,4 @@
-"""Turns that alternate, and begin and end, as a target wants it."""
+"""Rules of a target for turns: merging, alternation, and the first and last turn."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from agentkit.messages.message import Msg, Role, build_trusted
 __all__ = ["BEGIN_TURN", "CONTINUE_TURN", "RESULT_TURN", "TurnRules"]
 
 BEGIN_TURN = "(The conversation begins here.)"
-"""The user turn put first where a wire wants one there and the conversation begins otherwise."""
+"""First user turn where the target requires one and the conversation begins with another turn."""
 
 CONTINUE_TURN = "(Please continue.)"
-"""The user turn put last where a wire wants one there and the conversation ends on the assistant."""
+"""Last user turn where the target requires one and the conversation ends with an assistant turn."""
 
 RESULT_TURN = "(I have the result.)"
-"""The assistant turn between a tool result and a user turn, where the target wants turns to alternate strictly."""
+"""Assistant turn between a tool result and a user turn, where turns must alternate strictly."""
 
 
 class TurnRules:
-    """The turns of one request on their way to those that the target takes."""
+    """Rules of a target for the turns of one request."""
 
     def __init__(self, turns: TracedConversation, ledger: Ledger, capabilities: Capabilities) -> None:
         self.turns = turns
@@ -33,7 +33,7 @@ class TurnRules:
         self.capabilities = capabilities
 
     def run(self, has_system: bool) -> TracedConversation:
-        """Turns of one side joined, and a user turn first, last, or anywhere, where the target wants it."""
+        """Returns the turns, merged and with the filler turns that the target requires."""
         capabilities = self.capabilities
         if capabilities.turns.merge:
             self._merge()
@@ -41,7 +41,7 @@ class TurnRules:
             self._part_results()
         msgs = self.turns.msgs
         if not msgs and (capabilities.turns.needs_user or not has_system):
-            self._fill(0, BEGIN_TURN, "there is no turn")
+            self._fill(0, BEGIN_TURN, "the conversation has no turn")
         elif msgs and capabilities.turns.first_user and not _is_users(msgs[0]):
             self._fill(0, BEGIN_TURN, "the conversation begins without a user turn")
         ends_open = capabilities.turns.last_user and msgs and not _is_users(msgs[-1], results=True)
@@ -78,11 +78,11 @@ class TurnRules:
         self.turns = out
 
     def _join(self, out: TracedConversation, run: TracedConversation, side: str | None) -> None:
-        """One turn made of a run of messages of one side."""
+        """Adds a run of messages of one role as one turn."""
         if len(run.msgs) == 1:
             out.add(run.msgs[0], run.origins[0])
             return
-        note = Note(Disposition.MERGED, "joined with the turn before it")
+        note = Note(Disposition.MERGED, "merged into the turn before it")
         self.ledger.note_messages([whole for whole in run.origins[1:] if isinstance(whole, int)], note)
         for whole in run.origins[1:]:
             self._note(() if isinstance(whole, int) else whole, note)
@@ -100,7 +100,7 @@ class TurnRules:
 
 
 def _side(msg: Msg, joins_results: bool) -> str | None:
-    """Whose turn a message is; None for one that joins no other (a late system message, a tool message)."""
+    """Returns the role for merging; None for messages that merge with no other, such as late system messages."""
     if msg.features & Feature.ASSISTANT:
         return "assistant"
     if msg.features & Feature.RESULT:

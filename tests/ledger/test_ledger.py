@@ -125,7 +125,7 @@ def test_a_ledger_is_json() -> None:
 
 FATES: list[tuple[str, list[Msg], dict[str, Any], str, bool]] = [
     ("sent unchanged", [says("Bob", "hi")], {}, "carried", False),
-    ("a blank text", [says("Bob", "x"), says("Bob", " ")], {}, "dropped", False),
+    ("blank text", [says("Bob", "x"), says("Bob", " ")], {}, "dropped", False),
     ("an image described", [Msg("Bob", (IMAGE,), "user")], {"media.image": None}, "described", True),
     (
         "thinking",

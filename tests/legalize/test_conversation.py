@@ -476,7 +476,7 @@ def test_what_the_formatter_writes_in_a_frame_is_nobodys_utterance() -> None:
 
 
 def test_a_text_document_without_end_is_described() -> None:
-    for length, fate in ((1_000_000, "a text document, sent as its text"), (1_000_001, "more than 1000000")):
+    for length, fate in ((1_000_000, "text document sent as text"), (1_000_001, "more than 1000000")):
         document = DocumentBlock.from_bytes(b"x" * length, "text/plain")
         (entry,) = lower([bob(document)], media__document=None).ledger.entries
         assert fate in entry.reason
@@ -518,7 +518,7 @@ def test_a_joined_system_prompt_bears_the_first_name_and_says_what_was_joined() 
     assert said(lower([guide, SYSTEM, BOB], turns__one_system=True))[0].startswith("system Guide: ")
     entries = plan.ledger.entries
     assert [entry.disposition.word for entry in entries] == ["carried", "merged", "merged", "carried"]
-    assert {entry.reason for entry in entries[1:3]} == {"joined with the system prompt before it"}
+    assert {entry.reason for entry in entries[1:3]} == {"merged into the system message before it"}
     alone = lower([SYSTEM, BOB], turns__one_system=True)
     assert set(fates(alone).values()) == {"carried"}
     assert alone.ledger.entries[0].reason == "sent unchanged"

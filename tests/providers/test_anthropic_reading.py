@@ -509,7 +509,10 @@ def test_half_a_pair_that_a_cut_left_is_not_sent_and_the_ledger_says_so() -> Non
     plan = AnthropicChatFormatter().lower([user("Look."), rest, user("Thanks.")])
     assert plan.request["messages"][1]["content"] == [{"type": "text", "text": "Cats."}]
     entry = next(entry for entry in plan.ledger.entries if entry.place == "msgs[1].content[0]")
-    assert (entry.disposition.word, entry.reason) == ("dropped", "a part whose other half is missing")
+    assert (entry.disposition.word, entry.reason) == (
+        "dropped",
+        "the other half of this request and response pair is missing",
+    )
 
 
 def test_thinking_that_nothing_stands_behind_any_more_goes_too() -> None:

@@ -167,7 +167,7 @@ def test_a_spoken_reply_goes_back_by_its_id_whether_it_was_loaded_or_read(model:
     for msgs in (load_native("openai", CONVERSATION), [*asked, read, *asked]):
         plan = load_provider("openai").chat_formatter(model, on_loss="raise").lower(msgs)
         assert plan.request["messages"] == [ASKED, {"role": "assistant", "audio": {"id": "audio_1"}}, ASKED]
-        assert plan.ledger.entries[1].reason == "a sound, by the id under which its service keeps it"
+        assert plan.ledger.entries[1].reason == "audio sent by the id that its issuer gave it"
 
 
 @pytest.mark.parametrize("target", [name for name in PROVIDERS if name != "openai"])

@@ -160,7 +160,7 @@ def test_thinking_that_is_bound_to_the_tools_does_not_go_back_with_other_tools()
     assert "signature" in str(kept.request)
     limited = formatter.lower(msgs, tools=TOOLS, tool_choice=ToolChoice("auto", names=("a",)))
     assert "signature" not in str(limited.request)
-    assert limited.ledger.entries[1].reason == "thinking bound to a prefix that has changed"
+    assert limited.ledger.entries[1].reason == "the prefix that this thinking is bound to has changed"
 
 
 # -- what callers and logs write ---------------------------------------------------------------------
