@@ -15,11 +15,12 @@ from agentkit.argument_checks import check_names, check_option
 from agentkit.comparison.recordings import RecordedCall, RecordingFile, fingerprint
 from agentkit.errors import AgentkitError, ModelError, OptionError
 from agentkit.event_loop import run_to_completion
+from agentkit.formatting.formatter import RequestOptions
 from agentkit.ledger.plan import Plan
 from agentkit.messages.message import Msg
 from agentkit.messages.serialization import dump_message
 from agentkit.messages.usage import Usage
-from agentkit.models.chat_model import ChatModel, Wanted
+from agentkit.models.chat_model import ChatModel
 from agentkit.reprs import bounded_repr
 from agentkit.tokens.counters import TokenCount
 
@@ -124,7 +125,7 @@ async def compare(
     record: str | Path | None = None,
     replay: str | Path | None = None,
     max_concurrency: int = 8,
-    **asked: Unpack[Wanted],
+    **asked: Unpack[RequestOptions],
 ) -> list[ComparisonResult]:
     """Send one conversation to many models concurrently; one trial a model, in the order given.
 
@@ -175,7 +176,7 @@ def _check(prices: object, record: object, replay: object, asked: Mapping[str, o
         check_option(f"prices[{name!r}]", price, Price)
     check_option("record", record, str | Path | None)
     check_option("replay", replay, str | Path | None)
-    known = (*Wanted.__annotations__, "prices", "record", "replay", "max_concurrency")
+    known = (*RequestOptions.__annotations__, "prices", "record", "replay", "max_concurrency")
     check_names("compare()", asked, known, "Pass it to a ChatModel of your own.")
 
 
@@ -225,7 +226,7 @@ class _Comparison:
     """What all trials share."""
 
     msgs: list[Msg]
-    asked: Wanted
+    asked: RequestOptions
     prices: dict[str, Price]
     writing: RecordingFile | None
     reading: RecordingFile | None

@@ -48,7 +48,6 @@ class RequestOptions(TypedDict, total=False):
     tools: Sequence[ToolLike] | None
     tool_choice: ToolChoiceLike | None
     response_format: OutputLike | None
-    model: str | None
 
 
 class FormatterOptions(TypedDict, total=False):
@@ -129,7 +128,9 @@ class FormatterBase(ABC):
         capabilities = _find_capabilities(type(self), self.model if model is None else model)
         return capabilities if self.model_rules is None else self.model_rules.apply(capabilities)
 
-    async def format(self, msgs: Sequence[Msg], **options: Unpack[RequestOptions]) -> Request:
+    async def format(
+        self, msgs: Sequence[Msg], *, model: str | None = None, **options: Unpack[RequestOptions]
+    ) -> Request:
         """Returns the request: keyword arguments for the SDK's call, as JSON values. The caller may change them.
 
         Where an API does not accept the name of a tool or the id of a call, the request has another one. The
@@ -137,11 +138,10 @@ class FormatterBase(ABC):
 
         Args:
             msgs: The conversation.
-            **options: `tools` are Tools, typed functions, or dicts in a provider's format. `tool_choice` is
-            `auto`,
+            model: Name of the model. None: the formatter's model.
+            **options: `tools` are Tools, typed functions, or dicts in a provider's format. `tool_choice` is `auto`,
                 `none`, `required`, the name of a tool, or a list of names of which one must be called (see
-                `ToolChoice`). `response_format` is a pydantic model or a JSON schema for the reply. `model` is the
-                name of the model; the default is the formatter's.
+                `ToolChoice`). `response_format` is a pydantic model or a JSON schema for the reply.
 
         Raises:
             InputError: The messages or options are invalid.
@@ -149,15 +149,17 @@ class FormatterBase(ABC):
             BudgetError: The smallest request does not fit the budget.
 
         """
-        return (await self.plan(msgs, **options)).request
+        return (await self.plan(msgs, model=model, **options)).request
 
-    async def plan(self, msgs: Sequence[Msg], **options: Unpack[RequestOptions]) -> Plan:
+    async def plan(
+        self, msgs: Sequence[Msg], *, model: str | None = None, **options: Unpack[RequestOptions]
+    ) -> Plan:
         """Returns the request with its ledger, its size, its cut, and the history to continue with.
 
         Takes the options of `format`, and raises the same errors.
         """
         checked = _check_messages(msgs)
-        lowering = self._create_lowering(options)
+        lowering = self._create_lowering(options, model)
         ledger = Ledger(checked)
         conversation = self._repair.repair(TracedConversation.of(checked), ledger, self._unmatched)
         await anyio.lowlevel.checkpoint()
@@ -173,7 +175,7 @@ class FormatterBase(ABC):
         lowering.raise_on_loss(lowered.ledger)
         return log_plan(lowered.plan(tuple(checked)))
 
-    def lower(self, msgs: Sequence[Msg], **options: Unpack[RequestOptions]) -> Plan:
+    def lower(self, msgs: Sequence[Msg], *, model: str | None = None, **options: Unpack[RequestOptions]) -> Plan:
         """Returns the plan that needs no I/O: the synchronous core of `plan`.
 
         No file is read, no URL is fetched, no image is resized, and no budget is applied. Takes the options of
@@ -185,7 +187,7 @@ class FormatterBase(ABC):
 
         """
         checked = _check_messages(msgs)
-        lowering = self._create_lowering(options)
+        lowering = self._create_lowering(options, model)
         ledger = Ledger(checked)
         conversation = self._repair.repair(TracedConversation.of(checked), ledger, self._unmatched)
         lowered = lowering.lower(conversation, ledger, ResolvedMedia())
@@ -197,14 +199,13 @@ class FormatterBase(ABC):
         """The treatment of tool results without a call."""
         return "drop" if self.on_loss == "drop" else "describe"
 
-    def _create_lowering(self, options: RequestOptions) -> Lowering:
+    def _create_lowering(self, options: RequestOptions, model: str | None) -> Lowering:
         spec = self._create_spec(options) if options else RequestSpec(self.capabilities(), self.model)
         return Lowering(spec, self.history, self.on_loss, self.media_roots, self.convert, self.fetch)
 
     def _create_spec(self, options: RequestOptions) -> RequestSpec:
-        check_names("format()", options, RequestOptions.__annotations__)
+        check_names("format()", options, (*RequestOptions.__annotations__, "model"))
         tools = as_tools(options.get("tools"))
-        model = options.get("model")
         name = self.model if model is None else model
         check_text("model", name)
         choice = as_tool_choice(options.get("tool_choice"), tools)

@@ -326,7 +326,9 @@ def starts_with(msgs: Sequence[Msg], prefix: Sequence[Msg]) -> bool:
     count = len(prefix)
     if not count or count > len(msgs):
         return not count
-    return msgs[0] is prefix[0] and msgs[count - 1] is prefix[-1] and msgs[:count] == prefix
+    if msgs[0] is not prefix[0] or msgs[count - 1] is not prefix[-1]:
+        return False
+    return (msgs if count == len(msgs) else msgs[:count]) == prefix  # a slice would touch every message
 
 
 # -- cache ----------------------------------------------------------------------------------------------------

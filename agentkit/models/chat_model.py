@@ -1,24 +1,22 @@
-"""`ChatModel`: a formatter, a provider's official SDK client, and a reader of its replies."""
+"""`ChatModel`: a formatter, a provider's official SDK client, and a parser of its replies."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import inf
 from threading import Lock
-from typing import Any, Literal, Never, Self, TypedDict, Unpack, cast
+from typing import Any, Never, Self, Unpack, cast
 
 import anyio
 import anyio.to_thread
 
-from agentkit.argument_checks import check_names, check_option, check_parameters, check_text
+from agentkit.argument_checks import check_names
 from agentkit.budget.budget import Budget
-from agentkit.credentials.client_options import check_client, clean_options, find_variable
-from agentkit.credentials.redaction import create_redactor, redact_error
-from agentkit.errors import AgentkitError, BudgetError, ContextLengthError, InputError, OptionError, ProviderError
+from agentkit.credentials.client_options import check_client, clean_options
+from agentkit.errors import BudgetError, ContextLengthError, InputError, OptionError
 from agentkit.event_loop import get_running_loop, has_ended, run_to_completion
 from agentkit.formatting.formatter import FormatterBase, FormatterOptions, RequestOptions
 from agentkit.history.policies import MultiAgentHistory
@@ -26,9 +24,20 @@ from agentkit.ledger.plan import Plan
 from agentkit.loggers import get_logger
 from agentkit.messages.message import Msg
 from agentkit.models.call import ModelCall
+from agentkit.models.client_opening import get_endpoint, open_endpoint
 from agentkit.models.endpoint import EndpointBase
 from agentkit.models.failures import parse_context_limit
-from agentkit.models.registry import Provider, available_providers, load_provider
+from agentkit.models.model_options import (
+    CALL_OPTIONS,
+    NO_PARAMETERS,
+    PARAMETER_ADVICE,
+    ModelOptions,
+    check_call_options,
+    check_model_options,
+    get_formatter_options,
+    resolve_model,
+)
+from agentkit.models.registry import Provider
 from agentkit.models.stream import ModelStream
 from agentkit.reprs import shorten_repr
 from agentkit.tokens.counters import CharacterTokenCounter, TokenCount, count_request
@@ -36,32 +45,21 @@ from agentkit.tools.choices import ToolChoiceLike
 from agentkit.tools.json_schema import OutputLike
 from agentkit.tools.tool import ToolLike
 
-__all__ = ["ChatModel", "ModelOptions", "Wanted"]
+__all__ = ["ChatModel"]
 
 _log = get_logger("models")
 
-_CLOSING = 5.0  # seconds that open connections have to say goodbye
+_CLOSE_SECONDS = 5.0
+"""Seconds that open connections have to close."""
 
-_SHORTER = 0.75
-"""How much of a prompt is kept where the provider does not say how much it can be."""
-_SLACK = 0.97
-"""How much of the room that a provider names is used: its count and ours differ from message to message."""
-
-
-class ModelOptions(FormatterOptions, total=False):
-    """Options of a ChatModel besides its client: see ChatModel."""
-
-    cache_breakpoints: Literal["off", "auto", "auto-1h"]
-    formatter_options: Mapping[str, Any] | None
-    max_tokens: int | None
-    client_options: Mapping[str, Any] | None
-    parameters: Mapping[str, Any] | None
-    replan: bool | None
-    timeout: float | None
+_SHORTENED_SHARE = 0.75
+"""Share of a prompt that remains if the provider does not name its limit."""
+_SAFE_SHARE = 0.97
+"""Share of the provider's limit that is used. The ratio of the two token counts differs between messages."""
 
 
 class ChatModel:
-    """One model of one provider: messages in, a message out.
+    """One model of one provider, which turns messages into a reply.
 
         model = ChatModel("anthropic:claude-opus-5", budget=Budget(100_000))
         reply = await model.generate(msgs, tools=[search])
@@ -69,32 +67,38 @@ class ChatModel:
         friday = MultiAgentHistory(viewer="Friday")
         model = ChatModel("openai", "gpt-6-luna", client=AsyncAzureOpenAI(…), history=friday)
 
-    provider        `"NAME:MODEL"`, or a provider's name or a Provider, with `model` beside it
-    client          the SDK's own async client: yours, which stays open. Without one the SDK's client is opened at
-                    the first call, with `client_options` (`api_key`, `base_url` …), in the running event loop, and
-                    again in the next loop when that one has ended; two loops at once need two models. `aclose`, or
-                    leaving `async with model`, closes that one alone
-    history, budget, on_loss, media_roots, fetch, model_rules
-                    options of the formatter: see FormatterBase
-    cache_breakpoints, formatter_options
-                    whether requests are marked for the prompt cache, where the provider's formatter has that
-                    option; and further options of that formatter, by name
-    max_tokens      the limit of a reply, under the name that the provider has for it (`max_completion_tokens`
-                    for OpenAI's chat: a server of another's may want it as one of the `parameters`)
-    parameters      parameters of the provider, by its own names, for every call: `{"temperature": 0}`. A call may
-                    pass others, or None to leave one out
-    replan          whether a prompt that the provider finds too long is cut and sent once more. By default, if
-                    there is a budget
-    timeout         seconds to wait for the server: to connect, and then for each piece of the answer. Then the SDK
-                    tries again, or the call fails with NetworkError. None: the SDK's own limit: ten minutes for
-                    OpenAI and Anthropic, five for DashScope. The SDKs of Ollama and Gemini have none
+    No part of the SDK is imported before the first call. The SDK owns retries, credentials and transport. Its
+    errors are raised as ModelError, with the error of the SDK as the cause. Errors of the conversation
+    (InputError, LossError, BudgetError) are raised before anything is sent.
 
-    Nothing of the SDK is imported before the first call. Retries, credentials and transport are the SDK's; its
-    errors come as ModelError, with the SDK's own as the cause. Errors of the conversation itself (InputError,
-    LossError, BudgetError) are raised before anything is sent.
+    The speaker of the replies is the viewer of the history, or `assistant` without a viewer. The prefix `NAME:` of
+    the viewer is removed from a reply. A UsageAnchoredCounter of the budget uses the usage of each reply.
 
-    The speaker of the replies is the viewer of the history, else `assistant`; a reply that begins with the
-    viewer's `NAME:` loses it. A UsageAnchoredCounter of the budget is anchored to the usage of each reply.
+    Args:
+        provider: `"NAME:MODEL"`, or the name of a provider, or a Provider. The last two need `model`.
+        model: Name of the model.
+        client: Async client of the SDK, which stays open. None: the first call opens a client in the running event
+            loop, and another one after that loop has ended. Two loops at the same time need two models. `aclose`,
+            or the end of `async with model`, closes only a client that the model opened.
+        **options: Options of the model:
+
+            - `history`, `budget`, `on_loss`, `media_roots`, `fetch`, `model_rules`: options of the formatter; see
+              FormatterBase.
+            - `cache_breakpoints`: markers for the prompt cache, if the formatter of the provider has that option.
+            - `formatter_options`: further options of the formatter, by name.
+            - `max_tokens`: limit of a reply in tokens, under the provider's own name for it.
+            - `parameters`: parameters of the provider for every call, by its own names: `{"temperature": 0}`. A
+              call may pass other values, or None to omit a parameter.
+            - `client_options`: options of the SDK's client, such as `api_key` and `base_url`.
+            - `replan`: True to cut a prompt that the provider finds too long, and send it once more. The default
+              is True with a budget, and False without one.
+            - `timeout`: seconds to wait for the server: to connect, and for each piece of the reply. None: the
+              limit of the SDK, which is ten minutes for OpenAI and Anthropic, five for DashScope, and none for
+              Ollama and Gemini.
+
+    Raises:
+        OptionError: If an option is unknown or invalid.
+        ProviderError: If the provider is not installed, or has no endpoint.
     """
 
     def __init__(
@@ -105,37 +109,30 @@ class ChatModel:
         client: Any = None,
         **options: Unpack[ModelOptions],
     ) -> None:
-        check_names("ChatModel", options, _MODEL_OPTIONS, _NEITHER)
-        self.provider, self.model = _named(provider, model)
-        client_options, parameters = options.get("client_options"), options.get("parameters")
-        replan, max_tokens = options.get("replan"), options.get("max_tokens")
-        check_option("client_options", client_options, Mapping | None)
-        check_option("parameters", parameters, Mapping | None)
-        check_option("replan", replan, bool | None)
-        timeout = options.get("timeout")
-        _check_timeout(timeout)
-        check_parameters(parameters)
-        _check_limit(max_tokens)
+        check_model_options(options)
+        self.provider, self.model = resolve_model(provider, model)
+        client_options = options.get("client_options")
         if client is not None and client_options:
-            raise OptionError("client_options", "there is a client already", "Give either.")
-        self._options = _formatter_options(options)
+            raise OptionError("client_options", "cannot be combined with `client`", "Pass one of them.")
+        self._options = get_formatter_options(options)
         self.formatter: FormatterBase = self.provider.chat_formatter(
             self.model, **cast("FormatterOptions", self._options)
         )
-        self.max_tokens = max_tokens
-        self.parameters = dict(parameters or {})
-        self.timeout = timeout
+        self.max_tokens = options.get("max_tokens")
+        self.parameters = dict(options.get("parameters") or {})
+        self.timeout = options.get("timeout")
+        replan = options.get("replan")
         self.replan = self.formatter.budget is not None if replan is None else replan
         self._client_options = dict(client_options or {})
         self._owns = client is None
         self._endpoint: EndpointBase | None = None
         if client is not None:
-            endpoint = _endpoint_of(self.provider)
+            endpoint = get_endpoint(self.provider)
             endpoint.check(client)
             check_client(client)
             self._endpoint = endpoint(client)
-        self._loop: Any = None  # whose client it is, if it is opened here
-        self._left: EndpointBase | None = None  # of a loop that has ended
+        self._loop: Any = None  # event loop of a client that the model opened
+        self._abandoned: EndpointBase | None = None  # of an event loop that has ended
         self._binding = Lock()
         self._opening = anyio.Lock()
 
@@ -145,19 +142,25 @@ class ChatModel:
 
     @property
     def viewer(self) -> str | None:
-        """Whose replies these are, in a history of many agents."""
+        """Agent whose replies these are. None without a viewer."""
         history = self.formatter.history
         return history.viewer if isinstance(history, MultiAgentHistory) else None
 
-    async def plan(self, msgs: Sequence[Msg], **asked: Unpack[Wanted]) -> Plan:
-        """What would be sent, without sending it. `generate` and `stream` take it instead of messages."""
-        check_names("plan()", asked, Wanted.__annotations__, _NO_PARAMETERS)
-        return await self.formatter.plan(msgs, **cast("RequestOptions", asked))
+    async def plan(self, msgs: Sequence[Msg], **options: Unpack[RequestOptions]) -> Plan:
+        """Returns the plan of a request, without sending it. `generate` and `stream` accept plans too.
 
-    async def count(self, msgs: Sequence[Msg] | Plan, **asked: Unpack[Wanted]) -> TokenCount:
-        """The tokens of the request, by the budget's counter, else by an estimate."""
-        check_names("count()", asked, Wanted.__annotations__, _NO_PARAMETERS)
-        plan = msgs if isinstance(msgs, Plan) else await self.plan(msgs, **asked)
+        Raises:
+            InputError: If the messages or options are invalid.
+            LossError: If the model cannot take all content, and `on_loss` is "raise".
+            BudgetError: If no request fits the budget.
+        """
+        check_names("plan()", options, RequestOptions.__annotations__, NO_PARAMETERS)
+        return await self.formatter.plan(msgs, **options)
+
+    async def count(self, msgs: Sequence[Msg] | Plan, **options: Unpack[RequestOptions]) -> TokenCount:
+        """Returns the tokens of a request, by the counter of the budget, or by an estimate without a budget."""
+        check_names("count()", options, RequestOptions.__annotations__, NO_PARAMETERS)
+        plan = msgs if isinstance(msgs, Plan) else await self.plan(msgs, **options)
         return await self._count(plan)
 
     async def generate(
@@ -171,14 +174,24 @@ class ChatModel:
         parameters: Mapping[str, Any] | None = None,
         **unknown: Never,
     ) -> Msg:
-        """The reply, whole. `parameters` are the provider's, by its own names: `{"temperature": 0}`.
+        """Returns the complete reply.
 
-        For the plan that was sent, make it first: `reply = await model.generate(plan)`; that one is sent as it is
-        and never cut further. Raises ModelError where the call fails.
+        Args:
+            msgs: Messages, or a plan from `plan`, which is sent unchanged and never cut further.
+            tools: Tools that the model may call. Not allowed with a plan, like the next two.
+            tool_choice: Choice among the tools: see ToolChoice.
+            response_format: Pydantic model or JSON schema that the reply must obey.
+            max_tokens: Limit of the reply in tokens. None: the limit of the model.
+            parameters: Parameters of the provider, by its own names: `{"temperature": 0}`.
+            unknown: Not allowed. Raises an error that explains each other option.
+
+        Raises:
+            ModelError: If the call fails.
+            InputError: If the messages or options are invalid.
         """
-        check_names("generate()", unknown, _CALL_OPTIONS, _PARAMETER)
-        wanted = Wanted(tools=tools, tool_choice=tool_choice, response_format=response_format)
-        call = await self._call(msgs, wanted, max_tokens, parameters)
+        check_names("generate()", unknown, CALL_OPTIONS, PARAMETER_ADVICE)
+        request_options = RequestOptions(tools=tools, tool_choice=tool_choice, response_format=response_format)
+        call = await self._call(msgs, request_options, max_tokens, parameters)
         return await call.whole()
 
     def stream(
@@ -192,103 +205,101 @@ class ChatModel:
         parameters: Mapping[str, Any] | None = None,
         **unknown: Never,
     ) -> ModelStream:
-        """The reply as it comes: `async with model.stream(msgs) as stream`. See ModelStream."""
-        check_names("stream()", unknown, _CALL_OPTIONS, _PARAMETER)
-        wanted = Wanted(tools=tools, tool_choice=tool_choice, response_format=response_format)
-        return ModelStream(partial(self._call, msgs, wanted, max_tokens, parameters))
+        """Returns the reply as a stream: `async with model.stream(msgs) as stream`. See ModelStream."""
+        check_names("stream()", unknown, CALL_OPTIONS, PARAMETER_ADVICE)
+        request_options = RequestOptions(tools=tools, tool_choice=tool_choice, response_format=response_format)
+        return ModelStream(partial(self._call, msgs, request_options, max_tokens, parameters))
 
     async def open(self) -> Self:
-        """Open the client now, not at the first call: importing an SDK takes a second or more."""
+        """Opens the client now. The first call otherwise imports the SDK, which takes a second or more."""
         await self._opened()
         return self
 
     async def aclose(self) -> None:
-        """Close the client, if it was opened here. The next call would open another.
+        """Closes the client, if the model opened it. The next call opens another client.
 
-        A call that is under way ends with a NetworkError that says so.
+        A call that is in progress raises a NetworkError.
         """
         if not self._owns or self._loop is None:
             return
         self._bind()
         async with self._opening:
-            await self._leave()
+            await self._close_abandoned()
             endpoint, self._endpoint = self._endpoint, None
             if endpoint is not None:
                 endpoint.closed = True
-                await run_to_completion(endpoint.aclose, _CLOSING)
+                await run_to_completion(endpoint.aclose, _CLOSE_SECONDS)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await run_to_completion(self.aclose, _CLOSING)
+        await run_to_completion(self.aclose, _CLOSE_SECONDS)
 
     # -- inside --------------------------------------------------------------------------------------------------
 
     async def _call(
         self,
         msgs: Sequence[Msg] | Plan,
-        wanted: Wanted,
+        options: RequestOptions,
         max_tokens: int | None,
         parameters: Mapping[str, Any] | None,
     ) -> ModelCall:
-        _check_limit(max_tokens)
-        check_option("parameters", parameters, Mapping | None)
-        check_parameters(parameters)
+        check_call_options(max_tokens, parameters)
         planned = isinstance(msgs, Plan)
-        if planned and any(item is not None for item in wanted.values()):
-            raise OptionError("tools", "the plan was made without them", "Give them to model.plan.")
-        plan = msgs if isinstance(msgs, Plan) else await self.plan(msgs, **wanted)
+        if planned and any(item is not None for item in options.values()):
+            raise OptionError("tools", "cannot be combined with a plan", "Pass them to model.plan().")
+        plan = msgs if isinstance(msgs, Plan) else await self.plan(msgs, **options)
         endpoint = await self._opened()
         limit = self.max_tokens if max_tokens is None else max_tokens
-        told = {"timeout": self.timeout, **self.parameters, **(parameters or {})}
-        given = {name: item for name, item in told.items() if item is not None}
-        given = clean_options("parameters", given)
-        if "stream" in given:
-            raise OptionError("parameters.stream", "how a reply comes is no parameter", "Call generate or stream.")
+        merged = {"timeout": self.timeout, **self.parameters, **(parameters or {})}
+        merged = clean_options("parameters", {name: value for name, value in merged.items() if value is not None})
+        if "stream" in merged:
+            raise OptionError("parameters.stream", "reserved", "Call `generate()` or `stream()` instead.")
         if limit is not None:
-            given = {**endpoint.max_tokens_parameter(limit), **given}
-        shorter = None if planned or not self.replan else partial(self._shorter, wanted)
+            merged = {**endpoint.max_tokens_parameter(limit), **merged}
+        shorter = None if planned or not self.replan else partial(self._replan, options)
         budget = self.formatter.budget
-        return ModelCall(self.provider, self.model, endpoint, plan, given, self.viewer, budget, shorter)
+        return ModelCall(self.provider, self.model, endpoint, plan, merged, self.viewer, budget, shorter)
 
     async def _opened(self) -> EndpointBase:
-        """The client, opened once: importing an SDK takes a second, and holds up no loop here."""
+        """Returns the endpoint, opened once and in a thread: the import of an SDK takes a second."""
         if self._owns:
             self._bind()
         if self._endpoint is not None:
             return self._endpoint
         async with self._opening:
-            await self._leave()
+            await self._close_abandoned()
             if self._endpoint is None:
-                await run_to_completion(
-                    self._open, inf
-                )  # cancelled or not: else nobody would have the client, nor close it
+                # A cancellation waits. Otherwise no code could close the new client.
+                await run_to_completion(self._open, inf)
             assert self._endpoint is not None
             return self._endpoint
 
     async def _open(self) -> None:
-        opening = partial(_opened, _endpoint_of(self.provider), self._client_options)
+        opening = partial(open_endpoint, get_endpoint(self.provider), self._client_options)
         self._endpoint = await anyio.to_thread.run_sync(opening)
 
     def _bind(self) -> None:
-        """Belong to the loop that is running. The connections of another are of no use in it, nor is a lock."""
+        """Binds the model to the running event loop. Connections and locks of another loop do not work in it."""
         loop = get_running_loop()
         with self._binding:
             if self._loop is loop:
                 return
             if self._loop is not None and not has_ended(self._loop):
-                advice = "Make a ChatModel for each event loop."
-                raise InputError("model", "its client belongs to another event loop, which still runs", advice)
+                advice = "Create a ChatModel for each event loop."
+                raise InputError(
+                    "model", "the client belongs to another event loop, which is still running", advice
+                )
             self._loop, self._opening = loop, anyio.Lock()
-            self._left, self._endpoint = self._endpoint, None
+            self._abandoned, self._endpoint = self._endpoint, None
 
-    async def _leave(self) -> None:
-        """Let go of the client of a loop that has ended. Its connections ended too, and closing them may fail."""
-        left, self._left = self._left, None
-        if left is not None:
+    async def _close_abandoned(self) -> None:
+        """Closes the client of an event loop that has ended. Its connections ended too, so closing may fail."""
+        abandoned, self._abandoned = self._abandoned, None
+        if abandoned is not None:
             with suppress(Exception):
-                await left.aclose()
+                await abandoned.aclose()
 
     async def _count(self, plan: Plan) -> TokenCount:
         budget = self.formatter.budget
@@ -296,22 +307,22 @@ class ChatModel:
         tokens = await count_request(counter, plan.request)
         return tokens if isinstance(tokens, TokenCount) else TokenCount(tokens)
 
-    async def _shorter(self, wanted: Wanted, plan: Plan, error: ContextLengthError) -> Plan | None:
-        """The same conversation within a budget that the provider can be expected to take."""
+    async def _replan(self, options: RequestOptions, plan: Plan, error: ContextLengthError) -> Plan | None:
+        """Returns a plan of the same conversation within a smaller budget, or None if nothing fits."""
         tokens = int(await self._count(plan)) if plan.tokens is None else plan.tokens
         limit = _next_limit(tokens, error.provider_message)
         budget = self.formatter.budget
         if limit <= 0:
             return None
         smaller = replace(budget, max_tokens=limit + budget.reserve) if budget else Budget(limit)
-        options = cast("FormatterOptions", {**self._options, "budget": smaller})
-        formatter = self.provider.chat_formatter(self.model, **options)
+        formatter_options = cast("FormatterOptions", {**self._options, "budget": smaller})
+        formatter = self.provider.chat_formatter(self.model, **formatter_options)
         try:
-            shorter = await formatter.plan(tuple(plan.ledger.msgs), **cast("RequestOptions", wanted))
+            shorter = await formatter.plan(tuple(plan.ledger.msgs), **options)
         except BudgetError:
-            _log.info("%s:%s: the prompt is too long, and nothing fits in %d tokens", *self._names, limit)
+            _log.info("%s:%s: the prompt is too long, and no request fits %d tokens", *self._names, limit)
             return None
-        _log.info("%s:%s: the prompt is too long, planned again for %d tokens", *self._names, limit)
+        _log.info("%s:%s: the prompt is too long; planned again for %d tokens", *self._names, limit)
         return shorter
 
     @property
@@ -319,105 +330,17 @@ class ChatModel:
         return self.provider.name, self.model
 
 
-class Wanted(TypedDict, total=False):
-    """What a caller may ask for besides the conversation."""
+def _next_limit(tokens: int, message: str) -> int:
+    """Returns the limit for the next plan, in local tokens.
 
-    tools: Sequence[ToolLike] | None
-    tool_choice: ToolChoiceLike | None
-    response_format: OutputLike | None
-
-
-_MODEL_OPTIONS = {"provider", "model", "client", *ModelOptions.__annotations__}
-_CALL_OPTIONS = {*Wanted.__annotations__, "max_tokens", "parameters"}
-_PARAMETER = "Pass a parameter of the provider as parameters={NAME: …}."
-_NO_PARAMETERS = "Pass it to generate() or stream()."
-_NEITHER = (
-    "Pass a parameter of the provider as parameters={NAME: …}, an option of its SDK's client as "
-    "client_options={NAME: …}, one of its formatter as formatter_options={NAME: …}."
-)
-
-
-def _formatter_options(options: ModelOptions) -> dict[str, Any]:
-    """Returns the options for the formatter."""
-    further = options.get("formatter_options")
-    check_option("formatter_options", further, Mapping | None)
-    for name in further or ():
-        if name == "model" or not isinstance(name, str):
-            reason = f"{name!r} is no option of a formatter of a ChatModel"
-            raise OptionError("formatter_options", reason, "Pass the model's name to ChatModel.")
-    names = {*FormatterOptions.__annotations__, "cache_breakpoints"}
-    return {**{name: item for name, item in options.items() if name in names}, **(further or {})}
-
-
-def _next_limit(tokens: int, said: str) -> int:
-    """The limit for the next plan, in our own count: `tokens` were too many by it."""
-    told = parse_context_limit(said)
-    if told is None:
-        return int(tokens * _SHORTER)
-    room, found = told
-    if found and found > room:
-        return int(tokens * room / found * _SLACK)
-    return min(int(room * _SLACK), int(tokens * _SHORTER))
-
-
-def _named(provider: str | Provider, model: str | None) -> tuple[Provider, str]:
-    check_option("provider", provider, str | Provider)
-    check_text("model", model)
-    if isinstance(provider, str):
-        name, _, behind = provider.partition(":")
-        if behind and model is not None:
-            raise OptionError("model", f"{provider!r} names one already", "Name the model once.")
-        model = model if model is not None else behind or None
-        provider = load_provider(name)
-    if not model:
-        advice = f"Write 'PROVIDER:MODEL', as in '{provider.name}:…', or give model=."
-        raise OptionError("model", "it is not named", advice)
-    return provider, model
-
-
-def _check_limit(max_tokens: int | None) -> None:
-    if max_tokens is not None and (
-        not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 0
-    ):
-        raise OptionError("max_tokens", f"{max_tokens!r} is no number of tokens", "Give a whole number.")
-
-
-def _check_timeout(timeout: float | None) -> None:
-    if timeout is None:
-        return
-    if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not 0 < timeout < inf:
-        raise OptionError("timeout", f"expected a positive number of seconds, got {timeout!r}", "Pass seconds.")
-
-
-def _opened(endpoint: type[EndpointBase], options: Mapping[str, Any]) -> EndpointBase:
-    """Returns an endpoint with a new client. Raises OptionError if the SDK refuses the options.
-
-    No error shows a credential of the options or of the environment.
+    Args:
+        tokens: Local token count of the prompt that was too long.
+        message: Text of the provider's error, which may name its limit and its count.
     """
-    try:
-        opened = endpoint.open(**clean_options("client_options", options))
-    except Exception as error:
-        ours = _opening_error(error, options)
-    else:
-        check_client(opened.client)
-        return opened
-    raise ours  # outside the handler, so that an error that shows a key does not become its context
-
-
-def _opening_error(error: Exception, options: Mapping[str, Any]) -> AgentkitError:
-    """Returns the error for an SDK that refuses its options, without credentials of options or environment."""
-    place = find_variable(error.object) if isinstance(error, UnicodeEncodeError) else None
-    is_clean = redact_error(error, create_redactor(options, error, os.environ))
-    if isinstance(error, AgentkitError):
-        return error
-    reason = str(error) if is_clean else f"{type(error).__name__} (its text shows a credential)"
-    ours = OptionError(place or "client_options", reason, "Pass what the SDK's client takes.")
-    if is_clean:
-        ours.__cause__ = error
-    return ours
-
-
-def _endpoint_of(provider: Provider) -> type[EndpointBase]:
-    if provider.endpoint is None:
-        raise ProviderError(provider.name, "it has no endpoint to call", available_providers())
-    return provider.endpoint
+    sizes = parse_context_limit(message)
+    if sizes is None:
+        return int(tokens * _SHORTENED_SHARE)
+    limit, count = sizes
+    if count and count > limit:
+        return int(tokens * limit / count * _SAFE_SHARE)
+    return min(int(limit * _SAFE_SHARE), int(tokens * _SHORTENED_SHARE))

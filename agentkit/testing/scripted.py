@@ -15,8 +15,9 @@ from agentkit.errors import OptionError
 from agentkit.messages.blocks import MediaBlock, OpaqueBlock, TextBlock, ThinkingBlock, ToolUseBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.usage import FinishReason
-from agentkit.models.chat_model import ChatModel, ModelOptions
+from agentkit.models.chat_model import ChatModel
 from agentkit.models.endpoint import EndpointBase, OutgoingRequest
+from agentkit.models.model_options import ModelOptions
 from agentkit.models.registry import Provider, load_provider
 from agentkit.replies.error_bodies import Failure
 from agentkit.replies.parser import StreamParserBase

@@ -1,0 +1,104 @@
+"""Options of a `ChatModel`: their types and their checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from typing import Any, Literal
+
+from agentkit.argument_checks import check_names, check_option, check_parameters, check_text
+from agentkit.errors import OptionError
+from agentkit.formatting.formatter import FormatterOptions, RequestOptions
+from agentkit.models.registry import Provider, load_provider
+
+__all__ = [
+    "CALL_OPTIONS",
+    "NO_PARAMETERS",
+    "PARAMETER_ADVICE",
+    "ModelOptions",
+    "check_call_options",
+    "check_model_options",
+    "get_formatter_options",
+    "resolve_model",
+]
+
+
+class ModelOptions(FormatterOptions, total=False):
+    """Options of a ChatModel besides its client: see ChatModel."""
+
+    cache_breakpoints: Literal["off", "auto", "auto-1h"]
+    formatter_options: Mapping[str, Any] | None
+    max_tokens: int | None
+    client_options: Mapping[str, Any] | None
+    parameters: Mapping[str, Any] | None
+    replan: bool | None
+    timeout: float | None
+
+
+CALL_OPTIONS = frozenset({*RequestOptions.__annotations__, "max_tokens", "parameters"})
+"""Names of the options of one model call."""
+
+PARAMETER_ADVICE = "Pass a parameter of the provider as parameters={NAME: …}."
+NO_PARAMETERS = "Pass it to generate() or stream()."
+
+_MODEL_OPTIONS = frozenset({"provider", "model", "client", *ModelOptions.__annotations__})
+_ADVICE = (
+    "Pass a parameter of the provider as parameters={NAME: …}, an option of its SDK's client as "
+    "client_options={NAME: …}, one of its formatter as formatter_options={NAME: …}."
+)
+
+
+def check_model_options(options: ModelOptions) -> None:
+    """Raises OptionError for an unknown or invalid option of a ChatModel. The formatter checks its own options."""
+    check_names("ChatModel", options, _MODEL_OPTIONS, _ADVICE)
+    check_option("client_options", options.get("client_options"), Mapping | None)
+    check_option("replan", options.get("replan"), bool | None)
+    _check_timeout(options.get("timeout"))
+    check_call_options(options.get("max_tokens"), options.get("parameters"))
+
+
+def check_call_options(max_tokens: int | None, parameters: Mapping[str, Any] | None) -> None:
+    """Raises OptionError for an invalid token limit, or for invalid parameters of the provider."""
+    check_option("parameters", parameters, Mapping | None)
+    check_parameters(parameters)
+    if max_tokens is not None and (
+        not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 0
+    ):
+        reason = f"must be a non-negative integer, got {max_tokens!r}"
+        raise OptionError("max_tokens", reason, "Pass a number of tokens.")
+
+
+def _check_timeout(timeout: float | None) -> None:
+    if timeout is None:
+        return
+    if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not 0 < timeout < inf:
+        raise OptionError("timeout", f"expected a positive number of seconds, got {timeout!r}", "Pass seconds.")
+
+
+def get_formatter_options(options: ModelOptions) -> dict[str, Any]:
+    """Returns the options of a model that its formatter takes."""
+    further = options.get("formatter_options")
+    check_option("formatter_options", further, Mapping | None)
+    for name in further or ():
+        if name == "model" or not isinstance(name, str):
+            reason = f"expected names of formatter options, got {name!r}"
+            raise OptionError("formatter_options", reason, "Pass the model's name to ChatModel.")
+    names = {*FormatterOptions.__annotations__, "cache_breakpoints"}
+    return {**{name: value for name, value in options.items() if name in names}, **(further or {})}
+
+
+def resolve_model(provider: str | Provider, model: str | None) -> tuple[Provider, str]:
+    """Returns the provider and the name of a model. Raises OptionError unless it is named exactly once."""
+    check_option("provider", provider, str | Provider)
+    check_text("model", model)
+    if isinstance(provider, str):
+        name, _, suffix = provider.partition(":")
+        if suffix and model is not None:
+            reason = f"cannot be combined with {provider!r}, which names a model"
+            raise OptionError("model", reason, "Pass the name of the model once.")
+        model = model if model is not None else suffix or None
+        provider = load_provider(name)
+    if not model:
+        advice = f"Pass '{provider.name}:MODEL' as the provider, or pass model=."
+        raise OptionError("model", "expected the name of a model, got none", advice)
+    return provider, model
