@@ -13,9 +13,9 @@ from agentkit.models.registry import Provider, load_provider
 
 __all__ = [
     "CALL_OPTIONS",
+    "ModelOptions",
     "NO_PARAMETERS",
     "PARAMETER_ADVICE",
-    "ModelOptions",
     "check_call_options",
     "check_model_options",
     "get_formatter_options",
