@@ -139,9 +139,9 @@ class FormatterBase(ABC):
         Args:
             msgs: The conversation.
             model: Name of the model. None: the formatter's model.
-            **options: `tools` are Tools, typed functions, or dicts in a provider's format. `tool_choice` is `auto`,
-                `none`, `required`, the name of a tool, or a list of names of which one must be called (see
-                `ToolChoice`). `response_format` is a pydantic model or a JSON schema for the reply.
+            **options: `tools` are Tools, typed functions, or dicts in a provider's format. `tool_choice` is
+                `auto`, `none`, `required`, the name of a tool, or a list of names of which one must be called
+                (see `ToolChoice`). `response_format` is a pydantic model or a JSON schema for the reply.
 
         Raises:
             InputError: The messages or options are invalid.
@@ -200,10 +200,13 @@ class FormatterBase(ABC):
         return "drop" if self.on_loss == "drop" else "describe"
 
     def _create_lowering(self, options: RequestOptions, model: str | None) -> Lowering:
-        spec = self._create_spec(options) if options else RequestSpec(self.capabilities(), self.model)
+        if options or model is not None:
+            spec = self._create_spec(options, model)
+        else:
+            spec = RequestSpec(self.capabilities(), self.model)
         return Lowering(spec, self.history, self.on_loss, self.media_roots, self.convert, self.fetch)
 
-    def _create_spec(self, options: RequestOptions) -> RequestSpec:
+    def _create_spec(self, options: RequestOptions, model: str | None) -> RequestSpec:
         check_names("format()", options, (*RequestOptions.__annotations__, "model"))
         tools = as_tools(options.get("tools"))
         name = self.model if model is None else model
