@@ -1,10 +1,10 @@
-"""Three agents debate under a moderator. There is one history; each agent has its own view of it.
+"""Three agents debate under a moderator. All share one history; each agent has its own view.
 
-    python examples/debate.py                                      against a server on this machine, with no key
-    python examples/debate.py openai-responses:gpt-6 …             against providers: the agents take them in turn
+    python examples/debate.py                                      with a server on this machine, without a key
+    python examples/debate.py openai-responses:gpt-6 …             with providers, assigned to the agents in turn
 
-`MultiAgentHistory(viewer=…)` shows an agent its own turns as its own, and all others by name; nobody can speak in
-another's name. The moderator's notes are for the moderator: `visible` keeps them from the rest.
+`MultiAgentHistory(viewer=…)` writes the turns of an agent as assistant turns, and all others by name. No agent can
+speak under the name of another. Only the moderator sees the moderator's notes: `visible` hides them.
 """
 
 import sys
@@ -25,21 +25,21 @@ MODERATOR = "Moira"
 
 
 def view(name: str) -> MultiAgentHistory:
-    """What one agent sees: everything but the notes of others."""
+    """Returns the view of one agent: all messages except the notes of others."""
     return MultiAgentHistory(
         viewer=name, visible=lambda msg: not (msg.metadata or {}).get("note") or msg.name == name
     )
 
 
 async def speak(name: str, role: str, model: ChatModel, history: Sequence[Msg]) -> Msg:
-    """One agent's turn."""
+    """Returns one turn of an agent."""
     return await model.generate(
         [Msg("system", f"You are {name}. {role} Two sentences at most.", "system"), *history]
     )
 
 
 async def debate(models: dict[str, ChatModel], rounds: int = 2) -> list[Msg]:
-    """The debate, the moderator's verdict last."""
+    """Runs the debate. Returns its messages; the last is the verdict of the moderator."""
     history = [Msg(MODERATOR, QUESTION, "user")]
     for number in range(rounds):
         for name, role in SPEAKERS.items():
@@ -51,17 +51,17 @@ async def debate(models: dict[str, ChatModel], rounds: int = 2) -> list[Msg]:
 
 
 async def main(names: Sequence[str], options: dict[str, object] | None = None) -> None:
-    """Hold the debate and print it."""
+    """Runs the debate and prints it."""
     people = [*SPEAKERS, MODERATOR]
     models = {
         name: ChatModel(
-            names[at % len(names)],
+            names[index % len(names)],
             history=view(name),
             budget=Budget(50_000),
             client_options=options,
             max_tokens=400,
         )
-        for at, name in enumerate(people)
+        for index, name in enumerate(people)
     }
     try:
         for msg in await debate(models):

@@ -1,9 +1,9 @@
-"""A ReAct agent with two tools: think, call, look, until there is nothing left to call.
+"""A ReAct agent with two tools: the model calls tools and reads their results until it can answer.
 
-    python examples/react_agent.py                             against a server on this machine, with no key
-    python examples/react_agent.py anthropic:claude-opus-5     against a provider, its key in the environment
+    python examples/react_agent.py                             with a server on this machine, without a key
+    python examples/react_agent.py anthropic:claude-opus-5     with a provider, its key in the environment
 
-Nothing here knows which provider answers. The history stays within its budget, whatever the tools bring.
+The code does not depend on the provider. The prompt stays within its budget, however long the tool results are.
 """
 
 import ast
@@ -16,7 +16,7 @@ from agentkit import Budget, ChatModel, Msg, Tool, ToolResultBlock, ToolUseBlock
 from agentkit.testing import LoopbackServer
 
 PLACES = {"library": "Marktstrasse 4, open until 18:00", "museum": "Am Ufer 12, closed today"}
-SIGNS: dict[type[ast.operator], Callable[[float, float], float]] = {
+OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: lambda left, right: left + right,
     ast.Sub: lambda left, right: left - right,
     ast.Mult: lambda left, right: left * right,
@@ -25,21 +25,21 @@ SIGNS: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 
 def look_up(place: str) -> str:
-    """Find the address and the opening hours of a place in town."""
-    return PLACES.get(place.strip().lower(), f"Nothing is known of {place!r}.")
+    """Look up the address and the opening hours of a place in town."""
+    return PLACES.get(place.strip().lower(), f"There is no entry for {place!r}.")
 
 
 async def calculate(expression: str) -> float:
-    """Work out an arithmetic expression, such as `2 * (3 + 4)`."""
+    """Calculate an arithmetic expression, such as `2 * (3 + 4)`."""
 
     def value(node: ast.expr) -> float:
         match node:
             case ast.Constant(value=int() | float() as number):
                 return number
-            case ast.BinOp(left=left, op=sign, right=right) if type(sign) in SIGNS:
-                return SIGNS[type(sign)](value(left), value(right))
+            case ast.BinOp(left=left, op=operator, right=right) if type(operator) in OPERATORS:
+                return OPERATORS[type(operator)](value(left), value(right))
             case _:
-                raise ValueError(f"{ast.unparse(node)!r} is no arithmetic")
+                raise ValueError(f"{ast.unparse(node)!r} is not arithmetic")
 
     return value(ast.parse(expression, mode="eval").body)
 
@@ -48,7 +48,7 @@ TOOLS = [*map(Tool.from_function, (look_up, calculate))]
 
 
 async def solve(model: ChatModel, task: str, steps: int = 8) -> list[Msg]:
-    """The whole conversation, the task's answer last."""
+    """Solves a task. Returns the conversation; the last message is the answer."""
     msgs = [
         Msg("system", "You are Friday. Use the tools where they help, then answer in one sentence.", "system"),
         Msg("user", task, "user"),
@@ -58,13 +58,13 @@ async def solve(model: ChatModel, task: str, steps: int = 8) -> list[Msg]:
         msgs.append(reply)
         if not reply.tool_uses:
             break
-        # The calls run concurrently. A tool that fails, or does not exist, gives a result that says so.
+        # The calls run concurrently. If a tool fails or does not exist, its result states the error.
         msgs.append(Msg("tools", await run_tool_calls(reply.tool_uses, TOOLS), "user"))
     return msgs
 
 
 async def main(model: ChatModel) -> None:
-    """Solve a task, and print what was said and done."""
+    """Solves a task and prints each step."""
     async with model:
         msgs = await solve(model, "library")
     for msg in msgs[1:]:

@@ -1,13 +1,12 @@
 """A back end that streams replies over server-sent events, for as many conversations as there are users.
 
-    python examples/sse_backend.py                                 shows itself: 50 conversations at once, no key
+    python examples/sse_backend.py                                 50 conversations at once, without a key
     python examples/sse_backend.py anthropic:claude-opus-5         serves on http://127.0.0.1:8000
 
     curl -N http://127.0.0.1:8000/conversations/1 -d '{"text": "Hello."}'
 
-One model, and one connection pool, serve everybody; formatting holds up nobody. A user who goes away in the
-middle of a reply leaves a conversation that can go on: what came is kept, and says that it was cut short.
-Needs starlette and uvicorn.
+One model with one connection pool serves all users. If a user disconnects in the middle of a reply, the
+conversation keeps the part that arrived, marked as interrupted, and can continue. Needs starlette and uvicorn.
 """
 
 import json
@@ -32,14 +31,14 @@ from agentkit.testing import LoopbackServer
 
 @dataclass
 class Conversation:
-    """What was said, and whose turn it is: one reply at a time."""
+    """Messages of a conversation, and a lock that allows one reply at a time."""
 
     msgs: list[Msg] = field(default_factory=lambda: [Msg("system", "Be brief.", "system")])
     turn: anyio.Lock = field(default_factory=anyio.Lock)
 
 
 def application(model: ChatModel) -> Starlette:
-    """The application: `POST /conversations/{id}` with `{"text": …}`."""
+    """Returns the application: `POST /conversations/{id}` with `{"text": …}`."""
     conversations: defaultdict[str, Conversation] = defaultdict(Conversation)
 
     async def say(request: Request) -> Response:
@@ -55,7 +54,7 @@ def application(model: ChatModel) -> Starlette:
 
 
 async def reply(model: ChatModel, conversation: Conversation, msg: Msg) -> AsyncIterator[str]:
-    """One reply as server-sent events: `text` as it comes, then `done`, or `error`."""
+    """Yields one reply as server-sent events: `text` for each piece, then `done` or `error`."""
     async with conversation.turn:
         conversation.msgs.append(msg)
         try:
@@ -66,7 +65,7 @@ async def reply(model: ChatModel, conversation: Conversation, msg: Msg) -> Async
                             yield sse("text", {"text": event.text})
                 finally:
                     await stream.aclose()
-                    if stream.message.content:  # all of it, or what came before the user or the provider went away
+                    if stream.message.content:  # the part that arrived, if the user or the provider disconnected
                         conversation.msgs.append(stream.message)
             usage = stream.message.usage
             yield sse("done", {"usage": usage.to_dict() if usage else None})
@@ -75,13 +74,13 @@ async def reply(model: ChatModel, conversation: Conversation, msg: Msg) -> Async
 
 
 def sse(event: str, data: dict[str, object]) -> str:
-    """One event as it goes over the wire."""
+    """Returns one server-sent event."""
     return f"event: {event}\ndata: {json.dumps(data)}\n\n"
 
 
 @asynccontextmanager
 async def serving(model: ChatModel) -> AsyncGenerator[str]:
-    """The application on a free port of this machine; gives its address."""
+    """Serves the application on a free port of this machine. Yields its URL."""
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(application(model), log_level="error"))
     async with anyio.create_task_group() as group:
@@ -91,7 +90,7 @@ async def serving(model: ChatModel) -> AsyncGenerator[str]:
 
 
 async def show(count: int = 50) -> None:
-    """Serve, and hold many conversations at once."""
+    """Serves the application and runs many conversations at once."""
     with LoopbackServer(agent=True) as provider:
         options = provider.client_options("openai")
         async with (
@@ -105,17 +104,17 @@ async def show(count: int = 50) -> None:
 
 
 async def talk(client: httpx2.AsyncClient, number: int) -> None:
-    """One user: two questions, one after the other."""
+    """Asks two questions, one after the other, as one user."""
     for question in ("Hello.", "Are you there?"):
-        said = ""
+        reply_text = ""
         async with client.stream(
             "POST", f"/conversations/{number}", json={"text": f"{number}: {question}"}
         ) as answer:
             async for line in answer.aiter_lines():
                 if line.startswith("data: "):
-                    said += json.loads(line[6:]).get("text", "")
+                    reply_text += json.loads(line[6:]).get("text", "")
         if number % 25 == 0:
-            print(f"user {number}: {question} / {said}")
+            print(f"user {number}: {question} / {reply_text}")
 
 
 if __name__ == "__main__":

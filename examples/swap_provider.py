@@ -1,4 +1,4 @@
-"""One conversation, every provider: what each request holds, and what became of each block on the way.
+"""One conversation for every provider: the size of each request, and the outcome of each block.
 
 Run it from the project's root: python examples/swap_provider.py [FILE]
 """
@@ -16,14 +16,14 @@ FILE = Path(__file__).parent / "data" / "debate.json"
 
 
 async def main(file: Path) -> None:
-    """Print a line for each provider, and one for each block that it cannot carry."""
+    """Prints a line for each provider, and one for each block that the provider cannot carry."""
     msgs = load_messages(await anyio.Path(file).read_bytes())
     for name in available_providers():
         plan = await load_provider(name).multi_agent_formatter().plan(msgs)
-        fates = Counter(entry.disposition.word for entry in plan.ledger.entries)
+        outcomes = Counter(entry.disposition.word for entry in plan.ledger.entries)
         size = len(json.dumps(plan.request))
-        told = ", ".join(f"{count} {word}" for word, count in sorted(fates.items()))
-        print(f"{name:21} {size:6} characters  {told}")
+        summary = ", ".join(f"{count} {word}" for word, count in sorted(outcomes.items()))
+        print(f"{name:21} {size:6} characters  {summary}")
         for place, reason in plan.ledger.losses:
             print(f"{'':21} {place}: {reason}")
 

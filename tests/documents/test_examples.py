@@ -118,7 +118,7 @@ async def test_the_tools_of_the_react_agent_fail_without_harm() -> None:
         iter(Msg("a", [{"type": "tool_use", "id": "1", "name": "calculate", "input": {}}], "assistant").tool_uses)
     )
     assert (await calculate.run(block)).is_error
-    for text, found in (("2 * (3 + 4)", "14"), ("1 / 0", "division by zero"), ("open('x')", "no arithmetic")):
+    for text, found in (("2 * (3 + 4)", "14"), ("1 / 0", "division by zero"), ("open('x')", "not arithmetic")):
         content = [{"type": "tool_use", "id": "1", "name": "calculate", "input": {"expression": text}}]
         result = await calculate.run(Msg("a", content, "assistant").tool_uses[0])
         assert found in result.text
