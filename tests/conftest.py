@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
@@ -156,8 +157,30 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+_MARKED_FOLDERS: Final = {"benchmarks": "benchmark", "conformance": "conformance", "properties": "property"}
+_SDK_MODULES: Final = frozenset({"test_clouds", "test_credentials"})
+
+
+def _markers(item: pytest.Item) -> Iterator[str]:
+    """Yields the markers of a test: by its folder, its module, and its event loop."""
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    if folder in _MARKED_FOLDERS:
+        yield _MARKED_FOLDERS[folder]
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    is_second_loop = folder == "providers" and parameters.get("anyio_backend") == "trio"
+    if item.path.stem in _SDK_MODULES or is_second_loop:
+        yield "sdk"
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Refuses test ids with a memory address: every process of a parallel run must collect the same ids."""
+    """Marks tests, and refuses test ids with a memory address.
+
+    Every process of a parallel run must collect the same ids.
+    """
+    for item in items:
+        for marker in _markers(item):
+            item.add_marker(marker)
     changing = [item.nodeid for item in items if re.search(r" at 0x[0-9a-f]{6,}", item.nodeid)]
     if changing:
         raise pytest.UsageError(f"test id with a memory address: {changing[0]}. Pass ids= to parametrize.")
