@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from agentkit.errors import MessageError
 from agentkit.json_values import as_list, as_object, as_text
@@ -259,14 +259,15 @@ _OUTSIDE_RESULTS: Final = ThinkingBlock | ToolUseBlock | ToolResultBlock
 def _tool_result(block: _Object, provider: str, place: str) -> ToolResultBlock:
     """Returns Anthropic's result, which LangChain puts into a human message."""
     call_id, is_error = as_text(block.get("tool_use_id")), block.get("is_error") is True
-    content = block.get("content")
+    content: object = block.get("content")
     if isinstance(content, str):
         return ToolResultBlock(call_id, "", content, is_error)
     if content is not None and not isinstance(content, list):
         reason = f"expected text or a list of blocks, got {type(content).__name__}"
         return ToolResultBlock(call_id, "", (InvalidBlock(content, reason, place),), is_error)
     items = [
-        _result_item(item, provider, f"{place}.content[{index}]") for index, item in enumerate(as_list(content))
+        _result_item(item, provider, f"{place}.content[{index}]")
+        for index, item in enumerate(as_list(cast("object", content)))
     ]
     return ToolResultBlock(call_id, "", tuple(items), is_error)
 

@@ -141,7 +141,7 @@ def _read_blocks(message: dict[str, Any], additional: AdditionalBlocks, place: s
     content: object = message.get("content")
     if content is not None and not isinstance(content, str | list):
         yield InvalidBlock(content, "expected text or a list of blocks", f"{place}.content")
-    items = [content] if isinstance(content, str) and content else as_list(content)
+    items = [content] if isinstance(content, str) and content else as_list(cast("object", content))
     for index, item, item_id in join_reasoning(items, provider):
         item_place = f"{place}.content[{index}]"
         block = calls.match(as_object(item), item_place) or read_block(item, provider, item_place)

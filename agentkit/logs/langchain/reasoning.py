@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Any, Final
 
 from agentkit.json_values import as_object, as_text
@@ -29,7 +29,9 @@ def join_reasoning(items: Iterable[Any], provider: str) -> Iterator[tuple[int, A
     after a reasoning item have an id to send back; for others the id is an empty string.
     """
     follows_reasoning = False
-    for (index, item), (_, following) in pairwise([*_join_parts(items, provider), (0, None)]):
+    entries = list(_join_parts(items, provider))
+    following_items = [*(item for _, item in entries[1:]), None]
+    for (index, item), following in zip(entries, following_items, strict=False):
         if as_object(item).get("type") == "reasoning" and "summary" in item:
             follows_reasoning = True
             yield index, {**item, FOLLOWING_ID: _item_id(following)}, ""
