@@ -45,6 +45,8 @@ def check_reply(reply: Mapping[str, Any]) -> None:
     error = as_object(reply.get("error"))
     if reply.get("type") == "error" or (error and "content" not in reply):
         said = f"{as_text(error.get('message')) or 'no message'} ({as_text(error.get('type')) or 'no type'})"
-        raise MessageError("reply", f"this is the provider's error: {said}", "Give the reply to a call that held.")
+        raise MessageError(
+            "reply", f"the provider reports an error: {said}", "Pass the reply of a successful call."
+        )
     if not isinstance(reply.get("content"), list) and reply.get("type") != "message":
-        raise MessageError("reply", "this is no message of Anthropic's", "Give what messages.create returned.")
+        raise MessageError("reply", "expected an Anthropic message", "Pass the result of messages.create.")

@@ -48,7 +48,7 @@ def load_native(found: object) -> list[Msg]:
     request: dict[str, Any] = {"messages": given} if isinstance(given, list) else as_object(given)
     messages = request.get("messages")
     if not isinstance(messages, list):
-        raise MessageError("messages", "there is no list of messages", describe_log_format(cast("object", given)))
+        raise MessageError("messages", "expected a list of messages", describe_log_format(cast("object", given)))
     check_log_request(request, ("messages", "system"))
     log = _Log()
     loaded = [msg for msg in [log.system(request.get("system"), "system")] if msg]
@@ -167,7 +167,7 @@ def _state(kind: str, block: Mapping[str, Any], **more: Any) -> OpaqueState | No
 def _text(block: Mapping[str, Any]) -> TextBlock:
     """Anybody's text. What it cites stays in the metadata: the API refuses it in any turn but the model's."""
     if not isinstance(block.get("text"), str):
-        raise MessageError("text", "it is no text", "Give a text.")
+        raise MessageError("text", "expected text", "Pass a string.")
     cited = as_list(block.get("citations"))
     return TextBlock(block["text"], metadata={"citations": cited} if cited else None)
 

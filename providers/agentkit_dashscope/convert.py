@@ -69,7 +69,9 @@ class DashScopeChatFormatter(FormatterBase):
     ) -> None:
         check_cache_breakpoints(cache_breakpoints)
         if path not in ("auto", "text", "multimodal"):
-            raise OptionError("path", f"{path!r} is unknown", "Use auto, text or multimodal.")
+            raise OptionError(
+                "path", f"expected 'auto', 'text' or 'multimodal', got {path!r}", "Pass one of them."
+            )
         super().__init__(model, **options)
         self.path = path
         self.cache_breakpoints: CacheBreakpoints = cache_breakpoints

@@ -77,7 +77,7 @@ class DashScopeEndpoint(EndpointBase):
             raise MissingExtraError("dashscope", cls.extra, "Calling DashScope") from None
         client = dashscope.AsyncClient(**options)
         if not client.config.api_key:
-            raise AuthError("dashscope", "no key: give client_options={'api_key': …} or set DASHSCOPE_API_KEY")
+            raise AuthError("dashscope", "no API key. Pass client_options={'api_key': …} or set DASHSCOPE_API_KEY")
         return cls(client)
 
     def build_request(
@@ -87,7 +87,7 @@ class DashScopeEndpoint(EndpointBase):
         given = {name: item for name, item in options.items() if name not in _EXTRAS}
         parameters = merge_parameters({name: item for name, item in request.items() if name != "messages"}, given)
         if clash := sorted(parameters.keys() & {"messages", "model", "input"}):
-            reason, advice = "the request has it already", "Leave it to the conversation."
+            reason, advice = "already set by the request", "Remove the parameter."
             raise OptionError(f"parameters.{clash[0]}", reason, advice)
         if stream:
             parameters = {"incremental_output": True, **parameters}

@@ -62,7 +62,7 @@ def load_native(found: object) -> list[Msg]:
     held = as_object(as_object(request).get("input")) or as_object(request)
     messages = [held] if "role" in held and "messages" not in held else held.get("messages")
     if not isinstance(messages, list):
-        raise MessageError("messages", "there is no list of messages", describe_log_format(request))
+        raise MessageError("messages", "expected a list of messages", describe_log_format(request))
     if "messages" in held:
         check_log_request({**as_object(request), "input": None, **held}, ("messages",), _HELD)
     return [_message(one, f"messages[{at}]") for at, one in enumerate(cast("list[Any]", messages))]

@@ -74,10 +74,12 @@ class DashScopeStreamParser(StreamParserBase):
         if failed:
             message, code = failed
             reason = f"DashScope says: {code}: {message}" if code else f"DashScope says: {message}"
-            raise MessageError("reply", reason, "Mend the request, or send it again.")
+            raise MessageError("reply", reason, "Fix the request, or send it again.")
         choice = first_choice(output_of(reply))
         if choice is None:
-            raise MessageError("reply", "it has no output", "Give a reply of DashScope's own wire.")
+            raise MessageError(
+                "reply", "expected an object with the key `output`", "Pass a reply of DashScope's native API."
+            )
         self._increments.cumulative = False
         self.read_event(reply)
         if choice.get("finish_reason") is None:

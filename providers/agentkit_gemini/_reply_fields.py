@@ -117,6 +117,8 @@ def check_reply(reply: Mapping[str, Any]) -> None:
     if reply.get("error"):
         error = as_object(reply["error"])
         said = f"{as_text(error.get('message')) or 'no message'} ({as_text(error.get('status')) or 'no status'})"
-        raise MessageError("reply", f"this is the provider's error: {said}", "Give the reply to a call that held.")
+        raise MessageError(
+            "reply", f"the provider reports an error: {said}", "Pass the reply of a successful call."
+        )
     if all(pick(reply, key) is None for key in _REPLY):
-        raise MessageError("reply", "this is no response of Gemini's", "Give what generate_content returned.")
+        raise MessageError("reply", "expected a GenerateContentResponse", "Pass the result of generate_content.")

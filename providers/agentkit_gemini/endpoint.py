@@ -57,7 +57,7 @@ class GeminiEndpoint(EndpointBase):
         models = getattr(getattr(client, "aio", client), "models", None)
         if not hasattr(models, "generate_content"):
             reason = f"a {type(client).__name__} has no 'models.generate_content'"
-            raise OptionError("client", reason, "Give the SDK's Client.")
+            raise OptionError("client", reason, "Pass a google.genai.Client.")
 
     @classmethod
     def open(cls, **options: Any) -> Self:
@@ -91,7 +91,7 @@ class GeminiEndpoint(EndpointBase):
         config = merge_parameters(request.get("config") or {}, _settings(rest.pop("config", None)))
         config = merge_parameters(config, _settings(rest))
         if "contents" in config:
-            raise OptionError("parameters.contents", "the request has it already", "Leave it to the conversation.")
+            raise OptionError("parameters.contents", "already set by the request", "Remove the parameter.")
         http_options = config.pop("http_options", None)
         http_options = http_options if seconds is None else _with_timeout(http_options, seconds)
         kept = {"http_options": http_options} if http_options else {}

@@ -65,11 +65,11 @@ def items_in(found: object, name: str, marks: tuple[str, ...], also: tuple[str, 
         whole = [request]
     if not isinstance(whole, list | tuple):
         raise MessageError(
-            "log", f"there is no list of {name} in it", describe_log_format(make_json_safe(cast("object", whole)))
+            "log", f"expected a list of {name}", describe_log_format(make_json_safe(cast("object", whole)))
         )
     entries: list[Any] = make_json_safe(cast("object", whole), name)
     if entries and not any(isinstance(entry, dict) and any(mark in entry for mark in marks) for entry in entries):
-        raise MessageError("log", f"nothing in the list is of {name}", describe_log_format(entries))
+        raise MessageError("log", f"expected a list of {name}, got other objects", describe_log_format(entries))
     return entries
 
 

@@ -80,7 +80,9 @@ class OpenAIChatFormatter(FormatterBase):
     ) -> None:
         check_cache_breakpoints(cache_breakpoints)
         if spoken_replies not in ("id", "transcript"):
-            raise OptionError("spoken_replies", f"{spoken_replies!r} is unknown", "Use id or transcript.")
+            raise OptionError(
+                "spoken_replies", f"expected 'id' or 'transcript', got {spoken_replies!r}", "Pass one of them."
+            )
         super().__init__(model, **options)
         self.cache_breakpoints: CacheBreakpoints = cache_breakpoints
         self.spoken_replies: Literal["id", "transcript"] = spoken_replies

@@ -35,8 +35,8 @@ class OpenAITokenCounter(RemoteTokenCounter):
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
         """The input tokens of `responses.create(**request)`. Raises InputError for a request without input."""
         if "input" not in request:
-            advice = "Count Chat Completions with TiktokenCounter."
-            raise InputError("request", "it has no input: it is no Responses request", advice)
+            advice = "Use TiktokenCounter for Chat Completions."
+            raise InputError("request", "expected a Responses request with the key `input`", advice)
         sent = {key: request[key] for key in _TAKEN if request.get(key) is not None}
         answer = await self.ask(model=self.model, **sent)
         return TokenCount(self.read_count(answer, "input_tokens"))

@@ -187,7 +187,7 @@ def _client_options(vendor: OpenAICompatible, options: Mapping[str, Any]) -> dic
     if found.get("api_key") is None and (vendor.key or vendor.keyless):
         found["api_key"] = _variable(vendor.key) or vendor.keyless
         if found["api_key"] is None:
-            raise AuthError(vendor.name, f"no key: give client_options={{'api_key': …}} or set {vendor.key}")
+            raise AuthError(vendor.name, f"no API key. Pass client_options={{'api_key': …}} or set {vendor.key}")
     if found.get("base_url") is None and (vendor.address or vendor.needs_address):
         named = _variable(vendor.address_variable)
         found["base_url"] = f"{named.rstrip('/')}{vendor.address_path}" if named else vendor.address

@@ -125,7 +125,9 @@ class OpenAIChatStreamParser(StreamParserBase):
             error = error_of(reply)
             if error:
                 raise MessageError("reply", f"the provider reports an error: {error[0]}", "Send it again.")
-            raise MessageError("reply", "it has no choices", "Give a reply of Chat Completions.")
+            raise MessageError(
+                "reply", "expected an object with the key `choices`", "Pass a reply of Chat Completions."
+            )
         self.reply.begin(reply.get("id"), reply.get("model"), reply.get("created"))
         read = [one for one in map(as_object, cast("list[Any]", choices)) if one]
         choice = next((one for one in read if not one.get("index")), read[0] if read else as_object(None))

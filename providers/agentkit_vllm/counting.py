@@ -57,7 +57,7 @@ def _endpoint(call: Callable[..., Any]) -> str:
     """`/tokenize` beside the `/v1` of the client that the method is bound to."""
     base = getattr(getattr(call, "__self__", None), "base_url", None)
     if base is None:
-        raise OptionError("url", "the method is bound to no client with a base_url", "Give url=.")
+        raise OptionError("url", "the method belongs to no client with a `base_url`", "Pass url=.")
     return f"{str(base).rstrip('/').removesuffix('/v1')}/tokenize"
 
 

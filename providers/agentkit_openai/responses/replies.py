@@ -71,7 +71,9 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             error = error_of(reply)
             if error:
                 raise MessageError("reply", f"the provider reports an error: {error[0]}", "Send it again.")
-            raise MessageError("reply", "it has no output", "Give a reply of Responses.")
+            raise MessageError(
+                "reply", "expected a Response with the key `output`", "Pass a reply of the Responses API."
+            )
         self.reply.begin(reply.get("id"), reply.get("model"))
         self._end(reply)
 
