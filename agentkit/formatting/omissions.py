@@ -13,7 +13,7 @@ from agentkit.history.policies import HistoryPolicy
 from agentkit.ledger.entries import FRAME_LINE, SYSTEM_LINE, Disposition, Note
 from agentkit.ledger.places import BlockPath
 from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins, prompt_length
-from agentkit.legalize.media import LEFT_OFF
+from agentkit.legalize.media import OMITTED_SUFFIX
 from agentkit.media.acceptance import sanitize
 from agentkit.messages.blocks import (
     Block,
@@ -47,7 +47,7 @@ class OmittedDetails:
         found: list[str] = []
         if len(path) == 2 and not isinstance(block, ToolResultBlock) and self._unnamed(msg, notes):
             found.append(name_omitted(msg.name))
-        found += [f"the wire has no place for its {sanitize(key)}" for key in self._keys(block, notes)]
+        found += [f"{sanitize(key)} omitted: the API has no field for it" for key in self._keys(block, notes)]
         spoken = len(path) == 2 and isinstance(block, TextBlock) and FRAME_LINE not in notes
         if spoken and self.form.turns.text_notes and isinstance(block, TextBlock):
             found += self.form.turns.text_notes(block.text, msg.role)
@@ -72,7 +72,7 @@ class OmittedDetails:
         state = block.state
         says = self.form.opaque.passthrough_keys.get(block.type, _NOTHING)
         own = state is not None and state.issuer == self.form.issuer
-        left = any(note.reason.endswith(LEFT_OFF) for note in notes)
+        left = any(note.reason.endswith(OMITTED_SUFFIX) for note in notes)
         framed = FRAME_LINE in notes and isinstance(block, TextBlock)
         fields = _fields(state)
         going = {key for key in fields if own and not left and not framed and _says(says, key)}

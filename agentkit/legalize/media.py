@@ -31,7 +31,7 @@ from agentkit.messages.sources import Base64Source, Source, URLSource, canonical
 __all__ = [
     "ANY_ID",
     "Changes",
-    "LEFT_OFF",
+    "OMITTED_SUFFIX",
     "LegalMessage",
     "MediaLegalizer",
     "OnLoss",
@@ -47,7 +47,7 @@ OnLoss: TypeAlias = Literal["describe", "drop", "raise"]
 
 ANY_ID = NameRule(prefix="call_")
 
-LEFT_OFF = "was left off"
+OMITTED_SUFFIX = "was omitted"
 """End of the reasons for blocks that are sent without their opaque state."""
 
 
@@ -137,13 +137,13 @@ class MediaLegalizer:
         if state is None:
             return block
         if state.thought_signature is not None and not is_base64(state.thought_signature):
-            self._note(path, Disposition.CARRIED, f"a signature that is no base64 text {LEFT_OFF}")
+            self._note(path, Disposition.CARRIED, f"a signature that is not base64 text {OMITTED_SUFFIX}")
             return replace(block, state=None)
         models = self.role == "assistant" and len(path) == 1
         belongs = models or (state.fields and not state.is_proof)
         if state.issuer == self.capabilities.issuer and belongs:
             return block
-        self._note(path, Disposition.CARRIED, f"state issued by {sanitize(state.issuer)} {LEFT_OFF}")
+        self._note(path, Disposition.CARRIED, f"state issued by {sanitize(state.issuer)} {OMITTED_SUFFIX}")
         return replace(block, state=None)
 
     def _with_own_state(self, block: MediaBlock, path: BlockPath, changed: bool) -> MediaBlock:
@@ -151,7 +151,7 @@ class MediaLegalizer:
         if block.state is None:
             return block
         if changed and block.state.is_proof:
-            reason = f"the signature of a picture that was changed or moved {LEFT_OFF}"
+            reason = f"the signature of a picture that was changed or moved {OMITTED_SUFFIX}"
             self._note(path, Disposition.CARRIED, reason)
             return replace(block, state=None)
         return self._without_foreign_state(block, path)
@@ -221,7 +221,7 @@ class MediaLegalizer:
         said = as_object((state.fields or {}).get("audio"))
         own = self.capabilities.media.audio_by_id and state.issuer == self.capabilities.issuer
         replys = self.role == "assistant" and result is None
-        words, left = as_text(said.get("transcript")), f"state issued by {sanitize(state.issuer)} {LEFT_OFF}"
+        words, left = as_text(said.get("transcript")), f"state issued by {sanitize(state.issuer)} {OMITTED_SUFFIX}"
         if own and replys and as_text(said.get("id")) and not self.spoke:
             self.spoke = True  # a message has room for one
             self._note(path, Disposition.CARRIED, "audio sent by the id that its issuer gave it")
@@ -230,7 +230,7 @@ class MediaLegalizer:
             self._note(path, Disposition.CARRIED, left)
             yield from self._medium(replace(block, state=None), path, label, result)
         else:
-            self._note(path, Disposition.DESCRIBED, f"a sound, sent as its transcript; {left}")
+            self._note(path, Disposition.DESCRIBED, f"audio sent as its transcript; {left}")
             yield build_trusted_text(words if replys else self._in_place("[audio, as its transcript]", words))
 
     def _carries(self, block: MediaBlock, path: BlockPath, result: ToolResultBlock | None) -> bool:

@@ -10,7 +10,7 @@ from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins
-from agentkit.legalize.media import LEFT_OFF, OnLoss
+from agentkit.legalize.media import OMITTED_SUFFIX, OnLoss
 from agentkit.media.acceptance import sanitize
 from agentkit.messages.blocks import (
     Block,
@@ -117,7 +117,7 @@ class _TextExchange:
         if isinstance(block, ToolUseBlock):
             _note_all(self.ledger, [origin], _AS_TEXT)
             if block.state is not None:
-                reason = f"state issued by {sanitize(block.state.issuer)} {LEFT_OFF}"
+                reason = f"state issued by {sanitize(block.state.issuer)} {OMITTED_SUFFIX}"
                 _note_all(self.ledger, [origin], Note(Disposition.CARRIED, reason))
             yield build_trusted_text(lead + call_text(block)), origin
         elif isinstance(block, ToolResultBlock):

@@ -259,7 +259,7 @@ class TestConvert:
         fates = {entry["place"]: entry["disposition"] for entry in json.loads(err)["blocks"]}
         assert fates["msgs[2].content[0]"] == "dropped"
         _, _, err = call(*streams, "convert", "--from", "anthropic", "--to", "openai", "--ledger", stdin=log)
-        assert "does not take back" in err
+        assert "does not accept thinking" in err
 
     def test_loss_under_raise_is_exit_code_1(self, streams: Streams) -> None:
         song = {"messages": [{"role": "user", "content": [{"audio": "https://example.com/a.mp3"}]}]}

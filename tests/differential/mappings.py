@@ -35,6 +35,50 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"moved into the first user turn: no system role",
         r"moved into the first user turn: the target has no system role",
     ),
+    (
+        r"thinking without the proof that its issuer wants back",
+        r"thinking lacks the proof that its issuer requires",
+    ),
+    (
+        r"the target takes a system message at the start only",
+        r"the target accepts a system message only at the start",
+    ),
+    (
+        r"moved into a turn of its own: the target takes one tool call at a time",
+        r"moved into a separate turn: the target accepts one tool call at a time",
+    ),
+    (
+        r"the thinking before it in its reply is not sent, and the API refuses one without the other",
+        r"the API refuses this block without the thinking before it, which is not sent",
+    ),
+    (r"a sound, sent as its transcript; (.*) was left off", r"audio sent as its transcript; \1 was omitted"),
+    (r"a signature that is no base64 text was left off", r"a signature that is not base64 text was omitted"),
+    (r"(.*) was left off", r"\1 was omitted"),
+    (r"the wire has no place for its (.*)", r"\1 omitted: the API has no field for it"),
+    (
+        r"a late system message, as a line of the user's under its name",
+        r"late system message written as a user line under its name",
+    ),
+    (
+        r"thinking, or a provider's own part, of a speaker in the frame",
+        r"the history frame has no lines for thinking and opaque parts of replies",
+    ),
+    (
+        r"(.*) has no choice 'none': the tools are left out",
+        r"\1 does not accept tool_choice 'none'; the tools are omitted",
+    ),
+    (
+        r"(.*) has no choice ('\w+'): asked for in words",
+        r"\1 does not accept tool_choice \2; a text asks for it instead",
+    ),
+    (
+        r"calls in the history need tools in the request; none may be called",
+        r"the API requires declarations of tools that the history calls; tool_choice is 'none'",
+    ),
+    (
+        r"moved into the first user turn: no system role",
+        r"moved into the first user turn: the target has no system role",
+    ),
     (r"a blank text", r"blank text"),
     (r"thinking, which this target does not take back", r"the target does not accept thinking"),
     (

@@ -201,14 +201,14 @@ def _details(msg: Msg, **form: Any) -> tuple[str, ...]:
 
 def test_citations_that_no_request_says_again_are_named() -> None:
     cited = TextBlock("Cats.", metadata={"citations": [{"url": "https://example.com"}]})
-    assert _details(Msg("Friday", [cited], "assistant")) == ("the wire has no place for its citations",)
+    assert _details(Msg("Friday", [cited], "assistant")) == ("citations omitted: the API has no field for it",)
 
 
 def test_a_title_is_named_where_the_wire_has_no_place_for_it() -> None:
     document = DocumentBlock(URLSource("https://example.com/a.pdf"), title="A bill")
     takes = MediaRule(schemes=frozenset({"https"}))
     unsaid = _details(Msg("Bob", [document], "user"), media__document=takes)
-    assert unsaid == ("the wire has no place for its title",)
+    assert unsaid == ("title omitted: the API has no field for it",)
     says = {"document": frozenset({"title", "title of a URL"})}
     assert _details(Msg("Bob", [document], "user"), media__document=takes, opaque__passthrough_keys=says) == ()
 
@@ -217,14 +217,17 @@ def test_keys_that_a_block_came_with_are_named_where_they_stay() -> None:
     state = OpaqueState("echo", fields={"phase": "final", "new": 1})
     said = Msg("Friday", [TextBlock("Cats.", state=state)], "assistant")
     assert _details(said, issuer="echo", opaque__passthrough_keys={"text": frozenset({"phase"})}) == (
-        "the wire has no place for its new",
+        "new omitted: the API has no field for it",
     )
     assert _details(said, issuer="echo", opaque__passthrough_keys={"text": frozenset({"*", "-phase"})}) == (
-        "the wire has no place for its phase",
+        "phase omitted: the API has no field for it",
     )
     (entry,) = lower([said], issuer="another", opaque__passthrough_keys={"text": frozenset({"*"})}).ledger.entries
-    assert entry.reason == "state issued by echo was left off"
-    assert entry.details == ("the wire has no place for its phase", "the wire has no place for its new")
+    assert entry.reason == "state issued by echo was omitted"
+    assert entry.details == (
+        "phase omitted: the API has no field for it",
+        "new omitted: the API has no field for it",
+    )
 
 
 def test_a_line_of_a_frame_and_of_a_late_system_message_says_its_speaker() -> None:

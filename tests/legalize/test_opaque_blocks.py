@@ -129,7 +129,7 @@ def test_keys_of_a_users_picture_go_back_to_their_issuer_in_any_turn_and_in_resu
 def test_keys_of_another_issuer_are_left_off_with_a_word_and_without_a_loss() -> None:
     plan = chat("anthropic", on_loss="raise").lower([asked(ImageBlock(URLSource(PNG_URL), state=DETAIL))])
     (entry,) = plan.ledger.entries
-    assert (entry.reason, entry.lost) == ("state issued by openai was left off", False)
+    assert (entry.reason, entry.lost) == ("state issued by openai was omitted", False)
 
 
 def test_a_proof_goes_back_in_the_assistants_turn_alone() -> None:

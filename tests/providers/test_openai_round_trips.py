@@ -118,7 +118,7 @@ def test_a_developers_message_is_a_system_message_on_any_other_wire(source: str,
     assert ("developer" in str(plan.request)) is own
     assert "Be brief." in str(plan.request)
     (entry, _) = plan.ledger.entries
-    assert ("the wire has no place for its role" in entry.details) is not own
+    assert ("role omitted: the API has no field for it" in entry.details) is not own
 
 
 @pytest.mark.parametrize("provider", OPENAI)
@@ -181,7 +181,7 @@ def test_a_spoken_reply_is_its_transcript_to_everybody_else(target: str) -> None
     assert WAV not in str(plan.request)
     entry = plan.ledger.entries[1]
     assert (entry.disposition, entry.lost) == (Disposition.DESCRIBED, False)
-    assert entry.reason == "a sound, sent as its transcript; state issued by openai was left off"
+    assert entry.reason == "audio sent as its transcript; state issued by openai was omitted"
 
 
 def test_a_spoken_reply_is_its_transcript_where_its_id_is_anothers_or_may_have_expired() -> None:
@@ -273,7 +273,7 @@ def test_further_keys_of_a_message_stay_away_from_other_wires_and_the_ledger_nam
     told = " ".join(detail for entry in plan.ledger.entries for detail in entry.details)
     for key in ("weight", "tags", "reasoning_details", "took", "mood"):
         assert f"'{key}'" not in said
-        assert f"the wire has no place for its message.{key}" in told
+        assert f"message.{key} omitted: the API has no field for it" in told
 
 
 @pytest.mark.parametrize(("provider", "key"), [("dashscope-compatible", "partial"), ("deepseek", "prefix")])
@@ -287,7 +287,7 @@ def test_a_text_that_the_model_is_to_go_on_with_says_so_as_long_as_it_is_the_las
     elsewhere = load_provider("vllm").chat_formatter().lower(load_native(provider, log))
     assert key not in str(elsewhere.request)
     assert [detail for entry in elsewhere.ledger.entries for detail in entry.details] == [
-        f"the wire has no place for its {key}"
+        f"{key} omitted: the API has no field for it"
     ]
 
 
@@ -308,7 +308,7 @@ def test_a_developers_message_of_one_wire_of_dashscope_is_the_systems_on_the_oth
     log = [{"role": "developer", "content": "Be kind."}, ASKED]
     plan = load_provider("dashscope").chat_formatter().lower(load_native("dashscope-compatible", log))
     assert plan.request["messages"][0] == {"role": "system", "content": [{"text": "Be kind."}]}
-    assert plan.ledger.entries[0].details == ("the wire has no place for its role",)
+    assert plan.ledger.entries[0].details == ("role omitted: the API has no field for it",)
 
 
 def test_what_the_formatter_writes_itself_is_written_once_and_null_says_nothing() -> None:
@@ -332,4 +332,4 @@ def test_the_annotations_of_a_message_are_the_citations_of_its_text() -> None:
     (msg,) = load_native("openai", [{"role": "assistant", "content": "As X says.", "annotations": found}])
     assert msg.blocks[0].metadata == {"citations": found}
     plan = load_provider("openai").chat_formatter().lower([Msg("user", "Go.", "user"), msg])
-    assert plan.ledger.entries[-1].details == ("the wire has no place for its citations",)
+    assert plan.ledger.entries[-1].details == ("citations omitted: the API has no field for it",)
