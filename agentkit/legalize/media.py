@@ -31,9 +31,9 @@ from agentkit.messages.sources import Base64Source, Source, URLSource, canonical
 __all__ = [
     "ANY_ID",
     "Changes",
-    "OMITTED_SUFFIX",
     "LegalMessage",
     "MediaLegalizer",
+    "OMITTED_SUFFIX",
     "OnLoss",
     "PromotedMedia",
     "passing_key",
