@@ -32,6 +32,7 @@ from agentkit.capabilities.model_facts import ModelFact
 from agentkit.capabilities.model_rules import ModelRules
 from agentkit.capabilities.name_rules import NameRule, short_hash
 from agentkit.capabilities.strict_rules import StrictRules
+from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.errors import (
     AgentkitError,
     AuthError,
@@ -175,6 +176,7 @@ __all__ = [
     "URLSource",
     "Usage",
     "VideoBlock",
+    "WireLayout",
     "as_list",
     "as_object",
     "as_text",

@@ -14,6 +14,7 @@ from agentkit.capabilities.groups import (
     ToolCapabilities,
     TurnCapabilities,
 )
+from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.errors import OptionError
 from agentkit.messages.blocks import Block, OpaqueBlock
 from agentkit.messages.features import Feature
@@ -42,6 +43,7 @@ class Capabilities:
         wire: Wire format whose opaque blocks the target accepts. None: it accepts none.
         output: How the API takes a response format: as a "schema", as any JSON "object", or in the "prompt" alone.
         cache_breakpoints: True if content parts may carry a marker for the prompt cache.
+        layout: Keys of the requests.
         turns: Rules for turns, their texts, and the system prompt.
         tools: Rules for tool declarations, calls and results.
         media: Rules for images, audio, video and documents.
@@ -56,6 +58,7 @@ class Capabilities:
     wire: str | None = None
     output: Literal["schema", "object", "prompt"] = "schema"
     cache_breakpoints: bool = False
+    layout: WireLayout = field(default_factory=WireLayout)
     turns: TurnCapabilities = field(default_factory=TurnCapabilities)
     tools: ToolCapabilities = field(default_factory=ToolCapabilities)
     media: MediaCapabilities = field(default_factory=MediaCapabilities)

@@ -1,8 +1,169 @@
-"""Which keys of a request hold what."""
+"""`WireLayout`: which keys of a request hold what, declared by each provider.
+
+Counters, prefix digests, error location and the loaders of request options read requests of any wire format. They
+name no key themselves: each key comes from the layout of the provider.
+"""
 
 from __future__ import annotations
 
-__all__ = ["CACHE_MARKERS"]
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias, cast
 
-CACHE_MARKERS = frozenset({"cache_control", "prompt_cache_breakpoint"})
-"""Where a wire marks what its prompt cache is to keep: no part of the prompt."""
+from agentkit.errors import OptionError
+from agentkit.reprs import bounded_repr, shorten_repr
+
+__all__ = ["HasLayout", "LayoutSource", "WireLayout", "as_layout"]
+
+
+def _no_keys() -> dict[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WireLayout:
+    """Keys of a wire format's requests. A key that the layout does not name holds text or objects with text.
+
+    The defaults describe a list of `messages` with `role` and `content`.
+
+    Example:
+        >>> layout = WireLayout(turns="dialogue", media={"picture": "image"}, silent=frozenset({"id"}))
+        >>> [*layout.read_turns({"dialogue": [{"role": "user", "content": "Hi"}]})]
+        [{'role': 'user', 'content': 'Hi'}]
+
+    Attributes:
+        turns: Key of the list of turns.
+        prompt: Key of a system prompt outside the turns. Empty if the system prompt is a turn.
+        tools: Key of the list of tools.
+        tool_lists: Keys of a tool that hold a list of further declarations.
+        tool_wrapper: Key of a tool that holds its declaration. Empty if the tool is the declaration.
+        tool_schemas: Keys of the JSON schema of the parameters in a declaration, the first that is an object.
+        containers: Keys of objects in the request that hold some of these keys, such as a `config`.
+        parts: Keys of a turn that hold a list of parts.
+        role: Key of the role of a turn.
+        name: Key of the name of a speaker (in a turn) or of a tool (in a call or result).
+        labels: Keys of roles, types and media types: words of the API, not of a speaker.
+        silent: Keys whose texts cost no tokens of their own, such as ids and signatures.
+        texts: Keys whose strings are always text. Naming the most frequent keys makes counting faster.
+        json: Keys of JSON of the caller, such as tool arguments.
+        media: Kind of media by key: "image", "audio", "video" or "document".
+        media_data: Keys of the data or URL in an object under such a key, the first that is present.
+        media_types: Keys of the media type in such an object.
+        media_details: Keys of the level of detail, beside or in such an object.
+        media_texts: By type of such an object, the key of the text that the object holds instead of media.
+        sealed: Keys of encrypted text in base64.
+        sealed_types: Types of parts that hold nothing but encrypted text.
+        proofs: By type of a part or turn, the key of the proof of thinking.
+        reply_roles: Roles of the turns of replies.
+        is_reply_item: Returns True for a turn without a role that belongs to a reply. None: there are no such
+            turns.
+        result_keys: Keys of a part that hold a tool result.
+        result_labels: Pairs of key and label that mark a tool result, such as `("role", "tool")`.
+        error_paths: Names of the list of turns in error messages, beside the key itself.
+        cache_markers: Keys of markers for a prompt cache. They are no part of the prompt.
+        digest_turn: Yields the parts of a turn that the prefix digest covers, in a form that does not depend on
+            ids of stored items. None: the turn itself.
+        digest_prompt: Returns the system prompt in the form that the digest covers. None: the prompt itself.
+
+    """
+
+    turns: str = "messages"
+    prompt: str = ""
+    tools: str = "tools"
+    tool_lists: tuple[str, ...] = ()
+    tool_wrapper: str = ""
+    tool_schemas: tuple[str, ...] = ("parameters",)
+    containers: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ("content",)
+    role: str = "role"
+    name: str = "name"
+    labels: frozenset[str] = frozenset({"role", "type"})
+    silent: frozenset[str] = frozenset({"id"})
+    texts: frozenset[str] = frozenset({"content", "text"})
+    json: frozenset[str] = frozenset({"arguments"})
+    media: Mapping[str, str] = field(default_factory=_no_keys)
+    media_data: tuple[str, ...] = ("data", "url")
+    media_types: tuple[str, ...] = ("media_type", "mime_type")
+    media_details: tuple[str, ...] = ("detail",)
+    media_texts: Mapping[str, str] = field(default_factory=_no_keys)
+    sealed: frozenset[str] = frozenset()
+    sealed_types: frozenset[str] = frozenset()
+    proofs: Mapping[str, str] = field(default_factory=_no_keys)
+    reply_roles: frozenset[str] = frozenset({"assistant"})
+    is_reply_item: Callable[[Mapping[str, Any]], bool] | None = None
+    result_keys: frozenset[str] = frozenset()
+    result_labels: frozenset[tuple[str, str]] = frozenset({("role", "tool")})
+    error_paths: frozenset[str] = frozenset()
+    cache_markers: frozenset[str] = frozenset()
+    digest_turn: Callable[[Any], Iterator[Any]] | None = None
+    digest_prompt: Callable[[Any], Any] | None = None
+    uncounted: frozenset[str] = field(default=frozenset(), init=False)
+    """All keys whose strings and objects cost no tokens of their own (computed)."""
+    special: frozenset[str] = field(default=frozenset(), init=False)
+    """All keys whose strings are not plain text (computed)."""
+    holders: frozenset[str] = field(default=frozenset(), init=False)
+    """All keys whose objects and lists are not plain parts (computed)."""
+
+    __repr__ = bounded_repr
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "uncounted", self.labels | self.silent | self.cache_markers)
+        object.__setattr__(self, "special", frozenset({self.name, *self.sealed, *self.media}))
+        object.__setattr__(self, "holders", frozenset({*self.json, *self.media}))
+
+    def read_turns(self, request: Mapping[str, Any]) -> list[Any]:
+        """Returns the list of turns of a request; an empty list if there is none."""
+        turns = request.get(self.turns)
+        return cast("list[Any]", turns) if isinstance(turns, list) else []
+
+    def read_items(self, request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        """Yields the keys and values of a request and of its containers."""
+        for key, value in request.items():
+            if key in self.containers and isinstance(value, dict):
+                yield from cast("dict[str, Any]", value).items()
+            else:
+                yield key, value
+
+    def is_reply(self, turn: Mapping[str, Any]) -> bool:
+        """Returns True if a turn belongs to a reply of the model."""
+        if turn.get(self.role) in self.reply_roles:
+            return True
+        return self.is_reply_item is not None and self.is_reply_item(turn)
+
+    def is_result(self, part: Mapping[str, Any]) -> bool:
+        """Returns True if a turn or a part is a tool result."""
+        return not self.result_keys.isdisjoint(part) or any(
+            part.get(key) == label for key, label in self.result_labels
+        )
+
+    def read_parts(self, turn: Mapping[str, Any]) -> list[Any]:
+        """Returns the list of parts of a turn; an empty list if there is none."""
+        lists: Iterable[Any] = (turn.get(key) for key in self.parts)
+        return next((parts for parts in lists if isinstance(parts, list)), [])
+
+
+class HasLayout(Protocol):
+    """Anything that knows the layout of its requests: a `Provider`, a formatter, `Capabilities`."""
+
+    @property
+    def layout(self) -> WireLayout:
+        """The layout of the requests."""
+        ...
+
+
+LayoutSource: TypeAlias = WireLayout | HasLayout
+"""A layout, or a provider, a formatter or capabilities that have one."""
+
+
+def as_layout(source: LayoutSource) -> WireLayout:
+    """Returns the layout of a provider, formatter or capabilities; a layout itself unchanged.
+
+    Raises:
+        OptionError: The source has no layout.
+
+    """
+    layout = source if isinstance(source, WireLayout) else getattr(source, "layout", None)
+    if isinstance(layout, WireLayout):
+        return layout
+    reason = f"expected a provider or a WireLayout, got {shorten_repr(source, 60)}"
+    raise OptionError("layout", reason, "Pass load_provider(NAME), a formatter, or a WireLayout.")

@@ -12,6 +12,7 @@ from agentkit.budget.cut_plan import NO_EDITS, CutPlan, search_cut
 from agentkit.budget.edits import EditedConversation
 from agentkit.budget.summaries import Summarize
 from agentkit.budget.units import EditCount, Units, Weigher
+from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.errors import BudgetError
 from agentkit.formatting.lowering import Lowered, Lowering, holds_media
 from agentkit.ledger.ledger import Ledger
@@ -254,7 +255,7 @@ class BudgetFitter:
         if count not in self.guessed:
             edition = self._edition(count)
             lowered = self.lowering.lower_without_io(edition.apply(), self.ledger, edition.first_change)
-            self.guessed[count] = (lowered, await count_request(self.local, lowered.request))
+            self.guessed[count] = (lowered, await count_request(self.local, lowered.request, self.layout))
         return self.guessed[count]
 
     def _room(self, count: int) -> int:
@@ -279,7 +280,12 @@ class BudgetFitter:
         if self.local is self.budget.counter and not (self.loads and self.lowering.needs_loading(draft)):
             return await self._foreseen(count)
         lowered = await self.lowering.read_and_lower(draft, self.ledger.copy(), edition.first_change)
-        return lowered, await count_request(self.budget.counter, lowered.request)
+        return lowered, await count_request(self.budget.counter, lowered.request, self.layout)
+
+    @property
+    def layout(self) -> WireLayout:
+        """The layout of the request."""
+        return self.lowering.task.capabilities.layout
 
     # -- the cut conversation --------------------------------------------------------------------------------
 
@@ -297,7 +303,7 @@ class BudgetFitter:
         ledger = self.ledger.copy()
         ledger.add_synthesis("summary", f"stands for {len(gone)} messages that were cut")
         lowered = await self.lowering.read_and_lower(draft, ledger, edition.first_change)
-        self.found[count] = (lowered, await count_request(self.budget.counter, lowered.request))
+        self.found[count] = (lowered, await count_request(self.budget.counter, lowered.request, self.layout))
         return self.found[count][1] <= self.budget.limit
 
     async def _foresee_loss(self, count: EditCount) -> None:
@@ -331,7 +337,9 @@ class BudgetFitter:
         lowered, size = await self._size(self.schedule.end)
         if self.writer is None or not self.schedule.end:
             return size
-        estimate = CharacterTokenCounter().measure(lowered.request)  # what limits the length of summaries
+        estimate = CharacterTokenCounter().measure(
+            lowered.request, self.layout
+        )  # what limits the length of summaries
         return size + -(-self.writer.max_tokens * max(size, estimate) // max(estimate, 1))
 
     def _at(self, limit: int) -> BudgetFitter:

@@ -16,6 +16,7 @@ from agentkit.budget.units import Weigher
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.capabilities.model_facts import ModelFact, apply_facts
 from agentkit.capabilities.model_rules import ModelRules
+from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.errors import EmptyConversationError, MessageError, OptionError
 from agentkit.formatting.budget_fitting import BudgetFitter
 from agentkit.formatting.lowering import Lowering, holds_media
@@ -118,6 +119,11 @@ class FormatterBase(ABC):
     def budget(self) -> Budget | None:
         """The limit for the size of requests. It cannot be changed: create another formatter."""
         return self._budget
+
+    @property
+    def layout(self) -> WireLayout:
+        """The keys of the requests."""
+        return self.base.layout
 
     @abstractmethod
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:

@@ -77,7 +77,7 @@ class Lowering:
             return self._lower(draft, ledger, shelf)
         lowered = self._lower(draft, ledger.copy(), shelf)
         form, turns = self.task.capabilities, lowered.legal.turns
-        stale = stale_thinking(lowered.request, turns, changed, form.opaque.needs_thinking)
+        stale = stale_thinking(lowered.request, form.layout, turns, changed, form.opaque.needs_thinking)
         if not stale:
             return lowered
         for path in sorted(stale):

@@ -25,9 +25,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
-from agentkit.capabilities.prefix_digest import _Chain, _turns
+from agentkit.capabilities.prefix_digest import PrefixDigest
+from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.json_values import as_object
 from agentkit.ledger.places import BlockPath
 from agentkit.ledger.provenance import TracedConversation, block_origins
@@ -36,15 +37,10 @@ from agentkit.messages.features import Feature
 
 __all__ = ["stale_thinking"]
 
-_PROOFS = {"thinking": "signature", "redacted_thinking": "data", "reasoning": "encrypted_content"}
-_OUTPUTS = frozenset(
-    {"reasoning", "program", "program_output", "compaction", "mcp_list_tools", "mcp_approval_request"}
-)
-"""Items of a reply that has no roles (OpenAI's SDK: ResponseOutputItem), beside those that are called `…_call`."""
-
 
 def stale_thinking(
     request: Mapping[str, Any],
+    layout: WireLayout,
     turns: TracedConversation,
     changed: int | None,
     needs_thinking: Callable[[Mapping[str, Any]], bool] | None = None,
@@ -57,23 +53,23 @@ def stale_thinking(
     """
     issued = _issued(turns)
     stale: set[BlockPath] = set()
-    chain, before, in_reply, is_orphan = _Chain(request), "", False, False
-    for turn in _turns(request):
-        was_reply, in_reply = in_reply, _is_reply(turn)
+    chain, before, in_reply, is_orphan = PrefixDigest(request, layout), "", False, False
+    for turn in layout.read_turns(request):
+        was_reply, in_reply = in_reply, layout.is_reply(turn)
         if in_reply and not was_reply:
-            before = chain.digest
+            before = chain.value
         gone: set[str] = set()
-        for part in _parts(turn):
-            found = issued.get(_proof(part))
+        for part in (turn, *layout.read_parts(turn)):
+            found = issued.get(_proof(part, layout))
             if found and found.is_stale(before, changed, bool(stale)):
-                gone.add(_proof(part))
+                gone.add(_proof(part, layout))
                 stale.update(found.paths)
             is_orphan = bool(gone) if found else is_orphan and in_reply
         if is_orphan and needs_thinking and needs_thinking(turn):
             continue
-        kept = _without(turn, gone) if gone else turn
+        kept = _without(turn, gone, layout) if gone else turn
         if kept:
-            chain.add(kept)
+            chain.add_turn(kept)
     return stale
 
 
@@ -112,32 +108,17 @@ def _issued(turns: TracedConversation) -> dict[str, _Issued]:
     return found
 
 
-# -- the wire, as far as prefixes go --------------------------------------------------------------------------
+def _proof(part: Any, layout: WireLayout) -> str:
+    """Returns the proof of thinking that a part or a turn carries; an empty string if it carries none."""
+    fields: dict[str, Any] = as_object(part)
+    label: object = fields.get("type")
+    return str(fields.get(layout.proofs.get(label, ""), "")) if isinstance(label, str) else ""
 
 
-def _is_reply(turn: Mapping[str, Any]) -> bool:
-    kind = str(turn.get("type", ""))
-    if kind == "tool_search_output":
-        return turn.get("execution") == "server"
-    return turn.get("role") in ("assistant", "model") or kind in _OUTPUTS or kind.endswith("_call")
-
-
-def _parts(turn: dict[str, Any]) -> list[dict[str, Any]]:
-    content = turn.get("content")
-    return [turn, *cast("list[dict[str, Any]]", content)] if isinstance(content, list) else [turn]
-
-
-def _proof(part: Any) -> str:
-    kind: object = as_object(part).get("type")
-    return str(part.get(_PROOFS.get(kind, ""), "")) if isinstance(kind, str) else ""
-
-
-def _without(turn: dict[str, Any], gone: set[str]) -> dict[str, Any]:
-    """Returns the turn without some thinking; empty if no part remains."""
-    if _proof(turn) in gone:
+def _without(turn: dict[str, Any], stale: set[str], layout: WireLayout) -> dict[str, Any]:
+    """Returns the turn without some thinking. Returns an empty turn if nothing else remains."""
+    if _proof(turn, layout) in stale:
         return {}
-    content = [part for part in turn["content"] if _proof(part) not in gone]
-    return {**turn, "content": content} if content else {}
-
-
-# -- values ---------------------------------------------------------------------------------------------------
+    key = next(key for key in layout.parts if isinstance(turn.get(key), list))
+    parts = [part for part in turn[key] if _proof(part, layout) not in stale]
+    return {**turn, key: parts} if parts else {}

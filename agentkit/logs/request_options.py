@@ -7,7 +7,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any, cast
 
-from agentkit.capabilities.wire_layout import CACHE_MARKERS
 from agentkit.errors import MessageError, OptionError
 from agentkit.formatting.formatter import RequestOptions
 from agentkit.json_values import as_list, as_object, as_text, make_json_safe
@@ -17,6 +16,7 @@ from agentkit.tools.tool import Tool
 
 __all__ = ["list_cache_markers", "list_server_tools", "load_request_options"]
 
+_CACHE_MARKERS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 _HOLDERS = ("extra_body", "parameters", "config", "generationConfig", "generation_config")
 """Where requests keep what they ask for: the SDKs' further body, DashScope's body, Gemini's call and body."""
 
@@ -62,7 +62,7 @@ def _marked(found: object, path: str, depth: int) -> Iterator[str]:
     if depth > _DEEPEST:
         return
     held: dict[str, Any] = as_object(found)
-    if not held.keys().isdisjoint(CACHE_MARKERS) and any(held.get(key) is not None for key in CACHE_MARKERS):
+    if not held.keys().isdisjoint(_CACHE_MARKERS) and any(held.get(key) is not None for key in _CACHE_MARKERS):
         yield path or "request"
     for key, item in held.items():
         if isinstance(item, dict | list) and not ("name" in held and key in _ARGUMENTS):

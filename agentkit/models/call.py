@@ -135,7 +135,7 @@ class ModelCall:
         """The message as the conversation keeps it."""
         counter, usage = self.budget and self.budget.counter, msg.usage
         if isinstance(counter, UsageAnchoredCounter) and usage and usage.input_tokens:
-            counter.anchor(self.plan.request, usage.input_tokens)
+            counter.anchor(self.plan.request, usage.input_tokens, self.provider)
         return strip_speaker_prefix(msg, self.viewer) if self.viewer else msg
 
     def error_of(self, error: BaseException | Failure) -> AgentkitError | None:
@@ -197,7 +197,7 @@ class ModelCall:
     def _place(self, failure: Failure) -> str:
         plan = self.plan
         said = f"{failure.message} {failure.param or ''}"
-        return locate_block(said, plan.request, plan.ledger.msgs, call_ids=plan.call_ids)
+        return locate_block(said, plan.request, self.provider.layout, plan.ledger.msgs, call_ids=plan.call_ids)
 
     @property
     def may_replan(self) -> bool:

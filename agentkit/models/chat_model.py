@@ -304,7 +304,7 @@ class ChatModel:
     async def _count(self, plan: Plan) -> TokenCount:
         budget = self.formatter.budget
         counter = budget.counter if budget else CharacterTokenCounter()
-        tokens = await count_request(counter, plan.request)
+        tokens = await count_request(counter, plan.request, self.formatter.layout)
         return tokens if isinstance(tokens, TokenCount) else TokenCount(tokens)
 
     async def _replan(self, options: RequestOptions, plan: Plan, error: ContextLengthError) -> Plan | None:

@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from agentkit.argument_checks import check_option, find_closest
+from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.errors import OptionError, ProviderError
 from agentkit.formatting.formatter import FormatterBase
 from agentkit.messages.message import Msg
@@ -53,6 +54,11 @@ class Provider:
     testing: str | None = None
 
     __repr__ = bounded_repr
+
+    @property
+    def layout(self) -> WireLayout:
+        """The keys of the provider's requests."""
+        return self.chat_formatter.base.layout
 
     def __post_init__(self) -> None:
         check_option("provider.name", self.name, str)

@@ -12,6 +12,7 @@ from pydantic_core import to_json
 
 from agentkit.capabilities.name_rules import short_hash
 from agentkit.capabilities.prefix_digest import prefix_digest
+from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.errors import MessageError
 from agentkit.json_values import make_json_safe, parse_arguments
 from agentkit.messages.blocks import Block, OpaqueBlock, OpaqueState, TextBlock, ThinkingBlock, ToolUseBlock
@@ -42,7 +43,7 @@ class BlockBuilder:
     """
 
     def __init__(
-        self, *, issuer: str, request: Mapping[str, Any] | None, raw_arguments: bool, binds_thinking: bool
+        self, *, issuer: str, request: Mapping[str, Any] | None, raw_arguments: bool, layout: WireLayout | None
     ) -> None:
         self.model: str | None = None
         self.id: str | None = None
@@ -50,7 +51,7 @@ class BlockBuilder:
         self._issuer = issuer
         self._request = request
         self._raw_arguments = raw_arguments
-        self._binds_thinking = binds_thinking
+        self._layout = layout  # None if thinking needs no digest of its prefix
         self._calls_without_id: Counter[str] = Counter()  # by name and arguments
 
     def build(self, partial: PartialBlock) -> list[Block]:
@@ -125,19 +126,19 @@ class BlockBuilder:
 
     def _thinking_state(self, fields: Mapping[str, Any]) -> OpaqueState:
         has_proof = any(fields.get(name) for name in _PROOFS)
-        return self._state(fields, self._prefix if has_proof and self._binds_thinking else None)
+        return self._state(fields, self._prefix if has_proof else None)
 
     def _state(self, fields: Mapping[str, Any], prefix: str | None = None) -> OpaqueState:
         return OpaqueState(self._issuer, model=self.model, prefix=prefix, **fields)
 
     @cached_property
     def _prefix(self) -> str | None:
-        if self._request is None:
+        if self._request is None or self._layout is None:
             return None
         try:
-            return prefix_digest(self._request)
+            return prefix_digest(self._request, self._layout)
         except (TypeError, AttributeError):  # the request contains objects of the SDK
-            return prefix_digest(make_json_safe(self._request))
+            return prefix_digest(make_json_safe(self._request), self._layout)
 
 
 def _separate_calls(objects: list[tuple[dict[str, Any], str]]) -> list[tuple[dict[str, Any], str]]:

@@ -51,6 +51,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from pydantic_core import to_json
 
+from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.json_values import as_text, make_json_safe
 from agentkit.messages.blocks import MediaBlock, OpaqueBlock
 from agentkit.messages.message import Msg
@@ -112,7 +113,7 @@ class ReplyBuilder:
         request: Mapping[str, Any] | None,
         tool_names: Mapping[str, str],
         raw_arguments: bool,
-        binds_thinking: bool = False,
+        layout: WireLayout | None = None,
         redact: Callable[[str], str] = str,
     ) -> None:
         self.name = name
@@ -125,7 +126,7 @@ class ReplyBuilder:
         self.error: dict[str, Any] | None = None
         self.notes: dict[str, Any] = {}
         self._blocks = BlockBuilder(
-            issuer=issuer, request=request, raw_arguments=raw_arguments, binds_thinking=binds_thinking
+            issuer=issuer, request=request, raw_arguments=raw_arguments, layout=layout
         )
         self._tool_names = tool_names
         self._redact = redact

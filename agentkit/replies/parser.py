@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypedDict, Unpack, cast
 
 from agentkit.argument_checks import check_names, check_option, check_text
+from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.errors import MessageError, OptionError
 from agentkit.json_values import native_to_json, parse_json, reply_to_json
 from agentkit.messages.message import Msg
@@ -63,6 +64,7 @@ class StreamParserBase(ABC):
     Attributes:
         provider: Name of the provider.
         issuer: Issuer of the opaque state in the replies.
+        layout: Keys of the requests that the replies answer.
         binds_thinking: True if the provider accepts thinking only after an unchanged prefix.
         raw_arguments: True if replies carry tool arguments as text. `raw_input` then keeps the text.
         json_lines: True if the stream has one JSON value on each line, and no server-sent events.
@@ -77,6 +79,7 @@ class StreamParserBase(ABC):
 
     provider: ClassVar[str]
     issuer: ClassVar[str]
+    layout: ClassVar[WireLayout] = WireLayout()
     binds_thinking: ClassVar[bool] = False
     raw_arguments: ClassVar[bool] = False
     json_lines: ClassVar[bool] = False
@@ -98,7 +101,7 @@ class StreamParserBase(ABC):
             request=request,
             tool_names=options.get("tool_names") or {},
             raw_arguments=self.raw_arguments,
-            binds_thinking=self.binds_thinking,
+            layout=self.layout if self.binds_thinking else None,
             redact=options.get("redact", str),
         )
         self._bytes = EventBytes()

@@ -9,6 +9,7 @@ from functools import lru_cache
 from inspect import isawaitable
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
+from agentkit.capabilities.wire_layout import LayoutSource, WireLayout, as_layout
 from agentkit.errors import OptionError
 from agentkit.messages.blocks import (
     InvalidBlock,
@@ -30,6 +31,8 @@ __all__ = [
     "TokenCount",
     "TokenCounterBase",
     "count_request",
+    "find_layout",
+    "measure_request",
     "prepare_counter",
 ]
 
@@ -63,6 +66,8 @@ class TokenCounterBase(ABC):
     async def count(self, request: Mapping[str, Any]) -> int:
         """The tokens of the whole request; a `TokenCount` where parts of it are an estimate."""
 
+    needs_layout: ClassVar[bool] = False
+    """True if `count` and `measure` take the `WireLayout` of the request as a second argument."""
     deterministic: ClassVar[bool] = False
     """Whether a request counts the same whenever it is counted, so that what did not fit is known to."""
 
@@ -72,12 +77,15 @@ class TokenCounterBase(ABC):
         return _ESTIMATE
 
 
-async def count_request(counter: TokenCounterBase, request: Mapping[str, Any]) -> int:
-    """Returns the tokens of a request by a counter, which may be the caller's own.
+async def count_request(counter: TokenCounterBase, request: Mapping[str, Any], layout: WireLayout) -> int:
+    """Returns the tokens of a request by any counter.
 
-    Raises OptionError for a counter whose `count` is not asynchronous, or returns no number of tokens.
+    Raises:
+        OptionError: `count` of the counter is not asynchronous, or returns something else than a number of tokens.
+
     """
-    counting: object = counter.count(request)
+    count: Any = counter.count
+    counting: object = count(request, layout) if counter.needs_layout else count(request)
     if not isawaitable(counting):
         reason = f"{type(counter).__name__}.count is not asynchronous"
         raise OptionError("budget.counter", reason, "Write it as `async def count`.")
@@ -86,6 +94,26 @@ async def count_request(counter: TokenCounterBase, request: Mapping[str, Any]) -
         reason = f"it counted {tokens!r}, which is no number of tokens"
         raise OptionError("budget.counter", reason, "Return an int from 0 on.")
     return tokens
+
+
+def measure_request(counter: LocalTokenCounter, request: Mapping[str, Any], layout: WireLayout) -> int:
+    """Returns the tokens of a request by any local counter."""
+    measure: Any = counter.measure
+    tokens: int = measure(request, layout) if counter.needs_layout else measure(request)
+    return tokens
+
+
+def find_layout(counter: TokenCounterBase, provider: LayoutSource | None) -> WireLayout:
+    """Returns the layout of a provider, for a counter that reads the keys of requests.
+
+    Raises:
+        OptionError: There is no provider, so the keys of the request are unknown.
+
+    """
+    if provider is None:
+        reason = f"{type(counter).__name__} does not know the keys of the request"
+        raise OptionError("provider", reason, "Pass load_provider(NAME) or a formatter as the second argument.")
+    return as_layout(provider)
 
 
 async def prepare_counter(counter: LocalTokenCounter) -> None:
@@ -179,8 +207,27 @@ class Overheads(NamedTuple):
 class TextTokenCounter(LocalTokenCounter):
     """A local counter that weighs a message by its texts, each counted once, and what stands around them."""
 
+    needs_layout: ClassVar[bool] = True
     overheads: ClassVar[Overheads]
     _texts: TextCounts
+
+    @abstractmethod
+    def measure(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
+        """Returns the tokens of a request.
+
+        Args:
+            request: Keyword arguments of the SDK's call.
+            provider: Provider, formatter or layout that the request is for. A budget passes the layout.
+
+        Raises:
+            OptionError: `provider` is missing.
+
+        """
+
+    async def count(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
+        """Returns `measure(request, provider)`, after the counter is prepared."""
+        await prepare_counter(self)
+        return self.measure(request, provider)
 
     @abstractmethod
     def price(self, block: MediaBlock) -> int:
@@ -241,9 +288,9 @@ class CharacterTokenCounter(TextTokenCounter):
         """Counters with the same price for media weigh alike."""
         return weight_key(type(self), self.media_tokens)
 
-    def measure(self, request: Mapping[str, Any]) -> TokenCount:
-        """The estimate for a whole request."""
-        parts, count = RequestParts.of(request), self._texts.__getitem__
+    def measure(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
+        """Returns an estimate of the tokens of a request (see `TextTokenCounter.measure`)."""
+        parts, count = RequestParts.of(request, find_layout(self, provider)), self._texts.__getitem__
         total = _TURN * parts.turns + _NAME * parts.speakers + _CALL * parts.calls + _FIELD * parts.fields
         total += sum(map(count, parts.texts)) + 100 * self.media_tokens * len(parts.media)
         total += sum(map(count, map(compact_json, (*parts.tools, *parts.settings))))

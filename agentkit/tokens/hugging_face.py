@@ -10,14 +10,15 @@ from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 import anyio.to_thread
 
 from agentkit.argument_checks import check_option
+from agentkit.capabilities.wire_layout import LayoutSource
 from agentkit.errors import MissingExtraError, OptionError
 from agentkit.messages.message import Msg
-from agentkit.tokens.counters import CharacterTokenCounter, LocalTokenCounter, TokenCount
+from agentkit.tokens.counters import CharacterTokenCounter, LocalTokenCounter, TokenCount, find_layout
 from agentkit.tokens.estimate import TextCounts
 from agentkit.tokens.media_costs import MediaPrices
 from agentkit.tokens.request_parts import RequestParts, compact_json
@@ -41,6 +42,8 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
     For requests of the OpenAI shape: `messages`, `tools`. What the template refuses (another wire's turns, roles
     out of order) is counted text by text and says so in `estimated`. Media cost their price, as anywhere.
     """
+
+    needs_layout: ClassVar[bool] = True
 
     def __init__(self, tokenizer: str | Path, *, chat_template: str | None = None, model: str = "") -> None:
         for package in ("tokenizers", "jinja2"):
@@ -130,14 +133,14 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         with self._loading:
             _ = (self._encode, self._special, self._template)
 
-    async def count(self, request: Mapping[str, Any]) -> TokenCount:
+    async def count(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
         """`measure`, off the event loop: these tokenizers take a second for a few megabytes."""
-        return await anyio.to_thread.run_sync(self.measure, request)
+        return await anyio.to_thread.run_sync(self.measure, request, provider)
 
-    def measure(self, request: Mapping[str, Any]) -> TokenCount:
+    def measure(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
         """The tokens of the whole request."""
         self._load()
-        parts = RequestParts.of(request)
+        parts = RequestParts.of(request, find_layout(self, provider))
         total, reasons = self._prices.total(parts.media)
         rendered, refused = self._render(request)
         if rendered is None:

@@ -7,10 +7,11 @@ from inspect import isawaitable
 from typing import Any, ClassVar
 
 from agentkit.argument_checks import check_option, check_text
+from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.credentials.redaction import create_redactor, redact_error
 from agentkit.errors import InputError, ModelError, OptionError
 from agentkit.json_values import as_object
-from agentkit.tokens.counters import CharacterTokenCounter, LocalTokenCounter, TokenCounterBase
+from agentkit.tokens.counters import CharacterTokenCounter, LocalTokenCounter, TokenCounterBase, count_request
 
 __all__ = ["RemoteTokenCounter"]
 
@@ -28,6 +29,8 @@ class RemoteTokenCounter(TokenCounterBase):
     """
 
     deterministic: ClassVar[bool] = True
+    layout: ClassVar[WireLayout] = WireLayout()
+    """Keys of the requests that the endpoint counts."""
     media_tokens: ClassVar[int] = 1_600
     """What a medium is taken to cost where the endpoint does not count it."""
 
@@ -75,4 +78,10 @@ class RemoteTokenCounter(TokenCounterBase):
 
     async def estimate(self, parts: Sequence[Any]) -> int:
         """What parts that were not sent cost, by the local counter."""
-        return await self.local.count({"messages": [{"role": "user", "content": list(parts)}]}) if parts else 0
+        return (
+            await self.estimate_request({self.layout.turns: [{self.layout.parts[0]: list(parts)}]}) if parts else 0
+        )
+
+    async def estimate_request(self, request: Mapping[str, Any]) -> int:
+        """Returns what a part of a request costs, by the local counter."""
+        return await count_request(self.local, request, self.layout)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from pydantic_core import to_json
 
-from agentkit.capabilities.wire_layout import CACHE_MARKERS
+from agentkit.capabilities.wire_layout import LayoutSource, WireLayout, as_layout
 from agentkit.reprs import bounded_repr, shorten_repr
 
 __all__ = ["MediaPart", "RequestParts", "compact_json"]
@@ -26,46 +26,10 @@ class MediaPart(NamedTuple):
 
     def __repr__(self) -> str:
         parts = shorten_repr(self.kind, 40), shorten_repr(self.data, 80), shorten_repr(self.detail, 40)
-        return f"Medium({', '.join(parts)})"
+        return f"MediaPart({', '.join(parts)})"
 
 
-_TURN_LISTS = frozenset({"messages", "contents", "input"})
-_PROMPTS = frozenset({"system", "instructions", "system_instruction", *_TURN_LISTS})
-
-# Words of the wire, which the overhead of a message stands for, and proofs, which are no prompt.
-_SILENT = frozenset(
-    {
-        *("role", "type", "id", "call_id", "tool_call_id", "tool_use_id", "mime_type", "media_type", "detail"),
-        *("format", "filename", "signature", "thought_signature", "index"),
-        *CACHE_MARKERS,
-    }
-)
-# A caller's own JSON, whose keys are no wire's: Anthropic's input, Gemini's args and response, Ollama's arguments.
-_JSON = frozenset({"input", "args", "arguments", "response"})
-# Where media stand on the wires: Chat, Responses, Anthropic, Gemini, Ollama, DashScope, vLLM.
-_MEDIA = {
-    "image_url": "image",
-    "image": "image",
-    "images": "image",
-    "input_audio": "audio",
-    "audio_url": "audio",
-    "audio": "audio",
-    "video_url": "video",
-    "video": "video",
-    "file": "document",
-    "file_url": "document",
-    "file_data": "document",
-    "inline_data": "document",
-    "source": "document",
-    "data": "document",
-    "result": "image",  # of Responses' image_generation_call
-}
 _LONG = 2_000  # characters
-_SEALED = "encrypted_content"
-_MARKED = frozenset({"name", _SEALED, *_MEDIA})  # whose strings are no plain text
-_PLAIN = frozenset({"content", "text", "thinking", "output", "arguments"})  # strings there are what is said
-_HOLDERS = frozenset({*_JSON, *_MEDIA})  # whose objects and lists are no plain parts
-_LEAVES = ("url", "data", "file_data", "file_uri", "image_url")
 
 
 @dataclass(slots=True)
@@ -90,64 +54,71 @@ class RequestParts:
     sealed: list[str] = field(default_factory=list[str])
     tools: list[Any] = field(default_factory=list[Any])
     settings: list[Any] = field(default_factory=list[Any])
+    layout: WireLayout = field(default_factory=WireLayout)
 
     __repr__ = bounded_repr
 
     @classmethod
-    def of(cls, request: Mapping[str, Any]) -> RequestParts:
-        """The parts of a request: the keyword arguments of the SDK's call."""
-        parts = cls()
-        for name, part in request.items():
-            if name == "config" and isinstance(part, dict):  # Gemini
-                for inner, item in cast("dict[str, Any]", part).items():
-                    parts._add(inner, item)
-            else:
-                parts._add(name, part)
+    def of(cls, request: Mapping[str, Any], provider: LayoutSource) -> RequestParts:
+        """Returns the parts of a request.
+
+        Args:
+            request: Keyword arguments of the SDK's call.
+            provider: Provider, formatter or layout that the request is for.
+
+        """
+        parts = cls(layout=as_layout(provider))
+        for name, part in parts.layout.read_items(request):
+            parts._add(name, part)
         return parts
 
     def _add(self, name: str, part: Any) -> None:
-        if name in _PROMPTS:
+        layout = self.layout
+        if name == layout.turns or (layout.prompt and name == layout.prompt):
             if isinstance(part, list):
                 turns = cast("list[Any]", part)
-                self.turns += len(turns) if name in _TURN_LISTS else 1
+                self.turns += len(turns) if name == layout.turns else 1
                 self._walk(turns.copy())
             elif part is not None:
                 self.turns += 1
                 self._walk([part])
-        elif name == "tools" and isinstance(part, list):
+        elif name == layout.tools and isinstance(part, list):
             self.tools += cast("list[Any]", part)
         elif isinstance(part, dict | list) and part:
             self.settings.append(part)
 
     def _walk(self, waiting: list[Any]) -> None:
-        """Take apart what waits. The hottest loop of a budget: see tests/benchmarks."""
-        add, push, extend, plain, silent = self.texts.append, waiting.append, waiting.extend, _PLAIN, _SILENT
+        """Takes the waiting parts apart. The hottest loop of a budget: see tests/benchmarks."""
+        add, push, extend = self.texts.append, waiting.append, waiting.extend
+        layout = self.layout
+        texts, uncounted, holders = layout.texts, layout.uncounted, layout.holders
         for part in waiting:
             if part.__class__ is not dict:
                 self._odd(part)
                 continue
-            held: dict[str, Any] = part
-            for key, item in held.items():
+            fields: dict[str, Any] = part
+            for key, item in fields.items():
                 kind = item.__class__
                 if kind is str:
-                    if key in plain:
+                    if key in texts:
                         add(item)
-                    elif key not in silent:
-                        self._string(held, key, item, waiting)
-                elif key in _HOLDERS:
-                    self._special(held, key, item, waiting)
+                    elif key not in uncounted:
+                        self._string(fields, key, item, waiting)
+                elif key in holders:
+                    self._special(fields, key, item, waiting)
                 elif kind is list:
                     extend(item)
-                elif kind is dict and key not in silent:
+                elif kind is dict and key not in uncounted:
                     push(item)
 
     def _string(self, part: dict[str, Any], key: str, item: str, waiting: list[Any]) -> None:
-        """A string that is neither plainly text nor plainly a word of the wire."""
-        if key not in _MARKED:
+        """Adds a string that is neither always text nor a label."""
+        layout = self.layout
+        if key not in layout.special:
             self.texts.append(item)
-        elif key == "name":
+        elif key == layout.name:
             self.texts.append(item)
-            if "role" in part:
+            if layout.role in part:
                 self.speakers += 1
             else:
                 self.calls += 1
@@ -161,42 +132,43 @@ class RequestParts:
             self.texts.append(compact_json(part))
 
     def _special(self, part: dict[str, Any], key: str, item: Any, waiting: list[Any]) -> None:
-        if key in _JSON:
+        layout = self.layout
+        if key in layout.json:
             self._json(item)
-        elif key == _SEALED or part.get("type") == "redacted_thinking":
+        elif key in layout.sealed or part.get("type") in layout.sealed_types:
             self.sealed.append(str(item))
         elif item:
-            self._medium(part, key, item, waiting)
+            self._media(part, key, item, waiting)
 
-    def _medium(self, part: dict[str, Any], key: str, item: Any, waiting: list[Any]) -> None:
-        kind = _MEDIA[key]
-        if isinstance(item, list):  # Ollama's images, and the frames of DashScope's video
+    def _media(self, part: dict[str, Any], key: str, item: Any, waiting: list[Any]) -> None:
+        kind = self.layout.media[key]
+        if isinstance(item, list):  # images of a turn, or the frames of a video
             for inner in cast("list[Any]", item):
                 self.media.append(MediaPart("image", inner if isinstance(inner, str) else ""))
         elif not isinstance(item, dict):
-            detail = str(part.get("detail") or "")
+            detail = str(_first(part, self.layout.media_details) or "")
             self.media.append(MediaPart(kind, item if isinstance(item, str) else "", detail))
         else:
-            self._held(part, kind, cast("dict[str, Any]", item), waiting)
+            self._media_object(part, kind, cast("dict[str, Any]", item), waiting)
 
-    def _held(self, part: dict[str, Any], kind: str, held: dict[str, Any], waiting: list[Any]) -> None:
-        """A medium in an object of its own, or the text that Anthropic calls a document's source."""
-        if held.get("type") == "text":
-            self.texts.append(str(held.get("data", "")))
-        elif held.get("type") == "content":
-            waiting.append({"content": held.get("content")})
-        else:
-            mime = str(held.get("media_type") or held.get("mime_type") or "")
-            if mime.startswith("text/") and isinstance(held.get("data"), str):
-                self.sealed.append(held["data"])  # base64 of a text
-                return
-            named = mime.partition("/")[0] or str(part.get("type"))
-            leaf = next((found for name in _LEAVES if (found := held.get(name))), "")
-            detail = held.get("detail") or part.get("detail") or part.get("media_resolution")
-            if isinstance(detail, dict):
-                detail = cast("dict[str, Any]", detail).get("level")
-            kind = named if named in ("image", "audio", "video") else kind
-            self.media.append(MediaPart(kind, leaf if isinstance(leaf, str) else "", str(detail or "")))
+    def _media_object(self, part: dict[str, Any], kind: str, fields: dict[str, Any], waiting: list[Any]) -> None:
+        """Adds a media item that is an object, or the text that such an object holds instead."""
+        layout = self.layout
+        text_key = layout.media_texts.get(str(fields.get("type")))
+        if text_key is not None:
+            waiting.append({"text": fields.get(text_key)})
+            return
+        media_type = str(_first(fields, layout.media_types) or "")
+        data = _first(fields, layout.media_data)
+        if media_type.startswith("text/") and isinstance(data, str) and ":" not in data[:64]:
+            self.sealed.append(data)  # base64 of a text
+            return
+        named = media_type.partition("/")[0] or str(part.get("type"))
+        detail = _first(fields, layout.media_details) or _first(part, layout.media_details)
+        if isinstance(detail, dict):
+            detail = cast("dict[str, Any]", detail).get("level")
+        kind = named if named in ("image", "audio", "video") else kind
+        self.media.append(MediaPart(kind, data if isinstance(data, str) else "", str(detail or "")))
 
     def _json(self, item: Any) -> None:
         """A caller's JSON as its text; the long strings of an object by themselves, counted once in their life."""
@@ -216,6 +188,10 @@ class RequestParts:
         self.texts.extend(found)
         for inner in found.values():
             self._json(inner)
+
+
+def _first(fields: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
+    return next((value for key in keys if (value := fields.get(key))), None)
 
 
 def compact_json(found: Any) -> str:

@@ -9,11 +9,13 @@ from typing import Any, ClassVar, Final, cast
 import anyio.to_thread
 
 from agentkit.argument_checks import check_option, check_text
+from agentkit.capabilities.wire_layout import LayoutSource, WireLayout
 from agentkit.errors import MissingExtraError, OptionError
+from agentkit.json_values import as_object
 from agentkit.messages.blocks import MediaBlock
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import URLSource
-from agentkit.tokens.counters import Overheads, TextTokenCounter, TokenCount, weight_key
+from agentkit.tokens.counters import Overheads, TextTokenCounter, TokenCount, find_layout, weight_key
 from agentkit.tokens.encodings import BASE, ENCODINGS, Count, find_encoding, find_encoding_package, load_encoding
 from agentkit.tokens.estimate import TextCounts
 from agentkit.tokens.media_costs import MediaPrices
@@ -88,21 +90,27 @@ class TiktokenCounter(TextTokenCounter):
         """Load the ranks off the event loop."""
         await anyio.to_thread.run_sync(self._count, "")
 
-    async def count(self, request: Mapping[str, Any]) -> TokenCount:
+    async def count(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
         """`measure`, off the event loop while there is much to count."""
         await self.prepare()
-        new = sum(len(text) for text in RequestParts.of(request).texts if text not in self._texts)
-        return await anyio.to_thread.run_sync(self.measure, request) if new > _MUCH else self.measure(request)
+        new = sum(
+            len(text)
+            for text in RequestParts.of(request, find_layout(self, provider)).texts
+            if text not in self._texts
+        )
+        if new > _MUCH:
+            return await anyio.to_thread.run_sync(self.measure, request, provider)
+        return self.measure(request, provider)
 
-    def measure(self, request: Mapping[str, Any]) -> TokenCount:
+    def measure(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
         """The tokens of the whole request."""
-        parts, count = RequestParts.of(request), self._texts.__getitem__
+        parts, count = RequestParts.of(request, find_layout(self, provider)), self._texts.__getitem__
         total = _REPLY + _TURN * parts.turns + _SPEAKER * parts.speakers + _CALL * parts.calls
         total += sum(map(count, parts.texts)) + _FIELD * parts.fields
         total += sum(map(count, map(compact_json, parts.settings)))
         reasons = list(self._note)
         if parts.tools:
-            total += _TOOLS + sum(count(tool_text(tool)) for tool in parts.tools)
+            total += _TOOLS + sum(count(tool_text(tool, parts.layout)) for tool in parts.tools)
         if parts.tools or parts.calls or parts.settings:
             reasons.append(_CALLS)
         media, unsure = self._prices.total(parts.media)
@@ -123,21 +131,19 @@ class TiktokenCounter(TextTokenCounter):
         return self._prices.price(MediaPart(block.type, data))[0]
 
 
-def tool_text(tool: Any) -> str:
-    """A tool as the models read it: a TypeScript type behind its description (the cookbook); others as JSON.
-
-    Takes the native forms: `function` objects, flat functions, `input_schema`, `function_declarations`.
-    """
+def tool_text(tool: Any, layout: WireLayout) -> str:
+    """Returns a tool as models read it: a TypeScript type after its description (the cookbook); others as JSON."""
     if not isinstance(tool, dict):
         return compact_json(tool)
     found = cast("dict[str, Any]", tool)
-    if isinstance(found.get("function_declarations"), list):
-        return "\n".join(map(tool_text, found["function_declarations"]))
-    function = cast("dict[str, Any]", found["function"] if isinstance(found.get("function"), dict) else found)
+    for key in layout.tool_lists:
+        if isinstance(found.get(key), list):
+            return "\n".join(tool_text(inner, layout) for inner in found[key])
+    wrapped: dict[str, Any] = as_object(found.get(layout.tool_wrapper))
+    function = wrapped or found
     if not isinstance(function.get("name"), str):
         return compact_json(found)
-    keys = ("parameters", "input_schema", "parameters_json_schema")
-    schema = next(filter(_is_object, map(function.get, keys)), None)
+    schema = next(filter(_is_object, map(function.get, layout.tool_schemas)), None)
     about = _comment(function.get("description"))
     return f"{about}type {function['name']} = (_: {_type(schema)}) => any;\n"
 

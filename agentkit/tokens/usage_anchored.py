@@ -6,23 +6,24 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from agentkit.argument_checks import check_option
-from agentkit.capabilities.wire_layout import CACHE_MARKERS
+from agentkit.capabilities.wire_layout import LayoutSource, WireLayout, as_layout
 from agentkit.errors import OptionError
 from agentkit.tokens.counters import (
     CharacterTokenCounter,
     LocalTokenCounter,
     TokenCount,
     TokenCounterBase,
+    find_layout,
+    measure_request,
     prepare_counter,
 )
 
 __all__ = ["UsageAnchoredCounter"]
 
 _CLOSING = re.compile(r"\n</[\w.-]+>")
-_TURN_LISTS = ("messages", "contents", "input")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class UsageAnchoredCounter(TokenCounterBase):
     of the request.
     """
 
+    needs_layout: ClassVar[bool] = True
+
     def __init__(self, local: LocalTokenCounter | None = None) -> None:
         check_option("local", local, LocalTokenCounter | None)
         self.local: LocalTokenCounter = CharacterTokenCounter() if local is None else local
@@ -57,21 +60,42 @@ class UsageAnchoredCounter(TokenCounterBase):
         """The local counter."""
         return self.local
 
-    def anchor(self, request: Mapping[str, Any], tokens: int) -> None:
-        """Remember what the provider said that this request took."""
+    def anchor(self, request: Mapping[str, Any], tokens: int, provider: LayoutSource) -> None:
+        """Stores the tokens that the provider reported for a request.
+
+        Args:
+            request: Request that was sent: `plan.request`.
+            tokens: Prompt tokens of the reply's usage, cached tokens included.
+            provider: Provider, formatter or layout that the request is for.
+
+        Raises:
+            OptionError: `tokens` is not a positive integer, or `provider` has no layout.
+
+        """
         if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 1:
             reason = f"{tokens!r} is no number of tokens that a request took"
             raise OptionError("tokens", reason, "Give what the reply's usage says; without one, anchor nothing.")
-        head, parts = _digests(request)
-        self._anchor = _Anchor(head, parts, tokens, self.local.measure(request))
+        layout = as_layout(provider)
+        head, parts = _digest_request(request, layout)
+        self._anchor = _Anchor(head, parts, tokens, measure_request(self.local, request, layout))
 
-    async def count(self, request: Mapping[str, Any]) -> TokenCount:
-        """The tokens of the whole request; exact only for the anchored request itself."""
+    async def count(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
+        """Returns the tokens of a request; the count is exact only for the anchored request itself.
+
+        Args:
+            request: Keyword arguments of the SDK's call.
+            provider: Provider, formatter or layout that the request is for. A budget passes the layout.
+
+        Raises:
+            OptionError: `provider` is missing.
+
+        """
+        layout = find_layout(self, provider)
         await prepare_counter(self.local)
-        measured, last = self.local.measure(request), self._anchor
+        measured, last = measure_request(self.local, request, layout), self._anchor
         if last is None:
             return TokenCount(measured, ("no usage was reported yet: a local estimate",))
-        head, parts = _digests(request)
+        head, parts = _digest_request(request, layout)
         if head == last.head and parts == last.parts:
             return TokenCount(last.tokens)
         if head == last.head and parts[: len(last.parts)] == last.parts:
@@ -81,33 +105,37 @@ class UsageAnchoredCounter(TokenCounterBase):
         return TokenCount(scaled, ("a local estimate, scaled by the last usage",))
 
 
-def _digests(request: Mapping[str, Any]) -> tuple[int, tuple[int, ...]]:
-    """A digest of all but the turns, and one of each part of the turns. Good in this process only."""
-    name = next((name for name in _TURN_LISTS if isinstance(request.get(name), list)), "")
-    parts = [part for turn in cast("list[Any]", request[name] if name else []) for part in _parts(turn)]
+def _digest_request(request: Mapping[str, Any], layout: WireLayout) -> tuple[int, tuple[int, ...]]:
+    """Returns a digest of everything but the turns, and a digest of each part of the turns.
+
+    Python randomizes hashes, so the digests are valid in this process only.
+    """
+    parts = [part for turn in layout.read_turns(request) for part in _split_turn(turn, layout)]
     if parts and isinstance(parts[-1], dict):
         last = cast("dict[str, Any]", parts[-1])
         if _CLOSING.fullmatch(str(last.get("text"))):
-            parts.pop()  # what is said next stands before it
-    return _digest({key: part for key, part in request.items() if key != name}), tuple(map(_digest, parts))
+            parts.pop()  # the next request has new lines before this closing tag
+    others = {key: part for key, part in request.items() if key != layout.turns}
+    markers = layout.cache_markers
+    return _digest(others, markers), tuple([_digest(part, markers) for part in parts])
 
 
-def _parts(turn: Any) -> list[Any]:
-    """A turn less its parts, and each of them: a turn may grow."""
+def _split_turn(turn: Any, layout: WireLayout) -> list[Any]:
+    """Returns a turn without its parts, and each of the parts: a turn may grow."""
     if isinstance(turn, dict):
-        whole = cast("dict[str, Any]", turn)
-        for key in ("content", "parts"):
-            if isinstance(whole.get(key), list):
-                return [{other: item for other, item in whole.items() if other != key}, *whole[key]]
+        fields = cast("dict[str, Any]", turn)
+        for key in layout.parts:
+            if isinstance(fields.get(key), list):
+                return [{other: item for other, item in fields.items() if other != key}, *fields[key]]
     return [turn]
 
 
-def _digest(item: Any) -> int:
-    """Python's own hash, which a string keeps: a request of known strings is digested without reading them."""
+def _digest(item: Any, markers: frozenset[str]) -> int:
+    """Returns Python's own hash, which a string caches: known strings are not read again."""
     if isinstance(item, dict):
         pairs = cast("dict[str, Any]", item).items()
-        return hash(tuple([(key, _digest(inner)) for key, inner in pairs if key not in CACHE_MARKERS]))
+        return hash(tuple([(key, _digest(inner, markers)) for key, inner in pairs if key not in markers]))
     if isinstance(item, list):
-        return hash(tuple(map(_digest, cast("list[Any]", item))))
+        return hash(tuple([_digest(inner, markers) for inner in cast("list[Any]", item)]))
     leaf: object = item
     return hash((type(leaf), leaf))

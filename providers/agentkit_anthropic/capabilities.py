@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from agentkit.provider_kit import (
     Capabilities,
@@ -15,12 +16,13 @@ from agentkit.provider_kit import (
     ThinkingCapabilities,
     ToolCapabilities,
     TurnCapabilities,
+    WireLayout,
     media_types,
 )
 from agentkit_anthropic._output_schema import STRICT
 from agentkit_anthropic._parts import CARRIED, part_pair, part_places
 
-__all__ = ["FACTS", "MESSAGES"]
+__all__ = ["FACTS", "LAYOUT", "MESSAGES"]
 
 _DATE = "2026-11-20"
 _WEB = frozenset({"http", "https"})
@@ -33,11 +35,39 @@ _IMAGES = MediaRule(types=media_types("image", "png jpeg gif webp"), schemes=_WE
 
 _PDF = frozenset({"application/pdf"})
 
+
+def prompt_as_parts(prompt: Any) -> Any:
+    """Returns a system prompt as a list of parts: a text is the same prompt as a list of that one text."""
+    return [{"type": "text", "text": prompt}] if isinstance(prompt, str) else prompt
+
+
+LAYOUT = WireLayout(
+    turns="messages",
+    prompt="system",
+    tool_schemas=("input_schema",),
+    labels=frozenset({"role", "type", "media_type"}),
+    silent=frozenset({"id", "tool_use_id", "signature"}),
+    json=frozenset({"input"}),
+    media={"source": "document", "data": "document"},
+    media_data=("url", "data"),
+    media_types=("media_type",),
+    media_texts={"text": "data", "content": "content"},
+    sealed=frozenset({"encrypted_content"}),
+    sealed_types=frozenset({"redacted_thinking"}),
+    proofs={"thinking": "signature", "redacted_thinking": "data"},
+    result_labels=frozenset({("type", "tool_result")}),
+    error_paths=frozenset({"message"}),
+    cache_markers=frozenset({"cache_control"}),
+    digest_prompt=prompt_as_parts,
+)
+"""SDK: MessageParam. A document's source may be text, or content blocks."""
+
 MESSAGES = Capabilities(
     name="Anthropic Messages",
     issuer="anthropic",
     wire="anthropic",
     cache_breakpoints=True,
+    layout=LAYOUT,
     turns=TurnCapabilities(
         resumable=True,  # stop reason pause_turn: the assistant's content is sent again as it is
         late_system="line",  # native only between a user's and an assistant's turn: what comes next would move it

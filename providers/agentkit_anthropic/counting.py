@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from operator import is_
 from typing import Any, ClassVar, cast
 
-from agentkit.provider_kit import RemoteTokenCounter, TokenCount, as_object
+from agentkit.provider_kit import (
+    RemoteTokenCounter,
+    TokenCount,
+    WireLayout,
+    as_object,
+)
+from agentkit_anthropic.capabilities import LAYOUT
 
 __all__ = ["AnthropicTokenCounter"]
 
@@ -32,6 +38,7 @@ class AnthropicTokenCounter(RemoteTokenCounter):
     are left out and estimated. It checks a request as a real call does, and raises the SDK's errors.
     """
 
+    layout: ClassVar[WireLayout] = LAYOUT
     media_tokens: ClassVar[int] = 4_784  # what the largest picture costs the newest models (token-counting)
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
@@ -51,7 +58,7 @@ class AnthropicTokenCounter(RemoteTokenCounter):
             sent.pop("tool_choice", None)
         answer = await self.ask(model=self.model, **sent)
         spare = await self.estimate(left_out)
-        spare += await self.local.count({"messages": [], "tools": served}) if served else 0
+        spare += await self.estimate_request({"tools": served}) if served else 0
         reasons = [_MEDIA] * media + [_TOOLS] * bool(served)
         return TokenCount(self.read_count(answer, "input_tokens") + spare, reasons)
 

@@ -12,6 +12,7 @@ from agentkit.provider_kit import (
     OpaqueBlock,
     ParserOptions,
     StreamParserBase,
+    WireLayout,
     as_list,
     as_object,
     as_text,
@@ -19,6 +20,7 @@ from agentkit.provider_kit import (
 from agentkit_anthropic._parts import carried
 from agentkit_anthropic._reply_fields import check_reply, reason_of, usage_of
 from agentkit_anthropic._server_parts import ServerPart
+from agentkit_anthropic.capabilities import LAYOUT
 
 __all__ = ["AnthropicStreamParser", "parse_response"]
 
@@ -38,6 +40,7 @@ class AnthropicStreamParser(StreamParserBase):
 
     provider: ClassVar[str] = "anthropic"
     issuer: ClassVar[str] = "anthropic"
+    layout: ClassVar[WireLayout] = LAYOUT
     binds_thinking: ClassVar[bool] = True
 
     def __init__(self, **options: Unpack[ParserOptions]) -> None:

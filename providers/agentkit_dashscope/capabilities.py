@@ -15,11 +15,12 @@ from agentkit.provider_kit import (
     ThinkingCapabilities,
     ToolCapabilities,
     TurnCapabilities,
+    WireLayout,
     media_types,
 )
 from agentkit_dashscope._path_guard import guarded
 
-__all__ = ["FACTS", "LIMITS", "MULTIMODAL", "NAMED_CHOICE", "TEXT", "TEXT_PATH", "TOOL_NAMES"]
+__all__ = ["FACTS", "LAYOUT", "LIMITS", "MULTIMODAL", "NAMED_CHOICE", "TEXT", "TEXT_PATH", "TOOL_NAMES"]
 
 _URLS = frozenset({"http", "https", "oss"})
 
@@ -44,12 +45,23 @@ _MEDIA_KEYS = frozenset({"image", "audio", "video"})  # model-studio: media stan
 
 _ANYWHERE = frozenset({"assistant", "user", "system", "result"})
 
+LAYOUT = WireLayout(
+    turns="messages",
+    tool_wrapper="function",
+    silent=frozenset({"id", "tool_call_id", "index", "detail", "format"}),
+    media={"image": "image", "audio": "audio", "video": "video", "file": "document"},
+    error_paths=frozenset({"message", "input"}),
+    cache_markers=frozenset({"cache_control"}),
+)
+"""model-studio: `input.messages` of a call."""
+
 MULTIMODAL = Capabilities(
     name="DashScope",
     issuer="dashscope",
     wire="dashscope",
     output="object",  # json_schema is for some newer models only
     cache_breakpoints=True,
+    layout=LAYOUT,
     turns=TurnCapabilities(
         text_notes=_remarks,
         text_joining="apart",

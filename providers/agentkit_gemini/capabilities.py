@@ -16,21 +16,43 @@ from agentkit.provider_kit import (
     ThinkingCapabilities,
     ToolCapabilities,
     TurnCapabilities,
+    WireLayout,
     media_types,
 )
 from agentkit_gemini._parts import is_stored_uri, part_pair, part_places
 
-__all__ = ["FACTS", "GENERATE", "SKIP_SIGNATURE"]
+__all__ = ["FACTS", "GENERATE", "LAYOUT", "SKIP_SIGNATURE"]
 
 _URLS = frozenset({"http", "https", "gs"})
 
 SKIP_SIGNATURE = base64.b64encode(b"skip_thought_signature_validator").decode("ascii")
 """The documented stand-in for a call that this model did not make (ai.google.dev thought-signatures)."""
 
+LAYOUT = WireLayout(
+    turns="contents",
+    prompt="system_instruction",
+    tool_lists=("function_declarations",),
+    tool_schemas=("parameters", "parameters_json_schema"),
+    containers=("config",),
+    parts=("parts",),
+    labels=frozenset({"role", "type", "mime_type"}),
+    silent=frozenset({"id", "thought_signature"}),
+    json=frozenset({"args", "response"}),
+    media={"inline_data": "document", "file_data": "document"},
+    media_data=("data", "file_uri"),
+    media_types=("mime_type",),
+    media_details=("detail", "media_resolution"),
+    reply_roles=frozenset({"model"}),
+    result_keys=frozenset({"function_response", "functionResponse"}),
+    result_labels=frozenset(),
+)
+"""google-genai: Content, Part, GenerateContentConfig."""
+
 GENERATE = Capabilities(
     name="Gemini",
     issuer="gemini",
     wire="gemini",
+    layout=LAYOUT,
     turns=TurnCapabilities(
         late_system="line",  # no system role in contents: "Please use a valid role: user, model."
         first_user=True,  # a function call turn comes only after a user turn

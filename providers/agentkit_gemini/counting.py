@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
-from agentkit.provider_kit import RemoteTokenCounter, TokenCount
+from agentkit.provider_kit import (
+    RemoteTokenCounter,
+    TokenCount,
+    WireLayout,
+)
+from agentkit_gemini.capabilities import LAYOUT
 
 __all__ = ["GeminiTokenCounter"]
 
@@ -22,6 +27,7 @@ class GeminiTokenCounter(RemoteTokenCounter):
     are estimated.
     """
 
+    layout: ClassVar[WireLayout] = LAYOUT
     media_tokens: ClassVar[int] = 1_120
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
@@ -47,7 +53,7 @@ class GeminiTokenCounter(RemoteTokenCounter):
         spare = {"tools": whole.get("tools", []), **whole.get("generation_config", {})}
         if not any(spare.values()):
             return TokenCount(self.read_count(answer, "total_tokens"), [_MOVED] * len(head))
-        estimate = await self.local.count({key: part for key, part in spare.items() if part})
+        estimate = await self.estimate_request({key: part for key, part in spare.items() if part})
         return TokenCount(self.read_count(answer, "total_tokens") + estimate, [*[_MOVED] * len(head), _LEFT_OUT])
 
 

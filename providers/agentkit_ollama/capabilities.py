@@ -9,10 +9,11 @@ from agentkit.provider_kit import (
     ThinkingCapabilities,
     ToolCapabilities,
     TurnCapabilities,
+    WireLayout,
     media_types,
 )
 
-__all__ = ["CHAT"]
+__all__ = ["CHAT", "LAYOUT"]
 
 # The API names no media type. The server detects the type from the first bytes, and the SDK opens a string that is
 # the path of a file (ollama-python). So only base64 text with these beginnings is sent.
@@ -20,9 +21,19 @@ _IMAGE_STARTS = ("iVBORw0KGgo", "/9j/", "R0lGODlh", "R0lGODdh", "UklGR")
 
 _AUDIO_STARTS = ("UklGR", "SUQz")
 
+LAYOUT = WireLayout(
+    turns="messages",
+    tool_wrapper="function",
+    silent=frozenset({"id", "tool_call_id", "index"}),
+    media={"images": "image"},
+    error_paths=frozenset({"message"}),
+)
+"""ollama-python: Message."""
+
 CHAT = Capabilities(
     name="Ollama",
     issuer="ollama",
+    layout=LAYOUT,
     turns=TurnCapabilities(
         text_joining="string",
         late_system="line",  # templates may drop a second system message silently (ollama: api/types.go)

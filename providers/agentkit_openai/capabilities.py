@@ -17,6 +17,7 @@ from agentkit.provider_kit import (
     ThinkingCapabilities,
     ToolCapabilities,
     TurnCapabilities,
+    WireLayout,
     media_types,
 )
 from agentkit_openai._message_keys import MESSAGE_KEYS
@@ -30,6 +31,7 @@ __all__ = [
     "CLOSED_KEYS",
     "FILE_LIMITS",
     "IMAGE_LIMITS",
+    "LAYOUT",
     "MEDIA_TOTAL",
     "STRICT",
     "TEMPLATE_CHAT",
@@ -76,10 +78,34 @@ def _part_places(data: Mapping[str, Any]) -> frozenset[str]:
     return _PLACES.get(str(data.get("type")), frozenset({"assistant", "user", "system", "result"}))
 
 
+LAYOUT = WireLayout(
+    turns="messages",
+    tool_wrapper="function",
+    silent=frozenset({"id", "call_id", "tool_call_id", "index", "detail", "format", "filename"}),
+    json=frozenset({"arguments", "input"}),
+    media={
+        "image_url": "image",
+        "image": "image",
+        "images": "image",
+        "input_audio": "audio",
+        "audio_url": "audio",
+        "audio": "audio",
+        "video_url": "video",
+        "video": "video",
+        "file": "document",
+        "file_data": "document",
+    },
+    media_data=("url", "data", "file_data"),
+    error_paths=frozenset({"message"}),
+    cache_markers=frozenset({"cache_control", "prompt_cache_breakpoint"}),
+)
+"""SDK: ChatCompletionMessageParam; vLLM adds `audio_url` and `video_url`, DashScope `video`, `cache_control`."""
+
 CHAT = Capabilities(
     name="OpenAI Chat Completions",
     issuer="openai",
     wire="openai",
+    layout=LAYOUT,
     turns=TurnCapabilities(
         text_joining="apart",
         late_system="native",

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from agentkit.provider_kit import InputError, RemoteTokenCounter, TokenCount
+from agentkit.provider_kit import (
+    InputError,
+    RemoteTokenCounter,
+    TokenCount,
+    WireLayout,
+)
+from agentkit_openai.responses.capabilities import LAYOUT
 
 __all__ = ["OpenAITokenCounter"]
 
@@ -31,6 +37,8 @@ class OpenAITokenCounter(RemoteTokenCounter):
     For requests of the Responses API, which it counts whole, pictures and files included. There is no such
     endpoint for Chat Completions: `TiktokenCounter` counts those.
     """
+
+    layout: ClassVar[WireLayout] = LAYOUT
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
         """The input tokens of `responses.create(**request)`. Raises InputError for a request without input."""

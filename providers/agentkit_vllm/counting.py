@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
-from agentkit.provider_kit import LocalTokenCounter, OptionError, RemoteTokenCounter, TokenCount
+from agentkit.provider_kit import (
+    LocalTokenCounter,
+    OptionError,
+    RemoteTokenCounter,
+    TokenCount,
+    WireLayout,
+)
+from agentkit_openai import CHAT
 
 __all__ = ["VLLMTokenCounter"]
 
@@ -22,6 +29,8 @@ class VLLMTokenCounter(RemoteTokenCounter):
     the model it does not say: they are left out and estimated. Tools count under `tool_choice="none"` too, as the
     server shows them to the model then, unless it runs with `--exclude-tools-when-tool-choice-none`.
     """
+
+    layout: ClassVar[WireLayout] = CHAT.layout
 
     def __init__(
         self,

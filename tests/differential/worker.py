@@ -456,7 +456,9 @@ async def _run_log(log: Mapping[str, Any]) -> Record:
 def _call_with_provider(name: str, request: Any, provider: str) -> Any:
     """Calls a function of a request that may need the provider, too."""
     function = _find(name)
-    return function(request, provider) if len(signature(function).parameters) > 1 else function(request)
+    if len(signature(function).parameters) == 1:
+        return function(request)
+    return function(request, _find("load_provider")(provider))
 
 
 # -- the loop over cases ---------------------------------------------------------------------------------------

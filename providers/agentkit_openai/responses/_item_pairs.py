@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, cast
 
-__all__ = ["needs_thinking", "part_pair", "part_places"]
+from agentkit.provider_kit import as_object
+
+__all__ = ["is_reply_item", "needs_thinking", "part_pair", "part_places", "split_stored_item"]
 
 _ASKS = {
     # By type: the key of the id under which it asks (SDK: ResponseInputItemParam).
@@ -66,3 +68,41 @@ def part_places(data: Mapping[str, Any]) -> frozenset[str]:
     if kind.startswith("input_"):
         return frozenset({"user", "system", "result"} if kind == "input_text" else {"user", "result"})
     return frozenset() if kind in _PARTS else frozenset({"assistant"})
+
+
+_REPLY_TYPES = frozenset(
+    {"reasoning", "program", "program_output", "compaction", "mcp_list_tools", "mcp_approval_request"}
+)
+"""Types of the items of replies (SDK: ResponseOutputItem), beside those that end in `_call`."""
+
+
+def is_reply_item(item: Mapping[str, Any]) -> bool:
+    """Returns True for an item without a role that belongs to a reply."""
+    item_type = str(item.get("type", ""))
+    if item_type == "tool_search_output":
+        return item.get("execution") == "server"
+    return item_type in _REPLY_TYPES or item_type.endswith("_call")
+
+
+_STORED_TYPES = frozenset({"message", "function_call", "custom_tool_call"})
+
+
+def split_stored_item(item: Any) -> Iterator[Any]:
+    """Yields the content of an item without the ids that tie the item to stored items.
+
+    A message or call with the id of its item is the same prompt as one without. The texts of a message of the
+    assistant come one by one.
+    """
+    fields: dict[str, Any] = as_object(item)
+    if fields.get("type") not in _STORED_TYPES:
+        yield item
+        return
+    content = {key: value for key, value in fields.items() if key not in ("id", "status")}
+    if content.pop("type") != "message":
+        yield {**content, "type": fields["type"]}
+    elif fields.get("role") == "assistant" and isinstance(fields.get("content"), list):
+        for part in cast("list[dict[str, Any]]", fields["content"]):
+            is_text = as_object(part).get("type") == "output_text"
+            yield {**content, "content": part.get("text") if is_text else [part]}
+    else:
+        yield content

@@ -12,14 +12,21 @@ from agentkit.provider_kit import (
     ThinkingCapabilities,
     ToolCapabilities,
     TurnCapabilities,
+    WireLayout,
     media_types,
 )
 from agentkit_openai._prompt_cache import BREAKPOINTS
 from agentkit_openai.capabilities import ALLOWED_TOOLS, FILE_LIMITS, IMAGE_LIMITS, MEDIA_TOTAL, STRICT
-from agentkit_openai.responses._item_pairs import needs_thinking, part_pair, part_places
+from agentkit_openai.responses._item_pairs import (
+    is_reply_item,
+    needs_thinking,
+    part_pair,
+    part_places,
+    split_stored_item,
+)
 from agentkit_openai.responses._turn_items import CALL_FIELDS, IMAGE_CALL
 
-__all__ = ["OUTPUT_FIELDS", "RESPONSES", "RESPONSES_FACTS"]
+__all__ = ["LAYOUT", "OUTPUT_FIELDS", "RESPONSES", "RESPONSES_FACTS"]
 
 _WEB = frozenset({"http", "https"})
 
@@ -38,10 +45,33 @@ _FILES = frozenset(
     }
 ) | media_types("text", "plain markdown csv html")
 
+LAYOUT = WireLayout(
+    turns="input",
+    prompt="instructions",
+    silent=frozenset({"id", "call_id", "detail", "format", "filename"}),
+    json=frozenset({"arguments", "input"}),
+    media={
+        "image_url": "image",
+        "result": "image",
+        "input_audio": "audio",
+        "file_data": "document",
+        "file_url": "document",
+    },
+    media_data=("url", "data"),
+    sealed=frozenset({"encrypted_content"}),
+    proofs={"reasoning": "encrypted_content"},
+    is_reply_item=is_reply_item,
+    result_labels=frozenset({("type", "function_call_output")}),
+    cache_markers=frozenset({"prompt_cache_breakpoint"}),
+    digest_turn=split_stored_item,
+)
+"""SDK: ResponseInputItemParam. `result` is the image of an `image_generation_call`."""
+
 RESPONSES = Capabilities(
     name="OpenAI Responses",
     issuer="openai",
     wire="openai-responses",
+    layout=LAYOUT,
     turns=TurnCapabilities(
         text_joining="apart",
         late_system="native",

@@ -10,6 +10,7 @@ from agentkit.provider_kit import (
     MessageError,
     ParserOptions,
     StreamParserBase,
+    WireLayout,
     as_list,
     as_object,
     as_text,
@@ -19,6 +20,7 @@ from agentkit_openai._reply_fields import error_of, reason_of, usage_of
 from agentkit_openai.responses._item_index import ItemPlaces, Place
 from agentkit_openai.responses._output_items import CALL, SAID, THINKING, OutputItems
 from agentkit_openai.responses._reasoning import BETWEEN
+from agentkit_openai.responses.capabilities import LAYOUT
 
 __all__ = ["OpenAIResponsesStreamParser"]
 
@@ -33,6 +35,7 @@ class OpenAIResponsesStreamParser(StreamParserBase):
 
     provider: ClassVar[str] = "openai-responses"
     issuer: ClassVar[str] = "openai"
+    layout: ClassVar[WireLayout] = LAYOUT
     binds_thinking: ClassVar[bool] = True
     raw_arguments: ClassVar[bool] = True
 
