@@ -24,6 +24,7 @@ from agentkit import (
 )
 from agentkit.provider_kit import FormatterBase
 from tests.conftest import EchoFormatter
+from agentkit.provider_kit import WireLayout
 
 pytestmark = pytest.mark.anyio
 
@@ -121,7 +122,7 @@ def test_options_of_a_models_formatter_are_named_and_name_no_model(name: Any) ->
 
 WRONG: Final[dict[str, Callable[[Any], object]]] = {
     "load_native": lambda wrong: load_native(wrong, []),
-    "prefix_digest": prefix_digest,
+    "prefix_digest": lambda wrong: prefix_digest(wrong, WireLayout()),
     "strip_echo": strip_speaker_prefix,
 }
 

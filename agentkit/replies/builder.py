@@ -125,9 +125,7 @@ class ReplyBuilder:
         self.native_reason: str | None = None
         self.error: dict[str, Any] | None = None
         self.notes: dict[str, Any] = {}
-        self._blocks = BlockBuilder(
-            issuer=issuer, request=request, raw_arguments=raw_arguments, layout=layout
-        )
+        self._blocks = BlockBuilder(issuer=issuer, request=request, raw_arguments=raw_arguments, layout=layout)
         self._tool_names = tool_names
         self._redact = redact
         self._partials: dict[Key, PartialBlock] = {}

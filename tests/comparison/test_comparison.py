@@ -199,7 +199,7 @@ async def test_options_are_refused_before_anything_is_sent() -> None:
 
 async def test_what_one_brings_down_harms_no_other_either() -> None:
     class Broken(CharacterTokenCounter):
-        async def count(self, request: Any) -> Any:
+        async def count(self, request: Any, provider: Any = None) -> Any:
             raise ZeroDivisionError("no")
 
     with LoopbackServer("Yes.") as server:

@@ -56,7 +56,7 @@ def proof(provider: str, number: int) -> dict[str, Any]:
 
 def thinks(provider: str, number: int, request: dict[str, Any] | None) -> Msg:
     """A reply to a request: thinking with its state, and a call."""
-    digest = None if request is None else prefix_digest(request)
+    digest = None if request is None else prefix_digest(request, load_provider(provider))
     issuer = "anthropic" if provider == "anthropic" else "openai"
     state = OpaqueState(issuer, prefix=digest, **proof(provider, number))
     call = ToolUseBlock(f"call_{number}", "look", {"place": str(number)})
@@ -187,24 +187,24 @@ def test_the_digest_sees_what_the_provider_checks_and_nothing_else() -> None:
     msgs = [SYSTEM, TASK]
     formatter = AnthropicChatFormatter()
     request = plan(formatter, msgs).request
-    same = prefix_digest(request)
+    same = prefix_digest(request, formatter)
     marked = plan(AnthropicChatFormatter(cache_breakpoints="auto"), msgs).request
     assert marked != request
-    assert prefix_digest(marked) == same
-    assert prefix_digest({**request, "tool_choice": {"type": "auto"}, "max_tokens": 5}) == same
+    assert prefix_digest(marked, formatter) == same
+    assert prefix_digest({**request, "tool_choice": {"type": "auto"}, "max_tokens": 5}, formatter) == same
     turned = json.loads(json.dumps(request, sort_keys=True))
-    assert prefix_digest(turned) == same
+    assert prefix_digest(turned, formatter) == same
     for path in ("system", "tools", "messages"):
         other = copy.deepcopy(request)
         other[path] = other[path][:-1]
-        assert prefix_digest(other) != same
+        assert prefix_digest(other, formatter) != same
     assert len(same) == 32
 
 
 def test_large_pictures_are_digested_by_content() -> None:
     one, two = (ImageBlock.from_bytes(b"\x89PNG\r\n\x1a\n" + bytes([at]) * 50_000, "image/png") for at in (1, 2))
     digests = [
-        prefix_digest(plan(AnthropicChatFormatter(), [Msg("Bob", [found], "user")]).request)
+        prefix_digest(plan(AnthropicChatFormatter(), [Msg("Bob", [found], "user")]).request, AnthropicChatFormatter())
         for found in (one, two)
     ]
     assert digests[0] != digests[1]

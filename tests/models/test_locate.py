@@ -8,6 +8,7 @@ from agentkit import ImageBlock, Msg, TextBlock, ToolResultBlock, ToolUseBlock, 
 from agentkit.models.locate import locate_block
 from tests.providers import PNG, chat, picture
 
+LAYOUT = chat("openai").layout
 MSGS = [
     Msg("system", "You are Friday, a patient assistant.", "system"),
     Msg("Bob", "Look at this, please.", "user"),
@@ -23,8 +24,9 @@ MSGS = [
 
 
 def _place(provider: str, said: str) -> str:
-    plan = chat(provider).lower(MSGS)
-    return locate_block(said, plan.request, MSGS, call_ids=plan.call_ids)
+    formatter = chat(provider)
+    plan = formatter.lower(MSGS)
+    return locate_block(said, plan.request, formatter.layout, MSGS, call_ids=plan.call_ids)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +81,7 @@ def test_an_id_that_the_wire_has_otherwise_leads_to_the_callers_own() -> None:
     sent = plan.request["messages"][1]["tool_calls"][0]["id"]
     assert sent != long
     said = f"No answer to the call {sent}."
-    assert locate_block(said, plan.request, msgs, call_ids=plan.call_ids) == "msgs[2].content[0]"
+    assert locate_block(said, plan.request, LAYOUT, msgs, call_ids=plan.call_ids) == "msgs[2].content[0]"
 
 
 def test_of_equal_texts_the_one_at_that_place_is_meant() -> None:
@@ -87,12 +89,12 @@ def test_of_equal_texts_the_one_at_that_place_is_meant() -> None:
         Msg("Bob" if at % 2 == 0 else "Friday", "ok", "user" if at % 2 == 0 else "assistant") for at in range(7)
     ]
     plan = chat("openai").lower(msgs)
-    assert locate_block("messages[2].content: bad", plan.request, msgs) == "msgs[2].content[0]"
+    assert locate_block("messages[2].content: bad", plan.request, LAYOUT, msgs) == "msgs[2].content[0]"
 
 
 @pytest.mark.parametrize("request_", [{}, {"messages": None}, {"messages": "x"}, {"messages": [None, 3, "hello"]}])
 def test_a_request_of_any_shape_raises_nothing(request_: dict[str, Any]) -> None:
-    assert locate_block("messages[1].content[0] and messages.2", request_, MSGS) == ""
+    assert locate_block("messages[1].content[0] and messages.2", request_, LAYOUT, MSGS) == ""
 
 
 def test_a_text_that_the_wire_begins_with_a_line_break_is_found() -> None:
@@ -102,5 +104,5 @@ def test_a_text_that_the_wire_begins_with_a_line_break_is_found() -> None:
         Msg("Bob", "yes", "user"),
     ]
     plan = chat("dashscope").lower(msgs)
-    assert locate_block("messages[1]: bad", plan.request, msgs) == "msgs[1].content[0]"
-    assert locate_block("messages[2]: bad", plan.request, msgs) == "msgs[2].content[0]"
+    assert locate_block("messages[1]: bad", plan.request, LAYOUT, msgs) == "msgs[1].content[0]"
+    assert locate_block("messages[2]: bad", plan.request, LAYOUT, msgs) == "msgs[2].content[0]"

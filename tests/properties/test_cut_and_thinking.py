@@ -164,7 +164,7 @@ class Agent:
 
     def answer(self, request: Mapping[str, Any], one: Round) -> None:
         """The reply to a request, and what is said behind it."""
-        prefix = prefix_digest(request) if self.digests else None
+        prefix = prefix_digest(request, load_provider(self.provider)) if self.digests else None
         blocks: list[Block] = []
         proofs: list[str] = []
         for at in range(one.thoughts):

@@ -43,6 +43,7 @@ from tests.profiles import examples
 from tests.properties.test_cut_and_thinking import Server
 from tests.providers import LOOK, problems, result, system, user
 from tests.providers.replies import cut, cuts, fed, mangled, playing, sse
+from agentkit import load_provider
 
 CITATION: Final = {
     "type": "web_search_result_location",
@@ -540,7 +541,7 @@ def test_thinking_goes_back_behind_its_own_request_and_after_a_change_it_does_no
     thinking = found.blocks[0]
     assert isinstance(thinking, ThinkingBlock)
     assert thinking.state
-    assert thinking.state.prefix == prefix_digest(plan.request)
+    assert thinking.state.prefix == prefix_digest(plan.request, load_provider("anthropic"))
 
     behind = [found, system(result("toolu_1", "A cat."))]
     assert formatter.lower([*msgs, *behind], tools=[LOOK]).request["messages"][1]["content"] == [thought, call]

@@ -17,6 +17,7 @@ from agentkit.models.locate import locate_block
 from agentkit.provider_kit import Failure, StreamParserBase
 from agentkit.replies.error_bodies import parse_failure
 from tests.providers import PROVIDERS
+from agentkit.provider_kit import WireLayout
 
 NUMBERS: Final = (
     0, -1, 1, 9_999, 10_000, 10**9, 10**12, 10**18, 10**30, -(10**30), 2**63, 1.5, 1e308, -0.0,
@@ -268,7 +269,7 @@ def test_sizes_in_the_text_of_an_error_are_bounded(number: str) -> None:
     found = parse_context_limit(f"prompt is too long: {number} tokens > {number} maximum")
     assert found is None or all(size < 10**12 for size in found if size is not None)
     assert locate_block(
-        f"messages.{number}.content.{number}", {"messages": ["hi"]}, [Msg("Bob", "hi", "user")]
+        f"messages.{number}.content.{number}", {"messages": ["hi"]}, WireLayout(), [Msg("Bob", "hi", "user")]
     ) in (
         "",
         "msgs[0].content[0]",
@@ -280,6 +281,6 @@ def test_an_error_with_many_paths_or_quotes_is_searched_as_far_as_a_person_reads
     msgs = [Msg("Bob", f"text {number}", "user") for number in range(100)]
     request = {"messages": [{"role": "user", "content": msg.text} for msg in msgs]}
     _, calls = _measured(
-        lambda: (get_error_class(Failure(said, 400)), parse_context_limit(said), locate_block(said, request, msgs))
+        lambda: (get_error_class(Failure(said, 400)), parse_context_limit(said), locate_block(said, request, WireLayout(), msgs))
     )
     assert calls < 300_000

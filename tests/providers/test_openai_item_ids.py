@@ -350,7 +350,7 @@ def test_an_image_item_counts_as_an_image() -> None:
     request = formatter.lower([user("Draw."), _whole([_image()]), user("Thanks.")]).request
     from agentkit.tokens.request_parts import RequestParts
 
-    parts = RequestParts.of(request)
+    parts = RequestParts.of(request, formatter)
     assert [(medium.kind, medium.data) for medium in parts.media] == [("image", PNG)]
     assert PNG not in parts.texts
 

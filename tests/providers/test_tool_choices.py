@@ -154,7 +154,7 @@ def test_the_names_of_a_choice_are_in_the_apis_spelling(provider: str) -> None:
 def test_thinking_that_is_bound_to_the_tools_does_not_go_back_with_other_tools() -> None:
     formatter = load_provider("anthropic").chat_formatter("claude-opus-5-5")
     first = formatter.lower([user("Go.")], tools=TOOLS).request
-    state = OpaqueState("anthropic", signature="c2ln", prefix=prefix_digest(first))
+    state = OpaqueState("anthropic", signature="c2ln", prefix=prefix_digest(first, formatter))
     msgs = [user("Go."), assistant(ThinkingBlock("Hm.", state), call("c1", "a")), system(result("c1", "A"))]
     kept = formatter.lower(msgs, tools=TOOLS)
     assert "signature" in str(kept.request)

@@ -34,6 +34,7 @@ from agentkit import (
     prefix_digest,
 )
 from agentkit.provider_kit import StreamParserBase
+from agentkit.provider_kit import WireLayout
 
 PICTURE = ImageBlock(Base64Source("image/png", "iVBORw0KGgo="))
 
@@ -207,7 +208,7 @@ def test_thinking_with_a_proof_keeps_the_digest_of_the_request_it_answers() -> N
     parser.reply.add_state((0,), signature="c2ln")
     parser.feed({"add_thinking": [(1,), "Well."], "add_text": [(2,), "Hi."]})
     proven, bare, _ = parser.finish().blocks
-    digest = prefix_digest(request)
+    digest = prefix_digest(request, WireLayout())
     assert proven == ThinkingBlock("Hm.", OpaqueState("plainly", signature="c2ln", prefix=digest))
     assert bare == ThinkingBlock("Well.", OpaqueState("plainly"))
 

@@ -30,6 +30,7 @@ TALK = [
     result("c1", output="Sunny, 24 degrees. " * 20),
 ]
 SINCE = [says("Friday", "It is sunny.", "assistant"), says("Bob", "And tomorrow? " * 40)]
+OPENAI, ANTHROPIC = load_provider("openai"), load_provider("anthropic")
 WIRES = ("anthropic", "dashscope", "deepseek", "gemini", "ollama", "openai", "openai-responses", "vllm")
 
 
@@ -41,18 +42,19 @@ def request(name: str, msgs: list[Msg], **asked: Any) -> dict[str, Any]:
 async def test_what_came_since_the_last_usage_is_added_to_it(name: str) -> None:
     counter = UsageAnchoredCounter()
     first, second = request(name, TALK), request(name, [*TALK, *SINCE])
-    counter.anchor(first, 5_000)
-    assert await counter.count(first) == 5_000
-    counted = await counter.count(second)
-    since = CharacterTokenCounter().measure(second) - CharacterTokenCounter().measure(first)
+    provider = load_provider(name)
+    counter.anchor(first, 5_000, provider)
+    assert await counter.count(first, provider) == 5_000
+    counted = await counter.count(second, provider)
+    since = CharacterTokenCounter().measure(second, provider) - CharacterTokenCounter().measure(first, provider)
     assert counted == 5_000 + since
     assert counted.estimated == ("what came since the last usage is a local estimate",)
 
 
 async def test_the_very_request_is_counted_exactly() -> None:
     counter = UsageAnchoredCounter()
-    counter.anchor(request("openai", TALK), 321)
-    again = await counter.count(request("openai", TALK))
+    counter.anchor(request("openai", TALK), 321, OPENAI)
+    again = await counter.count(request("openai", TALK), OPENAI)
     assert (again, again.estimated) == (321, ())
 
 
@@ -64,50 +66,50 @@ async def test_the_very_request_is_counted_exactly() -> None:
 async def test_another_request_is_scaled_by_what_the_last_usage_showed(other: list[Msg]) -> None:
     counter, local = UsageAnchoredCounter(), CharacterTokenCounter()
     anchored = request("anthropic", TALK)
-    counter.anchor(anchored, 3 * local.measure(anchored))
-    found = await counter.count(request("anthropic", other))
-    assert found == 3 * local.measure(request("anthropic", other))
+    counter.anchor(anchored, 3 * local.measure(anchored, ANTHROPIC), ANTHROPIC)
+    found = await counter.count(request("anthropic", other), ANTHROPIC)
+    assert found == 3 * local.measure(request("anthropic", other), ANTHROPIC)
     assert found.estimated == ("a local estimate, scaled by the last usage",)
 
 
 async def test_other_tools_are_another_request() -> None:
     counter = UsageAnchoredCounter()
-    counter.anchor(request("openai", TALK), 5_000)
+    counter.anchor(request("openai", TALK), 5_000, OPENAI)
     tool: dict[str, Any] = {
         "name": "look",
         "description": "Looks.",
         "parameters": {"type": "object", "properties": {}},
     }
-    found = await counter.count(request("openai", TALK, tools=[tool]))
+    found = await counter.count(request("openai", TALK, tools=[tool]), OPENAI)
     assert found.estimated == ("a local estimate, scaled by the last usage",)
 
 
 async def test_without_any_usage_it_is_the_local_estimate() -> None:
     made = request("openai", TALK)
-    found = await UsageAnchoredCounter().count(made)
-    assert found == CharacterTokenCounter().measure(made)
+    found = await UsageAnchoredCounter().count(made, OPENAI)
+    assert found == CharacterTokenCounter().measure(made, OPENAI)
     assert found.estimated == ("no usage was reported yet: a local estimate",)
 
 
 async def test_what_the_caller_does_to_an_anchored_request_changes_nothing() -> None:
     counter, made = UsageAnchoredCounter(), request("openai", TALK)
     same = copy.deepcopy(made)
-    counter.anchor(made, 777)
+    counter.anchor(made, 777, OPENAI)
     assert made == same
     made["messages"].clear()
-    assert await counter.count(same) == 777
+    assert await counter.count(same, OPENAI) == 777
 
 
 async def test_an_empty_request_may_be_anchored() -> None:
     counter = UsageAnchoredCounter()
-    counter.anchor({}, 1)
-    assert await counter.count(request("openai", TALK)) > 0
+    counter.anchor({}, 1, OPENAI)
+    assert await counter.count(request("openai", TALK), OPENAI) > 0
 
 
 @pytest.mark.parametrize("tokens", [-1, 0, 1.5, None, "9", True])
 async def test_usage_that_is_no_number_is_refused(tokens: Any) -> None:
     with pytest.raises(OptionError):
-        UsageAnchoredCounter().anchor({}, tokens)
+        UsageAnchoredCounter().anchor({}, tokens, OPENAI)
 
 
 async def test_a_counter_says_who_places_cuts_for_it() -> None:
@@ -124,7 +126,7 @@ async def test_a_counter_says_who_places_cuts_for_it() -> None:
 
 
 async def test_an_estimate_by_characters_says_that_it_is_one() -> None:
-    found = CharacterTokenCounter().measure({"messages": []})
+    found = CharacterTokenCounter().measure({"messages": []}, OPENAI)
     assert (found, found.estimated) == (0, ("estimated by characters",))
     assert TokenCount(3) == 3
     assert TokenCount(3).estimated == ()
@@ -173,7 +175,8 @@ class TestRequestParts:
                 "tools": [{"type": "function"}],
                 "tool_choice": {"type": "function"},
                 "model": "m",
-            }
+            },
+            OPENAI,
         )
         assert sorted(parts.texts) == ["Bob", "f", "hi", "{}"]
         assert (parts.turns, parts.speakers, parts.calls) == (3, 1, 1)
@@ -181,32 +184,34 @@ class TestRequestParts:
         assert len(parts.tools) == len(parts.settings) == 1
 
     @pytest.mark.parametrize(
-        ("part", "medium"),
+        ("provider", "part", "media"),
         [
-            ({"type": "input_image", "image_url": "u", "detail": "high"}, MediaPart("image", "u", "high")),
-            ({"type": "input_file", "filename": "a.pdf", "file_data": "d"}, MediaPart("document", "d")),
-            ({"type": "file", "file": {"filename": "a.pdf", "file_data": "d"}}, MediaPart("document", "d")),
-            ({"type": "file", "file": {"file_id": "f"}}, MediaPart("document", "")),
-            ({"type": "input_audio", "input_audio": {"data": "d", "format": "wav"}}, MediaPart("audio", "d")),
-            ({"type": "video_url", "video_url": {"url": "u"}}, MediaPart("video", "u")),
+            ("openai-responses", {"type": "input_image", "image_url": "u", "detail": "high"}, MediaPart("image", "u", "high")),
+            ("openai-responses", {"type": "input_file", "filename": "a.pdf", "file_data": "d"}, MediaPart("document", "d")),
+            ("openai", {"type": "file", "file": {"filename": "a.pdf", "file_data": "d"}}, MediaPart("document", "d")),
+            ("openai", {"type": "file", "file": {"file_id": "f"}}, MediaPart("document", "")),
+            ("openai", {"type": "input_audio", "input_audio": {"data": "d", "format": "wav"}}, MediaPart("audio", "d")),
+            ("vllm", {"type": "video_url", "video_url": {"url": "u"}}, MediaPart("video", "u")),
             (
+                "ANTH",
                 {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "d"}},
                 MediaPart("image", "d"),
             ),
-            ({"type": "image", "source": {"type": "url", "url": "u"}}, MediaPart("image", "u")),
-            ({"type": "document", "source": {"type": "file", "file_id": "f"}}, MediaPart("document", "")),
-            ({"inline_data": {"mime_type": "audio/wav", "data": "d"}}, MediaPart("audio", "d")),
-            ({"inline_data": {"mime_type": "image/png", "data": b"bytes"}}, MediaPart("image", "")),
-            ({"file_data": {"mime_type": "video/mp4", "file_uri": "u"}}, MediaPart("video", "u")),
-            ({"file_data": {"file_uri": "u"}}, MediaPart("document", "u")),
-            ({"role": "user", "images": ["d"]}, MediaPart("image", "d")),
-            ({"video": ["u"]}, MediaPart("image", "u")),
-            ({"audio": "u"}, MediaPart("audio", "u")),
+            ("anthropic", {"type": "image", "source": {"type": "url", "url": "u"}}, MediaPart("image", "u")),
+            ("anthropic", {"type": "document", "source": {"type": "file", "file_id": "f"}}, MediaPart("document", "")),
+            ("anthropic", {"inline_data": {"mime_type": "audio/wav", "data": "d"}}, MediaPart("audio", "d")),
+            ("gemini", {"inline_data": {"mime_type": "image/png", "data": b"bytes"}}, MediaPart("image", "")),
+            ("gemini", {"file_data": {"mime_type": "video/mp4", "file_uri": "u"}}, MediaPart("video", "u")),
+            ("gemini", {"file_data": {"file_uri": "u"}}, MediaPart("document", "u")),
+            ("gemini", {"role": "user", "images": ["d"]}, MediaPart("image", "d")),
+            ("ollama", {"video": ["u"]}, MediaPart("image", "u")),
+            ("dashscope", {"audio": "u"}, MediaPart("audio", "u")),
         ],
     )
-    def test_a_medium_is_known_on_every_wire(self, part: dict[str, Any], medium: MediaPart) -> None:
-        parts = RequestParts.of({"messages": [part]})
-        assert parts.media == [medium]
+    def test_media_of_every_api_are_recognized(self, provider: str, part: dict[str, Any], media: MediaPart) -> None:
+        layout = load_provider(provider).layout
+        parts = RequestParts.of({layout.turns: [part]}, layout)
+        assert parts.media == [media]
         assert parts.texts == []
 
     def test_text_documents_are_texts_and_encrypted_thoughts_are_not(self) -> None:
@@ -217,32 +222,38 @@ class TestRequestParts:
             {"type": "thinking", "thinking": "hm", "signature": "c2lnbmVk"},
             {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "more"}]}},
         ]
-        parts = RequestParts.of({"messages": [{"role": "user", "content": blocks}], "system": "S"})
+        parts = RequestParts.of({"messages": [{"role": "user", "content": blocks}], "system": "S"}, ANTHROPIC)
         assert sorted(parts.texts) == ["S", "hm", "more", "words"]
         assert parts.sealed == ["c2VhbGVk"]
         item: dict[str, Any] = {"type": "reasoning", "summary": [], "encrypted_content": "c2VhbGVk"}
-        assert RequestParts.of({"input": [item]}).sealed == ["c2VhbGVk"]
+        assert RequestParts.of({"input": [item]}, load_provider("openai-responses")).sealed == ["c2VhbGVk"]
 
     def test_a_callers_json_has_no_media_whatever_its_keys(self) -> None:
         call_block = {"type": "tool_use", "name": "f", "input": {"url": "u", "data": ["d", 1, {"image": "i"}]}}
-        parts = RequestParts.of({"messages": [{"role": "assistant", "content": [call_block]}]})
+        parts = RequestParts.of({"messages": [{"role": "assistant", "content": [call_block]}]}, ANTHROPIC)
         assert parts.media == []
         assert sorted(parts.texts) == ["f", '{"url":"u","data":["d",1,{"image":"i"}]}']
 
     def test_long_strings_of_a_callers_json_are_the_very_strings(self) -> None:
         text = "word " * 1_000
         call_block = {"type": "tool_use", "name": "f", "input": {"path": "a", "text": text}}
-        parts = RequestParts.of({"messages": [{"role": "assistant", "content": [call_block]}]})
+        parts = RequestParts.of({"messages": [{"role": "assistant", "content": [call_block]}]}, ANTHROPIC)
         assert any(found is text for found in parts.texts)
         assert parts.fields == 2
 
     @pytest.mark.parametrize(
-        "odd", [{"input": "hi"}, {"contents": "hi"}, {"instructions": "hi"}, {"messages": ["hi"]}]
+        ("provider", "odd"),
+        [
+            ("openai-responses", {"input": "hi"}),
+            ("openai-responses", {"instructions": "hi"}),
+            ("gemini", {"contents": "hi"}),
+            ("openai", {"messages": ["hi"]}),
+        ],
     )
-    def test_a_prompt_may_be_a_string(self, odd: dict[str, Any]) -> None:
-        assert RequestParts.of(odd).texts == ["hi"]
+    def test_a_prompt_may_be_a_string(self, provider: str, odd: dict[str, Any]) -> None:
+        assert RequestParts.of(odd, load_provider(provider)).texts == ["hi"]
 
     def test_geminis_config_is_looked_into(self) -> None:
         config = {"system_instruction": {"parts": [{"text": "S"}]}, "tools": [{"x": 1}], "temperature": 0.5}
-        parts = RequestParts.of({"contents": [], "config": config})
+        parts = RequestParts.of({"contents": [], "config": config}, load_provider("gemini"))
         assert (parts.texts, parts.tools, parts.settings) == (["S"], [{"x": 1}], [])
