@@ -22,9 +22,8 @@ from agentkit import (
     prefix_digest,
     strip_speaker_prefix,
 )
-from agentkit.provider_kit import FormatterBase
+from agentkit.provider_kit import FormatterBase, WireLayout
 from tests.conftest import EchoFormatter
-from agentkit.provider_kit import WireLayout
 
 pytestmark = pytest.mark.anyio
 

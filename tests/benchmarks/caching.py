@@ -164,7 +164,7 @@ def react_reuse(
     """A ReAct loop, by strategy, under a budget of a share of its conversation in the end, tools on top."""
     msgs = as_msgs(react(2 + 2 * steps))
     counter = CharacterTokenCounter()
-    measured = [counter.measure(make().lower(given, tools=tools).request) for given in (msgs, msgs[1:2])]
+    measured = [counter.measure(make().lower(given, tools=tools).request, make()) for given in (msgs, msgs[1:2])]
     limit = int((measured[0] - measured[1]) * share) + measured[1]
     return {
         name: replay(make(budget=Budget(limit, strategy=strategy)), msgs, 2, tools)

@@ -16,9 +16,8 @@ from typing import Any, Final
 from agentkit import Msg, load_provider
 from agentkit.models.failures import get_error_class, parse_context_limit
 from agentkit.models.locate import locate_block
-from agentkit.provider_kit import Failure
+from agentkit.provider_kit import Failure, WireLayout
 from tests.benchmarks.report import Aim, Report, Table
-from agentkit.provider_kit import WireLayout
 
 __all__ = ["run"]
 
@@ -123,7 +122,11 @@ TEXTS: Final = {
 def _search(text: str) -> None:
     msgs = [Msg("Bob", f"text {number}", "user") for number in range(50)]
     request = {"messages": [{"role": "user", "content": msg.text} for msg in msgs]}
-    _ = get_error_class(Failure(text, 400)), parse_context_limit(text), locate_block(text, request, WireLayout(), msgs)
+    _ = (
+        get_error_class(Failure(text, 400)),
+        parse_context_limit(text),
+        locate_block(text, request, WireLayout(), msgs),
+    )
 
 
 def _seconds(work: Callable[[], Any], runs: int) -> float:

@@ -117,7 +117,7 @@ def _peers(steps: int, problems: list[str]) -> dict[str, Sampled]:
 
 def limit_of(kind: Kind, plain: Sequence[PlainMsg]) -> int:
     """A fifth of what the whole history measures; at tiny sizes, room for the smallest request."""
-    whole = CharacterTokenCounter().measure(kind().lower(as_msgs(plain)).request)
+    whole = CharacterTokenCounter().measure(kind().lower(as_msgs(plain)).request, kind())
     return max(whole // _SHARE, 1_500)
 
 

@@ -30,7 +30,7 @@ from agentkit import (
     Units,
 )
 from agentkit.budget.units import Weigher
-from agentkit.provider_kit import LegalConversation, Request, RequestSpec
+from agentkit.provider_kit import LegalConversation, Request, RequestSpec, WireLayout
 from tests.conftest import EchoFormatter, call, fates, result, says, sent
 
 pytestmark = pytest.mark.anyio
@@ -450,7 +450,7 @@ async def test_the_estimate_by_characters_keeps_a_request_within_the_limit() -> 
         msgs.append(Msg("s", (ToolResultBlock(f"c{number}", "n", (TextBlock("x" * number * 5),)),), "system"))
     for limit in (200, 500, 2000):
         found = await plan(msgs, limit, counter)
-        assert found.tokens == counter.measure(found.request) <= limit
+        assert found.tokens == counter.measure(found.request, WireLayout()) <= limit
         json.dumps(found.request)
         bigger = found.cut.units if found.cut else 0
         assert bigger > 0

@@ -45,6 +45,7 @@ from agentkit import (
     URLSource,
     VideoBlock,
     load_messages,
+    load_provider,
     read_history,
 )
 from agentkit.provider_kit import FormatterBase
@@ -178,7 +179,7 @@ def test_d03_counting_leaves_the_system_prompt_in_its_place(kind: str, provider:
     assert counted.request == _formatter(kind, provider).lower(msgs).request
     assert "You are Friday." in _said(counted.request)
     before = _said(counted.request)
-    CharacterTokenCounter().measure(counted.request)
+    CharacterTokenCounter().measure(counted.request, load_provider(provider))
     assert _said(counted.request) == before
 
 

@@ -28,9 +28,11 @@ class Remote(TokenCounterBase):
     def __init__(self) -> None:
         self.asked = 0
 
-    async def count(self, request: Mapping[str, Any]) -> int:
+    needs_layout = True
+
+    async def count(self, request: Mapping[str, Any], provider: Any = None) -> int:
         self.asked += 1
-        return ESTIMATE.measure(request)
+        return ESTIMATE.measure(request, provider)
 
 
 def history(random: Random, units: int) -> list[Msg]:

@@ -41,9 +41,11 @@ class Elsewhere(TokenCounterBase):
     def __init__(self, percent: int) -> None:
         self.percent = percent
 
-    async def count(self, request: Mapping[str, Any]) -> int:
+    needs_layout = True
+
+    async def count(self, request: Mapping[str, Any], provider: Any = None) -> int:
         await anyio.lowlevel.checkpoint()
-        return -(-CharacterTokenCounter().measure(request) * self.percent // 100)
+        return -(-CharacterTokenCounter().measure(request, provider) * self.percent // 100)
 
 
 async def tell_at_length(msgs: Sequence[Msg]) -> str:
@@ -105,7 +107,7 @@ async def test_a_size_that_is_not_found_soon_is_that_of_the_whole_conversation(
     msgs = [TASK, *exchanges(6, "word " * 300), says("Bob", "so?")]
     budget = Budget(1, strategy=[ClearResults(0, 0), DropMedia(0)])
     assert await _needed(budget, None, msgs) == CharacterTokenCounter().measure(
-        EchoFormatter().lower(msgs).request
+        EchoFormatter().lower(msgs).request, EchoFormatter()
     )
 
 

@@ -204,7 +204,9 @@ def test_the_digest_sees_what_the_provider_checks_and_nothing_else() -> None:
 def test_large_pictures_are_digested_by_content() -> None:
     one, two = (ImageBlock.from_bytes(b"\x89PNG\r\n\x1a\n" + bytes([at]) * 50_000, "image/png") for at in (1, 2))
     digests = [
-        prefix_digest(plan(AnthropicChatFormatter(), [Msg("Bob", [found], "user")]).request, AnthropicChatFormatter())
+        prefix_digest(
+            plan(AnthropicChatFormatter(), [Msg("Bob", [found], "user")]).request, AnthropicChatFormatter()
+        )
         for found in (one, two)
     ]
     assert digests[0] != digests[1]

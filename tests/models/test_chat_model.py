@@ -198,7 +198,7 @@ async def test_a_request_can_be_counted() -> None:
     alone, with_tools = await model.count(HELLO), await model.count(HELLO, tools=[LOOK])
     assert 0 < alone < with_tools
     plan = await model.plan(HELLO)
-    assert alone == await CharacterTokenCounter().count(plan.request)
+    assert alone == await CharacterTokenCounter().count(plan.request, load_provider("openai"))
     budgeted = ChatModel("openai:gpt-6", budget=Budget(1_000))
     assert await budgeted.count(HELLO) == (await budgeted.plan(HELLO)).tokens
 
@@ -437,7 +437,7 @@ async def test_the_second_plan_has_the_share_that_the_provider_names() -> None:
     tokens = await model.count(_long())
     await model.generate(_long())
     counter = CharacterTokenCounter()
-    second = await counter.count(model.requests[1])
+    second = await counter.count(model.requests[1], load_provider("openai"))
     assert 0.25 * tokens < second <= 0.5 * tokens
 
 
@@ -445,7 +445,7 @@ async def test_without_numbers_a_quarter_is_cut() -> None:
     model = ScriptedModel([ContextLengthError("openai", "Too long."), "Shorter."], budget=Budget(100_000))
     tokens = await model.count(_long())
     await model.generate(_long())
-    second = await CharacterTokenCounter().count(model.requests[1])
+    second = await CharacterTokenCounter().count(model.requests[1], load_provider("openai"))
     assert 0.4 * tokens < second <= 0.75 * tokens
 
 

@@ -199,7 +199,7 @@ def test_what_the_ledger_calls_sent_is_in_the_request_within_a_budget(
     async def check_all() -> None:
         for target in TARGETS:
             counter = CharacterTokenCounter(media_tokens=50)
-            whole = await counter.count(await target.formatter(policy).format(msgs))
+            whole = await counter.count(await target.formatter(policy).format(msgs), target.formatter(policy))
             formatter = target.formatter(policy, on_loss, Budget(max(1, whole * share // 100), counter))
             try:
                 plan = await formatter.plan(msgs)

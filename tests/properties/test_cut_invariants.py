@@ -43,6 +43,7 @@ from agentkit import (
     load_messages,
     load_provider,
 )
+from agentkit.tokens.counters import count_request
 from tests.conversations import (
     OnLoss,
     Target,
@@ -80,9 +81,11 @@ class Elsewhere(TokenCounterBase):
     def __repr__(self) -> str:
         return f"Elsewhere({self.percent})"
 
-    async def count(self, request: Mapping[str, Any]) -> int:
+    needs_layout = True
+
+    async def count(self, request: Mapping[str, Any], provider: Any = None) -> int:
         await anyio.lowlevel.checkpoint()
-        return -(-CharacterTokenCounter().measure(request) * self.percent // 100)
+        return -(-CharacterTokenCounter().measure(request, provider) * self.percent // 100)
 
 
 counters: st.SearchStrategy[TokenCounterBase] = st.one_of(
@@ -134,7 +137,9 @@ async def sized(
     target: Target, msgs: Sequence[Msg], policy: HistoryPolicy, loss: OnLoss, budget: Budget, share: int
 ) -> int:
     """A limit so many percent of the way from the smallest request to the whole one."""
-    whole = await budget.counter.count(await target.formatter(policy, loss).format(msgs))
+    whole = await count_request(
+        budget.counter, await target.formatter(policy, loss).format(msgs), target.formatter(policy).layout
+    )
     least = await planned(target.formatter(policy, loss, replace(budget, max_tokens=1)), msgs)
     needed = min(least.needed, whole) if isinstance(least, BudgetError) else 1
     return max(1, needed + (whole - needed) * share // 100)
@@ -171,7 +176,7 @@ def test_every_cut_is_legal_within_the_budget_and_accounted_for(
             return
         assert isinstance(plan, Plan)
         event("cut" if plan.cut else "whole")
-        assert plan.tokens == await budget.counter.count(plan.request) <= limit
+        assert plan.tokens == await count_request(budget.counter, plan.request, formatter.layout) <= limit
         assert plan.history
         assert turns_of(plan.request)
         assert not problems(target, plan.request), case(target, formatter, problems(target, plan.request))

@@ -48,6 +48,7 @@ from agentkit.ledger.provenance import TracedConversation
 from agentkit.legalize.turns import BEGIN_TURN, CONTINUE_TURN, RESULT_TURN
 from agentkit.provider_kit import FormatterBase
 from agentkit.repair.pairing import INTERRUPTED_RESULT, repair_pairing
+from agentkit.tokens.counters import count_request
 from tests.conversations import (
     TARGETS,
     Marks,
@@ -160,6 +161,7 @@ _DIGEST = """
 import hashlib, json, sys
 from agentkit import load_messages
 from tests.conversations import POLICIES, TARGETS
+from agentkit.tokens.counters import count_request
 said = []
 for stored in json.load(sys.stdin):
     for target in TARGETS:
@@ -600,7 +602,9 @@ async def _limited(
     target: Target, msgs: list[Msg], policy: HistoryPolicy, counter: TokenCounterBase, share: int
 ) -> int:
     """A limit that is so many percent of the whole request."""
-    whole = await counter.count(await target.formatter(policy).format(msgs))
+    whole = await count_request(
+        counter, await target.formatter(policy).format(msgs), target.formatter(policy).layout
+    )
     return max(1, whole * share // 100)
 
 
@@ -653,7 +657,9 @@ def test_cut_keeps_a_suffix_and_what_is_protected_within_the_budget(
             least = [msgs[at] for at in sorted(must)]
             request = await target.formatter(policy).format(least)
             bound = formatter.capabilities().thinking.binds_prefix and any(msg.thinking for msg in least)
-            needed = await counter.count(request)  # of a conversation that nothing was cut from
+            needed = await count_request(
+                counter, request, formatter.layout
+            )  # of a conversation that nothing was cut from
             assert plan.needed == needed or (bound and plan.needed < needed), case(target, formatter, "needed")
             again = await planned(
                 target.formatter(policy, budget=Budget(plan.needed, counter, strategy=strategy)), msgs
@@ -661,7 +667,7 @@ def test_cut_keeps_a_suffix_and_what_is_protected_within_the_budget(
             assert isinstance(again, Plan), case(target, formatter, "what is needed is not enough")
             return
         event("cut" if plan.cut else "whole")
-        tokens = await counter.count(plan.request)
+        tokens = await count_request(counter, plan.request, target.formatter(policy).layout)
         assert plan.tokens == tokens
         assert tokens <= limit
         numbers = {id(msg): at for at, msg in enumerate(msgs)}
@@ -695,7 +701,7 @@ def test_cut_twice_changes_nothing(
         plan = await planned(target.formatter(policy, budget=budget), msgs)
         if not isinstance(plan, Plan):
             return
-        assert await counter.count(plan.request) <= limit
+        assert await count_request(counter, plan.request, target.formatter(policy).layout) <= limit
         formatter = target.formatter(policy, budget=budget)
         again = await planned(formatter, plan.history)
         assert isinstance(again, Plan), case(target, formatter, "nothing fits any more")

@@ -36,6 +36,7 @@ from agentkit import (
     ToolUseStart,
     Usage,
     UsageEvent,
+    load_provider,
     prefix_digest,
 )
 from agentkit_anthropic import PROVIDER, AnthropicChatFormatter, AnthropicStreamParser, parse_response
@@ -43,7 +44,6 @@ from tests.profiles import examples
 from tests.properties.test_cut_and_thinking import Server
 from tests.providers import LOOK, problems, result, system, user
 from tests.providers.replies import cut, cuts, fed, mangled, playing, sse
-from agentkit import load_provider
 
 CITATION: Final = {
     "type": "web_search_result_location",

@@ -14,10 +14,9 @@ import pytest
 from agentkit import Msg, ToolUseBlock, dump_messages, load_provider
 from agentkit.models.failures import as_model_error, get_error_class, parse_context_limit, parse_retry_after
 from agentkit.models.locate import locate_block
-from agentkit.provider_kit import Failure, StreamParserBase
+from agentkit.provider_kit import Failure, StreamParserBase, WireLayout
 from agentkit.replies.error_bodies import parse_failure
 from tests.providers import PROVIDERS
-from agentkit.provider_kit import WireLayout
 
 NUMBERS: Final = (
     0, -1, 1, 9_999, 10_000, 10**9, 10**12, 10**18, 10**30, -(10**30), 2**63, 1.5, 1e308, -0.0,
@@ -281,6 +280,10 @@ def test_an_error_with_many_paths_or_quotes_is_searched_as_far_as_a_person_reads
     msgs = [Msg("Bob", f"text {number}", "user") for number in range(100)]
     request = {"messages": [{"role": "user", "content": msg.text} for msg in msgs]}
     _, calls = _measured(
-        lambda: (get_error_class(Failure(said, 400)), parse_context_limit(said), locate_block(said, request, WireLayout(), msgs))
+        lambda: (
+            get_error_class(Failure(said, 400)),
+            parse_context_limit(said),
+            locate_block(said, request, WireLayout(), msgs),
+        )
     )
     assert calls < 300_000

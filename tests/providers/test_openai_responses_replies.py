@@ -137,7 +137,9 @@ def test_thinking_keeps_the_digest_of_the_request_that_it_came_in_answer_to() ->
     request = {"input": [{"role": "user", "content": "Go."}]}
     block = parse_response(_whole(_thought(), _said("Done.")), request=request).blocks[0]
     state = _state(encrypted_content="gAAA==", item_id="rs_1", fields={"followed_by": "msg_1"})
-    assert block == ThinkingBlock("", replace(state, prefix=prefix_digest(request, load_provider("openai-responses"))))
+    assert block == ThinkingBlock(
+        "", replace(state, prefix=prefix_digest(request, load_provider("openai-responses")))
+    )
     unproven = parse_response(_whole(_thought(encrypted_content=None), _said("Done.")), request=request).blocks[0]
     assert unproven == ThinkingBlock("", _state(item_id="rs_1"))
 

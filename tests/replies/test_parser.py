@@ -33,8 +33,7 @@ from agentkit import (
     load_messages,
     prefix_digest,
 )
-from agentkit.provider_kit import StreamParserBase
-from agentkit.provider_kit import WireLayout
+from agentkit.provider_kit import StreamParserBase, WireLayout
 
 PICTURE = ImageBlock(Base64Source("image/png", "iVBORw0KGgo="))
 

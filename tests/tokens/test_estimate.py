@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit import CharacterTokenCounter, Msg
+from agentkit.provider_kit import WireLayout
 from agentkit.tokens.encodings import load_encoding
 from agentkit.tokens.estimate import estimate_text
 from tests.tokens.corpus import CORPUS, OTHERS
@@ -54,5 +55,7 @@ def test_a_message_weighs_what_it_adds_to_a_request() -> None:
     for text in (text for texts in CORPUS.values() for text in texts):
         request = {"messages": [{"role": "user", "name": "Bob", "content": text}]}
         assert (
-            counter.measure(request) <= counter.weigh(Msg("Bob", text, "user")) <= 1.2 * counter.measure(request)
+            counter.measure(request, WireLayout())
+            <= counter.weigh(Msg("Bob", text, "user"))
+            <= 1.2 * counter.measure(request, WireLayout())
         )

@@ -26,6 +26,8 @@ from agentkit import (
 from tests.conftest import call, result, says
 from tests.tokens.corpus import CORPUS
 
+OPENAI = load_provider("openai")
+
 CHATML = """\
 {%- if tools %}
     {{- '<|im_start|>tools\\n' }}
@@ -93,7 +95,7 @@ def test_the_count_is_that_of_the_rendered_conversation(folder: Path) -> None:
     )
     before = copy.deepcopy(request)
     tokenizer = cast("Any", tokenizers).Tokenizer.from_file(str(folder / "tokenizer.json"))
-    counted = counter.measure(request)
+    counted = counter.measure(request, OPENAI)
     assert counted == len(tokenizer.encode(rendered(request), add_special_tokens=False).ids)
     assert counted.estimated == ()
     assert request == before
@@ -103,7 +105,7 @@ def test_media_cost_their_price_and_no_text(folder: Path) -> None:
     counter = HuggingFaceTokenCounter(folder, model="unknown")
     png = Base64Source("image/png", "iVBORw0KGgoAAAAN" * 10_000)
     look = Msg("Bob", (TextBlock("Look"), ImageBlock(png)), "user")
-    counted = counter.measure(load_provider("vllm").chat_formatter().lower([look]).request)
+    counted = counter.measure(load_provider("vllm").chat_formatter().lower([look]).request, load_provider("vllm"))
     assert 1_500 < counted < 1_550
     assert counted.estimated
     assert 1_500 < counter.weigh(look) < 1_550
@@ -112,14 +114,14 @@ def test_media_cost_their_price_and_no_text(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["anthropic", "gemini", "openai-responses", "ollama", "dashscope"])
 def test_another_wires_request_is_counted_all_the_same(folder: Path, name: str) -> None:
     counter = HuggingFaceTokenCounter(folder)
-    counted = counter.measure(load_provider(name).chat_formatter().lower(TALK).request)
-    exact = counter.measure(load_provider("vllm").chat_formatter().lower(TALK).request)
+    counted = counter.measure(load_provider(name).chat_formatter().lower(TALK).request, load_provider(name))
+    exact = counter.measure(load_provider("vllm").chat_formatter().lower(TALK).request, load_provider("vllm"))
     assert 0.7 < counted / exact < 1.4
 
 
 def test_a_template_that_refuses_is_told(folder: Path) -> None:
     refuses = HuggingFaceTokenCounter(folder, chat_template="{{ raise_exception('roles must alternate') }}")
-    counted = refuses.measure({"messages": [{"role": "user", "content": "hello"}]})
+    counted = refuses.measure({"messages": [{"role": "user", "content": "hello"}]}, OPENAI)
     assert counted > 1
     assert "roles must alternate" in counted.estimated[0]
 
@@ -128,15 +130,15 @@ def test_a_template_that_takes_strings_gets_strings(folder: Path) -> None:
     template = "{% for message in messages %}{{ message.content + '\\n' }}{% endfor %}"
     parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
     counter = HuggingFaceTokenCounter(folder, chat_template=template)
-    counted = counter.measure({"messages": [{"role": "user", "content": parts}]})
-    assert counted == counter.measure({"messages": [{"role": "user", "content": "one\ntwo"}]})
+    counted = counter.measure({"messages": [{"role": "user", "content": parts}]}, OPENAI)
+    assert counted == counter.measure({"messages": [{"role": "user", "content": "one\ntwo"}]}, OPENAI)
     assert counted.estimated == ()
 
 
 def test_without_a_template_it_says_so(folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.json"
     file.write_bytes((folder / "tokenizer.json").read_bytes())
-    counted = HuggingFaceTokenCounter(file).measure({"messages": [{"role": "user", "content": "hello"}]})
+    counted = HuggingFaceTokenCounter(file).measure({"messages": [{"role": "user", "content": "hello"}]}, OPENAI)
     assert counted.estimated == ("no chat template: messages are estimated at 5 tokens each",)
 
 
@@ -144,7 +146,12 @@ def test_weights_are_estimates_that_read_no_tokenizer(folder: Path) -> None:
     counter = HuggingFaceTokenCounter(folder)
     weighed = sum(map(counter.weight, TALK))
     assert "_encode" not in counter.__dict__
-    assert 0.5 < weighed / counter.measure(load_provider("vllm").chat_formatter().lower(TALK).request) < 1.5
+    assert (
+        0.5
+        < weighed
+        / counter.measure(load_provider("vllm").chat_formatter().lower(TALK).request, load_provider("vllm"))
+        < 1.5
+    )
 
 
 @pytest.mark.parametrize(
@@ -153,7 +160,7 @@ def test_weights_are_estimates_that_read_no_tokenizer(folder: Path) -> None:
     ids=str,
 )
 def test_no_request_is_too_odd_to_be_counted(folder: Path, messages: list[Any]) -> None:
-    assert HuggingFaceTokenCounter(folder).measure({"messages": messages}) > 0
+    assert HuggingFaceTokenCounter(folder).measure({"messages": messages}, OPENAI) > 0
 
 
 @pytest.mark.anyio
@@ -161,7 +168,7 @@ async def test_it_counts_off_the_event_loop(folder: Path) -> None:
     counter = HuggingFaceTokenCounter(folder)
     await counter.prepare()
     request = load_provider("vllm").chat_formatter().lower(TALK).request
-    assert await counter.count(request) == counter.measure(request)
+    assert await counter.count(request, OPENAI) == counter.measure(request, OPENAI)
     assert pickle.loads(pickle.dumps(counter)).key == counter.key
 
 

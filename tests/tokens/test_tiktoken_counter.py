@@ -24,7 +24,6 @@ from agentkit import (
     Base64Source,
     DocumentBlock,
     ImageBlock,
-    LocalTokenCounter,
     MissingExtraError,
     Msg,
     OptionError,
@@ -40,6 +39,8 @@ from agentkit import (
 from agentkit.tokens.encodings import Encoding, find_encoding, find_encoding_package
 from tests.conftest import call, result, says
 from tests.tokens.corpus import CORPUS, OTHERS
+
+OPENAI = load_provider("openai")
 
 ENCODINGS = {
     "o200k_base": ("fb374d419588a4632f3f557e76b4b70aebbca790", 199_998),
@@ -107,9 +108,9 @@ def test_the_fast_package_agrees_with_tiktoken_on_every_text(encoding: str, cach
     assert wrong == []
 
 
-def _content(counter: LocalTokenCounter, text: str) -> int:
-    empty = counter.measure({"messages": [{"role": "user", "content": ""}]})
-    return counter.measure({"messages": [{"role": "user", "content": text}]}) - empty
+def _content(counter: TiktokenCounter, text: str) -> int:
+    empty = counter.measure({"messages": [{"role": "user", "content": ""}]}, OPENAI)
+    return counter.measure({"messages": [{"role": "user", "content": text}]}, OPENAI) - empty
 
 
 @pytest.mark.usefixtures("without_splintr")
@@ -144,7 +145,9 @@ def test_broken_ranks_are_left_alone_and_not_downloaded_anew(
 def test_a_family_without_ranks_is_counted_with_others_and_says_so(cache: Path) -> None:
     counter = TiktokenCounter("qwen3-max")
     assert counter.encoding == "o200k_base"
-    assert counter.measure({"messages": []}).estimated == ("no ranks of qwen3 are at hand: o200k_base taken",)
+    assert counter.measure({"messages": []}, OPENAI).estimated == (
+        "no ranks of qwen3 are at hand: o200k_base taken",
+    )
 
 
 @pytest.mark.parametrize(
@@ -165,29 +168,34 @@ def test_a_family_without_ranks_is_counted_with_others_and_says_so(cache: Path) 
 )
 def test_a_model_has_its_familys_encoding(model: str, encoding: str) -> None:
     assert find_encoding(model) == Encoding(encoding)
-    assert TiktokenCounter(model).measure({"messages": [{"role": "user", "content": "hi"}]}).estimated == ()
+    assert (
+        TiktokenCounter(model).measure({"messages": [{"role": "user", "content": "hi"}]}, OPENAI).estimated == ()
+    )
 
 
 @pytest.mark.parametrize(
     "model", ["gpt-6-sol", "gpt-audio", "claude-opus-5", "gemini-4-pro", "qwen3.7-plus", "x", ""]
 )
 def test_a_model_with_an_unknown_encoding_is_counted_and_says_so(model: str) -> None:
-    found = TiktokenCounter(model).measure({"messages": [{"role": "user", "content": "hello"}]})
+    found = TiktokenCounter(model).measure({"messages": [{"role": "user", "content": "hello"}]}, OPENAI)
     assert found > 1
     assert len(found.estimated) == 1
 
 
 def test_an_encoding_may_be_given_and_an_unknown_one_is_refused() -> None:
-    assert TiktokenCounter("my-model", encoding="llama3").measure({"messages": []}).estimated == ()
+    assert TiktokenCounter("my-model", encoding="llama3").measure({"messages": []}, OPENAI).estimated == ()
     with pytest.raises(OptionError, match="o200k_base"):
         TiktokenCounter(encoding="o300k")
 
 
 def test_a_message_costs_three_tokens_and_its_name_one_more() -> None:
     counter = TiktokenCounter("gpt-4o")
-    bare = counter.measure({"messages": [{"role": "user", "content": "hello world"}]})
+    bare = counter.measure({"messages": [{"role": "user", "content": "hello world"}]}, OPENAI)
     assert bare == 3 + 3 + 2
-    assert counter.measure({"messages": [{"role": "user", "name": "Bob", "content": "hello world"}]}) == bare + 2
+    assert (
+        counter.measure({"messages": [{"role": "user", "name": "Bob", "content": "hello world"}]}, OPENAI)
+        == bare + 2
+    )
 
 
 def test_a_tool_is_counted_as_the_models_read_it() -> None:
@@ -201,12 +209,13 @@ def test_a_tool_is_counted_as_the_models_read_it() -> None:
     flat = {"type": "function", "name": "weather", "description": "Tells it.", "parameters": schema}
     claude = {"name": "weather", "description": "Tells it.", "input_schema": schema}
     gemini = {"function_declarations": [{**claude, "parameters_json_schema": schema}]}
-    counts = {counter.measure({"messages": [], "tools": [tool]}) for tool in (chat, flat, claude)}
+    forms = ((chat, OPENAI), (flat, load_provider("openai-responses")), (claude, load_provider("anthropic")))
+    counts = {counter.measure({"messages": [], "tools": [tool]}, provider) for tool, provider in forms}
     assert len(counts) == 1
     text = "// Tells it.\ntype weather = (_: {\n// Where\ncity: string,\n}) => any;\n"
     assert counts == {3 + 9 + _content(counter, text)}
-    assert counter.measure({"contents": [], "config": {"tools": [gemini]}}) in counts
-    assert counter.measure({"messages": [], "tools": [chat]}).estimated
+    assert counter.measure({"contents": [], "config": {"tools": [gemini]}}, load_provider("gemini")) in counts
+    assert counter.measure({"messages": [], "tools": [chat]}, OPENAI).estimated
 
 
 ODD_TOOLS: list[Any] = ["odd", {"type": "web_search"}, {"name": "x", "parameters": {"anyOf": [{}, True]}}, 3]
@@ -214,7 +223,7 @@ ODD_TOOLS: list[Any] = ["odd", {"type": "web_search"}, {"name": "x", "parameters
 
 @pytest.mark.parametrize("tool", ODD_TOOLS)
 def test_a_tool_of_any_form_is_counted(tool: Any) -> None:
-    assert TiktokenCounter("gpt-4o").measure({"input": [], "tools": [tool]}) > 12
+    assert TiktokenCounter("gpt-4o").measure({"input": [], "tools": [tool]}, OPENAI) > 12
 
 
 def png(width: int, height: int, kind: str = "PNG") -> str:
@@ -237,7 +246,7 @@ MEDIA = (
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("make", [TiktokenCounter], ids=["ranks"])
 def test_every_block_is_counted_on_every_wire_and_no_base64_as_text(
-    name: str, make: Callable[[], LocalTokenCounter]
+    name: str, make: Callable[[], TiktokenCounter]
 ) -> None:
     called = Msg("Friday", (TextBlock("I look."), ToolUseBlock("c1", "find", {"q": ["x", 1, None]})), "assistant")
     found = Msg("system", (ToolResultBlock("c1", "find", (TextBlock("found"), MEDIA[0])),), "system")
@@ -245,10 +254,10 @@ def test_every_block_is_counted_on_every_wire_and_no_base64_as_text(
     request = load_provider(name).multi_agent_formatter().lower([*msgs, says("Bob", "Well?")]).request
     before = copy.deepcopy(request)
     counter = make()
-    counted = counter.measure(request)
+    counted = counter.measure(request, load_provider(name))
     assert 100 < counted < 30_000
     assert request == before
-    assert counter.measure(request) == counted
+    assert counter.measure(request, load_provider(name)) == counted
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -256,7 +265,7 @@ def test_the_sum_of_the_weights_is_near_the_measure_on_every_wire(name: str) -> 
     counter = TiktokenCounter("gpt-4o")
     msgs = [says(f"U{n % 3}", "The quick brown fox. " * 20, ("user", "assistant")[n % 2]) for n in range(30)]
     msgs += [msg for n in range(20) for msg in (call(f"c{n}"), result(f"c{n}", output="found it " * 30))]
-    measured = counter.measure(load_provider(name).chat_formatter().lower(msgs).request)
+    measured = counter.measure(load_provider(name).chat_formatter().lower(msgs).request, load_provider(name))
     assert 0.85 < sum(map(counter.weight, msgs)) / measured < 1.25
 
 
@@ -266,17 +275,17 @@ def test_the_sum_of_the_weights_is_near_the_measure_on_every_wire(name: str) -> 
 )
 def test_a_picture_costs_what_its_size_says(model: str, tokens: int) -> None:
     counter = TiktokenCounter(model)
-    empty = counter.measure({"messages": [{"role": "user", "content": []}]})
+    empty = counter.measure({"messages": [{"role": "user", "content": []}]}, OPENAI)
     url = f"data:image/png;base64,{PICTURE}"
     part = {"type": "image_url", "image_url": {"url": url, "detail": "auto"}}
-    assert counter.measure({"messages": [{"role": "user", "content": [part]}]}) - empty == tokens
+    assert counter.measure({"messages": [{"role": "user", "content": [part]}]}, OPENAI) - empty == tokens
     assert counter.weigh(Msg("", (MEDIA[0],), "user")) == tokens + 4
 
 
 def test_what_cannot_be_known_of_a_picture_is_said() -> None:
     for data in ("", "https://example.com/x.png", "bm90IGEgcGljdHVyZQ=="):
         part = {"type": "image_url", "image_url": {"url": data}}
-        found = TiktokenCounter("gpt-4o").measure({"messages": [{"role": "user", "content": [part]}]})
+        found = TiktokenCounter("gpt-4o").measure({"messages": [{"role": "user", "content": [part]}]}, OPENAI)
         assert found == 1_500 + 6
         assert len(found.estimated) == 1
 
@@ -286,15 +295,19 @@ async def test_counting_waits_off_the_event_loop_and_comes_to_the_same() -> None
     request = {"messages": [{"role": "user", "content": f"{n} some words " * 2_000} for n in range(20)]}
     counter = TiktokenCounter("gpt-4o")
     await counter.prepare()
-    assert await counter.count(request) == counter.measure(request) == await counter.count(request)
+    assert (
+        await counter.count(request, OPENAI)
+        == counter.measure(request, OPENAI)
+        == await counter.count(request, OPENAI)
+    )
 
 
 def test_a_counter_and_its_counts_can_be_stored() -> None:
     counter = TiktokenCounter("gpt-6")
     request = {"messages": [{"role": "user", "content": "hello"}]}
     again = pickle.loads(pickle.dumps(counter))
-    counted = counter.measure(request)
-    assert again.measure(request) == counted
+    counted = counter.measure(request, OPENAI)
+    assert again.measure(request, OPENAI) == counted
     assert again.key == counter.key
     stored = pickle.loads(pickle.dumps(counted))
     assert (stored, stored.estimated) == (counted, counted.estimated)

@@ -186,29 +186,51 @@ class TestRequestParts:
     @pytest.mark.parametrize(
         ("provider", "part", "media"),
         [
-            ("openai-responses", {"type": "input_image", "image_url": "u", "detail": "high"}, MediaPart("image", "u", "high")),
-            ("openai-responses", {"type": "input_file", "filename": "a.pdf", "file_data": "d"}, MediaPart("document", "d")),
-            ("openai", {"type": "file", "file": {"filename": "a.pdf", "file_data": "d"}}, MediaPart("document", "d")),
+            (
+                "openai-responses",
+                {"type": "input_image", "image_url": "u", "detail": "high"},
+                MediaPart("image", "u", "high"),
+            ),
+            (
+                "openai-responses",
+                {"type": "input_file", "filename": "a.pdf", "file_data": "d"},
+                MediaPart("document", "d"),
+            ),
+            (
+                "openai",
+                {"type": "file", "file": {"filename": "a.pdf", "file_data": "d"}},
+                MediaPart("document", "d"),
+            ),
             ("openai", {"type": "file", "file": {"file_id": "f"}}, MediaPart("document", "")),
-            ("openai", {"type": "input_audio", "input_audio": {"data": "d", "format": "wav"}}, MediaPart("audio", "d")),
+            (
+                "openai",
+                {"type": "input_audio", "input_audio": {"data": "d", "format": "wav"}},
+                MediaPart("audio", "d"),
+            ),
             ("vllm", {"type": "video_url", "video_url": {"url": "u"}}, MediaPart("video", "u")),
             (
-                "ANTH",
+                "anthropic",
                 {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "d"}},
                 MediaPart("image", "d"),
             ),
             ("anthropic", {"type": "image", "source": {"type": "url", "url": "u"}}, MediaPart("image", "u")),
-            ("anthropic", {"type": "document", "source": {"type": "file", "file_id": "f"}}, MediaPart("document", "")),
-            ("anthropic", {"inline_data": {"mime_type": "audio/wav", "data": "d"}}, MediaPart("audio", "d")),
+            (
+                "anthropic",
+                {"type": "document", "source": {"type": "file", "file_id": "f"}},
+                MediaPart("document", ""),
+            ),
+            ("gemini", {"inline_data": {"mime_type": "audio/wav", "data": "d"}}, MediaPart("audio", "d")),
             ("gemini", {"inline_data": {"mime_type": "image/png", "data": b"bytes"}}, MediaPart("image", "")),
             ("gemini", {"file_data": {"mime_type": "video/mp4", "file_uri": "u"}}, MediaPart("video", "u")),
             ("gemini", {"file_data": {"file_uri": "u"}}, MediaPart("document", "u")),
-            ("gemini", {"role": "user", "images": ["d"]}, MediaPart("image", "d")),
-            ("ollama", {"video": ["u"]}, MediaPart("image", "u")),
+            ("ollama", {"role": "user", "images": ["d"]}, MediaPart("image", "d")),
+            ("dashscope", {"video": ["u"]}, MediaPart("image", "u")),
             ("dashscope", {"audio": "u"}, MediaPart("audio", "u")),
         ],
     )
-    def test_media_of_every_api_are_recognized(self, provider: str, part: dict[str, Any], media: MediaPart) -> None:
+    def test_media_of_every_api_are_recognized(
+        self, provider: str, part: dict[str, Any], media: MediaPart
+    ) -> None:
         layout = load_provider(provider).layout
         parts = RequestParts.of({layout.turns: [part]}, layout)
         assert parts.media == [media]

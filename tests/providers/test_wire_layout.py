@@ -1,0 +1,97 @@
+"""A third-party API whose turns are under `dialogue`: digests, counts and error places come from its layout."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytest
+
+from agentkit import Base64Source, CharacterTokenCounter, ImageBlock, Msg, OptionError, TextBlock, prefix_digest
+from agentkit.models.locate import locate_block
+from agentkit.provider_kit import (
+    Capabilities,
+    FormatterBase,
+    LegalConversation,
+    MediaCapabilities,
+    MediaRule,
+    Request,
+    RequestSpec,
+    WireLayout,
+    media_types,
+)
+
+DIALOGUE = Capabilities(
+    name="Dialogue",
+    layout=WireLayout(
+        turns="dialogue",
+        parts=("lines",),
+        role="who",
+        labels=frozenset({"who", "sort"}),
+        texts=frozenset({"words"}),
+        media={"picture": "image"},
+        cache_markers=frozenset({"keep"}),
+    ),
+    media=MediaCapabilities(image=MediaRule(types=media_types("image", "png"))),
+)
+
+
+class DialogueFormatter(FormatterBase):
+    base: ClassVar[Capabilities] = DIALOGUE
+
+    def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
+        return {"dialogue": [_turn(msg) for msg in (*legal.system.msgs, *legal.turns.msgs)]}
+
+
+def _turn(msg: Msg) -> dict[str, Any]:
+    return {"who": msg.role, "lines": [_line(block) for block in msg.blocks]}
+
+
+def _line(block: object) -> dict[str, Any]:
+    if isinstance(block, ImageBlock) and isinstance(block.source, Base64Source):
+        return {"sort": "picture", "picture": block.source.data}
+    assert isinstance(block, TextBlock)
+    return {"sort": "words", "words": block.text}
+
+
+FORMATTER = DialogueFormatter()
+PICTURE = ImageBlock(Base64Source("image/png", "iVBORw0KGgoAAAAN" * 25_000))
+MSGS = [
+    Msg("system", "Be brief.", "system"),
+    Msg("Bob", (TextBlock("What is this?"), PICTURE), "user"),
+    Msg("Friday", "A lake.", "assistant"),
+    Msg("Bob", "Which lake?", "user"),
+]
+
+
+def test_the_digest_covers_the_turns_without_cache_markers() -> None:
+    request = FORMATTER.lower(MSGS).request
+    digest = prefix_digest(request, FORMATTER)
+    assert digest == prefix_digest(request, DIALOGUE.layout) != prefix_digest({}, FORMATTER)
+    request["dialogue"][1]["lines"][0]["keep"] = True
+    assert prefix_digest(request, FORMATTER) == digest
+    request["dialogue"][1]["lines"][0]["words"] = "What is that?"
+    assert prefix_digest(request, FORMATTER) != digest
+
+
+def test_an_image_of_400_kb_counts_as_one_image() -> None:
+    request = FORMATTER.lower(MSGS).request
+    assert 1_000 < CharacterTokenCounter().measure(request, FORMATTER) < 1_100
+
+
+@pytest.mark.parametrize(
+    ("error", "place"),
+    [
+        ("dialogue[1].lines[1].picture: not an image", "msgs[1].content[1]"),
+        ("dialogue.3.lines.0 is too short", "msgs[3].content[0]"),
+        ("messages[1]: bad", ""),
+    ],
+)
+def test_an_error_leads_to_the_block(error: str, place: str) -> None:
+    assert locate_block(error, FORMATTER.lower(MSGS).request, FORMATTER.layout, MSGS) == place
+
+
+def test_a_request_of_unknown_layout_is_an_error() -> None:
+    with pytest.raises(OptionError, match="CharacterTokenCounter does not know the keys of the request"):
+        CharacterTokenCounter().measure({"dialogue": []})
+    with pytest.raises(OptionError, match=r"layout: expected a provider or a WireLayout, got 'dialogue'"):
+        prefix_digest({"dialogue": []}, "dialogue")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
