@@ -1,11 +1,14 @@
-"""Gemini generateContent."""
+"""Provider for Gemini: its `generateContent` API, and the same API on Google's enterprise platform.
+
+The formatters need no SDK. Model calls need the extra `gemini`. Read `convert` first.
+"""
 
 from agentkit.provider_kit import Provider
 from agentkit_gemini.convert import GeminiChatFormatter, GeminiMultiAgentFormatter
 from agentkit_gemini.counting import GeminiTokenCounter
 from agentkit_gemini.endpoint import GeminiEndpoint
 from agentkit_gemini.logs import load_native
-from agentkit_gemini.replies import GeminiStreamParser, parse_response
+from agentkit_gemini.replies import GeminiStreamParser
 
 __all__ = [
     "GeminiChatFormatter",
@@ -17,6 +20,8 @@ __all__ = [
     "load_native",
     "parse_response",
 ]
+
+parse_response = GeminiStreamParser.parse_response
 
 PROVIDER = Provider(
     "gemini",

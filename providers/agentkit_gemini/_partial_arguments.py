@@ -1,4 +1,4 @@
-"""ArgumentBuffer that Vertex streams piece by piece, each under its JSON path (SDK: PartialArg)."""
+"""Arguments of a tool call that Vertex streams in pieces, each with its JSON path (SDK: PartialArg)."""
 
 from __future__ import annotations
 
@@ -8,39 +8,45 @@ from itertools import pairwise
 from typing import Any, cast
 
 from agentkit.provider_kit import as_text
-from agentkit_gemini._parts import shallow
+from agentkit_gemini._parts import normalize_keys
 
 __all__ = ["PartialArguments"]
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]")
-_DEEPEST = 100
-"""Steps of a path: JSON that is nested more deeply is read by no tool."""
-_MOST_SKIPPED = 1_000
-"""Items of lists that the paths of one call may skip. The API names the items of a list one after the other."""
-_INDEX_DIGITS = 9
+_MAX_STEPS = 100
+"""Maximum number of steps in a path. No tool reads JSON that is nested more deeply."""
+_MAX_SKIPPED = 1_000
+"""Maximum number of list items that the paths of one call may skip. The API sends the items of a list in order."""
+_MAX_INDEX_DIGITS = 9
 
 
 class PartialArguments:
-    """The arguments of one call so far. Its texts may have lone surrogates: two pieces may share a character."""
+    """Arguments of one call so far.
+
+    Texts may have lone surrogates, since two pieces may share a character.
+    """
 
     def __init__(self) -> None:
-        self._found: dict[str, Any] = {}
-        self._skipped = 0  # items of lists that no path has named
-        self._texts: dict[str, tuple[Any, str | int, list[str]]] = {}  # by path: strings that go on, in pieces
+        self._arguments: dict[str, Any] = {}
+        self._skipped = 0  # list items that no path has named
+        self._texts: dict[str, tuple[Any, str | int, list[str]]] = {}  # by path: unfinished strings, in pieces
 
     @property
-    def found(self) -> dict[str, Any]:
-        """The arguments as an object."""
-        for home, step, pieces in self._texts.values():
-            home[step] = "".join(pieces)
-        return self._found
+    def arguments(self) -> dict[str, Any]:
+        """Arguments so far, as an object."""
+        for container, step, pieces in self._texts.values():
+            container[step] = "".join(pieces)
+        return self._arguments
 
     def update(self, arguments: Mapping[str, Any]) -> None:
-        """Set whole arguments by name."""
-        self._found.update(arguments)
+        """Sets complete arguments by name."""
+        self._arguments.update(arguments)
 
-    def grow(self, part: dict[str, Any]) -> bool:
-        """Take a part that is what most are, more of one text and nothing else, as the API spells it."""
+    def append_text(self, part: dict[str, Any]) -> bool:
+        """Appends the text of a camelCase part that only continues one string. Returns False for any other part.
+
+        Most parts are of this form. The method is fast, since it does not normalize their keys.
+        """
         call: dict[str, Any] | None = part.get("functionCall")
         if len(part) > 1 or not isinstance(call, dict) or len(call) > 2 or not call.get("willContinue"):
             return False
@@ -50,80 +56,83 @@ class PartialArguments:
         path, text = piece.get("jsonPath"), piece.get("stringValue")
         if not piece.get("willContinue") or type(path) is not str or type(text) is not str:
             return False
-        if begun := self._texts.get(path):
-            begun[2].append(text)
-        return begun is not None
+        if unfinished := self._texts.get(path):
+            unfinished[2].append(text)
+        return unfinished is not None
 
     def add(self, piece: Mapping[str, Any]) -> None:
-        """Take one piece. A path that leads nowhere is passed over."""
-        told = shallow(piece)
-        path, item = as_text(told.get("json_path")), _value(told)
+        """Adds one piece. Ignores a piece with an invalid path."""
+        fields = normalize_keys(piece)
+        path, item = as_text(fields.get("json_path")), _parse_value(fields)
         if path in self._texts and isinstance(item, str):
             self._texts[path][2].append(item)
         else:
             self._begin(path, item)
-        if path in self._texts and not told.get("will_continue"):
-            home, step, pieces = self._texts.pop(path)
-            home[step] = "".join(pieces)
+        if path in self._texts and not fields.get("will_continue"):
+            container, step, pieces = self._texts.pop(path)
+            container[step] = "".join(pieces)
 
     def _begin(self, path: str, item: Any) -> None:
-        steps = _steps(path)
-        home = self._home(steps) if steps and not isinstance(steps[0], int) else None
-        if home is None or isinstance(steps[-1], int) != isinstance(home, list):
+        steps = _parse_path(path)
+        container = self._find_container(steps) if steps and not isinstance(steps[0], int) else None
+        if container is None or isinstance(steps[-1], int) != isinstance(container, list):
             return
-        if self._put(home, steps[-1], item) and isinstance(item, str):
-            self._texts[path] = (home, steps[-1], [item])
+        if self._put(container, steps[-1], item) and isinstance(item, str):
+            self._texts[path] = (container, steps[-1], [item])
 
-    def _home(self, steps: list[str | int]) -> Any:
-        """The container of a path's last step, created on the way; None where something else is in its place."""
-        home: Any = self._found
-        for step, following in pairwise(steps):
-            inner: Any = _get(home, step)
+    def _find_container(self, steps: list[str | int]) -> Any:
+        """Returns the container of a path's last step, and creates missing containers.
+
+        Returns None if a value on the path is not the container that the path needs.
+        """
+        container: Any = self._arguments
+        for step, next_step in pairwise(steps):
+            inner: Any = _get_item(container, step)
             if inner is None:
-                inner = [] if isinstance(following, int) else {}
-                if not self._put(home, step, inner):
+                inner = [] if isinstance(next_step, int) else {}
+                if not self._put(container, step, inner):
                     return None
-            if not isinstance(inner, list if isinstance(following, int) else dict):
+            if not isinstance(inner, list if isinstance(next_step, int) else dict):
                 return None
-            home = cast("Any", inner)
-        return home
+            container = cast("Any", inner)
+        return container
 
-    def _put(self, home: Any, step: str | int, item: Any) -> bool:
-        """Set an item. Returns False where the path skips more items of lists than a call may."""
-        if isinstance(step, int) and (skipped := step - len(home)) >= 0:
+    def _put(self, container: Any, step: str | int, item: Any) -> bool:
+        """Sets an item. Returns False if the paths of the call skip too many list items."""
+        if isinstance(step, int) and (skipped := step - len(container)) >= 0:
             self._skipped += skipped
-            if self._skipped > _MOST_SKIPPED:
+            if self._skipped > _MAX_SKIPPED:
                 return False
-            home.extend([None] * (skipped + 1))
-        home[step] = item
+            container.extend([None] * (skipped + 1))
+        container[step] = item
         return True
 
 
-def _value(told: Mapping[str, Any]) -> Any:
-    if "string_value" in told:
-        text = told["string_value"]
+def _parse_value(fields: Mapping[str, Any]) -> Any:
+    if "string_value" in fields:
+        text = fields["string_value"]
         return text if isinstance(text, str) else ""
-    if "number_value" in told:
-        number = told["number_value"]
+    if "number_value" in fields:
+        number = fields["number_value"]
         return int(number) if isinstance(number, float) and number.is_integer() else number
-    return told.get("bool_value")
+    return fields.get("bool_value")
 
 
-def _steps(path: str) -> list[str | int]:
-    """`$.a.b[0]['c d']` as its steps; none for what is no such path."""
+def _parse_path(path: str) -> list[str | int]:
+    """Returns the steps of a path such as `$.a.b[0]['c d']`, or an empty list if the path is invalid."""
     steps: list[str | int] = []
-    at = 1 if path.startswith("$") else 0
-    while at < len(path):
-        found = _STEP.match(path, at)
-        if found is None or len(found[2] or "") > _INDEX_DIGITS or len(steps) >= _DEEPEST:
+    index = 1 if path.startswith("$") else 0
+    while index < len(path):
+        match = _STEP.match(path, index)
+        if match is None or len(match[2] or "") > _MAX_INDEX_DIGITS or len(steps) >= _MAX_STEPS:
             return []
-        name = found[1] or found[3] or found[4]
-        steps.append(int(found[2]) if found[2] else re.sub(r"\\(.)", r"\1", name or ""))
-        at = found.end()
+        name = match[1] or match[3] or match[4]
+        steps.append(int(match[2]) if match[2] else re.sub(r"\\(.)", r"\1", name or ""))
+        index = match.end()
     return steps
 
 
-def _get(home: Any, step: str | int) -> Any:
+def _get_item(container: Any, step: str | int) -> Any:
     if isinstance(step, int):
-        return home[step] if step < len(home) else None
-    return home.get(step)
+        return container[step] if step < len(container) else None
+    return container.get(step)

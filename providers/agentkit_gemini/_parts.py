@@ -1,7 +1,7 @@
-"""The parts of a Gemini content: their keys in one spelling, their bytes in one alphabet, what they carry.
+"""Reading of the parts of a Gemini content: key spelling, base64 alphabet, media, signatures.
 
-The API writes camelCase and either base64 alphabet, the SDK's objects camelCase and the URL-safe one, requests in
-Python snake_case (SDK: types.Part and `_common.BaseModel`).
+The API writes camelCase and either base64 alphabet. The SDK's objects have camelCase and the URL-safe alphabet.
+Requests in Python have snake_case (SDK: types.Part and `_common.BaseModel`).
 """
 
 from __future__ import annotations
@@ -27,28 +27,30 @@ from agentkit.provider_kit import (
 )
 
 __all__ = [
-    "OPAQUE",
-    "carried",
-    "display_name",
-    "holds_content",
+    "OPAQUE_KEYS",
+    "copy_opaque_part",
+    "get_display_name",
+    "get_extra_fields",
+    "get_field",
+    "get_pair_key",
+    "get_part_places",
+    "get_signature",
+    "has_content",
     "is_stored_file",
     "is_stored_uri",
-    "media_block",
-    "opaque_data",
-    "part_pair",
-    "part_places",
-    "pick",
-    "settled",
-    "shallow",
-    "signature_of",
-    "snake",
-    "standard",
+    "normalize_base64",
+    "normalize_keys",
+    "normalize_value",
+    "parse_media",
 ]
 
-OPAQUE = ("executable_code", "code_execution_result", "tool_call", "tool_response")
-"""What the server ran by itself: "The client is expected to echo this message back" (SDK: Part.tool_call)."""
+OPAQUE_KEYS = ("executable_code", "code_execution_result", "tool_call", "tool_response")
+"""Keys of parts for tools that the server ran.
 
-_CARRIED = (
+"The client is expected to echo this message back" (SDK: Part.tool_call).
+"""
+
+_EXTRA_KEYS = (
     "media_resolution",
     "media_processing",
     "video_metadata",
@@ -61,98 +63,110 @@ _CARRIED = (
 )
 """Keys that a part has besides its content and its signature (SDK: Part, FunctionResponsePart)."""
 
-_THEIRS = frozenset({"args", "response", "part_metadata"})
-"""Objects whose keys are the tool's or the caller's own, and stay as they are."""
+_FREE_KEYS = frozenset({"args", "response", "part_metadata"})
+"""Keys of objects with keys of a tool or of the caller. The objects are sent unchanged."""
 
-_BYTES = frozenset({"thought_signature", "data", "sdk_blob", "continuation_token"})
+_BYTES_KEYS = frozenset({"thought_signature", "data", "sdk_blob", "continuation_token"})
 
-
-@lru_cache(1_024)
-def snake(key: str) -> str:
-    """`inlineData` as `inline_data`."""
-    name = str(key)  # a dict that is no JSON may have other keys
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda found: f"_{found[1].lower()}", name) if name.isascii() else name
-
-
-@lru_cache(1_024)
-def _camel(key: str) -> str:
-    head, *rest = key.split("_")
-    return head + "".join(word.capitalize() for word in rest)
-
-
-def pick(found: Mapping[str, Any], key: str) -> Any:
-    """An item under its name in either spelling; None for what is missing or null."""
-    item = found.get(_camel(key))
-    return found.get(key) if item is None else item
-
-
-def shallow(found: Mapping[str, Any]) -> dict[str, Any]:
-    """An object with its own keys in snake_case, without what is null."""
-    return {snake(key): item for key, item in found.items() if item is not None}
-
-
-def standard(data: object) -> str:
-    """Base64 text in the standard alphabet, whole groups: from either alphabet, with breaks and padding or not."""
-    if isinstance(data, bytes):
-        return base64.b64encode(data).decode("ascii")
-    text = re.sub(r"\s+", "", as_text(data)).translate(_STANDARD).rstrip("=")
-    return text + "=" * (-len(text) % 4)
-
-
-_STANDARD = str.maketrans("-_", "+/")
+_STANDARD_ALPHABET = str.maketrans("-_", "+/")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}", re.ASCII)
 
 
-def signature_of(part: Mapping[str, Any]) -> str | None:
-    """A part's signature as standard base64 text; None if there is none."""
-    found = part.get("thought_signature")
-    return standard(found) or None if found else None
+@lru_cache(1_024)
+def _to_snake_case(key: str) -> str:
+    """Returns `inline_data` for `inlineData`."""
+    name = str(key)  # a dict that is not JSON may have other keys
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: f"_{match[1].lower()}", name) if name.isascii() else name
 
 
-def settled(found: Any) -> Any:
-    """A value of the wire with all keys in snake_case and all bytes in the standard alphabet, nulls left out."""
-    if isinstance(found, dict):
-        pairs = cast("dict[str, Any]", found).items()
-        return {name: _settled(name, item) for key, item in pairs if item is not None for name in (snake(key),)}
-    if isinstance(found, list):
-        return [settled(item) for item in cast("list[Any]", found)]
-    return found
+@lru_cache(1_024)
+def _to_camel_case(key: str) -> str:
+    head, *tail = key.split("_")
+    return head + "".join(word.capitalize() for word in tail)
 
 
-def _settled(name: str, item: Any) -> Any:
-    if name in _THEIRS:
+def get_field(fields: Mapping[str, Any], key: str) -> Any:
+    """Returns the value of a key in either spelling, or None if it is missing or null."""
+    item = fields.get(_to_camel_case(key))
+    return fields.get(key) if item is None else item
+
+
+def normalize_keys(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns an object with its keys in snake_case, without nulls. Nested objects are unchanged."""
+    return {_to_snake_case(key): item for key, item in fields.items() if item is not None}
+
+
+def normalize_base64(data: object) -> str:
+    """Returns bytes or base64 text of either alphabet as padded base64 text in the standard alphabet."""
+    if isinstance(data, bytes):
+        return base64.b64encode(data).decode("ascii")
+    text = re.sub(r"\s+", "", as_text(data)).translate(_STANDARD_ALPHABET).rstrip("=")
+    return text + "=" * (-len(text) % 4)
+
+
+def get_signature(part: Mapping[str, Any]) -> str | None:
+    """Returns a part's signature as standard base64 text, or None if there is none."""
+    signature = part.get("thought_signature")
+    return normalize_base64(signature) or None if signature else None
+
+
+def normalize_value(value: Any) -> Any:
+    """Returns a JSON value with all keys in snake_case and all bytes in the standard alphabet, without nulls."""
+    if isinstance(value, dict):
+        pairs = cast("dict[str, Any]", value).items()
+        named = ((_to_snake_case(key), item) for key, item in pairs if item is not None)
+        return {name: _normalize_field(name, item) for name, item in named}
+    if isinstance(value, list):
+        return [normalize_value(item) for item in cast("list[Any]", value)]
+    return value
+
+
+def _normalize_field(name: str, item: Any) -> Any:
+    if name in _FREE_KEYS:
         return item
-    return standard(item) if name in _BYTES and isinstance(item, str | bytes) else settled(item)
+    return (
+        normalize_base64(item) if name in _BYTES_KEYS and isinstance(item, str | bytes) else normalize_value(item)
+    )
 
 
-def carried(part: Mapping[str, Any]) -> dict[str, Any]:
-    """What a part in snake_case came with besides its content, to go back with it."""
-    return {key: settled(part[key]) if key not in _THEIRS else part[key] for key in _CARRIED if part.get(key)}
+def get_extra_fields(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the fields of a part in snake_case besides its content. They are sent back with the part."""
+    return {
+        key: part[key] if key in _FREE_KEYS else normalize_value(part[key]) for key in _EXTRA_KEYS if part.get(key)
+    }
 
 
-def display_name(part: Mapping[str, Any]) -> dict[str, str]:
-    """The name that a medium came with (SDK: Blob, FileData), which a function response's object may refer to."""
-    held = shallow(as_object(part.get("inline_data") or part.get("file_data")))
-    name = as_text(held.get("display_name"))
+def get_display_name(part: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the `display_name` of a media item as a dict, which is empty if there is none.
+
+    The object of a function response may refer to the name (SDK: Blob, FileData).
+    """
+    fields = normalize_keys(as_object(part.get("inline_data") or part.get("file_data")))
+    name = as_text(fields.get("display_name"))
     return {"display_name": name} if name else {}
 
 
-def part_pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
-    """Code and a call of the server's own ask; their results answer, by id where there is one."""
-    for asking, answering in (("executable_code", "code_execution_result"), ("tool_call", "tool_response")):
-        if asking in data:
-            return "request", f"{asking} {as_text(as_object(data[asking]).get('id'))}"
-        if answering in data:
-            return "response", f"{asking} {as_text(as_object(data[answering]).get('id'))}"
+def get_pair_key(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
+    """Returns the key that pairs a part of a server tool with its result, or None for other parts.
+
+    Code and server calls are requests; their results are responses. The key has the id, if there is one.
+    """
+    for request, response in (("executable_code", "code_execution_result"), ("tool_call", "tool_response")):
+        if request in data:
+            return "request", f"{request} {as_text(as_object(data[request]).get('id'))}"
+        if response in data:
+            return "response", f"{request} {as_text(as_object(data[response]).get('id'))}"
     return None
 
 
-def part_places(data: Mapping[str, Any], *, in_results: bool = False) -> frozenset[str]:
-    """Returns where a part in snake_case may stand (SDK: Part; ai.google.dev: function-calling).
+def get_part_places(data: Mapping[str, Any], *, in_results: bool = False) -> frozenset[str]:
+    """Returns the places that accept a part in snake_case (SDK: Part; ai.google.dev: function-calling).
 
-    `in_results` is True if function responses hold media (Gemini 3 and later).
+    Args:
+        data: Fields of the part.
+        in_results: True if function responses may contain media (Gemini 3 and later).
     """
-    if part_pair(data) is not None or "function_call" in data or data.get("thought") is True:
+    if get_pair_key(data) is not None or "function_call" in data or data.get("thought") is True:
         return frozenset({"assistant"})
     if "function_response" in data:
         return frozenset({"user"})
@@ -162,25 +176,28 @@ def part_places(data: Mapping[str, Any], *, in_results: bool = False) -> frozens
     return frozenset({"assistant", "user", *(["result"] if in_results and is_media else [])})
 
 
-_KINDS: dict[str, type[MediaBlock]] = {"image": ImageBlock, "audio": AudioBlock, "video": VideoBlock}
+_BLOCK_TYPES: dict[str, type[MediaBlock]] = {"image": ImageBlock, "audio": AudioBlock, "video": VideoBlock}
 
 
-def media_block(part: Mapping[str, Any]) -> MediaBlock:
-    """The medium of a part in snake_case. Raises MessageError for data that are no base64 text, or no URI."""
+def parse_media(part: Mapping[str, Any]) -> MediaBlock:
+    """Parses the media item of a part in snake_case.
+
+    Raises:
+        MessageError: The data is not base64 text, or the URI is invalid.
+    """
     if "inline_data" in part:
-        blob = shallow(as_object(part["inline_data"]))
-        media_type, data = as_text(blob.get("mime_type")), standard(blob.get("data"))
+        blob = normalize_keys(as_object(part["inline_data"]))
+        media_type, data = as_text(blob.get("mime_type")), normalize_base64(blob.get("data"))
         if not _BASE64.fullmatch(data):
-            raise MessageError("inline_data", "its data are no base64 text", "Give base64 text.")
+            raise MessageError("inline_data", "expected base64 data", "Pass base64 text.")
         source: Base64Source | URLSource = Base64Source(media_type or "application/octet-stream", data)
-        known = media_type
     else:
-        blob = shallow(as_object(part.get("file_data")))
+        blob = normalize_keys(as_object(part.get("file_data")))
         source = URLSource(as_text(blob.get("file_uri")), as_text(blob.get("mime_type")) or None)
-        known = source.guessed_type or ("video/*" if _YOUTUBE.match(source.url) else "")
-    kind = _KINDS.get(known.partition("/")[0].lower())
-    if kind is not None:
-        return kind(source)
+        media_type = source.guessed_type or ("video/*" if _YOUTUBE.match(source.url) else "")
+    block_type = _BLOCK_TYPES.get(media_type.partition("/")[0].lower())
+    if block_type is not None:
+        return block_type(source)
     return DocumentBlock(source, title=as_text(blob.get("display_name")) or None)
 
 
@@ -188,8 +205,8 @@ _YOUTUBE = re.compile(r"https?://(www\.)?(youtube\.com|youtu\.be)/", re.IGNORECA
 
 
 def is_stored_file(part: Mapping[str, Any]) -> bool:
-    """Whether a part in snake_case is a file of the Files API, which nobody else can open."""
-    return is_stored_uri(as_text(shallow(as_object(part.get("file_data"))).get("file_uri")))
+    """Returns True if a part in snake_case is a file of the Files API, which no other provider can open."""
+    return is_stored_uri(as_text(normalize_keys(as_object(part.get("file_data"))).get("file_uri")))
 
 
 def is_stored_uri(uri: str) -> bool:
@@ -200,11 +217,11 @@ def is_stored_uri(uri: str) -> bool:
 _STORED = re.compile(r"(https?://generativelanguage\.googleapis\.com/([^?#]*/)?)?files/", re.IGNORECASE)
 
 
-def holds_content(part: Mapping[str, Any]) -> bool:
-    """Returns True if a part in snake_case has content or a signature, and not only what stands beside it."""
-    return bool(part.keys() - {"thought", *_CARRIED})
+def has_content(part: Mapping[str, Any]) -> bool:
+    """Returns True if a part in snake_case has content or a signature, and not only extra fields."""
+    return bool(part.keys() - {"thought", *_EXTRA_KEYS})
 
 
-def opaque_data(part: Mapping[str, Any]) -> dict[str, Any]:
-    """A server's part in snake_case, its signature within, as it goes back."""
-    return cast("dict[str, Any]", make_json_safe(settled(dict(part))))
+def copy_opaque_part(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a copy of a server's part in snake_case, with its signature, for an OpaqueBlock."""
+    return cast("dict[str, Any]", make_json_safe(normalize_value(dict(part))))

@@ -1,4 +1,4 @@
-"""The words of Gemini's replies in ours: why it ended, what it took, what went wrong."""
+"""Parsing of the fields of Gemini's replies: finish reason, token usage, errors."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from agentkit.provider_kit import (
     as_token_count,
     parse_failure,
 )
-from agentkit_gemini._errors import delay_of
-from agentkit_gemini._parts import pick
+from agentkit_gemini._errors import parse_retry_delay
+from agentkit_gemini._parts import get_field
 
 __all__ = [
     "BLOCK_REASONS",
     "FINISH_REASONS",
     "check_reply",
-    "enum_name",
-    "error_of",
-    "reason_of",
-    "usage_of",
+    "get_enum_name",
+    "map_finish_reason",
+    "parse_stream_error",
+    "parse_usage",
 ]
 
 _REASONS = {
@@ -67,7 +67,7 @@ FINISH_REASONS = (
     *("PROHIBITED_CONTENT", "SPII", "MALFORMED_FUNCTION_CALL", "MODEL_ARMOR", "IMAGE_SAFETY"),
     *("IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_OTHER", "UNEXPECTED_TOOL_CALL", "NO_IMAGE"),
 )
-"""Names by number (google.cloud.aiplatform_v1: Candidate.FinishReason): some gateways send numbers."""
+"""Names by number, which some gateways send (google.cloud.aiplatform_v1: Candidate.FinishReason)."""
 
 BLOCK_REASONS = (
     *("BLOCKED_REASON_UNSPECIFIED", "SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "MODEL_ARMOR"),
@@ -75,50 +75,54 @@ BLOCK_REASONS = (
 )
 """Names by number (google.cloud.aiplatform_v1: GenerateContentResponse.PromptFeedback.BlockedReason)."""
 
-_REPLY = ("candidates", "prompt_feedback", "usage_metadata", "model_version", "response_id")
+_REPLY_KEYS = ("candidates", "prompt_feedback", "usage_metadata", "model_version", "response_id")
 
 
-def enum_name(found: object, names: Sequence[str]) -> str:
-    """Returns the name of an enum value that is sent by name or by number, and an unknown number as text."""
-    if type(found) is int:
-        return names[found] if 0 <= found < len(names) else str(found)
-    return str.__str__(as_text(found))
+def get_enum_name(value: object, names: Sequence[str]) -> str:
+    """Returns the name of an enum value that is sent by name or by number. Returns an unknown number as text."""
+    if type(value) is int:
+        return names[value] if 0 <= value < len(names) else str(value)
+    return str.__str__(as_text(value))
 
 
-def reason_of(native: str) -> FinishReason:
-    """Our word for theirs."""
+def map_finish_reason(native: str) -> FinishReason:
+    """Returns the FinishReason for Gemini's finish reason."""
     return _REASONS.get(native, FinishReason.OTHER)
 
 
-def usage_of(found: Mapping[str, Any]) -> Usage:
-    """The tokens: the prompt's are told without those of the tools' results, the reply's without the thoughts'.
+def parse_usage(fields: Mapping[str, Any]) -> Usage:
+    """Parses token usage. Adds the tool result tokens to the input, and the thinking tokens to the output.
 
-    SDK: GenerateContentResponseUsageMetadata.
+    The API counts both apart (SDK: GenerateContentResponseUsageMetadata).
     """
-    thoughts = as_token_count(pick(found, "thoughts_token_count"))
-    prompt = as_token_count(pick(found, "prompt_token_count"))
+    thoughts = as_token_count(get_field(fields, "thoughts_token_count"))
+    prompt = as_token_count(get_field(fields, "prompt_token_count"))
     return Usage(
-        input_tokens=prompt + as_token_count(pick(found, "tool_use_prompt_token_count")),
-        output_tokens=as_token_count(pick(found, "candidates_token_count")) + thoughts,
-        cache_read_tokens=as_token_count(pick(found, "cached_content_token_count")),
+        input_tokens=prompt + as_token_count(get_field(fields, "tool_use_prompt_token_count")),
+        output_tokens=as_token_count(get_field(fields, "candidates_token_count")) + thoughts,
+        cache_read_tokens=as_token_count(get_field(fields, "cached_content_token_count")),
         reasoning_tokens=thoughts,
     )
 
 
-def error_of(found: object) -> Failure:
-    """An error within a stream: an object as the API has it, or bare text."""
-    error = as_object(found)
-    told = parse_failure({"error": error}) or Failure(as_text(found))
-    return replace(told, code=as_text(error.get("status")) or told.code, retry_after=delay_of(error))
+def parse_stream_error(value: object) -> Failure:
+    """Parses an error within a stream: an error object of the API, or text."""
+    error = as_object(value)
+    failure = parse_failure({"error": error}) or Failure(as_text(value))
+    return replace(
+        failure, code=as_text(error.get("status")) or failure.code, retry_after=parse_retry_delay(error)
+    )
 
 
 def check_reply(reply: Mapping[str, Any]) -> None:
-    """Refuse what is no reply: the provider's error, or anything else."""
+    """Raises MessageError if the value is the provider's error, or is not a reply."""
     if reply.get("error"):
         error = as_object(reply["error"])
-        said = f"{as_text(error.get('message')) or 'no message'} ({as_text(error.get('status')) or 'no status'})"
-        raise MessageError(
-            "reply", f"the provider reports an error: {said}", "Pass the reply of a successful call."
+        details = (
+            f"{as_text(error.get('message')) or 'no message'} ({as_text(error.get('status')) or 'no status'})"
         )
-    if all(pick(reply, key) is None for key in _REPLY):
+        raise MessageError(
+            "reply", f"the provider reports an error: {details}", "Pass the reply of a successful call."
+        )
+    if all(get_field(reply, key) is None for key in _REPLY_KEYS):
         raise MessageError("reply", "expected a GenerateContentResponse", "Pass the result of generate_content.")

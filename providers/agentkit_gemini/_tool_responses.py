@@ -1,4 +1,4 @@
-"""Function responses as text, and back: the wire has an object where a result of ours has a text."""
+"""Conversion between function responses and tool results: the API has an object where a result has a text."""
 
 from __future__ import annotations
 
@@ -9,48 +9,55 @@ from pydantic_core import to_json
 
 from agentkit.provider_kit import MessageError, OpaqueState, TextBlock, ToolResultBlock, as_object, copy_json
 
-__all__ = ["response_fields", "told_response"]
+__all__ = ["build_response_fields", "parse_tool_response"]
 
-_OURS = frozenset({"id", "name", "parts"})
+_RESULT_KEYS = frozenset({"id", "name", "parts"})
+"""Keys of a function response that a ToolResultBlock has fields for."""
 
 
-def told_response(found: Mapping[str, Any]) -> tuple[TextBlock, bool]:
-    """What a function response says, and whether it failed.
+def parse_tool_response(function_response: Mapping[str, Any]) -> tuple[TextBlock, bool]:
+    """Returns the text of a function response, and True if it is an error.
 
-    `{"output": text}` and `{"error": text}` are their text (SDK: FunctionResponse.response). Any other object is
-    its JSON text, and goes back as it came, with what else the response had (`scheduling`, `will_continue`).
-    Raises MessageError where there is none: the service requires it.
+    The text of `{"output": text}` and `{"error": text}` is `text` (SDK: FunctionResponse.response). The text of
+    any other object is its JSON. The state of the text block has such an object, and further fields of the
+    function response (`scheduling`, `will_continue`).
+
+    Raises:
+        MessageError: There is no `response` object. The service requires it.
     """
-    if not isinstance(found.get("response"), dict):
-        said = "it is missing" if found.get("response") is None else "it is no object"
-        raise MessageError("function_response.response", said, "Give an object.")
-    response = as_object(found["response"])
-    text, failed = _said(response)
-    plain = len(response) == 1 and text in response.values()
-    fields = {key: item for key, item in found.items() if key not in _OURS}
-    state = None if plain and fields.keys() == {"response"} else OpaqueState("gemini", fields=fields or None)
-    return TextBlock(text, state=state if fields else None), failed
+    response = function_response.get("response")
+    if not isinstance(response, dict):
+        value = "nothing" if response is None else type(response).__name__
+        raise MessageError("function_response.response", f"expected an object, got {value}", "Pass an object.")
+    response = as_object(function_response["response"])
+    text, is_error = _parse_text(response)
+    is_plain = len(response) == 1 and text in response.values()
+    fields = {key: item for key, item in function_response.items() if key not in _RESULT_KEYS}
+    state = None if is_plain and fields.keys() == {"response"} else OpaqueState("gemini", fields=fields or None)
+    return TextBlock(text, state=state if fields else None), is_error
 
 
-def response_fields(block: ToolResultBlock) -> dict[str, Any]:
-    """The object that a result came as, and what stood beside it; else one with its text as `output`, or `error`.
+def build_response_fields(block: ToolResultBlock) -> dict[str, Any]:
+    """Returns the `response` object of a result, and the fields beside it.
 
-    One that says something else by now, or more, is its text; what stood beside it stays.
+    An unchanged result of Gemini gets its original object. Any other result gets `{"output": text}` or
+    `{"error": text}`. The fields beside the object are sent in both cases.
     """
-    said = {"response": {"error" if block.is_error else "output": block.listing}}
+    text_fields = {"response": {"error" if block.is_error else "output": block.listing}}
     if isinstance(block.output, str):
-        return said
+        return text_fields
     texts = [item for item in block.output if isinstance(item, TextBlock)]
     first = texts[0] if texts else None
     if first is None or first.state is None or first.state.issuer != "gemini" or not first.state.fields:
-        return said
-    kept: dict[str, Any] = copy_json(first.state.fields)
-    same = len(texts) == 1 and _said(as_object(kept.get("response"))) == (first.text, block.is_error)
-    return kept if same else {**kept, **said}
+        return text_fields
+    original: dict[str, Any] = copy_json(first.state.fields)
+    response = as_object(original.get("response"))
+    is_unchanged = len(texts) == 1 and _parse_text(response) == (first.text, block.is_error)
+    return original if is_unchanged else {**original, **text_fields}
 
 
-def _said(response: Mapping[str, Any]) -> tuple[str, bool]:
-    """An object as text, and whether it is an error's."""
-    only = next(iter(response)) if len(response) == 1 else None
-    told = response[only] if only in ("output", "error") else response
-    return (told if isinstance(told, str) else to_json(told).decode()), only == "error"
+def _parse_text(response: Mapping[str, Any]) -> tuple[str, bool]:
+    """Returns the text of a response object, and True if it is an error."""
+    key = next(iter(response)) if len(response) == 1 else None
+    value = response[key] if key in ("output", "error") else response
+    return (value if isinstance(value, str) else to_json(value).decode()), key == "error"

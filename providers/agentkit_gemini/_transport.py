@@ -1,4 +1,4 @@
-"""`Sender`: how a finished body goes out through google-genai's own client, and the answer comes back unread."""
+"""Sending of a finished body through google-genai's own client, which returns the reply as raw bytes."""
 
 from __future__ import annotations
 
@@ -13,30 +13,31 @@ __all__ = ["Sender"]
 
 
 class Sender:
-    """The SDK's API client for one call: what the SDK's methods made of their arguments makes way for the body.
+    """Stand-in for the SDK's API client, for one call: it sends a finished body.
 
-    `AsyncModels` finds the path and asks its API client for an answer. This stands in that client's place and has
-    it build, sign, send and try again as ever, but with a body that is finished and an answer that nobody reads.
+    The SDK's `AsyncModels` chooses the path and calls its API client. A `Sender` takes the place of that client.
+    The real client still builds, signs, sends and retries the request, but with the finished body. The SDK does
+    not parse the reply.
     """
 
     def __init__(self, client: Any, outgoing: OutgoingRequest) -> None:
         self._client = client
         self._outgoing = outgoing
-        self._answer: Any = None
+        self._response: Any = None
 
     @classmethod
-    def of(cls, models: Any, outgoing: OutgoingRequest) -> Self | None:
-        """For the models of a client of google-genai's; None for anything that only looks like them."""
+    def create(cls, models: Any, outgoing: OutgoingRequest) -> Self | None:
+        """Returns a sender for the `models` of the SDK's client, or None for any other object."""
         from google.genai.models import AsyncModels
 
         client = getattr(models, "_api_client", None)
-        if type(models) is not AsyncModels or not all(hasattr(client, name) for name in _USED):
+        if type(models) is not AsyncModels or not all(hasattr(client, name) for name in _USED_METHODS):
             return None
         return cls(client, outgoing)
 
     @property
     def models(self) -> Any:
-        """The SDK's methods, over this."""
+        """The SDK's `AsyncModels`, which call this sender."""
         from google.genai.models import AsyncModels
 
         return AsyncModels(cast("Any", self))
@@ -45,78 +46,79 @@ class Sender:
         return getattr(self._client, name)
 
     async def async_request(self, method: str, path: str, _: object, options: Any = None) -> Any:
-        """The whole answer, as its text."""
+        """Sends the body. Returns the SDK's response object with the text of the whole reply."""
         from google.genai.types import HttpResponse
 
-        answer = await self._answered(method, path, options, stream=False)
-        return HttpResponse(headers=answer.headers, body=answer.response_stream[0])
+        response = await self._send(method, path, options, stream=False)
+        return HttpResponse(headers=response.headers, body=response.response_stream[0])
 
     async def async_request_streamed(self, method: str, path: str, _: object, options: Any = None) -> Any:
-        """The answer is kept; what the SDK reads of it is nothing."""
-        answer = await self._answered(method, path, options, stream=True)
-        self._answer = answer.response_stream
-        return _nothing()
+        """Sends the body and stores the response for `received`. Returns an empty stream for the SDK."""
+        response = await self._send(method, path, options, stream=True)
+        self._response = response.response_stream
+        return _empty_stream()
 
-    async def _answered(self, method: str, path: str, options: Any, *, stream: bool) -> Any:
-        request = self._client._build_request(method, path, self._body(options), options)
+    async def _send(self, method: str, path: str, options: Any, *, stream: bool) -> Any:
+        request = self._client._build_request(method, path, self._build_body(options), options)
         request.data = OutgoingRequest("", request.data, stream).payload(open=False).get("content", request.data)
         return await self._client._async_request(request, options, stream=stream)
 
-    def _body(self, options: Any) -> dict[str, Any]:
-        """The body; the SDK writes an `extra_body` of the caller's into it, to its depths."""
+    def _build_body(self, options: Any) -> dict[str, Any]:
+        """Returns the body. With an `extra_body`, which the SDK writes into nested objects, returns a copy."""
         body = dict(self._outgoing.body)
-        given = (options, getattr(self._client, "_http_options", None))
-        if any(getattr(found, "extra_body", None) for found in given):
+        http_options = (options, getattr(self._client, "_http_options", None))
+        if any(getattr(item, "extra_body", None) for item in http_options):
             contents = body.pop("contents")
             body = {"contents": contents, **deepcopy(body)}
         return body
 
     def received(self) -> IncomingStream:
-        """The bytes of an event stream, after `async_request_streamed`."""
-        answer = self._answer
-        pieces = answer.aiter_bytes() if hasattr(answer, "aiter_bytes") else answer.content.iter_any()
-        return IncomingStream(_with_bare_errors(pieces), answer.headers)
+        """Returns the bytes of the event stream. Call `async_request_streamed` first."""
+        response = self._response
+        pieces = response.aiter_bytes() if hasattr(response, "aiter_bytes") else response.content.iter_any()
+        return IncomingStream(_parse_bare_errors(pieces), response.headers)
 
     async def aclose(self) -> None:
-        """Close the connection of an answer that was kept."""
-        answer, self._answer = self._answer, None
-        if hasattr(answer, "aclose"):
-            await answer.aclose()  # httpx2
-        elif answer is not None:
-            answer.close()  # aiohttp
+        """Closes the stored response, if there is one."""
+        response, self._response = self._response, None
+        if hasattr(response, "aclose"):
+            await response.aclose()  # httpx2
+        elif response is not None:
+            response.close()  # aiohttp
 
 
-_USED = ("_build_request", "_async_request")
-_LONGEST = 1 << 24  # bytes of an error
-_BARE = re.compile(rb"\n[{\[]")
+_USED_METHODS = ("_build_request", "_async_request")
+_MAX_ERROR_SIZE = 1 << 24  # bytes
+_BARE_JSON = re.compile(rb"\n[{\[]")
 
 
-async def _nothing() -> AsyncGenerator[Any]:
+async def _empty_stream() -> AsyncGenerator[Any]:
     return
     yield
 
 
-async def _with_bare_errors(pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]:
-    """The bytes of an event stream; an error that comes as JSON in lines of its own, as the SDK knows them, as one
-    event. What begins so is left to the reader.
+async def _parse_bare_errors(pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+    """Yields the bytes of an event stream, and each error that is bare JSON as one JSON value.
+
+    The SDK, too, reads errors that are not events. Bare JSON that is too long for an error is yielded as bytes.
     """
     bare: list[bytes] = []
     size = 0
-    before = b" "  # the last byte of the piece before
+    last_byte = b" "  # of the previous piece
     async for piece in pieces:
         if bare:
             bare.append(piece)
             size += len(piece)
-            if size > _LONGEST:  # no error: it is left to the reader
+            if size > _MAX_ERROR_SIZE:
                 yield b"".join(bare)
                 bare, size = [], 0
-        elif begins := _BARE.search(before + piece):
-            at = begins.end() - 2  # `before` is one byte
-            yield piece[:at]
-            bare, size = [piece[at:]], len(piece) - at
+        elif match := _BARE_JSON.search(last_byte + piece):
+            start = match.end() - 2  # `last_byte` is one byte
+            yield piece[:start]
+            bare, size = [piece[start:]], len(piece) - start
         else:
-            before = piece[-1:] or before
+            last_byte = piece[-1:] or last_byte
             yield piece
     if bare:
-        found = native_to_json(b"".join(bare))
-        yield cast("list[Any]", found)[0] if isinstance(found, list) and found else found
+        value = native_to_json(b"".join(bare))
+        yield cast("list[Any]", value)[0] if isinstance(value, list) and value else value

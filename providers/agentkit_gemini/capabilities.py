@@ -19,14 +19,14 @@ from agentkit.provider_kit import (
     WireLayout,
     media_types,
 )
-from agentkit_gemini._parts import is_stored_uri, part_pair, part_places
+from agentkit_gemini._parts import get_pair_key, get_part_places, is_stored_uri
 
 __all__ = ["FACTS", "GENERATE", "LAYOUT", "SKIP_SIGNATURE"]
 
 _URLS = frozenset({"http", "https", "gs"})
 
 SKIP_SIGNATURE = base64.b64encode(b"skip_thought_signature_validator").decode("ascii")
-"""The documented stand-in for a call that this model did not make (ai.google.dev thought-signatures)."""
+"""Documented placeholder signature for a call that another model made (ai.google.dev thought-signatures)."""
 
 LAYOUT = WireLayout(
     turns="contents",
@@ -77,16 +77,16 @@ GENERATE = Capabilities(
         document=MediaRule(
             types=frozenset({"application/pdf"}) | media_types("text", "plain html markdown csv xml"),
             schemes=_URLS,
-            limits=MediaLimits(data=66_000_000),  # 50 MB a PDF, in base64 text
+            limits=MediaLimits(data=66_000_000),  # 50 MB per PDF, in base64 text
         ),
         total=95_000_000,  # of the 100 MB of inline data that a request may have (file-input-methods)
-        roles=frozenset({"user", "assistant"}),  # generated media stand in the model's own turn
+        roles=frozenset({"user", "assistant"}),  # the model's turn has generated media
     ),
-    thinking=ThinkingCapabilities(mode="signed"),  # a thought goes back only to Gemini; its proof is optional
+    thinking=ThinkingCapabilities(mode="signed"),  # thinking is sent only to Gemini; its signature is optional
     opaque=OpaqueCapabilities(
-        is_reply_data=lambda data: part_pair(data) is not None,
-        places=part_places,
-        pair_key=part_pair,
+        is_reply_data=lambda data: get_pair_key(data) is not None,
+        places=get_part_places,
+        pair_key=get_pair_key,
         passthrough_keys=dict.fromkeys(
             ("text", "tool_use", "image", "audio", "video", "document"), frozenset({"*"})
         ),
@@ -94,20 +94,20 @@ GENERATE = Capabilities(
         placeholder_signature=SKIP_SIGNATURE,
     ),
 )
-"""What all current models take. Media in function responses is for Gemini 3 and later (GenerateContentConfig)."""
+"""Capabilities of all current models. Media in function responses needs Gemini 3 or later."""
 
 _RESPONSE_TYPES = media_types("image", "png jpeg webp") | {"application/pdf", "text/plain"}
 
 FACTS = (
     ModelFact(
         r"gemini-([3-9]|[1-9]\d)",
-        # By URI only files of the Files API were ever accepted there; protobuf v1beta has no such field, and
-        # Google's Kotlin SDK calls it unsupported.
+        # The only URIs that function responses accept are those of the Files API. Protobuf v1beta has no such
+        # field, and Google's Kotlin SDK calls it unsupported.
         {
             "media.result_kinds": frozenset({"image", "document"}),
             "media.result_types": _RESPONSE_TYPES,
             "media.result_urls": is_stored_uri,
-            "opaque.places": partial(part_places, in_results=True),
+            "opaque.places": partial(get_part_places, in_results=True),
         },
         "ai.google.dev/gemini-api/docs/function-calling#multimodal",
         "2026-11-20",

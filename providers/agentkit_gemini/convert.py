@@ -1,4 +1,4 @@
-"""Gemini generateContent."""
+"""Formatters for Gemini's `generateContent`, and the conversion of legal messages to its request."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from agentkit.provider_kit import (
     copy_json,
     split_results,
 )
-from agentkit_gemini._tool_responses import response_fields
+from agentkit_gemini._tool_responses import build_response_fields
 from agentkit_gemini.capabilities import FACTS, GENERATE
 
 __all__ = ["GeminiChatFormatter", "GeminiMultiAgentFormatter"]
 
 
 class GeminiChatFormatter(FormatterBase):
-    """`await client.aio.models.generate_content(model=…, **request)` of google-genai.
+    """Formatter for Gemini: `await client.aio.models.generate_content(model=…, **request)` of google-genai.
 
-    Bytes are standard base64 text, which the SDK's dict form decodes. `config` may be extended by the caller.
+    Bytes are standard base64 text, which the SDK decodes. The caller may add keys to `config`.
     """
 
     base: ClassVar[Capabilities] = GENERATE
     facts: ClassVar[tuple[ModelFact, ...]] = FACTS
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """The request: contents, and config where there is anything to say."""
-        stand_in = task.capabilities.opaque.placeholder_signature
+        """Returns the request: `contents`, and `config` if there is any configuration."""
+        placeholder = task.capabilities.opaque.placeholder_signature
         contents: list[dict[str, Any]] = []
         names: dict[str, str] = {}
         for msg in legal.turns.msgs:
@@ -61,35 +61,35 @@ class GeminiChatFormatter(FormatterBase):
                 parts = [_part(block) for block in content]
                 if features & Feature.CALL:
                     names = {block.id: block.name for block in msg.tool_uses}
-                    _stand_in(parts, stand_in)
+                    _sign_first_call(parts, placeholder)
             contents.append({"role": role, "parts": parts})
         config = {**_system(legal.system.msgs), **_options(task)}
         return {"contents": contents, "config": config} if config else {"contents": contents}
 
 
 class GeminiMultiAgentFormatter(GeminiChatFormatter):
-    """The same for many speakers."""
+    """Formatter for Gemini with many speakers in one history frame."""
 
     default_history = MultiAgentHistory
 
 
 def _system(msgs: Iterable[Msg]) -> dict[str, Any]:
-    said = [_part(block) for msg in msgs for block in msg.blocks]
-    return {"system_instruction": {"parts": said}} if said else {}
+    parts = [_part(block) for msg in msgs for block in msg.blocks]
+    return {"system_instruction": {"parts": parts}} if parts else {}
 
 
 def _part(block: Block) -> dict[str, Any]:
-    """One part (SDK: Part), its signature on the very part that it came with."""
+    """Returns the part of a block, with the signature that it came with (SDK: Part)."""
     match block.type:
         case "text":
-            return {"text": block.text, **_signature(block.state)}
+            return {"text": block.text, **_state_fields(block.state)}
         case "thinking":
-            return {"text": block.thinking, "thought": True, **_signature(block.state)}
+            return {"text": block.thinking, "thought": True, **_state_fields(block.state)}
         case "tool_use":
             call = {"id": block.id, "name": block.name, "args": block.copy_input()}
-            return {"function_call": call, **_signature(block.state)}
+            return {"function_call": call, **_state_fields(block.state)}
         case "image" | "audio" | "video" | "document":
-            return {**_media(block), **_signature(block.state)}
+            return {**_media(block), **_state_fields(block.state)}
         case "opaque":
             return {**copy_json(block.data)}
         case "tool_result" | "invalid":
@@ -98,19 +98,22 @@ def _part(block: Block) -> dict[str, Any]:
             assert_never(block)
 
 
-def _signature(state: OpaqueState | None) -> dict[str, Any]:
-    """The signature of a part, and what else it came with."""
+def _state_fields(state: OpaqueState | None) -> dict[str, Any]:
+    """Returns the signature of a block, and the extra fields that it came with."""
     if state is None:
         return {}
     fields = {key: copy_json(item) for key, item in (state.fields or {}).items() if key != "display_name"}
     return {**fields, "thought_signature": state.thought_signature} if state.thought_signature else fields
 
 
-def _stand_in(parts: list[dict[str, Any]], stand_in: str | None) -> None:
-    """The first call of a step must be signed; parallel siblings are not (thought-signatures)."""
+def _sign_first_call(parts: list[dict[str, Any]], placeholder: str | None) -> None:
+    """Signs the first call of a step with the placeholder if it has no signature.
+
+    The first call must be signed; parallel calls are not (ai.google.dev thought-signatures).
+    """
     first = next(part for part in parts if "function_call" in part)
-    if stand_in and "thought_signature" not in first:
-        first["thought_signature"] = stand_in
+    if placeholder and "thought_signature" not in first:
+        first["thought_signature"] = placeholder
 
 
 def _media(block: MediaBlock) -> dict[str, Any]:
@@ -118,27 +121,26 @@ def _media(block: MediaBlock) -> dict[str, Any]:
     name = {"display_name": fields["display_name"]} if fields and "display_name" in fields else {}
     if isinstance(source, Base64Source):
         return {"inline_data": {"mime_type": source.media_type, "data": source.data, **name}}
-    known = source.guessed_type
-    return {"file_data": {"file_uri": source.url, **({"mime_type": known} if known else {}), **name}}
+    media_type = source.guessed_type
+    return {"file_data": {"file_uri": source.url, **({"mime_type": media_type} if media_type else {}), **name}}
 
 
 def _response(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
-    """A function response under its call's name: the object that it came as, else one with `output`, or `error`
-    (SDK: FunctionResponse).
-    """
-    made: dict[str, Any] = {"id": block.id, "name": names.get(block.id, block.name), **response_fields(block)}
+    """Returns a function response with the name of its call (SDK: FunctionResponse)."""
+    name = names.get(block.id, block.name)
+    response: dict[str, Any] = {"id": block.id, "name": name, **build_response_fields(block)}
     items = () if isinstance(block.output, str) else block.output
     media = [part for item in items for part in _response_part(item)]
-    return {"function_response": {**made, "parts": media} if media else made}
+    return {"function_response": {**response, "parts": media} if media else response}
 
 
 def _response_part(item: Block) -> Iterator[dict[str, Any]]:
-    """What a function response holds beside its object (SDK: FunctionResponsePart)."""
+    """Yields the part of a media item or opaque block in a result (SDK: FunctionResponsePart)."""
     match item.type:
         case "text":
-            pass  # in the object
+            pass  # the response object has the text
         case "image" | "audio" | "video" | "document":
-            yield {**_media(item), **_signature(item.state)}
+            yield {**_media(item), **_state_fields(item.state)}
         case "opaque":
             yield {**copy_json(item.data)}
         case "thinking" | "tool_use" | "tool_result" | "invalid":
@@ -161,20 +163,23 @@ def _options(task: RequestSpec) -> dict[str, Any]:
 
 
 def _declaration(tool: Tool) -> dict[str, Any]:
-    """A declaration by plain JSON schema; none for a function without parameters (FunctionDeclaration)."""
-    made: dict[str, Any] = {"name": tool.name}
+    """Returns a declaration. A function without parameters has no schema (SDK: FunctionDeclaration)."""
+    declaration: dict[str, Any] = {"name": tool.name}
     if tool.description:
-        made["description"] = tool.description
+        declaration["description"] = tool.description
     if tool.takes_arguments:
-        made["parameters_json_schema"] = copy_json(tool.parameters)
-    return made
+        declaration["parameters_json_schema"] = copy_json(tool.parameters)
+    return declaration
 
 
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "tool": "ANY"}
 
 
 def _choice(choice: ToolChoice) -> dict[str, Any]:
-    """Names go with ANY and VALIDATED alone (SDK: FunctionCallingConfig): with VALIDATED, text is allowed too."""
+    """Returns the function calling config of a tool choice (SDK: FunctionCallingConfig).
+
+    Only the modes ANY and VALIDATED accept names. With VALIDATED, the model may also answer with text.
+    """
     names = [*choice.names] if choice.name is None else [choice.name]
     if not names:
         return {"mode": _MODES[choice.mode]}

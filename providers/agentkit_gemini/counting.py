@@ -1,4 +1,4 @@
-"""Gemini's own count."""
+"""Token counter that asks Gemini's API."""
 
 from __future__ import annotations
 
@@ -14,58 +14,64 @@ from agentkit_gemini.capabilities import LAYOUT
 
 __all__ = ["GeminiTokenCounter"]
 
-_SCHEMAS = ("response_mime_type", "response_schema", "response_json_schema")
-_LEFT_OUT = "the endpoint takes no tools and no output schema: estimated"
-_MOVED = "the system instruction is counted as a turn"
+_SCHEMA_KEYS = ("response_mime_type", "response_schema", "response_json_schema")
+_ESTIMATED = "tools and output schema estimated: the endpoint does not count them"
+_COUNTED_AS_TURN = "system instruction counted as a turn"
 
 
 class GeminiTokenCounter(RemoteTokenCounter):
-    """`GeminiTokenCounter(client.aio.models.count_tokens, model=…)`, with google-genai's `Client`.
+    """Counter for `count_tokens` of google-genai: `GeminiTokenCounter(client.aio.models.count_tokens, model=…)`.
 
-    The enterprise platform takes the very request. The Gemini API counts contents alone (its SDK raises
-    ValueError for the rest): there the system instruction is counted as a turn, and tools and the output schema
-    are estimated.
+    The enterprise platform counts the complete request. The Gemini API counts only contents, and its SDK raises
+    ValueError for other arguments. There the system instruction is counted as a turn, and tools and the output
+    schema are estimated.
     """
 
     layout: ClassVar[WireLayout] = LAYOUT
     media_tokens: ClassVar[int] = 1_120
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
-        """The prompt tokens of `generate_content(**request)`."""
+        """Returns the prompt tokens of `generate_content(**request)`.
+
+        Raises:
+            ValueError: The SDK refuses the request, for a reason other than the missing support for its config.
+        """
         config = cast("dict[str, Any]", request.get("config") or {})
-        whole, contents = _whole(config), self.part(request, "contents")
-        if whole:
+        prompt_config, contents = _prompt_config(config), self.part(request, "contents")
+        if prompt_config:
             try:
-                answer = await self.ask(model=self.model, contents=contents, config=whole)
+                answer = await self.ask(model=self.model, contents=contents, config=prompt_config)
             except ValueError as error:
                 if "only supported in" not in str(error):
                     raise
             else:
                 return TokenCount(self.read_count(answer, "total_tokens"))
-        return await self._in_parts(contents, whole)
+        return await self._count_contents(contents, prompt_config)
 
-    async def _in_parts(self, contents: Any, whole: dict[str, Any]) -> TokenCount:
-        """What the Gemini API counts, and an estimate of what it does not."""
-        system = whole.get("system_instruction")
+    async def _count_contents(self, contents: Any, prompt_config: dict[str, Any]) -> TokenCount:
+        """Returns the Gemini API's count of the contents, plus an estimate for tools and output schema."""
+        system = prompt_config.get("system_instruction")
         head = [] if system is None else [_content(system)]
         turns = cast("list[Any]", contents) if isinstance(contents, list) else [contents]
         answer = await self.ask(model=self.model, contents=[*head, *turns])
-        spare = {"tools": whole.get("tools", []), **whole.get("generation_config", {})}
-        if not any(spare.values()):
-            return TokenCount(self.read_count(answer, "total_tokens"), [_MOVED] * len(head))
-        estimate = await self.estimate_request({key: part for key, part in spare.items() if part})
-        return TokenCount(self.read_count(answer, "total_tokens") + estimate, [*[_MOVED] * len(head), _LEFT_OUT])
+        uncounted = {"tools": prompt_config.get("tools", []), **prompt_config.get("generation_config", {})}
+        if not any(uncounted.values()):
+            return TokenCount(self.read_count(answer, "total_tokens"), [_COUNTED_AS_TURN] * len(head))
+        estimate = await self.estimate_request({key: part for key, part in uncounted.items() if part})
+        return TokenCount(
+            self.read_count(answer, "total_tokens") + estimate, [*[_COUNTED_AS_TURN] * len(head), _ESTIMATED]
+        )
 
 
-def _whole(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a call's config that is prompt (SDK: CountTokensConfig)."""
-    kept = {key: config[key] for key in ("system_instruction", "tools") if config.get(key)}
-    schema = {key: config[key] for key in _SCHEMAS if config.get(key)}
-    return {**kept, "generation_config": schema} if schema else kept
+def _prompt_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the fields of a call's config that belong to the prompt (SDK: CountTokensConfig)."""
+    prompt = {key: config[key] for key in ("system_instruction", "tools") if config.get(key)}
+    schema = {key: config[key] for key in _SCHEMA_KEYS if config.get(key)}
+    return {**prompt, "generation_config": schema} if schema else prompt
 
 
 def _content(system: Any) -> dict[str, Any]:
-    """A system instruction (text, parts or a content) as a turn."""
+    """Returns a system instruction (text, parts or a content) as a turn."""
     parts: Any = cast("dict[str, Any]", system).get("parts") if isinstance(system, dict) else None
     if parts is not None:
         return {"role": "user", "parts": parts}

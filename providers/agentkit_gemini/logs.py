@@ -1,4 +1,4 @@
-"""Gemini's own contents, or a whole request, as messages (SDK: GenerateContentConfig, Content)."""
+"""Loading of Gemini's contents and requests as messages (SDK: GenerateContentConfig, Content)."""
 
 from __future__ import annotations
 
@@ -30,122 +30,134 @@ from agentkit.provider_kit import (
     read_arguments,
 )
 from agentkit_gemini._parts import (
-    OPAQUE,
-    carried,
-    display_name,
-    holds_content,
+    OPAQUE_KEYS,
+    copy_opaque_part,
+    get_display_name,
+    get_extra_fields,
+    get_field,
+    get_signature,
+    has_content,
     is_stored_file,
-    media_block,
-    opaque_data,
-    pick,
-    shallow,
-    signature_of,
-    standard,
+    normalize_base64,
+    normalize_keys,
+    parse_media,
 )
-from agentkit_gemini._tool_responses import told_response
+from agentkit_gemini._tool_responses import parse_tool_response
 
 __all__ = ["load_native"]
 
-_STAND_INS = frozenset(
-    # ai.google.dev thought-signatures: what a call carries that the model did not make; REST logs have the words
-    # themselves, the SDK's their base64 text.
+_PLACEHOLDER_SIGNATURES = frozenset(
+    # Signatures of calls that the model did not write (ai.google.dev thought-signatures). REST logs have the
+    # words, SDK logs have their base64 text.
     spelling
     for word in ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
-    for spelling in (standard(word), base64.b64encode(word.encode()).decode("ascii"))
+    for spelling in (normalize_base64(word), base64.b64encode(word.encode()).decode("ascii"))
 )
 
-
-_HELD = ("cached_content", "cachedContent")
+_STORED_KEYS = ("cached_content", "cachedContent")
 """Keys that name contents which the service stores (google-genai: GenerateContentConfig.cached_content)."""
 
+_PART_KEYS = frozenset({"text", "inline_data", "file_data", "function_call", "function_response", *OPAQUE_KEYS})
 
-def load_native(found: object) -> list[Msg]:
-    """A conversation from its contents, or from a request: the arguments of `generate_content`, or its JSON body.
 
-    SDK objects may stand anywhere in it, keys in snake_case or camelCase. The system instruction comes first;
-    function responses become messages of their own, under the names and ids of their calls. What the server ran,
-    and a file of the Files API, is an OpaqueBlock; what cannot be read is kept as InvalidBlock. The documented
-    stand-ins for signatures are left off. Raises MessageError for what is no conversation of Gemini's.
+def load_native(log: object) -> list[Msg]:
+    """Loads a conversation from contents or from a request.
+
+    A request is the arguments of `generate_content` or its JSON body. The log may contain SDK objects, and keys in
+    snake_case or camelCase. The system instruction becomes the first message. Function responses become separate
+    messages with the names and ids of their calls. Parts of server tools and files of the Files API become
+    OpaqueBlocks, and unreadable parts InvalidBlocks. The documented placeholder signatures are omitted.
+
+    Raises:
+        MessageError: The value is not a conversation of Gemini.
     """
-    given = make_json_safe(found, "log")
-    request = as_object(given) if "contents" in as_object(given) else {"contents": given}
-    system = pick(request, "system_instruction") or pick(as_object(request.get("config")), "system_instruction")
-    for place in (request, as_object(request.get("config"))):
-        check_log_request(place, ("contents", "system_instruction", "systemInstruction"), _HELD)
-    contents = _contents(request["contents"])
-    log = _Log(_ids(contents))
-    loaded = [Msg("system", blocks, "system")] if (blocks := log.system(system)) else []
-    for number, content in enumerate(contents):
-        loaded += log.content(content, f"contents[{number}]")
-    return loaded
+    value = make_json_safe(log, "log")
+    request = as_object(value) if "contents" in as_object(value) else {"contents": value}
+    config = as_object(request.get("config"))
+    system = get_field(request, "system_instruction") or get_field(config, "system_instruction")
+    for fields in (request, config):
+        check_log_request(fields, ("contents", "system_instruction", "systemInstruction"), _STORED_KEYS)
+    contents = _parse_contents(request["contents"])
+    loader = _Loader(_collect_ids(contents))
+    msgs = [Msg("system", blocks, "system")] if (blocks := loader.load_system(system)) else []
+    for index, content in enumerate(contents):
+        msgs += loader.load_content(content, f"contents[{index}]")
+    return msgs
 
 
-def _contents(found: object) -> list[dict[str, Any]]:
-    """Contents in every form that the SDK takes (SDK: ContentListUnion): texts and parts by themselves are the
-    user's, but for the parts that only a model makes.
+def _parse_contents(value: object) -> list[dict[str, Any]]:
+    """Returns contents from any form that the SDK accepts (SDK: ContentListUnion).
+
+    Adjacent texts and parts outside a content become one content. It is the user's, unless the parts are calls.
     """
-    items = cast("list[Any]", found) if isinstance(found, list) else [found]
-    contents = [_content(item, f"contents[{at}]") for at, item in enumerate(items)]
+    items = cast("list[Any]", value) if isinstance(value, list) else [value]
+    contents = [_parse_content(item, f"contents[{index}]") for index, item in enumerate(items)]
     joined: list[dict[str, Any]] = []
-    for bare, run in groupby(contents, key=lambda one: one.get("bare")):
-        if bare:
-            joined.append({"role": bare, "parts": [part for one in run for part in one["parts"]]})
+    for bare_role, run in groupby(contents, key=lambda content: content.get("bare_role")):
+        if bare_role:
+            joined.append({"role": bare_role, "parts": [part for content in run for part in content["parts"]]})
         else:
             joined += run
     return joined
 
 
-def _content(item: object, place: str) -> dict[str, Any]:
+def _parse_content(item: object, place: str) -> dict[str, Any]:
+    """Returns the role and the parts of an item. Text or a part without a content has `bare_role` instead."""
     if isinstance(item, str):
-        return {"bare": "user", "parts": [{"text": item}]}
+        return {"bare_role": "user", "parts": [{"text": item}]}
     if not isinstance(item, dict) or not item:
-        raise MessageError(place, "it is no content", describe_log_format(cast("object", item)))
-    found = shallow(cast("dict[str, Any]", item))
-    if "parts" in found or "role" in found:
-        check_log_message(found, place, ("parts",), (), "gemini")
-        if not isinstance(found.get("parts"), list | None):
-            reason = f"expected a list, got {type(found['parts']).__name__}"
+        reason = "expected a content or a part"
+        raise MessageError(place, reason, describe_log_format(cast("object", item)))
+    fields = normalize_keys(cast("dict[str, Any]", item))
+    if "parts" in fields or "role" in fields:
+        check_log_message(fields, place, ("parts",), (), "gemini")
+        if not isinstance(fields.get("parts"), list | None):
+            reason = f"expected a list, got {type(fields['parts']).__name__}"
             raise MessageError(f"{place}.parts", reason, "Pass a list of parts.")
-        return {"role": found.get("role"), "parts": as_list(found.get("parts"))}
-    if not found.keys() & _PARTS:
-        raise MessageError(place, "it is neither a content nor a part", describe_log_format(cast("object", item)))
-    return {"bare": "model" if "function_call" in found else "user", "parts": [found]}
+        return {"role": fields.get("role"), "parts": as_list(fields.get("parts"))}
+    if not fields.keys() & _PART_KEYS:
+        reason = "expected the keys of a content or a part"
+        raise MessageError(place, reason, describe_log_format(cast("object", item)))
+    return {"bare_role": "model" if "function_call" in fields else "user", "parts": [fields]}
 
 
-_PARTS = frozenset({"text", "inline_data", "file_data", "function_call", "function_response", *OPAQUE})
+def _collect_ids(contents: list[dict[str, Any]]) -> frozenset[str]:
+    """Returns the ids of calls and responses in the contents."""
+    parts = (normalize_keys(as_object(part)) for content in contents for part in content["parts"])
+    functions = (as_object(part.get(key)) for part in parts for key in ("function_call", "function_response"))
+    return frozenset(as_text(function.get("id")) for function in functions)
 
 
-def _ids(contents: list[dict[str, Any]]) -> frozenset[str]:
-    """The ids that calls and responses have in these contents."""
-    parts = (shallow(as_object(part)) for content in contents for part in content["parts"])
-    said = (as_object(part.get(kind)) for part in parts for kind in ("function_call", "function_response"))
-    return frozenset(as_text(one.get("id")) for one in said)
+class _Loader:
+    """Loader of one conversation.
 
+    Attributes:
+        ids: Ids in the log, which generated ids must differ from.
+        open_calls: Id and name of each call that has no response so far.
+        count: Number of the last generated id.
+    """
 
-class _Log:
-    """One conversation as it is read."""
-
-    def __init__(self, taken: frozenset[str]) -> None:
-        self.taken = taken
-        self.waiting: list[tuple[str, str]] = []  # calls without a response: id and name
+    def __init__(self, ids: frozenset[str]) -> None:
+        self.ids = ids
+        self.open_calls: list[tuple[str, str]] = []
         self.count = 0
 
-    def system(self, found: object) -> list[Block]:
-        """The system instruction: a text, parts, or a content."""
-        if isinstance(found, str):
-            return [TextBlock(found)] if found else []
-        parts = as_object(found).get("parts") if "parts" in as_object(found) else found
-        told = cast("list[Any]", parts) if isinstance(parts, list) else [parts] if parts else []
-        whole = [{"text": part} if isinstance(part, str) else part for part in told]
-        return self._blocks(whole, "system_instruction.parts", model=False)
+    def load_system(self, system: object) -> list[Block]:
+        """Returns the blocks of the system instruction, which is a text, parts, or a content."""
+        if isinstance(system, str):
+            return [TextBlock(system)] if system else []
+        parts = as_object(system).get("parts") if "parts" in as_object(system) else system
+        items = cast("list[Any]", parts) if isinstance(parts, list) else [parts] if parts else []
+        items = [{"text": part} if isinstance(part, str) else part for part in items]
+        return self._load_parts(items, "system_instruction.parts", model=False)
 
-    def content(self, content: dict[str, Any], place: str) -> Iterator[Msg]:
-        """One content: its responses, and what else it says, each in a message of its own."""
+    def load_content(self, content: dict[str, Any], place: str) -> Iterator[Msg]:
+        """Yields the messages of one content. Results and other blocks are in separate messages."""
         role = content.get("role") or "user"
         if role not in ("user", "model", "function"):
             reason = f"expected 'user' or 'model', got {role!r}"
             raise MessageError(f"{place}.role", reason, describe_log_format(content))
-        blocks = self._blocks(content["parts"], f"{place}.parts", model=role == "model")
+        blocks = self._load_parts(content["parts"], f"{place}.parts", model=role == "model")
         for results, run in groupby(blocks, key=lambda block: isinstance(block, ToolResultBlock)):
             if results:
                 yield Msg("system", list(run), "system")
@@ -154,31 +166,27 @@ class _Log:
             else:
                 yield Msg("user", list(run), "user")
 
-    def _blocks(self, parts: list[Any], place: str, *, model: bool) -> list[Block]:
-        return [
-            block for at, part in enumerate(parts) for block in self._block(part, f"{place}[{at}]", model=model)
-        ]
+    def _load_parts(self, parts: list[Any], place: str, *, model: bool) -> list[Block]:
+        return [self._load_part(part, f"{place}[{index}]", model=model) for index, part in enumerate(parts)]
 
-    def _block(self, found: object, place: str, *, model: bool) -> list[Block]:
-        part = {"text": found} if isinstance(found, str) else shallow(as_object(found))
+    def _load_part(self, value: object, place: str, *, model: bool) -> Block:
+        part = {"text": value} if isinstance(value, str) else normalize_keys(as_object(value))
         try:
-            block = self._read(part, model=model)
+            block = self._parse_part(part, model=model)
         except MessageError as error:
-            return [InvalidBlock(found, f"{error.place}: {error.reason}", place)]
-        if block is None:
-            return [InvalidBlock(found, "no part that is known", place)]
-        return [block]
+            return InvalidBlock(value, f"{error.place}: {error.reason}", place)
+        return block or InvalidBlock(value, "unknown kind of part", place)
 
-    def _read(self, part: dict[str, Any], *, model: bool) -> Block | None:
-        state = _state(part, model=model)
+    def _parse_part(self, part: dict[str, Any], *, model: bool) -> Block | None:
+        state = _parse_state(part, model=model)
         if "function_call" in part:
-            return self._call(shallow(as_object(part["function_call"])), state)
+            return self._parse_call(normalize_keys(as_object(part["function_call"])), state)
         if "function_response" in part:
-            return self._response(shallow(as_object(part["function_response"])))
-        if is_stored_file(part) or any(key in part for key in OPAQUE) or (state and not holds_content(part)):
-            return OpaqueBlock("gemini", opaque_data(part))
+            return self._parse_response(normalize_keys(as_object(part["function_response"])))
+        if is_stored_file(part) or any(key in part for key in OPAQUE_KEYS) or (state and not has_content(part)):
+            return OpaqueBlock("gemini", copy_opaque_part(part))
         if "inline_data" in part or "file_data" in part:
-            return _medium(part, state, model=model)
+            return _parse_media(part, state, model=model)
         if not isinstance(part.get("text", "" if state else None), str):
             return None
         text = as_text(part.get("text"))
@@ -186,61 +194,65 @@ class _Log:
             return ThinkingBlock(text, state or OpaqueState("gemini"))
         return TextBlock(text, state=state)
 
-    def _call(self, call: dict[str, Any], state: OpaqueState | None) -> ToolUseBlock:
-        id, name = as_text(call.get("id")) or self._made_up_id(), as_text(call.get("name"))
-        self.waiting.append((id, name))
+    def _parse_call(self, call: dict[str, Any], state: OpaqueState | None) -> ToolUseBlock:
+        id, name = as_text(call.get("id")) or self._generate_id(), as_text(call.get("name"))
+        self.open_calls.append((id, name))
         return ToolUseBlock(id, name, *read_arguments(call.get("args")), state)
 
-    def _made_up_id(self) -> str:
-        """An id for a call that has none (Gemini 2.5 on Vertex): the next number that no other has for its id."""
+    def _generate_id(self) -> str:
+        """Returns a new id for a call without an id (Gemini 2.5 on Vertex)."""
         self.count += 1
-        while f"call_{self.count}" in self.taken:
+        while f"call_{self.count}" in self.ids:
             self.count += 1
         return f"call_{self.count}"
 
-    def _response(self, found: dict[str, Any]) -> ToolResultBlock:
-        id, name = as_text(found.get("id")), as_text(found.get("name"))
-        told, failed = told_response(found)
-        call = self._call_of(id, name)
-        if call in self.waiting:
-            self.waiting.remove(call)
-        media = [_item(part) for part in as_list(found.get("parts"))]
-        said = [told] if told.text else []
-        output = told.text if not media and told.state is None else (*said, *media)
-        return ToolResultBlock(call[0], name or call[1], output, failed)
+    def _parse_response(self, response: dict[str, Any]) -> ToolResultBlock:
+        id, name = as_text(response.get("id")), as_text(response.get("name"))
+        text, is_error = parse_tool_response(response)
+        call = self._find_call(id, name)
+        if call in self.open_calls:
+            self.open_calls.remove(call)
+        media = [_parse_response_part(part) for part in as_list(response.get("parts"))]
+        texts = [text] if text.text else []
+        output = text.text if not media and text.state is None else (*texts, *media)
+        return ToolResultBlock(call[0], name or call[1], output, is_error)
 
-    def _call_of(self, id: str, name: str) -> tuple[str, str]:
-        """The call that a response answers, of those that wait: by its id, else the first of its name, else, if it
-        says neither, the first.
+    def _find_call(self, id: str, name: str) -> tuple[str, str]:
+        """Returns id and name of the call of a response: by id, else the first open call of its name.
+
+        A response without id and name gets the first open call. If no open call matches, the response has its own
+        id, or a new id.
         """
-        alike = [call for call in self.waiting if (call[0] == id if id else not name or call[1] == name)]
-        same = (call for call in alike if call[1] == name)  # calls of one id may differ in their names
-        return next(same, None) or next(iter(alike), (id or self._made_up_id(), name))
+        matches = [call for call in self.open_calls if (call[0] == id if id else not name or call[1] == name)]
+        same_name = (call for call in matches if call[1] == name)  # calls of one id may differ in their names
+        return next(same_name, None) or next(iter(matches), (id or self._generate_id(), name))
 
 
-def _state(part: dict[str, Any], *, model: bool) -> OpaqueState | None:
-    """What a model's part was signed with, and what any came with; a stand-in is no signature."""
-    signature, fields = signature_of(part) if model else None, {**carried(part), **display_name(part)}
-    if signature in _STAND_INS:
+def _parse_state(part: dict[str, Any], *, model: bool) -> OpaqueState | None:
+    """Returns the signature of a model's part, and the extra fields of any part. Omits placeholder signatures."""
+    signature = get_signature(part) if model else None
+    fields = {**get_extra_fields(part), **get_display_name(part)}
+    if signature in _PLACEHOLDER_SIGNATURES:
         signature = None
     return (
         OpaqueState("gemini", thought_signature=signature, fields=fields or None) if signature or fields else None
     )
 
 
-def _item(found: object) -> MediaBlock | OpaqueBlock | InvalidBlock:
-    """What a function response holds besides its object."""
-    part = shallow(as_object(found))
+def _parse_response_part(value: object) -> MediaBlock | OpaqueBlock | InvalidBlock:
+    """Parses a part of a function response."""
+    part = normalize_keys(as_object(value))
     if is_stored_file(part):
-        return OpaqueBlock("gemini", opaque_data(part))
+        return OpaqueBlock("gemini", copy_opaque_part(part))
     try:
-        return _medium(part, _state(part, model=False), model=False)
+        return _parse_media(part, _parse_state(part, model=False), model=False)
     except MessageError as error:
-        return InvalidBlock(found, f"{error.place}: {error.reason}", "function_response.parts")
+        return InvalidBlock(value, f"{error.place}: {error.reason}", "function_response.parts")
 
 
-def _medium(part: dict[str, Any], state: OpaqueState | None, *, model: bool) -> MediaBlock:
-    block = media_block(part)
+def _parse_media(part: dict[str, Any], state: OpaqueState | None, *, model: bool) -> MediaBlock:
+    """Parses a media item. A thinking image of the model has `thought` in its state."""
+    block = parse_media(part)
     if model and part.get("thought") is True:
         fields = {**((state and state.fields) or {}), "thought": True}
         state = OpaqueState("gemini", thought_signature=state.thought_signature if state else None, fields=fields)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from agentkit import Msg, Tool
 from agentkit.testing.conversations import CONVERSATIONS
-from agentkit_gemini._rest_body import rest_body
+from agentkit_gemini._rest_body import build_rest_body
 from tests.conversations import histories
 from tests.profiles import examples
 from tests.providers import LOOK, chat, multi_agent, user
@@ -50,7 +50,7 @@ def sent(model: str | None, msgs: list[Msg], *, multi: bool = False, **asked: An
 
 def posted(model: str | None, msgs: list[Msg], *, multi: bool = False, **asked: Any) -> dict[str, Any]:
     """The body that `ChatModel` posts itself."""
-    return rest_body((multi_agent if multi else chat)("gemini", model).lower(msgs, **asked).request)
+    return build_rest_body((multi_agent if multi else chat)("gemini", model).lower(msgs, **asked).request)
 
 
 @pytest.mark.parametrize("multi", [False, True], ids=["chat", "multi-agent"])

@@ -175,6 +175,13 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"(invalid block: |)file: it is a file id, which no other place knows",
         r"\1file: expected data, got a file id of the provider",
     ),
+    # invalid blocks of Gemini's logs
+    (r"(invalid block: |)no part that is known", r"\1unknown kind of part"),
+    (r"(invalid block: |)inline_data: its data are no base64 text", r"\1inline_data: expected base64 data"),
+    (
+        r"(invalid block: |)function_response\.response: it is missing",
+        r"\1function_response.response: expected an object, got nothing",
+    ),
 )
 """Ledger reasons and synthesis names: a regular expression that matches the whole old one, and the new one.
 

@@ -25,7 +25,7 @@ from agentkit import (
 )
 from agentkit.messages.blocks import DocumentBlock
 from agentkit_gemini import GeminiStreamParser
-from agentkit_gemini._rest_body import rest_body
+from agentkit_gemini._rest_body import build_rest_body
 from tests.providers import PNG, chat, picture, problems, user
 
 Json = dict[str, Any]
@@ -135,7 +135,7 @@ def test_the_rest_body_is_in_camel_case_all_through() -> None:
         "labels": {"my_team": "a_b"},
         "response_schema": {"any_of": [{"min_items": 1}], "properties": {"of_it": {"max_length": 2}}},
     }
-    body = rest_body({**plan.request, "config": config})
+    body = build_rest_body({**plan.request, "config": config})
     assert _snake_keys(body) == []
     (declaration,) = body["tools"][0]["functionDeclarations"]
     assert declaration["parametersJsonSchema"]["properties"] == schema["properties"]
