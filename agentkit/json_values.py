@@ -1,4 +1,7 @@
-"""A provider's own values as plain JSON values: SDK objects, dicts, raw bytes of a stream."""
+"""Conversion of native values (SDK objects, dicts, JSON text) to plain JSON values.
+
+Replies and logs may contain values that JSON or UTF-8 cannot express. The functions here convert or replace them.
+"""
 
 from __future__ import annotations
 
@@ -29,141 +32,162 @@ __all__ = [
 ]
 
 
-def native_to_json(found: object) -> Any:
-    """A reply, or an event of a stream, as JSON values: from the SDK's object, its dict, or JSON text.
+def native_to_json(value: object) -> Any:
+    """Returns a reply, or an event of a stream, as JSON values.
 
-    The objects of all SDKs are pydantic models or dicts; nothing of an SDK is imported to read them. Raises
-    MessageError for what is neither.
+    The objects of all SDKs are pydantic models or dicts, so that no SDK is imported.
+
+    Args:
+        value: Object of an SDK, dict, or JSON text.
+
+    Raises:
+        MessageError: The value is none of these, or the text is not JSON.
+
     """
-    if type(found) is dict:
-        return cast("dict[str, Any]", found)
-    if isinstance(found, str | bytes | bytearray):
-        return parse_json(found)
-    if isinstance(found, Mapping):
-        return {str(key): item for key, item in cast("Mapping[Any, Any]", found).items()}
-    dump = getattr(found, "model_dump", None)
+    if type(value) is dict:
+        return cast("dict[str, Any]", value)
+    if isinstance(value, str | bytes | bytearray):
+        return parse_json(value)
+    if isinstance(value, Mapping):
+        return {str(key): item for key, item in cast("Mapping[Any, Any]", value).items()}
+    dump = getattr(value, "model_dump", None)
     if callable(dump):
         try:
             return dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
         except ValueError:  # a lone surrogate
             return make_json_safe(dump(by_alias=True, exclude_unset=True, warnings=False))
-    reason = f"a {type(found).__name__} is no reply"
-    raise MessageError("reply", reason, "Give the SDK's object, its dict, or the JSON text.")
+    reason = f"expected an SDK object, a dict or JSON text, got {type(value).__name__}"
+    raise MessageError("reply", reason, "Pass the reply of the SDK.")
 
 
-def reply_to_json(found: object) -> Any:
-    """A whole reply as `plain` reads it; lone surrogates become U+FFFD, which is logged with the place.
+def reply_to_json(value: object) -> Any:
+    """Returns a complete reply as JSON values: see `native_to_json`. Lone surrogates become U+FFFD.
 
-    A text that pydantic parses has no lone surrogate, so most replies are not searched for one.
+    Each replacement is logged with its place. Text that pydantic parses has no lone surrogate: most replies need
+    no search.
     """
-    if isinstance(found, str | bytes | bytearray):
+    if isinstance(value, str | bytes | bytearray):
         try:
-            return from_json(found, cache_strings="keys")
+            return from_json(value, cache_strings="keys")
         except (ValueError, TypeError):
             pass
-    return replace_surrogates(native_to_json(found), "reply")
+    return replace_surrogates(native_to_json(value), "reply")
 
 
 def parse_json(text: str | bytes | bytearray) -> Any:
-    """JSON text as its value. Raises MessageError for what is none."""
+    """Parses JSON text.
+
+    Raises:
+        MessageError: The text is not JSON.
+
+    """
     try:
-        return from_json(text, cache_strings="keys")  # texts do not come twice
-    except (ValueError, TypeError):  # a text with a lone surrogate is no text to it
+        return from_json(text, cache_strings="keys")  # values rarely repeat
+    except (ValueError, TypeError):  # pydantic refuses lone surrogates
         pass
     try:
-        return json.loads(text)  # takes the halves of a surrogate pair, which some servers write
+        return json.loads(text)  # accepts lone surrogates, which some servers write
     except (ValueError, RecursionError) as error:
-        raise MessageError("reply", f"this is not JSON ({error})", "Mend the JSON.") from None
+        raise MessageError("reply", f"expected JSON ({error})", "Pass the complete reply.") from None
 
 
-def as_object(found: object) -> dict[str, Any]:
-    """An object of the wire; an empty one for anything else."""
-    return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType] - no cast: it costs
+def as_object(value: object) -> dict[str, Any]:
+    """Returns a JSON object unchanged, and an empty dict for any other value."""
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType] - no cast: it costs
 
 
-def as_list(found: object) -> list[Any]:
-    """A list of the wire; an empty one for anything else."""
-    return found if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType]
+def as_list(value: object) -> list[Any]:
+    """Returns a list unchanged, and an empty list for any other value."""
+    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
-def as_text(found: object, place: str = "") -> str:
-    """A string of the wire that UTF-8 can carry; an empty one for anything else.
+def as_text(value: object, place: str = "") -> str:
+    """Returns a string that UTF-8 can encode, and an empty string for any value that is not a string.
 
     Lone surrogates become U+FFFD, which is logged with the place.
+
+    Args:
+        value: Value of a native reply or log.
+        place: Place of the value, for the log.
+
     """
-    if not isinstance(found, str):
+    if not isinstance(value, str):
         return ""
-    if not found.isascii():
+    if not value.isascii():
         try:
-            found.encode()
+            value.encode()
         except UnicodeEncodeError:
-            whole = found.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-            if whole.count("\ufffd") > found.count("\ufffd"):  # else the halves of a pair found each other
+            text = value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+            if text.count("\ufffd") > value.count("\ufffd"):  # else all surrogates were halves of pairs
                 _LOG.warning("%s: lone surrogates replaced by U+FFFD", place or "a text")
-            return whole
-    return found
+            return text
+    return value
 
 
 _LOG = get_logger()
-_DEEPEST = 200
-"""Levels of nesting: pydantic reads some 250."""
+_MAX_DEPTH = 200
+"""Maximum levels of nesting: pydantic reads about 250."""
 
 
-def make_json_safe(found: object, place: str = "", dump: Callable[[Any], object] | None = None) -> Any:
-    """Any value as JSON values that can be written and read again, whatever is in it.
+def make_json_safe(value: object, place: str = "", dump: Callable[[Any], object] | None = None) -> Any:
+    """Returns any value as JSON values that can be written and parsed again.
 
-    SDK objects inside are read as `plain` reads them, or first by `dump`, which returns what it does not know
-    unchanged; bytes become base64 text. What JSON cannot say is replaced: a lone surrogate by U+FFFD (logged with
-    its path, which begins with `place`), NaN and the infinities by null, what is nested too deeply by the texts in
-    it, what is no JSON value by a short text.
+    SDK objects become dicts, bytes become base64 text. Values that JSON cannot express are replaced: lone
+    surrogates by U+FFFD (logged with their path), NaN and the infinities by null, values nested too deeply by
+    their texts, and any other object by a short text.
+
+    Args:
+        value: Any value.
+        place: First part of the path in log lines.
+        dump: Converts an object of an SDK before `native_to_json` does. It returns other objects unchanged.
+
     """
-    return _plain(found, 0, (None, place), dump)
+    return _make_safe(value, 0, (None, place), dump)
 
 
 _Path: TypeAlias = "tuple[_Path | None, object]"
 
 
-def _plain(found: object, depth: int, path: _Path, dump: Callable[[Any], object] | None) -> Any:
-    if isinstance(found, str):
-        return found if is_encodable(found) else as_text(found, _spelled(path))
-    if found is None or isinstance(found, bool):
-        return found
-    if isinstance(found, int):
-        return int(found) if found.bit_length() <= _LONGEST else None
-    if isinstance(found, float):
-        return found if math.isfinite(found) else None
-    if isinstance(found, bytes | bytearray | memoryview):
-        return base64.b64encode(cast("bytes", found)).decode("ascii")
-    if depth >= _DEEPEST:
-        _LOG.warning("%s: nested too deeply, only its texts are kept", _spelled(path))
-        return " ".join(("(nested too deeply)", *_texts(found)))
-    if isinstance(found, Mapping):
-        held: dict[str, Any] = {}
-        for key, item in cast("Mapping[Any, Any]", found).items():
-            name = key if type(key) is str and key.isascii() else as_text(str(key), _spelled(path))
-            held[name] = (
-                item if type(item) is str and item.isascii() else _plain(item, depth + 1, (path, key), dump)
+def _make_safe(value: object, depth: int, path: _Path, dump: Callable[[Any], object] | None) -> Any:
+    if isinstance(value, str):
+        return value if is_encodable(value) else as_text(value, _format_path(path))
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value) if value.bit_length() <= _MAX_BITS else None
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(cast("bytes", value)).decode("ascii")
+    if depth >= _MAX_DEPTH:
+        _LOG.warning("%s: nested too deeply; only the texts remain", _format_path(path))
+        return " ".join(("(nested too deeply)", *_texts(value)))
+    if isinstance(value, Mapping):
+        safe: dict[str, Any] = {}
+        for key, item in cast("Mapping[Any, Any]", value).items():
+            name = key if type(key) is str and key.isascii() else as_text(str(key), _format_path(path))
+            safe[name] = (
+                item if type(item) is str and item.isascii() else _make_safe(item, depth + 1, (path, key), dump)
             )
-        return held
-    if isinstance(found, list | tuple):
+        return safe
+    if isinstance(value, list | tuple):
         items: list[Any] = []
-        for at, item in enumerate(cast("Sequence[Any]", found)):
-            items.append(_plain(item, depth + 1, (path, at), dump))
+        for index, item in enumerate(cast("Sequence[Any]", value)):
+            items.append(_make_safe(item, depth + 1, (path, index), dump))
         return items
-    opened = found if dump is None else dump(found)
-    if opened is found:
-        opened = (
-            native_to_json(found) if callable(getattr(found, "model_dump", None)) else f"({type(found).__name__})"
-        )
-    return _plain(opened, depth + 1, path, dump)
+    dumped = value if dump is None else dump(value)
+    if dumped is value:
+        is_model = callable(getattr(value, "model_dump", None))
+        dumped = native_to_json(value) if is_model else f"({type(value).__name__})"
+    return _make_safe(dumped, depth + 1, path, dump)
 
 
-_LONGEST = 1_024
-"""Bits of a whole number: what a float can reach."""
+_MAX_BITS = 1_024
+"""Maximum bits of an integer: the range of a float."""
 
 
 def is_encodable(text: str) -> bool:
-    """Returns True if UTF-8 can carry a text: it has no lone surrogate."""
+    """Returns True if UTF-8 can encode a text: the text has no lone surrogate."""
     if text.isascii():
         return True
     try:
@@ -173,110 +197,116 @@ def is_encodable(text: str) -> bool:
     return True
 
 
-def _spelled(path: _Path) -> str:
-    """A path as text: `messages[3].content[1]`; of a long one the beginning and the end."""
+def _format_path(path: _Path) -> str:
+    """Returns a path as text, such as `messages[3].content[1]`, without the middle of a long path."""
     steps: list[str] = []
     before, step = path
     while before is not None:
-        named = isinstance(step, str) and step.isidentifier() and len(step) < 40  # any other key may be content
-        steps.append(f"[{step}]" if isinstance(step, int) else f".{step}" if named else "[…]")
+        is_name = isinstance(step, str) and step.isidentifier() and len(step) < 40  # any other key may be content
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{step}" if is_name else "[…]")
         before, step = before
     steps.reverse()
-    if len(steps) > _MOST_STEPS:
-        steps[_MOST_STEPS // 2 : -_MOST_STEPS // 2] = ["…"]
+    if len(steps) > _MAX_STEPS:
+        steps[_MAX_STEPS // 2 : -_MAX_STEPS // 2] = ["…"]
     return f"{step}{''.join(steps)}".removeprefix(".")
 
 
-_MOST_STEPS = 16
+_MAX_STEPS = 16
 
 
-def _texts(found: object, read: Callable[[str], str] = as_text) -> Iterator[str]:
-    """The texts in a value of any depth, keys included, in order."""
-    waiting, known = [found], set[int]()
-    while waiting:
-        item = waiting.pop()
+def _texts(value: object, read: Callable[[str], str] = as_text) -> Iterator[str]:
+    """Yields the texts in a value of any depth, keys included, in order."""
+    pending, visited = [value], set[int]()
+    while pending:
+        item = pending.pop()
         if isinstance(item, str):
             yield read(item)
-        elif isinstance(item, Mapping | list | tuple) and id(cast("object", item)) not in known:
-            known.add(id(cast("object", item)))
+        elif isinstance(item, Mapping | list | tuple) and id(cast("object", item)) not in visited:
+            visited.add(id(cast("object", item)))
             inner: list[object] = []
             if isinstance(item, Mapping):
                 for pair in cast("Mapping[object, object]", item).items():
                     inner += pair
             else:
                 inner += cast("Sequence[object]", item)
-            waiting += reversed(inner)
+            pending += reversed(inner)
 
 
-def replace_surrogates(found: Any, place: str) -> Any:
-    """The value, its lone surrogates replaced by U+FFFD, which is logged; the same value if it has none.
+def replace_surrogates(value: Any, place: str) -> Any:
+    """Returns a value whose lone surrogates are replaced by U+FFFD. Each replacement is logged.
 
-    Objects in it, and what is nested too deeply, stay as they are.
+    A value without lone surrogates is returned itself. SDK objects and values nested too deeply do not change.
+
+    Args:
+        value: JSON value.
+        place: First part of the path in log lines.
+
     """
     try:
-        to_json(found)  # the fastest search
-    except ValueError:  # a lone surrogate, or a value that JSON cannot say
-        return found if all(map(is_encodable, _texts(found, str))) else _replaced(found, 0, (None, place))
-    return found
+        to_json(value)  # the fastest search
+    except ValueError:  # a lone surrogate, or a value that JSON cannot express
+        return value if all(map(is_encodable, _texts(value, str))) else _replace_nested(value, 0, (None, place))
+    return value
 
 
-def _replaced(found: Any, depth: int, path: _Path) -> Any:
-    if isinstance(found, str):
-        return as_text(found, _spelled(path))
-    if depth < _DEEPEST and isinstance(found, Mapping):
-        pairs = cast("Mapping[Any, Any]", found).items()
-        return {_replaced(key, depth, path): _replaced(item, depth + 1, (path, key)) for key, item in pairs}
-    if depth < _DEEPEST and isinstance(found, list | tuple):
-        items = enumerate(cast("Sequence[Any]", found))
-        return [_replaced(item, depth + 1, (path, at)) for at, item in items]
-    return found
+def _replace_nested(value: Any, depth: int, path: _Path) -> Any:
+    if isinstance(value, str):
+        return as_text(value, _format_path(path))
+    if depth < _MAX_DEPTH and isinstance(value, Mapping):
+        pairs = cast("Mapping[Any, Any]", value).items()
+        return {
+            _replace_nested(key, depth, path): _replace_nested(item, depth + 1, (path, key)) for key, item in pairs
+        }
+    if depth < _MAX_DEPTH and isinstance(value, list | tuple):
+        items = enumerate(cast("Sequence[Any]", value))
+        return [_replace_nested(item, depth + 1, (path, index)) for index, item in items]
+    return value
 
 
 def copy_json(item: Any) -> Any:
-    """A fresh copy of a JSON value: containers are new, leaves shared."""
+    """Returns a copy of a JSON value that shares no container with it."""
     if isinstance(item, dict):
-        fresh = cast("dict[str, Any]", item).copy()
-        for key, inner in fresh.items():
+        copied = cast("dict[str, Any]", item).copy()
+        for key, inner in copied.items():
             if type(inner) in _CONTAINERS:
-                fresh[key] = copy_json(inner)
-        return fresh
+                copied[key] = copy_json(inner)
+        return copied
     if isinstance(item, list):
         return [copy_json(inner) if type(inner) in _CONTAINERS else inner for inner in cast("list[Any]", item)]
     return item
 
 
-def read_arguments(found: object) -> tuple[dict[str, Any], str | None]:
-    """Returns the arguments of a call in a log, and their text where they are no object.
+def read_arguments(value: object) -> tuple[dict[str, Any], str | None]:
+    """Returns the arguments of a tool call in a log, and their text if they are not an object.
 
-    Text that is no JSON object, and any other value as its JSON text, stay beside `{}`. None is no arguments.
+    Text that is not a JSON object gives `{}` and the text; any other value gives `{}` and its JSON text. None
+    means no arguments.
     """
-    if isinstance(found, dict):
-        return cast("dict[str, Any]", found), None
-    if found is None:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value), None
+    if value is None:
         return {}, None
-    text = as_text(found) if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+    text = as_text(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return parse_arguments(text) or {}, text or None
 
 
 def parse_arguments(text: str) -> dict[str, Any] | None:
-    """Argument text as an object; None when it is none."""
-    from pydantic_core import from_json
-
+    """Parses argument text as an object. Returns None if the text is not a JSON object."""
     try:
         parsed: object = from_json(text, allow_inf_nan=False)
     except (ValueError, TypeError):
         if not _SURROGATE.search(text):
             return None
-        parsed = _without_surrogates(text)
+        parsed = _parse_without_surrogates(text)
     return cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else None
 
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
-"""A surrogate, written out or as an escape of JSON."""
+"""A surrogate, as a character or as an escape of JSON."""
 
 
-def _without_surrogates(text: str) -> object:
-    """The value of JSON text, its lone surrogates replaced; None if it is no JSON."""
+def _parse_without_surrogates(text: str) -> object:
+    """Parses JSON text and replaces its lone surrogates. Returns None if the text is not JSON."""
     try:  # int refuses NaN and the infinities
         return make_json_safe(json.loads(text, parse_constant=int), "arguments")
     except (ValueError, RecursionError):

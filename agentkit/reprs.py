@@ -63,13 +63,13 @@ def _text_repr(text: str | bytes | bytearray, limit: int) -> str:
 
 def _fields_repr(value: Any, limit: int) -> str:
     name = type(value).__name__
-    shown = [field for field in fields(value) if field.repr and not _is_default(field, _get_field(value, field))]
-    if limit < _MIN_CONTENT and shown:
+    changed = [field for field in fields(value) if field.repr and not _is_default(field, _get_field(value, field))]
+    if limit < _MIN_CONTENT and changed:
         return f"{name}(…)"
     parts: list[str] = []
     limit -= len(name)
-    for index, field in enumerate(shown):
-        remaining = len(shown) - index
+    for index, field in enumerate(changed):
+        remaining = len(changed) - index
         if limit < 0:
             parts.append(f"… {remaining} more")
             break

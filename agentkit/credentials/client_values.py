@@ -1,4 +1,4 @@
-"""Texts in a provider's client: its keys and headers, by name."""
+"""Texts of a provider's client by name, such as keys and headers."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def iterate_texts(*roots: object) -> Iterator[tuple[str, str, bool]]:
     Only stored attributes are read: no property is evaluated and no code of the SDK runs.
     """
     pending = deque(("", root, False, 0) for root in roots)
-    seen: set[int] = set()
-    while pending and len(seen) < _MAX_VALUES:
+    visited: set[int] = set()
+    while pending and len(visited) < _MAX_VALUES:
         name, item, in_headers, depth = pending.popleft()
         if isinstance(item, bytes):
             item = item.decode("latin-1")
         if isinstance(item, str):
             if not (in_headers and _PLAIN_HEADERS.match(name)):
                 yield name, item, in_headers
-        elif item is not None and depth < _MAX_DEPTH and id(item) not in seen:
-            seen.add(id(item))
+        elif item is not None and depth < _MAX_DEPTH and id(item) not in visited:
+            visited.add(id(item))
             pending.extend(
                 (inner, part, in_headers or is_headers(inner) or inner == "raw_auth", depth + 1)
                 for inner, part in _parts(item, name)
@@ -74,11 +74,11 @@ def _parts(item: Any, name: str) -> Iterator[tuple[str, Any]]:
             yield from ((name, part) for part in parts)
     elif type(item).__module__.endswith("._urls"):  # HTTP clients' URL
         yield "url", str(item)
-    elif not isinstance(item, type | ModuleType | FunctionType) and _package_of(item) not in _SKIPPED_PACKAGES:
+    elif not isinstance(item, type | ModuleType | FunctionType) and _package_name(item) not in _SKIPPED_PACKAGES:
         yield from [*getattr(item, "__dict__", {}).items()]
 
 
-def _package_of(item: object) -> str:
+def _package_name(item: object) -> str:
     return type(item).__module__.partition(".")[0]
 
 

@@ -49,13 +49,13 @@ def redact_error(error: BaseException, redact: Redactor) -> bool:
 
     A cause that still shows a credential is detached. Returns True if the error itself shows none.
     """
-    seen: set[int] = set()
+    visited: set[int] = set()
     pending: list[BaseException] = [error]
     while pending:
         current = pending.pop()
-        if id(current) in seen:
+        if id(current) in visited:
             continue
-        seen.add(id(current))
+        visited.add(id(current))
         _redact_one(current, redact)
         for link in ("__cause__", "__context__"):
             linked = getattr(current, link)

@@ -1,7 +1,7 @@
-"""Forms of logged conversations: recognition of a form, and checks that a loader gets messages of its own form.
+"""Recognition of log formats, and checks that a loader gets messages of its format.
 
-A log of another form must never load as an empty conversation. Each loader passes the keys that it reads to the
-checks. The table of forms tells the form of any other message.
+A log of another format must never load as an empty conversation. Each loader passes the keys that it reads to the
+checks. For any other message, the table of formats identifies the format and its loader.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from agentkit.json_values import as_list, as_object
 __all__ = ["check_log_format", "check_log_message", "check_log_request", "describe_log_format"]
 
 
-class _LogForm(NamedTuple):
-    """Form of logs.
+class _LogFormat(NamedTuple):
+    """Format of logs.
 
     Attributes:
-        name: Name of the form in error messages.
-        loader: First argument of `load_native` for this form; empty if agentkit has no loader for it.
-        signatures: Signatures that no message of another form has. A signature is a list of features, separated by
-            spaces: `key`, `key=text`, or the same in an object or a list under a key, `key.inner=text`.
-        hints: Signatures that make this form likely for a message that a loader cannot read.
+        name: Name of the format in error messages.
+        loader: First argument of `load_native` for this format; empty if agentkit has no loader for it.
+        signatures: Signatures that no message of another format has. A signature is a list of features, separated
+            by spaces: `key`, `key=text`, or the same in an object or a list under a key, `key.inner=text`.
+        hints: Signatures that make this format likely for a message that a loader cannot read.
 
     """
 
@@ -34,74 +34,74 @@ class _LogForm(NamedTuple):
     hints: tuple[str, ...] = ()
 
 
-_FORMS = (
-    _LogForm("pydantic-ai messages", "", ("kind=request parts", "kind=response parts", "parts.part_kind")),
-    _LogForm("A2A messages", "", ("kind=message parts", "parts.kind")),
-    _LogForm(
+_FORMATS = (
+    _LogFormat("pydantic-ai messages", "", ("kind=request parts", "kind=response parts", "parts.part_kind")),
+    _LogFormat("A2A messages", "", ("kind=message parts", "parts.kind")),
+    _LogFormat(
         "OpenTelemetry GenAI messages",
         "",
         ("parts.type parts.content", "parts.type=tool_call", "parts.type=tool_call_response"),
     ),
-    _LogForm(
+    _LogFormat(
         "Vercel AI SDK messages",
         "",
         ("parts.type", "toolInvocations", "content.type=tool-call", "content.type=tool-result"),
     ),
-    _LogForm("Google ADK events", "", ("author content.parts", "author content.role")),
-    _LogForm(
+    _LogFormat("Google ADK events", "", ("author content.parts", "author content.role")),
+    _LogFormat(
         "Bedrock Converse messages", "", ("content.toolUse", "content.toolResult", "content.reasoningContent")
     ),
-    _LogForm("ShareGPT messages", "", ("from value",)),
-    _LogForm("LlamaIndex messages", "", ("blocks.block_type",)),
-    _LogForm("Haystack messages", "", ("_role _content",)),
-    _LogForm("OpenAI Assistants messages", "", ("object=thread.message", "content.text.value")),
-    _LogForm("OpenInference messages", "", ("message.role message.content",)),
-    _LogForm("Gemini contents", "gemini", ("parts",), ("contents",)),
-    _LogForm(
+    _LogFormat("ShareGPT messages", "", ("from value",)),
+    _LogFormat("LlamaIndex messages", "", ("blocks.block_type",)),
+    _LogFormat("Haystack messages", "", ("_role _content",)),
+    _LogFormat("OpenAI Assistants messages", "", ("object=thread.message", "content.text.value")),
+    _LogFormat("OpenInference messages", "", ("message.role message.content",)),
+    _LogFormat("Gemini contents", "gemini", ("parts",), ("contents",)),
+    _LogFormat(
         "LangChain messages",
         "langchain",
         ("lc kwargs", "type=human", "type=ai", "data.content type", "additional_kwargs", "response_metadata"),
         ("type=system content", "type=tool content", "kwargs.messages"),
     ),
-    _LogForm(
+    _LogFormat(
         "AgentScope messages",
         "agentscope",
         ("content.type=tool_result content.output", "content.type=tool_call content.input"),
         ("name role content.type=tool_use",),
     ),
-    _LogForm(
+    _LogFormat(
         "Anthropic messages",
         "anthropic",
         ("content.type=tool_use", "content.type=tool_result", "content.type=image content.source"),
         ("content.type=thinking", "content.type=document", "system"),
     ),
-    _LogForm("a DashScope request", "dashscope", (), ("input.messages", "input.prompt")),
-    _LogForm(
+    _LogFormat("a DashScope request", "dashscope", (), ("input.messages", "input.prompt")),
+    _LogFormat(
         "OpenAI Responses items",
         "openai-responses",
         ("content.type=input_text", "content.type=output_text", "content.type=input_image"),
         ("call_id type", "type=reasoning", "type=message", "input instructions", "input", "previous_response_id"),
     ),
-    _LogForm("Ollama messages", "ollama", (), ("role images", "role thinking", "role tool_name")),
-    _LogForm(
+    _LogFormat("Ollama messages", "ollama", (), ("role images", "role thinking", "role tool_name")),
+    _LogFormat(
         "OpenAI Chat messages",
         "openai",
         ("content.type=image_url", "content.type=input_audio"),
         ("role content.type", "role tool_calls", "tool_call_id", "role function_call"),
     ),
-    _LogForm("Bedrock Converse messages", "", (), ("content.image.source", "content.document.source")),
-    _LogForm(
+    _LogFormat("Bedrock Converse messages", "", (), ("content.image.source", "content.document.source")),
+    _LogFormat(
         "DashScope or Bedrock Converse messages", "dashscope", (), ("role content.text", "role content.image")
     ),
-    _LogForm("OpenAI Chat messages", "openai", (), ("role content", "messages")),
+    _LogFormat("OpenAI Chat messages", "openai", (), ("role content", "messages")),
 )
-"""Known forms. The first that matches counts."""
+"""Formats of logs. The first format that matches counts."""
 
 _CONTENT_KEYS = frozenset(
     {"content", "parts", "tool_calls", "function_call", "refusal", "images", "toolInvocations"}
     | {"reasoning_content", "reasoning", "reasoning_details", "thinking", "thinking_blocks", "additional_kwargs"}
 )
-"""Keys of messages under which known forms have content."""
+"""Keys of messages under which known formats have content."""
 
 _REQUEST_KEYS = frozenset(
     {"messages", "contents", "input", "prompt", "system", "instructions", "systemInstruction"}
@@ -124,8 +124,8 @@ def check_log_message(
 ) -> None:
     """Raises MessageError if a loader would lose content of a message.
 
-    That is a message of another form, a message without any of the `content_keys`, or one with content under a key
-    that the loader does not know. A message of a model with only a role is an empty reply, and passes.
+    Such a message is of another format, has none of the `content_keys`, or has content under a key that the loader
+    does not read. A message of a model with only a role is an empty reply, and passes.
 
     Args:
         message: Message of a log.
@@ -133,8 +133,8 @@ def check_log_message(
         content_keys: Keys under which the loader reads content.
         opaque_keys: Keys whose values the loader keeps as opaque state.
         loaders: Names of the loaders whose messages the loader reads, separated by spaces.
-        block_key: Key that every content block of the form has: content of objects without the key is of another
-            form. None if blocks have no such key. Empty if content is never a list of objects.
+        block_key: Key that every content block of the format has: content of objects without the key is of another
+            format. None if blocks have no such key. Empty if content is never a list of objects.
 
     """
     check_log_format(message, place, loaders)
@@ -142,11 +142,11 @@ def check_log_message(
         if message.keys() <= _EMPTY_KEYS and message.get("role") in _MODEL_ROLES:
             return
         reason = f"expected content under {_join_names(content_keys)}, got {_list_keys(message)}"
-        raise MessageError(place, reason, _advice(_find_form(message)))
+        raise MessageError(place, reason, _advice(_find_format(message)))
     for key in sorted(_CONTENT_KEYS.intersection(message).difference(content_keys, opaque_keys)):
         if message[key]:
             reason = f"content under {key!r} would be lost, expected content under {_join_names(content_keys)}"
-            raise MessageError(f"{place}.{key}", reason, _advice(_find_form({key: message[key], "role": ""})))
+            raise MessageError(f"{place}.{key}", reason, _advice(_find_format({key: message[key], "role": ""})))
     for key in sorted(_TYPES.keys() & message.keys() & set(content_keys)):
         expected = _TYPES[key]
         if message[key] and not isinstance(message[key], expected):
@@ -163,23 +163,25 @@ _NAMES: dict[type, str] = {list: "list", str: "string"}
 
 
 def _check_blocks(message: Mapping[str, Any], place: str, key: str | None) -> None:
-    """Raises MessageError if the whole content of a message is of another form."""
+    """Raises MessageError if the whole content of a message is of another format."""
     content = message.get("content")
     blocks = as_list(content)
     if isinstance(content, dict):
         reason = "expected text or a list of content blocks, got an object"
-        raise MessageError(place, reason, "Pass a list with this object, if it is a block of this form.")
+        raise MessageError(place, reason, "Pass a list with this object, if it is a block of this format.")
     are_foreign = [len(as_object(block)) > 0 and key not in block for block in blocks]
     if key is not None and blocks and all(are_foreign):
-        reason = f"a list of objects with {_list_keys(as_object(blocks[0]))} is not content of this form"
-        raise MessageError(place, reason, _advice(_find_form({"role": "", "content": content})))
+        reason = f"a list of objects with {_list_keys(as_object(blocks[0]))} is not content of this format"
+        raise MessageError(place, reason, _advice(_find_format({"role": "", "content": content})))
 
 
 def check_log_format(message: Mapping[str, Any], place: str, loaders: str) -> None:
-    """Raises MessageError if a message has the form of a loader that is not named in `loaders`."""
-    form = _find_form(message, certain=True)
-    if form is not None and form.loader not in loaders.split():
-        raise MessageError(place, f"a message with {_list_keys(message)} is not of this form", _advice(form))
+    """Raises MessageError if a message has the format of a loader that is not named in `loaders`."""
+    log_format = _find_format(message, certain=True)
+    if log_format is not None and log_format.loader not in loaders.split():
+        raise MessageError(
+            place, f"a message with {_list_keys(message)} is not of this format", _advice(log_format)
+        )
 
 
 def check_log_request(
@@ -200,28 +202,28 @@ def check_log_request(
             raise MessageError(key, reason, advice)
     for key in sorted(_REQUEST_KEYS.intersection(request).difference(message_keys)):
         if request[key]:
-            reason = f"requests of this form have no {key!r}: its content would be lost"
-            raise MessageError(key, reason, _advice(_find_form(request)))
+            reason = f"requests of this format have no {key!r}: its content would be lost"
+            raise MessageError(key, reason, _advice(_find_format(request)))
 
 
 def describe_log_format(log: object) -> str:
-    """Returns advice for an error: the form that a log, a request or a message looks like, and its loader."""
+    """Returns advice for an error: the format that a log, a request or a message looks like, and its loader."""
     for item in as_list(log) or [log]:
         message: dict[str, Any] = as_object(item)
         if message:
-            return _advice(_find_form(message))
+            return _advice(_find_format(message))
     return _advice(None)
 
 
-_ADVICE = "Convert the messages to one of the forms that load_native reads."
+_ADVICE = "Convert the messages to one of the formats that load_native reads."
 
 
-def _advice(form: _LogForm | None) -> str:
-    if form is None:
-        return "Pass messages of this form, or use the loader of their form."
-    if not form.loader:
-        return f"The log looks like {form.name}. {_ADVICE}"
-    return f"The log looks like {form.name}. Use load_native({form.loader!r}, …)."
+def _advice(log_format: _LogFormat | None) -> str:
+    if log_format is None:
+        return "Pass messages of this format, or use the loader of their format."
+    if not log_format.loader:
+        return f"The log looks like {log_format.name}. {_ADVICE}"
+    return f"The log looks like {log_format.name}. Use load_native({log_format.loader!r}, …)."
 
 
 def _join_names(keys: Collection[str]) -> str:
@@ -233,12 +235,15 @@ def _list_keys(message: Mapping[str, Any]) -> str:
     return f"the keys {', '.join(names)}" if names else "no keys"
 
 
-def _find_form(message: Mapping[str, Any], *, certain: bool = False) -> _LogForm | None:
-    return _match_form(_VOCABULARY.intersection(_features(message)), certain)
+def _find_format(message: Mapping[str, Any], *, certain: bool = False) -> _LogFormat | None:
+    return _match_format(_VOCABULARY.intersection(_features(message)), certain)
 
 
 _VOCABULARY = frozenset(
-    feature for form in _FORMS for signature in form.signatures + form.hints for feature in signature.split()
+    feature
+    for log_format in _FORMATS
+    for signature in log_format.signatures + log_format.hints
+    for feature in signature.split()
 )
 """Features that occur in signatures. All others decide nothing."""
 _VALUED = frozenset(feature.partition("=")[0] for feature in _VOCABULARY if "=" in feature)
@@ -246,12 +251,12 @@ _VALUED = frozenset(feature.partition("=")[0] for feature in _VOCABULARY if "=" 
 
 
 @lru_cache(512)
-def _match_form(features: frozenset[str], certain: bool) -> _LogForm | None:
-    """Returns the form of a message with these features; `certain` ignores hints."""
-    for form in _FORMS:
-        signatures = form.signatures if certain else form.signatures + form.hints
+def _match_format(features: frozenset[str], certain: bool) -> _LogFormat | None:
+    """Returns the format of a message with these features; `certain` ignores hints."""
+    for log_format in _FORMATS:
+        signatures = log_format.signatures if certain else log_format.signatures + log_format.hints
         if any(features.issuperset(signature.split()) for signature in signatures):
-            return form
+            return log_format
     return None
 
 

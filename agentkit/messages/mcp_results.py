@@ -63,7 +63,7 @@ def read_mcp_result(value: object) -> dict[str, Any] | None:
     if data is None:
         return None
     content = [{"type": "text", "text": item} if isinstance(item, str) else item for item in data["content"]]
-    blocks = [_block(item, at) for at, item in enumerate(content)]
+    blocks = [_block(item, index) for index, item in enumerate(content)]
     structured = data.get("structuredContent")
     if structured is not None and not _is_repeated(
         structured, [item["text"] for item in content if _is_text(item)]
@@ -89,13 +89,13 @@ def read_mcp_item(value: object, index: int = 0) -> dict[str, Any] | None:
 def _as_result(value: object) -> dict[str, Any] | None:
     """Returns a CallToolResult as JSON values under the protocol's keys. Returns None for any other value."""
     if isinstance(value, Mapping):
-        data = _renamed(cast("Mapping[Any, Any]", value))
+        data = _rename_keys(cast("Mapping[Any, Any]", value))
     else:
         marker = _attribute(value, "isError", "is_error")
         if not isinstance(marker, bool | None):
             return None
         names = ("content", "structured_content", "structuredContent", "meta", "_meta")
-        data = _renamed({name: getattr(value, name) for name in names if hasattr(value, name)})
+        data = _rename_keys({name: getattr(value, name) for name in names if hasattr(value, name)})
         data["isError"] = bool(marker)
     content = data.get("content")
     if isinstance(content, str) and isinstance(data.get("isError"), bool):
@@ -123,9 +123,9 @@ def _is_result(data: Mapping[str, Any]) -> bool:
 def _as_item(value: object) -> dict[str, Any] | None:
     """Returns an object or a dict as JSON values under the protocol's keys. Returns None if it has no `type`."""
     if isinstance(value, Mapping):
-        data = _renamed(cast("Mapping[Any, Any]", value))
+        data = _rename_keys(cast("Mapping[Any, Any]", value))
         return cast("dict[str, Any]", make_json_safe(data)) if isinstance(data.get("type"), str) else None
-    return cast("dict[str, Any]", make_json_safe(_dumped(value))) or None
+    return cast("dict[str, Any]", make_json_safe(_dump(value))) or None
 
 
 def _is_closed(data: Mapping[str, Any]) -> bool:
@@ -146,7 +146,7 @@ def _is_content(data: Mapping[str, Any]) -> bool:
             return False
 
 
-def _dumped(value: object) -> dict[str, Any]:
+def _dump(value: object) -> dict[str, Any]:
     """Returns an SDK object as a dict under the protocol's keys, and an empty dict for any other value."""
     dump = getattr(value, "model_dump", None)
     if not callable(dump) or isinstance(value, type) or not isinstance(getattr(value, "type", None), str):
@@ -155,16 +155,16 @@ def _dumped(value: object) -> dict[str, Any]:
         data = dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
     except ValueError:  # a lone surrogate
         data = dump(by_alias=True, exclude_none=True, warnings=False)
-    return _renamed(cast("Mapping[Any, Any]", data)) if isinstance(data, Mapping) else {}
+    return _rename_keys(cast("Mapping[Any, Any]", data)) if isinstance(data, Mapping) else {}
 
 
-def _renamed(data: Mapping[Any, Any]) -> dict[str, Any]:
+def _rename_keys(data: Mapping[Any, Any]) -> dict[str, Any]:
     renamed = {_WIRE_KEYS.get(str(key), str(key)): item for key, item in data.items()}
     uri, annotations = renamed.get("uri"), renamed.get("annotations")
     if isinstance(renamed.get("resource"), Mapping):
-        renamed["resource"] = _renamed(cast("Mapping[Any, Any]", renamed["resource"]))
+        renamed["resource"] = _rename_keys(cast("Mapping[Any, Any]", renamed["resource"]))
     if isinstance(annotations, Mapping):
-        pairs = _renamed(cast("Mapping[Any, Any]", annotations)).items()
+        pairs = _rename_keys(cast("Mapping[Any, Any]", annotations)).items()
         renamed["annotations"] = {key: item for key, item in pairs if item is not None}
     if type(uri).__module__.startswith("pydantic"):  # AnyUrl
         renamed["uri"] = str(uri)
@@ -204,8 +204,8 @@ def _resource(data: dict[str, Any]) -> dict[str, Any]:
         block = _media(kind, inner["blob"], media_type)
         if kind == "document":
             block["title"] = uri
-    kept = {key: inner.get(key, data.get(key)) for key in ("annotations", "_meta")}
-    return _with_metadata(block, {"uri": uri, "mimeType": inner.get("mimeType"), **kept})
+    extra = {key: inner.get(key, data.get(key)) for key in ("annotations", "_meta")}
+    return _with_metadata(block, {"uri": uri, "mimeType": inner.get("mimeType"), **extra})
 
 
 _UNKNOWN_TYPE: Final = "application/octet-stream"
@@ -220,16 +220,16 @@ def _media(kind: str, data: str, media_type: str) -> dict[str, Any]:
 
 def _link(data: Mapping[str, Any]) -> str:
     """Returns a resource link as text with its URI, by which the model may ask for the resource."""
-    known = [data.get("mimeType"), f"{data['size']} bytes" if isinstance(data.get("size"), int) else None]
-    facts = [str(fact) for fact in known if fact]
-    head = f"Resource link {data.get('title') or data['name']}: {data['uri']}"
-    about = f"{head} ({', '.join(facts)})" if facts else head
-    return f"{about}\n{data['description']}" if data.get("description") else about
+    size = f"{data['size']} bytes" if isinstance(data.get("size"), int) else None
+    facts = [str(fact) for fact in (data.get("mimeType"), size) if fact]
+    link = f"Resource link {data.get('title') or data['name']}: {data['uri']}"
+    line = f"{link} ({', '.join(facts)})" if facts else link
+    return f"{line}\n{data['description']}" if data.get("description") else line
 
 
 def _with_metadata(block: dict[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: item for key, item in metadata.items() if item is not None}
-    return {**block, "metadata": kept} if kept else block
+    present = {key: item for key, item in metadata.items() if item is not None}
+    return {**block, "metadata": present} if present else block
 
 
 def _output(blocks: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
@@ -252,20 +252,20 @@ def _is_repeated(structured: object, texts: Sequence[str]) -> bool:
     Either one text is its JSON, or the texts are the items under its only key `result`: the Python SDK wraps any
     value but an object in that key.
     """
-    if _among(structured, texts):
+    if _is_any_text(structured, texts):
         return True
     if not isinstance(structured, dict) or cast("dict[str, Any]", structured).keys() != {"result"}:
         return False
     value = cast("dict[str, Any]", structured)["result"]
     if isinstance(value, list) and len(cast("list[Any]", value)) == len(texts):
-        return all(_among(item, [text]) for item, text in zip(cast("list[Any]", value), texts, strict=True))
-    return _among(cast("object", value), texts)
+        return all(_is_any_text(item, [text]) for item, text in zip(cast("list[Any]", value), texts, strict=True))
+    return _is_any_text(cast("object", value), texts)
 
 
-def _among(value: object, texts: Sequence[str]) -> bool:
+def _is_any_text(value: object, texts: Sequence[str]) -> bool:
     """Returns True if one of the texts is the value: the string itself, or JSON with any spacing and key order."""
-    wanted = _canonical(value)
-    return any(text == value or _canonical_text(text) == wanted for text in texts)
+    canonical = _canonical(value)
+    return any(text == value or _canonical_text(text) == canonical for text in texts)
 
 
 def _canonical_text(text: str) -> str | None:

@@ -1,4 +1,7 @@
-"""Serialization of messages: `{"agentkit": 1, "messages": […]}`, or a list of messages (version 0)."""
+"""Serialization of messages: `{"agentkit": 1, "messages": […]}`, or a list of messages (version 0).
+
+One unreadable block never makes a conversation unreadable: the block becomes an InvalidBlock with its data.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from agentkit.messages.coercion import adopt_block, adopt_extra
 from agentkit.messages.log_formats import check_log_message, describe_log_format
 from agentkit.messages.message import Msg
 from agentkit.messages.validation import to_message_error
+from agentkit.reprs import shorten_repr
 
 __all__ = ["FORMAT_VERSION", "dump_messages", "load_messages"]
 
@@ -25,8 +29,8 @@ FORMAT_VERSION = 1
 
 _MESSAGE_KEYS = frozenset({"name", "content", "role", "id", "timestamp", "metadata", "pinned"})
 
-_FORMS = "agentkit agentscope anthropic langchain openai openai-responses"
-"""Forms whose content blocks are read, or kept as InvalidBlock with their data."""
+_LOG_FORMATS = "agentkit agentscope anthropic langchain openai openai-responses"
+"""Log formats whose content blocks are loaded, or become an InvalidBlock with their data."""
 
 # A union's own schema does not take over the settings of its members.
 _FINITE = ConfigDict(allow_inf_nan=False)
@@ -41,16 +45,19 @@ def dump_messages(msgs: Iterable[Msg]) -> dict[str, Any]:
         MessageError: `msgs` is not a list of messages.
 
     """
-    given: object = msgs
-    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        kind = type(cast("object", given)).__name__
-        raise MessageError("msgs", f"expected a list of Msg, got {kind}", "Pass a list.")
-    return {"agentkit": FORMAT_VERSION, "messages": [_dump(f"msgs[{at}]", msg) for at, msg in enumerate(msgs)]}
+    value: object = msgs
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        type_name = type(cast("object", value)).__name__
+        raise MessageError("msgs", f"expected a list of Msg, got {type_name}", "Pass a list.")
+    stored = [_dump(f"msgs[{index}]", msg) for index, msg in enumerate(msgs)]
+    return {"agentkit": FORMAT_VERSION, "messages": stored}
 
 
 def _dump(place: str, msg: object) -> dict[str, Any]:
     if not isinstance(msg, Msg):
-        raise MessageError(place, f"expected a Msg, got {type(msg).__name__}", "Pass messages, not their dicts.")
+        raise MessageError(
+            place, f"expected a Msg, got {type(msg).__name__}", "Pass messages. Load dicts with Msg.from_dict."
+        )
     return dump_message(msg)
 
 
@@ -72,43 +79,51 @@ def load_messages(data: object) -> list[Msg]:
     if isinstance(data, Mapping):
         data = _unwrap(cast("Mapping[str, object]", data))
     if isinstance(data, str | bytes) or not isinstance(data, Sequence):
-        raise MessageError("messages", f"expected a list, found {type(data).__name__}", "Give a JSON list.")
-    return [load_message(found, f"messages[{at}]") for at, found in enumerate(cast("Sequence[Any]", data))]
+        raise MessageError("messages", f"expected a list, got {type(data).__name__}", "Pass a list of messages.")
+    return [load_message(item, f"messages[{index}]") for index, item in enumerate(cast("Sequence[Any]", data))]
 
 
 def _parse(text: str | bytes | bytearray) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise MessageError("input", f"this is not JSON ({error})", "Mend the JSON.") from None
+        raise MessageError("input", f"expected JSON ({error})", "Pass the complete JSON text.") from None
 
 
 def _unwrap(data: Mapping[str, object]) -> object:
     version = data.get("agentkit", 0)
     if not isinstance(version, int) or isinstance(version, bool) or not 0 <= version < 1_000_000:
-        huge = isinstance(version, int) and abs(version) >= 1_000_000
-        shown = "huge" if huge else repr(version)[:60]
-        raise MessageError("agentkit", f"the format version is {shown}", f"It is {FORMAT_VERSION} at most.")
+        reason = f"expected a format version of at most {FORMAT_VERSION}, got {shorten_repr(version, 60)}"
+        raise MessageError("agentkit", reason, "Pass the JSON of dump_messages.")
     if version > FORMAT_VERSION:
         raise VersionError("agentkit", version, FORMAT_VERSION)
     if "messages" not in data:
-        raise MessageError("messages", "the object has no messages", describe_log_format(data))
+        raise MessageError("messages", "the object has no key 'messages'", describe_log_format(data))
     return data["messages"]
 
 
-def load_message(found: object, place: str = "message") -> Msg:
-    """Loads a message from its dict. Keys without a field move into `metadata`."""
-    if isinstance(found, Msg):
-        return found
-    found = replace_surrogates(found, place)
-    if not isinstance(found, Mapping):
-        raise MessageError(place, f"expected an object, found {type(found).__name__}", "Give a message.")
-    data = dict(cast("Mapping[str, Any]", found))
+def load_message(stored: object, place: str = "message") -> Msg:
+    """Loads a message from its dict. Keys that `Msg` does not have move into `metadata`.
+
+    Args:
+        stored: Dict of a message. A Msg is returned unchanged.
+        place: Place of the message, for errors.
+
+    Raises:
+        MessageError: The value is not a message.
+
+    """
+    if isinstance(stored, Msg):
+        return stored
+    stored = replace_surrogates(stored, place)
+    if not isinstance(stored, Mapping):
+        raise MessageError(place, f"expected an object, got {type(stored).__name__}", "Pass a message.")
+    data = dict(cast("Mapping[str, Any]", stored))
     for key in ("name", "role", "content"):
         if key not in data:
-            advice = f"A message has name, role and content. {describe_log_format(data)}"
-            raise MessageError(f"{place}.{key}", "it is missing", advice)
-    check_log_message(data, place, ("content",), (), _FORMS)
+            reason = "missing key: a message has name, role and content"
+            raise MessageError(f"{place}.{key}", reason, describe_log_format(data))
+    check_log_message(data, place, ("content",), (), _LOG_FORMATS)
     extra = {key: data.pop(key) for key in list(data) if key not in _MESSAGE_KEYS}
     adopt_extra(data, extra)
     data["content"] = _load_content(data["content"], f"{place}.content")
@@ -124,14 +139,13 @@ def _load_content(content: object, place: str) -> object:
         return ()
     if not isinstance(content, list | tuple):
         return content
-    return tuple(
-        _load_block(found, f"{place}[{at}]") for at, found in enumerate(cast("Iterable[object]", content))
-    )
+    blocks = enumerate(cast("Iterable[object]", content))
+    return tuple(_load_block(block, f"{place}[{index}]") for index, block in blocks)
 
 
-def _load_block(found: object, place: str) -> object:
+def _load_block(stored: object, place: str) -> object:
     """Loads a block. Each item of a result is loaded alone: an unreadable item does not affect others."""
-    block = adopt_block(found)
+    block = adopt_block(stored)
     if isinstance(block, dict):
         parts = cast("dict[str, Any]", block)
         if parts.get("type") == "invalid" and isinstance(parts.get("data"), dict):
@@ -139,76 +153,79 @@ def _load_block(found: object, place: str) -> object:
         output = parts.get("output")
         if isinstance(output, list):
             items = enumerate(cast("list[object]", output))
-            read = [_load_item(item, f"{place}.output[{at}]") for at, item in items]
-            return _read(_block_reader, {**parts, "output": read}, place, found)
-    return _read(_block_reader, cast("object", block), place, found)
+            loaded = [_load_item(item, f"{place}.output[{index}]") for index, item in items]
+            return _read(_block_reader, {**parts, "output": loaded}, place, stored)
+    return _read(_block_reader, cast("object", block), place, stored)
 
 
 def _load_item(item: object, place: str) -> object:
     """Loads an item of a result. An item that an earlier version could not read is tried again."""
-    kept = _read(_item_reader, item, place)
-    data: object = kept.data if isinstance(kept, InvalidBlock) else None
+    block = _read(_item_reader, item, place)
+    data: object = block.data if isinstance(block, InvalidBlock) else None
     if not isinstance(data, dict):
-        return kept
-    again = _read(_item_reader, adopt_block(cast("object", data)), place)
-    return kept if isinstance(again, InvalidBlock) else again
+        return block
+    reloaded = _read(_item_reader, adopt_block(cast("object", data)), place)
+    return block if isinstance(reloaded, InvalidBlock) else reloaded
 
 
 def _reload_block(stored: dict[str, Any], place: str) -> object:
     """Loads a block that an earlier version could not read. Returns the InvalidBlock if it is still unreadable."""
-    kept = _read(_block_reader, stored, place)
-    block = _load_block(kept.data, place) if isinstance(kept, InvalidBlock) else kept
-    return kept if isinstance(block, InvalidBlock) else block
+    block = _read(_block_reader, stored, place)
+    reloaded = _load_block(block.data, place) if isinstance(block, InvalidBlock) else block
+    return block if isinstance(reloaded, InvalidBlock) else reloaded
 
 
-def _read(reader: TypeAdapter[Any], block: object, place: str, found: object = None) -> object:
+def _read(reader: TypeAdapter[Any], block: object, place: str, stored: object = None) -> object:
+    """Validates a block. Returns an InvalidBlock with `stored` (None: the block itself) if it is invalid."""
     try:
         return reader.validate_python(block)
     except (ValidationError, MessageError) as error:
-        return _keep_invalid(block if found is None else found, _why(error), place)
+        return _build_invalid(block if stored is None else stored, _describe_error(error), place)
 
 
-def _keep_invalid(found: object, reason: str, place: str) -> InvalidBlock:
+def _build_invalid(stored: object, reason: str, place: str) -> InvalidBlock:
     """Returns an InvalidBlock with the stored block, or with its text if it is not a JSON value."""
     reason = ascii(reason)[1:-1] if not is_encodable(reason) else reason
     try:
-        data = json.loads(json.dumps(found, allow_nan=False, ensure_ascii=False).encode())
+        data = json.loads(json.dumps(stored, allow_nan=False, ensure_ascii=False).encode())
         return InvalidBlock(data, reason, place)
     except (TypeError, ValueError, RecursionError):
-        return InvalidBlock(_in_ascii(found), reason, place)
+        return InvalidBlock(_ascii_repr(stored), reason, place)
 
 
-def _in_ascii(found: object) -> str:
+def _ascii_repr(value: object) -> str:
     try:
-        return ascii(found)
+        return ascii(value)
     except RecursionError:
         return "nested too deeply to be shown"
 
 
-def _why(error: ValidationError | MessageError) -> str:
+def _describe_error(error: ValidationError | MessageError) -> str:
     """Returns the reason of an error, with its place inside the block."""
-    found = to_message_error("", error, []) if isinstance(error, ValidationError) else error
-    where = re.sub(
-        r"^\.?(text|thinking|tool_use|tool_result|image|audio|video|document|opaque)\b\.?", "", found.place
-    )
-    return f"{where}: {found.reason}" if where else found.reason
+    error = to_message_error("", error, []) if isinstance(error, ValidationError) else error
+    place = _BLOCK_TYPE.sub("", error.place)
+    return f"{place}: {error.reason}" if place else error.reason
+
+
+_BLOCK_TYPE = re.compile(r"^\.?(text|thinking|tool_use|tool_result|image|audio|video|document|opaque)\b\.?")
+"""The type of a block, which pydantic writes before the name of the field."""
 
 
 def dump_message(msg: Msg) -> dict[str, Any]:
     """Returns a message as JSON values, without fields that have their default."""
-    return cast("dict[str, Any]", _plain(msg))
+    return cast("dict[str, Any]", _to_json(msg))
 
 
-def _plain(found: Any) -> Any:
-    if isinstance(found, tuple | list):
-        return [_plain(item) for item in cast("Iterable[Any]", found)]
-    if isinstance(found, dict):
-        return {key: _plain(item) for key, item in cast("dict[str, Any]", found).items()}
-    if found is None or isinstance(found, str | int | float):
-        return found
+def _to_json(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [_to_json(item) for item in cast("Iterable[Any]", value)]
+    if isinstance(value, dict):
+        return {key: _to_json(item) for key, item in cast("dict[str, Any]", value).items()}
+    if value is None or isinstance(value, str | int | float):
+        return value
     return {
-        known.name: _plain(item)
-        for known in fields(found)
-        for item in [getattr(found, known.name)]
-        if known.name == "type" or item != known.default
+        field.name: _to_json(item)
+        for field in fields(value)
+        for item in [getattr(value, field.name)]
+        if field.name == "type" or item != field.default
     }
