@@ -20,13 +20,22 @@ async def run_tool_calls(
 ) -> list[ToolResultBlock]:
     """Runs tool calls concurrently. Returns their results in the order of the calls.
 
-    `calls` are the tool calls of a reply, `tools` the tools of its request. At most `max_concurrency` calls run at
-    a time (None: all of them). A call that fails gives a result with `is_error` and does not affect other calls:
-    see `Tool.run` and `run_tool_call`. Canceling the task cancels all calls. Synchronous functions share anyio's
-    worker threads, 40 by default.
+    A call that fails gives a result with `is_error` and does not affect other calls: see `Tool.run` and
+    `run_tool_call`. Canceling the task cancels all calls. Synchronous functions share anyio's worker threads, 40
+    by default.
 
         results = await run_tool_calls(reply.tool_uses, tools)
         msgs.append(Msg("tools", results, "user"))
+
+    Args:
+        calls: Tool calls of a reply.
+        tools: Tools of the request.
+        max_concurrency: Maximum number of calls that run at a time. None runs all calls at once.
+
+    Raises:
+        OptionError: `calls` is not a list of tool calls, or `max_concurrency` is below 1.
+        MessageError: `tools` has an invalid tool, or two tools with one name.
+
     """
     if isinstance(calls, str | ToolUseBlock) or not isinstance(calls, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         reason = f"expected a list of ToolUseBlock, got {type(calls).__name__}"
@@ -85,14 +94,15 @@ async def run_tool_call(block: ToolUseBlock, tools: Sequence[ToolLike]) -> ToolR
 
     Raises:
         OptionError: `block` is not a ToolUseBlock.
+        MessageError: `tools` has an invalid tool, or two tools with one name.
 
     """
     check_option("block", block, ToolUseBlock)
-    known = {tool.name: tool for tool in as_tools(tools)}
-    tool = known.get(block.name)
+    by_name = {tool.name: tool for tool in as_tools(tools)}
+    tool = by_name.get(block.name)
     if tool is not None:
         return await tool.run(block)
-    there_are = f"The tools are: {', '.join(map(repr, known))}." if known else "There are no tools."
-    advice = " Call each tool by itself, by its name." if known else ""
-    said = f"There is no tool {block.name!r}. {there_are}{advice}"
-    return ToolResultBlock(block.id, block.name, said, is_error=True)
+    available = f"The tools are: {', '.join(map(repr, by_name))}." if by_name else "There are no tools."
+    advice = " Call each tool by itself, by its name." if by_name else ""
+    text = f"There is no tool {block.name!r}. {available}{advice}"
+    return ToolResultBlock(block.id, block.name, text, is_error=True)

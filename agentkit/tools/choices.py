@@ -1,4 +1,4 @@
-"""Tool choices: the tool that a model may or must call, in every form that callers pass."""
+"""Tool choices: the tools that a model may or must call. Parses each form that callers pass."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from agentkit.errors import MessageError, OptionError
 from agentkit.messages.validation import Text, Validated, validated_dataclass
+from agentkit.reprs import shorten_repr
 from agentkit.tools.tool import Tool
 
 __all__ = ["ToolChoice", "ToolChoiceLike", "as_tool_choice", "read_allowed_tools"]
@@ -14,12 +15,21 @@ __all__ = ["ToolChoice", "ToolChoiceLike", "as_tool_choice", "read_allowed_tools
 
 @validated_dataclass
 class ToolChoice(Validated):
-    """Which tool the model may or must call: `auto`, `none`, `required` (any one), or `tool` with a name.
+    """Tools that the model may or must call.
 
-    `names` limits `auto` and `required` to some of the tools. OpenAI and Gemini have a field for this, and the
-    tools of the request stay the same. Any other request offers only these tools, and the ledger says so: this
-    changes the beginning of the prompt, so that a prompt cache misses, and thinking that is bound to its prefix is
-    not sent back.
+    OpenAI and Gemini have a field for `names`. A request to any other API contains only the tools in `names`, and
+    the ledger has an entry. Such a request has another prefix: a prompt cache misses, and thinking that is bound
+    to its prefix is not sent back.
+
+    Attributes:
+        mode: `auto` (the model decides), `none` (no call), `required` (at least one call) or `tool` (a call of the
+            tool `name`).
+        name: Name of the tool for the mode `tool`. None for any other mode.
+        names: Names of the tools that `auto` and `required` are limited to. Empty allows all tools.
+
+    Raises:
+        MessageError: `name` or `names` does not fit `mode`.
+
     """
 
     mode: Literal["auto", "none", "required", "tool"]
@@ -28,9 +38,9 @@ class ToolChoice(Validated):
 
     def __post_init__(self) -> None:
         if (self.mode == "tool") != (self.name is not None):
-            raise MessageError("name", "a name goes with mode 'tool' and no other", "Give both or none.")
+            raise MessageError("name", "only mode 'tool' has a name", "Pass both, or neither.")
         if self.names and self.mode not in ("auto", "required"):
-            reason = f"mode {self.mode!r} takes no list of names"
+            reason = f"mode {self.mode!r} cannot have a list of names"
             raise MessageError("names", reason, "Pass mode 'auto' or 'required'.")
 
 
@@ -40,22 +50,32 @@ _MODES = {"auto": "auto", "none": "none", "required": "required", "any": "requir
 
 
 def as_tool_choice(choice: ToolChoiceLike | None, tools: Sequence[Tool]) -> ToolChoice | None:
-    """A choice from what callers give: a ToolChoice, a mode, a tool's name, `{"name": …}`, or a list of names.
+    """Converts a tool choice of a caller.
 
-    Of a list, one tool must be called. `{"mode": "auto", "names": […]}`, or OpenAI's `allowed_tools`, may say that
-    none has to be. Without tools there is nothing to choose: `auto` and `none` mean nothing then, the others are
-    refused.
+    A list of names requires a call of one of these tools. `{"mode": "auto", "names": […]}` and OpenAI's
+    `allowed_tools` can allow a reply without a call.
+
+    Args:
+        choice: ToolChoice, mode, name of a tool, `{"name": …}`, or list of names.
+        tools: Tools of the request. Without tools, `auto` and `none` give None.
+
+    Raises:
+        OptionError: The choice is malformed, or names a tool that does not exist.
+        MessageError: The mode and the names do not fit.
+
     """
     if choice is None:
         return None
-    found = _read_choice(choice)
+    parsed = _read_choice(choice)
     names = [tool.name for tool in tools]
-    unknown = next((name for name in found.names or (found.name,) if name is not None and name not in names), None)
+    chosen = parsed.names or (parsed.name,)
+    unknown = next((name for name in chosen if name is not None and name not in names), None)
     if unknown is not None:
-        raise OptionError("tool_choice", f"no tool is called {unknown!r}", f"There are {names}.")
-    if not tools and found.mode == "required":
-        raise OptionError("tool_choice", "a tool is required and none is given", "Pass tools.")
-    return found if tools else None
+        advice = f"Use one of: {', '.join(names)}." if names else "Pass tools."
+        raise OptionError("tool_choice", f"no tool has the name {unknown!r}", advice)
+    if not tools and parsed.mode == "required":
+        raise OptionError("tool_choice", "a tool call is required, but there are no tools", "Pass tools.")
+    return parsed if tools else None
 
 
 def _read_choice(choice: ToolChoiceLike) -> ToolChoice:
@@ -65,20 +85,22 @@ def _read_choice(choice: ToolChoiceLike) -> ToolChoice:
         mode = _MODES.get(choice)
         return ToolChoice(cast("Any", mode)) if mode else ToolChoice("tool", choice)
     if isinstance(choice, list | tuple):
-        return _among("required", cast("Sequence[object]", choice))
+        return _limit_to("required", cast("Sequence[object]", choice))
     if not isinstance(choice, Mapping):
-        raise OptionError("tool_choice", f"{choice!r} is no choice", "Pass a mode, or names of tools.")
+        reason = f"expected a tool choice, got {shorten_repr(choice, 60)}"
+        raise OptionError("tool_choice", reason, "Pass a mode, or names of tools.")
     limited = read_allowed_tools(choice)
     if limited is not None:
-        return _among(*limited)
-    said = choice.get("mode") or choice.get("type")
-    mode = _MODES.get(said) if isinstance(said, str) else None
+        return _limit_to(*limited)
+    named_mode = choice.get("mode") or choice.get("type")
+    mode = _MODES.get(named_mode) if isinstance(named_mode, str) else None
     if mode:
         return ToolChoice(cast("Any", mode))
     inner = choice.get("function")
     name = cast("Mapping[str, Any]", inner).get("name") if isinstance(inner, Mapping) else choice.get("name")
     if not isinstance(name, str):
-        raise OptionError("tool_choice", f"{choice!r} names no tool", 'Write {"name": "…"} or a mode.')
+        reason = f"{shorten_repr(choice, 60)} has no tool name and no mode"
+        raise OptionError("tool_choice", reason, 'Pass {"name": "…"} or a mode.')
     return ToolChoice("tool", name)
 
 
@@ -93,27 +115,29 @@ def read_allowed_tools(choice: Mapping[str, Any]) -> tuple[str, list[object]] | 
     if choice.get("type") != "allowed_tools":
         return None
     inner = choice.get("allowed_tools")
-    held = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else choice
-    tools = held.get("tools")
+    fields = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else choice
+    tools = fields.get("tools")
     listed = cast("list[object]", tools) if isinstance(tools, list) else []
-    return str(held.get("mode") or "auto"), [name for tool in listed if (name := _name_in(tool)) is not None]
+    return str(fields.get("mode") or "auto"), [name for tool in listed if (name := _find_name(tool)) is not None]
 
 
-def _name_in(tool: object) -> object:
+def _find_name(tool: object) -> object:
     """Returns the name in OpenAI's reference to a tool, nested or flat. Returns None if there is no name."""
     if not isinstance(tool, Mapping):
         return None
-    found = cast("Mapping[str, Any]", tool)
-    inner = found.get("function")
-    return cast("Mapping[str, Any]", inner).get("name") if isinstance(inner, Mapping) else found.get("name")
+    reference = cast("Mapping[str, Any]", tool)
+    inner = reference.get("function")
+    return cast("Mapping[str, Any]", inner).get("name") if isinstance(inner, Mapping) else reference.get("name")
 
 
-def _among(mode: str, names: Sequence[object]) -> ToolChoice:
+def _limit_to(mode: str, names: Sequence[object]) -> ToolChoice:
     """Returns a choice limited to some tools, without repeated names."""
-    known = [name for name in names if isinstance(name, str)]
-    if not known or len(known) < len(names):
-        reason = f"expected tool names (str), got {list(names)!r}" if names else "no tool is named"
+    valid = [name for name in names if isinstance(name, str)]
+    if not valid or len(valid) < len(names):
+        reason = f"expected tool names (str), got {shorten_repr(list(names), 200)}"
         raise OptionError("tool_choice", reason, "Pass the names of tools.")
     if mode not in ("auto", "required", "any"):
-        raise OptionError("tool_choice", f"mode {mode!r} takes no names", "Pass mode 'auto' or 'required'.")
-    return ToolChoice("auto" if mode == "auto" else "required", names=tuple(dict.fromkeys(known)))
+        raise OptionError(
+            "tool_choice", f"mode {mode!r} cannot have a list of names", "Pass mode 'auto' or 'required'."
+        )
+    return ToolChoice("auto" if mode == "auto" else "required", names=tuple(dict.fromkeys(valid)))

@@ -1,4 +1,4 @@
-"""Execution of a tool's function: checked arguments, and a `ToolResultBlock` even if the function fails."""
+"""Execution of the function of a tool: validated arguments, and a `ToolResultBlock` even if the function fails."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_ITEMS = 100_000
 async def run_tool(name: str, function: Callable[..., Any] | None, block: ToolUseBlock) -> ToolResultBlock:
     """Runs a tool for a call: see `Tool.run`."""
     check_option("block", block, ToolUseBlock)
-    refusal = _refusal(name, function, block)
+    refusal = _refusal_reason(name, function, block)
     if refusal or function is None:
         return as_refusal(block, refusal)
     try:
@@ -42,10 +42,10 @@ async def run_tool(name: str, function: Callable[..., Any] | None, block: ToolUs
 
 async def _run(function: Callable[..., Any], block: ToolUseBlock) -> ToolResultBlock:
     try:
-        given, named = _checked(function)(**block.copy_input())
+        args, kwargs = _argument_check(function)(**block.copy_input())
     except ValidationError as error:
-        return as_refusal(block, _invalid(block.name, error))
-    call = partial(function, *given, **named)
+        return as_refusal(block, _describe_faults(block.name, error))
+    call = partial(function, *args, **kwargs)
     if _is_async(function):
         value = await call()
     else:
@@ -67,7 +67,7 @@ async def _run_in_thread(call: Callable[[], Any], limiter: CapacityLimiter | Non
     is_abandoned = threading.Event()
     try:
         outcome = await anyio.to_thread.run_sync(
-            _outcome, call, is_abandoned, abandon_on_cancel=True, limiter=limiter
+            _run_to_outcome, call, is_abandoned, abandon_on_cancel=True, limiter=limiter
         )
     finally:
         is_abandoned.set()
@@ -91,8 +91,8 @@ def _is_interruption(error: BaseException) -> bool:
     return any(isinstance(leaf, canceled) for leaf in leaves) and is_being_canceled()
 
 
-def _refusal(name: str, function: object, block: ToolUseBlock) -> str:
-    """Why a call cannot be run; "" if it can."""
+def _refusal_reason(name: str, function: object, block: ToolUseBlock) -> str:
+    """Returns the reason why a call cannot be run, for the model; an empty string if the call can be run."""
     if block.name != name:
         return f"This call is for the tool {block.name!r}, not for {name!r}."
     if function is None:
@@ -110,7 +110,7 @@ class _Outcome:
     error: BaseException | None = None
 
 
-def _outcome(call: Callable[[], Any], is_abandoned: threading.Event) -> _Outcome:
+def _run_to_outcome(call: Callable[[], Any], is_abandoned: threading.Event) -> _Outcome:
     try:
         value = call()
         return _Outcome(_collect(value, is_abandoned) if inspect.isgenerator(value) else value)
@@ -144,42 +144,45 @@ def _check_count(items: list[Any]) -> None:
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
-    called = getattr(function, "__call__", None)  # noqa: B004 - a callable object's own method
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+    method = getattr(function, "__call__", None)  # noqa: B004 - the method of a callable object
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(method)
 
 
 _Check: TypeAlias = Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]
 
 
-def _checked(function: Callable[..., Any]) -> _Check:
-    """What checks and converts a function's arguments, as pydantic's validate_call does; made once a function."""
+def _argument_check(function: Callable[..., Any]) -> _Check:
+    """Returns the cached check of a function's arguments."""
     try:
-        return _kept(function)
-    except TypeError:
-        return _made(function)  # no hash to keep it under
+        return _cached_check(function)
+    except TypeError:  # the function has no hash
+        return _build_check(function)
 
 
-def _made(function: Callable[..., Any]) -> _Check:
-    """The arguments alone: what the function itself raises is no matter of its arguments."""
+def _build_check(function: Callable[..., Any]) -> _Check:
+    """Returns a function that validates and converts arguments by the parameter types of another function.
+
+    The check does not call the other function: its own errors are not errors of its arguments.
+    """
     inner = function.func if isinstance(function, partial) else function
     if hasattr(inner, "cache_info"):
         inner = cast("Callable[..., Any]", getattr(inner, "__wrapped__", inner))
-    told = inner if inspect.isroutine(inner) else cast("Any", inner).__call__
+    documented = inner if inspect.isroutine(inner) else cast("Any", inner).__call__
 
-    def take(*given: Any, **named: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return given, named
+    def collect(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return args, kwargs
 
-    take = wraps(told)(take)
+    collect = wraps(documented)(collect)
     if inner is not function:
-        take.__wrapped__ = function
-    return validate_call(config=ConfigDict(arbitrary_types_allowed=True))(take)
+        collect.__wrapped__ = function
+    return validate_call(config=ConfigDict(arbitrary_types_allowed=True))(collect)
 
 
-_kept = lru_cache(512)(_made)
+_cached_check = lru_cache(512)(_build_check)
 
 
-def _invalid(name: str, error: ValidationError) -> str:
-    """What is wrong with the arguments, one a line, without pydantic's addresses of help."""
+def _describe_faults(name: str, error: ValidationError) -> str:
+    """Returns the faults of the arguments, one per line, without the help addresses of pydantic."""
     lines = [
         f"- {'.'.join(map(str, details['loc'])) or 'arguments'}: {details['msg']}"
         for details in error.errors(include_url=False, include_context=False, include_input=False)

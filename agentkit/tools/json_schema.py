@@ -1,4 +1,4 @@
-"""JSON schemas: their checks and their closed form, and the form that an answer must have."""
+"""JSON schemas of tools and of structured output: checks, the closed form, and walks over subschemas."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from agentkit.errors import MessageError, OptionError
 from agentkit.json_values import copy_json
 from agentkit.messages.validation import JsonObject, Text, Validated, validated_dataclass
+from agentkit.reprs import shorten_repr
 
 __all__ = [
     "OutputLike",
@@ -28,13 +29,19 @@ __all__ = [
 
 @validated_dataclass
 class OutputSchema(Validated):
-    """The form that the answer must have: a JSON schema under a name.
+    """Structured output: the JSON schema that the reply must match, with a name.
 
-    `strict` is the flag of the APIs that have one for answers: True closes the schema if that changes nothing, and
-    is left out otherwise (see `Ledger.syntheses`); None sets the flag for a schema that is closed already.
+    Attributes:
+        schema: JSON schema of an object.
+        name: Name of the schema.
+        description: Description for the model.
+        strict: Strict flag, for APIs that have one for output. True closes the schema if its meaning stays the
+            same; any other schema is sent without the flag (see `Ledger.syntheses`). None sets the flag if the
+            schema is closed already.
 
-    `closed` is whether every object names all its properties as required and allows no other, which is
-    what the providers' strict modes ask for.
+    Raises:
+        MessageError: The schema is malformed.
+
     """
 
     schema: JsonObject
@@ -47,45 +54,56 @@ class OutputSchema(Validated):
 
     @property
     def closed(self) -> bool:
-        """Whether strict modes take the schema as it is."""
+        """True if every object requires all its properties and allows no others, as strict modes demand."""
         return _is_closed(self.schema)
 
 
 OutputLike: TypeAlias = OutputSchema | type[Any] | Mapping[str, Any]
 
 
-def as_output_schema(found: OutputLike | None) -> OutputSchema | None:
-    """A schema from what callers give: an OutputSchema, a pydantic model or any type pydantic knows, or a dict.
+def as_output_schema(output: OutputLike | None) -> OutputSchema | None:
+    """Converts a `response_format` of a caller.
 
-    A dict is a JSON schema, `{"name": …, "schema": …}`, or OpenAI's `response_format` object. A type's
-    schema is closed (see `OutputSchema.closed`), since pydantic checks the answer anyway.
+    Args:
+        output: OutputSchema, pydantic model or other type that pydantic supports, or dict. The schema of a type is
+            closed (see `OutputSchema.closed`). A dict is a JSON schema, `{"name": …, "schema": …}`, or OpenAI's
+            `response_format`.
+
+    Raises:
+        OptionError: The value is not a schema, or the root of the schema is not an object.
+
     """
-    if found is None:
+    if output is None:
         return None
-    output = found if isinstance(found, OutputSchema) else _read_output(found)
-    schema = _rooted(output.schema)
+    output = output if isinstance(output, OutputSchema) else _read_output(output)
+    schema = _resolve_root(output.schema)
     if schema.get("type", "object") != "object" or ("type" not in schema and schema.keys() & {"anyOf", "oneOf"}):
-        raise OptionError("response_format", "the schema's root is no object", "Wrap it: {'answer': …}.")
+        reason = f'the root type must be "object", got {shorten_repr(schema.get("type", "anyOf or oneOf"), 60)}'
+        raise OptionError("response_format", reason, "Use an object with the value as a property.")
     schema = schema if "type" in schema else {"type": "object", **schema}
     return output if schema == output.schema else replace(output, schema=schema)
 
 
-def _read_output(found: type[Any] | Mapping[str, Any]) -> OutputSchema:
-    if isinstance(found, Mapping):
-        return _schema_from_dict(found)
-    if isinstance(found, str):
-        raise OptionError("response_format", f"{found!r} is no schema", "Give a pydantic model or a JSON schema.")
+def _read_output(value: type[Any] | Mapping[str, Any]) -> OutputSchema:
+    if isinstance(value, Mapping):
+        return _schema_from_dict(value)
+    if isinstance(value, str):
+        raise OptionError(
+            "response_format",
+            f"expected a schema, got {shorten_repr(value, 60)}",
+            "Pass a pydantic model or a JSON schema.",
+        )
     try:
-        adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", found))
+        adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", value))
         schema = adapter.json_schema()
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
-        raise OptionError("response_format", reason, "Give a pydantic model or a JSON schema.") from None
-    return OutputSchema(close_schema(remove_titles(schema)), getattr(found, "__name__", "output"))
+        raise OptionError("response_format", reason, "Pass a pydantic model or a JSON schema.") from None
+    return OutputSchema(close_schema(remove_titles(schema)), getattr(value, "__name__", "output"))
 
 
-def _rooted(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema with what its root refers to in the root itself, where providers want it."""
+def _resolve_root(schema: dict[str, Any]) -> dict[str, Any]:
+    """Returns a schema whose root is not a reference: providers require the definition itself."""
     for holder in ("$defs", "definitions"):
         name = str(schema.get("$ref", "")).removeprefix(f"#/{holder}/")
         if name in schema.get(holder, {}):
@@ -94,14 +112,15 @@ def _rooted(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def find_definition(reference: object, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Returns what a `$ref` within a schema refers to (a JSON pointer, RFC 6901); None for any other reference."""
+    """Returns the definition that a `$ref` names by a JSON pointer (RFC 6901). None for any other reference."""
     if not isinstance(reference, str) or reference[:2] not in ("#", "#/"):
         return None
-    found: object = root
+    definition: object = root
     for step in reference.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
-        found = cast("Mapping[str, object]", found).get(name) if isinstance(found, Mapping) else None
-    return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else None
+        is_object = isinstance(definition, Mapping)
+        definition = cast("Mapping[str, object]", definition).get(name) if is_object else None
+    return cast("Mapping[str, Any]", definition) if isinstance(definition, Mapping) else None
 
 
 def has_type(schema: Mapping[str, Any], name: str) -> bool:
@@ -110,21 +129,21 @@ def has_type(schema: Mapping[str, Any], name: str) -> bool:
     return types == name or (isinstance(types, list) and name in cast("list[Any]", types))
 
 
-def _schema_from_dict(found: Mapping[str, Any]) -> OutputSchema:
-    inner = found.get("json_schema")
-    holder: Mapping[str, Any] = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else found
-    named = isinstance(holder.get("schema"), Mapping)
+def _schema_from_dict(data: Mapping[str, Any]) -> OutputSchema:
+    inner = data.get("json_schema")
+    holder: Mapping[str, Any] = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else data
+    has_name = isinstance(holder.get("schema"), Mapping)
     try:
-        if named:
+        if has_name:
             name = holder.get("name") or "output"
             return OutputSchema(holder["schema"], name, holder.get("description"), holder.get("strict"))
-        return OutputSchema(dict(found))
+        return OutputSchema(dict(data))
     except MessageError as error:
-        raise OptionError("response_format", error.reason, "Give a JSON schema.") from None
+        raise OptionError("response_format", error.reason, "Pass a JSON schema.") from None
 
 
 def remove_titles(schema: Any, is_names: bool = False) -> Any:
-    """The schema without pydantic's made-up titles; a property called `title` stays."""
+    """Returns a schema without the titles that pydantic generates. A property with the name `title` remains."""
     if isinstance(schema, list):
         return [remove_titles(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
@@ -144,16 +163,20 @@ _NULLABLE = frozenset({"const", "default", "example"})
 
 
 def check_schema(schema: Any, place: str) -> bool:
-    """Returns True if some keyword is null, which says nothing (`map_schema` leaves it out).
+    """Returns True if a keyword is null. Such a keyword means nothing, and `map_schema` omits it.
 
-    Raises MessageError for a schema whose shape nobody could follow; its keywords are the provider's to judge.
+    Only the shape is checked: each provider supports other keywords.
+
+    Raises:
+        MessageError: A keyword such as `properties` is not an object.
+
     """
     has_nulls = False
-    waiting: list[tuple[Any, str]] = [(schema, place)]
-    while waiting:
-        part, where = waiting.pop()
+    pending: list[tuple[Any, str]] = [(schema, place)]
+    while pending:
+        part, part_place = pending.pop()
         if isinstance(part, list):
-            waiting.extend((item, f"{where}[{at}]") for at, item in enumerate(cast("list[Any]", part)))
+            pending.extend((item, f"{part_place}[{index}]") for index, item in enumerate(cast("list[Any]", part)))
         elif isinstance(part, dict):
             for key, item in cast("dict[str, Any]", part).items():
                 if item is None:
@@ -161,16 +184,16 @@ def check_schema(schema: Any, place: str) -> bool:
                 elif key in _NAMED:
                     if not isinstance(item, dict):
                         reason = f"expected an object, got {type(item).__name__}"
-                        raise MessageError(f"{where}.{key}", reason, "Mend the schema.")
+                        raise MessageError(f"{part_place}.{key}", reason, "Pass a valid JSON schema.")
                     named = cast("dict[str, Any]", item).items()
-                    waiting.extend((inner, f"{where}.{key}.{name}") for name, inner in named)
+                    pending.extend((inner, f"{part_place}.{key}.{name}") for name, inner in named)
                 elif key in _NESTED:
-                    waiting.append((item, f"{where}.{key}"))
+                    pending.append((item, f"{part_place}.{key}"))
     return has_nulls
 
 
 def close_schema(schema: Any) -> Any:
-    """The schema with every object closed: no further properties, all of them required."""
+    """Returns a schema whose objects all require each of their properties and allow no others."""
     return map_schema(schema, _close_object)
 
 
@@ -182,7 +205,7 @@ def _close_object(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def map_schema(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-    """A copy of a JSON schema with `change` applied to every subschema, innermost first, and no null keywords."""
+    """Returns a copy of a schema without null keywords. `change` maps each subschema, innermost first."""
     if isinstance(schema, list):
         return [map_schema(item, change) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
@@ -202,14 +225,14 @@ def map_schema(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) 
 
 
 def _is_closed(schema: dict[str, Any]) -> bool:
-    verdicts: list[bool] = []
+    are_closed: list[bool] = []
 
-    def look(part: dict[str, Any]) -> dict[str, Any]:
+    def inspect_object(part: dict[str, Any]) -> dict[str, Any]:
         if part.get("type") == "object" or "properties" in part:
             names = list(part.get("properties", {}))
             required = sorted(part.get("required", []))
-            verdicts.append(part.get("additionalProperties") is False and required == sorted(names))
+            are_closed.append(part.get("additionalProperties") is False and required == sorted(names))
         return part
 
-    map_schema(schema, look)
-    return schema.get("type") == "object" and all(verdicts)
+    map_schema(schema, inspect_object)
+    return schema.get("type") == "object" and all(are_closed)

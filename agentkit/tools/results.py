@@ -37,25 +37,25 @@ def as_result(block: ToolUseBlock, value: object) -> ToolResultBlock:
         fields = None if isinstance(value, str) else read_mcp_result(value)
         return ToolResultBlock(block.id, block.name, **(fields or {"output": _output(block, value)}))
     except (AgentkitError, PydanticSerializationError, ValueError, RecursionError) as error:
-        kind = type(value).__name__
-        _log.warning("tool %r: result of type %s cannot be sent (%s)", block.name, kind, type(error).__name__)
+        type_name = type(value).__name__
+        _log.warning("tool %r: result of type %s cannot be sent (%s)", block.name, type_name, type(error).__name__)
         if isinstance(error, AgentkitError):
             return as_refusal(block, _describe_error(error))
-        return as_refusal(block, f"The tool returned a {kind} that cannot be converted to JSON: {error}")
+        return as_refusal(block, f"The tool returned a {type_name} that cannot be converted to JSON: {error}")
 
 
 def _output(
     block: ToolUseBlock, value: object
 ) -> str | Sequence[TextBlock | MediaBlock | InvalidBlock | Mapping[str, Any]]:
     items: Sequence[object] = cast("Sequence[object]", value) if isinstance(value, list | tuple) else [value]
-    blocks = [*map(_block, items)]
-    if not any(blocks):
+    parts = [*map(_as_block, items)]
+    if not any(parts):
         return _text(block, cast("object", value))
-    pairs = zip(items, blocks, strict=True)
-    return [TextBlock(_text(block, item)) if known is None else known for item, known in pairs]
+    pairs = zip(items, parts, strict=True)
+    return [TextBlock(_text(block, item)) if part is None else part for item, part in pairs]
 
 
-def _block(value: object) -> TextBlock | MediaBlock | Mapping[str, Any] | None:
+def _as_block(value: object) -> TextBlock | MediaBlock | Mapping[str, Any] | None:
     """Returns a block, or an item of an MCP result as a block. Returns None for any other value."""
     return value if isinstance(value, TextBlock | MediaBlock) else read_mcp_item(value)
 

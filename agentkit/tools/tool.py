@@ -14,6 +14,7 @@ from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from agentkit.errors import MessageError
 from agentkit.messages.blocks import ToolResultBlock, ToolUseBlock
 from agentkit.messages.validation import JsonObject, Text, Validated, validated_dataclass
+from agentkit.reprs import shorten_repr
 from agentkit.tools.docstrings import split_docstring
 from agentkit.tools.json_schema import check_schema, map_schema, remove_titles
 
@@ -48,12 +49,13 @@ class Tool(Validated):
 
     def __post_init__(self) -> None:
         if not self.name:
-            raise MessageError("name", "the tool's name is empty", "Name the tool.")
+            raise MessageError("name", "the name of the tool is empty", "Pass a name.")
         if check_schema(self.parameters, "parameters"):
             object.__setattr__(self, "parameters", map_schema(self.parameters, dict))
-        kind = self.parameters.get("type", "object")
-        if kind != "object" and not (isinstance(kind, list) and "object" in kind):
-            raise MessageError("parameters", "the schema's type is not object", "Wrap it in an object.")
+        root_type = self.parameters.get("type", "object")
+        if root_type != "object" and not (isinstance(root_type, list) and "object" in root_type):
+            reason = f'the root type must be "object", got {shorten_repr(root_type, 60)}'
+            raise MessageError("parameters", reason, "Pass a schema of an object.")
 
     @property
     def takes_arguments(self) -> bool:
@@ -103,31 +105,18 @@ class Tool(Validated):
             MissingExtraError: `parse_docstring` is True and the extra `tools` is not installed.
 
         """
-        given: Any = function
-        signed: Any = _signed(given)
-        called = str(name or getattr(function, "__name__", "" if type(given) is partial else type(given).__name__))
-        place = f"tool {called!r}"
-        try:
-            for parameter in inspect.signature(signed).parameters.values():
-                if parameter.kind in _UNNAMED:
-                    raise MessageError(place, f"parameter {parameter} has no keyword", "Give it a name.")
-            adapter: TypeAdapter[Any] = TypeAdapter(signed)
-            schema = adapter.json_schema()
-        except (PydanticUserError, PydanticUndefinedAnnotation, NameError, TypeError, ValueError) as error:
-            if isinstance(error, MessageError):
-                raise
-            reason = str(error).partition("\n")[0]
-            raise MessageError(place, reason, "Annotate the parameters with types of JSON.") from None
-        schema = cast("dict[str, Any]", remove_titles(schema))
+        tool_name = name or _function_name(function)
+        signed: Any = _find_signed_callable(function)
+        adapter = _adapt(signed, f"tool {tool_name!r}")
+        schema = cast("dict[str, Any]", remove_titles(adapter.json_schema()))
         schema.setdefault("type", "object")
         schema.setdefault("properties", {})
-        told = _docstring(function)
+        documented = _docstring(function)
         if parse_docstring:
-            names = adapter.json_schema(by_alias=False).get("properties", {})  # a docstring knows no alias
-            told = _describe(
-                told, _docstring(signed), dict(zip(names, schema["properties"].values(), strict=False))
-            )
-        return cls(called, told if description is None else description, schema, function=function)
+            names = adapter.json_schema(by_alias=False).get("properties", {})  # a docstring has no aliases
+            properties = dict(zip(names, schema["properties"].values(), strict=False))
+            documented = _describe_parameters(documented, _docstring(signed), properties)
+        return cls(tool_name, documented if description is None else description, schema, function=function)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], place: str = "tool") -> Tool:
@@ -142,31 +131,53 @@ class Tool(Validated):
 
         """
         if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise MessageError(place, f"expected an object, got {type(data).__name__}", "Give a dict.")
+            raise MessageError(place, f"expected an object, got {type(data).__name__}", "Pass a dict.")
         inner = data.get("function")
-        found: Mapping[str, Any] = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else data
-        schema = next((found[key] for key in _SCHEMA_KEYS if found.get(key) is not None), None)
+        fields: Mapping[str, Any] = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else data
+        schema = next((fields[key] for key in _SCHEMA_KEYS if fields.get(key) is not None), None)
         try:
             parameters = _NO_PARAMETERS if schema is None else schema
             return cls(
-                found.get("name") or "",
-                found.get("description") or "",
+                fields.get("name") or "",
+                fields.get("description") or "",
                 parameters,
-                cast("bool | None", found.get("strict")),
+                cast("bool | None", fields.get("strict")),
             )
         except MessageError as error:
             raise MessageError(f"{place}{error.place.removeprefix('Tool')}", error.reason, error.advice) from None
 
 
-def _signed(function: Callable[..., Any]) -> Callable[..., Any]:
+def _adapt(function: Callable[..., Any], place: str) -> TypeAdapter[Any]:
+    """Returns pydantic's adapter of a function. Raises MessageError if no JSON schema describes its parameters."""
+    try:
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.kind in _UNNAMED:
+                reason = f"parameter {parameter} cannot be passed by keyword"
+                raise MessageError(place, reason, "Use parameters with names.")
+        adapter: TypeAdapter[Any] = TypeAdapter(function)
+        adapter.json_schema()
+    except (PydanticUserError, PydanticUndefinedAnnotation, NameError, TypeError, ValueError) as error:
+        if isinstance(error, MessageError):
+            raise
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise MessageError(place, reason, "Use parameter types that JSON can express.") from None
+    return adapter
+
+
+def _function_name(function: Callable[..., Any]) -> str:
+    """Returns the name of a function, or of the class of an object. A `partial` has no name."""
+    default = "" if type(function) is partial else type(function).__name__
+    return str(getattr(function, "__name__", default))
+
+
+def _find_signed_callable(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the callable that has the signature: the `__call__` of an object, or the function inside a cache."""
-    given: Any = function
-    if hasattr(given, "cache_info") and hasattr(given, "__wrapped__"):
-        found: Callable[..., Any] = given.__wrapped__
-        return found
-    if inspect.isroutine(given) or isinstance(given, type | partial):
+    target: Any = function
+    if hasattr(target, "cache_info") and hasattr(target, "__wrapped__"):
+        return cast("Callable[..., Any]", target.__wrapped__)
+    if inspect.isroutine(target) or isinstance(target, type | partial):
         return function
-    return cast("Callable[..., Any]", getattr(given, "__call__", given))  # noqa: B004
+    return cast("Callable[..., Any]", getattr(target, "__call__", target))  # noqa: B004
 
 
 def _docstring(function: Callable[..., Any]) -> str:
@@ -176,7 +187,7 @@ def _docstring(function: Callable[..., Any]) -> str:
     return inspect.getdoc(function) or ""
 
 
-def _describe(docstring: str, method_docstring: str, properties: Mapping[str, dict[str, Any]]) -> str:
+def _describe_parameters(docstring: str, method_docstring: str, properties: Mapping[str, dict[str, Any]]) -> str:
     """Adds the descriptions of parameters to their schemas. Returns the description of the tool.
 
     A callable object may describe its parameters at its class or at `__call__`.
@@ -207,23 +218,24 @@ def as_tools(tools: Sequence[ToolLike] | None) -> tuple[Tool, ...]:
     """
     if isinstance(tools, str | Mapping | Tool) or not isinstance(tools, Iterable | None):
         raise MessageError("tools", f"expected a list of tools, got {type(tools).__name__}", "Pass a list.")
-    found = tuple(_as_tool(tool, f"tools[{at}]") for at, tool in enumerate(tools or ()))
-    seen: set[str] = set()
-    for at, tool in enumerate(found):
-        if tool.name in seen:
-            raise MessageError(f"tools[{at}].name", f"{tool.name!r} is there twice", "Rename one.")
-        seen.add(tool.name)
-    return found
+    converted = tuple(_as_tool(tool, f"tools[{index}]") for index, tool in enumerate(tools or ()))
+    names: set[str] = set()
+    for index, tool in enumerate(converted):
+        if tool.name in names:
+            reason = f"another tool has the name {tool.name!r}"
+            raise MessageError(f"tools[{index}].name", reason, "Use a different name for each tool.")
+        names.add(tool.name)
+    return converted
 
 
-def _as_tool(found: object, place: str) -> Tool:
-    if isinstance(found, Tool):
-        return found
-    if isinstance(found, Mapping):
-        return Tool.from_dict(cast("Mapping[str, Any]", found), place)
-    if callable(found):
-        return Tool.from_function(found)
-    raise MessageError(place, f"{type(found).__name__} is no tool", "Give a Tool, a function or a dict.")
+def _as_tool(tool: object, place: str) -> Tool:
+    if isinstance(tool, Tool):
+        return tool
+    if isinstance(tool, Mapping):
+        return Tool.from_dict(cast("Mapping[str, Any]", tool), place)
+    if callable(tool):
+        return Tool.from_function(tool)
+    raise MessageError(place, f"expected a tool, got {type(tool).__name__}", "Pass a Tool, a function or a dict.")
 
 
 def rename_tool(tool: Tool, name: str) -> Tool:

@@ -186,13 +186,16 @@ def test_several_names_are_read_from_every_form(given: Any, expected: ToolChoice
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ([], "no tool is named"),
+        ([], "expected tool names"),
         (["a", 3], r"expected tool names \(str\), got \['a', 3\]"),
-        (["a", "z"], "no tool is called 'z'"),
-        ({"mode": "none", "names": ["a"]}, "'none' takes no names"),
-        ({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "mcp", "server_label": "x"}]}, "no tool"),
-        ({"a", "b"}, "is no choice"),
-        (3, "is no choice"),
+        (["a", "z"], "no tool has the name 'z'"),
+        ({"mode": "none", "names": ["a"]}, "'none' cannot have a list of names"),
+        (
+            {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "mcp", "server_label": "x"}]},
+            "expected tool names",
+        ),
+        ({"a", "b"}, "expected a tool choice"),
+        (3, "expected a tool choice"),
     ],
 )
 def test_a_choice_among_nothing_is_refused(given: Any, reason: str) -> None:
@@ -203,7 +206,7 @@ def test_a_choice_among_nothing_is_refused(given: Any, reason: str) -> None:
 
 @pytest.mark.parametrize("mode", ["none", "tool"])
 def test_a_list_of_names_goes_with_two_modes(mode: Any) -> None:
-    with pytest.raises(MessageError, match="takes no list of names"):
+    with pytest.raises(MessageError, match="cannot have a list of names"):
         ToolChoice(mode, "a" if mode == "tool" else None, ("a",))
 
 

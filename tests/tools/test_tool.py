@@ -67,7 +67,7 @@ def test_a_tools_schema_is_copied_at_the_door() -> None:
         (lambda: AnyTool(5), "Tool.name", "string"),
         (lambda: AnyTool("a\ud800"), "Tool.name", "surrogate"),
         (lambda: AnyTool("a", None), "Tool.description", "string"),
-        (lambda: AnyTool("a", "", {"type": "string"}), "Tool.parameters", "not object"),
+        (lambda: AnyTool("a", "", {"type": "string"}), "Tool.parameters", 'must be "object"'),
         (lambda: AnyTool("a", "", {"x": float("inf")}), "Tool.parameters.x", "finite"),
         (lambda: AnyTool("a", "", [1]), "Tool.parameters", "dict"),
         (lambda: AnyTool("a", colour=1), "Tool.colour", "nexpected"),
@@ -298,12 +298,12 @@ def test_a_choice_is_read_from_every_form(given: Any, expected: ToolChoice | Non
 @pytest.mark.parametrize(
     ("given", "tools", "reason"),
     [
-        ("fetch", [SEARCH], "no tool is called 'fetch'"),
-        ("search", [], "no tool is called 'search'"),
-        ("required", [], "none is given"),
-        ({"name": "fetch"}, [SEARCH], "no tool is called 'fetch'"),
-        ({"type": "function"}, [SEARCH], "names no tool"),
-        ({}, [SEARCH], "names no tool"),
+        ("fetch", [SEARCH], "no tool has the name 'fetch'"),
+        ("search", [], "no tool has the name 'search'"),
+        ("required", [], "there are no tools"),
+        ({"name": "fetch"}, [SEARCH], "no tool has the name 'fetch'"),
+        ({"type": "function"}, [SEARCH], "has no tool name and no mode"),
+        ({}, [SEARCH], "has no tool name and no mode"),
         (5, [SEARCH], "5"),
     ],
 )
