@@ -154,7 +154,7 @@ def _adapt(function: Callable[..., Any], place: str) -> TypeAdapter[Any]:
             if parameter.kind in _UNNAMED:
                 reason = f"parameter {parameter} cannot be passed by keyword"
                 raise MessageError(place, reason, "Use parameters with names.")
-        adapter: TypeAdapter[Any] = TypeAdapter(function)
+        adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", function))
         adapter.json_schema()
     except (PydanticUserError, PydanticUndefinedAnnotation, NameError, TypeError, ValueError) as error:
         if isinstance(error, MessageError):
