@@ -37,6 +37,7 @@ from agentkit import (
     dump_messages,
     load_messages,
 )
+from agentkit.tokens.counters import count_request
 from tests.budget.test_budget import Remote, Words
 from tests.conftest import EchoFormatter, call, fates, says, sent, wire
 
@@ -214,7 +215,7 @@ async def test_nothing_to_take_is_refused_with_the_size_of_it_all(
         [says("system", "word " * 90, "system")],
         [SYSTEM, call("a"), answer("a", "word " * 90)],
     ):
-        whole = await counter.count(EchoFormatter().lower(msgs).request)
+        whole = await count_request(counter, EchoFormatter().lower(msgs).request, EchoFormatter().layout)
         with pytest.raises(BudgetError) as caught:
             await plan(msgs, whole - 1, strategy, counter=counter)
         assert caught.value.needed == whole
@@ -240,7 +241,7 @@ async def test_an_open_exchange_at_the_end_is_the_newest_unit() -> None:
 async def test_what_fits_is_left_alone_whatever_it_weighs(text: str, strategy: CutStrategy) -> None:
     msgs = [SYSTEM, *(says("Bob", text) for _ in range(12)), call("a"), answer("a", text)]
     counter = CharacterTokenCounter()
-    whole = counter.measure(EchoFormatter().lower(msgs).request)
+    whole = counter.measure(EchoFormatter().lower(msgs).request, EchoFormatter())
     assert (await plan(msgs, whole, strategy, counter=counter)).cut is None
 
 
@@ -414,9 +415,11 @@ LOCAL_AND_REMOTE = pytest.mark.parametrize("remote", [False, True], ids=["local"
 class Estimate(TokenCounterBase):
     """The estimate from somewhere else."""
 
-    async def count(self, request: Any) -> int:
+    needs_layout = True
+
+    async def count(self, request: Any, provider: Any = None) -> int:
         await anyio.lowlevel.checkpoint()
-        return CharacterTokenCounter().measure(request)
+        return CharacterTokenCounter().measure(request, provider)
 
 
 @LOCAL_AND_REMOTE
