@@ -1,4 +1,8 @@
-"""DashScope: its native wire, and its OpenAI-compatible mode."""
+"""Providers for DashScope: its native API, and its OpenAI-compatible mode.
+
+The formatters need no SDK. Model calls need the extra `dashscope`, or `openai` for the compatible mode. Read
+`convert` first; the compatible mode is in `compatible`.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +49,14 @@ PROVIDER = Provider(
 
 
 def parse_response(reply: object, **options: Unpack[ParserOptions]) -> Msg:
-    """A whole reply of DashScope's own wire or of its compatible mode, told apart by its shape, as a message.
+    """Parses a whole reply of DashScope's native API or of its compatible mode.
 
-    The compatible mode names its kind in `object`. Raises MessageError for what is no reply of DashScope.
+    Only replies of the compatible mode have a field `object`.
+
+    Raises:
+        MessageError: The value is not a reply of DashScope, or the reply is an error.
     """
-    found = native_to_json(reply)
-    if "object" in as_object(found):
-        return DashScopeCompatibleChatStreamParser.parse_response(found, **options)
-    return DashScopeStreamParser.parse_response(found, **options)
+    fields = native_to_json(reply)
+    if "object" in as_object(fields):
+        return DashScopeCompatibleChatStreamParser.parse_response(fields, **options)
+    return DashScopeStreamParser.parse_response(fields, **options)

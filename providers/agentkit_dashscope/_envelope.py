@@ -1,4 +1,4 @@
-"""What stands around the message in a reply of DashScope's: its output, its errors, its tokens."""
+"""Parsing of the fields around the message in a reply: output, errors, token usage."""
 
 from __future__ import annotations
 
@@ -7,27 +7,37 @@ from typing import Any
 
 from agentkit.provider_kit import Usage, as_list, as_object, as_text, as_token_count
 
-__all__ = ["asked_cumulative", "failure_of", "first_choice", "output_of", "says", "usage_of"]
+__all__ = [
+    "find_first_choice",
+    "get_output",
+    "has_content",
+    "parse_error",
+    "parse_usage",
+    "requests_cumulative_events",
+]
 
 
-def asked_cumulative(request: Mapping[str, Any] | None) -> bool | None:
-    """What the request asked for: the SDK's argument, or the body's parameter."""
+def requests_cumulative_events(request: Mapping[str, Any] | None) -> bool | None:
+    """Returns True if each event of the stream will have the whole text so far, or None if the request is silent.
+
+    `incremental_output` is an argument of the SDK, or a parameter in the body.
+    """
     if request is None:
         return None
-    found = request.get("incremental_output")
-    if found is None:
-        found = as_object(request.get("parameters")).get("incremental_output")
-    return not found if isinstance(found, bool) else None
+    is_incremental = request.get("incremental_output")
+    if is_incremental is None:
+        is_incremental = as_object(request.get("parameters")).get("incremental_output")
+    return not is_incremental if isinstance(is_incremental, bool) else None
 
 
-def output_of(event: dict[str, Any]) -> dict[str, Any]:
-    """Where the choices are: `dashscope.v2` has them on the reply itself."""
+def get_output(event: dict[str, Any]) -> dict[str, Any]:
+    """Returns the object with the choices. In `dashscope.v2`, it is the reply itself."""
     output: dict[str, Any] | None = event.get("output")
     return output if isinstance(output, dict) else event
 
 
-def first_choice(output: dict[str, Any]) -> dict[str, Any] | None:
-    """The first choice; with `result_format="text"` the output is one itself. None in an event without any."""
+def find_first_choice(output: dict[str, Any]) -> dict[str, Any] | None:
+    """Returns the first choice, or None if there is none. With `result_format="text"`, the output is a choice."""
     choices: list[dict[str, Any] | None] | None = output.get("choices")
     if isinstance(choices, list) and choices:
         for choice in choices:
@@ -40,31 +50,34 @@ def first_choice(output: dict[str, Any]) -> dict[str, Any] | None:
     return {"finish_reason": output.get("finish_reason")} if output.get("audio") else None
 
 
-def says(content: object) -> bool:
-    """Whether content has anything in it: on the multimodal path nothing may be `[{"text": ""}]`."""
+def has_content(content: object) -> bool:
+    """Returns True if the content is not empty. Empty content of the multimodal path may be `[{"text": ""}]`."""
     return any(any(as_object(part).values()) for part in as_list(content)) or bool(as_text(content))
 
 
-def failure_of(event: dict[str, Any]) -> tuple[str, str | None] | None:
-    """The text and the code of an error; None if all is well. The SDK's objects have `code` "" then."""
-    inner = as_object(event.get("error"))  # as the compatible mode has it
+def parse_error(event: dict[str, Any]) -> tuple[str, str | None] | None:
+    """Returns the message and the code of an error, or None if the event is not an error.
+
+    SDK objects without an error have the code "".
+    """
+    inner = as_object(event.get("error"))  # an error of the compatible mode
     code, status = as_text(event.get("code")) or as_text(inner.get("code")), event.get("status_code")
-    failed = isinstance(status, int) and not isinstance(status, bool) and status != 200
-    if not code and not inner and not failed:
+    has_bad_status = isinstance(status, int) and not isinstance(status, bool) and status != 200
+    if not code and not inner and not has_bad_status:
         return None
     message = as_text(event.get("message")) or as_text(inner.get("message")) or "an error without a message"
-    return message, code or (str(as_token_count(status)) if failed else None)
+    return message, code or (str(as_token_count(status)) if has_bad_status else None)
 
 
-def usage_of(found: dict[str, Any]) -> Usage | None:
-    """The tokens that an event reports, in our words; None for nothing (model-studio, `usage`)."""
-    if not found:
+def parse_usage(fields: dict[str, Any]) -> Usage | None:
+    """Parses token usage. Returns None for an empty object (model-studio, `usage`)."""
+    if not fields:
         return None
-    prompt = as_object(found.get("prompt_tokens_details")) or as_object(found.get("input_tokens_details"))
-    reply = as_object(found.get("output_tokens_details")) or as_object(found.get("completion_tokens_details"))
+    prompt = as_object(fields.get("prompt_tokens_details")) or as_object(fields.get("input_tokens_details"))
+    reply = as_object(fields.get("output_tokens_details")) or as_object(fields.get("completion_tokens_details"))
     return Usage(
-        as_token_count(found.get("input_tokens")),
-        as_token_count(found.get("output_tokens")),
+        as_token_count(fields.get("input_tokens")),
+        as_token_count(fields.get("output_tokens")),
         cache_read_tokens=as_token_count(prompt.get("cached_tokens")),
         cache_write_tokens=as_token_count(prompt.get("cache_creation_input_tokens")),
         reasoning_tokens=as_token_count(reply.get("reasoning_tokens")),

@@ -1,4 +1,4 @@
-"""Texts that a stream brings piece by piece, or whole each time: which of the two, the stream must show."""
+"""Detection of whether the events of a stream have increments of a text, or the whole text so far."""
 
 from __future__ import annotations
 
@@ -8,74 +8,81 @@ __all__ = ["Increments"]
 
 _Key = TypeVar("_Key")
 
-_SURE = 3
-"""So many texts in turn that each begin with all that came before are no increments."""
+_MIN_GROWTHS = 3
+"""Number of pieces in a row that repeat the text before them, which proves that the stream is cumulative."""
 
 
 class Increments(Generic[_Key]):
-    """What is new in each piece of the texts of one reply.
+    """Reader of the texts of one reply, which finds the new text in each piece.
 
-    `cumulative` is whether each event has the whole text so far; None as long as nobody knows. Until then a piece
-    that begins with all that came is taken for the whole so far; the first one that does not shows that they were
-    increments, and `mended` gives what the texts are then. (model-studio, `incremental_output`: false by default
-    for older models, true for newer ones.)
+    While `cumulative` is None, a piece that begins with the text so far counts as the whole text. The first piece that
+    does not begin with it proves that the pieces are increments. `pop_corrections` then returns the correct texts.
+    `incremental_output` is false by default for older models, and true for newer ones (model-studio).
+
+    Example: the pieces "a", "ab", "b" first look cumulative (text "ab"). The third piece proves increments, and the
+    correct text is "aabb".
+
+    Attributes:
+        cumulative: True if each event has the whole text so far; None if that is undecided.
     """
 
     def __init__(self, cumulative: bool | None) -> None:
         self.cumulative = cumulative
-        self._known: dict[_Key, str] = {}
-        self._more: dict[_Key, list[str]] = {}  # what came after `_known`; joined with it when a piece is as long
+        self._texts: dict[_Key, str] = {}
+        self._unjoined: dict[_Key, list[str]] = {}  # pieces after `_texts`, which are joined only when needed
         self._pieces: dict[_Key, list[str]] = {}
         self._growths = 0
 
-    def new(self, key: _Key, piece: str) -> str:
-        """What a piece adds to its text."""
+    def add(self, key: _Key, piece: str) -> str:
+        """Adds a piece to a text. Returns the new text in it."""
         if self.cumulative is False:
             return piece
-        known = self._whole(key, len(piece))
-        if not piece.startswith(known):
-            return self._differing(key, piece, known)
-        self._known[key] = piece
+        text = self._join(key, len(piece))
+        if not piece.startswith(text):
+            return self._add_different(key, piece, text)
+        self._texts[key] = piece
         if self.cumulative is None:
             self._pieces.setdefault(key, []).append(piece)
-            self._growths += bool(known) and len(piece) > len(known)
-            if self._growths >= _SURE:
+            self._growths += bool(text) and len(piece) > len(text)
+            if self._growths >= _MIN_GROWTHS:
                 self.cumulative = True
                 self._pieces.clear()
-        return piece[len(known) :]
+        return piece[len(text) :]
 
-    def mended(self) -> dict[_Key, str]:
-        """The texts that were taken for whole ones and were increments; each but once."""
-        mended = {key: "".join(pieces) for key, pieces in self._pieces.items()} if self.cumulative is False else {}
-        if mended:
+    def pop_corrections(self) -> dict[_Key, str]:
+        """Returns the correct texts if increments were mistaken for whole texts. A later call returns none."""
+        if self.cumulative is not False:
+            return {}
+        corrections = {key: "".join(pieces) for key, pieces in self._pieces.items()}
+        if corrections:
             self._pieces.clear()
-            self._known.clear()
-        return mended
+            self._texts.clear()
+        return corrections
 
     def extends(self, key: _Key, piece: str) -> bool:
-        """Whether a piece begins with all that came of its text."""
-        return piece.startswith(self._whole(key, len(piece)))
+        """Returns True if a piece begins with the text so far."""
+        return piece.startswith(self._join(key, len(piece)))
 
     def end(self) -> None:
-        """The last event had no text: whole texts would have been there once more."""
-        if self.cumulative is None and self._known:
+        """Ends the texts after a last event without text. Such a stream is not cumulative."""
+        if self.cumulative is None and self._texts:
             self.cumulative = False
 
-    def _differing(self, key: _Key, piece: str, known: str) -> str:
-        """A piece that does not begin with what came."""
+    def _add_different(self, key: _Key, piece: str, text: str) -> str:
+        """Adds a piece that does not begin with the text so far. Returns the new text in it."""
         if self.cumulative is None:
             self.cumulative = False
             self._pieces[key].append(piece)
             return piece
-        if known.startswith(piece):  # an event that came late, or says nothing of this text
+        if text.startswith(piece):  # a late event, or an event without this text
             return ""
-        self._known.setdefault(key, known)
-        self._more.setdefault(key, []).append(piece)
+        self._texts.setdefault(key, text)
+        self._unjoined.setdefault(key, []).append(piece)
         return piece
 
-    def _whole(self, key: _Key, length: int) -> str:
-        """The text so far, or a beginning of it that is longer than `length`."""
-        known = self._known.get(key, "")
-        if key in self._more and length >= len(known):
-            known = self._known[key] = known + "".join(self._more.pop(key))
-        return known
+    def _join(self, key: _Key, length: int) -> str:
+        """Returns the text so far, or a prefix of it that is longer than `length`."""
+        text = self._texts.get(key, "")
+        if key in self._unjoined and length >= len(text):
+            text = self._texts[key] = text + "".join(self._unjoined.pop(key))
+        return text

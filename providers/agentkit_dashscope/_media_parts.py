@@ -1,4 +1,4 @@
-"""Pictures, sounds and films in replies: at URLs, or a sound in pieces of base64 text."""
+"""Images, audio and video in replies: at URLs, or audio in pieces of base64 text."""
 
 from __future__ import annotations
 
@@ -8,40 +8,41 @@ from typing import Any, Final
 
 from agentkit.provider_kit import AudioBlock, Base64Source, ImageBlock, MediaBlock, URLSource, VideoBlock, as_text
 
-__all__ = ["KINDS", "Sound", "medium"]
+__all__ = ["BLOCK_TYPES", "ReplyAudio", "create_media_block"]
 
-KINDS: Final[dict[str, type[ImageBlock | AudioBlock | VideoBlock]]] = {
+BLOCK_TYPES: Final[dict[str, type[ImageBlock | AudioBlock | VideoBlock]]] = {
     "image": ImageBlock,
     "audio": AudioBlock,
     "video": VideoBlock,
 }
 
 
-def medium(kind: str, found: object) -> MediaBlock | None:
-    """The medium at a URL; None for what is no URL."""
-    url = as_text(found)
-    return KINDS[kind](URLSource(url)) if url.strip() else None
+def create_media_block(media_kind: str, value: object) -> MediaBlock | None:
+    """Returns the media item at a URL, or None if the value is not a URL."""
+    url = as_text(value)
+    return BLOCK_TYPES[media_kind](URLSource(url)) if url.strip() else None
 
 
-class Sound:
-    """The sound of a reply, beside its text (model-studio, `output.audio`)."""
+class ReplyAudio:
+    """Audio of a reply, which accompanies its text (model-studio, `output.audio`)."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self._url: object = None
 
-    def take(self, found: dict[str, Any]) -> None:
-        """What an event says of it: a piece, or in the end where all of it is."""
-        data = found.get("data")
+    def add(self, audio: dict[str, Any]) -> None:
+        """Adds the audio of an event: a piece of the data, or, in the last event, the URL of the whole."""
+        data = audio.get("data")
         if data and isinstance(data, str):
             self._pieces.append(data)
-        self._url = found.get("url") or self._url
+        self._url = audio.get("url") or self._url
 
-    def block(self) -> MediaBlock | None:
-        """The sound at its URL, else what came in pieces, as a WAVE file or bare samples; None for neither."""
-        return medium("audio", self._url) or self._joined()
+    def create_block(self) -> MediaBlock | None:
+        """Returns the audio at its URL, else the joined pieces, or None if there is no audio."""
+        return create_media_block("audio", self._url) or self._join_pieces()
 
-    def _joined(self) -> AudioBlock | None:
+    def _join_pieces(self) -> AudioBlock | None:
+        """Returns the pieces as a WAVE file, or as raw samples if they have no header."""
         try:
             data = b"".join(base64.b64decode(piece) for piece in self._pieces)
         except (binascii.Error, ValueError):

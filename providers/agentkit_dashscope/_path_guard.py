@@ -1,30 +1,29 @@
-"""Protection of texts that the DashScope SDK would take for paths of local files."""
+"""Protection of texts that the DashScope SDK would mistake for paths of local files."""
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["guarded"]
+__all__ = ["guard_text"]
 
 
-def guarded(text: str) -> str:
-    """The text, behind a line break where the SDK might take it for a file.
+def guard_text(text: str) -> str:
+    """Returns the text, after a line break if the SDK might mistake it for a path.
 
-    dashscope 2.0, `check_and_upload_local`: uploads what begins with `file://` (line breaks in it are passed
-    over) or what `os.path.isfile` finds, unless it begins with `http`. Any other text may be the name of a file in
-    the working folder, unless it is too long for one.
+    The SDK uploads a file if the text begins with `file://`, even with line breaks in it, or if the text is the path
+    of a file. It skips texts that begin with `http` (dashscope 2.0, `check_and_upload_local`).
     """
-    return text if text.startswith(("http", "\n")) or _is_no_path(text) else f"\n{text}"
+    return f"\n{text}" if not text.startswith(("http", "\n")) and _can_be_path(text) else text
 
 
-def _is_no_path(text: str) -> bool:
-    """Whether a text is longer than any path (PATH_MAX), or has a name in it that is longer than any (NAME_MAX).
+def _can_be_path(text: str) -> bool:
+    """Returns False if the text is longer than PATH_MAX, or has a name that is longer than NAME_MAX.
 
-    Windows leaves off the blanks and dots that a name ends with.
+    Windows ignores blanks and dots at the end of a name.
     """
     if len(text) <= _NAME_MAX or text.startswith("file:"):
-        return False
-    return len(text) > _PATH_MAX or any(len(name.rstrip(" .")) > _NAME_MAX for name in re.split(r"[/\\]", text))
+        return True
+    return len(text) <= _PATH_MAX and all(len(name.rstrip(" .")) <= _NAME_MAX for name in re.split(r"[/\\]", text))
 
 
 _NAME_MAX, _PATH_MAX = 255, 4_096

@@ -18,7 +18,7 @@ from agentkit.provider_kit import (
     WireLayout,
     media_types,
 )
-from agentkit_dashscope._path_guard import guarded
+from agentkit_dashscope._path_guard import guard_text
 
 __all__ = ["FACTS", "LAYOUT", "LIMITS", "MULTIMODAL", "NAMED_CHOICE", "TEXT", "TEXT_PATH", "TOOL_NAMES"]
 
@@ -34,7 +34,7 @@ TOOL_NAMES = NameRule(limit=64, reserved=frozenset({"search"}))
 
 
 def _remarks(text: str, role: str) -> tuple[str, ...]:
-    return (_GUARDED,) if role == "user" and guarded(text) != text else ()
+    return (_GUARDED,) if role == "user" and guard_text(text) != text else ()
 
 
 _GUARDED = "behind a line break, so that the SDK takes it for no file"

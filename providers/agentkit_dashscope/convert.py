@@ -34,7 +34,7 @@ from agentkit.provider_kit import (
     frame_tag,
     split_results,
 )
-from agentkit_dashscope._path_guard import guarded
+from agentkit_dashscope._path_guard import guard_text
 from agentkit_dashscope.capabilities import FACTS, MULTIMODAL, TEXT, TEXT_PATH
 from agentkit_openai import mark_cache_control
 
@@ -156,7 +156,7 @@ def _content(said: Sequence[Block], as_text: bool, guard: bool) -> str | list[di
 def _part(block: Block, guard: bool) -> dict[str, Any]:
     match block.type:
         case "text":
-            return {"text": guarded(block.text) if guard else block.text, **_carried(block)}
+            return {"text": guard_text(block.text) if guard else block.text, **_carried(block)}
         case "image" | "audio" | "video":
             source = block.source
             url = source.data_url if isinstance(source, Base64Source) else source.url

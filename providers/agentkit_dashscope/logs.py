@@ -32,7 +32,7 @@ from agentkit.provider_kit import (
     short_hash,
     source_from_url,
 )
-from agentkit_dashscope._path_guard import guarded
+from agentkit_dashscope._path_guard import guard_text
 
 __all__ = ["load_native"]
 
@@ -203,9 +203,9 @@ def _medium(kind: str, url: object, state: OpaqueState | None, place: str) -> Bl
 
 
 def _unguarded(text: str) -> str:
-    """The text without the line break that `guarded` put before it."""
+    """The text without the line break that `guard_text` put before it."""
     bare = text[1:]
-    return bare if text.startswith("\n") and bare.strip() and guarded(bare) == text else text
+    return bare if text.startswith("\n") and bare.strip() and guard_text(bare) == text else text
 
 
 def _call(call: dict[str, Any], found: Any, place: str) -> Block:

@@ -17,9 +17,9 @@ from agentkit.provider_kit import (
     as_text,
     make_json_safe,
 )
-from agentkit_dashscope._envelope import asked_cumulative, failure_of, first_choice, output_of, says, usage_of
+from agentkit_dashscope._envelope import requests_cumulative_events, parse_error, find_first_choice, get_output, has_content, parse_usage
 from agentkit_dashscope._increments import Increments
-from agentkit_dashscope._media_parts import KINDS, Sound, medium
+from agentkit_dashscope._media_parts import BLOCK_TYPES, ReplyAudio, create_media_block
 from agentkit_dashscope._tool_call_index import Key, ToolCallIndex
 
 __all__ = ["DashScopeStreamParser"]
@@ -31,14 +31,14 @@ _REASONS: Final = {
 }
 """model-studio, `finish_reason`; the string "null" as long as the reply goes on."""
 
-_FILTERED: Final = "DataInspectionFailed"
+_FILTER_CODE: Final = "DataInspectionFailed"
 """model-studio, error codes: what was asked, or answered, may be inappropriate; in the middle of a stream too."""
 
 _THINKING: Final = (0,)
-_SAID: Final = 1
-_TEXT: Final = (_SAID, 0)
+_CONTENT: Final = 1
+_TEXT: Final = (_CONTENT, 0)
 _CALLS: Final = 2
-_SOUND: Final = (3,)
+_AUDIO: Final = (3,)
 
 
 class DashScopeStreamParser(StreamParserBase):
@@ -56,26 +56,26 @@ class DashScopeStreamParser(StreamParserBase):
 
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
-        self._increments: Increments[Key] = Increments(asked_cumulative(self.request))
-        self._settled = False  # whether it is known which of the two
-        self._place = 0  # of the part that the last event ended with
+        self._increments: Increments[Key] = Increments(requests_cumulative_events(self.request))
+        self._is_decided = False  # whether it is known which of the two
+        self._block_index = 0  # of the part that the last event ended with
         self._in_text = True
         self._media: set[str] = set()
         self._extras: list[Any] = []
-        self._places = ToolCallIndex(self.reply, _CALLS)
+        self._call_index = ToolCallIndex(self.reply, _CALLS)
         self._usage: object = None
-        self._found: list[Any] = []
+        self._search_results: list[Any] = []
         self._logprobs: list[Any] = []
-        self._sound = Sound()
+        self._audio = ReplyAudio()
 
     def read_reply(self, reply: dict[str, Any]) -> None:
         """A whole reply, which looks like the one event of a stream."""
-        failed = failure_of(reply)
+        failed = parse_error(reply)
         if failed:
             message, code = failed
             reason = f"DashScope says: {code}: {message}" if code else f"DashScope says: {message}"
             raise MessageError("reply", reason, "Fix the request, or send it again.")
-        choice = first_choice(output_of(reply))
+        choice = find_first_choice(get_output(reply))
         if choice is None:
             raise MessageError(
                 "reply", "expected an object with the key `output`", "Pass a reply of DashScope's native API."
@@ -92,70 +92,70 @@ class DashScopeStreamParser(StreamParserBase):
         if event.get("usage"):
             self._usage = event["usage"]
         if event.get("code") or event.get("error") or event.get("status_code", 200) != 200:
-            failed = failure_of(event)
+            failed = parse_error(event)
             if failed:
                 self._fail(*failed, as_text(event.get("request_id")))
                 return
-        output = output_of(event)
-        choice = first_choice(output)
+        output = get_output(event)
+        choice = find_first_choice(output)
         if choice is None:
             return
         native = choice.get("finish_reason")
-        going_on = native is None or native == "null"
-        self._read_choice(choice, going_on)
+        is_unfinished = native is None or native == "null"
+        self._read_choice(choice, is_unfinished)
         if len(output) > 1:
-            self._read_beside(output)
-        if not going_on and isinstance(native, str):
+            self._read_extras(output)
+        if not is_unfinished and isinstance(native, str):
             self._end(native)
 
-    def _read_beside(self, output: dict[str, Any]) -> None:
+    def _read_extras(self, output: dict[str, Any]) -> None:
         """What stands beside the choices."""
         if output.get("search_info"):
-            self._found = as_list(as_object(output["search_info"]).get("search_results")) or self._found
+            self._search_results = as_list(as_object(output["search_info"]).get("search_results")) or self._search_results
         if output.get("audio"):
-            self._sound.take(as_object(output["audio"]))
+            self._audio.add(as_object(output["audio"]))
 
     def close(self) -> None:
         """What came last counts: the tokens, the citations, a sound that came in pieces."""
-        self._settle()
+        self._set_usage()
         if self.reply.finish_reason is None:
-            self._add_sound()
+            self._add_audio()
         key = _TEXT
         if self._extras:
             self.reply.notes["content_extras"] = make_json_safe(self._extras)
-        if self._found and self.reply.has_block(key):
-            self.reply.add_metadata(key, citations=make_json_safe(self._found))
-        elif self._found:
-            self.reply.notes["search_results"] = make_json_safe(self._found)
+        if self._search_results and self.reply.has_block(key):
+            self.reply.add_metadata(key, citations=make_json_safe(self._search_results))
+        elif self._search_results:
+            self.reply.notes["search_results"] = make_json_safe(self._search_results)
         if self._logprobs:
             self.reply.add_metadata(key, logprobs=make_json_safe(self._logprobs))
 
     # -- parts of an event ---------------------------------------------------------------------------------------
 
-    def _read_choice(self, choice: dict[str, Any], going_on: bool) -> None:
+    def _read_choice(self, choice: dict[str, Any], is_unfinished: bool) -> None:
         message = as_object(choice.get("message")) or as_object(choice.get("delta"))
         thinking: object = message.get("reasoning_content")
         content: object = message.get("content")
         calls: object = message.get("tool_calls")
         if thinking and isinstance(thinking, str):
-            self._grow(_THINKING, thinking)
+            self._add_text(_THINKING, thinking)
         if content:
             if isinstance(content, str):
-                self._grow(_TEXT, content)
+                self._add_text(_TEXT, content)
             else:
                 self._read_parts(as_list(content))
         if calls:
             self._read_calls(as_list(calls))
         if choice.get("logprobs"):
             self._read_logprobs(as_list(as_object(choice["logprobs"]).get("content")))
-        if not self._settled:
-            if not (going_on or thinking or calls or says(content)):
+        if not self._is_decided:
+            if not (is_unfinished or thinking or calls or has_content(content)):
                 self._increments.end()
-            self._mend()
+            self._correct_texts()
 
-    def _grow(self, key: Key, piece: str) -> None:
+    def _add_text(self, key: Key, piece: str) -> None:
         if self._increments.cumulative is not False:
-            piece = self._increments.new(key, piece)
+            piece = self._increments.add(key, piece)
         if piece:
             if key is _THINKING:
                 self.reply.add_thinking(key, piece)
@@ -167,58 +167,58 @@ class DashScopeStreamParser(StreamParserBase):
 
         An event with an increment goes on where the last one stopped, one with the whole so far begins anew.
         """
-        if len(parts) == 1 and self._goes_on(parts[0]):
+        if len(parts) == 1 and self._read_single_text(parts[0]):
             return
         found = [as_object(part) for part in parts]
-        if self._begins_anew(found):
-            self._place, self._in_text, self._extras = 0, True, []
+        if self._restarts_content(found):
+            self._block_index, self._in_text, self._extras = 0, True, []
         texts: list[str] = []
         for part in found:
             text = part.get("text")
             if text and isinstance(text, str):
                 if not self._in_text:
-                    self._place, self._in_text = self._place + 1, True
+                    self._block_index, self._in_text = self._block_index + 1, True
                 texts.append(text)
             if len(part) > 1 or not text:
                 self._flush(texts)
                 self._read_media(part)
         self._flush(texts)
 
-    def _goes_on(self, part: dict[str, Any] | None) -> bool:
+    def _read_single_text(self, part: dict[str, Any] | None) -> bool:
         """Read what most events have: one text, a piece or the whole so far, and nothing else."""
         if not isinstance(part, dict) or len(part) > 1 or type(text := part.get("text")) is not str or not text:
             return False
         if self._increments.cumulative:
-            self._place, self._in_text, self._extras = 0, True, []
+            self._block_index, self._in_text, self._extras = 0, True, []
         elif self._increments.cumulative is None or not self._in_text:
             return False
-        self._grow((_SAID, self._place), text)
+        self._add_text((_CONTENT, self._block_index), text)
         return True
 
-    def _begins_anew(self, parts: list[dict[str, Any]]) -> bool:
+    def _restarts_content(self, parts: list[dict[str, Any]]) -> bool:
         if self._increments.cumulative is not None:
             return self._increments.cumulative
-        leading = takewhile(lambda part: not part.keys() & KINDS.keys(), parts)
+        leading = takewhile(lambda part: not part.keys() & BLOCK_TYPES.keys(), parts)
         first = "".join(text for part in leading if isinstance(text := part.get("text"), str))
         return bool(first) and self._increments.extends(_TEXT, first)
 
     def _flush(self, texts: list[str]) -> None:
         if texts:
-            self._grow((_SAID, self._place), "".join(texts))
+            self._add_text((_CONTENT, self._block_index), "".join(texts))
             texts.clear()
 
     def _read_media(self, part: dict[str, Any]) -> None:
-        extras = {key: item for key, item in part.items() if key not in _NO_EXTRAS}
+        extras = {key: item for key, item in part.items() if key not in _CONTENT_KEYS}
         if extras:
             self._extras.append(extras)
-        for kind in KINDS:
-            block = medium(kind, part.get(kind)) if part.get(kind) else None
+        for kind in BLOCK_TYPES:
+            block = create_media_block(kind, part.get(kind)) if part.get(kind) else None
             if block is not None:
-                self._place, self._in_text = self._place + 1, False
-                self._add((_SAID, self._place), block)
+                self._block_index, self._in_text = self._block_index + 1, False
+                self._add_media((_CONTENT, self._block_index), block)
 
-    def _add(self, key: Key, block: MediaBlock) -> None:
-        """A medium; an event with the whole so far brings it again."""
+    def _add_media(self, key: Key, block: MediaBlock) -> None:
+        """A create_media_block; an event with the whole so far brings it again."""
         source = block.source.url if isinstance(block.source, URLSource) else block.source.data
         again = source in self._media and self._increments.cumulative is not False
         if not again and not self.reply.has_block(key):
@@ -231,11 +231,11 @@ class DashScopeStreamParser(StreamParserBase):
             found = as_object(call)
             function = as_object(found.get("function"))
             name, arguments = function.get("name"), function.get("arguments")
-            key = self._places.of_more(found, name) if len(calls) == 1 else None
+            key = self._call_index.find_open_call(found, name) if len(calls) == 1 else None
             if key is not None and type(arguments) is str:
-                self._say_arguments(key, arguments)  # what most entries are
+                self._add_arguments(key, arguments)  # what most entries are
                 continue
-            key, id = self._places.find(found, as_text(name), at, taken)
+            key, id = self._call_index.find(found, as_text(name), at, taken)
             taken.add(key)
             self.reply.add_tool_call(key, id, name)
             self._read_arguments(key, arguments)
@@ -244,13 +244,13 @@ class DashScopeStreamParser(StreamParserBase):
         if isinstance(arguments, dict):
             self.reply.replace_arguments(key, cast("dict[str, Any]", arguments))
             if arguments:
-                self._places.told.add(key)
+                self._call_index.complete.add(key)
         elif isinstance(arguments, str):
-            self._say_arguments(key, arguments)
+            self._add_arguments(key, arguments)
 
-    def _say_arguments(self, key: Key, piece: str) -> None:
+    def _add_arguments(self, key: Key, piece: str) -> None:
         if piece and self._increments.cumulative is not False:
-            piece = self._increments.new(key, piece)
+            piece = self._increments.add(key, piece)
         self.reply.add_tool_call(key, piece=piece)
 
     def _read_logprobs(self, found: list[Any]) -> None:
@@ -261,45 +261,45 @@ class DashScopeStreamParser(StreamParserBase):
 
     # -- the end -------------------------------------------------------------------------------------------------
 
-    def _mend(self) -> None:
-        self._settled = self._increments.cumulative is not None
-        for key, whole in self._increments.mended().items():
+    def _correct_texts(self) -> None:
+        self._is_decided = self._increments.cumulative is not None
+        for key, whole in self._increments.pop_corrections().items():
             if key[0] == _CALLS:
                 self.reply.replace_arguments(key, whole)
             else:
                 self.reply.replace_text(key, whole)
 
     def _end(self, native: str | None) -> None:
-        self._settle()
-        self._add_sound()
+        self._set_usage()
+        self._add_audio()
         reason = FinishReason.STOP if native is None else _REASONS.get(native, FinishReason.OTHER)
-        if reason is FinishReason.LENGTH and (last := self._places.last):
-            self._mark_cut(last)
+        if reason is FinishReason.LENGTH and (last := self._call_index.last):
+            self._mark_incomplete(last)
         self.reply.end(reason, as_text(native) or None)
 
-    def _mark_cut(self, key: Key) -> None:
+    def _mark_incomplete(self, key: Key) -> None:
         """The last call of a reply that was too long may lack its arguments, where their text does not show it."""
-        if key not in self._places.told and not self.reply.get_arguments(key).strip():
+        if key not in self._call_index.complete and not self.reply.get_arguments(key).strip():
             self.reply.add_metadata(key, incomplete=True)
 
-    def _settle(self) -> None:
+    def _set_usage(self) -> None:
         """The tokens of the last event that had any."""
         if self._usage is not None:
-            usage = usage_of(as_object(self._usage))
+            usage = parse_usage(as_object(self._usage))
             if usage is not None:
                 self.reply.set_usage(usage)
             self._usage = None
 
     def _fail(self, message: str, code: str | None, request_id: str) -> None:
-        self._settle()
+        self._set_usage()
         self.reply.fail(message, code, request_id)
-        if code == _FILTERED:
+        if code == _FILTER_CODE:
             self.reply.end(FinishReason.CONTENT_FILTER, code)
 
-    def _add_sound(self) -> None:
-        block, self._sound = self._sound.block(), Sound()
+    def _add_audio(self) -> None:
+        block, self._audio = self._audio.create_block(), ReplyAudio()
         if block is not None:
-            self._add(_SOUND, block)
+            self._add_media(_AUDIO, block)
 
 
-_NO_EXTRAS: Final = frozenset({*KINDS, "text", "type"})
+_CONTENT_KEYS: Final = frozenset({*BLOCK_TYPES, "text", "type"})
