@@ -15,12 +15,12 @@ _MIN_GROWTHS = 3
 class Increments(Generic[_Key]):
     """Reader of the texts of one reply, which finds the new text in each piece.
 
-    While `cumulative` is None, a piece that begins with the text so far counts as the whole text. The first piece that
-    does not begin with it proves that the pieces are increments. `pop_corrections` then returns the correct texts.
-    `incremental_output` is false by default for older models, and true for newer ones (model-studio).
+    While `cumulative` is None, a piece that begins with the text so far counts as the whole text. The first piece
+    that does not begin with it proves that the pieces are increments. `pop_corrections` then returns the correct
+    texts. `incremental_output` is false by default for older models, and true for newer ones (model-studio).
 
-    Example: the pieces "a", "ab", "b" first look cumulative (text "ab"). The third piece proves increments, and the
-    correct text is "aabb".
+    The pieces "a", "ab", "b", for example, first look cumulative, with the text "ab". The third piece proves
+    increments, and the correct text is "aabb".
 
     Attributes:
         cumulative: True if each event has the whole text so far; None if that is undecided.

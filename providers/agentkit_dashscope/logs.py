@@ -1,4 +1,4 @@
-"""Messages of DashScope's own wire, or a whole request, as messages (model-studio, API reference)."""
+"""Loading of messages and requests of DashScope's native API (model-studio, API reference)."""
 
 from __future__ import annotations
 
@@ -36,75 +36,78 @@ from agentkit_dashscope._path_guard import guard_text
 
 __all__ = ["load_native"]
 
-_KNOWN: Final = frozenset({"role", "content", "reasoning_content", "tool_calls", "tool_call_id", "name"})
-_CONTENT: Final = ("content", "reasoning_content", "tool_calls")
-_HELD: Final = ("session_id", "memory_id")
+_MESSAGE_KEYS: Final = frozenset({"role", "content", "reasoning_content", "tool_calls", "tool_call_id", "name"})
+_CONTENT_KEYS: Final = ("content", "reasoning_content", "tool_calls")
+_STORED_KEYS: Final = ("session_id", "memory_id")
 """Keys that name messages which the service stores (model-studio: application calls)."""
-_KINDS: Final[dict[str, type[ImageBlock | AudioBlock | VideoBlock]]] = {
+_BLOCK_TYPES: Final[dict[str, type[ImageBlock | AudioBlock | VideoBlock]]] = {
     "image": ImageBlock,
     "audio": AudioBlock,
     "video": VideoBlock,
 }
 
 
-def load_native(found: object) -> list[Msg]:
-    """A conversation from its messages, or from a request: the arguments of a call, or the body that is sent.
+def load_native(log: object) -> list[Msg]:
+    """Loads a conversation from messages or from a request.
 
-    Objects of either SDK may stand anywhere in it. The line break that keeps a user's text from being taken for a
-    file is taken off. Further keys of a part (`fps`, `min_pixels`) and the `partial` of a message are opaque
-    state, which goes back with it; a film of frames and a part that is not known are OpaqueBlocks; further keys
-    of a message are its metadata. Cache markers are left off; what cannot be read is kept as InvalidBlock. Raises
-    MessageError for what is no conversation of DashScope's.
+    A request is the arguments of a call, or its JSON body. The log may contain objects of either SDK. The line
+    break that protects a user's text from the SDK is removed. Extra keys of a part (`fps`, `min_pixels`) and the
+    `partial` of a message become opaque state, which is sent back with the part. Videos of frames and unknown
+    parts become OpaqueBlocks. Extra keys of a message become metadata. Cache markers are omitted, and unreadable
+    parts become InvalidBlocks.
+
+    Raises:
+        MessageError: The value is not a conversation of DashScope.
     """
-    request: Any = make_json_safe(found, "log", _dumped)
+    request: Any = make_json_safe(log, "log", _dump_sdk_object)
     if isinstance(request, list):
         request = {"messages": cast("list[Any]", request)}
-    held = as_object(as_object(request).get("input")) or as_object(request)
-    messages = [held] if "role" in held and "messages" not in held else held.get("messages")
+    body = as_object(as_object(request).get("input")) or as_object(request)
+    messages = [body] if "role" in body and "messages" not in body else body.get("messages")
     if not isinstance(messages, list):
         raise MessageError("messages", "expected a list of messages", describe_log_format(request))
-    if "messages" in held:
-        check_log_request({**as_object(request), "input": None, **held}, ("messages",), _HELD)
-    return [_message(one, f"messages[{at}]") for at, one in enumerate(cast("list[Any]", messages))]
+    if "messages" in body:
+        check_log_request({**as_object(request), "input": None, **body}, ("messages",), _STORED_KEYS)
+    return [_parse_message(item, f"messages[{index}]") for index, item in enumerate(cast("list[Any]", messages))]
 
 
-def _dumped(found: Any) -> Any:
-    """An object of `dashscope.v2` as a dict of what was set in it, and of the `type` that tells a part's kind."""
-    known: Any = getattr(found, "model_fields_set", None)
-    if isinstance(known, set):
-        names = [name for name in cast("Any", type(found)).model_fields if name == "type" or name in known]
-        fields = {str(name): getattr(found, name) for name in names}
-        return {**fields, **as_object(getattr(found, "model_extra", None))}
-    return found
+def _dump_sdk_object(value: Any) -> Any:
+    """Returns an object of `dashscope.v2` as a dict of its set fields and its `type`, and any other value itself."""
+    set_fields: Any = getattr(value, "model_fields_set", None)
+    if isinstance(set_fields, set):
+        names = [name for name in cast("Any", type(value)).model_fields if name == "type" or name in set_fields]
+        fields = {str(name): getattr(value, name) for name in names}
+        return {**fields, **as_object(getattr(value, "model_extra", None))}
+    return value
 
 
-def _message(found: Any, place: str) -> Msg:
-    """One message: none is left out, and none becomes two."""
-    if not isinstance(found, dict):
-        return Msg("user", (InvalidBlock(found, "expected a message object", place),), "user")
-    message = cast("dict[str, Any]", found)
-    check_log_message(message, place, _CONTENT, (), "dashscope")
-    rest = {key: item for key, item in message.items() if key not in _KNOWN} or None
+def _parse_message(value: Any, place: str) -> Msg:
+    """Parses a message. Each item of the log becomes exactly one message."""
+    if not isinstance(value, dict):
+        return Msg("user", (InvalidBlock(value, "expected a message object", place),), "user")
+    message = cast("dict[str, Any]", value)
+    check_log_message(message, place, _CONTENT_KEYS, (), "dashscope")
+    metadata = {key: item for key, item in message.items() if key not in _MESSAGE_KEYS} or None
     role = as_text(message.get("role")).lower()
     if role == "tool":
-        return Msg("system", (_result(message, place),), "system", metadata=rest)
-    said = _content(message.get("content"), f"{place}.content", guard=role == "user")
-    if message.get("partial") is True and role == "assistant" and said and isinstance(said[-1], TextBlock):
-        rest = _without(rest or {}, {"partial"}) or None
-        said[-1] = replace(said[-1], state=_state({**_fields(said[-1]), "partial": True}))
+        return Msg("system", (_parse_result(message, place),), "system", metadata=metadata)
+    parts = _parse_content(message.get("content"), f"{place}.content", guard=role == "user")
+    if message.get("partial") is True and role == "assistant" and parts and isinstance(parts[-1], TextBlock):
+        metadata = _without(metadata or {}, {"partial"}) or None
+        parts[-1] = replace(parts[-1], state=_create_state({**_get_fields(parts[-1]), "partial": True}))
     calls = enumerate(as_list(message.get("tool_calls")))
-    made = [_call(as_object(call), call, f"{place}.tool_calls[{at}]") for at, call in calls]
-    blocks = (*_thoughts(message), *said, *made)
+    tool_uses = [_parse_call(as_object(call), call, f"{place}.tool_calls[{index}]") for index, call in calls]
+    blocks = (*_parse_thinking(message), *parts, *tool_uses)
     only = blocks[0] if len(blocks) == 1 else None
     content: Any = only.text if isinstance(only, TextBlock) and only.state is None else blocks
-    known = role if role in ("system", "user", "assistant") else "user"
-    return Msg(as_text(message.get("name")) or role or "user", content, cast("Any", known), metadata=rest)
+    msg_role: Any = role if role in ("system", "user", "assistant") else "user"
+    return Msg(as_text(message.get("name")) or role or "user", content, msg_role, metadata=metadata)
 
 
-def _result(message: dict[str, Any], place: str) -> ToolResultBlock:
-    """A result. The name of its tool may be left out: pairing finds it."""
+def _parse_result(message: dict[str, Any], place: str) -> ToolResultBlock:
+    """Parses a tool result. The name of the tool is optional, since the id is that of the call."""
     id, name = as_text(message.get("tool_call_id")), as_text(message.get("name"))
-    blocks = _content(message.get("content"), f"{place}.content", guard=False)
+    blocks = _parse_content(message.get("content"), f"{place}.content", guard=False)
     only = blocks[0] if len(blocks) == 1 else None
     if blocks and not (isinstance(only, TextBlock) and only.state is None):
         return ToolResultBlock(id, name, cast("Any", tuple(blocks)))
@@ -112,60 +115,60 @@ def _result(message: dict[str, Any], place: str) -> ToolResultBlock:
     return ToolResultBlock(id, name, text, is_error)
 
 
-def _thoughts(message: dict[str, Any]) -> list[Block]:
+def _parse_thinking(message: dict[str, Any]) -> list[Block]:
     thinking = message.get("reasoning_content")
     return [ThinkingBlock(thinking, OpaqueState("dashscope"))] if isinstance(thinking, str) else []
 
 
-def _content(content: object, place: str, *, guard: bool) -> list[Block]:
-    """A string, or parts of one key each."""
+def _parse_content(content: object, place: str, *, guard: bool) -> list[Block]:
+    """Parses content: a string, or a list of parts."""
     if isinstance(content, str):
         return [TextBlock(content)] if content else []
     if content is None:
         return []
     if not isinstance(content, list):
-        return [InvalidBlock(content, "it is neither text nor a list of parts", place)]
+        return [InvalidBlock(content, "expected text or a list of parts", place)]
     parts = enumerate(cast("list[Any]", content))
-    return [_part(one, f"{place}[{at}]", guard) for at, part in parts for one in _singles(part)]
+    return [_parse_part(item, f"{place}[{index}]", guard) for index, part in parts for item in _split_part(part)]
 
 
-def _singles(part: Any) -> list[Any]:
-    """A part; one that says several things as several."""
-    held = as_object(part)
-    said = [kind for kind in ("text", *_KINDS) if kind in held]
-    return [{kind: held[kind]} for kind in said] if len(said) > 1 else [part]
+def _split_part(part: Any) -> list[Any]:
+    """Returns a part with several contents, such as text and image, as several parts."""
+    fields = as_object(part)
+    content_keys = [key for key in ("text", *_BLOCK_TYPES) if key in fields]
+    return [{key: fields[key]} for key in content_keys] if len(content_keys) > 1 else [part]
 
 
-def _part(found: Any, place: str, guard: bool) -> Block:
-    """A part: its kind is its key, or (`dashscope.v2`) its `type`. What has none goes back as it is."""
-    part = {"text": found} if isinstance(found, str) else as_object(found)
-    kind = next((kind for kind in ("text", *_KINDS) if kind in (*part, part.get("type"))), None)
+def _parse_part(value: Any, place: str, guard: bool) -> Block:
+    """Parses a part. Its kind is its key, or its `type` in `dashscope.v2`. Other parts become opaque blocks."""
+    part = {"text": value} if isinstance(value, str) else as_object(value)
+    kind = next((kind for kind in ("text", *_BLOCK_TYPES) if kind in (*part, part.get("type"))), None)
     if not part:
-        return InvalidBlock(found, "it is no part", place)
+        return InvalidBlock(value, "expected a content part", place)
     if kind is None:
         return OpaqueBlock("dashscope", _without_marker(part))
-    said = part.get(kind)
-    if kind == "video" and (frames := as_list(said) or as_list(part.get("frames"))):
-        return _film(frames, _without_marker(part), place)
-    state = _state(_without(part, {*_SAID, kind}))
+    content = part.get(kind)
+    if kind == "video" and (frames := as_list(content) or as_list(part.get("frames"))):
+        return _parse_video_frames(frames, _without_marker(part), place)
+    state = _create_state(_without(part, {*_NO_STATE_KEYS, kind}))
     if kind != "text":
-        return _medium(kind, said if said is not None else _url(part), state, place)
-    if not isinstance(said, str):
-        return InvalidBlock(found, "there is no text in it", place)
-    return TextBlock(_unguarded(said) if guard else said, state=state)
+        return _parse_media(kind, content if content is not None else _get_url(part), state, place)
+    if not isinstance(content, str):
+        return InvalidBlock(value, "expected text in the part", place)
+    return TextBlock(_remove_guard(content) if guard else content, state=state)
 
 
-def _film(frames: list[Any], part: dict[str, Any], place: str) -> Block:
-    """A film of frames, which no other wire has (`dashscope.v2`: `VideoPart.frames`).
+def _parse_video_frames(frames: list[Any], part: dict[str, Any], place: str) -> Block:
+    """Returns a video of frames, which no other API has (`dashscope.v2`: `VideoPart.frames`).
 
-    A frame that is the path of a file would be uploaded by the SDK's multimodal classes: it is refused.
+    A frame that is not a URL is invalid: the SDK's multimodal classes would upload the file of that path.
     """
-    if not all(isinstance(frame, str) and _OPEN.match(frame) for frame in frames):
-        return InvalidBlock(part, "a frame is no URL that DashScope opens", place)
-    return OpaqueBlock("dashscope", {"video": frames, **_without(part, {*_SAID, "video"})})
+    if not all(isinstance(frame, str) and _OPENABLE_URL.match(frame) for frame in frames):
+        return InvalidBlock(part, "expected frames that are URLs (http, https, oss, data)", place)
+    return OpaqueBlock("dashscope", {"video": frames, **_without(part, {*_NO_STATE_KEYS, "video"})})
 
 
-_OPEN: Final = re.compile(r"(https?|oss)://|data:", re.IGNORECASE)
+_OPENABLE_URL: Final = re.compile(r"(https?|oss)://|data:", re.IGNORECASE)
 
 
 def _without_marker(part: dict[str, Any]) -> dict[str, Any]:
@@ -176,51 +179,51 @@ def _without(part: dict[str, Any], keys: Collection[str]) -> dict[str, Any]:
     return {key: item for key, item in part.items() if key not in keys}
 
 
-def _state(fields: dict[str, Any]) -> OpaqueState | None:
-    """What a part came with besides its content."""
+def _create_state(fields: dict[str, Any]) -> OpaqueState | None:
     return OpaqueState("dashscope", fields=fields) if fields else None
 
 
-def _fields(block: TextBlock) -> dict[str, Any]:
+def _get_fields(block: TextBlock) -> dict[str, Any]:
     return block.state.fields or {} if block.state else {}
 
 
-_SAID: Final = frozenset({"type", "cache_control", "url", "data", "format", "frames"})
+_NO_STATE_KEYS: Final = frozenset({"type", "cache_control", "url", "data", "format", "frames"})
+"""Keys of a part that do not become opaque state."""
 
 
-def _url(part: dict[str, Any]) -> object:
-    """`dashscope.v2`: the URL, or a sound's data and format (`AudioPart`)."""
+def _get_url(part: dict[str, Any]) -> object:
+    """Returns the URL of a part, or audio data as a data URL (`dashscope.v2`: `AudioPart`)."""
     if part.get("url") is not None or part.get("data") is None:
         return part.get("url")
     return f"data:audio/{as_text(part.get('format')) or 'wav'};base64,{as_text(part['data'])}"
 
 
-def _medium(kind: str, url: object, state: OpaqueState | None, place: str) -> Block:
+def _parse_media(kind: str, url: object, state: OpaqueState | None, place: str) -> Block:
     source = source_from_url(url)
     if source is None:
-        return InvalidBlock(make_json_safe(url), f"it is no URL of {kind}", place)
-    return _KINDS[kind](source, state=state)
+        return InvalidBlock(make_json_safe(url), f"expected a URL of the {kind}", place)
+    return _BLOCK_TYPES[kind](source, state=state)
 
 
-def _unguarded(text: str) -> str:
-    """The text without the line break that `guard_text` put before it."""
+def _remove_guard(text: str) -> str:
+    """Returns the text without the line break that `guard_text` added."""
     bare = text[1:]
     return bare if text.startswith("\n") and bare.strip() and guard_text(bare) == text else text
 
 
-def _call(call: dict[str, Any], found: Any, place: str) -> Block:
+def _parse_call(call: dict[str, Any], value: Any, place: str) -> Block:
     function = as_object(call.get("function"))
     if not function:
-        return InvalidBlock(found, "it is no call of a function", place)
-    name, given = as_text(function.get("name")), function.get("arguments")
+        return InvalidBlock(value, "expected a `function` object in the tool call", place)
+    name, arguments = as_text(function.get("name")), function.get("arguments")
     id = as_text(call.get("id")) or f"call_{short_hash(f'{place}{name}', 24)}"
-    return ToolUseBlock(id, name, *read_arguments(given))
+    return ToolUseBlock(id, name, *read_arguments(arguments))
 
 
 _MARKED: Final = re.compile(r"\[error\](?: (.+))?", re.DOTALL)
 
 
 def _without_error(text: str) -> tuple[str, bool]:
-    """A result's text without the mark that our formatter sets before an error's, and whether it was there."""
-    found = _MARKED.fullmatch(text)
-    return (found[1] or "", True) if found else (text, False)
+    """Returns the text of a result without the formatter's error mark, and whether the mark was present."""
+    match = _MARKED.fullmatch(text)
+    return (match[1] or "", True) if match else (text, False)

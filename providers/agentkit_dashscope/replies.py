@@ -1,4 +1,4 @@
-"""Replies of DashScope's own wire, whole and streamed, from both of its paths."""
+"""Parser for replies of DashScope's native API, whole and streamed, from both of its paths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ from agentkit.provider_kit import (
     as_text,
     make_json_safe,
 )
-from agentkit_dashscope._envelope import requests_cumulative_events, parse_error, find_first_choice, get_output, has_content, parse_usage
+from agentkit_dashscope._envelope import (
+    find_first_choice,
+    get_output,
+    has_content,
+    parse_error,
+    parse_usage,
+    requests_cumulative_events,
+)
 from agentkit_dashscope._increments import Increments
 from agentkit_dashscope._media_parts import BLOCK_TYPES, ReplyAudio, create_media_block
 from agentkit_dashscope._tool_call_index import Key, ToolCallIndex
@@ -29,10 +36,10 @@ _REASONS: Final = {
     "length": FinishReason.LENGTH,
     "tool_calls": FinishReason.TOOL_USE,
 }
-"""model-studio, `finish_reason`; the string "null" as long as the reply goes on."""
+"""model-studio, `finish_reason`. It is the string "null" until the last event."""
 
 _FILTER_CODE: Final = "DataInspectionFailed"
-"""model-studio, error codes: what was asked, or answered, may be inappropriate; in the middle of a stream too."""
+"""model-studio, error codes: the input or output may be inappropriate. The error may arrive within a stream."""
 
 _THINKING: Final = (0,)
 _CONTENT: Final = 1
@@ -42,12 +49,12 @@ _AUDIO: Final = (3,)
 
 
 class DashScopeStreamParser(StreamParserBase):
-    """Reads `GenerationResponse`s, `MultiModalConversationResponse`s, those of `dashscope.v2`, dicts, raw events.
+    """Parser for responses of the SDK (classic and `dashscope.v2`), their dicts, and raw events.
 
-    Whether events have increments or the whole text so far is what the request says in `incremental_output`, and
-    else what they show. Errors come as values, with HTTP 200 too: in a stream they are an ErrorEvent.
-    `input_tokens` has the tokens of media in it, `output_tokens` those of the reasoning (model-studio). Only the
-    first of several choices is read. What a search found is the `citations` of the text.
+    Events have increments or the whole text so far, as the request's `incremental_output` asks. Without a request,
+    the parser detects which of the two. Errors are values, even with HTTP status 200; a stream has an ErrorEvent.
+    `input_tokens` includes the tokens of media, `output_tokens` those of reasoning (model-studio). Only the first
+    of several choices is read. Search results become the `citations` of the text.
     """
 
     provider: ClassVar[str] = "dashscope"
@@ -57,8 +64,8 @@ class DashScopeStreamParser(StreamParserBase):
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
         self._increments: Increments[Key] = Increments(requests_cumulative_events(self.request))
-        self._is_decided = False  # whether it is known which of the two
-        self._block_index = 0  # of the part that the last event ended with
+        self._is_decided = False  # True if increments and whole texts are distinguished
+        self._block_index = 0  # of the last part of the last event
         self._in_text = True
         self._media: set[str] = set()
         self._extras: list[Any] = []
@@ -69,7 +76,11 @@ class DashScopeStreamParser(StreamParserBase):
         self._audio = ReplyAudio()
 
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """A whole reply, which looks like the one event of a stream."""
+        """Reads a whole reply, which has the form of a single event.
+
+        Raises:
+            MessageError: The value is not a reply of the native API, or the reply is an error.
+        """
         failed = parse_error(reply)
         if failed:
             message, code = failed
@@ -86,7 +97,7 @@ class DashScopeStreamParser(StreamParserBase):
             self._end(None)
 
     def read_event(self, event: dict[str, Any]) -> None:
-        """One event."""
+        """Reads one event of the stream."""
         if self.reply.id is None:
             self.reply.begin(event.get("request_id"), event.get("model"))
         if event.get("usage"):
@@ -109,14 +120,16 @@ class DashScopeStreamParser(StreamParserBase):
             self._end(native)
 
     def _read_extras(self, output: dict[str, Any]) -> None:
-        """What stands beside the choices."""
+        """Reads search results and audio, which are beside the choices."""
         if output.get("search_info"):
-            self._search_results = as_list(as_object(output["search_info"]).get("search_results")) or self._search_results
+            self._search_results = (
+                as_list(as_object(output["search_info"]).get("search_results")) or self._search_results
+            )
         if output.get("audio"):
             self._audio.add(as_object(output["audio"]))
 
     def close(self) -> None:
-        """What came last counts: the tokens, the citations, a sound that came in pieces."""
+        """Sets the last usage and citations, and adds audio that was sent in pieces."""
         self._set_usage()
         if self.reply.finish_reason is None:
             self._add_audio()
@@ -163,17 +176,17 @@ class DashScopeStreamParser(StreamParserBase):
                 self.reply.add_text(key, piece)
 
     def _read_parts(self, parts: list[Any]) -> None:
-        """The parts of a turn: texts in a row are one, media stand between.
+        """Reads the parts of an event. Adjacent texts form one block.
 
-        An event with an increment goes on where the last one stopped, one with the whole so far begins anew.
+        An increment continues the last block. The whole content so far starts again at the first block.
         """
         if len(parts) == 1 and self._read_single_text(parts[0]):
             return
-        found = [as_object(part) for part in parts]
-        if self._restarts_content(found):
+        objects = [as_object(part) for part in parts]
+        if self._restarts_content(objects):
             self._block_index, self._in_text, self._extras = 0, True, []
         texts: list[str] = []
-        for part in found:
+        for part in objects:
             text = part.get("text")
             if text and isinstance(text, str):
                 if not self._in_text:
@@ -185,7 +198,7 @@ class DashScopeStreamParser(StreamParserBase):
         self._flush(texts)
 
     def _read_single_text(self, part: dict[str, Any] | None) -> bool:
-        """Read what most events have: one text, a piece or the whole so far, and nothing else."""
+        """Reads the most common content, a single text. Returns False for any other content."""
         if not isinstance(part, dict) or len(part) > 1 or type(text := part.get("text")) is not str or not text:
             return False
         if self._increments.cumulative:
@@ -218,7 +231,7 @@ class DashScopeStreamParser(StreamParserBase):
                 self._add_media((_CONTENT, self._block_index), block)
 
     def _add_media(self, key: Key, block: MediaBlock) -> None:
-        """A create_media_block; an event with the whole so far brings it again."""
+        """Adds a media item, unless the stream is cumulative and repeats the item."""
         source = block.source.url if isinstance(block.source, URLSource) else block.source.data
         again = source in self._media and self._increments.cumulative is not False
         if not again and not self.reply.has_block(key):
@@ -226,17 +239,17 @@ class DashScopeStreamParser(StreamParserBase):
             self.reply.add_block(key, block)
 
     def _read_calls(self, calls: list[Any]) -> None:
-        taken: set[Key] = set()
-        for at, call in enumerate(calls):
-            found = as_object(call)
-            function = as_object(found.get("function"))
+        used: set[Key] = set()
+        for position, call in enumerate(calls):
+            entry = as_object(call)
+            function = as_object(entry.get("function"))
             name, arguments = function.get("name"), function.get("arguments")
-            key = self._call_index.find_open_call(found, name) if len(calls) == 1 else None
+            key = self._call_index.find_open_call(entry, name) if len(calls) == 1 else None
             if key is not None and type(arguments) is str:
-                self._add_arguments(key, arguments)  # what most entries are
+                self._add_arguments(key, arguments)  # most entries
                 continue
-            key, id = self._call_index.find(found, as_text(name), at, taken)
-            taken.add(key)
+            key, id = self._call_index.find(entry, as_text(name), position, used)
+            used.add(key)
             self.reply.add_tool_call(key, id, name)
             self._read_arguments(key, arguments)
 
@@ -253,21 +266,21 @@ class DashScopeStreamParser(StreamParserBase):
             piece = self._increments.add(key, piece)
         self.reply.add_tool_call(key, piece=piece)
 
-    def _read_logprobs(self, found: list[Any]) -> None:
+    def _read_logprobs(self, logprobs: list[Any]) -> None:
         if self._increments.cumulative:
-            self._logprobs = found
+            self._logprobs = logprobs
         else:
-            self._logprobs += found
+            self._logprobs += logprobs
 
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _correct_texts(self) -> None:
         self._is_decided = self._increments.cumulative is not None
-        for key, whole in self._increments.pop_corrections().items():
+        for key, text in self._increments.pop_corrections().items():
             if key[0] == _CALLS:
-                self.reply.replace_arguments(key, whole)
+                self.reply.replace_arguments(key, text)
             else:
-                self.reply.replace_text(key, whole)
+                self.reply.replace_text(key, text)
 
     def _end(self, native: str | None) -> None:
         self._set_usage()
@@ -278,12 +291,12 @@ class DashScopeStreamParser(StreamParserBase):
         self.reply.end(reason, as_text(native) or None)
 
     def _mark_incomplete(self, key: Key) -> None:
-        """The last call of a reply that was too long may lack its arguments, where their text does not show it."""
+        """Marks the last call of a truncated reply as incomplete if its arguments are missing."""
         if key not in self._call_index.complete and not self.reply.get_arguments(key).strip():
             self.reply.add_metadata(key, incomplete=True)
 
     def _set_usage(self) -> None:
-        """The tokens of the last event that had any."""
+        """Sets the usage of the last event that has usage."""
         if self._usage is not None:
             usage = parse_usage(as_object(self._usage))
             if usage is not None:

@@ -107,7 +107,7 @@ def read_content(content: object, origin: LogSource, place: str) -> list[Block]:
     if content is None:
         return []
     if not isinstance(content, list):
-        return [invalid(content, "it is neither text nor a list of parts", place)]
+        return [invalid(content, "expected text or a list of parts", place)]
     parts = cast("list[Any]", content)
     return [_read_part(part, origin, f"{place}[{at}]") for at, part in enumerate(parts)]
 

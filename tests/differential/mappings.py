@@ -175,6 +175,19 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"(invalid block: |)file: it is a file id, which no other place knows",
         r"\1file: expected data, got a file id of the provider",
     ),
+    # invalid blocks of DashScope's logs
+    (
+        r"(invalid block: |)it is no call of a function",
+        r"\1expected a `function` object in the tool call",
+    ),
+    (r"(invalid block: |)it is neither text nor a list of parts", r"\1expected text or a list of parts"),
+    (r"(invalid block: |)it is no part", r"\1expected a content part"),
+    (r"(invalid block: |)there is no text in it", r"\1expected text in the part"),
+    (r"(invalid block: |)it is no URL of (\w+)", r"\1expected a URL of the \2"),
+    (
+        r"(invalid block: |)a frame is no URL that DashScope opens",
+        r"\1expected frames that are URLs (http, https, oss, data)",
+    ),
     # invalid blocks of Gemini's logs
     (r"(invalid block: |)no part that is known", r"\1unknown kind of part"),
     (r"(invalid block: |)inline_data: its data are no base64 text", r"\1inline_data: expected base64 data"),
