@@ -72,7 +72,7 @@ def load_native(log: object) -> list[Msg]:
 
 
 def _dump_sdk_object(value: Any) -> Any:
-    """Returns an object of `dashscope.v2` as a dict of its set fields and its `type`, and any other value itself."""
+    """Returns an object of `dashscope.v2` as a dict of its set fields and its `type`. Keeps any other value."""
     set_fields: Any = getattr(value, "model_fields_set", None)
     if isinstance(set_fields, set):
         names = [name for name in cast("Any", type(value)).model_fields if name == "type" or name in set_fields]
