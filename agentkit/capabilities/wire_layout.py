@@ -138,8 +138,8 @@ class WireLayout:
 
     def read_parts(self, turn: Mapping[str, Any]) -> list[Any]:
         """Returns the list of parts of a turn; an empty list if there is none."""
-        lists: Iterable[Any] = (turn.get(key) for key in self.parts)
-        return next((parts for parts in lists if isinstance(parts, list)), [])
+        values: Iterable[Any] = (turn.get(key) for key in self.parts)
+        return next((cast("list[Any]", parts) for parts in values if isinstance(parts, list)), list[Any]())
 
 
 class HasLayout(Protocol):

@@ -306,9 +306,8 @@ class ReplyBuilder:
             return
         for name, value in make_json_safe(metadata).items():
             before = partial.metadata.get(name)
-            if isinstance(before, list) and isinstance(value, list):
-                value = [*before, *value]
-            partial.metadata[name] = value
+            are_lists = isinstance(before, list) and isinstance(value, list)
+            partial.metadata[name] = [*cast("list[Any]", before), *value] if are_lists else value
 
     def has_block(self, key: Key) -> bool:
         """Returns True if a block has begun under a key."""

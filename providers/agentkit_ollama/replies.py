@@ -63,7 +63,8 @@ class OllamaStreamParser(StreamParserBase):
 
     def feed(self, chunk: object) -> list[StreamEvent]:
         """Returns the events of one chunk: a `ChatResponse`, its dict, or raw bytes of the stream."""
-        is_plain = type(chunk) is bytes or type(chunk) is dict
+        chunk_type = type(chunk)
+        is_plain = chunk_type is bytes or chunk_type is dict
         return super().feed(chunk if is_plain else _unwrap(chunk))
 
     def read_reply(self, reply: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast
 
 from agentkit.provider_kit import (
     Capabilities,
@@ -180,7 +180,7 @@ def _subclass(row: OpenAICompatible, base: type[_T], suffix: str, **members: Any
     """Returns a subclass of `base` for the vendor of a row."""
     doc = f"`{base.__name__}` for {row.title}: see `OpenAICompatible`."
     members |= {"vendor": row, "__doc__": doc, "__module__": __name__}
-    return type(f"{row.title}{suffix}", (base,), members)
+    return cast("type[_T]", type(f"{row.title}{suffix}", (base,), members))
 
 
 OPENAI = OpenAICompatible(

@@ -205,8 +205,10 @@ def test_media_have_the_form_of_the_vendor(case: str) -> None:
 
 def test_openrouter_marks_at_most_four_parts_for_the_prompt_cache() -> None:
     turns = [user("Q", name="Bob") if index % 2 else assistant("A") for index in range(1, 20)]
-    request = chat("openrouter", cache_breakpoints="auto").lower([system("Be brief."), *turns]).request
-    parts = [part for message in request["messages"] for part in message["content"] if isinstance(part, dict)]
+    request: Any = chat("openrouter", cache_breakpoints="auto").lower([system("Be brief."), *turns]).request
+    parts: list[Any] = [
+        part for message in request["messages"] for part in message["content"] if isinstance(part, dict)
+    ]
     marked = [part for part in parts if "cache_control" in part]
     assert 1 < len(marked) <= 4
     assert all(part["cache_control"] == {"type": "ephemeral"} for part in marked)
