@@ -54,7 +54,7 @@ class Tool(Validated):
             object.__setattr__(self, "parameters", map_schema(self.parameters, dict))
         root_type = self.parameters.get("type", "object")
         if root_type != "object" and not (isinstance(root_type, list) and "object" in root_type):
-            reason = f'the root type must be "object", got {shorten_repr(root_type, 60)}'
+            reason = f'the root type must be "object", got {shorten_repr(cast("object", root_type), 60)}'
             raise MessageError("parameters", reason, "Pass a schema of an object.")
 
     @property
