@@ -21,6 +21,7 @@ from agentkit.provider_kit import (
     RequestSpec,
     ThinkingCapabilities,
     TurnCapabilities,
+    WireLayout,
     copy_json,
 )
 
@@ -44,6 +45,7 @@ ECHO: Final = Capabilities(
         result_kinds=frozenset({"image", "audio", "video", "document"}),
     ),
     thinking=ThinkingCapabilities(mode="text"),
+    layout=WireLayout(media={"source": "image"}),
 )
 """A target that takes everything; a test takes away what it is about."""
 

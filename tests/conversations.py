@@ -36,12 +36,12 @@ from agentkit import (
     ToolUseBlock,
     URLSource,
     VideoBlock,
-    available_providers,
     load_provider,
 )
 from agentkit.provider_kit import FormatterBase
 
 __all__ = [
+    "API_PROVIDERS",
     "DATA",
     "MODELS",
     "OnLoss",
@@ -603,12 +603,18 @@ def _class_of(provider: str) -> type[FormatterBase]:
     return load_provider(provider).chat_formatter
 
 
+API_PROVIDERS = (
+    "anthropic", "dashscope", "dashscope-compatible", "deepseek", "gemini", "ollama", "openai", "openai-responses",
+    "vllm",
+)  # fmt: skip
+"""Providers whose requests the independent rules describe. The rows of other vendors have tables of their own."""
+
 TARGETS = (
-    *(Target(name, model) for name in available_providers() for model in MODELS.get(name, (None,))),
+    *(Target(name, model) for name in API_PROVIDERS for model in MODELS.get(name, (None,))),
     *(Target(name, None, RULES[0]) for name in ("anthropic", "openai", "vllm")),
     *(Target(name, None, RULES[1]) for name in ("openai", "ollama")),
 )
-"""Every installed provider, with no model's name, with some that have facts of their own, and with rules."""
+"""Every provider of these, with no model's name, with some that have facts of their own, and with rules."""
 
 POLICIES = (
     ChatHistory(),

@@ -199,6 +199,7 @@ UNBOUNDED: Final = {
     "agentkit.media.fetching.tls_context",
     "agentkit.models.registry.load_provider",  # by the name of an installed provider: errors are not kept
     "agentkit.media.resizing.can_resize",
+    "agentkit_openai.compatible._parser",  # by the row of a vendor
 }
 """Caches that take no argument, or one of a closed set."""
 

@@ -43,7 +43,13 @@ class BlockBuilder:
     """
 
     def __init__(
-        self, *, issuer: str, request: Mapping[str, Any] | None, raw_arguments: bool, layout: WireLayout | None
+        self,
+        *,
+        issuer: str,
+        request: Mapping[str, Any] | None,
+        raw_arguments: bool,
+        layout: WireLayout,
+        binds_thinking: bool,
     ) -> None:
         self.model: str | None = None
         self.id: str | None = None
@@ -51,7 +57,8 @@ class BlockBuilder:
         self._issuer = issuer
         self._request = request
         self._raw_arguments = raw_arguments
-        self._layout = layout  # None if thinking needs no digest of its prefix
+        self._layout = layout
+        self._binds_thinking = binds_thinking
         self._calls_without_id: Counter[str] = Counter()  # by name and arguments
 
     def build(self, partial: PartialBlock) -> list[Block]:
@@ -126,14 +133,14 @@ class BlockBuilder:
 
     def _thinking_state(self, fields: Mapping[str, Any]) -> OpaqueState:
         has_proof = any(fields.get(name) for name in _PROOFS)
-        return self._state(fields, self._prefix if has_proof else None)
+        return self._state(fields, self._prefix if has_proof and self._binds_thinking else None)
 
     def _state(self, fields: Mapping[str, Any], prefix: str | None = None) -> OpaqueState:
         return OpaqueState(self._issuer, model=self.model, prefix=prefix, **fields)
 
     @cached_property
     def _prefix(self) -> str | None:
-        if self._request is None or self._layout is None:
+        if self._request is None:
             return None
         try:
             return prefix_digest(self._request, self._layout)

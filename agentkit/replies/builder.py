@@ -28,7 +28,8 @@ Example:
     has the smaller key:
 
     >>> builder = ReplyBuilder(
-    ...     name="Friday", provider="demo", issuer="demo", request=None, tool_names={}, raw_arguments=False
+    ...     name="Friday", provider="demo", issuer="demo", request=None, tool_names={}, raw_arguments=False,
+    ...     layout=WireLayout(),
     ... )
     >>> builder.add_tool_call((1, 0), id="c1", name="search", piece='{"q": ')
     >>> builder.add_text((0, 0), "Let me look")
@@ -113,7 +114,8 @@ class ReplyBuilder:
         request: Mapping[str, Any] | None,
         tool_names: Mapping[str, str],
         raw_arguments: bool,
-        layout: WireLayout | None = None,
+        layout: WireLayout,
+        binds_thinking: bool = False,
         redact: Callable[[str], str] = str,
     ) -> None:
         self.name = name
@@ -125,7 +127,13 @@ class ReplyBuilder:
         self.native_reason: str | None = None
         self.error: dict[str, Any] | None = None
         self.notes: dict[str, Any] = {}
-        self._blocks = BlockBuilder(issuer=issuer, request=request, raw_arguments=raw_arguments, layout=layout)
+        self._blocks = BlockBuilder(
+            issuer=issuer,
+            request=request,
+            raw_arguments=raw_arguments,
+            layout=layout,
+            binds_thinking=binds_thinking,
+        )
         self._tool_names = tool_names
         self._redact = redact
         self._partials: dict[Key, PartialBlock] = {}

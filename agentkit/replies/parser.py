@@ -101,7 +101,8 @@ class StreamParserBase(ABC):
             request=request,
             tool_names=options.get("tool_names") or {},
             raw_arguments=self.raw_arguments,
-            layout=self.layout if self.binds_thinking else None,
+            layout=self.layout,
+            binds_thinking=self.binds_thinking,
             redact=options.get("redact", str),
         )
         self._bytes = EventBytes()

@@ -196,7 +196,7 @@ class _ScriptParser(StreamParserBase):
     provider: ClassVar[str] = "scripted"
     issuer: ClassVar[str] = "scripted"
     raw_arguments: ClassVar[bool] = True
-    _msg: Msg | None = None
+    _played: Msg | None = None
 
     def read_event(self, event: dict[str, Any]) -> None:
         """Reads a piece of a block, the end of a block, or the complete reply at the end."""
@@ -224,13 +224,15 @@ class _ScriptParser(StreamParserBase):
 
     def _end(self, reply: Msg | str) -> None:
         if isinstance(reply, Msg):
-            self._msg = reply
-        self.reply.end(FinishReason.STOP if self._msg is None else self._msg.finish_reason or FinishReason.STOP)
+            self._played = reply
+        self.reply.end(
+            FinishReason.STOP if self._played is None else self._played.finish_reason or FinishReason.STOP
+        )
 
     def finish(self) -> Msg:
         """Returns the message of the script after its end; before, the blocks so far."""
         msg = super().finish()
-        if self._msg is None or self._msg.finish_reason is not None:
-            return self._msg or msg
-        metadata = {**(self._msg.metadata or {}), **(msg.metadata or {})}
-        return replace(self._msg, metadata=metadata)
+        if self._played is None or self._played.finish_reason is not None:
+            return self._played or msg
+        metadata = {**(self._played.metadata or {}), **(msg.metadata or {})}
+        return replace(self._played, metadata=metadata)

@@ -12,6 +12,7 @@ from agentkit.provider_kit import (
     ParserOptions,
     StreamParserBase,
     URLSource,
+    WireLayout,
     as_list,
     as_object,
     as_text,
@@ -28,6 +29,7 @@ from agentkit_dashscope._envelope import (
 from agentkit_dashscope._increments import Increments
 from agentkit_dashscope._media_parts import BLOCK_TYPES, ReplyAudio, create_media_block
 from agentkit_dashscope._tool_call_index import Key, ToolCallIndex
+from agentkit_dashscope.capabilities import LAYOUT
 
 __all__ = ["DashScopeStreamParser"]
 
@@ -59,6 +61,7 @@ class DashScopeStreamParser(StreamParserBase):
 
     provider: ClassVar[str] = "dashscope"
     issuer: ClassVar[str] = "dashscope"
+    layout: ClassVar[WireLayout] = LAYOUT
     raw_arguments: ClassVar[bool] = True
 
     def __init__(self, **options: Unpack[ParserOptions]) -> None:

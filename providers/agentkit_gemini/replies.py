@@ -12,6 +12,7 @@ from agentkit.provider_kit import (
     OpaqueBlock,
     ParserOptions,
     StreamParserBase,
+    WireLayout,
     as_list,
     as_object,
     as_text,
@@ -38,6 +39,7 @@ from agentkit_gemini._reply_fields import (
     parse_stream_error,
     parse_usage,
 )
+from agentkit_gemini.capabilities import LAYOUT
 
 __all__ = ["GeminiStreamParser"]
 
@@ -64,6 +66,7 @@ class GeminiStreamParser(StreamParserBase):
 
     provider: ClassVar[str] = "gemini"
     issuer: ClassVar[str] = "gemini"
+    layout: ClassVar[WireLayout] = LAYOUT
 
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)

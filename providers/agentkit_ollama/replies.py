@@ -12,6 +12,7 @@ from agentkit.provider_kit import (
     StreamEvent,
     StreamParserBase,
     Usage,
+    WireLayout,
     as_list,
     as_object,
     as_text,
@@ -19,6 +20,7 @@ from agentkit.provider_kit import (
     make_json_safe,
 )
 from agentkit_ollama._native_values import parse_media, unwrap_sdk_object
+from agentkit_ollama.capabilities import LAYOUT
 
 __all__ = ["OllamaStreamParser"]
 
@@ -44,6 +46,7 @@ class OllamaStreamParser(StreamParserBase):
 
     provider: ClassVar[str] = "ollama"
     issuer: ClassVar[str] = "ollama"
+    layout: ClassVar[WireLayout] = LAYOUT
     json_lines: ClassVar[bool] = True
 
     def __init__(self, **options: Unpack[ParserOptions]) -> None:

@@ -10,6 +10,7 @@ from agentkit.provider_kit import (
     MessageError,
     ParserOptions,
     StreamParserBase,
+    WireLayout,
     as_list,
     as_object,
     as_text,
@@ -22,6 +23,7 @@ from agentkit_openai._reasoning import DETAILS, ReasoningDetails, details_text, 
 from agentkit_openai._refusals import REFUSAL_FIELD
 from agentkit_openai._reply_fields import error_of, reason_of, usage_of
 from agentkit_openai._tool_call_index import ToolCallIndex
+from agentkit_openai.capabilities import LAYOUT
 from agentkit_openai.compatible import OPENAI, OpenAICompatible
 
 __all__ = ["OpenAIChatStreamParser"]
@@ -46,6 +48,7 @@ class OpenAIChatStreamParser(StreamParserBase):
     """Facts about the vendor. A subclass that sets them has the row's provider name and issuer."""
     provider: ClassVar[str] = OPENAI.name
     issuer: ClassVar[str] = OPENAI.issuer
+    layout: ClassVar[WireLayout] = LAYOUT
     raw_arguments: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options: Any) -> None:

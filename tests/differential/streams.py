@@ -19,9 +19,14 @@ _OPTIONS: Final[tuple[dict[str, Any], ...]] = (
     {},
     {"name": "Friday"},
     {"tool_names": {"look": "look it up"}},
-    {"request": {"model": "m", "messages": [{"role": "user", "content": "Hello."}]}},
-    {"request": {"model": "m", "input": [{"role": "user", "content": "Hello."}], "instructions": "Be brief."}},
+    {"request": {}},
 )
+_HELLO: Final = [{"role": "user", "content": "Hello."}]
+_REQUESTS: Final[dict[str, dict[str, Any]]] = {
+    "openai-responses": {"model": "m", "input": _HELLO, "instructions": "Be brief."},
+    "gemini": {"model": "m", "contents": [{"role": "user", "parts": [{"text": "Hello."}]}]},
+}
+"""Requests that are not of the form of Chat Completions."""
 
 
 def create_streams(seed: int) -> dict[str, Any]:
@@ -38,7 +43,9 @@ def _create_runs(rng: Random, provider: str) -> list[dict[str, Any]]:
     data = write_events(provider, events, is_complete=rng.random() < 0.9)
     at = rng.randint(0, len(events))
     failing = [*events[:at], create_error(rng, provider), *events[at:][: rng.choice((0, 99))]]
-    options = rng.choice(_OPTIONS)
+    options = dict(rng.choice(_OPTIONS))
+    if "request" in options:
+        options["request"] = _REQUESTS.get(provider, {"model": "m", "messages": _HELLO})
     made = {
         "events": _as_values(events),
         "bytes": _as_bytes(rng, data),

@@ -32,7 +32,6 @@ from agentkit import (
     ToolResultBlock,
     ToolUseBlock,
     URLSource,
-    available_providers,
     load_messages,
     load_native,
     load_provider,
@@ -40,6 +39,7 @@ from agentkit import (
 )
 from agentkit.capabilities.name_rules import legal_speaker_name, legal_speaker_names
 from agentkit.provider_kit import FormatterBase, OutputSchema
+from tests.conversations import API_PROVIDERS
 from tests.wire.rules import check_order
 from tests.wire.walker import check_request
 
@@ -47,7 +47,7 @@ USER = Msg("Bob", "hi", "user")
 
 
 def formatters() -> list[tuple[str, FormatterBase]]:
-    return [(name, load_provider(name).chat_formatter()) for name in available_providers()]
+    return [(name, load_provider(name).chat_formatter()) for name in API_PROVIDERS]
 
 
 def turn(ids: list[str]) -> list[Msg]:
@@ -209,7 +209,7 @@ def test_a_signature_that_is_no_base64_is_left_off() -> None:
     call = ToolUseBlock("a", "t", {}, state=OpaqueState("gemini", thought_signature="!!!"))
     plan = load_provider("gemini").chat_formatter().lower([USER, Msg("F", [call], "assistant")])
     assert "!!!" not in json.dumps(plan.request)
-    assert "no base64" in str(plan.ledger.entries[1])
+    assert "not base64" in str(plan.ledger.entries[1])
 
 
 def test_a_schema_is_closed_whatever_the_order_of_required() -> None:
