@@ -129,7 +129,7 @@ def test_a_schema_that_is_an_object_is_not_copied() -> None:
 
 @pytest.mark.parametrize("kind", ["array", "null", ["string", "null"]])
 def test_arguments_of_another_type_are_refused(kind: object) -> None:
-    with pytest.raises(MessageError, match="not object"):
+    with pytest.raises(MessageError, match='must be "object", got'):
         Tool("f", parameters={"type": kind})
 
 
