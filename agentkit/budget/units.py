@@ -198,29 +198,31 @@ class Weigher:
     def __init__(self, counter: LocalTokenCounter, never_cut: frozenset[str] = frozenset()) -> None:
         self._counter = counter
         self._never_cut = never_cut
-        self._last = {True: Units(), False: Units()}  # by whether thinking counts
+        self._last: dict[bool, Units] = {}  # by whether thinking counts
 
     def units(self, msgs: list[Msg], thinking: bool = False) -> Units:
         """Returns the units of a conversation.
 
         Args:
-            msgs: Repaired messages. Their identity decides if they continue the last conversation.
+            msgs: Repaired messages. Their identity decides if they continue the last conversation. The caller must
+                not change the list later.
             thinking: True if thinking blocks count, because the target takes them back.
 
         """
-        last = self._last[thinking]
-        if not starts_with(msgs, last.msgs):
+        last = self._last.get(thinking)
+        if last is None or not starts_with(msgs, last.msgs):
             last = Units()
         if len(last.msgs) < len(msgs):
             last = last.copy()
             last.extend(msgs[len(last.msgs) :], self.get_weigh(thinking), self._never_cut)
+            last.msgs = msgs  # one list for everything that remembers this conversation
         self._last[thinking] = last
         return last
 
     async def weigh_units(self, msgs: list[Msg], thinking: bool) -> Units:
         """Returns the same as `units`. Other tasks run while many new messages are weighed."""
-        weighed = self._last[thinking].msgs
-        new = msgs[len(weighed) :] if starts_with(msgs, weighed) else msgs
+        last = self._last.get(thinking)
+        new = msgs[len(last.msgs) :] if last and starts_with(msgs, last.msgs) else msgs
         if len(new) > _FEW_MESSAGES or sum(len(msg.text) for msg in new) > _FEW_CHARACTERS:
             await self._weigh_ahead(new, self.get_weigh(thinking))
         return self.units(msgs, thinking)

@@ -76,19 +76,18 @@ def _has_text(text: str) -> bool:
     return bool(text) and not text.isspace()
 
 
-def scan_features(blocks: tuple[Block, ...]) -> tuple[int, tuple[str, ...]]:
-    """Returns the features of blocks, and the ids of the tool calls and results in order."""
+def scan_features(blocks: tuple[Block, ...]) -> int:
+    """Returns the features of blocks."""
     features = 0 if blocks else Feature.EMPTY
-    ids: list[str] = []
+    call_ids: list[str] = []
     for block in blocks:
         block_type = block.type
         if block_type == "text":
             features |= _text_features(cast("TextBlock", block))
         elif block_type == "tool_use":
-            ids.append(cast("ToolUseBlock", block).id)
+            call_ids.append(cast("ToolUseBlock", block).id)
             features |= _call_features(cast("ToolUseBlock", block))
         elif block_type == "tool_result":
-            ids.append(cast("ToolResultBlock", block).id)
             features |= _result_features(cast("ToolResultBlock", block))
         elif block_type == "thinking":
             features |= Feature.THINKING | Feature.OTHER
@@ -98,9 +97,9 @@ def scan_features(blocks: tuple[Block, ...]) -> tuple[int, tuple[str, ...]]:
             features |= Feature.OPAQUE | Feature.OTHER
         else:
             features |= _MEDIA_FEATURES[block_type] | Feature.OTHER
-    if features & Feature.CALL and len(ids) > 1 and len({*ids}) < len(ids):
+    if len(call_ids) > 1 and len({*call_ids}) < len(call_ids):
         features |= Feature.REPEATED
-    return features, tuple(ids)
+    return features
 
 
 def _text_features(block: TextBlock) -> int:

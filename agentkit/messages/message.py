@@ -57,13 +57,11 @@ Content: TypeAlias = Annotated[Text | tuple[Block, ...], BeforeValidator(_adopt_
 class _Computed(Validated):
     """Slots for results computed from the fields of a message."""
 
-    __slots__ = ("_cache", "features", "tool_ids")
+    __slots__ = ("_cache", "features")
 
     _cache: tuple[Any, ...]
     features: int
     """The properties of the message that the pipeline tests, as bits of `Feature`."""
-    tool_ids: tuple[str, ...]
-    """The ids of the tool calls and results, in order."""
 
 
 @validated_dataclass
@@ -108,9 +106,7 @@ class Msg(_Computed):
     ) -> None: ...
 
     def __post_init__(self) -> None:
-        features, tool_ids = _scan(self.content, self.role)
-        _set_features(self, features)
-        _set_tool_ids(self, tool_ids)
+        _set_features(self, _scan(self.content, self.role))
         _set_cache(self, ())
 
     @property
@@ -139,6 +135,16 @@ class Msg(_Computed):
     def tool_results(self) -> tuple[ToolResultBlock, ...]:
         """The tool results of the message."""
         return tuple(block for block in self.blocks if isinstance(block, ToolResultBlock))
+
+    @property
+    def tool_ids(self) -> tuple[str, ...]:
+        """The ids of the tool calls and results, in order."""
+        content = self.content
+        return (
+            ()
+            if isinstance(content, str)
+            else tuple([block.id for block in content if isinstance(block, _TOOL_BLOCKS)])
+        )
 
     @property
     def media(self) -> tuple[MediaBlock, ...]:
@@ -183,6 +189,7 @@ class Msg(_Computed):
 
 
 _FINISH_REASONS: Final = frozenset(map(str, FinishReason))
+_TOOL_BLOCKS: Final = (ToolUseBlock, ToolResultBlock)
 
 
 # -- construction without pydantic ----------------------------------------------------------------------------
@@ -196,7 +203,6 @@ _set_timestamp = slot_setter(Msg, "timestamp")
 _set_metadata = slot_setter(Msg, "metadata")
 _set_pinned = slot_setter(Msg, "pinned")
 _set_features = slot_setter(_Computed, "features")
-_set_tool_ids = slot_setter(_Computed, "tool_ids")
 _set_cache = slot_setter(_Computed, "_cache")
 
 
@@ -218,15 +224,12 @@ def build_trusted(
         content: Text or blocks.
         role: Role of the message.
         pinned: True if no cut may drop the message.
-        features: Features of a message without tool blocks. 0 scans the content.
+        features: Features of the message. 0 scans the content.
         id: Id of the application.
         timestamp: Time of the application.
         metadata: JSON object of the application. It is not copied.
 
     """
-    tool_ids = _NO_IDS
-    if not features:
-        features, tool_ids = _scan(content, role)
     msg = _new(Msg)
     _set_name(msg, name)
     _set_content(msg, content)
@@ -235,8 +238,7 @@ def build_trusted(
     _set_timestamp(msg, timestamp)
     _set_metadata(msg, metadata)
     _set_pinned(msg, pinned)
-    _set_features(msg, features)
-    _set_tool_ids(msg, tool_ids)
+    _set_features(msg, features or _scan(content, role))
     _set_cache(msg, ())
     return msg
 
@@ -304,17 +306,14 @@ def build_part(msg: Msg, blocks: tuple[Block, ...], role: Role, mark: str = "") 
     return build_trusted(msg.name, blocks, role, msg.pinned, id=msg.id, timestamp=msg.timestamp, metadata=metadata)
 
 
-_NO_IDS: Final[tuple[str, ...]] = ()
-
-
-def _scan(content: str | tuple[Block, ...], role: Role) -> tuple[int, tuple[str, ...]]:
-    """Returns the features of a message and the ids of its tool calls and results."""
-    features, ids = (scan_text(content), _NO_IDS) if isinstance(content, str) else scan_features(content)
+def _scan(content: str | tuple[Block, ...], role: Role) -> int:
+    """Returns the features of a message."""
+    features = scan_text(content) if isinstance(content, str) else scan_features(content)
     if features & Feature.CALL or (role == "assistant" and not features & Feature.RESULT):
-        return features | Feature.ASSISTANT, ids
+        return features | Feature.ASSISTANT
     if role == "system" and not features & Feature.TOOL:
-        return features | Feature.SYSTEM, ids
-    return features, ids
+        return features | Feature.SYSTEM
+    return features
 
 
 def starts_with(msgs: Sequence[Msg], prefix: Sequence[Msg]) -> bool:

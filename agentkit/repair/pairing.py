@@ -79,9 +79,15 @@ class IncrementalRepair:
     def repair(
         self, conversation: TracedConversation, ledger: Ledger, unmatched: Unmatched = "describe"
     ) -> TracedConversation:
-        """Returns the conversation in normal form. A conversation in normal form is returned unchanged."""
+        """Returns the conversation in normal form. A conversation in normal form is returned unchanged.
+
+        The caller must not change the list of messages later.
+        """
         msgs, previous = conversation.msgs, self._previous
         if previous and starts_with(msgs, previous[0]):
+            if len(msgs) == len(previous[0]):
+                conversation.normal_form = previous[1]
+                return conversation
             normal_form = find_normal_form(conversation, len(previous[0]), previous[1])
         else:
             normal_form = find_normal_form(conversation)
@@ -90,7 +96,7 @@ class IncrementalRepair:
             self._previous = None
             return _Repair(conversation, ledger, unmatched).run()
         has_turns = not msgs[-1].features & Feature.SYSTEM
-        self._previous = (list(msgs), normal_form) if has_turns else None
+        self._previous = (msgs, normal_form) if has_turns else None
         return conversation
 
 

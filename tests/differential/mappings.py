@@ -55,36 +55,8 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (r"a signature that is no base64 text was left off", r"a signature that is not base64 text was omitted"),
     (r"(.*) was left off", r"\1 was omitted"),
     (r"the wire has no place for its (.*)", r"\1 omitted: the API has no field for it"),
-    (
-        r"a late system message, as a line of the user's under its name",
-        r"late system message written as a user line under its name",
-    ),
-    (
-        r"thinking, or a provider's own part, of a speaker in the frame",
-        r"the history frame has no lines for thinking and opaque parts of replies",
-    ),
-    (
-        r"(.*) has no choice 'none': the tools are left out",
-        r"\1 does not accept tool_choice 'none'; the tools are omitted",
-    ),
-    (
-        r"(.*) has no choice ('\w+'): asked for in words",
-        r"\1 does not accept tool_choice \2; a text asks for it instead",
-    ),
-    (
-        r"calls in the history need tools in the request; none may be called",
-        r"the API requires declarations of tools that the history calls; tool_choice is 'none'",
-    ),
-    (
-        r"moved into the first user turn: no system role",
-        r"moved into the first user turn: the target has no system role",
-    ),
     (r"a blank text", r"blank text"),
     (r"thinking, which this target does not take back", r"the target does not accept thinking"),
-    (
-        r"thinking without the proof that its issuer wants back",
-        r"thinking lacks the proof that its issuer requires",
-    ),
     (r"thinking whose signature is no base64 text", r"the thinking signature is not base64 text"),
     (r"thinking that neither says nor proves anything", r"thinking has neither text nor a signature"),
     (r"thinking with nothing behind it", r"no text or tool call follows this thinking block"),
@@ -92,70 +64,22 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (r"its id or tool name in the wire's spelling", r"call id or tool name rewritten: not allowed by the API"),
     (r"joined with the system prompt before it", r"merged into the system message before it"),
     (r"media moved into a user turn of its own", r"media moved into a separate user turn"),
-    (
-        r"the target takes a system message at the start only",
-        r"the target accepts a system message only at the start",
-    ),
     (r"the label of media that was moved", r"the label of moved media"),
     (r"joined with the turn before it", r"merged into the turn before it"),
     (r"there is no turn", r"the conversation has no turn"),
-    (
-        r"moved into a turn of its own: the target takes one tool call at a time",
-        r"moved into a separate turn: the target accepts one tool call at a time",
-    ),
     (r"a part whose other half is missing", r"the other half of this request and response pair is missing"),
-    (
-        r"the thinking before it in its reply is not sent, and the API refuses one without the other",
-        r"the API refuses this block without the thinking before it, which is not sent",
-    ),
     (r"thinking bound to a prefix that has changed", r"the prefix that this thinking is bound to has changed"),
     (r"a text document, sent as its text", r"text document sent as text"),
     (r"a sound, by the id under which its service keeps it", r"audio sent by the id that its issuer gave it"),
     (r"a part of a reply that only (.*) knows", r"opaque block of a reply: only \1 accepts it"),
-    (
-        r"a late system message, as a line of the user's under its name",
-        r"late system message written as a user line under its name",
-    ),
-    (
-        r"thinking, or a provider's own part, of a speaker in the frame",
-        r"the history frame has no lines for thinking and opaque parts of replies",
-    ),
-    (
-        r"(.*) has no choice 'none': the tools are left out",
-        r"\1 does not accept tool_choice 'none'; the tools are omitted",
-    ),
-    (
-        r"(.*) has no choice ('\w+'): asked for in words",
-        r"\1 does not accept tool_choice \2; a text asks for it instead",
-    ),
-    (
-        r"calls in the history need tools in the request; none may be called",
-        r"the API requires declarations of tools that the history calls; tool_choice is 'none'",
-    ),
     (r"the target enforces no JSON schema", r"the API does not enforce a JSON schema; a text states it"),
     (r"its speaker is named (.*) on the wire", r"speaker name sent as \1"),
-    (
-        r"moved into the first user turn: no system role",
-        r"moved into the first user turn: the target has no system role",
-    ),
-    (
-        r"a late system message, as a line of the user's under its name",
-        r"late system message written as a user line under its name",
-    ),
     (r"the viewer does not see it", r"hidden from the viewer"),
     (r"another agent's tool use", r"tool call or result of another agent"),
-    (
-        r"thinking, or a provider's own part, of a speaker in the frame",
-        r"the history frame has no lines for thinking and opaque parts of replies",
-    ),
     (r"left out or rewritten by the history policy", r"omitted or rewritten by the history policy"),
     (r"the tags around a run of speakers", r"the tags of a history frame"),
     (r"as it is", r"sent unchanged"),
     (r"a line of the history frame", r"written as a line of the history frame"),
-    (
-        r"a late system message, as a line of the user's under its name",
-        r"late system message written as a user line under its name",
-    ),
     (r"said inside an open exchange, put behind it", r"was inside an open exchange; moved after its results"),
     (r"equals the result that call (.*) has", r"duplicate of the result of call \1"),
     # invalid blocks of LangChain's logs
@@ -174,6 +98,17 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (
         r"(invalid block: |)file: it is a file id, which no other place knows",
         r"\1file: expected data, got a file id of the provider",
+    ),
+    # invalid sources
+    (r"(invalid block: |)(.*media_type): ('.*') is no media type", r"\1\2: expected a media type, got \3"),
+    (
+        r"(invalid block: |)(.*)source: (\w+) is no source",
+        r"\1\2source: expected a URLSource or Base64Source, got \3",
+    ),
+    # invalid blocks of Ollama's logs
+    (
+        r"(invalid block: |)its bytes are no picture or sound that is known",
+        r"\1expected base64 data of an image or audio",
     ),
     # invalid blocks of DashScope's logs
     (
