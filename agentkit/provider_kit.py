@@ -93,11 +93,13 @@ from agentkit.messages.sources import Base64Source, Source, URLSource, source_fr
 from agentkit.messages.usage import FinishReason, Usage, as_token_count
 from agentkit.models.endpoint import EndpointBase, IncomingStream, OutgoingRequest, merge_parameters
 from agentkit.models.failures import find_request_id, parse_retry_after
+from agentkit.models.http_client import as_network_failure, is_transport_error, split_http_options
 from agentkit.models.registry import Provider
-from agentkit.replies.builder import ReplyBuilder
+from agentkit.replies.builder import BlockKey, ReplyBuilder
 from agentkit.replies.error_bodies import Failure, parse_failure
 from agentkit.replies.events import StreamEvent
 from agentkit.replies.parser import ParserOptions, StreamParserBase
+from agentkit.replies.tool_call_index import ToolCallIndex
 from agentkit.tokens.counters import LocalTokenCounter, TokenCount, TokenCounterBase
 from agentkit.tokens.remote import RemoteTokenCounter
 from agentkit.tokens.request_parts import MediaPart, RequestParts
@@ -112,6 +114,7 @@ __all__ = [
     "AuthError",
     "Base64Source",
     "Block",
+    "BlockKey",
     "CALL_TEXT",
     "CacheBreakpoints",
     "Capabilities",
@@ -169,6 +172,7 @@ __all__ = [
     "TokenCounterBase",
     "Tool",
     "ToolCapabilities",
+    "ToolCallIndex",
     "ToolChoice",
     "ToolResultBlock",
     "ToolUseBlock",
@@ -178,6 +182,7 @@ __all__ = [
     "VideoBlock",
     "WireLayout",
     "as_list",
+    "as_network_failure",
     "as_object",
     "as_text",
     "as_token_count",
@@ -190,6 +195,7 @@ __all__ = [
     "describe_log_format",
     "find_request_id",
     "frame_tag",
+    "is_transport_error",
     "make_json_safe",
     "map_schema",
     "media_types",
@@ -203,6 +209,7 @@ __all__ = [
     "short_hash",
     "sniff_media_type",
     "source_from_url",
+    "split_http_options",
     "split_results",
     "stable_blocks",
 ]

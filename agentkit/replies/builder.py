@@ -78,9 +78,9 @@ from agentkit.replies.partial_blocks import (
     PartialToolCall,
 )
 
-__all__ = ["Key", "ReplyBuilder"]
+__all__ = ["BlockKey", "ReplyBuilder"]
 
-Key: TypeAlias = tuple[int, ...]
+BlockKey: TypeAlias = tuple[int, ...]
 """Position of a block in the reply. The blocks of the message are sorted by key."""
 
 _Partial = TypeVar("_Partial", bound=PartialBlock)
@@ -136,7 +136,7 @@ class ReplyBuilder:
         )
         self._tool_names = tool_names
         self._redact = redact
-        self._partials: dict[Key, PartialBlock] = {}
+        self._partials: dict[BlockKey, PartialBlock] = {}
         self._events: list[StreamEvent] = []
         self._begun = False
         self._count = 0
@@ -206,7 +206,7 @@ class ReplyBuilder:
 
     # -- blocks --------------------------------------------------------------------------------------------------
 
-    def add_text(self, key: Key, piece: str, kind: type[PartialText] = PartialPlainText) -> None:
+    def add_text(self, key: BlockKey, piece: str, kind: type[PartialText] = PartialPlainText) -> None:
         """Adds a piece to a text block. An empty piece begins the block."""
         partial = self._partials.get(key)
         if partial is None:
@@ -224,11 +224,11 @@ class ReplyBuilder:
         partial.pieces.append(piece)
         self._events.append(partial.delta(partial.index, piece))
 
-    def add_thinking(self, key: Key, piece: str) -> None:
+    def add_thinking(self, key: BlockKey, piece: str) -> None:
         """Adds a piece to a thinking block. An empty piece begins the block."""
         self.add_text(key, piece, PartialThinking)
 
-    def add_tool_call(self, key: Key, id: object = None, name: object = None, piece: str = "") -> None:
+    def add_tool_call(self, key: BlockKey, id: object = None, name: object = None, piece: str = "") -> None:
         """Adds a piece to the argument text of a tool call. The first id and the first name count."""
         partial = self._partials.get(key)
         if partial is None:
@@ -251,7 +251,7 @@ class ReplyBuilder:
         arguments.add(piece)
         self._events.append(ToolUseDelta(partial.index, piece, arguments, arguments.length))
 
-    def replace_text(self, key: Key, text: str) -> None:
+    def replace_text(self, key: BlockKey, text: str) -> None:
         """Replaces the pieces of an open text or thinking block, where the provider repeats the complete text.
 
         If the text continues the pieces so far, the new end is reported as a delta.
@@ -264,7 +264,7 @@ class ReplyBuilder:
         if text != before and text.startswith(before):
             self._events.append(partial.delta(partial.index, text[len(before) :]))
 
-    def replace_arguments(self, key: Key, arguments: object) -> None:
+    def replace_arguments(self, key: BlockKey, arguments: object) -> None:
         """Replaces the arguments of a tool call that has begun, by an object or by its text."""
         partial = self._partials.get(key)
         if not isinstance(partial, PartialToolCall):
@@ -275,39 +275,42 @@ class ReplyBuilder:
             partial.arguments = ArgumentBuffer()
             partial.arguments.add(text)
 
-    def get_arguments(self, key: Key) -> str:
+    def get_arguments(self, key: BlockKey) -> str:
         """Returns the argument text of a tool call so far."""
         partial = self._partials.get(key)
         return partial.arguments.text if isinstance(partial, PartialToolCall) else ""
 
-    def has_complete_arguments(self, key: Key) -> bool:
-        """Returns True if the argument text of a tool call so far is one JSON object. Repeated calls are cheap."""
-        partial = self._partials.get(key)
-        return isinstance(partial, PartialToolCall) and partial.arguments.is_object
+    def has_complete_arguments(self, key: BlockKey) -> bool:
+        """Returns True if the arguments of a tool call so far are one JSON object. Repeated calls are cheap.
 
-    def get_call_id(self, key: Key) -> str:
+        An empty object does not count unless it arrived as text: some servers send it before the arguments.
+        """
+        partial = self._partials.get(key)
+        return isinstance(partial, PartialToolCall) and (bool(partial.input) or partial.arguments.is_object)
+
+    def get_call_id(self, key: BlockKey) -> str:
         """Returns the id of a tool call, or an empty text before it arrives."""
         partial = self._partials.get(key)
         return partial.id if isinstance(partial, PartialToolCall) else ""
 
-    def add_block(self, key: Key, block: MediaBlock | OpaqueBlock) -> None:
+    def add_block(self, key: BlockKey, block: MediaBlock | OpaqueBlock) -> None:
         """Adds a complete block. A key that is in use is ignored."""
         if self.finish_reason is None and key not in self._partials:
             self._events.append(self._open(key, CompleteBlock(self._next_index(), block)).event)
 
-    def replace_block(self, key: Key, block: MediaBlock | OpaqueBlock) -> None:
+    def replace_block(self, key: BlockKey, block: MediaBlock | OpaqueBlock) -> None:
         """Replaces a block that turns out to be something else. It keeps its index."""
         if self.finish_reason is None and key in self._partials:
             self._events.append(self._open(key, CompleteBlock(self._partials[key].index, block)).event)
 
-    def add_state(self, key: Key, **state: Any) -> None:
+    def add_state(self, key: BlockKey, **state: Any) -> None:
         """Adds opaque state to a block: fields of OpaqueState except issuer, model and prefix. The last counts."""
         partial = self._partials.get(key)
         if partial is not None:
             fields = {name: make_json_safe(value) for name, value in state.items() if value is not None}
             partial.state.update(fields)
 
-    def add_metadata(self, key: Key, **metadata: Any) -> None:
+    def add_metadata(self, key: BlockKey, **metadata: Any) -> None:
         """Adds metadata to a block, such as `citations`. Lists are appended, other values replaced."""
         partial = self._partials.get(key)
         if partial is None:
@@ -317,11 +320,11 @@ class ReplyBuilder:
             are_lists = isinstance(before, list) and isinstance(value, list)
             partial.metadata[name] = [*cast("list[Any]", before), *value] if are_lists else value
 
-    def has_block(self, key: Key) -> bool:
+    def has_block(self, key: BlockKey) -> bool:
         """Returns True if a block has begun under a key."""
         return key in self._partials
 
-    def close(self, key: Key) -> None:
+    def close(self, key: BlockKey) -> None:
         """Closes a block, which is then complete."""
         partial = self._partials.get(key)
         if partial is None or partial.closed:
@@ -350,7 +353,7 @@ class ReplyBuilder:
             self._events.append(ToolUseStart(index, block.id, block.name))
             self._events.append(ToolUseEnd(index, block))
 
-    def _open(self, key: Key, partial: _Partial) -> _Partial:
+    def _open(self, key: BlockKey, partial: _Partial) -> _Partial:
         if not self._begun:
             self.begin()
         self._partials[key] = partial

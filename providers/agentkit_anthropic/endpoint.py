@@ -14,10 +14,13 @@ from agentkit.provider_kit import (
     IncomingStream,
     MissingExtraError,
     OutgoingRequest,
+    as_network_failure,
     find_request_id,
+    is_transport_error,
     merge_parameters,
     parse_failure,
     parse_retry_after,
+    split_http_options,
 )
 from agentkit_anthropic._bedrock_events import MEDIA_TYPE, bedrock_events
 
@@ -29,10 +32,8 @@ DEFAULT_MAX_TOKENS = 16_000
 _LONGEST_WHOLE = 21_333
 """The tokens of a reply that take ten minutes by the SDK's reckoning: beyond, it wants a stream."""
 
-_EXTRAS = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
 _OF_AWS = frozenset({"boto3", "botocore"})
 _KEYLESS = re.compile(r"authentication method|Could not resolve (AWS credentials|API token)")
-_ELSEWHERE = frozenset({*_EXTRAS, "extra_body", "betas"})
 
 
 class AnthropicEndpoint(EndpointBase):
@@ -64,13 +65,16 @@ class AnthropicEndpoint(EndpointBase):
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
     ) -> OutgoingRequest:
         """The request with its model and the limit of the reply."""
-        sent = {name: item for name, item in options.items() if name not in _ELSEWHERE}
-        body = merge_parameters({"model": model, "max_tokens": None, **request}, sent)
+        parameters, http_options = split_http_options(options)
+        extra_body, betas = parameters.pop("extra_body", None), parameters.pop("betas", None)
+        body = merge_parameters({"model": model, "max_tokens": None, **request}, parameters)
         body["max_tokens"] = DEFAULT_MAX_TOKENS if body["max_tokens"] is None else body["max_tokens"]
-        body |= options.get("extra_body") or {}
+        body |= extra_body or {}
         if stream:
             body["stream"] = True
-        return OutgoingRequest("/v1/messages", body, stream, _beside(options))
+        if betas:
+            http_options["headers"] = {"anthropic-beta": ",".join(betas), **(http_options.get("headers") or {})}
+        return OutgoingRequest("/v1/messages", body, stream, http_options)
 
     def requires_stream(self, outgoing: OutgoingRequest) -> bool:
         """Whether the reply may take longer than a connection is kept waiting (SDK: long requests)."""
@@ -123,7 +127,7 @@ class AnthropicEndpoint(EndpointBase):
         import anthropic
 
         if isinstance(error, anthropic.APIConnectionError):
-            return Failure(_told(error), network=True)
+            return as_network_failure(error)
         if isinstance(error, anthropic.APIStatusError):
             return _status(error)
         if isinstance(error, anthropic.APIError):
@@ -135,14 +139,6 @@ class AnthropicEndpoint(EndpointBase):
     async def aclose(self) -> None:
         """Close the SDK's client."""
         await self.client.close()
-
-
-def _beside(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What goes beside the body: headers, a query, a timeout."""
-    kept = {_EXTRAS[name]: item for name, item in options.items() if name in _EXTRAS}
-    if options.get("betas"):
-        kept["headers"] = {"anthropic-beta": ",".join(options["betas"]), **(kept.get("headers") or {})}
-    return kept
 
 
 def _status(error: Any) -> Failure:
@@ -168,19 +164,11 @@ def _lacks_key(error: BaseException) -> bool:
 def _of_others(error: BaseException) -> Failure | None:
     """An error of a package that the SDK calls: its HTTP client, and those that AWS and Google sign with."""
     module = type(error).__module__
-    if module.partition(".")[0] in {"httpx2", "httpcore2"} or module == "botocore.eventstream":
-        return Failure(_told(error), network=True)
+    if is_transport_error(error) or module == "botocore.eventstream":
+        return as_network_failure(error)
     if module == "google.auth.exceptions":
         away = type(error).__name__ in {"TransportError", "TimeoutError", "ResponseError"}
         return Failure(str(error), network=True) if away else Failure(str(error), code="authentication_error")
     if module == "botocore.exceptions":  # no profile of that name, a session that is over
         return Failure(str(error), code="authentication_error")
     return None
-
-
-def _told(error: BaseException) -> str:
-    """A transport's error with what it comes from: the SDK's own says 'Connection error.' alone."""
-    cause = error.__cause__
-    said = str(error).strip() or type(error).__name__
-    more = cause is not None and str(cause) not in ("", said)
-    return f"{said.rstrip('.')} ({type(cause).__name__}: {cause})" if more else said

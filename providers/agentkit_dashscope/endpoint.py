@@ -18,12 +18,15 @@ from agentkit.provider_kit import (
     OptionError,
     OutgoingRequest,
     as_list,
+    as_network_failure,
     as_object,
     find_request_id,
+    is_transport_error,
     merge_parameters,
     native_to_json,
     parse_failure,
     parse_retry_after,
+    split_http_options,
 )
 from agentkit_dashscope.compatible import STREAM_ONLY
 
@@ -39,9 +42,6 @@ _OTHER: dict[str, _Path] = {_PATHS["text"]: "multimodal", _PATHS["multimodal"]: 
 
 _WRONG_PATH = re.compile(r"url error", re.IGNORECASE)
 """'url error, please check url！': the model is bound to the other path (model-studio)."""
-
-_EXTRAS = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
-"""What goes beside the body, and what the SDK's transport calls it."""
 
 _END = re.compile(rb"\r?\n\r?\n")  # of an event
 _LONGEST = 1 << 20  # bytes of a first event that may be an error
@@ -84,8 +84,10 @@ class DashScopeEndpoint(EndpointBase):
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
     ) -> OutgoingRequest:
         """The messages under `input`, all else under `parameters`; a stream in increments."""
-        given = {name: item for name, item in options.items() if name not in _EXTRAS}
-        parameters = merge_parameters({name: item for name, item in request.items() if name != "messages"}, given)
+        parameters, http_options = split_http_options(options)
+        parameters = merge_parameters(
+            {name: item for name, item in request.items() if name != "messages"}, parameters
+        )
         if clash := sorted(parameters.keys() & {"messages", "model", "input"}):
             reason, advice = "already set by the request", "Remove the parameter."
             raise OptionError(f"parameters.{clash[0]}", reason, advice)
@@ -94,11 +96,11 @@ class DashScopeEndpoint(EndpointBase):
         messages = request["messages"]
         path = self._path_of.get(model) or _path_for(messages)
         body = {"model": model, "input": {"messages": _fitted(messages, path)}, "parameters": parameters}
-        kept = {_EXTRAS[name]: item for name, item in options.items() if name in _EXTRAS}
         if any(map(_is_stored, messages)):
             # It looks up a file of its own store if a header asks for that (model-studio: temporary URLs).
-            kept["headers"] = {"X-DashScope-OssResourceResolve": "enable", **(kept.get("headers") or {})}
-        return OutgoingRequest(_PATHS[path], body, stream, kept)
+            headers = http_options.get("headers") or {}
+            http_options["headers"] = {"X-DashScope-OssResourceResolve": "enable", **headers}
+        return OutgoingRequest(_PATHS[path], body, stream, http_options)
 
     def requires_stream(self, outgoing: OutgoingRequest) -> bool:
         """Whether the model has said that it only streams."""
@@ -217,9 +219,7 @@ class DashScopeEndpoint(EndpointBase):
             return Failure("an error whose code is no text")
         if isinstance(error, httpx.HTTPStatusError):
             return Failure(str(error).partition("\n")[0], error.response.status_code)
-        if isinstance(error, httpx.RequestError | httpx.StreamError):
-            return Failure(str(error) or type(error).__name__, network=True)
-        return None
+        return as_network_failure(error) if is_transport_error(error) else None
 
     async def aclose(self) -> None:
         """Close the SDK's client."""

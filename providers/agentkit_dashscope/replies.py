@@ -6,11 +6,13 @@ from itertools import takewhile
 from typing import Any, ClassVar, Final, Unpack, cast
 
 from agentkit.provider_kit import (
+    BlockKey,
     FinishReason,
     MediaBlock,
     MessageError,
     ParserOptions,
     StreamParserBase,
+    ToolCallIndex,
     URLSource,
     WireLayout,
     as_list,
@@ -28,7 +30,6 @@ from agentkit_dashscope._envelope import (
 )
 from agentkit_dashscope._increments import Increments
 from agentkit_dashscope._media_parts import BLOCK_TYPES, ReplyAudio, create_media_block
-from agentkit_dashscope._tool_call_index import Key, ToolCallIndex
 from agentkit_dashscope.capabilities import LAYOUT
 
 __all__ = ["DashScopeStreamParser"]
@@ -66,7 +67,7 @@ class DashScopeStreamParser(StreamParserBase):
 
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
-        self._increments: Increments[Key] = Increments(requests_cumulative_events(self.request))
+        self._increments: Increments[BlockKey] = Increments(requests_cumulative_events(self.request))
         self._is_decided = False  # True if increments and whole texts are distinguished
         self._block_index = 0  # of the last part of the last event
         self._in_text = True
@@ -169,7 +170,7 @@ class DashScopeStreamParser(StreamParserBase):
                 self._increments.end()
             self._correct_texts()
 
-    def _add_text(self, key: Key, piece: str) -> None:
+    def _add_text(self, key: BlockKey, piece: str) -> None:
         if self._increments.cumulative is not False:
             piece = self._increments.add(key, piece)
         if piece:
@@ -233,7 +234,7 @@ class DashScopeStreamParser(StreamParserBase):
                 self._block_index, self._in_text = self._block_index + 1, False
                 self._add_media((_CONTENT, self._block_index), block)
 
-    def _add_media(self, key: Key, block: MediaBlock) -> None:
+    def _add_media(self, key: BlockKey, block: MediaBlock) -> None:
         """Adds a media item, unless the stream is cumulative and repeats the item."""
         source = block.source.url if isinstance(block.source, URLSource) else block.source.data
         again = source in self._media and self._increments.cumulative is not False
@@ -242,29 +243,25 @@ class DashScopeStreamParser(StreamParserBase):
             self.reply.add_block(key, block)
 
     def _read_calls(self, calls: list[Any]) -> None:
-        used: set[Key] = set()
+        used: set[BlockKey] = set()
         for position, call in enumerate(calls):
             entry = as_object(call)
             function = as_object(entry.get("function"))
             name, arguments = function.get("name"), function.get("arguments")
-            key = self._call_index.find_open_call(entry, name) if len(calls) == 1 else None
-            if key is not None and type(arguments) is str:
-                self._add_arguments(key, arguments)  # most entries
-                continue
-            key, id = self._call_index.find(entry, as_text(name), position, used)
+            index, id = entry.get("index"), as_text(entry.get("id"))
+            index = index if type(index) is int else position
+            key = self._call_index.find(index, id, as_text(name), used)
             used.add(key)
-            self.reply.add_tool_call(key, id, name)
+            self.reply.add_tool_call(key, id if self._call_index.is_first_with_id(key, id) else "", name)
             self._read_arguments(key, arguments)
 
-    def _read_arguments(self, key: Key, arguments: object) -> None:
+    def _read_arguments(self, key: BlockKey, arguments: object) -> None:
         if isinstance(arguments, dict):
             self.reply.replace_arguments(key, cast("dict[str, Any]", arguments))
-            if arguments:
-                self._call_index.complete.add(key)
         elif isinstance(arguments, str):
             self._add_arguments(key, arguments)
 
-    def _add_arguments(self, key: Key, piece: str) -> None:
+    def _add_arguments(self, key: BlockKey, piece: str) -> None:
         if piece and self._increments.cumulative is not False:
             piece = self._increments.add(key, piece)
         self.reply.add_tool_call(key, piece=piece)
@@ -293,9 +290,9 @@ class DashScopeStreamParser(StreamParserBase):
             self._mark_incomplete(last)
         self.reply.end(reason, as_text(native) or None)
 
-    def _mark_incomplete(self, key: Key) -> None:
+    def _mark_incomplete(self, key: BlockKey) -> None:
         """Marks the last call of a truncated reply as incomplete if its arguments are missing."""
-        if key not in self._call_index.complete and not self.reply.get_arguments(key).strip():
+        if not (self.reply.has_complete_arguments(key) or self.reply.get_arguments(key).strip()):
             self.reply.add_metadata(key, incomplete=True)
 
     def _set_usage(self) -> None:

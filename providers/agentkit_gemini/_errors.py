@@ -12,16 +12,16 @@ from agentkit.provider_kit import (
     Failure,
     MessageError,
     as_list,
+    as_network_failure,
     as_object,
     find_request_id,
+    is_transport_error,
     native_to_json,
     parse_failure,
     parse_retry_after,
 )
 
 __all__ = ["parse_retry_delay", "parse_sdk_error"]
-
-_TRANSPORT_PACKAGES = frozenset({"aiohttp", "httpx", "httpx2", "httpcore", "httpcore2"})
 
 
 def parse_sdk_error(error: BaseException) -> Failure | None:
@@ -34,14 +34,12 @@ def parse_sdk_error(error: BaseException) -> Failure | None:
 
     if isinstance(error, errors.APIError):
         return _parse_api_error(error)
-    if isinstance(error, exceptions.TransportError):
-        return Failure(str(error), network=True)
+    if isinstance(error, exceptions.TransportError | TimeoutError | ConnectionError) or is_transport_error(error):
+        return as_network_failure(error)
     if isinstance(error, exceptions.GoogleAuthError):
         return Failure(str(error), code="UNAUTHENTICATED")
     if isinstance(error, UnicodeDecodeError | JSONDecodeError | RecursionError):
         return _parse_decoding_error(error)
-    if isinstance(error, TimeoutError | ConnectionError) or _is_transport_error(error):
-        return Failure(str(error) or type(error).__name__, network=True)
     return None
 
 
@@ -92,7 +90,3 @@ def parse_retry_delay(inner: Mapping[str, Any]) -> float | None:
         if match and (delay := float(match[1])) < inf:
             return delay
     return None
-
-
-def _is_transport_error(error: BaseException) -> bool:
-    return type(error).__module__.partition(".")[0] in _TRANSPORT_PACKAGES

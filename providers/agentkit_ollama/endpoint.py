@@ -15,11 +15,14 @@ from agentkit.provider_kit import (
     MissingExtraError,
     OptionError,
     OutgoingRequest,
+    as_network_failure,
     find_request_id,
+    is_transport_error,
     merge_parameters,
     native_to_json,
     parse_failure,
     parse_retry_after,
+    split_http_options,
 )
 
 __all__ = ["OllamaEndpoint"]
@@ -28,9 +31,6 @@ _TOP_LEVEL_FIELDS = frozenset(
     {"options", "keep_alive", "think", "format", "truncate", "shift", "logprobs", "top_logprobs"}
 )
 """The fields of /api/chat beside the conversation (ollama: api/types.go, ChatRequest)."""
-
-_CLIENT_PARAMETERS = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
-"""Parameters outside the body, and their names in the HTTP client."""
 
 
 class OllamaEndpoint(EndpointBase):
@@ -83,25 +83,15 @@ class OllamaEndpoint(EndpointBase):
         Raises:
             OptionError: A parameter is a key of the request.
         """
-        fields = {name: item for name, item in options.items() if name in _TOP_LEVEL_FIELDS}
-        inner = {
-            name: item
-            for name, item in options.items()
-            if name not in _TOP_LEVEL_FIELDS and name not in _CLIENT_PARAMETERS
-        }
+        parameters, http_options = split_http_options(options)
+        fields = {name: item for name, item in parameters.items() if name in _TOP_LEVEL_FIELDS}
+        inner = {name: item for name, item in parameters.items() if name not in _TOP_LEVEL_FIELDS}
         if clash := sorted(inner.keys() & {*request, "model", "stream", "tools"}):
             raise OptionError(f"parameters.{clash[0]}", "already set by the request", "Remove the parameter.")
         if inner:
             fields["options"] = {**inner, **(fields.get("options") or {})}
-        client_parameters = {
-            _CLIENT_PARAMETERS[name]: item for name, item in options.items() if name in _CLIENT_PARAMETERS
-        }
-        return OutgoingRequest(
-            "/api/chat",
-            {**merge_parameters({"model": model, **request}, fields), "stream": stream},
-            stream,
-            client_parameters,
-        )
+        body = {**merge_parameters({"model": model, **request}, fields), "stream": stream}
+        return OutgoingRequest("/api/chat", body, stream, http_options)
 
     def max_tokens_parameter(self, max_tokens: int) -> dict[str, Any]:
         """Returns the limit as `num_predict`, which `build_request` moves into `options`."""
@@ -141,7 +131,6 @@ class OllamaEndpoint(EndpointBase):
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
         """Returns the failure of an SDK error or of an error of its HTTP client."""
-        import httpx
         from ollama import RequestError, ResponseError
 
         if isinstance(error, ResponseError):
@@ -152,8 +141,8 @@ class OllamaEndpoint(EndpointBase):
             return replace(failure, request_id=request_id, retry_after=parse_retry_after(headers))
         if isinstance(error, RequestError):
             return Failure(error.error, 400)
-        if isinstance(error, ConnectionError | httpx.RequestError | httpx.StreamError):
-            return Failure(str(error) or type(error).__name__, network=True)
+        if isinstance(error, ConnectionError) or is_transport_error(error):
+            return as_network_failure(error)
         return None
 
     async def aclose(self) -> None:

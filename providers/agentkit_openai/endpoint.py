@@ -16,18 +16,18 @@ from agentkit.provider_kit import (
     MissingExtraError,
     OptionError,
     OutgoingRequest,
+    as_network_failure,
     as_object,
     find_request_id,
+    is_transport_error,
     merge_parameters,
     parse_failure,
     parse_retry_after,
+    split_http_options,
 )
 from agentkit_openai.compatible import OPENAI, OpenAICompatible
 
 __all__ = ["OpenAIChatEndpoint", "OpenAIResponsesEndpoint"]
-
-_EXTRAS = {"extra_headers": "headers", "extra_query": "params", "timeout": "timeout"}
-"""What the SDK's own methods take besides the body, and what their `post` calls it (SDK: make_request_options)."""
 
 _NO_TOOLS = re.compile(r"function tools with reasoning_effort|use /v1/responses", re.IGNORECASE)
 """'Function tools with reasoning_effort are not supported for … in /v1/chat/completions', GPT-5.4 and later."""
@@ -75,12 +75,12 @@ class OpenAIChatEndpoint(EndpointBase):
         A whole reply is asked for by `"stream": false`, which is the API's default and not that of every server
         (transformers' Responses).
         """
-        sent = {name: item for name, item in options.items() if name not in _EXTRAS and name != "extra_body"}
-        body = merge_parameters({"model": model, **request}, sent)
+        parameters, http_options = split_http_options(options)
+        extra_body = parameters.pop("extra_body", None) or {}
+        body = merge_parameters({"model": model, **request}, parameters)
         body |= {"stream": True, **self._streamed(body)} if stream else {"stream": False}
-        body |= options.get("extra_body") or {}
-        kept = {_EXTRAS[name]: item for name, item in options.items() if name in _EXTRAS}
-        return OutgoingRequest(self.path, body, stream, kept)
+        body |= extra_body
+        return OutgoingRequest(self.path, body, stream, http_options)
 
     def _streamed(self, body: Mapping[str, Any]) -> dict[str, Any]:
         if not self.vendor.stream_usage:
@@ -135,15 +135,15 @@ class OpenAIChatEndpoint(EndpointBase):
         """The SDK's error, or one of its HTTP client's in mid-stream."""
         import openai
 
-        if isinstance(error, openai.APIConnectionError):
-            return Failure(_told(error), network=True)
+        if isinstance(error, openai.APIConnectionError) or is_transport_error(error):
+            return as_network_failure(error)
         if isinstance(error, openai.APIStatusError):
             return self._status(error)
         if isinstance(error, openai.APIError):
             return parse_failure(error.body) or Failure(error.message, code=error.code)
         if isinstance(error, openai.OpenAIError):
             return Failure(str(error), code="authentication_error" if "credentials" in str(error) else None)
-        return Failure(_told(error), network=True) if _is_transport(error) else None
+        return None
 
     def _status(self, error: Any) -> Failure:
         body = as_object(error.body)
@@ -202,19 +202,6 @@ def _variable(name: str | None) -> str:
     return os.environ.get(name, "").strip() if name else ""
 
 
-def _told(error: BaseException) -> str:
-    """A transport's error with what it comes from: the SDK's own says 'Connection error.' alone."""
-    cause = error.__cause__
-    said = str(error).strip() or type(error).__name__
-    more = cause is not None and str(cause) not in ("", said)
-    return f"{said.rstrip('.')} ({type(cause).__name__}: {cause})" if more else said
-
-
 def _text_of(error: Any) -> str:
     """The text of an answer that is no JSON, as far as one wants to read it."""
     return str(error.response.text).strip()[:500]
-
-
-def _is_transport(error: BaseException) -> bool:
-    """Whether an error is the HTTP client's: raised while a stream is read, where the SDK does not see it."""
-    return type(error).__module__.partition(".")[0] in {"httpx", "httpx2", "httpcore", "httpcore2"}

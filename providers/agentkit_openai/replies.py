@@ -10,6 +10,7 @@ from agentkit.provider_kit import (
     MessageError,
     ParserOptions,
     StreamParserBase,
+    ToolCallIndex,
     WireLayout,
     as_list,
     as_object,
@@ -22,7 +23,6 @@ from agentkit_openai._custom_calls import CUSTOM_CALL, custom_input
 from agentkit_openai._reasoning import DETAILS, ReasoningDetails, details_text, part_text
 from agentkit_openai._refusals import REFUSAL_FIELD
 from agentkit_openai._reply_fields import error_of, reason_of, usage_of
-from agentkit_openai._tool_call_index import ToolCallIndex
 from agentkit_openai.capabilities import LAYOUT
 from agentkit_openai.compatible import OPENAI, OpenAICompatible
 
@@ -59,7 +59,7 @@ class OpenAIChatStreamParser(StreamParserBase):
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
         self._choice: object = None
-        self._places = ToolCallIndex(self.reply, _CALLS)
+        self._call_index = ToolCallIndex(self.reply, _CALLS)
         self._custom: set[tuple[int, ...]] = set()
         self._sound = AudioBuffer()
         self._details = ReasoningDetails()
@@ -224,7 +224,7 @@ class OpenAIChatStreamParser(StreamParserBase):
         """Read what most entries are: more argument text of a call that has begun, and nothing else."""
         if entry.get("id") or function.get("name"):
             return False
-        key, piece = self._places.at(entry.get("index")), function.get("arguments")
+        key, piece = self._call_index.get_latest(entry.get("index")), function.get("arguments")
         if key is None or type(piece) is not str:
             return False
         self.reply.add_tool_call(key, piece=piece)
@@ -238,7 +238,7 @@ class OpenAIChatStreamParser(StreamParserBase):
         if not (id or name or arguments):
             return
         id, name = as_text(id) if id else "", as_text(name) if name else ""
-        key = self._places.begin() if whole else self._places.find(entry.get("index"), id, name, taken)
+        key = self._call_index.begin() if whole else self._call_index.find(entry.get("index"), id, name, taken)
         taken.add(key)
         if custom:
             self._custom.add(key)
@@ -297,7 +297,7 @@ class OpenAIChatStreamParser(StreamParserBase):
 
     def _settle(self) -> None:
         """What is known of blocks only when all of them came."""
-        for key in (*self._places, *([_LEGACY] if self.reply.has_block(_LEGACY) else [])):
+        for key in (*self._call_index, *([_LEGACY] if self.reply.has_block(_LEGACY) else [])):
             text = self.reply.get_arguments(key)
             if key in self._custom:
                 self.reply.replace_arguments(key, custom_input(text))
@@ -337,7 +337,7 @@ class OpenAIChatStreamParser(StreamParserBase):
 
     def _mark_cut(self) -> None:
         """The last call of a reply that was too long says so, where its text does not show it."""
-        last = max(self._places, default=None)
+        last = self._call_index.last
         if last and (last in self._custom or not self.reply.get_arguments(last).strip()):
             self.reply.add_metadata(last, incomplete=True)
 

@@ -1,0 +1,112 @@
+"""`ToolCallIndex`: finds the tool call that each entry of a streamed list of tool calls belongs to.
+
+An entry begins a tool call or continues one. Servers mark entries with an index, with the id of
+the tool call, with both, or with neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agentkit.replies.builder import BlockKey, ReplyBuilder
+
+__all__ = ["ToolCallIndex"]
+
+
+class ToolCallIndex:
+    """Index of the tool calls of one reply. It assigns their keys in the `ReplyBuilder`.
+
+    Iteration yields the keys in the order of the message: by index, then by arrival.
+
+    In Chat Completions, entries are numbered by `index` (openai-python: ChoiceDeltaToolCall). Some servers omit
+    the index, start at 1, leave gaps, or send 0 for all tool calls. Four rules cover these servers:
+
+    - A new id begins a tool call, unless the tool call at this index has no id yet. An empty id is ignored.
+    - A repeated id continues its tool call.
+    - The name of another tool begins a tool call if the arguments so far are complete.
+    - Two entries of one event with the same index and a name each are two tool calls.
+
+    Args:
+        reply: Builder of the reply.
+        group: First number of all keys. It orders the tool calls among the other blocks of the message.
+    """
+
+    def __init__(self, reply: ReplyBuilder, group: int) -> None:
+        self._reply = reply
+        self._group = group
+        self._keys: list[BlockKey] = []  # in order of arrival
+        self._by_index: dict[int, BlockKey] = {}
+        self._by_id: dict[
+            tuple[int | None, str], BlockKey
+        ] = {}  # by index and id; the index None is for the first call
+        self._names: dict[BlockKey, str] = {}
+
+    def __iter__(self) -> Iterator[BlockKey]:
+        return iter(sorted(self._keys))
+
+    @property
+    def last(self) -> BlockKey | None:
+        """BlockKey of the last tool call of the message. None without tool calls."""
+        return max(self._keys, default=None)
+
+    def begin(self, index: object = None) -> BlockKey:
+        """Begins a tool call and returns its key. A tool call without an index follows the latest one."""
+        if type(index) is not int:
+            key = (self._group, self._keys[-1][1] if self._keys else 0, len(self._keys))
+        else:
+            key = self._by_index[index] = (self._group, index, len(self._keys))
+        self._keys.append(key)
+        return key
+
+    def get_latest(self, index: object) -> BlockKey | None:
+        """Returns the key of the latest tool call at an index, or of the latest tool call if there is no index.
+
+        An entry without an id and a name continues this tool call. None if no tool call has begun there.
+        """
+        if type(index) is int:
+            return self._by_index.get(index)
+        return self._keys[-1] if self._keys else None
+
+    def find(self, index: object, id: str, name: str, used: set[BlockKey]) -> BlockKey:
+        """Returns the key of the tool call that an entry belongs to. The entry may begin this tool call.
+
+        Args:
+            index: Index of the entry. Any value except an int means that the server sends no index.
+            id: Id of the tool call, or an empty string.
+            name: Name of the tool, or an empty string.
+            used: Keys of the earlier entries in the same event.
+        """
+        key = self._find_key(index, id, name, used)
+        if key is None:
+            key = self.begin(index)
+        if id:
+            self._by_id[index if type(index) is int else None, id] = key
+            self._by_id.setdefault((None, id), key)
+        if name:
+            self._names.setdefault(key, name)
+        return key
+
+    def _find_key(self, index: object, id: str, name: str, used: set[BlockKey]) -> BlockKey | None:
+        """Returns the key of the tool call that an entry continues. None if the entry begins a tool call."""
+        key = self._by_id.get((index if type(index) is int else None, id)) if id else None
+        if key is not None:
+            return None if self._has_other_name(key, name) else key
+        key = self.get_latest(index)
+        if key is None or not (id or name):
+            return key
+        has_other_id = bool(id) and self._reply.get_call_id(key) != ""
+        is_repeated = bool(name) and key in used and self._is_complete(key)
+        return None if has_other_id or is_repeated or self._has_other_name(key, name) else key
+
+    def is_first_with_id(self, key: BlockKey, id: str) -> bool:
+        """Returns True if no earlier tool call has this id."""
+        return self._by_id.get((None, id)) == key
+
+    def _has_other_name(self, key: BlockKey, name: str) -> bool:
+        """Returns True if a name is not that of a tool call whose arguments are complete."""
+        return bool(name) and self._names.get(key, name) != name and self._reply.has_complete_arguments(key)
+
+    def _is_complete(self, key: BlockKey) -> bool:
+        """Returns True if the arguments of a tool call have not begun, or seem to be complete."""
+        text = self._reply.get_arguments(key).rstrip()
+        return not text or text.endswith("}")
