@@ -94,6 +94,7 @@ from agentkit.messages.usage import FinishReason, Usage, as_token_count
 from agentkit.models.endpoint import EndpointBase, IncomingStream, OutgoingRequest, merge_parameters
 from agentkit.models.failures import find_request_id, parse_retry_after
 from agentkit.models.http_client import as_network_failure, is_transport_error, split_http_options
+from agentkit.models.http_endpoint import HttpEndpoint
 from agentkit.models.registry import Provider
 from agentkit.replies.builder import BlockKey, ReplyBuilder
 from agentkit.replies.error_bodies import Failure, parse_failure
@@ -127,6 +128,7 @@ __all__ = [
     "FinishReason",
     "FormatterBase",
     "FormatterOptions",
+    "HttpEndpoint",
     "ImageBlock",
     "IncomingStream",
     "InputError",

@@ -45,7 +45,7 @@ ECHO: Final = Capabilities(
         result_kinds=frozenset({"image", "audio", "video", "document"}),
     ),
     thinking=ThinkingCapabilities(mode="text"),
-    layout=WireLayout(media={"source": "image"}),
+    layout=WireLayout(media={"source": "image"}, result_labels=frozenset({("type", "tool_result")})),
 )
 """A target that takes everything; a test takes away what it is about."""
 

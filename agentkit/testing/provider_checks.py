@@ -16,6 +16,7 @@ from agentkit.testing.conversations import CONVERSATIONS
 from agentkit.testing.endpoint_checks import endpoint_faults
 from agentkit.testing.findings import collect_findings, describe_error, json_text
 from agentkit.testing.formatter_checks import make_tools, option_faults
+from agentkit.testing.layout_checks import layout_faults
 from agentkit.testing.parser_checks import ExpectedSample, Sample, reply_faults
 from agentkit.testing.request_checks import request_faults
 
@@ -45,6 +46,8 @@ def check_provider(
     - Requests of valid and broken conversations are pure: inputs do not change, the same input gives the same
       JSON, nothing is shared, and there is no I/O. They pair calls with results. They contain all that the ledger
       reports: texts, media, thinking, names, roles, arguments, tools, the tool choice and the response format.
+    - The wire layout matches these requests: turns, system prompt, tools, replies, results, and media. Errors with
+      a path are located.
     - An endpoint sends the request, the model and the parameters, and classifies any error.
     - `load_native` returns messages that give the same request again. Any other value is loaded, or refused with
       an AgentkitError.
@@ -79,6 +82,7 @@ def _find_faults(
             continue
         yield from request_faults(formatter_class, model)
         yield from option_faults(formatter_class, model)
+    yield from layout_faults(provider, model)
     yield from reply_faults(provider, samples)
     yield from endpoint_faults(provider)
     if provider.load_native is not None:

@@ -32,6 +32,7 @@ from agentkit.provider_kit import (
     Request,
     RequestSpec,
     StreamParserBase,
+    WireLayout,
     as_list,
     as_object,
     as_text,
@@ -49,6 +50,14 @@ MAGPIE: Final = ECHO.override(
         "thinking.mode": "signed",
         "thinking.required_proof": frozenset({"signature"}),
         "turns.late_system": "native",
+        "layout": WireLayout(
+            turns="turns",
+            prompt="system",
+            parts=("parts",),
+            silent=frozenset({"id", "proof"}),
+            media={"source": "image"},
+            result_keys=frozenset({"result"}),
+        ),
     }
 )
 
@@ -153,6 +162,7 @@ class MagpieParser(StreamParserBase):
     """Reads pieces, each for the part of a number."""
 
     provider = issuer = "magpie"
+    layout = MAGPIE.layout
     raw_arguments = True
 
     def read_event(self, event: dict[str, Any]) -> None:

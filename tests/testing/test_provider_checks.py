@@ -199,6 +199,7 @@ class Parser(StreamParserBase):
 
     provider = "echo"
     issuer = "echo"
+    layout = ECHO.layout
 
     def read_event(self, event: dict[str, Any]) -> None:
         self.reply.add_text((0,), str(event.get("said", "")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Final, cast
@@ -22,11 +22,13 @@ from agentkit.provider_kit import (
     Request,
     RequestSpec,
     StreamParserBase,
+    WireLayout,
 )
 from agentkit.testing import ConformanceError, check_provider
 from agentkit.testing.parser_checks import Sample
 from tests.testing import sound_provider
 from tests.testing.sound_provider import (
+    MAGPIE,
     PROVIDER,
     SAMPLES,
     MagpieEndpoint,
@@ -650,9 +652,61 @@ CALLS: Final[dict[str, tuple[Provider, str]]] = {
 }
 
 
+# -- layouts ------------------------------------------------------------------------------------------------------
+
+
+def describing(**keys: Any) -> Provider:
+    """Magpie with other keys in its layout."""
+    layout = replace(MAGPIE.layout, **keys)
+    formatters = [
+        cast("type[FormatterBase]", type("Described", (cls,), {"base": MAGPIE.override({"layout": layout})}))
+        for cls in (MagpieFormatter, MagpieMultiAgentFormatter)
+    ]
+    parser = cast("type[StreamParserBase]", type("Parser", (MagpieParser,), {"layout": layout}))
+    return replace(PROVIDER, chat_formatter=formatters[0], multi_agent_formatter=formatters[1], parser=parser)
+
+
+def no_parts(turn: Any) -> Iterator[Any]:
+    yield from ()
+
+
+class UnawareParser(MagpieParser):
+    layout = WireLayout()
+
+
+LAYOUTS: Final[dict[str, tuple[Provider, str]]] = {
+    "names no turns": (
+        describing(turns="messages"),
+        "turns is 'messages', but the lists of the request are 'system', 'turns', 'tools'",
+    ),
+    "names another list as the turns": (describing(turns="tools"), "this list does not hold the text"),
+    "names no roles of replies": (describing(reply_roles=frozenset[str]()), "do not select the reply"),
+    "names another key of roles": (describing(role="speaker"), "role is 'speaker'"),
+    "names no results": (describing(result_keys=frozenset[str]()), "mark no part of the request"),
+    "names no prompt": (describing(prompt=""), "prompt is '', but the system prompt is in 'system'"),
+    "names no tools": (describing(tools="functions"), "tools is 'functions', but the tools are in 'tools'"),
+    "names no media": (describing(media={}), "Declare the key of images in media"),
+    "takes texts for labels": (
+        describing(labels=frozenset({"text"})),
+        "the error 'turns[0].parts[0]: invalid value' is located at no block",
+    ),
+    "leaves turns out of the digest": (describing(digest_turn=no_parts), "does not depend on the turns"),
+    "is not the parser's": (
+        replace(PROVIDER, parser=UnawareParser),
+        "UnawareParser.layout: not the layout of MagpieFormatter. Use MagpieFormatter.base.layout",
+    ),
+}
+
+
 MUTANTS: Final = {
     f"{group}: {name}": mutant
-    for group, table in (("requests", REQUESTS), ("logs", LOGS), ("replies", REPLIES), ("calls", CALLS))
+    for group, table in (
+        ("requests", REQUESTS),
+        ("logs", LOGS),
+        ("replies", REPLIES),
+        ("calls", CALLS),
+        ("layouts", LAYOUTS),
+    )
     for name, mutant in table.items()
 }
 

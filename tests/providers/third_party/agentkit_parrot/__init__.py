@@ -14,6 +14,7 @@ from agentkit.provider_kit import (
     RequestSpec,
     ToolCapabilities,
     TurnCapabilities,
+    WireLayout,
     copy_json,
 )
 
@@ -22,6 +23,15 @@ __all__ = ["PARROT", "PROVIDER", "ParrotChatFormatter", "ParrotMultiAgentFormatt
 PARROT = Capabilities(
     name="Parrot",
     output="prompt",
+    layout=WireLayout(
+        turns="squawks",
+        prompt="rules",
+        tools="tricks",
+        role="who",
+        labels=frozenset({"who"}),
+        reply_roles=frozenset({"bird"}),
+        result_keys=frozenset({"results"}),
+    ),
     turns=TurnCapabilities(
         text_joining="string",
         late_system="line",

@@ -1,0 +1,126 @@
+"""`HttpEndpoint`: the endpoint of an API that has no Python SDK."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+from agentkit.errors import AuthError, MissingExtraError
+from agentkit.json_values import as_object
+from agentkit.models.endpoint import EndpointBase, IncomingStream, OutgoingRequest, merge_parameters
+from agentkit.models.failures import find_request_id, parse_retry_after
+from agentkit.models.http_client import as_network_failure, is_transport_error, split_http_options
+from agentkit.replies.error_bodies import Failure, parse_failure
+
+__all__ = ["HttpEndpoint"]
+
+_TIMEOUT_SECONDS = 600.0
+
+
+class HttpEndpoint(EndpointBase):
+    """Endpoint that sends requests as JSON with `httpx2.AsyncClient`. Needs the extra `fetch`.
+
+    A subclass sets the class attributes. The body holds `model`, `stream`, the request and the parameters. The key
+    is sent as `Authorization: Bearer KEY`. Failed calls are not repeated.
+
+    Attributes:
+        provider: Name of the provider, for errors.
+        base_url: Address of the API.
+        path: Path of model calls, below the address.
+        key_variable: Environment variable with the API key. Empty if the API needs no key.
+
+    """
+
+    extra: ClassVar[str] = "fetch"
+    required_attributes: ClassVar[tuple[str, ...]] = ("stream",)
+    provider: ClassVar[str]
+    base_url: ClassVar[str]
+    path: ClassVar[str]
+    key_variable: ClassVar[str] = ""
+
+    @classmethod
+    def open(cls, *, api_key: str | None = None, base_url: str | None = None, **options: Any) -> Self:
+        """Returns an endpoint with a new client.
+
+        Args:
+            api_key: API key. None: the value of the environment variable.
+            base_url: Address of another server. None: the address of the API.
+            **options: Further options of `httpx2.AsyncClient`.
+
+        Raises:
+            MissingExtraError: httpx2 is not installed.
+            AuthError: The API needs a key, and there is none.
+
+        """
+        try:
+            import httpx2
+        except ImportError:
+            raise MissingExtraError("httpx2", cls.extra, f"Calling {cls.provider}") from None
+        key = api_key or os.environ.get(cls.key_variable)
+        if cls.key_variable and not key:
+            raise AuthError(cls.provider, f"no API key: neither api_key nor {cls.key_variable} is set")
+        authorization = {"authorization": f"Bearer {key}"} if key else {}
+        headers = {**authorization, **as_object(options.pop("headers", None))}
+        options = {"base_url": base_url or cls.base_url, "timeout": _TIMEOUT_SECONDS, **options}
+        return cls(httpx2.AsyncClient(headers=headers, **options))
+
+    def build_request(
+        self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
+    ) -> OutgoingRequest:
+        """Returns the body with the model. `extra_headers`, `extra_query` and `timeout` become options of the client.
+
+        Raises:
+            OptionError: A parameter is a key of the request.
+
+        """
+        parameters, http_options = split_http_options(options)
+        body = merge_parameters({"model": model, "stream": stream, **request}, parameters)
+        return OutgoingRequest(self.path, body, stream, http_options)
+
+    async def send(self, outgoing: OutgoingRequest) -> bytes:
+        """Returns the bytes of the reply."""
+        async with self._open_response(outgoing) as response:
+            return bytes(await response.aread())
+
+    @asynccontextmanager
+    async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:
+        """Yields the bytes of the streamed reply."""
+        async with self._open_response(outgoing) as response:
+            yield IncomingStream(response.aiter_bytes(), response.headers)
+
+    @asynccontextmanager
+    async def _open_response(self, outgoing: OutgoingRequest) -> AsyncGenerator[Any]:
+        """Yields the HTTP response. Raises `httpx2.HTTPStatusError`, with the body read, for an error status."""
+        async with self.client.stream("POST", outgoing.path, json=outgoing.body, **outgoing.options) as response:
+            if not response.is_success:
+                await response.aread()
+            yield response.raise_for_status()
+
+    def failure_from_exception(self, error: BaseException) -> Failure | None:
+        """Returns the failure of an HTTP status or of the connection."""
+        import httpx2
+
+        if isinstance(error, httpx2.HTTPStatusError):
+            return self._read_refusal(error.response)
+        return as_network_failure(error) if is_transport_error(error) else None
+
+    def _read_refusal(self, response: Any) -> Failure:
+        status, headers = response.status_code, response.headers
+        try:
+            failure = parse_failure(response.json(), status)
+        except (ValueError, RecursionError):
+            failure = None
+        failure = failure or Failure(response.text.strip()[:500] or response.reason_phrase)
+        return replace(
+            failure,
+            status=status,
+            request_id=find_request_id(headers) or failure.request_id,
+            retry_after=parse_retry_after(headers),
+        )
+
+    async def aclose(self) -> None:
+        """Closes the client."""
+        await self.client.aclose()

@@ -1,0 +1,154 @@
+"""Checks of a wire layout: its keys match the requests of the provider's own formatter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+from agentkit.capabilities.prefix_digest import prefix_digest
+from agentkit.capabilities.wire_layout import WireLayout
+from agentkit.ledger.plan import Plan
+from agentkit.messages.blocks import ImageBlock, TextBlock, ToolResultBlock, ToolUseBlock
+from agentkit.messages.message import Msg
+from agentkit.messages.sources import Base64Source
+from agentkit.models.locate import locate_block
+from agentkit.models.registry import Provider
+from agentkit.testing.findings import collect_findings, json_text
+from agentkit.testing.formatter_checks import make_tools
+from agentkit.tokens.counters import CharacterTokenCounter
+
+__all__ = ["layout_faults"]
+
+_SYSTEM, _QUESTION, _REPLY, _RESULT = "markSystem", "markQuestion", "markReply", "resultText"
+_IMAGE_DATA: Final = "iVBORw0KGgo" + "A" * 400_001
+_MOST_IMAGE_TOKENS: Final = 20_000
+_CALL: Final = ToolUseBlock("call_1a2b", "look", {"placeName": "callPlace"})
+
+
+def layout_faults(provider: Provider, model: str | None) -> Iterator[str]:
+    """Yields the faults of a provider's layout, as sentences. Each sentence names the field of `WireLayout`."""
+    layout = provider.layout
+    if provider.parser is not None and provider.parser.layout is not layout:
+        formatter = provider.chat_formatter.__name__
+        yield f"{provider.parser.__name__}.layout: not the layout of {formatter}. Use {formatter}.base.layout"
+    faults = [*collect_findings("WireLayout", _check_turns(provider, layout, model))]
+    yield from faults
+    if faults:
+        return  # the other checks need the turns
+    for check in (_check_prompt, _check_tools, _check_places, _check_digest, _check_media):
+        yield from collect_findings("WireLayout", check(provider, layout, model))
+
+
+def _lower(provider: Provider, model: str | None, msgs: list[Msg]) -> Plan:
+    return provider.chat_formatter(model).lower(msgs, tools=make_tools())
+
+
+def _plan(provider: Provider, model: str | None, *, system: str = _SYSTEM, question: str = _QUESTION) -> Plan:
+    msgs = [
+        Msg("system", system, "system"),
+        Msg("Ann", question, "user"),
+        Msg("Friday", [TextBlock(_REPLY), _CALL], "assistant"),
+        Msg("tools", [ToolResultBlock(_CALL.id, _CALL.name, _RESULT)], "user"),
+    ]
+    return _lower(provider, model, msgs)
+
+
+def _check_turns(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
+    """Checks that the list of turns holds the conversation, and that replies and results are recognized."""
+    request = _plan(provider, model).request
+    turns: list[dict[str, Any]] = layout.read_turns(request)
+    if not turns:
+        lists = ", ".join(repr(key) for key, value in request.items() if isinstance(value, list))
+        yield f"turns is {layout.turns!r}, but the lists of the request are {lists or 'none'}"
+        return
+    for mark in (_QUESTION, _REPLY, _RESULT):
+        if mark not in json_text(turns):
+            yield f"turns is {layout.turns!r}, but this list does not hold the text {mark!r}"
+    replies = [turn for turn in turns if layout.is_reply(turn)]
+    if _REPLY not in json_text(replies) or _QUESTION in json_text(replies):
+        roles = [turn.get(layout.role) for turn in turns]
+        yield (
+            f"role is {layout.role!r} and reply_roles are {sorted(layout.reply_roles)}, which do not select the "
+            f"reply. The roles of the turns are {roles}"
+        )
+    if not any(layout.is_result(part) for part in _find_owners(turns, _RESULT)):
+        yield "result_keys and result_labels mark no part of the request as the tool result"
+
+
+def _find_owners(value: Any, text: str) -> Iterator[dict[str, Any]]:
+    """Yields the objects that hold a text, the outermost first."""
+    if text not in json_text(value):
+        return
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        yield fields
+        for inner in fields.values():
+            yield from _find_owners(inner, text)
+    elif isinstance(value, list):
+        for inner in cast("list[Any]", value):
+            yield from _find_owners(inner, text)
+
+
+def _check_prompt(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
+    """Checks that the system prompt is a turn or the value of `prompt`."""
+    request = _plan(provider, model).request
+    items = dict(layout.read_items(request))
+    if _SYSTEM not in json_text([layout.read_turns(request), items.get(layout.prompt)]):
+        keys = sorted(key for key, value in items.items() if _SYSTEM in json_text(value))
+        yield f"prompt is {layout.prompt!r}, but the system prompt is in {', '.join(map(repr, keys)) or 'no key'}"
+
+
+def _check_tools(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
+    """Checks that the tools are the value of `tools`."""
+    request = _plan(provider, model).request
+    items = dict(layout.read_items(request))
+    if "toolLook" not in json_text(items.get(layout.tools)):
+        keys = sorted(key for key, value in items.items() if "toolLook" in json_text(value))
+        yield f"tools is {layout.tools!r}, but the tools are in {', '.join(map(repr, keys)) or 'no key'}"
+
+
+def _check_places(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
+    """Checks that an error message with a path in the request leads to the message."""
+    plan = _plan(provider, model)
+    places = {_QUESTION: "msgs[1]", _REPLY: "msgs[2]", _RESULT: "msgs[3]"}
+    for text, expected in places.items():
+        for path in _find_paths(layout.read_turns(plan.request), text):
+            message = f"{layout.turns}{path}: invalid value"
+            place = locate_block(message, plan.request, layout, plan.ledger.msgs, call_ids=plan.call_ids)
+            if place.partition(".")[0] != expected:
+                yield f"the error {message!r} is located at {place or 'no block'}, expected {expected}"
+
+
+def _find_paths(value: Any, text: str, path: str = "") -> Iterator[str]:
+    """Yields the paths of the strings that are a text, and of the objects that hold these strings."""
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        if text in fields.values():
+            yield path
+        for key, inner in fields.items():
+            yield from _find_paths(inner, text, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, inner in enumerate(cast("list[Any]", value)):
+            yield from _find_paths(inner, text, f"{path}[{index}]")
+    elif value == text:
+        yield path
+
+
+def _check_digest(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
+    """Checks that the digest of the prefix depends on the system prompt and on the turns."""
+    digest = prefix_digest(_plan(provider, model).request, layout)
+    if prefix_digest(_plan(provider, model, system="Another prompt").request, layout) == digest:
+        yield "the prefix digest does not depend on the system prompt. Check prompt and turns"
+    if prefix_digest(_plan(provider, model, question="Another question").request, layout) == digest:
+        yield "the prefix digest does not depend on the turns. Check turns and digest_turn"
+
+
+def _check_media(provider: Provider, layout: WireLayout, model: str | None) -> Iterator[str]:
+    """Checks that the data of an image is not counted as text."""
+    image = ImageBlock(Base64Source("image/png", _IMAGE_DATA))
+    request = _lower(provider, model, [Msg("Ann", [TextBlock(_QUESTION), image], "user")]).request
+    if _IMAGE_DATA not in json_text(request):
+        return
+    tokens = CharacterTokenCounter().measure(request, layout)
+    if tokens > _MOST_IMAGE_TOKENS:
+        yield f"an image of 400,000 characters counts as {tokens:,} tokens. Declare the key of images in media"
