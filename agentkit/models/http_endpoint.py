@@ -70,7 +70,7 @@ class HttpEndpoint(EndpointBase):
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
     ) -> OutgoingRequest:
-        """Returns the body with the model. `extra_headers`, `extra_query` and `timeout` become options of the client.
+        """Returns the body with the model. Headers, query and timeout become options of the client.
 
         Raises:
             OptionError: A parameter is a key of the request.
