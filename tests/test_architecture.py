@@ -80,6 +80,7 @@ EXTRAS: Final[dict[str, set[str]]] = {
     "cli": {"typer", "click", "rich"},
     "tools": {"docstring_parser"},
     "media": {"httpx2", "PIL"},
+    "models": {"httpx2"},
     "tokens": {"splintr", "tiktoken", "tokenizers", "jinja2", "PIL"},
 }
 """The optional packages that a room may import, inside the function that needs them."""
