@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Literal
+from typing import Literal, cast
 
 from agentkit.messages.opaque_state import OpaqueState
-from agentkit.messages.validation import Json, JsonObject, Text, Validated, slot_setter, validated_dataclass
+from agentkit.messages.validation import (
+    ORDINARY_BUILDERS,
+    Json,
+    JsonObject,
+    Text,
+    Validated,
+    is_text,
+    slot_setter,
+    validated_dataclass,
+)
 
-__all__ = ["BlockBase", "InvalidBlock", "OpaqueBlock", "TextBlock", "ThinkingBlock", "build_trusted_text"]
+__all__ = [
+    "BlockBase",
+    "InvalidBlock",
+    "OpaqueBlock",
+    "TextBlock",
+    "ThinkingBlock",
+    "build_trusted_text",
+]
 
 
 @validated_dataclass
@@ -47,6 +63,11 @@ def build_trusted_text(text: str) -> TextBlock:
     return block
 
 
+def _build_ordinary_text(text: object) -> TextBlock | None:
+    return build_trusted_text(cast("str", text)) if is_text(text) else None
+
+
+ORDINARY_BUILDERS[TextBlock] = _build_ordinary_text
 _new = object.__new__
 _set_text = slot_setter(TextBlock, "text")
 _set_type = slot_setter(TextBlock, "type")

@@ -236,7 +236,31 @@ def _list_keys(message: Mapping[str, Any]) -> str:
 
 
 def _find_format(message: Mapping[str, Any], *, certain: bool = False) -> _LogFormat | None:
+    keys = _FIRST_KEYS.intersection(message)
+    if not _may_match(keys, frozenset(key for key in keys if isinstance(message[key], dict | list)), certain):
+        return None
     return _match_format(_VOCABULARY.intersection(_features(message)), certain)
+
+
+@lru_cache(512)
+def _may_match(keys: frozenset[str], nested: frozenset[str], certain: bool) -> bool:
+    """Returns True if a message with these keys may match a signature.
+
+    `nested` are the keys whose values are objects or lists.
+    """
+    signatures = (
+        signature.split()
+        for log_format in _FORMATS
+        for signature in (log_format.signatures if certain else log_format.signatures + log_format.hints)
+    )
+    return any(
+        all(_first_key(feature) in (nested if "." in feature else keys) for feature in signature)
+        for signature in signatures
+    )
+
+
+def _first_key(feature: str) -> str:
+    return feature.partition("=")[0].partition(".")[0]
 
 
 _VOCABULARY = frozenset(
@@ -246,6 +270,8 @@ _VOCABULARY = frozenset(
     for feature in signature.split()
 )
 """Features that occur in signatures. All others decide nothing."""
+_FIRST_KEYS = frozenset(map(_first_key, _VOCABULARY))
+"""Keys of messages that occur in signatures."""
 _VALUED = frozenset(feature.partition("=")[0] for feature in _VOCABULARY if "=" in feature)
 """Keys, with their prefixes, whose texts occur in signatures."""
 

@@ -15,7 +15,6 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast, get
 from pydantic import BeforeValidator
 
 from agentkit.errors import MessageError
-from agentkit.json_values import is_encodable
 from agentkit.messages.blocks import (
     Block,
     MediaBlock,
@@ -33,6 +32,7 @@ from agentkit.messages.validation import (
     JsonObject,
     Text,
     Validated,
+    is_text,
     slot_setter,
     validated_dataclass,
 )
@@ -257,25 +257,21 @@ def _build_ordinary(
     pydantic gives an equal message, but takes several times as long.
     """
     if type(content) is str:
-        is_valid = content.isascii() or is_encodable(content)
+        is_valid = is_text(content)
     elif type(content) is tuple or type(content) is list:
         content = tuple(cast("Iterable[object]", content))
         is_valid = _BLOCK_TYPES.issuperset(map(type, content))
     else:
         return None
-    if not (is_valid and _is_text(name) and type(role) is str and role in _ROLES and type(pinned) is bool):
+    if not (is_valid and is_text(name) and type(role) is str and role in _ROLES and type(pinned) is bool):
         return None
     if id is None is timestamp is metadata:
         return build_trusted(cast("str", name), cast("Any", content), cast("Role", role), pinned)
-    if (id is None or _is_text(id)) and (timestamp is None or _is_text(timestamp)) and _is_flat(metadata):
+    if (id is None or is_text(id)) and (timestamp is None or is_text(timestamp)) and _is_flat(metadata):
         copied = None if metadata is None else {**cast("dict[str, Any]", metadata)}
         fields: Any = {"id": id, "timestamp": timestamp, "metadata": copied}
         return build_trusted(cast("str", name), cast("Any", content), cast("Role", role), pinned, **fields)
     return None
-
-
-def _is_text(value: object) -> bool:
-    return type(value) is str and (value.isascii() or is_encodable(value))
 
 
 def _is_flat(metadata: object) -> bool:
@@ -283,7 +279,7 @@ def _is_flat(metadata: object) -> bool:
     if type(metadata) is not dict:
         return metadata is None
     pairs = cast("dict[object, object]", metadata).items()
-    return all(_is_text(key) and (type(item) in _SCALARS or _is_text(item)) for key, item in pairs)
+    return all(is_text(key) and (type(item) in _SCALARS or is_text(item)) for key, item in pairs)
 
 
 _ROLES: Final = frozenset(get_args(Role))

@@ -17,6 +17,7 @@ from pydantic.dataclasses import dataclass
 from pydantic_core import ErrorDetails, to_json
 
 from agentkit.errors import MessageError
+from agentkit.json_values import is_encodable
 from agentkit.reprs import bounded_repr, shorten
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "UncheckedJsonObject",
     "Validated",
     "ValidatedType",
+    "is_text",
     "same_json",
     "slot_setter",
     "to_message_error",
@@ -54,6 +56,11 @@ def _check_encodable(text: str) -> str:
 
 Text = Annotated[str, Strict(), AfterValidator(_check_encodable)]
 """A string that UTF-8 can encode."""
+
+
+def is_text(value: object) -> bool:
+    """Returns True if a value is a valid `Text`, and its class is `str` itself."""
+    return type(value) is str and (value.isascii() or is_encodable(value))
 
 
 def _check_writable(value: Any) -> Any:
