@@ -30,7 +30,7 @@ from agentkit.capabilities.groups import (
 from agentkit.capabilities.media_rules import MediaLimits, MediaRule, media_types
 from agentkit.capabilities.model_facts import ModelFact
 from agentkit.capabilities.model_rules import ModelRules
-from agentkit.capabilities.name_rules import NameRule, short_hash
+from agentkit.capabilities.name_rules import NameRule, derive_call_id, short_hash
 from agentkit.capabilities.strict_rules import StrictRules
 from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.errors import (
@@ -88,6 +88,7 @@ from agentkit.messages.log_formats import (
     describe_log_format,
 )
 from agentkit.messages.message import Msg
+from agentkit.messages.opaque_state import get_state_fields
 from agentkit.messages.sniffing import sniff_media_type
 from agentkit.messages.sources import Base64Source, Source, URLSource, source_from_url
 from agentkit.messages.usage import FinishReason, Usage, as_token_count
@@ -105,9 +106,10 @@ from agentkit.tokens.counters import LocalTokenCounter, TokenCount, TokenCounter
 from agentkit.tokens.remote import RemoteTokenCounter
 from agentkit.tokens.request_parts import MediaPart, RequestParts
 from agentkit.tools.choices import ToolChoice
+from agentkit.tools.declarations import declare_tool
 from agentkit.tools.json_schema import OutputSchema, close_schema, map_schema
 from agentkit.tools.tool import Tool
-from agentkit.tools.tool_texts import CALL_TEXT, ERROR_TEXT, RESULT_TEXT
+from agentkit.tools.tool_texts import CALL_TEXT, ERROR_TEXT, RESULT_TEXT, split_error_mark, write_output
 
 __all__ = [
     "AgentkitError",
@@ -173,8 +175,8 @@ __all__ = [
     "TokenCount",
     "TokenCounterBase",
     "Tool",
-    "ToolCapabilities",
     "ToolCallIndex",
+    "ToolCapabilities",
     "ToolChoice",
     "ToolResultBlock",
     "ToolUseBlock",
@@ -194,9 +196,12 @@ __all__ = [
     "check_log_request",
     "close_schema",
     "copy_json",
+    "declare_tool",
+    "derive_call_id",
     "describe_log_format",
     "find_request_id",
     "frame_tag",
+    "get_state_fields",
     "is_transport_error",
     "make_json_safe",
     "map_schema",
@@ -212,6 +217,8 @@ __all__ = [
     "sniff_media_type",
     "source_from_url",
     "split_http_options",
+    "split_error_mark",
     "split_results",
     "stable_blocks",
+    "write_output",
 ]

@@ -10,14 +10,19 @@ from functools import lru_cache
 from agentkit.messages.features import RESERVED_NAMES
 from agentkit.reprs import bounded_repr
 
-__all__ = ["NameRule", "legal_speaker_name", "legal_speaker_names", "short_hash"]
+__all__ = ["NameRule", "derive_call_id", "legal_speaker_name", "legal_speaker_names", "short_hash"]
 
 
 def short_hash(text: str, length: int) -> str:
-    """The first hexadecimal digits of a text's SHA-256."""
+    """Returns the first hexadecimal digits of a text's SHA-256."""
     from hashlib import sha256  # slow to import, and only needed for odd names
 
     return sha256(text.encode()).hexdigest()[:length]
+
+
+def derive_call_id(seed: str) -> str:
+    """Returns an id for a tool call that has none. The same seed always gives the same id."""
+    return f"call_{short_hash(seed, 24)}"
 
 
 @lru_cache(1024)

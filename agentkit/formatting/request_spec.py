@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -42,6 +43,21 @@ class RequestSpec:
     syntheses: tuple[Synthesis, ...] = ()
 
     __repr__ = bounded_repr
+
+    def write_tools(
+        self, write_tool: Callable[[Tool], object], write_choice: Callable[[ToolChoice], object]
+    ) -> Request:
+        """Returns the arguments `tools` and `tool_choice`, as far as the request has them.
+
+        Args:
+            write_tool: Function that writes the declaration of a tool.
+            write_choice: Function that writes the tool choice.
+
+        """
+        if not self.tools:
+            return {}
+        tools = {"tools": [write_tool(tool) for tool in self.tools]}
+        return {**tools, "tool_choice": write_choice(self.tool_choice)} if self.tool_choice else tools
 
 
 def fit_tool_names(spec: RequestSpec, ledger: Ledger) -> tuple[RequestSpec, dict[str, str]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from agentkit.messages.validation import JsonObject, Text, Validated, validated_dataclass
 
-__all__ = ["OpaqueState"]
+__all__ = ["OpaqueState", "get_state_fields"]
 
 
 @validated_dataclass
@@ -43,6 +44,11 @@ class OpaqueState(Validated):
     def is_proof(self) -> bool:
         """True if the state proves that a model produced the block: user turns cannot have such state."""
         return any(getattr(self, name) is not None for name in _PROOFS)
+
+
+def get_state_fields(state: OpaqueState | None) -> Mapping[str, Any]:
+    """Returns the `fields` of the state of a block. Empty if the block has no state, or the state no fields."""
+    return (state.fields if state else None) or {}
 
 
 _PROOFS: Final = ("signature", "redacted_data", "encrypted_content", "thought_signature", "item_id")

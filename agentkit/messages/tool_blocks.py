@@ -161,13 +161,6 @@ class ToolResultBlock(BlockBase):
         return texts[0] if len(texts) == 1 else "\n".join(f"- {text}" for text in texts)
 
     @property
-    def marked_listing(self) -> str:
-        """The listing, with `[error]` before it if the tool failed. For APIs without an error field."""
-        if not self.is_error:
-            return self.listing
-        return f"[error] {self.listing}" if self.listing else "[error]"
-
-    @property
     def text(self) -> str:
         """The text blocks of the output, joined by line breaks."""
         if isinstance(self.output, str):

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from agentkit.capabilities.name_rules import short_hash
+from agentkit.capabilities.name_rules import derive_call_id
 from agentkit.capabilities.prefix_digest import prefix_digest
 from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.errors import MessageError
@@ -115,7 +115,7 @@ class BlockBuilder:
         """
         identity = repr((self._prefix, self.id, self.created, name, arguments))
         self._calls_without_id[identity] += 1
-        return f"call_{short_hash(f'{identity}{self._calls_without_id[identity]}', 24)}"
+        return derive_call_id(f"{identity}{self._calls_without_id[identity]}")
 
     def _text(self, partial: PartialText) -> Block:
         metadata = partial.metadata or None

@@ -1,10 +1,24 @@
-"""Tool calls and results as text."""
+"""Tool calls and results as text, and results for APIs without an error field."""
 
 from __future__ import annotations
 
-from agentkit.messages.blocks import ToolResultBlock, ToolUseBlock
+from collections.abc import Callable
+from typing import Final, TypeVar
 
-__all__ = ["CALL_TEXT", "ERROR_TEXT", "RESULT_TEXT", "call_text", "result_text"]
+from agentkit.messages.blocks import Block, TextBlock, ToolResultBlock, ToolUseBlock, build_trusted_text
+
+__all__ = [
+    "CALL_TEXT",
+    "ERROR_MARK",
+    "ERROR_TEXT",
+    "RESULT_TEXT",
+    "call_text",
+    "result_text",
+    "split_error_mark",
+    "write_output",
+]
+
+_Part = TypeVar("_Part")
 
 CALL_TEXT = "(calls {name} with {arguments})"
 """Tool call as text: in a history frame, and in an assistant turn of a target without a tool role."""
@@ -12,6 +26,9 @@ CALL_TEXT = "(calls {name} with {arguments})"
 RESULT_TEXT = "(result of {name}) {text}"
 ERROR_TEXT = "(result of {name}, an error) {text}"
 """Tool result as text: in a history frame, and in a user turn of a target without a tool role."""
+
+ERROR_MARK: Final = "[error]"
+"""Start of a failed result, for an API without an error field."""
 
 
 def call_text(call: ToolUseBlock) -> str:
@@ -22,3 +39,32 @@ def call_text(call: ToolUseBlock) -> str:
 def result_text(result: ToolResultBlock, name: str) -> str:
     """Returns a tool result as text, with the name of its tool and without media."""
     return (ERROR_TEXT if result.is_error else RESULT_TEXT).format(name=name or "a tool", text=result.text)
+
+
+def write_output(result: ToolResultBlock, write_block: Callable[[Block], _Part]) -> str | list[_Part]:
+    """Returns the output of a result for an API without an error field. A failed result begins with `ERROR_MARK`.
+
+    Args:
+        result: Result of a tool.
+        write_block: Function that writes a block of the output as a native part.
+
+    Returns:
+        Text if the output has only text, else a list of parts.
+
+    """
+    output = result.output
+    if isinstance(output, str) or all(isinstance(item, TextBlock) for item in output):
+        text = result.listing
+        if not result.is_error:
+            return text
+        return f"{ERROR_MARK} {text}" if text else ERROR_MARK
+    mark = [write_block(build_trusted_text(ERROR_MARK))] if result.is_error else []
+    return [*mark, *map(write_block, output)]
+
+
+def split_error_mark(text: str) -> tuple[str, bool]:
+    """Returns the text of a result without `ERROR_MARK`, and True if the text had the mark."""
+    mark, separator, message = text.partition(" ")
+    if mark != ERROR_MARK or bool(separator) != bool(message):
+        return text, False
+    return message, True

@@ -32,6 +32,8 @@ from agentkit.provider_kit import (
     as_text,
     check_cache_breakpoints,
     copy_json,
+    declare_tool,
+    get_state_fields,
     map_schema,
 )
 from agentkit_anthropic._output_schema import in_subset
@@ -161,10 +163,6 @@ def _content(content: str | Iterable[Block], place: _Place = "plain") -> list[di
     return blocks
 
 
-def _fields(block: TextBlock | ToolUseBlock | MediaBlock) -> dict[str, Any]:
-    return block.state.fields or {} if block.state else {}
-
-
 def _carried(block: ToolUseBlock | MediaBlock) -> dict[str, Any]:
     """What a block came with besides what every provider knows."""
     return carried(block.type, block.state.fields) if block.state and block.state.fields else {}
@@ -174,8 +172,8 @@ def _text(block: TextBlock, place: _Place) -> dict[str, Any]:
     """A text with what it came with: a model's citations, or the search result that it was made from."""
     made = {"type": "text", "text": block.text}
     if place == "assistant":
-        return made | carried("text", _fields(block))
-    found = as_object(_fields(block).get("search_result"))
+        return made | carried("text", get_state_fields(block.state))
+    found = as_object(get_state_fields(block.state).get("search_result"))
     return {**copy_json(found)} if place == "user" and found and search_text(found) == block.text else made
 
 
@@ -213,7 +211,7 @@ def _source(source: Source) -> dict[str, Any]:
 
 
 def _document(block: DocumentBlock) -> dict[str, Any]:
-    parts = as_object(_fields(block).get("source"))
+    parts = as_object(get_state_fields(block.state).get("source"))
     made = {"type": "document", "source": _document_source(block.source, parts), **_carried(block)}
     return {**made, "title": block.title} if block.title else made
 
@@ -228,11 +226,7 @@ def _document_source(source: Source, parts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _options(task: RequestSpec) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    if task.tools:
-        options["tools"] = [_tool(tool) for tool in task.tools]
-        if task.tool_choice:
-            options["tool_choice"] = _choice(task.tool_choice)
+    options = task.write_tools(_tool, _choice)
     if task.output:
         schema = map_schema(task.output.schema, in_subset)
         options["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
@@ -240,11 +234,9 @@ def _options(task: RequestSpec) -> dict[str, Any]:
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
-    made: dict[str, Any] = {"name": tool.name}
-    if tool.description:
-        made["description"] = tool.description
-    made["input_schema"] = {"type": "object", **copy_json(tool.parameters)}
-    return made if tool.strict is None else {**made, "strict": tool.strict}
+    declaration = declare_tool(tool, "input_schema")
+    declaration["input_schema"] = {"type": "object", **declaration["input_schema"]}
+    return declaration if tool.strict is None else {**declaration, "strict": tool.strict}
 
 
 def _choice(choice: ToolChoice) -> dict[str, Any]:

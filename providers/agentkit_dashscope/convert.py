@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Any, ClassVar, Literal, Unpack, assert_never
 
 from agentkit.provider_kit import (
-    Base64Source,
     Block,
     CacheBreakpoints,
     Capabilities,
@@ -26,17 +25,17 @@ from agentkit.provider_kit import (
     RequestSpec,
     TextBlock,
     Tool,
-    ToolChoice,
     ToolResultBlock,
-    as_object,
     check_cache_breakpoints,
     copy_json,
     frame_tag,
+    get_state_fields,
     split_results,
+    write_output,
 )
 from agentkit_dashscope._path_guard import guard_text
 from agentkit_dashscope.capabilities import FACTS, MULTIMODAL, TEXT, TEXT_PATH
-from agentkit_openai import mark_cache_control
+from agentkit_openai import mark_cache_control, wire_url, write_tool_choice
 
 __all__ = ["DashScopeChatFormatter", "DashScopeMultiAgentFormatter"]
 
@@ -158,9 +157,7 @@ def _part(block: Block, guard: bool) -> dict[str, Any]:
         case "text":
             return {"text": guard_text(block.text) if guard else block.text, **_carried(block)}
         case "image" | "audio" | "video":
-            source = block.source
-            url = source.data_url if isinstance(source, Base64Source) else source.url
-            return {block.type: url, **_carried(block)}
+            return {block.type: wire_url(block.source), **_carried(block)}
         case "opaque":
             return {**copy_json(block.data)}
         case "document" | "thinking" | "tool_use" | "tool_result" | "invalid":
@@ -171,9 +168,11 @@ def _part(block: Block, guard: bool) -> dict[str, Any]:
 
 def _carried(block: TextBlock | MediaBlock) -> dict[str, Any]:
     """What a part came with besides what it says (model-studio: `fps`, `min_pixels`, `max_pixels`)."""
-    fields = block.state.fields if block.state else None
-    own = [key for key in fields or {} if key not in _NO_FIELDS and not key.startswith("message.")]
-    return {key: copy_json(fields[key]) for key in own} if fields else {}
+    return {
+        key: copy_json(item)
+        for key, item in get_state_fields(block.state).items()
+        if key not in _NO_FIELDS and not key.startswith("message.")
+    }
 
 
 _NO_FIELDS = frozenset({"text", "image", "audio", "video", "type", "partial", "detail", "refusal", "role"})
@@ -183,37 +182,21 @@ _NO_FIELDS = frozenset({"text", "image", "audio", "video", "type", "partial", "d
 def _is_begun(msg: Msg) -> bool:
     """Whether the model is to go on with the text of this last message (model-studio, partial mode)."""
     last = msg.blocks[-1] if msg.blocks and msg.role == "assistant" else None
-    fields = last.state.fields if isinstance(last, TextBlock) and last.state else None
-    return as_object(fields).get("partial") is True
+    return isinstance(last, TextBlock) and get_state_fields(last.state).get("partial") is True
 
 
 def _result(block: ToolResultBlock) -> dict[str, Any]:
-    made = {"role": "tool", "tool_call_id": block.id, "content": _output(block)}
+    made = {"role": "tool", "tool_call_id": block.id, "content": write_output(block, partial(_part, guard=False))}
     return {**made, "name": block.name} if block.name else made
 
 
-def _output(block: ToolResultBlock) -> str | list[dict[str, Any]]:
-    """A result: text, or a list of parts if it holds anything else."""
-    if isinstance(block.output, str) or all(isinstance(item, TextBlock) for item in block.output):
-        return block.marked_listing
-    mark = [{"text": "[error]"}] if block.is_error else []
-    return [*mark, *(_part(item, guard=False) for item in block.output)]
-
-
 def _options(task: RequestSpec) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    if task.tools:
-        options["tools"] = [{"type": "function", "function": _function(tool)} for tool in task.tools]
-        if task.tool_choice:
-            options["tool_choice"] = _choice(task.tool_choice)
+    options = task.write_tools(_tool, write_tool_choice)
     if task.output:
         options["response_format"] = {"type": "json_object"}
     return options
 
 
-def _function(tool: Tool) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "parameters": copy_json(tool.parameters)}
-
-
-def _choice(choice: ToolChoice) -> str | dict[str, Any]:
-    return {"type": "function", "function": {"name": choice.name}} if choice.mode == "tool" else choice.mode
+def _tool(tool: Tool) -> dict[str, Any]:
+    function = {"name": tool.name, "description": tool.description, "parameters": copy_json(tool.parameters)}
+    return {"type": "function", "function": function}

@@ -26,11 +26,13 @@ from agentkit.provider_kit import (
     as_text,
     check_log_message,
     check_log_request,
+    derive_call_id,
     describe_log_format,
+    get_state_fields,
     make_json_safe,
     read_arguments,
-    short_hash,
     source_from_url,
+    split_error_mark,
 )
 from agentkit_dashscope._path_guard import guard_text
 
@@ -94,7 +96,7 @@ def _parse_message(value: Any, place: str) -> Msg:
     parts = _parse_content(message.get("content"), f"{place}.content", guard=role == "user")
     if message.get("partial") is True and role == "assistant" and parts and isinstance(parts[-1], TextBlock):
         metadata = _without(metadata or {}, {"partial"}) or None
-        parts[-1] = replace(parts[-1], state=_create_state({**_get_fields(parts[-1]), "partial": True}))
+        parts[-1] = replace(parts[-1], state=_create_state({**get_state_fields(parts[-1].state), "partial": True}))
     calls = enumerate(as_list(message.get("tool_calls")))
     tool_uses = [_parse_call(as_object(call), call, f"{place}.tool_calls[{index}]") for index, call in calls]
     blocks = (*_parse_thinking(message), *parts, *tool_uses)
@@ -111,7 +113,7 @@ def _parse_result(message: dict[str, Any], place: str) -> ToolResultBlock:
     only = blocks[0] if len(blocks) == 1 else None
     if blocks and not (isinstance(only, TextBlock) and only.state is None):
         return ToolResultBlock(id, name, cast("Any", tuple(blocks)))
-    text, is_error = _without_error(only.text if isinstance(only, TextBlock) else "")
+    text, is_error = split_error_mark(only.text if isinstance(only, TextBlock) else "")
     return ToolResultBlock(id, name, text, is_error)
 
 
@@ -183,10 +185,6 @@ def _create_state(fields: dict[str, Any]) -> OpaqueState | None:
     return OpaqueState("dashscope", fields=fields) if fields else None
 
 
-def _get_fields(block: TextBlock) -> dict[str, Any]:
-    return block.state.fields or {} if block.state else {}
-
-
 _NO_STATE_KEYS: Final = frozenset({"type", "cache_control", "url", "data", "format", "frames"})
 """Keys of a part that do not become opaque state."""
 
@@ -216,14 +214,5 @@ def _parse_call(call: dict[str, Any], value: Any, place: str) -> Block:
     if not function:
         return InvalidBlock(value, "expected a `function` object in the tool call", place)
     name, arguments = as_text(function.get("name")), function.get("arguments")
-    id = as_text(call.get("id")) or f"call_{short_hash(f'{place}{name}', 24)}"
+    id = as_text(call.get("id")) or derive_call_id(f"{place}{name}")
     return ToolUseBlock(id, name, *read_arguments(arguments))
-
-
-_MARKED: Final = re.compile(r"\[error\](?: (.+))?", re.DOTALL)
-
-
-def _without_error(text: str) -> tuple[str, bool]:
-    """Returns the text of a result without the formatter's error mark, and whether the mark was present."""
-    match = _MARKED.fullmatch(text)
-    return (match[1] or "", True) if match else (text, False)

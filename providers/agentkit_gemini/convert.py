@@ -24,6 +24,8 @@ from agentkit.provider_kit import (
     ToolChoice,
     ToolResultBlock,
     copy_json,
+    declare_tool,
+    get_state_fields,
     split_results,
 )
 from agentkit_gemini._tool_responses import build_response_fields
@@ -102,7 +104,7 @@ def _state_fields(state: OpaqueState | None) -> dict[str, Any]:
     """Returns the signature of a block, and the extra fields that it came with."""
     if state is None:
         return {}
-    fields = {key: copy_json(item) for key, item in (state.fields or {}).items() if key != "display_name"}
+    fields = {key: copy_json(item) for key, item in get_state_fields(state).items() if key != "display_name"}
     return {**fields, "thought_signature": state.thought_signature} if state.thought_signature else fields
 
 
@@ -117,8 +119,8 @@ def _sign_first_call(parts: list[dict[str, Any]], placeholder: str | None) -> No
 
 
 def _media(block: MediaBlock) -> dict[str, Any]:
-    source, fields = block.source, block.state.fields if block.state else None
-    name = {"display_name": fields["display_name"]} if fields and "display_name" in fields else {}
+    source, fields = block.source, get_state_fields(block.state)
+    name = {"display_name": fields["display_name"]} if "display_name" in fields else {}
     if isinstance(source, Base64Source):
         return {"inline_data": {"mime_type": source.media_type, "data": source.data, **name}}
     media_type = source.guessed_type
@@ -164,12 +166,7 @@ def _options(task: RequestSpec) -> dict[str, Any]:
 
 def _declaration(tool: Tool) -> dict[str, Any]:
     """Returns a declaration. A function without parameters has no schema (SDK: FunctionDeclaration)."""
-    declaration: dict[str, Any] = {"name": tool.name}
-    if tool.description:
-        declaration["description"] = tool.description
-    if tool.takes_arguments:
-        declaration["parameters_json_schema"] = copy_json(tool.parameters)
-    return declaration
+    return declare_tool(tool, "parameters_json_schema" if tool.takes_arguments else None)
 
 
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "tool": "ANY"}

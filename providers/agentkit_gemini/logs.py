@@ -26,6 +26,7 @@ from agentkit.provider_kit import (
     check_log_message,
     check_log_request,
     describe_log_format,
+    get_state_fields,
     make_json_safe,
     read_arguments,
 )
@@ -254,6 +255,6 @@ def _parse_media(part: dict[str, Any], state: OpaqueState | None, *, model: bool
     """Parses a media item. A thinking image of the model has `thought` in its state."""
     block = parse_media(part)
     if model and part.get("thought") is True:
-        fields = {**((state and state.fields) or {}), "thought": True}
+        fields = {**get_state_fields(state), "thought": True}
         state = OpaqueState("gemini", thought_signature=state.thought_signature if state else None, fields=fields)
     return replace(block, state=state) if state else block

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, assert_never
 
 from agentkit.provider_kit import (
     Base64Source,
+    Block,
     Capabilities,
     ConversionError,
     Feature,
@@ -16,11 +17,12 @@ from agentkit.provider_kit import (
     MultiAgentHistory,
     Request,
     RequestSpec,
-    TextBlock,
     Tool,
     ToolResultBlock,
     copy_json,
+    declare_tool,
     split_results,
+    write_output,
 )
 from agentkit_ollama.capabilities import CHAT
 
@@ -105,31 +107,25 @@ def _mark(block: MediaBlock, images: list[str]) -> str:
 def _result(block: ToolResultBlock, names: dict[str, str]) -> dict[str, Any]:
     """Returns a tool message. The server matches it by `tool_name` and order, or by `tool_call_id`."""
     images: list[str] = []
-    text = _output(block, images)
+    output = write_output(block, lambda item: _write_item(item, images))
+    text = output if isinstance(output, str) else "\n".join(output)
     name = names.get(block.id, block.name)
     message = {"role": "tool", "content": text, "tool_name": name, "tool_call_id": block.id}
     return {**message, "images": images} if images else message
 
 
-def _output(block: ToolResultBlock, images: list[str]) -> str:
-    if isinstance(block.output, str) or all(isinstance(item, TextBlock) for item in block.output):
-        return block.marked_listing
-    lines = ["[error]"] if block.is_error else list[str]()
-    for item in block.output:
-        match item.type:
-            case "text":
-                lines.append(item.text)
-            case "image" | "audio" | "video" | "document":
-                lines.append(_mark(item, images))
-            case "opaque" | "invalid":
-                raise ConversionError(item.type, "a tool result")
-            case _:
-                assert_never(item)
-    return "\n".join(lines)
+def _write_item(item: Block, images: list[str]) -> str:
+    """Returns the line of a block in a result: its text, or the mark of a media item."""
+    match item.type:
+        case "text":
+            return item.text
+        case "image" | "audio" | "video" | "document":
+            return _mark(item, images)
+        case "opaque" | "thinking" | "tool_use" | "tool_result" | "invalid":
+            raise ConversionError(item.type, "a tool result")
+        case _:
+            assert_never(item)
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
-    function: dict[str, Any] = {"name": tool.name}
-    if tool.description:
-        function["description"] = tool.description
-    return {"type": "function", "function": {**function, "parameters": copy_json(tool.parameters)}}
+    return {"type": "function", "function": declare_tool(tool, "parameters")}

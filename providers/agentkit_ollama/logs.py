@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
@@ -21,10 +20,11 @@ from agentkit.provider_kit import (
     as_text,
     check_log_message,
     check_log_request,
+    derive_call_id,
     describe_log_format,
     make_json_safe,
     read_arguments,
-    short_hash,
+    split_error_mark,
 )
 from agentkit_ollama._native_values import parse_media, unwrap_sdk_object
 
@@ -34,7 +34,6 @@ _KNOWN_KEYS: Final = frozenset(
     {"role", "content", "thinking", "images", "tool_calls", "tool_name", "tool_call_id"}
 )
 _CONTENT: Final = ("content", "thinking", "images", "tool_calls")
-_ERROR: Final = "[error]"
 
 
 def load_native(log: object) -> list[Msg]:
@@ -96,11 +95,11 @@ class _Log:
     def _result(self, message: dict[str, Any], place: str) -> ToolResultBlock:
         id, name = as_text(message.get("tool_call_id")), as_text(message.get("tool_name") or message.get("name"))
         call = self._find_call(id, name)
-        text, is_error = _without_error(as_text(message.get("content")))
+        text, is_error = split_error_mark(as_text(message.get("content")))
         media = _parse_images(message, place)
         media = [*_invalid_content(message.get("content"), place), *media]
         output: Any = (*([TextBlock(text)] if text else []), *media) if media else text
-        new_id = f"call_{short_hash(f'{place}{name}', 24)}"
+        new_id = derive_call_id(f"{place}{name}")
         return ToolResultBlock(
             id or (call.id if call else new_id), name or (call.name if call else ""), output, is_error
         )
@@ -165,14 +164,5 @@ def _parse_call(call: dict[str, Any], value: Any, place: str) -> Block:
     name, arguments = as_text(function.get("name")), function.get("arguments")
     if not function:
         return InvalidBlock(value, "expected a `function` object in the tool call", place)
-    id = as_text(call.get("id")) or f"call_{short_hash(f'{place}{name}', 24)}"
+    id = as_text(call.get("id")) or derive_call_id(f"{place}{name}")
     return ToolUseBlock(id, name, *read_arguments(arguments))
-
-
-_MARKED: Final = re.compile(rf"{re.escape(_ERROR)}(?: (.+))?", re.DOTALL)
-
-
-def _without_error(text: str) -> tuple[str, bool]:
-    """Returns the text of a result without the formatter's error mark, and whether the mark was present."""
-    match = _MARKED.fullmatch(text)
-    return (match[1] or "", True) if match else (text, False)

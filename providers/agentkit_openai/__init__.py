@@ -9,7 +9,7 @@ from agentkit_openai._media_parts import detail_of, url_part, wire_url
 from agentkit_openai._prompt_cache import mark_cache_control
 from agentkit_openai.capabilities import CHAT, STRICT, TEMPLATE_CHAT, VENDOR_CHAT, VENDOR_KEYS
 from agentkit_openai.compatible import OPENAI, OpenAICompatible
-from agentkit_openai.convert import OpenAIChatFormatter, OpenAIMultiAgentFormatter
+from agentkit_openai.convert import OpenAIChatFormatter, OpenAIMultiAgentFormatter, write_tool_choice
 from agentkit_openai.counting import OpenAITokenCounter
 from agentkit_openai.endpoint import OpenAIChatEndpoint, OpenAIResponsesEndpoint
 from agentkit_openai.logs import load_chat
@@ -44,6 +44,7 @@ __all__ = [
     "parse_response",
     "url_part",
     "wire_url",
+    "write_tool_choice",
 ]
 
 PROVIDER = Provider(

@@ -5,7 +5,13 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from agentkit.provider_kit import AudioBlock, Base64Source, as_object, as_text
+from agentkit.provider_kit import (
+    AudioBlock,
+    Base64Source,
+    as_object,
+    as_text,
+    get_state_fields,
+)
 
 __all__ = ["AudioBuffer", "spoken_id"]
 
@@ -72,8 +78,7 @@ class AudioBuffer:
 
 def spoken_id(block: AudioBlock) -> str:
     """The id by which a sound of OpenAI's goes back; empty for any other."""
-    fields = block.state.fields if block.state else None
-    return as_text(as_object((fields or {}).get("audio")).get("id"))
+    return as_text(as_object(get_state_fields(block.state).get("audio")).get("id"))
 
 
 def _joined(pieces: list[str]) -> str:

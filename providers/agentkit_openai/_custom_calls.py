@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentkit.provider_kit import ToolUseBlock
+from agentkit.provider_kit import ToolUseBlock, get_state_fields
 
 __all__ = ["CUSTOM_CALL", "custom_input", "custom_text"]
 
@@ -19,8 +19,8 @@ def custom_input(text: str) -> dict[str, Any]:
 
 def custom_text(block: ToolUseBlock) -> str | None:
     """The text of a call of a custom tool; None for a call of a function."""
-    fields = block.state.fields if block.state else None
     text = block.input.get("input")
-    if fields and fields.get("type") == "custom" and len(block.input) == 1 and isinstance(text, str):
+    is_custom = get_state_fields(block.state).get("type") == "custom"
+    if is_custom and len(block.input) == 1 and isinstance(text, str):
         return text
     return None

@@ -13,6 +13,7 @@ from agentkit.provider_kit import (
     TextBlock,
     ToolUseBlock,
     copy_json,
+    get_state_fields,
 )
 from agentkit_openai._message_keys import MESSAGE
 from agentkit_openai.capabilities import AUDIO_FORMATS
@@ -27,8 +28,8 @@ def wire_url(source: Source) -> str:
 
 def came_with(block: TextBlock | ToolUseBlock | MediaBlock, *names: str) -> dict[str, Any]:
     """The keys that a block came with, and goes back with."""
-    fields = block.state.fields if block.state else None
-    return {name: copy_json(fields[name]) for name in names if name in fields} if fields else {}
+    fields = get_state_fields(block.state)
+    return {name: copy_json(fields[name]) for name in names if name in fields}
 
 
 def detail_of(block: MediaBlock) -> dict[str, Any]:
@@ -38,8 +39,7 @@ def detail_of(block: MediaBlock) -> dict[str, Any]:
 
 def beside(block: MediaBlock) -> dict[str, Any]:
     """What else stood beside the medium in its part."""
-    fields = (block.state.fields if block.state else None) or {}
-    own = {key: item for key, item in fields.items() if key not in ("detail", "filename")}
+    own = {key: item for key, item in get_state_fields(block.state).items() if key not in ("detail", "filename")}
     return {**copy_json({key: item for key, item in own.items() if not key.startswith(MESSAGE)})}
 
 

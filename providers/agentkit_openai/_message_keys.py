@@ -6,7 +6,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentkit.provider_kit import Block, MediaBlock, OpaqueState, TextBlock, ToolUseBlock, copy_json
+from agentkit.provider_kit import (
+    Block,
+    MediaBlock,
+    OpaqueState,
+    TextBlock,
+    ToolUseBlock,
+    copy_json,
+    get_state_fields,
+)
 
 __all__ = ["MESSAGE", "MESSAGE_KEYS", "further_keys", "keys_in", "last_keys", "with_keys"]
 
@@ -65,4 +73,4 @@ def last_keys(blocks: Iterable[object], known: Collection[str]) -> dict[str, Any
 
 def _fields(block: object) -> Mapping[str, Any]:
     state = block.state if isinstance(block, TextBlock | ToolUseBlock | MediaBlock) else None
-    return (state.fields if state else None) or {}
+    return get_state_fields(state)

@@ -16,6 +16,7 @@ from agentkit.provider_kit import (
     as_object,
     as_text,
     copy_json,
+    get_state_fields,
     make_json_safe,
 )
 
@@ -52,8 +53,7 @@ def write_reasoning(
 
 
 def _details(block: ThinkingBlock) -> list[Any]:
-    fields = block.state.fields if block.state else None
-    details: list[Any] = copy_json(as_list((fields or {}).get(DETAILS)))
+    details: list[Any] = copy_json(as_list(get_state_fields(block.state).get(DETAILS)))
     return details
 
 

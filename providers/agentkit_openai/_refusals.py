@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentkit.provider_kit import OpaqueState, TextBlock
+from agentkit.provider_kit import OpaqueState, TextBlock, get_state_fields
 
 __all__ = ["REFUSAL_FIELD", "REFUSAL_PART", "is_refusal", "is_refusal_part", "refusal_block", "refusal_part"]
 
@@ -22,18 +22,14 @@ def refusal_block(text: str, state: OpaqueState) -> TextBlock:
 
 def is_refusal(block: TextBlock) -> bool:
     """Whether a text goes back as a refusal."""
-    return _fields(block).get("refusal") is True or is_refusal_part(block)
+    return get_state_fields(block.state).get("refusal") is True or is_refusal_part(block)
 
 
 def is_refusal_part(block: TextBlock) -> bool:
     """Whether a text goes back as a part of the type `refusal`."""
-    return _fields(block).get("type") == "refusal"
+    return get_state_fields(block.state).get("type") == "refusal"
 
 
 def refusal_part(block: TextBlock) -> dict[str, Any]:
     """The part."""
     return {"type": "refusal", "refusal": block.text}
-
-
-def _fields(block: TextBlock) -> dict[str, Any]:
-    return block.state.fields or {} if block.state else {}

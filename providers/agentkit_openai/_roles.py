@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from agentkit.provider_kit import Block, Feature, Msg, OpaqueState, TextBlock
+from agentkit.provider_kit import Block, Feature, Msg, OpaqueState, TextBlock, get_state_fields
 
 __all__ = ["as_developers", "role_of"]
 
@@ -20,10 +20,10 @@ def as_developers(blocks: list[Block], issuer: str) -> list[Block]:
         return blocks
     block = blocks[at]
     assert isinstance(block, TextBlock)
-    fields = (block.state.fields or {}) if block.state else {}
+    fields = {**get_state_fields(block.state), **DEVELOPER}
     return [
         *blocks[:at],
-        replace(block, state=OpaqueState(issuer, fields={**fields, **DEVELOPER})),
+        replace(block, state=OpaqueState(issuer, fields=fields)),
         *blocks[at + 1 :],
     ]
 
@@ -33,4 +33,4 @@ def role_of(msg: Msg) -> str:
     if msg.role != "system" or not msg.features & Feature.STATE:
         return msg.role
     states = (block.state for block in msg.blocks if isinstance(block, TextBlock) and block.state)
-    return "developer" if any((state.fields or {}).get("role") == "developer" for state in states) else "system"
+    return "developer" if any(get_state_fields(state).get("role") == "developer" for state in states) else "system"

@@ -26,11 +26,12 @@ from agentkit.provider_kit import (
     ThinkingBlock,
     Tool,
     ToolChoice,
-    ToolResultBlock,
     ToolUseBlock,
     check_cache_breakpoints,
     copy_json,
+    declare_tool,
     split_results,
+    write_output,
 )
 from agentkit_openai._audio import spoken_id
 from agentkit_openai._custom_calls import custom_text
@@ -41,7 +42,7 @@ from agentkit_openai._refusals import is_refusal, is_refusal_part, refusal_part
 from agentkit_openai._roles import role_of
 from agentkit_openai.compatible import OPENAI, OpenAICompatible
 
-__all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
+__all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter", "named_schema", "write_tool_choice"]
 
 _KEYED = Feature.STATE | Feature.MEDIA  # what the keys of a message may be kept with
 _OWN = Feature.OPAQUE | Feature.STATE | Feature.AUDIO  # what an assistant's message may carry beside its content
@@ -107,7 +108,7 @@ class OpenAIChatFormatter(FormatterBase):
             if features & result:
                 results, other = split_results(msg)
                 for block in results:
-                    item = {"role": "tool", "tool_call_id": block.id, "content": self._output(block)}
+                    item = {"role": "tool", "tool_call_id": block.id, "content": write_output(block, self.part)}
                     add(item if isinstance(block.output, str) else _beside(item, block.output))
                 if other:
                     add(self._spoken(other, form, names))
@@ -190,13 +191,6 @@ class OpenAIChatFormatter(FormatterBase):
             return "\n".join(texts)
         return [self.part(block) for block in blocks]
 
-    def _output(self, block: ToolResultBlock) -> str | list[dict[str, Any]]:
-        """A result: text, or a list of parts if it holds anything else, where a vendor's capabilities allow it."""
-        if isinstance(block.output, str) or all(item.type == "text" for item in block.output):
-            return _result_text(block)
-        mark = [{"type": "text", "text": "[error]"}] if block.is_error else []
-        return [*mark, *(self.part(item) for item in block.output)]
-
     def part(self, block: Block) -> dict[str, Any]:
         """One content part. The media kinds that reach it are those that the capabilities let through."""
         match block.type:
@@ -217,11 +211,7 @@ class OpenAIChatFormatter(FormatterBase):
         return {**write(block), **beside(block)}
 
     def _options(self, task: RequestSpec) -> dict[str, Any]:
-        options: dict[str, Any] = {}
-        if task.tools:
-            options["tools"] = [{"type": "function", "function": _function(tool)} for tool in task.tools]
-            if task.tool_choice:
-                options["tool_choice"] = _choice(task.tool_choice)
+        options = task.write_tools(_tool, write_tool_choice)
         if task.output and task.capabilities.output == "object":
             options["response_format"] = {"type": "json_object"}
         elif task.output and task.capabilities.output == "schema":
@@ -259,25 +249,15 @@ def _call(block: ToolUseBlock, text: str | None) -> dict[str, Any]:
     return {"id": block.id, "type": "function", "function": function}
 
 
-def _result_text(block: ToolResultBlock) -> str:
-    """A result as text: the wire has no flag for an error."""
-    if isinstance(block.output, str) and not block.is_error:
-        return block.output
-    return block.marked_listing
-
-
-def _function(tool: Tool) -> dict[str, Any]:
-    function: dict[str, Any] = {"name": tool.name}
-    if tool.description:
-        function["description"] = tool.description
-    function["parameters"] = copy_json(tool.parameters)
+def _tool(tool: Tool) -> dict[str, Any]:
+    function = declare_tool(tool, "parameters")
     if tool.strict is not None:
         function["strict"] = tool.strict
-    return function
+    return {"type": "function", "function": function}
 
 
-def _choice(choice: ToolChoice) -> str | dict[str, Any]:
-    """SDK: ChatCompletionToolChoiceOptionParam."""
+def write_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
+    """Writes a tool choice (SDK: ChatCompletionToolChoiceOptionParam)."""
     if choice.names:
         tools = [{"type": "function", "function": {"name": name}} for name in choice.names]
         return {"type": "allowed_tools", "allowed_tools": {"mode": choice.mode, "tools": tools}}

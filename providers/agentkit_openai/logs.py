@@ -19,8 +19,8 @@ from agentkit.provider_kit import (
     as_object,
     as_text,
     check_log_message,
+    derive_call_id,
     read_arguments,
-    short_hash,
 )
 from agentkit_openai._audio import AudioBuffer
 from agentkit_openai._custom_calls import CUSTOM_CALL, custom_input
@@ -177,7 +177,7 @@ class _Log:
     def _legacy_call(self, said: dict[str, Any], place: str) -> Block:
         """A call of before there were ids: one that its result, which names the function, is given too."""
         name = as_text(said.get("name"))
-        id = f"call_{short_hash(repr((place, name, said.get('arguments'))), 24)}"
+        id = derive_call_id(repr((place, name, said.get("arguments"))))
         self.legacy[name] = id
         self.names[id] = name
         return _function_call(id, name, said.get("arguments"), place)

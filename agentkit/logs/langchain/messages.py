@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
-from agentkit.capabilities.name_rules import short_hash
+from agentkit.capabilities.name_rules import derive_call_id
 from agentkit.errors import MessageError
 from agentkit.json_values import as_list, as_object, as_text, make_json_safe
 from agentkit.logs.langchain.additional_kwargs import AdditionalBlocks, read_additional_blocks
@@ -131,7 +131,7 @@ def _read_result(message: dict[str, Any], pending: PendingCalls, place: str) -> 
     id, name = pending.resolve(as_text(message.get("tool_call_id")), as_text(message.get("name")))
     result = read_block({"type": "tool_result", "content": message.get("content")}, "", f"{place}.content")
     output: Any = result.output if isinstance(result, ToolResultBlock) else ""
-    return ToolResultBlock(id or f"call_{short_hash(place, 24)}", name, output, message.get("status") == "error")
+    return ToolResultBlock(id or derive_call_id(place), name, output, message.get("status") == "error")
 
 
 def _read_blocks(message: dict[str, Any], additional: AdditionalBlocks, place: str) -> Iterator[Block]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, cast
 
-from agentkit.capabilities.name_rules import short_hash
+from agentkit.capabilities.name_rules import derive_call_id
 from agentkit.errors import MessageError
 from agentkit.json_values import as_list, as_object, as_text, read_arguments
 from agentkit.messages.blocks import OpaqueState, ToolUseBlock
@@ -105,7 +105,7 @@ def _list_calls(message: dict[str, Any]) -> list[Any]:
 def _read_call(call: dict[str, Any], place: str, signatures: dict[str, Any]) -> ToolUseBlock:
     """Returns a call in any of its formats: LangChain's, Anthropic's, and OpenAI's two."""
     inner, name = as_object(call.get("function")) or call, _call_name(call)
-    id = _call_id(call) or f"call_{short_hash(f'{place}{name}', 24)}"
+    id = _call_id(call) or derive_call_id(f"{place}{name}")
     arguments: object = next((inner[key] for key in _ARGUMENT_KEYS if inner.get(key) is not None), None)
     signature = as_text(signatures.get(id))
     state = OpaqueState("gemini", thought_signature=signature) if signature else None

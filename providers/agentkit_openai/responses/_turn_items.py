@@ -20,6 +20,7 @@ from agentkit.provider_kit import (
     as_object,
     as_text,
     copy_json,
+    get_state_fields,
 )
 from agentkit_openai._custom_calls import custom_text
 from agentkit_openai._media_parts import came_with
@@ -156,7 +157,7 @@ class ItemWriter:
 
 def _follower(block: ThinkingBlock) -> object:
     """Returns the id of the item that the model produced after this reasoning; None if it is not known."""
-    return as_object(block.state.fields if block.state else None).get(FOLLOWED_BY)
+    return get_state_fields(block.state).get(FOLLOWED_BY)
 
 
 def _runs(blocks: list[Block]) -> list[list[Block]]:
@@ -203,7 +204,7 @@ def _image_call(block: ImageBlock) -> dict[str, Any]:
     state, source = block.state, block.source
     if state is None or state.item_id is None or not isinstance(source, Base64Source):
         raise ConversionError(block.type, "an assistant's turn")
-    kept = copy_json(as_object(as_object(state.fields).get(IMAGE_CALL)))
+    kept = copy_json(as_object(get_state_fields(state).get(IMAGE_CALL)))
     return {"type": IMAGE_CALL, "id": state.item_id, "status": "completed", **kept, "result": source.data}
 
 

@@ -28,6 +28,7 @@ from agentkit.provider_kit import (
     copy_json,
     split_results,
     stable_blocks,
+    write_output,
 )
 from agentkit_openai._media_parts import came_with, file_name, wire_url
 from agentkit_openai._prompt_cache import mark_latest
@@ -91,7 +92,8 @@ def _items(msg: Msg, writer: ItemWriter) -> Iterator[dict[str, Any]]:
         results, other = split_results(msg)
         for block in results:
             kind = "custom_tool_call_output" if block.id in writer.custom else "function_call_output"
-            yield {"type": kind, "call_id": block.id, "output": _output(block), **_beside_output(block)}
+            output = write_output(block, _part)
+            yield {"type": kind, "call_id": block.id, "output": output, **_beside_output(block)}
         if other:
             yield from _items(other, writer)
     elif msg.role == "assistant" or msg.features & Feature.CALL:
@@ -131,14 +133,6 @@ def _part(block: Block) -> dict[str, Any]:
             raise ConversionError(block.type, "a user turn or a tool result")
         case _:
             assert_never(block)
-
-
-def _output(block: ToolResultBlock) -> str | list[dict[str, Any]]:
-    """A result: text, or a list with media; the wire has no flag for an error."""
-    if isinstance(block.output, str) or all(isinstance(item, TextBlock) for item in block.output):
-        return block.marked_listing
-    mark = [{"type": "input_text", "text": "[error]"}] if block.is_error else []
-    return [*mark, *(_part(item) for item in block.output)]
 
 
 def _beside_output(block: ToolResultBlock) -> dict[str, Any]:
@@ -181,11 +175,7 @@ def _markable(made: list[dict[str, Any]], flags: tuple[bool, ...]) -> Iterator[d
 
 
 def _options(task: RequestSpec) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    if task.tools:
-        options["tools"] = [_tool(tool) for tool in task.tools]
-        if task.tool_choice:
-            options["tool_choice"] = _choice(task.tool_choice)
+    options = task.write_tools(_tool, _choice)
     if task.output:
         options["text"] = {"format": {"type": "json_schema", **named_schema(task)}}
     return options

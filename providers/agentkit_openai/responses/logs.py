@@ -21,6 +21,7 @@ from agentkit.provider_kit import (
     check_log_format,
     check_log_message,
     check_log_request,
+    get_state_fields,
     make_json_safe,
     native_to_json,
     read_arguments,
@@ -197,12 +198,11 @@ def _with_state(blocks: list[Block], fields: dict[str, Any], id: str | None) -> 
     if not fields and not id:
         return blocks
     return [
-        replace(block, state=OpaqueState(_ISSUER, item_id=id, fields={**_fields(block), **fields} or None))
+        replace(
+            block,
+            state=OpaqueState(_ISSUER, item_id=id, fields={**get_state_fields(block.state), **fields} or None),
+        )
         if isinstance(block, TextBlock)
         else block
         for block in blocks
     ]
-
-
-def _fields(block: TextBlock) -> dict[str, Any]:
-    return block.state.fields or {} if block.state else {}

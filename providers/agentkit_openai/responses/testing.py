@@ -22,6 +22,7 @@ from agentkit.provider_kit import (
     Usage,
     as_list,
     as_object,
+    get_state_fields,
 )
 from agentkit.testing import (
     FakeService,
@@ -195,7 +196,7 @@ def _item_id(state: OpaqueState | None, default: str) -> str:
 
 
 def _fields(state: OpaqueState | None) -> dict[str, Any]:
-    return dict(state.fields) if state and state.fields else {}
+    return dict(get_state_fields(state))
 
 
 # -- events -----------------------------------------------------------------------------------------------------
