@@ -31,6 +31,7 @@ from agentkit.capabilities.media_rules import MediaLimits, MediaRule, media_type
 from agentkit.capabilities.model_facts import ModelFact
 from agentkit.capabilities.model_rules import ModelRules
 from agentkit.capabilities.name_rules import NameRule, derive_call_id, short_hash
+from agentkit.capabilities.option_layout import OptionLayout
 from agentkit.capabilities.strict_rules import StrictRules
 from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.errors import (
@@ -153,6 +154,7 @@ __all__ = [
     "OpaqueCapabilities",
     "OpaqueState",
     "OptionError",
+    "OptionLayout",
     "OutgoingRequest",
     "OutputSchema",
     "ParserOptions",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, cast
 
+from agentkit.capabilities.option_layout import OptionLayout
 from agentkit.errors import OptionError
 from agentkit.reprs import bounded_repr, shorten_repr
 
@@ -60,6 +61,7 @@ class WireLayout:
         result_keys: Keys of a part that hold a tool result.
         result_labels: Pairs of key and label that mark a tool result, such as `("role", "tool")`.
         error_paths: Names of the list of turns in error messages, beside the key itself.
+        options: Keys of tool choice and output schema, for the loaders of request options.
         cache_markers: Keys of markers for a prompt cache. They are no part of the prompt.
         digest_turn: Yields the parts of a turn that the prefix digest covers, in a form that does not depend on
             ids of stored items. None: the turn itself.
@@ -94,6 +96,7 @@ class WireLayout:
     result_keys: frozenset[str] = frozenset()
     result_labels: frozenset[tuple[str, str]] = frozenset({("role", "tool")})
     error_paths: frozenset[str] = frozenset()
+    options: OptionLayout = field(default_factory=OptionLayout)
     cache_markers: frozenset[str] = frozenset()
     digest_turn: Callable[[Any], Iterator[Any]] | None = None
     digest_prompt: Callable[[Any], Any] | None = None

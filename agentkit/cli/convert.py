@@ -85,9 +85,9 @@ def _load_log(text: bytes, source: str) -> tuple[list[Msg], RequestOptions]:
     log = make_json_safe(parse_input(text))
     if source in _DUMPS:
         return load_native(source, log), {}
-    for place, tool_type in list_server_tools(log):
-        sys.stderr.write(f"agentkit: {place}: tool {tool_type!r} omitted: it runs at its provider\n")
-    return load_native(source, log), load_request_options(log)
+    for place, tool_type in list_server_tools(source, log):
+        sys.stderr.write(f"agentkit: {place}: tool {tool_type!r} omitted: only {source} has such tools\n")
+    return load_native(source, log), load_request_options(source, log)
 
 
 def _dump_options(options: RequestOptions) -> dict[str, Any]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from agentkit.argument_checks import check_option
-from agentkit.errors import MessageError, ProviderError
-from agentkit.json_values import native_to_json
+from agentkit.errors import ProviderError
 from agentkit.loggers import get_logger
 from agentkit.logs.agentscope import load_agentscope
 from agentkit.logs.langchain.messages import load_langchain
+from agentkit.logs.log_text import parse_log_text
 from agentkit.logs.request_options import list_cache_markers, list_server_tools, load_request_options
 from agentkit.messages.message import Msg
 from agentkit.messages.serialization import load_messages
@@ -52,8 +50,8 @@ def load_native(provider: str | Provider, log: object) -> list[Msg]:
             and `memory_id`).
         ProviderError: No provider has this name, or the provider has no loader.
     """
-    if isinstance(log, str | bytes | bytearray) and provider != "agentkit":
-        log = _parse_text(log)
+    if provider != "agentkit":
+        log = parse_log_text(log)
     if isinstance(provider, str):
         loader = _LOADERS.get(provider)
         if loader is not None:
@@ -64,16 +62,7 @@ def load_native(provider: str | Provider, log: object) -> list[Msg]:
         raise ProviderError(
             provider.name, "the provider has no loader for its logs", [*_LOADERS, *available_providers()]
         )
-    markers = list_cache_markers(log)
+    markers = list_cache_markers(provider, log)
     if markers:
         _LOG.info("%d cache marker(s) omitted, the first at %s", len(markers), markers[0])
     return provider.load_native(log)
-
-
-def _parse_text(text: str | bytes | bytearray) -> object:
-    """Returns the list or object of a JSON text; any other text unchanged."""
-    try:
-        value: Any = native_to_json(text)
-    except MessageError:
-        return text
-    return cast("object", value) if isinstance(value, list | dict) else text

@@ -1,260 +1,232 @@
-"""What a native request asks for besides its messages: tools, the choice among them, the form of the answer."""
+"""Tools, tool choice, output schema and cache markers of a native request.
+
+The layout of the provider names the keys of the request: see `WireLayout` and `OptionLayout`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
+from agentkit.capabilities.wire_layout import LayoutSource, WireLayout, as_layout
 from agentkit.errors import MessageError, OptionError
 from agentkit.formatting.formatter import RequestOptions
 from agentkit.json_values import as_list, as_object, as_text, make_json_safe
-from agentkit.tools.choices import ToolChoice, read_allowed_tools
-from agentkit.tools.json_schema import OutputSchema, as_output_schema, map_schema
+from agentkit.logs.log_text import parse_log_text
+from agentkit.models.registry import load_provider
+from agentkit.tools.choices import ToolChoice, read_allowed_tools, read_tool_choice
+from agentkit.tools.json_schema import OutputSchema, as_output_schema
 from agentkit.tools.tool import Tool
 
-__all__ = ["list_cache_markers", "list_server_tools", "load_request_options"]
+__all__ = ["LIBRARY_FORMATS", "list_cache_markers", "list_server_tools", "load_request_options"]
 
-_CACHE_MARKERS = frozenset({"cache_control", "prompt_cache_breakpoint"})
-_HOLDERS = ("extra_body", "parameters", "config", "generationConfig", "generation_config")
-"""Where requests keep what they ask for: the SDKs' further body, DashScope's body, Gemini's call and body."""
+LIBRARY_FORMATS = frozenset({"agentkit", "agentscope", "langchain"})
+"""Formats of message logs that belong to no provider."""
 
-_OWN = frozenset({"function", "custom"})
-"""Types of the tools that the caller runs; a tool of another type runs at the provider."""
+_MAX_DEPTH = 20
+"""Levels of nesting in which cache markers are searched."""
 
 
-def load_request_options(request: object) -> RequestOptions:
-    """The tools, tool_choice and response_format of a native request of any wire, for `format` and `plan`.
+def load_request_options(provider: str | LayoutSource, request: object) -> RequestOptions:
+    """Returns the tools, tool_choice and response_format of a native request, for `format` and `plan`.
 
-    A list of messages asks for nothing. What cannot be said for another provider is left out: tools that run at
-    the provider (`tools_left_out` names them), a form of answer without a schema or whose root is no object.
-    Raises MessageError for a tool whose name or schema nobody could follow.
+    Omits options that no other provider can carry out: tools that run at the provider (`list_server_tools` returns
+    them), and an output format without the schema of an object.
+
+    Args:
+        provider: Name of a provider, a Provider, a formatter or a layout; also `agentkit`, `agentscope` or
+            `langchain`.
+        request: Arguments of the SDK's call, the sent body, or the JSON text of either. A list of messages has no
+            options.
+
+    Raises:
+        MessageError: A tool has no valid name or schema.
+        ProviderError: No provider has this name.
+        OptionError: `provider` is none of the values above.
+
     """
-    held = _held(request)
-    tools = [_tool(found, place) for found, place, kind in _declared(held) if kind in _OWN]
-    asked: RequestOptions = {}
+    layout = _find_layout(provider)
+    items = _read_items(request, layout)
+    logged = _list_tools(items, layout)
+    tools = [_read_tool(tool, place, layout) for tool, place, server_type in logged if server_type is None]
+    options: RequestOptions = {}
     if tools:
-        asked["tools"] = tools
-        choice = _among(_choice(held), {tool.name for tool in tools})
+        options["tools"] = tools
+        choice = _find_choice(items, layout, {tool.name for tool in tools})
         if choice is not None:
-            asked["tool_choice"] = choice
-    output = _output(held)
+            options["tool_choice"] = choice
+    output = _find_output(items, layout)
     if output is not None:
-        asked["response_format"] = output
-    return asked
+        options["response_format"] = output
+    return options
 
 
-def list_server_tools(request: object) -> list[tuple[str, str]]:
-    """The place and type of each tool that `load_tools` leaves out, because it runs at the provider."""
-    return [(place, kind) for _, place, kind in _declared(_held(request)) if kind not in _OWN]
+def list_server_tools(provider: str | LayoutSource, request: object) -> list[tuple[str, str]]:
+    """Returns the place and the type of each tool that `load_request_options` omits.
 
+    Args:
+        provider: Provider of the request, as in `load_request_options`.
+        request: Native request, as in `load_request_options`.
 
-def list_cache_markers(request: object) -> list[str]:
-    """Returns the places in a native request of blocks, messages and tools with a marker for a prompt cache.
+    Raises:
+        MessageError: The tools are no list.
+        ProviderError: No provider has this name.
+        OptionError: `provider` has another type.
 
-    `load_native` and `load_tools` leave these markers out: a formatter's `cache_breakpoints` places new ones.
     """
-    return [*_marked(request, "", 0)]
+    layout = _find_layout(provider)
+    tools = _list_tools(_read_items(request, layout), layout)
+    return [(place, server_type) for _, place, server_type in tools if server_type is not None]
 
 
-def _marked(found: object, path: str, depth: int) -> Iterator[str]:
-    if depth > _DEEPEST:
-        return
-    held: dict[str, Any] = as_object(found)
-    if not held.keys().isdisjoint(_CACHE_MARKERS) and any(held.get(key) is not None for key in _CACHE_MARKERS):
-        yield path or "request"
-    for key, item in held.items():
-        if isinstance(item, dict | list) and not ("name" in held and key in _ARGUMENTS):
-            yield from _marked(cast("object", item), f"{path}.{key}" if path else str(key), depth + 1)
-    for at, item in enumerate(as_list(found)):
-        yield from _marked(item, f"{path}[{at}]", depth + 1)
+def list_cache_markers(provider: str | LayoutSource, request: object) -> list[str]:
+    """Returns the places of the blocks, messages and tools with a marker for a prompt cache.
+
+    `load_native` and `load_request_options` omit these markers. The option `cache_breakpoints` of a formatter
+    places new markers.
+
+    Args:
+        provider: Provider of the request, as in `load_request_options`.
+        request: Native request, or a list of messages.
+
+    Raises:
+        ProviderError: No provider has this name.
+        OptionError: `provider` has another type.
+
+    """
+    layout = _find_layout(provider)
+    return [*_find_markers(parse_log_text(request), "", layout)] if layout.cache_markers else []
 
 
-_DEEPEST = 20
-"""Levels of nesting that blocks may have in a request."""
-_ARGUMENTS = frozenset({"input_schema", "parameters", "input", "arguments", "args"})
-"""Keys of a tool or a call whose values are the tool's own."""
+def _find_layout(provider: str | LayoutSource) -> WireLayout:
+    if not isinstance(provider, str):
+        return as_layout(provider)
+    return WireLayout() if provider in LIBRARY_FORMATS else load_provider(provider).layout
 
 
-def _held(request: object) -> dict[str, Any]:
-    """The request with what its holders hold beside its own keys."""
-    found = as_object(make_json_safe(request))
-    held = dict(found)
-    for name in _HOLDERS:
-        held |= {key: item for key, item in as_object(found.get(name)).items() if held.get(key) is None}
-    return held
+def _read_items(request: object, layout: WireLayout) -> dict[str, Any]:
+    """Returns the values of a request by key. Values of the request itself override those of its containers."""
+    body: dict[str, Any] = as_object(make_json_safe(parse_log_text(request)))
+    items = {key: value for key, value in layout.read_items(body) if value is not None}
+    return items | {key: value for key, value in body.items() if value is not None}
 
 
 # -- tools ----------------------------------------------------------------------------------------------------
 
 
-def _declared(held: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
-    """Each tool with its place and its type. Gemini declares several in one, functions and its own."""
-    for at, found in enumerate(_as_list(held.get("tools"), "tools")):
-        tool, place = {key: item for key, item in as_object(found).items() if item is not None}, f"tools[{at}]"
-        for key in ("functionDeclarations", "function_declarations"):
-            for number, one in enumerate(_as_list(tool.get(key), f"{place}.{key}")):
-                yield _from_gemini(as_object(one)), f"{place}.functionDeclarations[{number}]", "function"
-        rest = {key: item for key, item in tool.items() if key not in _DECLARATIONS}
-        if rest or not tool:
-            yield from ((rest, place, kind) for kind in _types_of(rest))
-    for at, found in enumerate(_as_list(held.get("functions"), "functions")):  # OpenAI's, before there were tools
-        yield as_object(found), f"functions[{at}]", "function"
+class _LoggedTool(NamedTuple):
+    """Tool in a request.
+
+    Attributes:
+        declaration: The tool without its null values.
+        place: Place of the tool in the request.
+        server_type: Type of a tool that runs at the provider. None for a function of the application.
+
+    """
+
+    declaration: dict[str, Any]
+    place: str
+    server_type: str | None = None
 
 
-_DECLARATIONS = frozenset({"functionDeclarations", "function_declarations"})
+def _list_tools(items: Mapping[str, Any], layout: WireLayout) -> Iterator[_LoggedTool]:
+    for tool, place in _list_objects(items, layout.tools):
+        for key in layout.tool_lists:
+            for declaration, inner_place in _list_objects(tool, key, f"{place}."):
+                yield _LoggedTool(declaration, inner_place)
+        single = {key: value for key, value in tool.items() if key not in layout.tool_lists}
+        if single or not tool:
+            yield from (_LoggedTool(single, place, kind) for kind in _server_types(single, layout))
+    for key in layout.options.functions:
+        yield from (_LoggedTool(tool, place) for tool, place in _list_objects(items, key))
 
 
-def _as_list(found: object, place: str) -> list[Any]:
-    """Returns a list of tools; a single tool may come without a list."""
-    tool: dict[str, Any] = as_object(found)
-    listed: list[Any] = as_list(found)
-    if found is not None and found is not tool and found is not listed:
-        raise MessageError(place, f"expected a list of tools, got {type(found).__name__}", "Pass a list.")
-    return [tool] if found is tool else listed
+def _list_objects(fields: Mapping[str, Any], key: str, prefix: str = "") -> Iterator[tuple[dict[str, Any], str]]:
+    """Yields the tools under a key, without null values, and their places. A list of one tool may be the tool."""
+    value, place = fields.get(key), f"{prefix}{key}"
+    if not isinstance(value, list | dict | None):
+        raise MessageError(place, f"expected a list of tools, got {type(value).__name__}", "Pass a list.")
+    tools: list[Any] = [value] if isinstance(value, dict) else as_list(cast("object", value))
+    for index, item in enumerate(tools):
+        tool = {key: field for key, field in as_object(item).items() if field is not None}
+        yield tool, f"{place}[{index}]"
 
 
-def _types_of(tool: Mapping[str, Any]) -> Iterable[str]:
-    """Returns the types of a tool. Without a type, one with a name is a function; else its keys are its types."""
-    if tool.get("type") == "custom" and not tool.keys() & {"input_schema", "inputSchema"}:
-        return ("custom text",)  # OpenAI's: its input is no object (SDK: CustomTool)
-    if named := as_text(tool.get("type")):
-        return (named,)
-    return ("function",) if "name" in tool or "function" in tool else (tool.keys() or ("unknown",))
+def _server_types(tool: Mapping[str, Any], layout: WireLayout) -> Iterable[str | None]:
+    """Returns the types of a tool; None for a function. Without a name and a type, the keys are the types."""
+    tool_type = as_text(tool.get(layout.options.tool_type))
+    if tool_type:
+        return (None if tool_type in layout.options.function_types else tool_type,)
+    return (None,) if layout.name in tool or layout.tool_wrapper in tool else (tool.keys() or ("unknown",))
 
 
-def _tool(found: Mapping[str, Any], place: str) -> Tool:
-    return Tool.from_dict(found, place)
+def _read_tool(tool: Mapping[str, Any], place: str, layout: WireLayout) -> Tool:
+    fields: Mapping[str, Any] = as_object(tool.get(layout.tool_wrapper)) or tool
+    key = next((key for key in layout.tool_schemas if fields.get(key) is not None), "")
+    declaration = {"name": fields.get(layout.name), "parameters": _read_schema(fields.get(key), key, layout)}
+    return Tool.from_dict({**fields, **declaration}, place)
 
 
-def _from_gemini(found: dict[str, Any]) -> dict[str, Any]:
-    """A declaration with a JSON schema (google-genai: FunctionDeclaration, Schema)."""
-    schema = found.get("parametersJsonSchema") or found.get("parameters_json_schema")
-    if schema is None and isinstance(found.get("parameters"), dict):
-        schema = map_schema(found["parameters"], _as_json_schema)
-    return {**{key: found.get(key) for key in ("name", "description")}, "parameters": schema}
+def _read_schema(schema: Any, key: str, layout: WireLayout) -> Any:
+    read = layout.options.read_schemas.get(key)
+    return read(schema) if read is not None and isinstance(schema, dict) else schema
 
 
-_SPELLED = {"any_of": "anyOf", "min_items": "minItems", "max_items": "maxItems", "min_length": "minLength"} | {
-    "max_length": "maxLength", "property_ordering": "propertyOrdering", "min_properties": "minProperties",
-    "max_properties": "maxProperties", "additional_properties": "additionalProperties", "defs": "$defs",
-    "ref": "$ref",
-}  # fmt: skip
+# -- tool choice and output -----------------------------------------------------------------------------------
 
 
-def _as_json_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """One level of Gemini's `Schema` (OpenAPI 3.0): types in capitals, `nullable` beside them."""
-    made = {_SPELLED.get(key, key): item for key, item in schema.items() if key not in ("nullable", "type")}
-    for key in ("default", "example"):
-        if made.get(key, 0) is None:  # the SDK's dump of a schema without one
-            del made[key]
-    kind = _schema_type(schema.get("type"))
-    if kind and kind != "type_unspecified":
-        made["type"] = [kind, "null"] if schema.get("nullable") is True else kind
-    return made
+def _find(items: Mapping[str, Any], path: str) -> object:
+    value: object = items
+    for key in path.split("."):
+        value = as_object(value).get(key)
+    return value
 
 
-_TYPES = ("type_unspecified", "string", "number", "integer", "boolean", "array", "object", "null")
-"""Names by number (google.cloud.aiplatform_v1: Type); protobuf tools write numbers."""
-
-
-def _schema_type(found: object) -> str:
-    return _enum_name(found, _TYPES).lower()
-
-
-def _enum_name(found: object, names: Sequence[str]) -> str:
-    if type(found) is int:
-        return names[found] if 0 <= found < len(names) else ""
-    return as_text(found)
-
-
-# -- the choice -----------------------------------------------------------------------------------------------
-
-_MODES = {
-    "auto": "auto",
-    "none": "none",
-    "required": "required",
-    "any": "required",
-    "validated": "auto",  # Gemini: free to answer in words, but calls obey their schemas
-}
-
-
-def _choice(held: Mapping[str, Any]) -> ToolChoice | None:
-    config = as_object(held.get("toolConfig") or held.get("tool_config"))
-    calling = as_object(config.get("functionCallingConfig") or config.get("function_calling_config"))
-    if calling:
-        allowed = as_list(calling.get("allowedFunctionNames") or calling.get("allowed_function_names"))
-        mode = _mode(_enum_name(calling.get("mode"), _CALLING_MODES))
-        if len(allowed) == 1 and mode is not None and mode.mode == "required":
-            return _named(allowed[0])
-        return _limited(mode, allowed)
-    found = held.get("tool_choice") or held.get("function_call")
-    if not isinstance(found, dict):
-        return _mode(found)
-    choice = cast("dict[str, Any]", found)
-    limited = read_allowed_tools(choice)
-    if limited is not None:
-        return _limited(_mode(limited[0]), limited[1])
-    inner = as_object(choice.get("function")) or choice
-    return _named(inner.get("name")) or _mode(choice.get("mode") or choice.get("type"))
-
-
-def _limited(mode: ToolChoice | None, names: Sequence[object]) -> ToolChoice | None:
-    """Returns the mode, limited to some tools if there are names."""
-    known = tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
-    return replace(mode, names=known) if mode is not None and mode.mode in ("auto", "required") else mode
-
-
-def _among(choice: ToolChoice | None, tools: AbstractSet[str]) -> ToolChoice | None:
-    """Returns the choice, limited to the loaded tools. Returns None if the choice names none of these."""
-    if choice is None or not choice.names:
-        return choice if choice is None or choice.name is None or choice.name in tools else None
-    names = tuple(name for name in choice.names if name in tools)
-    return replace(choice, names=names) if names else None
-
-
-_CALLING_MODES = ("", "auto", "any", "none", "validated")
-"""Names by number (google.cloud.aiplatform_v1: FunctionCallingConfig.Mode)."""
-
-
-def _mode(found: object) -> ToolChoice | None:
-    mode = _MODES.get(as_text(found).lower())
-    return ToolChoice(cast("Any", mode)) if mode else None
-
-
-def _named(found: object) -> ToolChoice | None:
-    return ToolChoice("tool", as_text(found)) if as_text(found) else None
-
-
-# -- the form of the answer -----------------------------------------------------------------------------------
-
-_FORMS = ("response_format", "output_format", "format")
-_SCHEMAS = ("responseJsonSchema", "response_json_schema", "responseSchema", "response_schema")
-
-
-def _output(held: Mapping[str, Any]) -> OutputSchema | None:
-    found = _form(held)
-    if not found:
-        return None
+def _find_choice(items: Mapping[str, Any], layout: WireLayout, tools: AbstractSet[str]) -> ToolChoice | None:
+    """Returns the tool choice, limited to the loaded tools. Returns None if the choice names none of these."""
+    values = [_find(items, path) for path in layout.options.choices]
+    value: Any = next((value for value in values if value), None)
+    if layout.options.read_choice is not None:
+        value = layout.options.read_choice(as_object(value))
+    allowed = read_allowed_tools(as_object(value))
+    if allowed is not None:
+        mode, listed = allowed
+        allowed_names = [name for name in listed if isinstance(name, str)]
+        value = {"mode": mode, "names": allowed_names} if allowed_names else mode
     try:
-        return as_output_schema(found)
+        choice = read_tool_choice(value)
     except (OptionError, MessageError):
         return None
+    names = tuple(name for name in choice.names if name in tools)
+    is_missing = (choice.names and not names) or (choice.name is not None and choice.name not in tools)
+    return None if is_missing else replace(choice, names=names)
 
 
-def _form(held: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A schema, by itself or under a name: OpenAI's two, Anthropic's, Ollama's and DashScope's, Gemini's."""
-    for name in _SCHEMAS:
-        schema = as_object(held.get(name))
-        if schema:
-            return (
-                schema if "json" in name.lower() else cast("dict[str, Any]", map_schema(schema, _as_json_schema))
-            )
-    inner = (as_object(held.get(name)).get("format") for name in ("text", "output_config"))
-    for found in map(as_object, (*(held.get(name) for name in _FORMS), *inner)):
-        if found.get("type") == "json_schema":
-            return found
-        if found and found.get("type") not in ("text", "json_object"):
-            return found  # Ollama: the schema itself
+def _find_output(items: Mapping[str, Any], layout: WireLayout) -> OutputSchema | None:
+    """Returns the output schema. Returns None for any other output format, such as JSON without a schema."""
+    for path in layout.options.outputs:
+        schema = _read_schema(_find(items, path), path.rpartition(".")[2], layout)
+        if isinstance(schema, dict) and schema:
+            with suppress(OptionError, MessageError):
+                return as_output_schema(cast("dict[str, Any]", schema))
     return None
+
+
+# -- cache markers --------------------------------------------------------------------------------------------
+
+
+def _find_markers(value: object, place: str, layout: WireLayout, depth: int = 0) -> Iterator[str]:
+    if depth > _MAX_DEPTH:
+        return
+    fields: dict[str, Any] = as_object(value)
+    if any(fields.get(key) is not None for key in layout.cache_markers):
+        yield place or "request"
+    json_keys = layout.json.union(layout.tool_schemas) if layout.name in fields else ()
+    for key, item in fields.items():
+        if isinstance(item, dict | list) and key not in json_keys:
+            yield from _find_markers(cast("object", item), f"{place}.{key}" if place else key, layout, depth + 1)
+    for index, item in enumerate(as_list(value)):
+        yield from _find_markers(item, f"{place}[{index}]", layout, depth + 1)

@@ -10,7 +10,7 @@ from agentkit.messages.validation import Text, Validated, validated_dataclass
 from agentkit.reprs import shorten_repr
 from agentkit.tools.tool import Tool
 
-__all__ = ["ToolChoice", "ToolChoiceLike", "as_tool_choice", "read_allowed_tools"]
+__all__ = ["ToolChoice", "ToolChoiceLike", "as_tool_choice", "read_allowed_tools", "read_tool_choice"]
 
 
 @validated_dataclass
@@ -66,7 +66,7 @@ def as_tool_choice(choice: ToolChoiceLike | None, tools: Sequence[Tool]) -> Tool
     """
     if choice is None:
         return None
-    parsed = _read_choice(choice)
+    parsed = read_tool_choice(choice)
     names = [tool.name for tool in tools]
     chosen = parsed.names or (parsed.name,)
     unknown = next((name for name in chosen if name is not None and name not in names), None)
@@ -78,7 +78,14 @@ def as_tool_choice(choice: ToolChoiceLike | None, tools: Sequence[Tool]) -> Tool
     return parsed if tools else None
 
 
-def _read_choice(choice: ToolChoiceLike) -> ToolChoice:
+def read_tool_choice(choice: ToolChoiceLike) -> ToolChoice:
+    """Parses a tool choice without a look at the tools.
+
+    Raises:
+        OptionError: The choice is malformed.
+        MessageError: The mode and the names do not fit.
+
+    """
     if isinstance(choice, ToolChoice):
         return choice
     if isinstance(choice, str):

@@ -13,6 +13,7 @@ from agentkit.provider_kit import (
     ModelFact,
     NameRule,
     OpaqueCapabilities,
+    OptionLayout,
     ThinkingCapabilities,
     ToolCapabilities,
     TurnCapabilities,
@@ -57,6 +58,8 @@ LAYOUT = WireLayout(
     proofs={"thinking": "signature", "redacted_thinking": "data"},
     result_labels=frozenset({("type", "tool_result")}),
     error_paths=frozenset({"message"}),
+    containers=("extra_body",),
+    options=OptionLayout(function_types=frozenset({"custom"}), outputs=("output_config.format", "output_format")),
     cache_markers=frozenset({"cache_control"}),
     digest_prompt=prompt_as_parts,
 )

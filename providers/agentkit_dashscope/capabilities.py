@@ -50,6 +50,7 @@ LAYOUT = WireLayout(
     tool_wrapper="function",
     silent=frozenset({"id", "tool_call_id", "index", "detail", "format"}),
     media={"image": "image", "audio": "audio", "video": "video", "file": "document"},
+    containers=("parameters",),
     error_paths=frozenset({"message", "input"}),
     cache_markers=frozenset({"cache_control"}),
 )

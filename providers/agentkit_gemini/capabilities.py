@@ -20,6 +20,7 @@ from agentkit.provider_kit import (
     media_types,
 )
 from agentkit_gemini._parts import get_pair_key, get_part_places, is_stored_uri
+from agentkit_gemini._request_options import OPTIONS
 
 __all__ = ["FACTS", "GENERATE", "LAYOUT", "SKIP_SIGNATURE"]
 
@@ -31,9 +32,10 @@ SKIP_SIGNATURE = base64.b64encode(b"skip_thought_signature_validator").decode("a
 LAYOUT = WireLayout(
     turns="contents",
     prompt="system_instruction",
-    tool_lists=("function_declarations",),
-    tool_schemas=("parameters", "parameters_json_schema"),
-    containers=("config",),
+    tool_lists=("function_declarations", "functionDeclarations"),
+    tool_schemas=("parameters_json_schema", "parametersJsonSchema", "parameters"),
+    containers=("config", "generationConfig", "generation_config"),
+    options=OPTIONS,
     parts=("parts",),
     labels=frozenset({"role", "type", "mime_type"}),
     silent=frozenset({"id", "thought_signature"}),

@@ -6,6 +6,7 @@ from agentkit.provider_kit import (
     Capabilities,
     MediaCapabilities,
     MediaRule,
+    OptionLayout,
     ThinkingCapabilities,
     ToolCapabilities,
     TurnCapabilities,
@@ -27,6 +28,7 @@ LAYOUT = WireLayout(
     silent=frozenset({"id", "tool_call_id", "index"}),
     media={"images": "image"},
     error_paths=frozenset({"message"}),
+    options=OptionLayout(choices=(), outputs=("format",)),
 )
 """ollama-python: Message."""
 

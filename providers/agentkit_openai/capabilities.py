@@ -13,6 +13,7 @@ from agentkit.provider_kit import (
     ModelFact,
     NameRule,
     OpaqueCapabilities,
+    OptionLayout,
     StrictRules,
     ThinkingCapabilities,
     ToolCapabilities,
@@ -96,7 +97,9 @@ LAYOUT = WireLayout(
         "file_data": "document",
     },
     media_data=("url", "data", "file_data"),
+    containers=("extra_body",),
     error_paths=frozenset({"message"}),
+    options=OptionLayout(functions=("functions",), choices=("tool_choice", "function_call")),
     cache_markers=frozenset({"cache_control", "prompt_cache_breakpoint"}),
 )
 """SDK: ChatCompletionMessageParam; vLLM adds `audio_url` and `video_url`, DashScope `video`, `cache_control`."""

@@ -272,7 +272,7 @@ class TestConvert:
         code, _, err = call(*streams, "convert", "--from", "anthropic", "--to", "openai", stdin=json.dumps(log))
         assert (code, err) == (
             0,
-            "agentkit: tools[0]: tool 'web_search_20250305' omitted: it runs at its provider\n",
+            "agentkit: tools[0]: tool 'web_search_20250305' omitted: only anthropic has such tools\n",
         )
 
     def test_lines_give_a_request_or_an_error_each(self, streams: Streams) -> None:

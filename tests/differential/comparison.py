@@ -86,6 +86,7 @@ class Comparison:
     def _compare_record(self, title: str, provider: str, old: Any, new: Any) -> Iterator[Difference]:
         if not self.with_texts:
             old, new = drop_error_texts(old), drop_error_texts(new)
+        old, new = mappings.drop_foreign_options(old), mappings.drop_foreign_options(new)
         old, has_new_text = self._map_record(old)
         if title.startswith("stored "):
             new = self._map_reasons(new)  # an invalid block keeps the reason that the base version stored

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["REASONS", "TEXTS", "is_removed", "move_native_keys"]
+__all__ = ["REASONS", "TEXTS", "drop_foreign_options", "is_removed", "move_native_keys"]
 
 REASONS: Final[tuple[tuple[str, str], ...]] = (
     (
@@ -82,6 +82,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (r"a line of the history frame", r"written as a line of the history frame"),
     (r"said inside an open exchange, put behind it", r"was inside an open exchange; moved after its results"),
     (r"equals the result that call (.*) has", r"duplicate of the result of call \1"),
+    (r"(invalid block: |)(\S+media_type): (.+) is no media type", r"\1\2: expected a media type, got \3"),
     # invalid blocks of LangChain's logs
     (r"(invalid block: |)it is no message", r"\1expected a message object"),
     (r"(invalid block: |)an order to take a message away", r"\1expected a message, got a removal of one"),
@@ -149,6 +150,16 @@ not compared.
 def move_native_keys(message: dict[str, Any]) -> dict[str, Any]:
     """Returns a stored message of the base version with the keys of its native log where they stand now."""
     return message
+
+
+def drop_foreign_options(record: dict[str, Any]) -> dict[str, Any]:
+    """Returns the record of a log, without its request options if the provider refuses the log.
+
+    The base version read the options of a request without its provider, and so from any format.
+    """
+    if "error" not in record:
+        return record
+    return {key: value for key, value in record.items() if key not in ("options", "server_tools", "markers")}
 
 
 def is_removed(part: dict[str, Any]) -> bool:

@@ -442,12 +442,12 @@ async def _run_log(log: Mapping[str, Any]) -> Record:
         record["messages"] = _dump(messages)
     wanted: Record = {}
     with _recording(record.setdefault("options", {})):
-        wanted = dict(_call_with_provider("load_tools", log["log"], log["provider"]))
+        wanted = dict(_call_with_log("load_tools", log["log"], log["provider"]))
         record["options"] = _describe(wanted)
     with _recording(record.setdefault("server_tools", {})):
-        record["server_tools"] = _describe(_call_with_provider("tools_left_out", log["log"], log["provider"]))
+        record["server_tools"] = _describe(_call_with_log("tools_left_out", log["log"], log["provider"]))
     with _recording(record.setdefault("markers", {})):
-        record["markers"] = _describe(_call_with_provider("list_cache_markers", log["log"], log["provider"]))
+        record["markers"] = _describe(_call_with_log("list_cache_markers", log["log"], log["provider"]))
     if messages:
         record["formatted"] = [await _run_request(messages, options, wanted) for options in log["formats"]]
     return record
@@ -459,6 +459,12 @@ def _call_with_provider(name: str, request: Any, provider: str) -> Any:
     if len(signature(function).parameters) == 1:
         return function(request)
     return function(request, _find("load_provider")(provider))
+
+
+def _call_with_log(name: str, log: Any, provider: str) -> Any:
+    """Calls a function of a log. The version before the restructuring does not take the provider."""
+    function = _find(name)
+    return function(log) if len(signature(function).parameters) == 1 else function(provider, log)
 
 
 # -- the loop over cases ---------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Logs from elsewhere: whose they are, and what a request asks for besides its messages."""
 
+import json
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final
@@ -79,10 +80,10 @@ class TestTools:
     @pytest.mark.parametrize("provider", PROVIDERS)
     def test_tools_and_an_answers_schema_come_back_from_every_wire(self, provider: str) -> None:
         request = chat(provider).lower([user("Look.")], tools=[LOOK], response_format=SCHEMA).request
-        tools, _, form = _asked(load_request_options(request))
+        tools, _, form = _asked(load_request_options(provider, request))
         assert [(tool.name, tool.description) for tool in tools] == [("look", LOOK.description)]
         assert tools[0].parameters["properties"] == LOOK.parameters["properties"]
-        again = chat(provider).lower([user("Look.")], **load_request_options(request)).request
+        again = chat(provider).lower([user("Look.")], **load_request_options(provider, request)).request
         if form is None:  # said in a prompt, or as "some JSON"
             again.pop("response_format", None)
             request.pop("response_format", None)
@@ -92,43 +93,74 @@ class TestTools:
     @pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini"])
     def test_the_choice_comes_back_from_wires_that_have_all(self, provider: str, choice: str) -> None:
         request = chat(provider).lower([user("Look.")], tools=[LOOK], tool_choice=choice).request
-        _, found, _ = _asked(load_request_options(request))
+        _, found, _ = _asked(load_request_options(provider, request))
         assert (found.name or found.mode if found else "auto") == choice
 
     @pytest.mark.parametrize(
-        "request_",
+        ("provider", "request_"),
         [
-            {"tools": [{"type": "function", "function": {"name": "look", "parameters": PARAMETERS}}]},
-            {"tools": [{"type": "function", "name": "look", "parameters": PARAMETERS}]},
-            {"tools": [{"name": "look", "input_schema": PARAMETERS}]},
-            {"tools": [{"type": "custom", "name": "look", "input_schema": PARAMETERS}]},
-            {"tools": [{"functionDeclarations": [{"name": "look", "parametersJsonSchema": PARAMETERS}]}]},
-            {"config": {"tools": [{"function_declarations": [{"name": "look", "parameters": PARAMETERS}]}]}},
-            {"parameters": {"tools": [{"function": {"name": "look", "parameters": PARAMETERS}}]}},
-            {"functions": [{"name": "look", "parameters": PARAMETERS}]},
-            {"extra_body": {"tools": [{"function": {"name": "look", "parameters": PARAMETERS}}]}},
+            ("openai", {"tools": [{"type": "function", "function": {"name": "look", "parameters": PARAMETERS}}]}),
+            ("openai", {"tools": [{"type": "function", "name": "look", "parameters": PARAMETERS}]}),
+            ("openai", {"functions": [{"name": "look", "parameters": PARAMETERS}]}),
+            ("openai", {"extra_body": {"tools": [{"function": {"name": "look", "parameters": PARAMETERS}}]}}),
+            ("openai-responses", {"tools": [{"type": "function", "name": "look", "parameters": PARAMETERS}]}),
+            ("anthropic", {"tools": [{"name": "look", "input_schema": PARAMETERS}]}),
+            ("anthropic", {"tools": [{"type": "custom", "name": "look", "input_schema": PARAMETERS}]}),
+            (
+                "gemini",
+                {"tools": [{"functionDeclarations": [{"name": "look", "parametersJsonSchema": PARAMETERS}]}]},
+            ),
+            (
+                "gemini",
+                {"config": {"tools": [{"function_declarations": [{"name": "look", "parameters": PARAMETERS}]}]}},
+            ),
+            ("dashscope", {"parameters": {"tools": [{"function": {"name": "look", "parameters": PARAMETERS}}]}}),
+            ("ollama", {"tools": [{"function": {"name": "look", "parameters": PARAMETERS}}]}),
         ],
     )
-    def test_a_tool_is_one_in_every_spelling(self, request_: Any) -> None:
-        assert _asked(load_request_options(request_))[0] == [Tool("look", "", PARAMETERS)]
+    def test_every_spelling_of_a_tool_loads(self, provider: str, request_: Any) -> None:
+        assert _asked(load_request_options(provider, request_))[0] == [Tool("look", "", PARAMETERS)]
 
     @pytest.mark.parametrize(
-        "tools",
+        ("provider", "tools"),
         [
-            {"functionDeclarations": [{"name": "look", "parameters": PARAMETERS}]},
-            {"function_declarations": {"name": "look", "parametersJsonSchema": PARAMETERS}},
-            {"name": "look", "input_schema": PARAMETERS, "cache_control": None, "type": None, "strict": None},
-            [{"type": "function", "function": {"name": "look", "description": None, "parameters": PARAMETERS}}],
-            {"type": "function", "function": {"name": "look", "parameters": PARAMETERS}},
-            {"type": "function", "name": "look", "parameters": PARAMETERS, "strict": None, "description": None},
+            ("gemini", {"functionDeclarations": [{"name": "look", "parameters": PARAMETERS}]}),
+            ("gemini", {"function_declarations": {"name": "look", "parametersJsonSchema": PARAMETERS}}),
+            (
+                "anthropic",
+                {"name": "look", "input_schema": PARAMETERS, "cache_control": None, "type": None, "strict": None},
+            ),
+            (
+                "dashscope",
+                [
+                    {
+                        "type": "function",
+                        "function": {"name": "look", "description": None, "parameters": PARAMETERS},
+                    }
+                ],
+            ),
+            ("openai", {"type": "function", "function": {"name": "look", "parameters": PARAMETERS}}),
+            (
+                "openai-responses",
+                {
+                    "type": "function",
+                    "name": "look",
+                    "parameters": PARAMETERS,
+                    "strict": None,
+                    "description": None,
+                },
+            ),
         ],
     )
-    @pytest.mark.parametrize("holder", [None, "config", "parameters", "extra_body"])
-    def test_one_tool_may_stand_without_a_list_and_null_says_nothing(self, tools: Any, holder: str | None) -> None:
+    @pytest.mark.parametrize("in_container", [False, True])
+    def test_a_single_tool_needs_no_list_and_null_means_absent(
+        self, provider: str, tools: Any, in_container: bool
+    ) -> None:
         request = {"tools": tools, "tool_choice": None, "functions": None}
-        found = {"tools": None, holder: request} if holder else request
-        assert _asked(load_request_options(found))[0] == [Tool("look", "", PARAMETERS)]
-        assert list_server_tools(found) == []
+        container = {"gemini": "config", "dashscope": "parameters"}.get(provider, "extra_body")
+        found = {"tools": None, container: request} if in_container else request
+        assert _asked(load_request_options(provider, found))[0] == [Tool("look", "", PARAMETERS)]
+        assert list_server_tools(provider, found) == []
 
     def test_a_dumped_config_of_geminis_sdk_is_read(self) -> None:
         types: Any = import_module("google.genai.types")
@@ -146,17 +178,17 @@ class TestTools:
         dumps: list[Any] = [config.model_dump(), config.model_dump(mode="json", by_alias=True), config]
         requests: list[Any] = [{"model": "m", "contents": [], "config": dump} for dump in dumps]
         for found in [*dumps, *requests]:
-            tools, choice, _ = _asked(load_request_options(found))
+            tools, choice, _ = _asked(load_request_options("gemini", found))
             assert tools == [Tool("look", "", PARAMETERS)]
             assert choice == ToolChoice("tool", "look")
-            left = {(place, kind.lower().replace("_", "")) for place, kind in list_server_tools(found)}
+            left = {(place, kind.lower().replace("_", "")) for place, kind in list_server_tools("gemini", found)}
             assert left == {("tools[0]", "codeexecution"), ("tools[0]", "googlesearch")}
 
     @pytest.mark.parametrize("tools", ["search", 3, True])
     def test_tools_that_are_no_tools_are_refused(self, tools: Any) -> None:
         for load in (load_request_options, list_server_tools):
             with pytest.raises(MessageError, match="tools"):
-                load({"tools": tools})
+                load("openai", {"tools": tools})
 
     def test_geminis_schemas_become_json_schemas(self) -> None:
         parameters = {
@@ -167,7 +199,7 @@ class TestTools:
             },
         }
         request = {"tools": [{"functionDeclarations": [{"name": "f", "parameters": parameters}]}]}
-        assert _asked(load_request_options(request))[0][0].parameters == {
+        assert _asked(load_request_options("gemini", request))[0][0].parameters == {
             "type": "object",
             "properties": {
                 "type": {"type": ["string", "null"]},
@@ -176,89 +208,130 @@ class TestTools:
         }
 
     @pytest.mark.parametrize(
-        ("said", "expected"),
+        ("provider", "choice", "expected"),
         [
-            ({"tool_choice": {"type": "function", "function": {"name": "look"}}}, ToolChoice("tool", "look")),
-            ({"tool_choice": {"type": "function", "name": "look"}}, ToolChoice("tool", "look")),
-            ({"tool_choice": {"type": "tool", "name": "look"}}, ToolChoice("tool", "look")),
-            ({"tool_choice": {"type": "any"}}, ToolChoice("required")),
-            ({"tool_choice": {"type": "allowed_tools", "mode": "required"}}, ToolChoice("required")),
-            ({"tool_choice": "required"}, ToolChoice("required")),
-            ({"function_call": {"name": "look"}}, ToolChoice("tool", "look")),
-            ({"toolConfig": {"functionCallingConfig": {"mode": "ANY"}}}, ToolChoice("required")),
             (
+                "openai",
+                {"tool_choice": {"type": "function", "function": {"name": "look"}}},
+                ToolChoice("tool", "look"),
+            ),
+            ("openai", {"tool_choice": "required"}, ToolChoice("required")),
+            ("openai", {"function_call": {"name": "look"}}, ToolChoice("tool", "look")),
+            ("openai", {"tool_choice": 3}, None),
+            ("openai", {"tool_choice": "sometimes"}, None),
+            (
+                "openai-responses",
+                {"tool_choice": {"type": "function", "name": "look"}},
+                ToolChoice("tool", "look"),
+            ),
+            (
+                "openai-responses",
+                {"tool_choice": {"type": "allowed_tools", "mode": "required"}},
+                ToolChoice("required"),
+            ),
+            ("anthropic", {"tool_choice": {"type": "tool", "name": "look"}}, ToolChoice("tool", "look")),
+            ("anthropic", {"tool_choice": {"type": "any"}}, ToolChoice("required")),
+            ("anthropic", {"tool_choice": {"type": "tool", "name": "another"}}, None),
+            ("gemini", {"toolConfig": {"functionCallingConfig": {"mode": "ANY"}}}, ToolChoice("required")),
+            (
+                "gemini",
                 {"toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["look"]}}},
                 ToolChoice("tool", "look"),
             ),
-            ({"config": {"tool_config": {"function_calling_config": {"mode": "NONE"}}}}, ToolChoice("none")),
-            ({"tool_choice": {"type": "tool", "name": "another"}}, None),
-            ({"tool_choice": 3}, None),
-            ({"tool_choice": "sometimes"}, None),
+            (
+                "gemini",
+                {"config": {"tool_config": {"function_calling_config": {"mode": "NONE"}}}},
+                ToolChoice("none"),
+            ),
         ],
     )
-    def test_a_choice_is_one_in_every_spelling(self, said: Mapping[str, Any], expected: ToolChoice | None) -> None:
+    def test_every_spelling_of_a_tool_choice_loads(
+        self, provider: str, choice: Mapping[str, Any], expected: ToolChoice | None
+    ) -> None:
         tools = [{"name": "look", "parameters": PARAMETERS}]
-        assert _asked(load_request_options({"tools": tools, **said}))[1] == expected
+        request = {"tools": [{"functionDeclarations": tools}] if provider == "gemini" else tools, **choice}
+        assert _asked(load_request_options(provider, request))[1] == expected
 
     def test_without_tools_there_is_nothing_to_choose(self) -> None:
-        assert load_request_options({"messages": [], "tool_choice": "auto"}) == {}
-        assert load_request_options(LOG) == {}
+        assert load_request_options("openai", {"messages": [], "tool_choice": "auto"}) == {}
+        assert load_request_options("openai", LOG) == {}
 
     @pytest.mark.parametrize(
-        "said",
+        ("provider", "output"),
         [
-            {"response_format": {"type": "json_schema", "json_schema": {"name": "output", "schema": SCHEMA}}},
-            {"text": {"format": {"type": "json_schema", "name": "output", "schema": SCHEMA, "strict": True}}},
-            {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
-            {"output_format": {"type": "json_schema", "schema": SCHEMA}},
-            {"format": SCHEMA},
-            {"config": {"response_json_schema": SCHEMA}},
-            {"generationConfig": {"responseJsonSchema": SCHEMA}},
+            (
+                "openai",
+                {"response_format": {"type": "json_schema", "json_schema": {"name": "output", "schema": SCHEMA}}},
+            ),
+            (
+                "openai-responses",
+                {"text": {"format": {"type": "json_schema", "name": "output", "schema": SCHEMA, "strict": True}}},
+            ),
+            ("anthropic", {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}}),
+            ("anthropic", {"output_format": {"type": "json_schema", "schema": SCHEMA}}),
+            ("ollama", {"format": SCHEMA}),
+            ("gemini", {"config": {"response_json_schema": SCHEMA}}),
+            ("gemini", {"generationConfig": {"responseJsonSchema": SCHEMA}}),
         ],
     )
-    def test_a_schema_is_one_in_every_spelling(self, said: Any) -> None:
-        form = _asked(load_request_options(said))[2]
+    def test_every_spelling_of_an_output_schema_loads(self, provider: str, output: Any) -> None:
+        form = _asked(load_request_options(provider, output))[2]
         assert form is not None
         assert form.schema == SCHEMA
 
     @pytest.mark.parametrize(
-        "said",
+        ("provider", "output"),
         [
-            {"response_format": {"type": "json_object"}},
-            {"format": "json"},
-            {"text": {"format": {"type": "text"}}},
-            {"format": {"type": "array", "items": {}}},
-            {"response_format": {"type": "json_schema", "json_schema": {"schema": {"properties": 3}}}},
+            ("openai", {"response_format": {"type": "json_object"}}),
+            (
+                "openai",
+                {"response_format": {"type": "json_schema", "json_schema": {"schema": {"properties": 3}}}},
+            ),
+            ("openai-responses", {"text": {"format": {"type": "text"}}}),
+            ("ollama", {"format": "json"}),
+            ("ollama", {"format": {"type": "array", "items": {}}}),
         ],
     )
-    def test_a_form_without_a_schema_of_an_object_is_left_out(self, said: Any) -> None:
-        assert load_request_options(said) == {}
+    def test_an_output_format_without_the_schema_of_an_object_is_omitted(self, provider: str, output: Any) -> None:
+        assert load_request_options(provider, output) == {}
 
-    def test_tools_that_run_at_the_provider_are_left_out_and_named(self) -> None:
+    def test_tools_that_run_at_the_provider_are_omitted_and_listed(self) -> None:
         request: dict[str, Any] = {
             "tools": [
                 {"type": "web_search_20250305", "name": "web_search"},
                 {"name": "look", "input_schema": PARAMETERS},
-                {"google_search": {}},
-                {"type": "custom", "name": "grammar", "format": {"type": "grammar"}},
             ]
         }
-        assert [tool.name for tool in _asked(load_request_options(request))[0]] == ["look"]
-        assert list_server_tools(request) == [
-            ("tools[0]", "web_search_20250305"),
-            ("tools[2]", "google_search"),
-            ("tools[3]", "custom text"),
-        ]
+        assert [tool.name for tool in _asked(load_request_options("anthropic", request))[0]] == ["look"]
+        assert list_server_tools("anthropic", request) == [("tools[0]", "web_search_20250305")]
+        custom = {"type": "custom", "name": "grammar", "format": {"type": "grammar"}}
+        assert list_server_tools("openai", {"tools": [custom]}) == [("tools[0]", "custom")]
+        search: dict[str, Any] = {"tools": [{"google_search": {}}]}
+        assert list_server_tools("gemini", search) == [("tools[0]", "google_search")]
 
-    def test_a_tool_that_nobody_could_follow_is_refused_by_place(self) -> None:
+    def test_a_tool_with_a_malformed_schema_is_an_error_with_its_place(self) -> None:
         with pytest.raises(MessageError) as caught:
-            load_request_options({"tools": [{"name": "look", "input_schema": {"properties": 3}}]})
+            load_request_options("anthropic", {"tools": [{"name": "look", "input_schema": {"properties": 3}}]})
         assert caught.value.place.startswith("tools[0]")
 
-    def test_what_is_no_request_asks_for_nothing(self) -> None:
-        odd: list[Any] = [None, 3, "x", [], {"tools": None}, {"tools": {}}, {"config": []}]
-        for one in odd:
-            assert load_request_options(one) == {}
+    @pytest.mark.parametrize("provider", PROVIDERS)
+    def test_any_other_value_has_no_options(self, provider: str) -> None:
+        values: list[Any] = [None, 3, "x", [], {"tools": None}, {"tools": {}}, {"config": []}]
+        for value in values:
+            assert load_request_options(provider, value) == {}
+
+    def test_a_request_may_be_json_text(self) -> None:
+        request = chat("openai").lower([user("Look.")], tools=[LOOK]).request
+        assert load_request_options("openai", json.dumps(request)) == load_request_options("openai", request)
+
+    def test_options_stored_with_messages_of_agentkit_load(self) -> None:
+        stored = {**dump_messages([user("Hello")]), "tools": [{"name": "look", "parameters": PARAMETERS}]}
+        assert load_request_options("agentkit", stored) == {"tools": [Tool("look", "", PARAMETERS)]}
+
+    def test_an_unknown_provider_is_an_error(self) -> None:
+        for load in (load_request_options, list_server_tools, list_cache_markers):
+            with pytest.raises(ProviderError, match="no such provider"):
+                load("nowhere", {})
 
 
 MARKER: Final = {"type": "ephemeral"}
@@ -285,7 +358,7 @@ PLACES: Final = {
 
 @pytest.mark.parametrize("provider", MARKED)
 def test_cache_markers_of_a_loaded_request_are_reported(provider: str, caplog: pytest.LogCaptureFixture) -> None:
-    assert list_cache_markers(MARKED[provider]) == PLACES[provider]
+    assert list_cache_markers(provider, MARKED[provider]) == PLACES[provider]
     with caplog.at_level("INFO", "agentkit"):
         load_native(provider, MARKED[provider])
     assert f"{len(PLACES[provider])} cache marker(s) omitted, the first at {PLACES[provider][0]}" in caplog.text
@@ -294,7 +367,7 @@ def test_cache_markers_of_a_loaded_request_are_reported(provider: str, caplog: p
 def test_a_call_s_argument_and_a_null_are_no_cache_markers() -> None:
     call = {"type": "tool_use", "id": "c", "name": "n", "input": {"cache_control": MARKER}}
     log = [{"role": "assistant", "content": [call, {"type": "text", "text": "a", "cache_control": None}]}]
-    assert list_cache_markers(log) == []
+    assert list_cache_markers("anthropic", log) == []
 
 
 HELD: Final = [

@@ -92,7 +92,7 @@ ALL_LOGS: Final = [*LOGS.items(), *(("agentkit", OWN) for _ in "1")]
 def test_an_odd_value_anywhere_in_a_log_is_read_or_refused(name: str, log: Any, odd: str) -> None:
     for found in _with_odd_leaves(log, ODD[odd]):
         msgs = _refused(lambda found=found: load_native(name, found))  # type: ignore[misc]
-        _refused(lambda found=found: (load_request_options(found), list_server_tools(found)))  # type: ignore[misc]
+        _refused(lambda found=found: (load_request_options(name, found), list_server_tools(name, found)))  # type: ignore[misc]
         stored = dump_messages(msgs or [])
         json.dumps(stored, ensure_ascii=False, allow_nan=False).encode()
         assert odd == "a number key" or load_messages(stored) == (msgs or [])

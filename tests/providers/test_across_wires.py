@@ -26,7 +26,7 @@ from tests.providers import PNG, PROVIDERS, assistant, call, chat, multi_agent, 
 
 
 def _loaded(source: str) -> tuple[list[Msg], RequestOptions]:
-    return load_native(source, LOGS[source]), load_request_options(LOGS[source])
+    return load_native(source, LOGS[source]), load_request_options(source, LOGS[source])
 
 
 def _plan(source: str, target: str, multi: bool) -> tuple[list[Msg], Plan]:
@@ -85,7 +85,7 @@ def test_a_log_is_left_as_it_was(source: str) -> None:
 def test_there_and_back_is_the_same_request(source: str) -> None:
     msgs, asked = _loaded(source)
     request = chat(source).lower(msgs, **asked).request
-    again = chat(source).lower(load_native(source, request), **load_request_options(request)).request
+    again = chat(source).lower(load_native(source, request), **load_request_options(source, request)).request
     assert again == request
 
 

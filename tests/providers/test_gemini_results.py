@@ -193,7 +193,7 @@ def test_the_types_of_a_schema_and_the_mode_of_a_choice_may_be_numbers() -> None
         "tools": [{"functionDeclarations": [{"name": "look", "parameters": parameters}]}],
         "toolConfig": {"functionCallingConfig": {"mode": 2}},
     }
-    asked = load_request_options(request)
+    asked = load_request_options("gemini", request)
     tool = next(iter(asked.get("tools") or ()))
     assert isinstance(tool, Tool)
     assert tool.parameters == {

@@ -220,7 +220,7 @@ def _logged(provider: str, choice: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(("target", "choice"), NATIVE.items(), ids=lambda found: str(found)[:40])
 def test_a_logged_choice_comes_back_as_it_was(target: tuple[str, Mode], choice: dict[str, Any]) -> None:
     provider, mode = target
-    asked = load_request_options(_logged(provider, choice))
+    asked = load_request_options(provider, _logged(provider, choice))
     assert asked.get("tool_choice") == ToolChoice(mode, names=BOTH)
     again = load_provider(provider).chat_formatter().lower([user("Go.")], **asked).request
     assert _choice(again) == choice
@@ -242,21 +242,31 @@ def test_a_logged_choice_of_one_tool_comes_back_as_it_was(provider: str, choice:
     again = (
         load_provider(provider)
         .chat_formatter()
-        .lower([user("Go.")], **load_request_options(_logged(provider, choice)))
+        .lower([user("Go.")], **load_request_options(provider, _logged(provider, choice)))
         .request
     )
     assert _choice(again) == choice
 
 
+def _declared(provider: str, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"functionDeclarations": tools}] if provider == "gemini" else tools
+
+
 @pytest.mark.parametrize(
-    ("choice", "expected"),
+    ("provider", "choice", "expected"),
     [
-        ({"toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["a", "b"]}}}, BOTH),
         (
+            "gemini",
+            {"toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["a", "b"]}}},
+            BOTH,
+        ),
+        (
+            "gemini",
             {"tool_config": {"function_calling_config": {"mode": "ANY", "allowed_function_names": ["a", "z"]}}},
             ("a",),
         ),
         (
+            "openai-responses",
             {
                 "tool_choice": {
                     "type": "allowed_tools",
@@ -269,14 +279,14 @@ def test_a_logged_choice_of_one_tool_comes_back_as_it_was(provider: str, choice:
     ],
 )
 def test_of_a_logged_choice_the_tools_that_can_be_loaded_are_kept(
-    choice: dict[str, Any], expected: tuple[str, ...]
+    provider: str, choice: dict[str, Any], expected: tuple[str, ...]
 ) -> None:
-    tools = [{"name": "a", "input_schema": {"type": "object"}}, {"name": "b", "input_schema": {"type": "object"}}]
-    asked = load_request_options({"tools": tools, **choice})
+    tools = [{"name": "a", "parameters": {"type": "object"}}, {"name": "b", "parameters": {"type": "object"}}]
+    asked = load_request_options(provider, {"tools": _declared(provider, tools), **choice})
     assert asked.get("tool_choice") == ToolChoice("required", names=expected)
 
 
 def test_a_logged_choice_of_tools_that_are_not_there_is_none() -> None:
-    tools = [{"name": "a", "input_schema": {"type": "object"}}]
+    tools = [{"name": "a", "parameters": {"type": "object"}}]
     choice = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "z"}]}
-    assert "tool_choice" not in load_request_options({"tools": tools, "tool_choice": choice})
+    assert "tool_choice" not in load_request_options("openai-responses", {"tools": tools, "tool_choice": choice})

@@ -1,4 +1,7 @@
-"""A third-party API whose turns are under `dialogue`: digests, counts and error places come from its layout."""
+"""A third-party API whose turns are under `dialogue`.
+
+Prefix digests, token counts, places of errors and request options come from its layout.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,20 @@ from typing import Any, ClassVar
 
 import pytest
 
-from agentkit import Base64Source, CharacterTokenCounter, ImageBlock, Msg, OptionError, TextBlock, prefix_digest
+from agentkit import (
+    Base64Source,
+    CharacterTokenCounter,
+    ImageBlock,
+    Msg,
+    OptionError,
+    TextBlock,
+    Tool,
+    ToolChoice,
+    list_cache_markers,
+    list_server_tools,
+    load_request_options,
+    prefix_digest,
+)
 from agentkit.models.locate import locate_block
 from agentkit.provider_kit import (
     Capabilities,
@@ -14,6 +30,8 @@ from agentkit.provider_kit import (
     LegalConversation,
     MediaCapabilities,
     MediaRule,
+    OptionLayout,
+    OutputSchema,
     Request,
     RequestSpec,
     WireLayout,
@@ -24,11 +42,20 @@ DIALOGUE = Capabilities(
     name="Dialogue",
     layout=WireLayout(
         turns="dialogue",
+        tools="abilities",
+        tool_wrapper="ability",
+        tool_schemas=("takes",),
         parts=("lines",),
         role="who",
         labels=frozenset({"who", "sort"}),
         texts=frozenset({"words"}),
         media={"picture": "image"},
+        options=OptionLayout(
+            function_types=frozenset({"mine"}),
+            tool_type="sort",
+            choices=("use.ability",),
+            outputs=("answer.shape",),
+        ),
         cache_markers=frozenset({"keep"}),
     ),
     media=MediaCapabilities(image=MediaRule(types=media_types("image", "png"))),
@@ -88,6 +115,26 @@ def test_an_image_of_400_kb_counts_as_one_image() -> None:
 )
 def test_an_error_leads_to_the_block(error: str, place: str) -> None:
     assert locate_block(error, FORMATTER.lower(MSGS).request, FORMATTER.layout, MSGS) == place
+
+
+def test_options_cache_markers_and_server_tools_load() -> None:
+    schema = {"type": "object", "properties": {"place": {"type": "string"}}}
+    request = FORMATTER.lower(MSGS).request | {
+        "abilities": [
+            {"sort": "mine", "ability": {"name": "look", "takes": schema}, "keep": True},
+            {"sort": "search"},
+        ],
+        "use": {"ability": {"name": "look"}},
+        "answer": {"shape": schema},
+    }
+    for provider in (FORMATTER, DIALOGUE.layout):
+        assert load_request_options(provider, request) == {
+            "tools": [Tool("look", "", schema)],
+            "tool_choice": ToolChoice("tool", "look"),
+            "response_format": OutputSchema(schema),
+        }
+        assert list_server_tools(provider, request) == [("abilities[1]", "search")]
+        assert list_cache_markers(provider, request) == ["abilities[0]"]
 
 
 def test_a_request_of_unknown_layout_is_an_error() -> None:

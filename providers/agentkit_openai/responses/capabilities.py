@@ -9,6 +9,7 @@ from agentkit.provider_kit import (
     ModelFact,
     NameRule,
     OpaqueCapabilities,
+    OptionLayout,
     ThinkingCapabilities,
     ToolCapabilities,
     TurnCapabilities,
@@ -62,6 +63,8 @@ LAYOUT = WireLayout(
     proofs={"reasoning": "encrypted_content"},
     is_reply_item=is_reply_item,
     result_labels=frozenset({("type", "function_call_output")}),
+    containers=("extra_body",),
+    options=OptionLayout(outputs=("text.format",)),
     cache_markers=frozenset({"prompt_cache_breakpoint"}),
     digest_turn=split_stored_item,
 )

@@ -1,0 +1,21 @@
+"""Logs as JSON text."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from agentkit.errors import MessageError
+from agentkit.json_values import parse_json
+
+__all__ = ["parse_log_text"]
+
+
+def parse_log_text(log: object) -> object:
+    """Returns the list or the object of a JSON text. Returns any other value and any other text unchanged."""
+    if not isinstance(log, str | bytes | bytearray):
+        return log
+    try:
+        value: Any = parse_json(log)
+    except MessageError:
+        return log
+    return cast("object", value) if isinstance(value, list | dict) else log

@@ -1,0 +1,77 @@
+"""Tool choices and schemas of logged requests: written by an SDK, as the sent body, or as protobuf values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentkit.provider_kit import OptionLayout, as_list, as_text, map_schema
+
+__all__ = ["OPTIONS"]
+
+_MODES = ("", "auto", "any", "none", "validated")
+"""Names by number (google.cloud.aiplatform_v1: FunctionCallingConfig.Mode)."""
+_TYPES = ("type_unspecified", "string", "number", "integer", "boolean", "array", "object", "null")
+"""Names by number (google.cloud.aiplatform_v1: Type)."""
+_KEYWORDS = {
+    "additional_properties": "additionalProperties",
+    "any_of": "anyOf",
+    "defs": "$defs",
+    "max_items": "maxItems",
+    "max_length": "maxLength",
+    "max_properties": "maxProperties",
+    "min_items": "minItems",
+    "min_length": "minLength",
+    "min_properties": "minProperties",
+    "property_ordering": "propertyOrdering",
+    "ref": "$ref",
+}
+"""JSON Schema keywords for the field names of the SDK (google-genai: Schema)."""
+
+
+def _as_json_schema(schema: dict[str, Any]) -> Any:
+    """Returns the JSON schema of a `Schema` (OpenAPI 3.0)."""
+    return map_schema(schema, _convert_level)
+
+
+def _convert_level(schema: dict[str, Any]) -> dict[str, Any]:
+    """Converts one level of a `Schema`: types in capitals, `nullable` beside the type."""
+    converted = {_KEYWORDS.get(key, key): item for key, item in schema.items() if key not in ("nullable", "type")}
+    for key in ("default", "example"):
+        if converted.get(key, 0) is None:  # the SDK's dump of a schema without a default
+            del converted[key]
+    type_name = _enum_name(schema.get("type"), _TYPES)
+    if type_name not in ("", "type_unspecified"):
+        converted["type"] = [type_name, "null"] if schema.get("nullable") is True else type_name
+    return converted
+
+
+def _read_tool_choice(config: Mapping[str, Any]) -> Any:
+    """Returns a `FunctionCallingConfig` as a tool choice of agentkit."""
+    names = as_list(config.get("allowedFunctionNames") or config.get("allowed_function_names"))
+    mode = _enum_name(config.get("mode"), _MODES)
+    if mode == "validated":  # a reply without a call is allowed; the arguments of calls match their schemas
+        mode = "auto"
+    if mode == "any" and len(names) == 1:
+        return {"name": names[0]}
+    return {"mode": mode, "names": names} if names and mode in ("auto", "any") else {"mode": mode}
+
+
+def _enum_name(value: object, names: Sequence[str]) -> str:
+    """Returns the name of an enum value in lower case; empty if the value is unknown."""
+    if type(value) is int:
+        return names[value] if 0 <= value < len(names) else ""
+    return as_text(value).lower()
+
+
+OPTIONS = OptionLayout(
+    choices=tuple(
+        f"{outer}.{inner}"
+        for outer in ("toolConfig", "tool_config")
+        for inner in ("functionCallingConfig", "function_calling_config")
+    ),
+    read_choice=_read_tool_choice,
+    outputs=("responseJsonSchema", "response_json_schema", "responseSchema", "response_schema"),
+    read_schemas=dict.fromkeys(("parameters", "responseSchema", "response_schema"), _as_json_schema),
+)
+"""google-genai: GenerateContentConfig, Tool; ai.google.dev: generateContent."""
