@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -160,17 +162,33 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 
 
 _MARKED_FOLDERS: Final = {"benchmarks": "benchmark", "conformance": "conformance", "properties": "property"}
+_ONE_LOOP_FOLDERS: Final = frozenset(
+    {"comparison", "documents", "formatting", "legalize", "properties", "providers"}
+)
+"""Folders whose tests on the second event loop are part of the full matrix (marker `sdk`)."""
 _SDK_MODULES: Final = frozenset({"test_clouds", "test_credentials"})
+_TESTS: Final = Path(__file__).parent
+
+
+@cache
+def _folder(path: Path) -> str:
+    """Returns the first part of a test file's path below `tests`: a folder or the file itself."""
+    return path.relative_to(_TESTS).parts[0]
+
+
+@cache
+def _path_markers(path: Path) -> tuple[str, ...]:
+    """Returns the markers of all tests in a file."""
+    folder = _folder(path)
+    markers = (_MARKED_FOLDERS.get(folder), "sdk" if path.stem in _SDK_MODULES else None)
+    return tuple(marker for marker in markers if marker)
 
 
 def _markers(item: pytest.Item) -> Iterator[str]:
     """Yields the markers of a test: by its folder, its module, and its event loop."""
-    folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    if folder in _MARKED_FOLDERS:
-        yield _MARKED_FOLDERS[folder]
+    yield from _path_markers(item.path)
     parameters = getattr(getattr(item, "callspec", None), "params", {})
-    is_second_loop = folder == "providers" and parameters.get("anyio_backend") == "trio"
-    if item.path.stem in _SDK_MODULES or is_second_loop:
+    if parameters.get("anyio_backend") == "trio" and _folder(item.path) in _ONE_LOOP_FOLDERS:
         yield "sdk"
 
 
@@ -186,3 +204,15 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     changing = [item.nodeid for item in items if re.search(r" at 0x[0-9a-f]{6,}", item.nodeid)]
     if changing:
         raise pytest.UsageError(f"test id with a memory address: {changing[0]}. Pass ids= to parametrize.")
+
+
+def pytest_collection_finish() -> None:
+    """Exempts collected tests and imported packages from garbage collection: a pass over them takes 0.3 s."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish() -> None:
+    """Undoes the exemption: hypothesis asks the garbage collector for referrers where it is imported last."""
+    gc.unfreeze()

@@ -71,6 +71,7 @@ async def test_what_no_type_checker_accepts_is_an_option_error_when_it_runs() ->
     assert model.calls == []
 
 
+@pytest.mark.slow
 def test_mypy_refuses_each_of_them() -> None:
     command = [sys.executable, "-m", "mypy", "tests/test_argument_checks.py"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)

@@ -81,8 +81,9 @@ def answer_request(
     if not isinstance(body, dict):
         return answer_error(route.service, LoopbackError(400, "We could not parse the JSON body of your request."))
     call = ReceivedCall(request.model, cast("dict[str, Any]", body), request.streamed)
-    if route.is_count:
-        return Answer(body=encode_json(route.service.count(call.body)))
+    token_count = route.service.count(route.verb, call.body)
+    if token_count is not None:
+        return Answer(body=encode_json(token_count))
     request.refused = route.service.find_fault(call) if validate else None
     if request.refused is not None:
         return answer_error(route.service, LoopbackError(400, request.refused))

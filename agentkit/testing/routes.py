@@ -52,11 +52,6 @@ class RouteMatch:
     model: str
     verb: str
 
-    @property
-    def is_count(self) -> bool:
-        """True if the path counts tokens instead of calling the model."""
-        return self.verb in self.service.counting_verbs
-
     def is_streamed(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
         """Returns True if the request asks for a stream."""
         return self.service.is_streamed(self.verb, body, headers)

@@ -21,13 +21,11 @@ class FakeService(ABC):
         media_type: Content type of a stream.
         stream_end: Bytes after the last event of a complete stream.
         prompt_keys: Keys of a request that make up the prompt. Tokens are counted from their JSON text.
-        counting_verbs: Verbs of paths that count tokens instead of calling the model.
     """
 
     media_type: ClassVar[str] = "text/event-stream"
     stream_end: ClassVar[bytes] = b""
     prompt_keys: ClassVar[tuple[str, ...]]
-    counting_verbs: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
@@ -63,9 +61,14 @@ class FakeService(ABC):
         """
         return body.get("stream") is True
 
-    def count(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the body of a token count. Called for the `counting_verbs` only."""
-        raise NotImplementedError
+    def count(self, verb: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Returns the body of a token count. None means that the request calls the model.
+
+        Args:
+            verb: Last part of the path, if the route names one, else an empty string.
+            body: Decoded body.
+        """
+        return None
 
     def get_prompt(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the part of a request that is counted as its prompt."""

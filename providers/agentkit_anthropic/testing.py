@@ -65,7 +65,6 @@ class FakeMessages(FakeService):
     """Fake of `POST /v1/messages`."""
 
     prompt_keys: ClassVar[tuple[str, ...]] = ("system", "messages", "tools")
-    counting_verbs: ClassVar[frozenset[str]] = frozenset({"count_tokens"})
 
     def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
         content = [_part(block, reply, index) for index, block in enumerate(reply.msg.blocks)]
@@ -112,8 +111,8 @@ class FakeMessages(FakeService):
     def is_streamed(self, verb: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
         return verb == "streamRawPredict" or body.get("stream") is True
 
-    def count(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        return {"input_tokens": self.count_prompt(body)}
+    def count(self, verb: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
+        return {"input_tokens": self.count_prompt(body)} if verb == "count_tokens" else None
 
     def build_headers(self, reply_id: str) -> dict[str, str]:
         return {"request-id": f"req_{reply_id}"}

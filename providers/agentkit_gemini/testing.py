@@ -61,7 +61,6 @@ class FakeGemini(FakeService):
     """Fake of `:generateContent`, `:streamGenerateContent?alt=sse` and `:countTokens`."""
 
     prompt_keys: ClassVar[tuple[str, ...]] = ("systemInstruction", "contents", "tools")
-    counting_verbs: ClassVar[frozenset[str]] = frozenset({"countTokens"})
 
     def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
         parts = [_part(block, reply, index) for index, block in enumerate(reply.msg.blocks)]
@@ -118,7 +117,9 @@ class FakeGemini(FakeService):
     def is_streamed(self, verb: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
         return verb == "streamGenerateContent"
 
-    def count(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def count(self, verb: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
+        if verb != "countTokens":
+            return None
         return {"totalTokens": self.count_prompt(body.get("generateContentRequest") or body)}
 
     def build_headers(self, reply_id: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import resource
@@ -29,6 +30,7 @@ from agentkit import (
     Usage,
     compare,
 )
+from agentkit.cli import run
 from agentkit.comparison.recordings import fingerprint
 from agentkit.testing import LoopbackError, LoopbackServer, Reply
 
@@ -340,11 +342,17 @@ def test_the_command_gives_json_alone_on_standard_output_and_1_where_a_call_fail
         ([], "--model"),
     ],
 )
-def test_the_command_refuses_bad_options_in_one_line(arguments: list[str], told: str) -> None:
-    done = command(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert told in done.stderr
-    assert done.stderr.count("\n") == 1
+def test_the_command_refuses_bad_options_in_one_line(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(key, "x")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CONVERSATION.encode())))
+    assert run(["compare", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert told in err
+    assert err.count("\n") == 1
 
 
 def test_the_command_says_what_it_takes() -> None:

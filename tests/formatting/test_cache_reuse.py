@@ -19,7 +19,9 @@ from tests.benchmarks.memory import overhead
 KINDS = (OpenAIChatFormatter, AnthropicChatFormatter, OpenAIMultiAgentFormatter, AnthropicMultiAgentFormatter)
 
 
-@pytest.mark.parametrize("kind", [OpenAIChatFormatter, AnthropicMultiAgentFormatter])
+@pytest.mark.parametrize(
+    "kind", [OpenAIChatFormatter, pytest.param(AnthropicMultiAgentFormatter, marks=pytest.mark.slow)]
+)
 def test_at_the_budget_most_of_each_prompt_is_the_prefix_of_the_one_before(
     kind: Callable[..., FormatterBase],
 ) -> None:
@@ -49,6 +51,7 @@ def test_a_message_holds_few_bytes_besides_its_strings() -> None:
     assert overhead(as_msgs(mixed(500))) <= 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_conversations_that_were_formatted_hold_few_bytes(kind: Callable[..., FormatterBase]) -> None:
     assert held_by(kind, 100, 50) <= 300, "with what their formatters remember of them"

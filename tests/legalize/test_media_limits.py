@@ -400,6 +400,7 @@ LARGE: list[tuple[str, str | None, Callable[[], Msg]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "model", "msg"), LARGE)
 async def test_a_provider_gets_a_picture_that_it_takes(
     name: str, model: str | None, msg: Callable[[], Msg]

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import anyio
 import anyio.lowlevel
+import pytest
 from hypothesis import Phase, event, given, settings
 from hypothesis import strategies as st
 
@@ -173,6 +174,7 @@ print(hashlib.sha256(text.encode()).hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_pairing_and_purity_hold_across_processes_and_hash_seeds() -> None:
     stored: list[Any] = []
 

@@ -1088,7 +1088,7 @@ ODD_ERRORS: Final = [
 ]
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("stream", [False, pytest.param(True, marks=pytest.mark.sdk)])
 @pytest.mark.parametrize("body", ODD_ERRORS, ids=lambda body: body[:20])
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_an_error_of_any_shape_is_an_error_of_the_providers(provider: str, body: str, stream: bool) -> None:
@@ -1180,7 +1180,14 @@ def test_a_model_goes_with_its_user_from_one_loop_to_the_next(provider: str, any
 
 @pytest.mark.parametrize("name", CLIENTS)
 @pytest.mark.parametrize("streamed", [False, True])
-@pytest.mark.parametrize("loops", [("asyncio", "asyncio"), ("asyncio", "trio"), ("trio", "asyncio")])
+@pytest.mark.parametrize(
+    "loops",
+    [
+        ("asyncio", "asyncio"),
+        pytest.param(("asyncio", "trio"), marks=pytest.mark.sdk),
+        pytest.param(("trio", "asyncio"), marks=pytest.mark.sdk),
+    ],
+)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # what the first loop left open
 def test_a_client_of_ones_own_that_comes_from_another_loop_is_named(
     name: str, streamed: bool, loops: tuple[str, str]

@@ -53,7 +53,6 @@ class FakeResponses(FakeService):
     """Fake of `POST /responses`."""
 
     prompt_keys: ClassVar[tuple[str, ...]] = ("instructions", "input", "tools")
-    counting_verbs: ClassVar[frozenset[str]] = frozenset({"input_tokens"})
 
     def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
         return _finished_response(reply, call, list(_items(reply)))
@@ -86,7 +85,9 @@ class FakeResponses(FakeService):
                 open_ids.remove(call_id)
         return f"No tool output found for function call {open_ids[0]}." if open_ids else None
 
-    def count(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def count(self, verb: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
+        if verb != "input_tokens":
+            return None
         return {"object": "response.input_tokens", "input_tokens": self.count_prompt(body)}
 
 

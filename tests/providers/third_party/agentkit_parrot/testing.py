@@ -14,7 +14,6 @@ class FakeParrot(FakeService):
     """Fake of `POST /parrot/squawk`."""
 
     prompt_keys: ClassVar[tuple[str, ...]] = ("rules", "squawks", "tricks")
-    counting_verbs: ClassVar[frozenset[str]] = frozenset({"count"})
 
     def build_reply(self, reply: NormalizedReply, call: ReceivedCall) -> dict[str, Any]:
         reply.check_blocks("Parrot", {"text"})
@@ -34,8 +33,8 @@ class FakeParrot(FakeService):
     def is_streamed(self, verb: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
         return headers.get("x-parrot") == "chatty"
 
-    def count(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        return {"crackers": self.count_prompt(body)}
+    def count(self, verb: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
+        return {"crackers": self.count_prompt(body)} if verb == "count" else None
 
 
 ROUTES = (Route("parrot", r"/parrot/squawk(?:/(?P<verb>count))?", FakeParrot(), base="/parrot"),)
