@@ -27,21 +27,24 @@ _URLS = frozenset({"http", "https", "oss"})
 _IMAGES = media_types("image", "bmp png jpeg tiff webp heic")
 
 LIMITS = MediaLimits(data=10_485_000)
-"""'Exceeded limit on max bytes per data-uri item : 10485760' (model-studio), the head of the URI included."""
+"""Limit of a data URL, whose header counts too: 'Exceeded limit on max bytes per data-uri item : 10485760'
+(model-studio).
+"""
 
 TOOL_NAMES = NameRule(limit=64, reserved=frozenset({"search"}))
-"""'Tool names are not allowed to be [search]' (model-studio)."""
+"""Rule of tool names: 'Tool names are not allowed to be [search]' (model-studio)."""
 
 
-def _remarks(text: str, role: str) -> tuple[str, ...]:
-    return (_GUARDED,) if role == "user" and guard_text(text) != text else ()
+def _note_guard(text: str, role: str) -> tuple[str, ...]:
+    """Returns a note for the ledger if the text may be a path, and gets a line break before it."""
+    return (_GUARD_NOTE,) if role == "user" and guard_text(text) != text else ()
 
 
-_GUARDED = "behind a line break, so that the SDK takes it for no file"
+_GUARD_NOTE = "line break added before the text, because the SDK would upload the file of this path"
 
-_CARRIED = frozenset({"*", "-type", "-detail", "-refusal", "-role", "-message.*"})
+_PASSTHROUGH = frozenset({"*", "-type", "-detail", "-refusal", "-role", "-message.*"})
 
-_MEDIA_KEYS = frozenset({"image", "audio", "video"})  # model-studio: media stand in user messages
+_MEDIA_KEYS = frozenset({"image", "audio", "video"})  # only user messages may have media (model-studio)
 
 _ANYWHERE = frozenset({"assistant", "user", "system", "result"})
 
@@ -54,17 +57,17 @@ LAYOUT = WireLayout(
     error_paths=frozenset({"message", "input"}),
     cache_markers=frozenset({"cache_control"}),
 )
-"""model-studio: `input.messages` of a call."""
+"""Layout of the messages under `input` (model-studio)."""
 
 MULTIMODAL = Capabilities(
     name="DashScope",
     issuer="dashscope",
     wire="dashscope",
-    output="object",  # json_schema is for some newer models only
+    output="object",  # only some newer models accept json_schema
     cache_breakpoints=True,
     layout=LAYOUT,
     turns=TurnCapabilities(
-        text_notes=_remarks,
+        text_notes=_note_guard,
         text_joining="apart",
         late_system="native",
         needs_user=True,  # "The input messages do not contain elements with the role of user"
@@ -72,8 +75,8 @@ MULTIMODAL = Capabilities(
     tools=ToolCapabilities(
         results="each",
         names=TOOL_NAMES,
-        # 'one of the strings that should be ["none", "auto"]'; a named tool is refused in thinking mode, the
-        # default of all newer models (model-studio)
+        # 'one of the strings that should be ["none", "auto"]' (model-studio). Thinking mode, the default of all
+        # newer models, refuses a named tool.
         choices=frozenset({"auto", "none"}),
         needs_declarations=True,  # "Tools must be sent again with the results" (model-studio)
     ),
@@ -85,11 +88,11 @@ MULTIMODAL = Capabilities(
     thinking=ThinkingCapabilities(mode="text"),
     opaque=OpaqueCapabilities(
         places=lambda data: frozenset({"user"} if _MEDIA_KEYS & data.keys() else {*_ANYWHERE}),
-        passthrough_keys=dict.fromkeys(("text", "image", "audio", "video"), _CARRIED),
+        passthrough_keys=dict.fromkeys(("text", "image", "audio", "video"), _PASSTHROUGH),
     ),
 )
 
-# "input content must be a string." (model-studio): there is no part to mark
+# "input content must be a string." (model-studio). A string has no parts for cache markers.
 TEXT_PATH: dict[str, Any] = {
     "wire": None,
     "cache_breakpoints": False,
@@ -105,7 +108,7 @@ TEXT = MULTIMODAL.override(TEXT_PATH)
 NAMED_CHOICE = ModelFact(
     r"qwen-(plus|max|turbo|flash|coder|math)|qwen3-(max|coder)|qwen(1\.5|2(\.5)?)-(?!vl|omni|audio)",
     {"tools.choices": frozenset({"auto", "none", "tool"})},
-    "models whose thinking is off unless asked for, or that have none (model-studio)",
+    "models that do not think by default, or not at all (model-studio)",
     "2026-11-20",
 )
 
@@ -113,8 +116,8 @@ _TEXT_MODELS = ModelFact(
     r"qwen-(plus|max|turbo|flash|long|coder|math|mt|doc|deep-research|\d)|qwen3-(max|coder|next|\d)"
     r"|qwen(1\.5|2(\.5)?)-(?!vl|omni|audio)|qwq|deepseek|glm-(?![\d.]+v)|kimi|minimax",
     TEXT_PATH,
-    "each model is bound to one path; Qwen3.5 and later, *-vl-*, *-omni-* and *-audio-* and glm-4.5v to the"
-    " multimodal one (model-studio)",
+    "each model is bound to one path; Qwen3.5 and later, *-vl-*, *-omni-*, *-audio-* and glm-4.5v to the"
+    " multimodal path (model-studio)",
     "2026-11-20",
 )
 

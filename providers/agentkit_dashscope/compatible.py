@@ -1,4 +1,4 @@
-"""DashScope's OpenAI-compatible mode, as a row of facts over OpenAI Chat Completions."""
+"""DashScope's OpenAI-compatible mode, as a row of facts about a variant of OpenAI Chat Completions."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ __all__ = [
 ]
 
 STREAM_ONLY = re.compile(r"only support stream mode|must be set to false for non-streaming calls", re.IGNORECASE)
-"""Error texts of models that refuse all but streamed requests (model-studio)."""
+"""Error texts of models that accept only streamed requests (model-studio)."""
 
 _WEB = frozenset({"http", "https"})
 
-_SOUNDS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
+_AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 
-_LAST = frozenset({"partial"})  # model-studio, partial mode
+_LAST_KEYS = frozenset({"partial"})  # model-studio, partial mode
 
 COMPATIBLE = CHAT.override(
     {
@@ -43,15 +43,15 @@ COMPATIBLE = CHAT.override(
         "wire": "dashscope-compatible",
         "thinking.mode": "text",
         "media.image": replace(MULTIMODAL.media.image or MediaRule(), schemes=_WEB),
-        "media.audio": MediaRule(types=frozenset(_SOUNDS), schemes=_WEB, limits=LIMITS),
+        "media.audio": MediaRule(types=frozenset(_AUDIO_FORMATS), schemes=_WEB, limits=LIMITS),
         "media.video": MediaRule(schemes=_WEB, limits=LIMITS),
         "media.total": 0,
         "media.document": None,
-        "turns.text_joining": "string",  # text models take strings alone; lists go where media is
+        "turns.text_joining": "string",  # text models accept only strings; a message with media has a list
         "turns.needs_user": True,
         "turns.speaker_names": False,
         "media.audio_by_id": False,
-        "opaque.passthrough_keys": {**VENDOR_KEYS, "text": VENDOR_KEYS["text"] | _LAST},
+        "opaque.passthrough_keys": {**VENDOR_KEYS, "text": VENDOR_KEYS["text"] | _LAST_KEYS},
         "tools.call_ids": None,
         "tools.names": TOOL_NAMES,
         "tools.choices": frozenset({"auto", "none"}),
@@ -63,13 +63,16 @@ COMPATIBLE = CHAT.override(
 
 
 def _media_part(block: MediaBlock) -> dict[str, Any]:
-    """Writes a media block; `input_audio.data` is a URL or a data URL, unlike OpenAI's base64 (model-studio)."""
+    """Writes a media block. Unlike OpenAI's, `input_audio.data` is a URL or a data URL (model-studio)."""
     url = wire_url(block.source)
     if block.type != "audio":
         key = f"{block.type}_url"
         return {key: {"url": url, **detail_of(block)}, "type": key}
     media_type = block.source.media_type or getattr(block.source, "guessed_type", None)
-    return {"type": "input_audio", "input_audio": {"data": url, "format": _SOUNDS.get(media_type or "", "wav")}}
+    return {
+        "type": "input_audio",
+        "input_audio": {"data": url, "format": _AUDIO_FORMATS.get(media_type or "", "wav")},
+    }
 
 
 # help.aliyun.com/zh/model-studio: compatibility page (2026-10-13), base-url page (2026-10-11).
@@ -84,7 +87,7 @@ ROW = OpenAICompatible(
     reasoning_field="reasoning_content",
     reasoning_fields=("reasoning_content",),
     empty_content="",
-    last_keys=_LAST,
+    last_keys=_LAST_KEYS,
     testing="agentkit_dashscope.testing",
     media_parts={"image": _media_part, "audio": _media_part, "video": _media_part},
     mark_breakpoints=mark_cache_control,
@@ -92,11 +95,11 @@ ROW = OpenAICompatible(
 
 
 class DashScopeCompatibleChatFormatter(OpenAIChatFormatter):
-    """The openai SDK with `base_url=".../compatible-mode/v1"`: `chat.completions.create(model=…, **request)`.
+    """Formatter for DashScope's compatible mode: `chat.completions.create(model=…, **request)` of the openai SDK.
 
-    cache_breakpoints    `"auto"` marks at most four content parts for the explicit context cache (see
-                         `mark_cache_control`). Texts are lists then, and each message in a frame is
-                         a separate part: ask for it with models that have that cache, which take lists
+    The client needs the `base_url` of the compatible mode, `https://dashscope.aliyuncs.com/compatible-mode/v1`.
+    `cache_breakpoints="auto"` marks at most four content parts for the explicit context cache. The content of
+    messages is then a list of parts, which the models with that cache accept.
     """
 
     vendor = ROW

@@ -1,4 +1,8 @@
-"""DashScope's own wire, with its two paths."""
+"""Formatters for DashScope's native API, and the conversion of legal messages to its requests.
+
+The API has two paths. The content of messages is a string on the text path, and a list of parts on the multimodal
+path. Each model is bound to one path.
+"""
 
 from __future__ import annotations
 
@@ -39,20 +43,25 @@ from agentkit_openai import mark_cache_control, wire_url, write_tool_choice
 
 __all__ = ["DashScopeChatFormatter", "DashScopeMultiAgentFormatter"]
 
-PathOption = Literal["auto", "text", "multimodal"]
-
 
 class DashScopeChatFormatter(FormatterBase):
-    """`await AioMultiModalConversation.call(model=…, **request)`, or `AioGeneration.call` on the text path.
+    """Formatter for DashScope: `await AioMultiModalConversation.call(model=…, **request)`.
 
-    path    which of the two the model is bound to. `"auto"` knows the text path's models by name and takes
-            the multimodal path, that of all newer ones, for the rest; `path_of(model)` tells
-    cache_breakpoints    `"auto"` marks at most four content parts for the explicit context cache (see
-            `mark_cache_control`). The text path takes strings, which no marker fits on: nothing is
-            written there; the compatible mode has markers for its models
+    On the text path, the class of the SDK is `AioGeneration`. Both classes require asyncio.
 
-    The SDK's multimodal classes upload a user's text that is the path of a local file (model-studio). A text
-    that could be one begins with a line break here, which no such path does. The SDK is asyncio only.
+    The SDK's multimodal classes upload a local file if the text of a user message is its path (model-studio). The
+    formatter adds a line break before each text that may be a path.
+
+    Args:
+        model: Name of the model. None if each call names a model.
+        path: Path of the model: "text" or "multimodal". "auto" selects the path by the name of the model, and the
+            multimodal path for an unknown model. `get_path` returns the selected path.
+        cache_breakpoints: "auto" marks at most four content parts for the explicit context cache. Requests on the
+            text path get no markers, since their content is a string.
+        **options: Options of `FormatterBase`.
+
+    Raises:
+        OptionError: An option has an invalid value.
     """
 
     base: ClassVar[Capabilities] = MULTIMODAL
@@ -62,7 +71,7 @@ class DashScopeChatFormatter(FormatterBase):
         self,
         model: str | None = None,
         *,
-        path: PathOption = "auto",
+        path: Literal["auto", "text", "multimodal"] = "auto",
         cache_breakpoints: CacheBreakpoints = "off",
         **options: Unpack[FormatterOptions],
     ) -> None:
@@ -72,61 +81,61 @@ class DashScopeChatFormatter(FormatterBase):
                 "path", f"expected 'auto', 'text' or 'multimodal', got {path!r}", "Pass one of them."
             )
         super().__init__(model, **options)
-        self.path = path
+        self.path: Literal["auto", "text", "multimodal"] = path
         self.cache_breakpoints: CacheBreakpoints = cache_breakpoints
 
     def capabilities(self, model: str | None = None) -> Capabilities:
-        """The form of the path that the model is bound to."""
-        form = super().capabilities(model)
-        return form if self.path == "auto" else _on_path(form, self.path)
+        """Returns the capabilities of a model on its path."""
+        capabilities = super().capabilities(model)
+        return capabilities if self.path == "auto" else _override_path(capabilities, self.path)
 
-    def path_of(self, model: str | None = None) -> Literal["text", "multimodal"]:
-        """The path that a request for the model is made for."""
+    def get_path(self, model: str | None = None) -> Literal["text", "multimodal"]:
+        """Returns the path of requests for a model. None uses the model of the formatter."""
         return "text" if self.capabilities(model).turns.text_joining == "string" else "multimodal"
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """The request: messages, result_format, and tools, tool_choice and response_format where asked for."""
-        as_text = task.capabilities.turns.text_joining == "string"
+        """Returns the request: `messages`, `result_format`, and the options of tools and output if requested."""
+        is_text_path = task.capabilities.turns.text_joining == "string"
         messages: list[dict[str, Any]] = []
         for msg in (*legal.system.msgs, *legal.turns.msgs):
             if msg.features & Feature.RESULT:
                 results, other = split_results(msg)
                 messages.extend(_result(block) for block in results)
                 if other:
-                    messages.append(_message(other, as_text))
+                    messages.append(_message(other, is_text_path))
             else:
-                messages.append(_message(msg, as_text))
-        if legal.turns.msgs and _is_begun(legal.turns.msgs[-1]):
+                messages.append(_message(msg, is_text_path))
+        if legal.turns.msgs and _is_partial(legal.turns.msgs[-1]):
             messages[-1]["partial"] = True
         if self.cache_breakpoints == "auto" and task.capabilities.cache_breakpoints:
             mark_cache_control(messages, legal, lambda text: {"text": text})
         return {"messages": messages, "result_format": "message", **_options(task)}
 
 
-@lru_cache(256)
-def _on_path(form: Capabilities, path: Literal["text", "multimodal"]) -> Capabilities:
-    """The capabilities on the path that the caller chose, with what is known of the model besides its path."""
-    chosen = TEXT if path == "text" else MULTIMODAL
-    return form.override({name: attrgetter(name)(chosen) for name in TEXT_PATH})
-
-
 class DashScopeMultiAgentFormatter(DashScopeChatFormatter):
-    """The same for many speakers."""
+    """Formatter for DashScope with many speakers in one history frame."""
 
     default_history = MultiAgentHistory
 
 
-def _message(msg: Msg, as_text: bool) -> dict[str, Any]:
+@lru_cache(256)
+def _override_path(capabilities: Capabilities, path: Literal["text", "multimodal"]) -> Capabilities:
+    """Returns the capabilities of a model with the fields that depend on the path replaced."""
+    on_path = TEXT if path == "text" else MULTIMODAL
+    return capabilities.override({name: attrgetter(name)(on_path) for name in TEXT_PATH})
+
+
+def _message(msg: Msg, is_text_path: bool) -> dict[str, Any]:
     role = "assistant" if msg.features & Feature.CALL else msg.role
-    said: list[Block] = []
-    thoughts: list[str] = []
+    content: list[Block] = []
+    thinking: list[str] = []
     calls: list[dict[str, Any]] = []
     for block in msg.blocks:
         match block.type:
             case "text" | "image" | "audio" | "video" | "document" | "opaque":
-                said.append(block)
+                content.append(block)
             case "thinking":
-                thoughts.append(block.thinking)
+                thinking.append(block.thinking)
             case "tool_use":
                 function = {"name": block.name, "arguments": block.arguments}
                 calls.append({"id": block.id, "type": "function", "function": function})
@@ -134,30 +143,30 @@ def _message(msg: Msg, as_text: bool) -> dict[str, Any]:
                 raise ConversionError(block.type, "a message")
             case _:
                 assert_never(block)
-    # What a frame says begins with a line break or with the frame's own words.
-    guard = role == "user" and not as_text and not frame_tag(msg)
-    message: dict[str, Any] = {"role": role, "content": _content(said, as_text, guard)}
-    if thoughts:
-        message["reasoning_content"] = "\n".join(thoughts)
+    # No text of a history frame is a path: it begins with a line break, or with the preamble.
+    guard = role == "user" and not is_text_path and not frame_tag(msg)
+    message: dict[str, Any] = {"role": role, "content": _content(content, is_text_path, guard)}
+    if thinking:
+        message["reasoning_content"] = "\n".join(thinking)
     return {**message, "tool_calls": calls} if calls else message
 
 
-def _content(said: Sequence[Block], as_text: bool, guard: bool) -> str | list[dict[str, Any]]:
-    """A string on the text path, and where there is nothing to say; single-key parts on the other."""
-    if not as_text and said:
-        return [_part(block, guard) for block in said]
-    for block in said:
+def _content(blocks: Sequence[Block], is_text_path: bool, guard: bool) -> str | list[dict[str, Any]]:
+    """Returns content as a string for the text path, else as parts. Empty content is an empty string."""
+    if not is_text_path and blocks:
+        return [_part(block, guard) for block in blocks]
+    for block in blocks:
         if block.type != "text":
             raise ConversionError(block.type, "a message on the text path")
-    return "\n".join(block.text for block in said if isinstance(block, TextBlock))
+    return "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
 
 
 def _part(block: Block, guard: bool) -> dict[str, Any]:
     match block.type:
         case "text":
-            return {"text": guard_text(block.text) if guard else block.text, **_carried(block)}
+            return {"text": guard_text(block.text) if guard else block.text, **_extra_fields(block)}
         case "image" | "audio" | "video":
-            return {block.type: wire_url(block.source), **_carried(block)}
+            return {block.type: wire_url(block.source), **_extra_fields(block)}
         case "opaque":
             return {**copy_json(block.data)}
         case "document" | "thinking" | "tool_use" | "tool_result" | "invalid":
@@ -166,28 +175,29 @@ def _part(block: Block, guard: bool) -> dict[str, Any]:
             assert_never(block)
 
 
-def _carried(block: TextBlock | MediaBlock) -> dict[str, Any]:
-    """What a part came with besides what it says (model-studio: `fps`, `min_pixels`, `max_pixels`)."""
+def _extra_fields(block: TextBlock | MediaBlock) -> dict[str, Any]:
+    """Returns the further keys that a part had, such as `fps`, `min_pixels` and `max_pixels` (model-studio)."""
     return {
         key: copy_json(item)
         for key, item in get_state_fields(block.state).items()
-        if key not in _NO_FIELDS and not key.startswith("message.")
+        if key not in _FOREIGN_FIELDS and not key.startswith("message.")
     }
 
 
-_NO_FIELDS = frozenset({"text", "image", "audio", "video", "type", "partial", "detail", "refusal", "role"})
-"""What would say something else, or is a message's, or of the compatible mode alone."""
+_FOREIGN_FIELDS = frozenset({"text", "image", "audio", "video", "type", "partial", "detail", "refusal", "role"})
+"""Keys of opaque state that are no further keys of a part: contents, keys of messages, and of other APIs."""
 
 
-def _is_begun(msg: Msg) -> bool:
-    """Whether the model is to go on with the text of this last message (model-studio, partial mode)."""
+def _is_partial(msg: Msg) -> bool:
+    """Returns True if the model has to continue the text of this last message (model-studio, partial mode)."""
     last = msg.blocks[-1] if msg.blocks and msg.role == "assistant" else None
     return isinstance(last, TextBlock) and get_state_fields(last.state).get("partial") is True
 
 
 def _result(block: ToolResultBlock) -> dict[str, Any]:
-    made = {"role": "tool", "tool_call_id": block.id, "content": write_output(block, partial(_part, guard=False))}
-    return {**made, "name": block.name} if block.name else made
+    content = write_output(block, partial(_part, guard=False))
+    message = {"role": "tool", "tool_call_id": block.id, "content": content}
+    return {**message, "name": block.name} if block.name else message
 
 
 def _options(task: RequestSpec) -> dict[str, Any]:

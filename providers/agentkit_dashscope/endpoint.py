@@ -1,13 +1,13 @@
-"""DashScope as a way to send: its native wire through its SDK, its compatible mode through OpenAI's."""
+"""Model calls through DashScope's SDK."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Final, Self
 
 from agentkit.provider_kit import (
     AuthError,
@@ -28,35 +28,33 @@ from agentkit.provider_kit import (
     parse_retry_after,
     split_http_options,
 )
+from agentkit_dashscope._model_paths import OTHER_PATH, PATH_URLS, ModelPath, convert_content, find_path
 from agentkit_dashscope.compatible import STREAM_ONLY
 
 __all__ = ["DashScopeEndpoint"]
 
-_Path: TypeAlias = Literal["text", "multimodal"]
-
-_PATHS: dict[_Path, str] = {
-    "text": "/services/aigc/text-generation/generation",
-    "multimodal": "/services/aigc/multimodal-generation/generation",
-}
-_OTHER: dict[str, _Path] = {_PATHS["text"]: "multimodal", _PATHS["multimodal"]: "text"}
-
-_WRONG_PATH = re.compile(r"url error", re.IGNORECASE)
+_WRONG_PATH: Final = re.compile(r"url error", re.IGNORECASE)
 """'url error, please check url！': the model is bound to the other path (model-studio)."""
 
-_END = re.compile(rb"\r?\n\r?\n")  # of an event
-_LONGEST = 1 << 20  # bytes of a first event that may be an error
+_EVENT_END: Final = re.compile(rb"\r?\n\r?\n")
+
+_MAX_ERROR_BYTES: Final = 1 << 20
+"""Limit of the first event. A longer event is not an error."""
 
 
 class DashScopeEndpoint(EndpointBase):
-    """`dashscope.AsyncClient` (the SDK's `v2`), whose transport the finished JSON goes through.
+    """Endpoint for `dashscope.AsyncClient` (the SDK's `v2`): the native API, on both of its paths.
 
-    Neither the SDK's classic classes, which return errors instead of raising them and upload local files that a
-    text names, nor the new ones' walk over messages. The transport tries again as it does for the SDK's own calls;
-    it sleeps by asyncio, so on trio nothing is tried again. A stream it opens once, on asyncio too.
+    The endpoint sends the finished JSON through the SDK's transport. The SDK's classic classes return errors
+    instead of raising them, and upload the local files whose paths are in a text.
 
-    A model is bound to one of two paths. A request in strings goes to the text path; if that is the wrong one, the
-    other is tried with the texts in its form, and remembered for the model. A model that only streams is streamed,
-    and remembered too. All parameters go into `parameters`, but `extra_headers`, `extra_query` and `timeout`.
+    The transport retries calls on asyncio. It does not retry on trio, nor when it opens a stream.
+
+    A request whose content is a string goes to the text path first. If the API reports the wrong path, the
+    endpoint converts the request for the other path, and remembers that path for the model. The endpoint also
+    remembers models that accept only streamed requests.
+
+    All parameters go into `parameters`, except `extra_headers`, `extra_query` and `timeout`.
     """
 
     extra: ClassVar[str] = "dashscope"
@@ -64,13 +62,18 @@ class DashScopeEndpoint(EndpointBase):
 
     def __init__(self, client: Any) -> None:
         super().__init__(client)
-        self._once: Any = None
-        self._path_of: dict[str, _Path] = {}
-        self._streamers: set[str] = set()
+        self._client_without_retries: Any = None
+        self._learned_paths: dict[str, ModelPath] = {}  # by model
+        self._stream_only_models: set[str] = set()
 
     @classmethod
     def open(cls, **options: Any) -> Self:
-        """`dashscope.AsyncClient(**options)`; the key is in DASHSCOPE_API_KEY if it is not given."""
+        """Creates `dashscope.AsyncClient(**options)`. `api_key` defaults to the variable DASHSCOPE_API_KEY.
+
+        Raises:
+            MissingExtraError: The SDK is not installed.
+            AuthError: There is no API key.
+        """
         try:
             import dashscope
         except ImportError:
@@ -83,93 +86,96 @@ class DashScopeEndpoint(EndpointBase):
     def build_request(
         self, model: str, request: Mapping[str, Any], options: Mapping[str, Any], *, stream: bool
     ) -> OutgoingRequest:
-        """The messages under `input`, all else under `parameters`; a stream in increments."""
+        """Returns the request with its messages under `input`. Streams have increments by default.
+
+        Raises:
+            OptionError: A parameter is a key of the request.
+        """
         parameters, http_options = split_http_options(options)
         parameters = merge_parameters(
             {name: item for name, item in request.items() if name != "messages"}, parameters
         )
         if clash := sorted(parameters.keys() & {"messages", "model", "input"}):
-            reason, advice = "already set by the request", "Remove the parameter."
-            raise OptionError(f"parameters.{clash[0]}", reason, advice)
+            raise OptionError(f"parameters.{clash[0]}", "already set by the request", "Remove the parameter.")
         if stream:
             parameters = {"incremental_output": True, **parameters}
         messages = request["messages"]
-        path = self._path_of.get(model) or _path_for(messages)
-        body = {"model": model, "input": {"messages": _fitted(messages, path)}, "parameters": parameters}
-        if any(map(_is_stored, messages)):
-            # It looks up a file of its own store if a header asks for that (model-studio: temporary URLs).
-            headers = http_options.get("headers") or {}
+        path = self._learned_paths.get(model) or find_path(messages)
+        body = {"model": model, "input": {"messages": convert_content(messages, path)}, "parameters": parameters}
+        if any(map(_has_stored_file, messages)):
+            # The API resolves `oss://` URLs only with this header (model-studio: temporary URLs).
+            headers: dict[str, str] = http_options.get("headers") or {}
             http_options["headers"] = {"X-DashScope-OssResourceResolve": "enable", **headers}
-        return OutgoingRequest(_PATHS[path], body, stream, http_options)
+        return OutgoingRequest(PATH_URLS[path], body, stream, http_options)
 
     def requires_stream(self, outgoing: OutgoingRequest) -> bool:
-        """Whether the model has said that it only streams."""
-        return outgoing.body["model"] in self._streamers
+        """Returns True if the API refused an earlier call of the model because it was not streamed."""
+        return outgoing.body["model"] in self._stream_only_models
 
     async def send(self, outgoing: OutgoingRequest) -> Any:
-        """The reply, as JSON values."""
+        """Returns the reply as JSON values."""
         try:
-            return await self._sent(outgoing)
+            return await self._post(outgoing)
         except Exception as error:
-            other = self._other_path(outgoing, self.failure_from_exception(error))
-            if other is None:
+            rerouted = self._reroute(outgoing, self.failure_from_exception(error))
+            if rerouted is None:
                 raise
-        return await self._sent(other)
+        return await self._post(rerouted)
 
-    async def _sent(self, outgoing: OutgoingRequest) -> Any:
+    async def _post(self, outgoing: OutgoingRequest) -> Any:
         from dashscope.v2.errors import check_response
 
         response = await self._transport.request("POST", outgoing.path, json=outgoing.body, **outgoing.options)
         check_response(response)
-        response.raise_for_status()  # a redirect is no error to the SDK, which follows none
+        response.raise_for_status()  # the SDK neither follows a redirect nor raises an error for it
         return response.content
 
     @asynccontextmanager
     async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-        """The bytes of the event stream. That the path is wrong may be told within it."""
-        response, first, pieces = await self._opened(outgoing)
-        failure = self.failure_from_reply(_event(first))
-        other = failure and self._other_path(outgoing, failure)
-        if other:
-            async for _ in pieces:  # nothing stands behind an error
+        """Yields the bytes of the event stream. The first event may report the wrong path."""
+        response, first_event, pieces = await self._open_first_event(outgoing)
+        failure = self.failure_from_reply(_parse_event(first_event))
+        rerouted = failure and self._reroute(outgoing, failure)
+        if rerouted:
+            async for _ in pieces:  # reads the end of the stream after the error
                 pass
             await response.aclose()
-            response, first, pieces = await self._opened(other)
+            response, first_event, pieces = await self._open_first_event(rerouted)
         try:
-            yield IncomingStream(_behind(first, pieces), response.headers)
+            yield IncomingStream(_prepend(first_event, pieces), response.headers)
         finally:
             await response.aclose()
 
-    async def _opened(self, outgoing: OutgoingRequest) -> tuple[Any, bytes, AsyncIterator[bytes]]:
-        """An answer, the bytes of its first event, and those behind."""
+    async def _open_first_event(self, outgoing: OutgoingRequest) -> tuple[Any, bytes, AsyncIterator[bytes]]:
+        """Opens a stream. Returns the response, the bytes of its first event, and the bytes after it."""
         import httpx
 
         try:
             response = await self._open_stream(outgoing)
         except Exception as error:
-            other = self._other_path(outgoing, self.failure_from_exception(error))
-            if other is None:
+            rerouted = self._reroute(outgoing, self.failure_from_exception(error))
+            if rerouted is None:
                 raise
-            response = await self._open_stream(other)
+            response = await self._open_stream(rerouted)
         pieces: AsyncIterator[bytes] = response.aiter_bytes()
-        held, size, tail = list[bytes](), 0, b""
+        first_pieces, size, tail = list[bytes](), 0, b""
         try:
             async for piece in pieces:
-                held.append(piece)
+                first_pieces.append(piece)
                 size += len(piece)
-                if _END.search(tail + piece) or size > _LONGEST:
+                if _EVENT_END.search(tail + piece) or size > _MAX_ERROR_BYTES:
                     break
                 tail = (tail + piece)[-3:]
         except httpx.RequestError as error:
-            pieces = _broken(error)
+            pieces = _raise_later(error)
         except BaseException:
             await response.aclose()
             raise
-        return response, b"".join(held), pieces
+        return response, b"".join(first_pieces), pieces
 
     async def _open_stream(self, outgoing: OutgoingRequest) -> Any:
-        streamed = {"X-DashScope-SSE": "enable", "accept": "text/event-stream"}
-        headers: dict[str, str] = {**streamed, **(outgoing.options.get("headers") or {})}
+        stream_headers = {"X-DashScope-SSE": "enable", "accept": "text/event-stream"}
+        headers: dict[str, str] = {**stream_headers, **(outgoing.options.get("headers") or {})}
         options: dict[str, Any] = {**outgoing.options, "headers": headers}
         response = await self.client.transport.open_stream("POST", outgoing.path, json=outgoing.body, **options)
         if not response.is_success:
@@ -179,107 +185,86 @@ class DashScopeEndpoint(EndpointBase):
 
     @property
     def _transport(self) -> Any:
-        """The SDK's transport. Between two tries it sleeps by asyncio: elsewhere there is one try."""
-        if _on_asyncio():
+        """The SDK's transport. Outside asyncio it has no retries, since it sleeps with asyncio before a retry."""
+        if _is_on_asyncio():
             return self.client.transport
-        if self._once is None:
-            self._once = self.client.with_options(max_retries=0)
-        return self._once.transport
+        if self._client_without_retries is None:
+            self._client_without_retries = self.client.with_options(max_retries=0)
+        return self._client_without_retries.transport
 
-    def _other_path(self, outgoing: OutgoingRequest, failure: Failure | None) -> OutgoingRequest | None:
-        """The same call on the other path, if the failure says that this was the wrong one; once a model."""
+    def _reroute(self, outgoing: OutgoingRequest, failure: Failure | None) -> OutgoingRequest | None:
+        """Returns the request for the other path if a failure reports the wrong path, at most once per model.
+
+        Also remembers a model whose failure says that it accepts only streamed requests.
+        """
         model = str(outgoing.body["model"])
-        said = failure.message if failure else ""
-        if STREAM_ONLY.search(said):
-            self._streamers.add(model)
-        if not _WRONG_PATH.search(said) or model in self._path_of:
+        message = failure.message if failure else ""
+        if STREAM_ONLY.search(message):
+            self._stream_only_models.add(model)
+        if not _WRONG_PATH.search(message) or model in self._learned_paths:
             return None
-        path = self._path_of[model] = _OTHER[outgoing.path]
-        messages = _fitted(outgoing.body["input"]["messages"], path)
-        return replace(outgoing, path=_PATHS[path], body={**outgoing.body, "input": {"messages": messages}})
+        path = self._learned_paths[model] = OTHER_PATH[outgoing.path]
+        messages = convert_content(outgoing.body["input"]["messages"], path)
+        return replace(outgoing, path=PATH_URLS[path], body={**outgoing.body, "input": {"messages": messages}})
 
     def failure_from_exception(self, error: BaseException) -> Failure | None:
-        """The SDK's error, or its HTTP client's in mid-stream."""
+        """Returns the failure of an SDK error or of an error of its HTTP client."""
         import httpx
         from dashscope.v2 import errors
 
         if isinstance(error, errors.APIConnectionError):
             return Failure(error.message, network=True)
         if isinstance(error, errors.DashScopeError):
-            told = parse_failure(error.body, error.status_code)
+            failure = parse_failure(error.body, error.status_code)
             headers = {name.lower(): item for name, item in (error.headers or {}).items()}
             return Failure(
-                told.message if told else error.message,
+                failure.message if failure else error.message,
                 error.status_code,
-                (told and told.code) or error.code,
-                error.request_id or (told and told.request_id) or find_request_id(headers),
+                (failure and failure.code) or error.code,
+                error.request_id or (failure and failure.request_id) or find_request_id(headers),
                 parse_retry_after(headers),
             )
-        if isinstance(error, TypeError) and "unhashable" in str(error):  # the SDK looks the code up in a table
-            return Failure("an error whose code is no text")
+        if isinstance(error, TypeError) and "unhashable" in str(error):  # the SDK uses the code as a dict key
+            return Failure("an error whose code is not text")
         if isinstance(error, httpx.HTTPStatusError):
             return Failure(str(error).partition("\n")[0], error.response.status_code)
         return as_network_failure(error) if is_transport_error(error) else None
 
     async def aclose(self) -> None:
-        """Close the SDK's client."""
+        """Closes the SDK's client."""
         await self.client.aclose()
 
 
-def _is_stored(message: Mapping[str, Any]) -> bool:
-    """Whether a part of a message is a file in DashScope's own store, or has some (a video's frames)."""
-    found = [item for part in as_list(message.get("content")) for item in as_object(part).values()]
-    found += [frame for item in found for frame in as_list(item)]
-    return any(isinstance(item, str) and item.startswith("oss://") for item in found)
+def _has_stored_file(message: Mapping[str, Any]) -> bool:
+    """Returns True if a message has a file in DashScope's storage, as a part or as a frame of a video."""
+    items = [item for part in as_list(message.get("content")) for item in as_object(part).values()]
+    items += [frame for item in items for frame in as_list(item)]
+    return any(isinstance(item, str) and item.startswith("oss://") for item in items)
 
 
-def _path_for(messages: Sequence[Mapping[str, Any]]) -> _Path:
-    """The path that a request was made for: the multimodal one takes lists of parts, the other strings."""
-    return "multimodal" if any(isinstance(message.get("content"), list) for message in messages) else "text"
-
-
-def _fitted(messages: Sequence[dict[str, Any]], path: _Path) -> list[dict[str, Any]]:
-    """Messages that were made for the other path in the form of this one: texts as strings, or as parts."""
-    if _path_for(messages) == path:
-        return list(messages)
-    change = _as_text if path == "text" else _as_parts
-    return [{**message, "content": change(message.get("content"))} for message in messages]
-
-
-def _as_text(content: Any) -> Any:
-    """Parts of text as one text."""
-    parts = as_list(content)
-    texts = [part["text"] for part in parts if "text" in part]
-    return "\n".join(texts) if parts and len(texts) == len(parts) else content
-
-
-def _as_parts(content: Any) -> Any:
-    return [{"text": content}] if isinstance(content, str) and content else content
-
-
-async def _behind(first: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    if first:
-        yield first
+async def _prepend(first_event: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    if first_event:
+        yield first_event
     async for piece in pieces:
         yield piece
 
 
-async def _broken(error: Exception) -> AsyncIterator[bytes]:
-    """A connection that broke."""
+async def _raise_later(error: Exception) -> AsyncIterator[bytes]:
+    """Raises an error at the first read, which is after the bytes received before the error."""
     raise error
     yield b""
 
 
-def _event(first: bytes) -> object:
-    """The first event of a stream; None for what cannot be read."""
-    match = re.search(rb"^data:\s?(.*?)\r?$", first, re.MULTILINE)
+def _parse_event(data: bytes) -> object:
+    """Parses the first event of a stream. Returns None if the event is not JSON."""
+    match = re.search(rb"^data:\s?(.*?)\r?$", data, re.MULTILINE)
     try:
-        return native_to_json(match[1] if match else first)
+        return native_to_json(match[1] if match else data)
     except ValueError:
         return None
 
 
-def _on_asyncio() -> bool:
+def _is_on_asyncio() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -111,6 +111,10 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"(invalid block: |)its bytes are no picture or sound that is known",
         r"\1expected base64 data of an image or audio",
     ),
+    (
+        r"behind a line break, so that the SDK takes it for no file",
+        r"line break added before the text, because the SDK would upload the file of this path",
+    ),
     # invalid blocks of DashScope's logs
     (
         r"(invalid block: |)it is no call of a function",

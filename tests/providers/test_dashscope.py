@@ -171,13 +171,13 @@ def test_a_viewer_speaks_as_the_assistant() -> None:
     ],
 )
 def test_each_model_is_bound_to_one_path(model: str | None, path: str) -> None:
-    assert DashScopeChatFormatter().path_of(model) == path
+    assert DashScopeChatFormatter().get_path(model) == path
 
 
 def test_a_static_name_rule_goes_stale_so_the_path_can_be_given() -> None:
     formatter = DashScopeChatFormatter("qwen3.9-text", path="text")
     assert formatter.lower([user("Hi.")]).request["messages"] == [{"role": "user", "content": "Hi."}]
-    assert DashScopeChatFormatter("qwen-plus", path="multimodal").path_of() == "multimodal"
+    assert DashScopeChatFormatter("qwen-plus", path="multimodal").get_path() == "multimodal"
     with pytest.raises(OptionError):
         DashScopeChatFormatter(path="voice")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
@@ -249,7 +249,7 @@ def test_a_text_that_is_no_files_name_is_sent_as_it_is(text: str) -> None:
 
 def test_the_ledger_names_each_text_behind_a_line_break_of_ours() -> None:
     msgs = [Msg("user", "hi", "user"), Msg("assistant", "hi", "assistant"), Msg("user", "\nhi", "user")]
-    unsaid = ("behind a line break, so that the SDK takes it for no file",)
+    unsaid = ("line break added before the text, because the SDK would upload the file of this path",)
     plan = DashScopeChatFormatter().lower(msgs)
     assert [entry.details for entry in plan.ledger.entries] == [unsaid, (), ()]
     for formatter in (DashScopeChatFormatter(path="text"), DashScopeMultiAgentFormatter()):

@@ -1,0 +1,47 @@
+"""The two paths of DashScope's native API, and the conversion of messages from one path to the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias
+
+from agentkit.provider_kit import as_list
+
+__all__ = ["ModelPath", "OTHER_PATH", "PATH_URLS", "convert_content", "find_path"]
+
+ModelPath: TypeAlias = Literal["text", "multimodal"]
+
+PATH_URLS: Final[dict[ModelPath, str]] = {
+    "text": "/services/aigc/text-generation/generation",
+    "multimodal": "/services/aigc/multimodal-generation/generation",
+}
+
+OTHER_PATH: Final[dict[str, ModelPath]] = {
+    PATH_URLS["text"]: "multimodal",
+    PATH_URLS["multimodal"]: "text",
+}
+"""The other path, by the URL of a path."""
+
+
+def find_path(messages: Sequence[Mapping[str, Any]]) -> ModelPath:
+    """Returns the path that messages were written for: "multimodal" if the content of a message is a list."""
+    return "multimodal" if any(isinstance(message.get("content"), list) for message in messages) else "text"
+
+
+def convert_content(messages: Sequence[dict[str, Any]], path: ModelPath) -> list[dict[str, Any]]:
+    """Returns messages with their texts as strings for the text path, or as parts for the multimodal path."""
+    if find_path(messages) == path:
+        return list(messages)
+    convert = _join_parts if path == "text" else _as_parts
+    return [{**message, "content": convert(message.get("content"))} for message in messages]
+
+
+def _join_parts(content: Any) -> Any:
+    """Returns parts of text as a string. Returns any other content unchanged."""
+    parts = as_list(content)
+    texts = [part["text"] for part in parts if "text" in part]
+    return "\n".join(texts) if parts and len(texts) == len(parts) else content
+
+
+def _as_parts(content: Any) -> Any:
+    return [{"text": content}] if isinstance(content, str) and content else content
