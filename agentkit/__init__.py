@@ -137,11 +137,11 @@ if TYPE_CHECKING:
     from agentkit.replies.events import ToolUseEnd as ToolUseEnd
     from agentkit.replies.events import ToolUseStart as ToolUseStart
     from agentkit.replies.events import UsageEvent as UsageEvent
-    from agentkit.tokens.counters import CharacterTokenCounter as CharacterTokenCounter
     from agentkit.tokens.counters import LocalTokenCounter as LocalTokenCounter
     from agentkit.tokens.counters import TokenCount as TokenCount
     from agentkit.tokens.counters import TokenCounterBase as TokenCounterBase
     from agentkit.tokens.hugging_face import HuggingFaceTokenCounter as HuggingFaceTokenCounter
+    from agentkit.tokens.text_counters import CharacterTokenCounter as CharacterTokenCounter
     from agentkit.tokens.tiktoken_counter import TiktokenCounter as TiktokenCounter
     from agentkit.tokens.usage_anchored import UsageAnchoredCounter as UsageAnchoredCounter
     from agentkit.tools.calls import run_tool_call as run_tool_call
@@ -191,8 +191,9 @@ _MODULES = {
     "replies.events": "ErrorEvent MediaEvent MessageEnd MessageStart OpaqueEvent StreamEvent TextDelta TextEnd "
     "TextStart ThinkingDelta ThinkingEnd ThinkingStart ToolUseDelta ToolUseEnd ToolUseStart "
     "UsageEvent",
-    "tokens.counters": "CharacterTokenCounter LocalTokenCounter TokenCount TokenCounterBase",
+    "tokens.counters": "LocalTokenCounter TokenCount TokenCounterBase",
     "tokens.hugging_face": "HuggingFaceTokenCounter",
+    "tokens.text_counters": "CharacterTokenCounter",
     "tokens.tiktoken_counter": "TiktokenCounter",
     "tokens.usage_anchored": "UsageAnchoredCounter",
     "tools.calls": "run_tool_call run_tool_calls",

@@ -81,7 +81,7 @@ EXTRAS: Final[dict[str, set[str]]] = {
     "tools": {"docstring_parser"},
     "media": {"httpx2", "PIL"},
     "models": {"httpx2"},
-    "tokens": {"splintr", "tiktoken", "tokenizers", "jinja2", "PIL"},
+    "tokens": {"splintr", "tiktoken", "tokenizers", "jinja2"},
 }
 """The optional packages that a room may import, inside the function that needs them."""
 

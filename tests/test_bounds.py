@@ -194,7 +194,6 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest
 # -- caches ---------------------------------------------------------------------------------------------------
 
 UNBOUNDED: Final = {
-    "agentkit.tokens.encodings._load",  # by the name of an encoding that a package has
     "agentkit.media.fetching._load_client",
     "agentkit.media.fetching.tls_context",
     "agentkit.models.registry.load_provider",  # by the name of an installed provider: errors are not kept

@@ -11,7 +11,8 @@ from agentkit.budget.strategies import CutStrategy, OldestFirstInSteps
 from agentkit.budget.summaries import Summarize
 from agentkit.errors import OptionError
 from agentkit.reprs import bounded_repr
-from agentkit.tokens.counters import CharacterTokenCounter, TokenCounterBase
+from agentkit.tokens.counters import TokenCounterBase
+from agentkit.tokens.text_counters import CharacterTokenCounter
 
 __all__ = ["Budget"]
 

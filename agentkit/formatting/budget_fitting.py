@@ -20,7 +20,8 @@ from agentkit.ledger.places import format_place
 from agentkit.ledger.plan import Cut, Plan
 from agentkit.ledger.provenance import Provenance, TracedConversation
 from agentkit.legalize.thinking_pairs import without_blocks
-from agentkit.tokens.counters import CharacterTokenCounter, LocalTokenCounter, count_request
+from agentkit.tokens.counters import LocalTokenCounter, count_request
+from agentkit.tokens.text_counters import CharacterTokenCounter
 
 __all__ = ["BudgetFitter"]
 

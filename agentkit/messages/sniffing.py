@@ -9,10 +9,11 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable
+from typing import Literal
 
 from agentkit.messages.sources import Base64Source, is_text_type
 
-__all__ = ["has_signature", "image_size", "sniff_media_type"]
+__all__ = ["has_signature", "image_size", "sniff_image_size", "sniff_media_type"]
 
 
 _SIGNS: tuple[tuple[bytes, tuple[str, ...]], ...] = (
@@ -79,17 +80,25 @@ _NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]|\A\xff\xd8|\A\x89PNG|\A
 def image_size(source: Base64Source) -> tuple[int, int] | None:
     """Returns width and height of an image in pixels, from its header. Returns None if unknown. Computed once."""
     if "size" not in source.cache:
-        source.cache["size"] = _measure(source)
+        source.cache["size"] = _measure(source.media_type, source.data)
     size: tuple[int, int] | None = source.cache["size"]
     return size
 
 
-def _measure(source: Base64Source) -> tuple[int, int] | None:
-    measure = _MEASURES.get(source.media_type)
-    if measure is None or not source.data:
+def sniff_image_size(data: str) -> tuple[int, int] | None:
+    """Returns width and height of an image in pixels, from base64 text alone. Returns None if unknown."""
+    try:
+        return _measure(sniff_media_type(data, "") or "", data)
+    except ValueError:  # not base64 text
+        return None
+
+
+def _measure(media_type: str, data: str) -> tuple[int, int] | None:
+    measure = _MEASURES.get(media_type)
+    if measure is None or not data:
         return None
     try:
-        width, height = measure(source.data)
+        width, height = measure(data)
     except (ValueError, IndexError):
         return None
     return (width, height) if width and height else None
@@ -165,10 +174,27 @@ def _jpeg(data: str) -> tuple[int, int]:
 
 _MARKERS = 500
 
+
+def _tiff(data: str) -> tuple[int, int]:
+    """TIFF 6.0, section 2: the entries of the first directory, which are sorted by tag."""
+    order: Literal["big", "little"] = "little" if _bytes_at(data, 0, 1) == b"I" else "big"
+    start = int.from_bytes(_bytes_at(data, 4, 4), order)
+    sizes: dict[int, int] = {}
+    for index in range(min(int.from_bytes(_bytes_at(data, start, 2), order), _TIFF_ENTRIES)):
+        entry = _bytes_at(data, start + 2 + 12 * index, 12)
+        length = 2 if int.from_bytes(entry[2:4], order) == _TIFF_SHORT else 4
+        sizes[int.from_bytes(entry[:2], order)] = int.from_bytes(entry[8 : 8 + length], order)
+    return sizes.get(256, 0), sizes.get(257, 0)
+
+
+_TIFF_ENTRIES = 8  # entries to read: only the tags 254 and 255 come before width (256) and height (257)
+_TIFF_SHORT = 3  # type of an entry: a number of two bytes
+
 _MEASURES: dict[str, Callable[[str], tuple[int, int]]] = {
     "image/png": _png,
     "image/jpeg": _jpeg,
     "image/gif": _gif,
     "image/bmp": _bmp,
     "image/webp": _webp,
+    "image/tiff": _tiff,
 }

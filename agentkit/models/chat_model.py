@@ -40,7 +40,8 @@ from agentkit.models.model_options import (
 from agentkit.models.registry import Provider
 from agentkit.models.stream import ModelStream
 from agentkit.reprs import shorten_repr
-from agentkit.tokens.counters import CharacterTokenCounter, TokenCount, count_request
+from agentkit.tokens.counters import TokenCount, count_request
+from agentkit.tokens.text_counters import CharacterTokenCounter
 from agentkit.tools.choices import ToolChoiceLike
 from agentkit.tools.json_schema import OutputLike
 from agentkit.tools.tool import ToolLike

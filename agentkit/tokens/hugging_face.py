@@ -1,4 +1,4 @@
-"""Counting with a model's own tokenizer file and chat template, as its server renders a conversation."""
+"""`HuggingFaceTokenCounter`: counts with the tokenizer file and the chat template of a local model."""
 
 from __future__ import annotations
 
@@ -18,56 +18,73 @@ from agentkit.argument_checks import check_option
 from agentkit.capabilities.wire_layout import LayoutSource
 from agentkit.errors import MissingExtraError, OptionError
 from agentkit.messages.message import Msg
-from agentkit.tokens.counters import CharacterTokenCounter, LocalTokenCounter, TokenCount, find_layout
+from agentkit.reprs import shorten_repr
+from agentkit.tokens.counters import LocalTokenCounter, TokenCount, find_layout
 from agentkit.tokens.estimate import TextCounts
 from agentkit.tokens.media_costs import MediaPrices
 from agentkit.tokens.request_parts import RequestParts, compact_json
+from agentkit.tokens.text_counters import CharacterTokenCounter
 
 __all__ = ["HuggingFaceTokenCounter"]
 
 _TURN: Final = 5  # ChatML: two markers, two line breaks, the role
-_MEDIUM: Final = 1_500  # about what a picture costs
-_CALL: Final = 12  # the words that a template writes around a call or a result
+_MEDIA: Final = 1_500  # a media item, about
+_CALL: Final = 12  # text of a template around a call or a result
 _NO_TEMPLATE: Final = "no chat template: messages are estimated at 5 tokens each"
 
 
 class HuggingFaceTokenCounter(LocalTokenCounter):
-    """Counts what a local model's chat template makes of a request, by its `tokenizer.json`.
+    """Counts the text that the chat template of a local model writes for a request.
 
-    tokenizer       the file, or a folder with it; `tokenizer_config.json` and `chat_template.jinja` beside it
-                    are read too
-    chat_template   the template's text, where it is not beside the file
-    model           its name, which decides what pictures cost
+    The request must have the wire format of OpenAI Chat Completions (`messages`, `tools`). A request of another
+    wire format, or with roles that the template refuses, is counted text by text; `TokenCount.estimated` then
+    gives the reason. Media have the price of the model's image rule.
 
-    For requests of the OpenAI shape: `messages`, `tools`. What the template refuses (another wire's turns, roles
-    out of order) is counted text by text and says so in `estimated`. Media cost their price, as anywhere.
+    Attributes:
+        file: Path of the `tokenizer.json`.
+        model: Name of the model.
+
     """
 
     needs_layout: ClassVar[bool] = True
 
     def __init__(self, tokenizer: str | Path, *, chat_template: str | None = None, model: str = "") -> None:
+        """Checks that the file and the packages exist. `prepare` loads them.
+
+        Args:
+            tokenizer: Path of a `tokenizer.json`, or of its folder. The files `tokenizer_config.json` and
+                `chat_template.jinja` of the folder are read too.
+            chat_template: Text of the chat template. None reads it from the folder.
+            model: Name of the model, which decides the price of images.
+
+        Raises:
+            MissingExtraError: The packages of the extra `tokens` are missing.
+            OptionError: There is no tokenizer file.
+
+        """
         for package in ("tokenizers", "jinja2"):
             if find_spec(package) is None:
                 raise MissingExtraError(package, "tokens", "Counting with a tokenizer file")
         check_option("chat_template", chat_template, str | None)
-        given = Path(tokenizer)
-        self.file = given / "tokenizer.json" if given.is_dir() else given
+        path = Path(tokenizer)
+        self.file = path / "tokenizer.json" if path.is_dir() else path
         if not self.file.is_file():
-            raise OptionError("tokenizer", f"there is no file {str(self.file)!r}", "Name a tokenizer.json.")
+            reason = f"there is no file {shorten_repr(str(self.file), 200)}"
+            raise OptionError("tokenizer", reason, "Pass the path of a tokenizer.json, or of its folder.")
         self.model = model
-        self._given_template = chat_template
+        self._template_text = chat_template
         self._loading = Lock()
         self._texts = TextCounts(self._count)
         self._prices = MediaPrices(model)
-        self._estimate = CharacterTokenCounter(_MEDIUM)
+        self._estimate = CharacterTokenCounter(_MEDIA)
 
     @property
     def key(self) -> object:
-        """The estimate's: messages are weighed by it."""
+        """Cache key of the weights: that of the estimate, which weighs messages."""
         return self._estimate.key
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_made, (str(self.file), self._given_template, self.model))
+        return (_create, (str(self.file), self._template_text, self.model))
 
     @cached_property
     def _config(self) -> dict[str, Any]:
@@ -76,26 +93,26 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
 
     @cached_property
     def _template(self) -> Callable[..., str] | None:
-        """The compiled template, in jinja's sandbox: it comes with a model, from anywhere."""
+        """Compiled chat template. It runs in jinja's sandbox, because models come from untrusted sources."""
         from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-        beside = self.file.with_name("chat_template.jinja")
-        source = self._given_template or (beside.read_text("utf-8") if beside.is_file() else None)
+        file = self.file.with_name("chat_template.jinja")
+        source = self._template_text or (file.read_text("utf-8") if file.is_file() else None)
         source = source or self._config.get("chat_template")
         if not isinstance(source, str):
             return None
-        # As transformers.utils.chat_template_utils has it.
-        room = ImmutableSandboxedEnvironment(
+        # Options, filter and functions as in transformers.utils.chat_template_utils.
+        environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"], autoescape=False
         )
-        room.filters["tojson"] = _tojson
-        globals_ = cast("dict[str, Any]", room.globals)
-        globals_.update(raise_exception=_refuse, strftime_now=_some_day)
-        return room.from_string(source).render
+        environment.filters["tojson"] = _dump_json
+        functions = cast("dict[str, Any]", environment.globals)
+        functions.update(raise_exception=_raise_exception, strftime_now=_format_fixed_date)
+        return environment.from_string(source).render
 
     @cached_property
     def _encode(self) -> Callable[[str], int]:
-        """The tokenizer; slow to load."""
+        """Function that counts a text. It is slow to load."""
         from tokenizers import Tokenizer
 
         tokenizer = cast("Any", Tokenizer).from_file(str(self.file))
@@ -103,30 +120,34 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         tokenizer.no_padding()
 
         def encode(text: str) -> int:
-            sound = text if text.isascii() else text.encode("utf-8", "replace").decode()  # no lone surrogates
-            return len(tokenizer.encode(sound, add_special_tokens=False).ids)
+            encodable = text if text.isascii() else text.encode("utf-8", "replace").decode()  # lone surrogates
+            return len(tokenizer.encode(encodable, add_special_tokens=False).ids)
 
         return encode
 
     @cached_property
     def _special(self) -> re.Pattern[str] | None:
-        """The markers between which a rendered conversation may be counted piece by piece, if it may."""
+        """Pattern of the special tokens that split a rendered conversation into pieces.
+
+        None if the pieces of a text do not add up to the text, as with a tokenizer that marks the start of a text.
+        """
         added = cast("list[dict[str, Any]]", json.loads(self.file.read_text("utf-8")).get("added_tokens", []))
-        words = [one["content"] for one in added if one.get("special") and not one["lstrip"] and not one["rstrip"]]
-        found = re.compile("|".join(map(re.escape, sorted(words, key=len, reverse=True)))) if words else None
+        special = [token for token in added if token.get("special")]
+        words = [token["content"] for token in special if not token["lstrip"] and not token["rstrip"]]
+        if not words:
+            return None
         probe = " Hello there.\n\nHow are you? "
+        expected = 2 * self._encode(probe) + 2 + self._encode("\n")
         for word in words[:64]:
-            if found and self._encode(f"{probe}{word}{probe}{word}\n") != 2 * self._encode(
-                probe
-            ) + 2 + self._encode("\n"):
-                return None  # a tokenizer that marks the beginning of a text
-        return found
+            if self._encode(f"{probe}{word}{probe}{word}\n") != expected:
+                return None
+        return re.compile("|".join(map(re.escape, sorted(words, key=len, reverse=True))))
 
     def _count(self, text: str) -> int:
         return self._encode(text)
 
     async def prepare(self) -> None:
-        """Read the files off the event loop."""
+        """Loads the files in a worker thread."""
         await anyio.to_thread.run_sync(self._load)
 
     def _load(self) -> None:
@@ -134,112 +155,121 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
             _ = (self._encode, self._special, self._template)
 
     async def count(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
-        """`measure`, off the event loop: these tokenizers take a second for a few megabytes."""
+        """Returns `measure(request, provider)`, counted in a worker thread: a few megabytes take a second."""
         return await anyio.to_thread.run_sync(self.measure, request, provider)
 
     def measure(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
-        """The tokens of the whole request."""
+        """Returns the tokens of a request.
+
+        Args:
+            request: Keyword arguments of the SDK's call.
+            provider: Provider, formatter or layout that the request is for. A budget passes the layout.
+
+        Raises:
+            OptionError: `provider` is missing.
+
+        """
         self._load()
         parts = RequestParts.of(request, find_layout(self, provider))
         total, reasons = self._prices.total(parts.media)
-        rendered, refused = self._render(request)
+        rendered, reason = self._render(request)
         if rendered is None:
             total += sum(map(self._texts.__getitem__, parts.texts)) + _TURN * parts.turns + _CALL * parts.calls
             total += sum(map(self._count, map(compact_json, (*parts.tools, *parts.settings))))
-            return TokenCount(total, (*reasons, refused))
-        return TokenCount(total + self._pieces(rendered), reasons)
+            return TokenCount(total, (*reasons, reason))
+        return TokenCount(total + self._count_pieces(rendered), reasons)
 
-    def _pieces(self, rendered: str) -> int:
-        """Each stretch between two markers counted once in its life."""
+    def _count_pieces(self, rendered: str) -> int:
+        """Returns the tokens of a rendered conversation. The text between two special tokens is counted once."""
         if self._special is None:
             return self._texts[rendered]
         pieces = self._special.split(rendered)
         return len(pieces) - 1 + sum(map(self._texts.__getitem__, pieces))
 
     def _render(self, request: Mapping[str, Any]) -> tuple[str | None, str]:
-        """The conversation as the model reads it, or why there is none."""
+        """Returns the conversation as the model reads it, or None and the reason why it cannot be rendered."""
         messages, template = request.get("messages"), self._template
         if template is None:
             return None, _NO_TEMPLATE
         if not isinstance(messages, list) or _is_foreign(request, cast("list[Any]", messages)):
-            return None, "the request is not of the chat template's shape: estimated text by text"
+            return None, "the request does not have the wire format of the chat template: estimated text by text"
         names = {
             key: _token(self._config.get(key)) for key in ("bos_token", "eos_token", "unk_token", "pad_token")
         }
-        refused = ""
-        for shape in (_with_parts, _with_text):
-            shown = [shape(cast("dict[str, Any]", one)) for one in cast("list[Any]", messages)]
-            tools = request.get("tools") or None
+        tools = request.get("tools") or None
+        reason = ""
+        for convert in (_with_parts, _with_text):
+            converted = [convert(message) for message in cast("list[dict[str, Any]]", messages)]
             try:
-                return template(messages=shown, tools=tools, add_generation_prompt=True, **names), ""
-            except Exception as error:  # whatever a template's author did not think of
-                refused = f"the chat template refuses the request ({error}): estimated text by text"
-        return None, refused
+                return template(messages=converted, tools=tools, add_generation_prompt=True, **names), ""
+            except Exception as error:  # a template may raise anything
+                reason = f"the chat template refuses the request ({error}): estimated text by text"
+        return None, reason
 
     def weigh(self, msg: Msg) -> int:
-        """An estimate by characters: it says where to look for a cut, and what fits is measured."""
+        """Returns an estimate by characters. It places a cut; `measure` decides whether the request fits."""
         return self._estimate.weigh(msg)
 
 
-def _made(file: str, template: str | None, model: str) -> HuggingFaceTokenCounter:
+def _create(file: str, template: str | None, model: str) -> HuggingFaceTokenCounter:
     return HuggingFaceTokenCounter(file, chat_template=template, model=model)
 
 
 def _is_foreign(request: Mapping[str, Any], messages: Sequence[Any]) -> bool:
-    """Whether the messages are no chat's, or Anthropic's, of whose blocks a template would lose most."""
-    if "system" in request or not all(isinstance(one, dict) for one in messages):
+    """Returns True if the messages are not those of OpenAI Chat Completions, and a template would lose content."""
+    if "system" in request or not all(isinstance(message, dict) for message in messages):
         return True
-    contents = [one.get("content") for one in cast("list[dict[str, Any]]", messages)]
+    contents = [message.get("content") for message in cast("list[dict[str, Any]]", messages)]
     parts = [part for content in contents if isinstance(content, list) for part in cast("list[Any]", content)]
-    calls = [call for one in messages for call in cast("Sequence[Any]", one.get("tool_calls") or ())]
-    if not all(isinstance(found, dict) for found in (*parts, *calls)):
+    calls = [call for message in messages for call in cast("Sequence[Any]", message.get("tool_calls") or ())]
+    if not all(isinstance(item, dict) for item in (*parts, *calls)):
         return True
     return any(part.get("type") in ("tool_use", "tool_result") for part in parts)
 
 
-def _token(found: Any) -> str:
-    """A special token as the config has it: a string or an object."""
-    return str(cast("dict[str, Any]", found).get("content", "") if isinstance(found, dict) else found or "")
+def _token(token: Any) -> str:
+    """Returns a special token of the configuration, which is a string or an object."""
+    return str(cast("dict[str, Any]", token).get("content", "") if isinstance(token, dict) else token or "")
 
 
-def _tojson(found: Any, ensure_ascii: bool = False, indent: int | None = None, **_: Any) -> str:
-    return json.dumps(found, ensure_ascii=ensure_ascii, indent=indent)
+def _dump_json(value: Any, ensure_ascii: bool = False, indent: int | None = None, **_: Any) -> str:
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent)
 
 
-def _some_day(form: str) -> str:
-    """Today's date is no input of a count; any day has as many tokens, or nearly so."""
-    return date(2026, 11, 21).strftime(form)
+def _format_fixed_date(pattern: str) -> str:
+    """Returns a fixed date: equal requests have equal counts on any day."""
+    return date(2026, 11, 21).strftime(pattern)
 
 
-def _refuse(reason: str) -> None:
+def _raise_exception(reason: str) -> None:
     raise ValueError(reason)
 
 
 def _with_parts(message: dict[str, Any]) -> dict[str, Any]:
-    """A message as templates want it: null content is empty, arguments are objects, media leave no text."""
-    shown = {**message, "content": _parts(message.get("content"))}
+    """Returns a message as templates expect it: no null content, objects as arguments, no media data."""
+    converted = {**message, "content": _convert_content(message.get("content"))}
     if isinstance(message.get("tool_calls"), list):
-        shown["tool_calls"] = [_call(cast("dict[str, Any]", one)) for one in message["tool_calls"]]
-    return shown
+        converted["tool_calls"] = [_convert_call(call) for call in message["tool_calls"]]
+    return converted
 
 
 def _with_text(message: dict[str, Any]) -> dict[str, Any]:
-    """The same for templates that take one string: its texts, a line each."""
-    shown = _with_parts(message)
-    if isinstance(shown["content"], list):
-        parts = cast("list[dict[str, Any]]", shown["content"])
-        shown["content"] = "\n".join(str(part["text"]) for part in parts if "text" in part)
-    return shown
+    """Returns a message for templates that expect a string as content: its texts, one per line."""
+    converted = _with_parts(message)
+    if isinstance(converted["content"], list):
+        parts = cast("list[dict[str, Any]]", converted["content"])
+        converted["content"] = "\n".join(str(part["text"]) for part in parts if "text" in part)
+    return converted
 
 
-def _parts(content: Any) -> Any:
+def _convert_content(content: Any) -> Any:
     if not isinstance(content, list):
         return content or ""
     parts = cast("list[dict[str, Any]]", content)
     return [part if "text" in part else {"type": str(part.get("type")).removesuffix("_url")} for part in parts]
 
 
-def _call(call: dict[str, Any]) -> dict[str, Any]:
+def _convert_call(call: dict[str, Any]) -> dict[str, Any]:
     function = cast("dict[str, Any]", call.get("function") or {})
     try:
         arguments = json.loads(function.get("arguments") or "{}")

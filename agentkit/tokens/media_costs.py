@@ -1,40 +1,57 @@
-"""What media cost: each model family's rule for pictures as data, and estimates for what has no rule."""
+"""Tokens of media: the published image rule of each model family as data, and estimates for all other media.
+
+`MediaPrices` is the entry. An image with a known size and a rule has an exact price. The price of audio, video and
+documents is an estimate by the length of their data.
+"""
 
 from __future__ import annotations
 
 import re
-from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from io import BytesIO
 from math import ceil, sqrt
 from typing import Final, Protocol
-from warnings import catch_warnings, simplefilter
 
 from agentkit.capabilities.model_names import normalize_model_name
+from agentkit.messages.sniffing import sniff_image_size
 from agentkit.tokens.estimate import TextCounts
 from agentkit.tokens.request_parts import MediaPart
 
-__all__ = ["MediaPrices", "image_rule", "image_size"]
+__all__ = ["MediaPrices", "find_image_rule"]
 
 
 class ImageRule(Protocol):
-    """A rule: what a picture of so many pixels costs at a level of detail."""
+    """Rule for the tokens of an image."""
 
     def tokens(self, width: int, height: int, detail: str) -> int:
-        """The tokens of one picture."""
+        """Returns the tokens of one image.
+
+        Args:
+            width: Width in pixels.
+            height: Height in pixels.
+            detail: Level of detail in the words of the API. Empty for the default.
+
+        """
         ...
 
 
 @dataclass(frozen=True)
 class Tiles:
-    """Fit into 2048 x 2048, then the short side to 768, then count tiles of 512 (OpenAI guide, images-vision)."""
+    """Tiles of 512 pixels, after the image is fitted into 2048 x 2048 and its short side to 768.
+
+    Source: OpenAI guide, images-vision.
+
+    Attributes:
+        base: Tokens of any image.
+        tile: Tokens of each tile.
+
+    """
 
     base: int
     tile: int
 
     def tokens(self, width: int, height: int, detail: str) -> int:
-        """`low` costs the base alone."""
+        """Returns the tokens of one image. The detail "low" costs the base alone."""
         if detail == "low":
             return self.base
         scale = min(1, 2048 / max(width, height))
@@ -44,35 +61,52 @@ class Tiles:
 
 @dataclass(frozen=True)
 class Patches:
-    """Patches of 32 pixels, shrunk to a budget of them, times a factor (OpenAI guide, images-vision)."""
+    """Patches of 32 pixels times a factor, after the image is shrunk to a maximum of patches.
+
+    Source: OpenAI guide, images-vision.
+
+    Attributes:
+        factor: Tokens of each patch.
+        max_patches: Maximum of patches.
+        side: Maximum of the longer side, in pixels.
+
+    """
 
     factor: float
-    budget: int = 1_536
+    max_patches: int = 1_536
     side: int = 2_048
 
     def tokens(self, width: int, height: int, detail: str) -> int:
-        """`low` is a picture of at most 512 pixels a side."""
+        """Returns the tokens of one image. The detail "low" limits the longer side to 512 pixels."""
         side = 512 if detail == "low" else self.side
         if (longest := max(width, height)) > side:
             width, height = max(1, width * side // longest), max(1, height * side // longest)
         patches = ceil(width / 32) * ceil(height / 32)
-        if patches > self.budget:
-            ratio = sqrt(32 * 32 * self.budget / (width * height))
+        if patches > self.max_patches:
+            ratio = sqrt(32 * 32 * self.max_patches / (width * height))
             wide, high = width * ratio / 32, height * ratio / 32
             ratio *= min(max(1, int(wide)) / wide, max(1, int(high)) / high)
-            patches = min(self.budget, ceil(width * ratio / 32) * ceil(height * ratio / 32))
+            patches = min(self.max_patches, ceil(width * ratio / 32) * ceil(height * ratio / 32))
         return ceil(patches * self.factor)
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells of 28 pixels, the picture shrunk until edge and number hold (Claude docs, vision-coordinates)."""
+    """Cells of 28 pixels, after the image is shrunk until its longer side and its cells are within the limits.
+
+    Source: Claude docs, vision-coordinates.
+
+    Attributes:
+        edge: Maximum of the longer side, in pixels, padded to whole cells.
+        max_cells: Maximum of cells.
+
+    """
 
     edge: int
-    most: int
+    max_cells: int
 
     def tokens(self, width: int, height: int, detail: str) -> int:
-        """The largest size of the same shape that holds; there are no levels."""
+        """Returns the tokens of the largest size of the same shape within the limits. `detail` has no effect."""
         longest, shortest = max(width, height), min(width, height)
         low, high = 1, longest
         while low < high:
@@ -82,7 +116,7 @@ class Cells:
 
     def _fits(self, long: int, short: float) -> bool:
         padded = max(ceil(long / 28), ceil(round(short) / 28)) * 28
-        return padded <= self.edge and self._cells(long, round(short)) <= self.most
+        return padded <= self.edge and self._cells(long, round(short)) <= self.max_cells
 
     def _cells(self, long: int, short: int) -> int:
         return ceil(long / 28) * max(1, ceil(short / 28))
@@ -90,42 +124,61 @@ class Cells:
 
 @dataclass(frozen=True)
 class Squares:
-    """258 a picture of at most 384 pixels a side, else 258 for each square of 768 (Gemini docs, tokens)."""
+    """258 tokens for an image of at most 384 pixels a side, else 258 for each square of 768 pixels.
+
+    Source: Gemini docs, tokens.
+    """
 
     def tokens(self, width: int, height: int, detail: str) -> int:
-        """There are no levels."""
+        """Returns the tokens of one image. `detail` has no effect."""
         return 258 if max(width, height) <= 384 else 258 * ceil(width / 768) * ceil(height / 768)
 
 
 @dataclass(frozen=True)
 class Levels:
-    """A fixed price for each level of detail (Gemini docs, media-resolution)."""
+    """Fixed price for each level of detail.
+
+    Source: Gemini docs, media-resolution.
+
+    Attributes:
+        prices: Tokens by level of detail, in upper case.
+        default: Tokens at any other level.
+
+    """
 
     prices: Mapping[str, int]
-    usual: int
+    default: int
 
     def tokens(self, width: int, height: int, detail: str) -> int:
-        """The size does not matter."""
-        return self.prices.get(detail.upper().removeprefix("MEDIA_RESOLUTION_"), self.usual)
+        """Returns the tokens of one image. Its size has no effect."""
+        return self.prices.get(detail.upper().removeprefix("MEDIA_RESOLUTION_"), self.default)
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Sides rounded to a grid, one token a field and two around them (Model Studio docs, vision)."""
+    """One token for each field of a grid, at least four, and two tokens around them.
+
+    Source: Model Studio docs, vision.
+
+    Attributes:
+        step: Side of a field, in pixels.
+        max_fields: Maximum of fields.
+
+    """
 
     step: int
-    most: int = 16_384
+    max_fields: int = 16_384
 
     def tokens(self, width: int, height: int, detail: str) -> int:
-        """At least four fields."""
+        """Returns the tokens of one image. `detail` has no effect."""
         fields = max(1, round(width / self.step)) * max(1, round(height / self.step))
-        return min(max(fields, 4), self.most) + 2
+        return min(max(fields, 4), self.max_fields) + 2
 
 
 _GEMINI_3: Final = Levels({"LOW": 280, "MEDIUM": 560, "HIGH": 1_120, "ULTRA_HIGH": 2_240}, 1_120)
 
-# By the beginning of the name, the first that holds (OpenAI: guides/images-vision; Claude: vision-coordinates;
-# Gemini: media-resolution; Qwen: model-studio).
+# Patterns of the start of the model name; the first match decides. Sources: OpenAI guides/images-vision; Claude
+# vision-coordinates; Gemini media-resolution; Qwen model-studio.
 _RULES: Final[tuple[tuple[re.Pattern[str], ImageRule], ...]] = tuple(
     (re.compile(pattern), rule)
     for pattern, rule in (
@@ -153,84 +206,63 @@ _RULES: Final[tuple[tuple[re.Pattern[str], ImageRule], ...]] = tuple(
 )
 
 
-def image_rule(model: str) -> ImageRule | None:
-    """The rule by which a model's pictures are priced, if one is known."""
+def find_image_rule(model: str) -> ImageRule | None:
+    """Returns the rule for the images of a model, by its normalized name. Returns None if no rule is known."""
     name = normalize_model_name(model)
     return next((rule for pattern, rule in _RULES if pattern.match(name)), None)
 
 
-# How much of the base64 text is decoded to find a picture's size: headers are short, but for a JPEG's thumbnail
-# and for formats whose reader wants the whole file.
-_LOOKS: Final = (8_192, 262_144, None)
-_FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
+_MAX_PIXELS: Final = 178_956_970  # above, a header is taken for damaged (Pillow refuses to open such images)
 
 
-def image_size(data: str) -> tuple[int, int] | None:
-    """Width and height of a picture in base64 or in a data URL, from its header; None where they cannot be told.
-
-    Needs Pillow, of the extra `tokens`; without it nothing is known.
-    """
-    try:
-        from PIL import Image
-    except ImportError:
-        return None
-    start = data.find(",") + 1 if data[:5].lower() == "data:" else 0
-    for length in _LOOKS:
-        head = data[start : start + length] if length else data[start:]
-        try:
-            with catch_warnings():
-                simplefilter("ignore")  # a picture too large to open safely has a size all the same
-                with Image.open(BytesIO(b64decode(head)), formats=_FORMATS) as picture:
-                    return picture.size if min(picture.size) > 0 else None
-        except Exception:  # broken files raise whatever their reader stumbles over
-            if len(data) <= start + len(head):
-                return None
-    return None
+def _pack_size(data: str) -> int:
+    """Returns width and height of an image as one number; 0 if they are unknown."""
+    text = data.partition(",")[2] if data[:5].lower() == "data:" else data
+    if "\n" in text[:100]:  # base64 text with line breaks
+        text = "".join(text.split())
+    width, height = sniff_image_size(text) or (0, 0)
+    return width << 32 | height if width * height <= _MAX_PIXELS else 0
 
 
-def _packed(data: str) -> int:
-    width, height = image_size(data) or (0, 0)
-    return width << 32 | height
-
-
-_UNKNOWN: Final = 1_500  # tokens of a medium that nothing is known of (guides/images-vision)
-_BYTES_A_SECOND: Final = 16_000  # of sound: MP3 at 128 kbit/s, half a second of 16-bit speech
-_TOKENS_A_SECOND: Final = {"audio": 32, "video": 300}  # the dearest that is documented (media-resolution)
-_BYTES_A_PAGE: Final = 100_000
-_TOKENS_A_PAGE: Final = 2_500  # text, 1,500 to 3,000, and picture of a page (token-counting)
+_UNKNOWN: Final = 1_500  # tokens of a media item with unknown content (OpenAI guides/images-vision)
+_BYTES_PER_SECOND: Final = 16_000  # of audio: MP3 at 128 kbit/s, or half a second of 16-bit speech
+_TOKENS_PER_SECOND: Final = {"audio": 32, "video": 300}  # highest documented rates (Gemini media-resolution)
+_BYTES_PER_PAGE: Final = 100_000
+_TOKENS_PER_PAGE: Final = 2_500  # text (1,500 to 3,000) and image of a page (Claude token-counting)
 
 
 class MediaPrices:
-    """What media cost a model. A medium is looked at once: later prices are one look-up."""
+    """Tokens of media for one model. The size of each image is read once."""
 
     def __init__(self, model: str) -> None:
-        self.rule = image_rule(model)
-        self._sizes = TextCounts(_packed, 64_000_000)
+        self.rule = find_image_rule(model)
+        self._sizes = TextCounts(_pack_size, 64_000_000)
 
-    def price(self, medium: MediaPart) -> tuple[int, str]:
-        """Its tokens, and why they are an estimate ("" if they are what the rule says). Never raises."""
-        if medium.kind != "image":
-            return self._by_length(medium)
+    def price(self, media: MediaPart) -> tuple[int, str]:
+        """Returns the tokens of a media item, and why they are an estimate ("" if they are exact)."""
+        if media.kind != "image":
+            return self._price_by_length(media)
         if isinstance(self.rule, Levels):
-            return self.rule.tokens(1, 1, medium.detail), ""
-        if not medium.data or "://" in medium.data[:12]:
-            return _UNKNOWN, "the size of an image that is not in the request is not known"
-        packed = self._sizes[medium.data]
+            return self.rule.tokens(1, 1, media.detail), ""
+        if not media.data or "://" in media.data[:12]:
+            return _UNKNOWN, "the size of an image outside the request is unknown"
+        packed = self._sizes[media.data]
         if not packed:
-            return _UNKNOWN, "the size of an image could not be read (Pillow, of the extra 'tokens', reads it)"
+            return _UNKNOWN, "the header of an image has no readable size"
         if self.rule is None:
-            return _UNKNOWN, "no rule is known for what an image costs this model"
-        return self.rule.tokens(packed >> 32, packed & 0xFFFF_FFFF, medium.detail), ""
+            return _UNKNOWN, "the image prices of this model are unknown"
+        return self.rule.tokens(packed >> 32, packed & 0xFFFF_FFFF, media.detail), ""
 
     def total(self, media: Iterable[MediaPart]) -> tuple[int, list[str]]:
-        """Of all, and the reasons why parts of it are an estimate."""
-        priced = [self.price(medium) for medium in media]
-        return sum(tokens for tokens, _ in priced), [reason for _, reason in priced if reason]
+        """Returns the tokens of all media, and the reasons why parts of the sum are estimates."""
+        prices = [self.price(item) for item in media]
+        return sum(tokens for tokens, _ in prices), [reason for _, reason in prices if reason]
 
-    def _by_length(self, medium: MediaPart) -> tuple[int, str]:
-        """Sound and film by the seconds, documents by the pages that so many bytes hold."""
-        size = 0 if "://" in medium.data[:12] else len(medium.data) * 3 // 4
-        if medium.kind == "document":
-            return max(_UNKNOWN, size // _BYTES_A_PAGE * _TOKENS_A_PAGE), "documents are estimated by their size"
-        rate = _TOKENS_A_SECOND.get(medium.kind, 32)
-        return -(-size * rate // _BYTES_A_SECOND) or _UNKNOWN, "sound and film are estimated by their size"
+    def _price_by_length(self, media: MediaPart) -> tuple[int, str]:
+        """Returns the tokens of audio and video by seconds, and of documents by pages, from the bytes of data."""
+        size = 0 if "://" in media.data[:12] else len(media.data) * 3 // 4
+        if media.kind == "document":
+            tokens = max(_UNKNOWN, size // _BYTES_PER_PAGE * _TOKENS_PER_PAGE)
+            return tokens, "documents are estimated by their size"
+        rate = _TOKENS_PER_SECOND.get(media.kind, 32)
+        return -(-size * rate // _BYTES_PER_SECOND) or _UNKNOWN, "audio and video are estimated by their size"

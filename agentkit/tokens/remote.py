@@ -1,4 +1,4 @@
-"""Counting by a provider's endpoint: what its counters share."""
+"""`RemoteTokenCounter`: base class of counters that ask an endpoint of the provider."""
 
 from __future__ import annotations
 
@@ -11,32 +11,47 @@ from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.credentials.redaction import create_redactor, redact_error
 from agentkit.errors import InputError, ModelError, OptionError
 from agentkit.json_values import as_object
-from agentkit.tokens.counters import CharacterTokenCounter, LocalTokenCounter, TokenCounterBase, count_request
+from agentkit.reprs import shorten_repr
+from agentkit.tokens.counters import LocalTokenCounter, TokenCounterBase, count_request
+from agentkit.tokens.text_counters import CharacterTokenCounter
 
 __all__ = ["RemoteTokenCounter"]
 
-_MOST = 2**53  # tokens
+_LIMIT = 2**53  # tokens: a larger number is not a count
 
 
 class RemoteTokenCounter(TokenCounterBase):
-    """A counter that asks an endpoint through the SDK: auth, retries and errors stay the SDK's.
+    """Counter that asks an endpoint through the SDK, with the SDK's authentication, retries and errors.
 
-    call    the bound method of an async client that counts
-    model   the model that the request is for
-    local   who estimates what the endpoint refuses, and places cuts; by default an estimate by characters
+    A subclass of a provider implements `count`.
 
-    A provider's class gives `count`.
+    Attributes:
+        call: Bound method of an async client that counts.
+        model: Model that the requests are for.
+        local: Counter that places cuts and estimates the parts that the endpoint refuses.
+
     """
 
     deterministic: ClassVar[bool] = True
     layout: ClassVar[WireLayout] = WireLayout()
     """Keys of the requests that the endpoint counts."""
     media_tokens: ClassVar[int] = 1_600
-    """What a medium is taken to cost where the endpoint does not count it."""
+    """Tokens of a media item that the endpoint does not count."""
 
     def __init__(self, call: Callable[..., Any], *, model: str, local: LocalTokenCounter | None = None) -> None:
+        """Creates the counter.
+
+        Args:
+            call: Bound method of an async client, such as `client.messages.count_tokens`.
+            model: Model that the requests are for.
+            local: Counter that places cuts and estimates. None: an estimate by characters.
+
+        Raises:
+            OptionError: An option has a wrong type.
+
+        """
         if not callable(call):
-            reason = f"expected a client's bound method, got {type(call).__name__}"
+            reason = f"expected a bound method of a client, got {type(call).__name__}"
             raise OptionError("call", reason, "Pass the method itself, without calling it.")
         check_option("model", model, str)
         check_text("model", model)
@@ -47,41 +62,58 @@ class RemoteTokenCounter(TokenCounterBase):
 
     @property
     def local_counter(self) -> LocalTokenCounter:
-        """The local counter."""
+        """Counter that places cuts: `local`."""
         return self.local
 
     def part(self, request: Mapping[str, Any], name: str) -> Any:
-        """What the endpoint cannot do without. Raises InputError for a request of another wire."""
+        """Returns a part of a request that the endpoint requires.
+
+        Raises:
+            InputError: The request has no such part, so it has another wire format.
+
+        """
         if name not in request:
-            reason = f"it has no {name}: it is no request that {type(self).__name__} counts"
-            raise InputError("request", reason, "Count it with the counter of the provider that it is for.")
+            reason = (
+                f"{type(self).__name__} expects a request with {name!r}, got {shorten_repr(list(request), 80)}"
+            )
+            raise InputError("request", reason, "Use the counter of the provider that the request is for.")
         return request[name]
 
     async def ask(self, *args: Any, **named: Any) -> Any:
-        """What the endpoint answers. The SDK's errors are raised without the credentials of its client."""
+        """Returns the answer of the endpoint to a call with these arguments.
+
+        Raises:
+            OptionError: The method is not asynchronous.
+            Exception: Any error of the SDK, with the credentials of the client redacted.
+
+        """
         try:
-            found = self.call(*args, **named)
-            if isawaitable(found):
-                return await found
+            result = self.call(*args, **named)
+            if isawaitable(result):
+                return await result
         except Exception as error:
             redact_error(error, create_redactor(getattr(self.call, "__self__", None), named, error))
             raise
-        raise OptionError("call", "it is not asynchronous", "Pass the method of the async client.")
+        raise OptionError("call", "the method is not asynchronous", "Pass the method of the async client.")
 
     def read_count(self, answer: object, name: str) -> int:
-        """Returns the number of tokens that an answer has under a name. Raises ModelError for anything else."""
-        found: object = as_object(answer).get(name, getattr(answer, name, None))
-        if isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found < _MOST:
-            return int(found)
-        said = f"the endpoint sent {type(found).__name__} in the place of a number of tokens, {name!r}"
-        raise ModelError(type(self).__name__, said)
+        """Returns the number of tokens in a field of an answer.
+
+        Raises:
+            ModelError: The field is missing or is not a number of tokens.
+
+        """
+        tokens: object = as_object(answer).get(name, getattr(answer, name, None))
+        if isinstance(tokens, int | float) and not isinstance(tokens, bool) and 0 <= tokens < _LIMIT:
+            return int(tokens)
+        reason = f"the endpoint answered {shorten_repr(tokens, 60)} for {name!r}, expected a number of tokens"
+        raise ModelError(type(self).__name__, reason)
 
     async def estimate(self, parts: Sequence[Any]) -> int:
-        """What parts that were not sent cost, by the local counter."""
-        return (
-            await self.estimate_request({self.layout.turns: [{self.layout.parts[0]: list(parts)}]}) if parts else 0
-        )
+        """Returns the tokens of parts that the endpoint does not count, by the local counter."""
+        turn = {self.layout.parts[0]: list(parts)}
+        return await self.estimate_request({self.layout.turns: [turn]}) if parts else 0
 
     async def estimate_request(self, request: Mapping[str, Any]) -> int:
-        """Returns what a part of a request costs, by the local counter."""
+        """Returns the tokens of a part of a request, by the local counter."""
         return await count_request(self.local, request, self.layout)

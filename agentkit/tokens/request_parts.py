@@ -1,4 +1,4 @@
-"""A native request taken apart into what costs tokens: texts, media, a caller's own JSON, tools and settings."""
+"""`RequestParts`: the parts of a request that cost tokens, such as texts, media, JSON of the caller, and tools."""
 
 from __future__ import annotations
 
@@ -15,9 +15,13 @@ __all__ = ["MediaPart", "RequestParts", "compact_json"]
 
 
 class MediaPart(NamedTuple):
-    """A picture, sound, film or document in a request: `data` is base64 text, a data URL or a URL.
+    """Media item in a request.
 
-    `data` is "" where the content is not known: a stored file's id, bytes, a file that was not read yet.
+    Attributes:
+        kind: "image", "audio", "video" or "document".
+        data: Base64 text, a data URL or a URL. Empty if the content is unknown, as with the id of a stored file.
+        detail: Level of detail in the words of the API. Empty for the default.
+
     """
 
     kind: str
@@ -29,20 +33,25 @@ class MediaPart(NamedTuple):
         return f"MediaPart({', '.join(parts)})"
 
 
-_LONG = 2_000  # characters
+_LONG = 2_000  # characters: longer strings in JSON are counted, and their counts cached, separately
 
 
 @dataclass(slots=True)
 class RequestParts:
-    """The parts of one request. Nothing of it is copied and nothing changed.
+    """Parts of one request that cost tokens. Texts and other values are those of the request, not copies.
 
-    turns     how many messages, contents or items there are
-    texts     what is said: contents, names, tool names, argument texts, keys and strings of JSON
-    speakers  how many messages bear a name, `calls` how many calls and results a tool's name
-    fields    how many keys and scalars of a caller's JSON there are
-    media     pictures, sounds, films and documents
-    sealed    base64 text that stands for words of about three quarters of its bytes: encrypted thoughts, texts
-    tools     the native tools, `settings` all other parts that are objects: choices, output schemas
+    Attributes:
+        turns: Number of turns.
+        texts: Contents, speaker names, tool names, argument texts, and strings of JSON.
+        speakers: Number of turns with a speaker name.
+        calls: Number of tool calls and results with a tool name.
+        fields: Number of keys in the JSON of the caller, where its strings are counted separately.
+        media: Images, audio, video and documents.
+        sealed: Encrypted or plain text in base64.
+        tools: Tools in the words of the API.
+        settings: All other objects and lists, such as a tool choice or an output schema.
+        layout: Layout of the request.
+
     """
 
     turns: int = 0
@@ -88,13 +97,13 @@ class RequestParts:
             self.settings.append(part)
 
     def _walk(self, waiting: list[Any]) -> None:
-        """Takes the waiting parts apart. The hottest loop of a budget: see tests/benchmarks."""
+        """Adds all parts in a list, which grows by their inner parts. This is the hottest loop of a budget."""
         add, push, extend = self.texts.append, waiting.append, waiting.extend
         layout = self.layout
         texts, uncounted, holders = layout.texts, layout.uncounted, layout.holders
         for part in waiting:
             if part.__class__ is not dict:
-                self._odd(part)
+                self._add_leaf(part)
                 continue
             fields: dict[str, Any] = part
             for key, item in fields.items():
@@ -125,7 +134,7 @@ class RequestParts:
         else:
             self._special(part, key, item, waiting)
 
-    def _odd(self, part: Any) -> None:
+    def _add_leaf(self, part: Any) -> None:
         if isinstance(part, str):
             self.texts.append(part)
         elif part is not None:
@@ -171,22 +180,22 @@ class RequestParts:
         self.media.append(MediaPart(kind, data if isinstance(data, str) else "", str(detail or "")))
 
     def _json(self, item: Any) -> None:
-        """A caller's JSON as its text; the long strings of an object by themselves, counted once in their life."""
+        """Adds JSON of the caller as one text. Long strings of an object are separate texts, each counted once."""
         if item.__class__ is str:
             self.texts.append(item)
             return
         if item.__class__ is dict:
-            found: dict[str, Any] = item
-            for inner in found.values():
+            fields: dict[str, Any] = item
+            for inner in fields.values():
                 if type(inner) is str and len(inner) > _LONG:
-                    self._long_json(found)
+                    self._long_json(fields)
                     return
         self.texts.append(compact_json(item))
 
-    def _long_json(self, found: dict[str, Any]) -> None:
-        self.fields += len(found)
-        self.texts.extend(found)
-        for inner in found.values():
+    def _long_json(self, fields: dict[str, Any]) -> None:
+        self.fields += len(fields)
+        self.texts.extend(fields)
+        for inner in fields.values():
             self._json(inner)
 
 
@@ -194,6 +203,6 @@ def _first(fields: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
     return next((value for key in keys if (value := fields.get(key))), None)
 
 
-def compact_json(found: Any) -> str:
-    """JSON as it is written out; what is no JSON as its representation."""
-    return to_json(found, bytes_mode="base64", fallback=repr).decode()
+def compact_json(value: Any) -> str:
+    """Returns a value as JSON without spaces, with the repr of each object that JSON cannot express."""
+    return to_json(value, bytes_mode="base64", fallback=repr).decode()

@@ -1,4 +1,8 @@
-"""Counting by what the provider reported last, and an estimate of what came since."""
+"""`UsageAnchoredCounter`: the usage that the provider reported last, plus an estimate of newer content.
+
+A request is compared with the anchored one by digests of its parts. Cost: linear in the parts; a string that was
+hashed before is not read again.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,8 @@ from typing import Any, ClassVar, cast
 from agentkit.argument_checks import check_option
 from agentkit.capabilities.wire_layout import LayoutSource, WireLayout, as_layout
 from agentkit.errors import OptionError
+from agentkit.reprs import shorten_repr
 from agentkit.tokens.counters import (
-    CharacterTokenCounter,
     LocalTokenCounter,
     TokenCount,
     TokenCounterBase,
@@ -20,15 +24,24 @@ from agentkit.tokens.counters import (
     measure_request,
     prepare_counter,
 )
+from agentkit.tokens.text_counters import CharacterTokenCounter
 
 __all__ = ["UsageAnchoredCounter"]
 
-_CLOSING = re.compile(r"\n</[\w.-]+>")
+_CLOSING_TAG = re.compile(r"\n</[\w.-]+>")
 
 
 @dataclass(frozen=True, slots=True)
 class _Anchor:
-    """A request in digests, what the provider said that it took, and what the local counter says."""
+    """Request with a reported usage.
+
+    Attributes:
+        head: Digest of everything but the turns.
+        parts: Digests of the parts of the turns.
+        tokens: Prompt tokens that the provider reported.
+        measured: Tokens by the local counter.
+
+    """
 
     head: int
     parts: tuple[int, ...]
@@ -37,27 +50,37 @@ class _Anchor:
 
 
 class UsageAnchoredCounter(TokenCounterBase):
-    """The provider's last reported usage, plus a local estimate of what the request has beyond it.
+    """Counter that starts from the usage that the provider reported last.
 
-    local   who estimates; by default an estimate by characters
+    Call `counter.anchor(request, tokens, provider)` after each reply; `ChatModel` does so itself. A request that
+    begins with the anchored request costs the reported tokens plus a local estimate of the new parts. Cache
+    markers and the closing tag of a history frame are ignored. Any other request costs its local estimate, scaled
+    by the ratio of the last usage to its estimate. The counter stores digests, not requests.
 
-    After each reply: `counter.anchor(request, usage)`, with the prompt tokens that the reply reports, cached ones
-    included. A request that begins with the anchored one (same tools, settings and system prompt, same parts
-    first; cache markers and the closing tag of a frame aside) costs the reported tokens and the estimate of the
-    rest. Any other is the local estimate, scaled by how the last usage stood to it. Keeps digests, and nothing
-    of the request.
+    Attributes:
+        local: Counter that estimates.
+
     """
 
     needs_layout: ClassVar[bool] = True
 
     def __init__(self, local: LocalTokenCounter | None = None) -> None:
+        """Creates the counter.
+
+        Args:
+            local: Counter that estimates. None: an estimate by characters.
+
+        Raises:
+            OptionError: `local` is not a local counter.
+
+        """
         check_option("local", local, LocalTokenCounter | None)
         self.local: LocalTokenCounter = CharacterTokenCounter() if local is None else local
         self._anchor: _Anchor | None = None
 
     @property
     def local_counter(self) -> LocalTokenCounter:
-        """The local counter."""
+        """Counter that places cuts: `local`."""
         return self.local
 
     def anchor(self, request: Mapping[str, Any], tokens: int, provider: LayoutSource) -> None:
@@ -73,14 +96,14 @@ class UsageAnchoredCounter(TokenCounterBase):
 
         """
         if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 1:
-            reason = f"{tokens!r} is no number of tokens that a request took"
-            raise OptionError("tokens", reason, "Give what the reply's usage says; without one, anchor nothing.")
+            reason = f"must be at least 1, got {shorten_repr(tokens, 60)}"
+            raise OptionError("tokens", reason, "Pass the prompt tokens of the reply's usage.")
         layout = as_layout(provider)
         head, parts = _digest_request(request, layout)
         self._anchor = _Anchor(head, parts, tokens, measure_request(self.local, request, layout))
 
     async def count(self, request: Mapping[str, Any], provider: LayoutSource | None = None) -> TokenCount:
-        """Returns the tokens of a request; the count is exact only for the anchored request itself.
+        """Returns the tokens of a request. The count is exact only for the anchored request.
 
         Args:
             request: Keyword arguments of the SDK's call.
@@ -94,15 +117,15 @@ class UsageAnchoredCounter(TokenCounterBase):
         await prepare_counter(self.local)
         measured, last = measure_request(self.local, request, layout), self._anchor
         if last is None:
-            return TokenCount(measured, ("no usage was reported yet: a local estimate",))
+            return TokenCount(measured, ("local estimate: no usage was reported yet",))
         head, parts = _digest_request(request, layout)
         if head == last.head and parts == last.parts:
             return TokenCount(last.tokens)
         if head == last.head and parts[: len(last.parts)] == last.parts:
-            since = max(0, measured - last.measured)
-            return TokenCount(last.tokens + since, ("what came since the last usage is a local estimate",))
+            new = max(0, measured - last.measured)
+            return TokenCount(last.tokens + new, ("content after the last reported usage is a local estimate",))
         scaled = ceil(measured * last.tokens / last.measured) if last.measured else measured
-        return TokenCount(scaled, ("a local estimate, scaled by the last usage",))
+        return TokenCount(scaled, ("local estimate, scaled by the last reported usage",))
 
 
 def _digest_request(request: Mapping[str, Any], layout: WireLayout) -> tuple[int, tuple[int, ...]]:
@@ -113,7 +136,7 @@ def _digest_request(request: Mapping[str, Any], layout: WireLayout) -> tuple[int
     parts = [part for turn in layout.read_turns(request) for part in _split_turn(turn, layout)]
     if parts and isinstance(parts[-1], dict):
         last = cast("dict[str, Any]", parts[-1])
-        if _CLOSING.fullmatch(str(last.get("text"))):
+        if _CLOSING_TAG.fullmatch(str(last.get("text"))):
             parts.pop()  # the next request has new lines before this closing tag
     others = {key: part for key, part in request.items() if key != layout.turns}
     markers = layout.cache_markers
@@ -121,7 +144,7 @@ def _digest_request(request: Mapping[str, Any], layout: WireLayout) -> tuple[int
 
 
 def _split_turn(turn: Any, layout: WireLayout) -> list[Any]:
-    """Returns a turn without its parts, and each of the parts: a turn may grow."""
+    """Returns a turn without its parts, followed by the parts: a later request may add parts to the turn."""
     if isinstance(turn, dict):
         fields = cast("dict[str, Any]", turn)
         for key in layout.parts:
@@ -131,7 +154,7 @@ def _split_turn(turn: Any, layout: WireLayout) -> list[Any]:
 
 
 def _digest(item: Any, markers: frozenset[str]) -> int:
-    """Returns Python's own hash, which a string caches: known strings are not read again."""
+    """Returns a digest of a JSON value without cache markers. It uses `hash`, which strings cache."""
     if isinstance(item, dict):
         pairs = cast("dict[str, Any]", item).items()
         return hash(tuple([(key, _digest(inner, markers)) for key, inner in pairs if key not in markers]))

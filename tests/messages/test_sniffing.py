@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from agentkit import AudioBlock, Base64Source, DocumentBlock, ImageBlock, Msg, URLSource, VideoBlock
-from agentkit.messages.sniffing import image_size, sniff_media_type
+from agentkit.messages.sniffing import image_size, sniff_image_size, sniff_media_type
 from agentkit.provider_kit import MediaRule
 from tests.conftest import EchoFormatter, sent, target
 from tests.conversations import DATA
@@ -137,6 +137,8 @@ SIZED: list[tuple[str, str]] = [
     ("image/webp", drawn("WEBP")),
     ("image/webp", drawn("WEBP", lossless=True)),
     ("image/webp", drawn("WEBP", exif=b"Exif\0\0MM\0*")),
+    ("image/tiff", drawn("TIFF")),
+    ("image/tiff", drawn("TIFF", "I;16B")),
 ]
 
 
@@ -153,7 +155,12 @@ def test_a_broken_header_tells_none(media_type: str, data: str) -> None:
 
 
 def test_other_formats_tell_none() -> None:
-    assert image_size(Base64Source("image/tiff", drawn("TIFF"))) is None
+    assert image_size(Base64Source("image/x-icon", drawn("ICO"))) is None
+
+
+@pytest.mark.parametrize(("media_type", "data"), SIZED)
+def test_the_size_is_read_without_a_media_type(media_type: str, data: str) -> None:
+    assert sniff_image_size(data) == image_size(Base64Source(media_type, data))
 
 
 # -- on the way to a request -------------------------------------------------------------------------------

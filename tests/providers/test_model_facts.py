@@ -12,7 +12,7 @@ from agentkit import MultiAgentHistory, load_provider
 from agentkit.capabilities.model_names import normalize_model_name
 from agentkit.provider_kit import Capabilities
 from agentkit.tokens.encodings import find_encoding
-from agentkit.tokens.media_costs import image_rule
+from agentkit.tokens.media_costs import find_image_rule
 
 _MODES: Final = ("auto", "none", "required", "tool")
 _FORCED: Final = frozenset(_MODES)
@@ -339,7 +339,7 @@ def test_a_date_is_no_version(known: tuple[str, str], date: dt.date, data: st.Da
     spelled = data.draw(st.sampled_from(_DATES))
     dated = f"{model}{date.strftime(spelled)}"
     assert _facts(provider, dated) == _facts(provider, model), dated
-    assert image_rule(dated) is image_rule(model)
+    assert find_image_rule(dated) is find_image_rule(model)
     assert find_encoding(dated) == find_encoding(model) or find_encoding(model).note
 
 

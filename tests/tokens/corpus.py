@@ -1,4 +1,4 @@
-"""A small corpus of our own, by kind: what a conversation with an agent holds. Tests calibrate estimates by it."""
+"""Small corpus of texts by kind, as in conversations with agents. Tests compare estimates with its counts."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ CORPUS: Final[dict[str, tuple[str, ...]]] = {
     "chinese": (_CHINESE,),
     "mixed": (_MIXED,),
 }
-"""The kinds that an estimate is promised for."""
+"""Kinds of text with a documented limit of the error."""
 
 OTHERS: Final[dict[str, str]] = {
     "japanese": "図書館は朝九時に開きますが、二階の閲覧室は暖房の修理が終わるまで使えません。本を返すだけなら、入り口の横の箱に入れて"
@@ -211,4 +211,4 @@ OTHERS: Final[dict[str, str]] = {
     "numbers": "1024.50, 998.12, 7.0, 33.3333, 120938, 4481, 0.00021, 17, 2026-11-21, 18:45:09, 555-0199, 42%",
     "shouting": "WARNING: DO NOT OPEN THE DOOR BEFORE THE TRAIN HAS STOPPED. PLEASE KEEP CLEAR OF THE PLATFORM EDGE.",
 }
-"""Other scripts and kinds."""
+"""Other scripts and kinds of text."""

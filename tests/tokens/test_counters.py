@@ -1,4 +1,4 @@
-"""Token counters: the estimate by characters, and what a counter of one's own has to give."""
+"""Token counters: the estimate by characters, and custom counters."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def test_a_text_is_weighed_by_its_characters(text: str, tokens: int) -> None:
     assert COUNTER.weigh(says("Bob", text)) == pytest.approx(tokens, rel=0.35)  # pyright: ignore[reportUnknownMemberType]
 
 
-def test_more_text_never_weighs_less() -> None:
+def test_a_longer_text_never_weighs_less() -> None:
     for character in "a é漢😀\n":
         weights = [COUNTER.weigh(says("Bob", character * length)) for length in range(100)]
         assert weights == sorted(weights)
         assert weights[-1] > weights[0]
 
 
-def test_media_have_a_price_whatever_their_size() -> None:
+def test_media_of_any_size_have_one_price() -> None:
     assert weigh(BIG) == weigh(ImageBlock(URLSource("https://a/b.png"))) == weigh() + 1000
     assert CharacterTokenCounter(50).weigh(Msg("Bob", (BIG, BIG), "user")) == weigh() + 100
     inside = Msg("s", (ToolResultBlock("c", "n", (TextBlock("here"), BIG)),), "system")
@@ -65,7 +65,7 @@ def test_every_kind_of_block_has_a_weight() -> None:
 
 
 @pytest.mark.parametrize("price", [-1, -1000])
-def test_a_price_below_nothing_is_refused(price: int) -> None:
+def test_a_negative_price_is_refused(price: int) -> None:
     with pytest.raises(OptionError) as caught:
         CharacterTokenCounter(price)
     assert caught.value.place == "media_tokens"
@@ -89,7 +89,7 @@ def test_equal_prices_make_equal_keys() -> None:
         "vllm",
     ],
 )
-def test_a_request_is_measured_near_its_text_on_every_wire(name: str) -> None:
+def test_the_measure_is_close_to_the_weights_for_every_provider(name: str) -> None:
     msgs = [says(f"U{number % 3}", "lorem ipsum " * 30, ("user", "assistant")[number % 2]) for number in range(40)]
     measured = COUNTER.measure(load_provider(name).chat_formatter().lower(msgs).request, load_provider(name))
     weighed = sum(map(COUNTER.weigh, msgs))
@@ -99,13 +99,13 @@ def test_a_request_is_measured_near_its_text_on_every_wire(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["anthropic", "gemini", "ollama", "openai", "openai-responses", "dashscope", "vllm"]
 )
-def test_base64_is_not_counted_as_text_on_any_wire(name: str) -> None:
+def test_base64_is_not_counted_as_text_for_any_provider(name: str) -> None:
     png = ImageBlock(Base64Source("image/png", "iVBORw0KGgoAAAAN" * 10_000))
     request = load_provider(name).chat_formatter().lower([Msg("Bob", (TextBlock("look"), png), "user")]).request
     assert 1000 <= COUNTER.measure(request, load_provider(name)) < 1100
 
 
-def test_sound_is_not_counted_as_text() -> None:
+def test_audio_is_not_counted_as_text() -> None:
     wav = AudioBlock(Base64Source("audio/wav", "UklGRiQAAABXQVZF" * 10_000))
     request = load_provider("openai").chat_formatter("gpt-audio").lower([Msg("Bob", (wav,), "user")]).request
     assert 1000 <= COUNTER.measure(request, OPENAI) < 1100
@@ -119,7 +119,7 @@ def test_tools_and_schemas_count() -> None:
     assert COUNTER.measure({**bare, "tools": tools}, OPENAI) > COUNTER.measure(bare, OPENAI) + 80
 
 
-def test_counting_leaves_the_request_as_it_is() -> None:
+def test_counting_does_not_change_the_request() -> None:
     request = {
         "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}],
         "tools": [{"a": [1, None]}],
@@ -130,7 +130,7 @@ def test_counting_leaves_the_request_as_it_is() -> None:
 
 
 class Words(LocalTokenCounter):
-    """A counter of one's own: words."""
+    """Custom counter of words."""
 
     def __init__(self) -> None:
         self.weighed = 0
@@ -143,24 +143,24 @@ class Words(LocalTokenCounter):
         return len(msg.text.split())
 
 
-def test_a_local_counter_weighs_a_message_once_in_its_life() -> None:
+def test_a_local_counter_weighs_a_message_once() -> None:
     counter, msg = Words(), says("Bob", "one two three")
     assert [counter.weight(msg) for _ in range(3)] == [3, 3, 3]
     assert counter.weighed == 1
 
 
-def test_weights_of_two_counters_stay_apart() -> None:
+def test_two_counters_have_separate_weights() -> None:
     msg = says("Bob", "one two three")
     assert Words().weight(msg) == 3
     assert COUNTER.weight(msg) == COUNTER.weigh(msg) != 3
     assert CharacterTokenCounter(5).weight(msg) == COUNTER.weight(msg)
 
 
-def test_a_local_counter_also_counts_for_callers_that_wait() -> None:
+def test_a_local_counter_also_counts_asynchronously() -> None:
     assert anyio.run(Words().count, {"messages": ["a b"]}) == 3
 
 
 @pytest.mark.parametrize("kind", [TokenCounterBase, LocalTokenCounter])
-def test_the_bases_are_contracts(kind: type[Any]) -> None:
+def test_the_base_classes_are_abstract(kind: type[Any]) -> None:
     with pytest.raises(TypeError, match="abstract"):
         kind()

@@ -1,4 +1,4 @@
-"""Counting with a tokenizer file and a chat template: real files, made here."""
+"""Counting with a tokenizer file and a chat template, both created by the tests."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ CHATML = """\
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model's folder: a byte-level tokenizer trained on our corpus, its config and its template."""
-    made = tmp_path_factory.mktemp("model")
+    """Folder of a model: a byte-level tokenizer trained on the corpus, its configuration and its template."""
+    path = tmp_path_factory.mktemp("model")
     tokenizer = cast("Any", tokenizers).Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -59,10 +59,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer.train_from_iterator([text for texts in CORPUS.values() for text in texts], trainer)
     words = ["<|im_start|>", "<|im_end|>", "<|image|>"]
     tokenizer.add_special_tokens([AddedToken(word, special=True) for word in words])
-    tokenizer.save(str(made / "tokenizer.json"))
+    tokenizer.save(str(path / "tokenizer.json"))
     config = {"chat_template": CHATML, "bos_token": None, "eos_token": {"content": "<|im_end|>"}}
-    (made / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
-    return made
+    (path / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    return path
 
 
 TALK = [
@@ -76,19 +76,19 @@ TALK = [
 
 
 def rendered(request: dict[str, Any]) -> str:
-    """The request as the template writes it, without any help of ours."""
+    """Returns the request as the template writes it, without agentkit."""
     messages = copy.deepcopy(request["messages"])
     for message in messages:
         message["content"] = message["content"] or ""
-        for one in message.get("tool_calls", []):
-            one["function"]["arguments"] = json.loads(one["function"]["arguments"])
-    room = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, autoescape=False)
-    room.filters["tojson"] = lambda found: json.dumps(found, ensure_ascii=False)
-    template = room.from_string(CHATML)
+        for item in message.get("tool_calls", []):
+            item["function"]["arguments"] = json.loads(item["function"]["arguments"])
+    environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, autoescape=False)
+    environment.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
+    template = environment.from_string(CHATML)
     return template.render(messages=messages, tools=request.get("tools"), add_generation_prompt=True)
 
 
-def test_the_count_is_that_of_the_rendered_conversation(folder: Path) -> None:
+def test_the_count_is_the_count_of_the_rendered_conversation(folder: Path) -> None:
     counter = HuggingFaceTokenCounter(folder)
     request = (
         load_provider("vllm").chat_formatter().lower(TALK, tools=[{"name": "search", "parameters": {}}]).request
@@ -101,7 +101,7 @@ def test_the_count_is_that_of_the_rendered_conversation(folder: Path) -> None:
     assert request == before
 
 
-def test_media_cost_their_price_and_no_text(folder: Path) -> None:
+def test_media_have_a_price_and_no_text(folder: Path) -> None:
     counter = HuggingFaceTokenCounter(folder, model="unknown")
     png = Base64Source("image/png", "iVBORw0KGgoAAAAN" * 10_000)
     look = Msg("Bob", (TextBlock("Look"), ImageBlock(png)), "user")
@@ -112,21 +112,21 @@ def test_media_cost_their_price_and_no_text(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["anthropic", "gemini", "openai-responses", "ollama", "dashscope"])
-def test_another_wires_request_is_counted_all_the_same(folder: Path, name: str) -> None:
+def test_a_request_of_another_wire_format_is_counted(folder: Path, name: str) -> None:
     counter = HuggingFaceTokenCounter(folder)
     counted = counter.measure(load_provider(name).chat_formatter().lower(TALK).request, load_provider(name))
     exact = counter.measure(load_provider("vllm").chat_formatter().lower(TALK).request, load_provider("vllm"))
     assert 0.7 < counted / exact < 1.4
 
 
-def test_a_template_that_refuses_is_told(folder: Path) -> None:
+def test_the_error_of_a_template_is_a_reason(folder: Path) -> None:
     refuses = HuggingFaceTokenCounter(folder, chat_template="{{ raise_exception('roles must alternate') }}")
     counted = refuses.measure({"messages": [{"role": "user", "content": "hello"}]}, OPENAI)
     assert counted > 1
     assert "roles must alternate" in counted.estimated[0]
 
 
-def test_a_template_that_takes_strings_gets_strings(folder: Path) -> None:
+def test_a_template_that_expects_strings_gets_strings(folder: Path) -> None:
     template = "{% for message in messages %}{{ message.content + '\\n' }}{% endfor %}"
     parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
     counter = HuggingFaceTokenCounter(folder, chat_template=template)
@@ -135,14 +135,14 @@ def test_a_template_that_takes_strings_gets_strings(folder: Path) -> None:
     assert counted.estimated == ()
 
 
-def test_without_a_template_it_says_so(folder: Path, tmp_path: Path) -> None:
+def test_a_missing_template_is_a_reason(folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.json"
     file.write_bytes((folder / "tokenizer.json").read_bytes())
     counted = HuggingFaceTokenCounter(file).measure({"messages": [{"role": "user", "content": "hello"}]}, OPENAI)
     assert counted.estimated == ("no chat template: messages are estimated at 5 tokens each",)
 
 
-def test_weights_are_estimates_that_read_no_tokenizer(folder: Path) -> None:
+def test_weights_are_estimates_without_the_tokenizer(folder: Path) -> None:
     counter = HuggingFaceTokenCounter(folder)
     weighed = sum(map(counter.weight, TALK))
     assert "_encode" not in counter.__dict__
@@ -159,12 +159,12 @@ def test_weights_are_estimates_that_read_no_tokenizer(folder: Path) -> None:
     [["x"], [None], [{"content": ["a"]}], [{"content": "a", "tool_calls": ["x"]}], [{"content": "\ud800"}]],
     ids=str,
 )
-def test_no_request_is_too_odd_to_be_counted(folder: Path, messages: list[Any]) -> None:
+def test_an_odd_request_is_counted(folder: Path, messages: list[Any]) -> None:
     assert HuggingFaceTokenCounter(folder).measure({"messages": messages}, OPENAI) > 0
 
 
 @pytest.mark.anyio
-async def test_it_counts_off_the_event_loop(folder: Path) -> None:
+async def test_counting_in_a_worker_thread_gives_the_same_count(folder: Path) -> None:
     counter = HuggingFaceTokenCounter(folder)
     await counter.prepare()
     request = load_provider("vllm").chat_formatter().lower(TALK).request
@@ -172,7 +172,7 @@ async def test_it_counts_off_the_event_loop(folder: Path) -> None:
     assert pickle.loads(pickle.dumps(counter)).key == counter.key
 
 
-def test_a_missing_file_is_refused_at_the_door(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"tokenizer\.json"):
         HuggingFaceTokenCounter(tmp_path)
 

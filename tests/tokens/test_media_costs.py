@@ -1,4 +1,4 @@
-"""What pictures cost: the published rules at their published examples, and reading a picture's size."""
+"""Prices of media: the published image rules with their published examples, and sizes of images."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
+from agentkit.messages.sniffing import sniff_image_size
 from agentkit.provider_kit import MediaPart
-from agentkit.tokens.media_costs import MediaPrices, image_rule, image_size
+from agentkit.tokens.media_costs import MediaPrices, find_image_rule
 
 
 @pytest.mark.parametrize(
@@ -39,10 +40,8 @@ from agentkit.tokens.media_costs import MediaPrices, image_rule, image_size
         ("qwen2.5-vl-72b", 28, 28, "", 6),
     ],
 )
-def test_the_rules_give_what_their_documents_say(
-    model: str, width: int, height: int, detail: str, tokens: int
-) -> None:
-    rule = image_rule(model)
+def test_rules_agree_with_their_documents(model: str, width: int, height: int, detail: str, tokens: int) -> None:
+    rule = find_image_rule(model)
     assert rule
     assert rule.tokens(width, height, detail) == tokens
 
@@ -52,7 +51,7 @@ def test_the_rules_give_what_their_documents_say(
 )
 @pytest.mark.parametrize("size", [(1, 1), (1, 100_000), (100_000, 1), (7, 20_000), (65_535, 65_535)])
 def test_any_size_has_a_price(model: str, size: tuple[int, int]) -> None:
-    rule = image_rule(model)
+    rule = find_image_rule(model)
     assert rule
     assert 0 < rule.tokens(*size, "auto") <= 6_000_000
 
@@ -63,43 +62,60 @@ def encoded(kind: str, width: int = 640, height: int = 480) -> str:
     return base64.b64encode(file.getvalue()).decode()
 
 
+EXACT = (85 + 2 * 170, "")  # tokens of an image of 640 x 480 pixels for gpt-4o
+
+
+def price(data: str) -> tuple[int, str]:
+    return MediaPrices("gpt-4o").price(MediaPart("image", data))
+
+
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
-def test_a_pictures_size_is_read_from_base64_and_from_data_urls(kind: str) -> None:
+def test_the_image_size_is_read_from_base64_and_from_data_urls(kind: str) -> None:
     data = encoded(kind)
-    assert image_size(data) == image_size(f"data:image/{kind.lower()};base64,{data}") == (640, 480)
+    assert sniff_image_size(data) == (640, 480)
+    assert price(data) == price(f"data:image/{kind.lower()};base64,{data}") == EXACT
 
 
-def test_only_the_beginning_of_a_picture_is_needed() -> None:
-    assert image_size(encoded("PNG")[:12_000]) == (640, 480)
-    assert image_size(encoded("JPEG")[:12_000]) == (640, 480)
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
+def test_base64_text_may_have_line_breaks(kind: str) -> None:
+    lines = base64.encodebytes(base64.b64decode(encoded(kind))).decode()
+    assert price(lines) == EXACT
+
+
+def test_only_the_start_of_an_image_is_needed() -> None:
+    assert price(encoded("PNG")[:12_000]) == EXACT
+    assert price(encoded("JPEG")[:12_000]) == EXACT
 
 
 @pytest.mark.parametrize(
     "data", ["", "====", "aGkh", "not base64 at all!", "data:image/png;base64,", "data:", "é"]
 )
-def test_what_is_no_picture_has_no_size(data: str) -> None:
-    assert image_size(data) is None
+def test_data_of_no_image_have_no_size(data: str) -> None:
+    assert sniff_image_size(data) is None
+    assert price(data)[0] == 1_500
 
 
-def test_a_picture_too_large_to_open_has_no_size_and_raises_nothing() -> None:
+def test_a_header_with_too_many_pixels_counts_as_damaged() -> None:
     head = struct.pack(">IIBBBBB", 1 << 30, 1 << 30, 8, 2, 0, 0, 0)
     chunk = struct.pack(">I", 13) + b"IHDR" + head + struct.pack(">I", zlib.crc32(b"IHDR" + head))
-    assert image_size(base64.b64encode(b"\x89PNG\r\n\x1a\n" + chunk).decode()) is None
+    assert price(base64.b64encode(b"\x89PNG\r\n\x1a\n" + chunk).decode())[0] == 1_500
 
 
-def test_without_pillow_a_picture_has_a_fixed_price_and_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    medium = MediaPart("image", encoded("PNG"))
+def test_an_unreadable_size_has_a_fixed_price_and_a_reason() -> None:
+    assert price("aGkh") == (1_500, "the header of an image has no readable size")
+
+
+def test_the_image_size_is_read_without_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = encoded("PNG")
     monkeypatch.setitem(sys.modules, "PIL", None)
-    price, reason = MediaPrices("gpt-4o").price(medium)
-    assert price == 1_500
-    assert "Pillow" in reason
+    assert price(data) == EXACT
 
 
-def test_a_picture_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    prices, medium = MediaPrices("gpt-4o"), MediaPart("image", encoded("PNG"))
-    assert prices.price(medium) == (85 + 2 * 170, "")
-    monkeypatch.setitem(sys.modules, "PIL", None)
-    assert prices.price(medium) == (85 + 2 * 170, "")
+def test_the_size_of_an_image_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    prices, media = MediaPrices("gpt-4o"), MediaPart("image", encoded("PNG"))
+    assert prices.price(media) == EXACT
+    monkeypatch.setattr("agentkit.tokens.media_costs.sniff_image_size", None)
+    assert prices.price(media) == EXACT
 
 
 @pytest.mark.parametrize("kind", ["audio", "video", "document"])

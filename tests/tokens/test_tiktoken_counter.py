@@ -1,4 +1,4 @@
-"""Counting with ranks: the fast package against tiktoken, and what TiktokenCounter makes of requests."""
+"""Counting with ranks: splintr against tiktoken, the choice between them, and requests of all providers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pickle
 import random
 import sys
 from collections.abc import Callable, Iterator
-from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -54,7 +53,7 @@ NAMES = (
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache as tiktoken keeps it, written with the ranks that splintr brings: tiktoken checks their SHA-256."""
+    """A cache folder of tiktoken, written from the ranks of splintr. tiktoken checks the SHA-256 of each file."""
     folder = tmp_path_factory.mktemp("ranks")
     for encoding, (name, size) in ENCODINGS.items():
         token = Tokenizer.from_pretrained(encoding).decode_token_bytes
@@ -65,19 +64,31 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def cache(ranks: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """That cache, in the place where tiktoken looks."""
+    """The cache folder in the environment variable that tiktoken reads."""
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(ranks))
     return ranks
 
 
 @pytest.fixture
 def without_splintr(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An environment where the bundled ranks are not installed."""
+    """An environment without splintr."""
     monkeypatch.setitem(sys.modules, "splintr", None)
 
 
+@pytest.fixture
+def without_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache folder in the environment variable that tiktoken reads, and no network."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("tiktoken downloads")
+
+    monkeypatch.setattr("tiktoken.load.read_file", refuse)
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
 def odd_texts() -> Iterator[str]:
-    """Texts of every kind of character, words of the tokenizers' own among them."""
+    """Yields texts of all kinds of characters, some with special tokens."""
     chance = random.Random(7)
     pieces = [chr(code) for code in range(0x20, 0x7F)] + [
         "\n",
@@ -98,8 +109,12 @@ def odd_texts() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_the_fast_package_agrees_with_tiktoken_on_every_text(encoding: str, cache: Path) -> None:
-    reference, counter = tiktoken.get_encoding(encoding), TiktokenCounter(encoding=encoding)
+def test_splintr_agrees_with_tiktoken_on_every_text(
+    encoding: str, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference = tiktoken.get_encoding(encoding)
+    monkeypatch.setitem(sys.modules, "tiktoken", None)
+    counter = TiktokenCounter(encoding=encoding)
     assert counter.source == "splintr"
     texts = [*(text for texts in CORPUS.values() for text in texts), *OTHERS.values(), *odd_texts()]
     wrong = [
@@ -113,40 +128,83 @@ def _content(counter: TiktokenCounter, text: str) -> int:
     return counter.measure({"messages": [{"role": "user", "content": text}]}, OPENAI) - empty
 
 
-@pytest.mark.usefixtures("without_splintr")
-def test_tiktoken_counts_with_the_ranks_in_its_cache(cache: Path) -> None:
-    counter = TiktokenCounter("gpt-4o")
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_tiktoken_is_first_if_its_cache_has_the_ranks(encoding: str, cache: Path) -> None:
+    counter = TiktokenCounter(encoding=encoding)
     assert counter.source == "tiktoken"
     text = "hello <|endoftext|> world"
-    assert _content(counter, text) == len(tiktoken.get_encoding("o200k_base").encode(text, disallowed_special=()))
+    assert _content(counter, text) == len(tiktoken.get_encoding(encoding).encode(text, disallowed_special=()))
+
+
+def test_splintr_counts_if_the_cache_of_tiktoken_is_empty(without_ranks: Path) -> None:
+    counter = TiktokenCounter("gpt-4o")
+    assert counter.source == "splintr"
+    assert _content(counter, "hello world") == 2
+    assert [*without_ranks.iterdir()] == []
+
+
+def test_splintr_counts_in_encodings_that_tiktoken_lacks(cache: Path) -> None:
+    assert TiktokenCounter(encoding="qwen3").source == "splintr"
 
 
 @pytest.mark.usefixtures("without_splintr")
-def test_without_ranks_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+def test_without_ranks_the_error_names_the_package_to_install(without_ranks: Path) -> None:
     with pytest.raises(MissingExtraError, match=r"pip install 'agentkit-middleware\[tokens\]'"):
         TiktokenCounter("gpt-4o")
-    assert [*tmp_path.iterdir()] == []
+    assert [*without_ranks.iterdir()] == []
 
 
 @pytest.mark.usefixtures("without_splintr")
-def test_broken_ranks_are_left_alone_and_not_downloaded_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    broken = tmp_path / ENCODINGS["o200k_base"][0]
-    broken.write_bytes(b"IQ== 0\n")
+def test_damaged_ranks_are_neither_changed_nor_downloaded_again(without_ranks: Path) -> None:
+    damaged = without_ranks / ENCODINGS["o200k_base"][0]
+    damaged.write_bytes(b"IQ== 0\n")
     with pytest.raises(MissingExtraError):
         find_encoding_package("o200k_base")
-    assert sha256(broken.read_bytes()).digest() == sha256(b"IQ== 0\n").digest()
+    assert damaged.read_bytes() == b"IQ== 0\n"
+
+
+def test_a_ranks_file_is_read_once_and_again_after_a_change(
+    ranks: Path, without_ranks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[Path] = []
+    read_bytes = Path.read_bytes
+
+    def record(path: Path) -> bytes:
+        reads.append(path)
+        return read_bytes(path)
+
+    file = without_ranks / ENCODINGS["cl100k_base"][0]
+    content = (ranks / file.name).read_bytes()
+    file.write_bytes(content)
+    monkeypatch.setattr(Path, "read_bytes", record)
+    assert [find_encoding_package("cl100k_base") for _ in range(3)] == ["tiktoken"] * 3
+    assert reads == [file]
+    file.write_bytes(content + b"\n")
+    assert find_encoding_package("cl100k_base") == "splintr"
+    file.unlink()
+    assert find_encoding_package("cl100k_base") == "splintr"
+    assert reads == [file, file]
+
+
+@pytest.mark.parametrize("text", [" " * 1_000_000, " " * 1_000_001 + "x"], ids=["spaces", "spaces and a letter"])
+def test_a_text_that_tiktoken_refuses_is_counted_in_pieces(
+    text: str, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ValueError, match="stack"):
+        tiktoken.get_encoding("o200k_base").encode(text)
+    counter = TiktokenCounter("gpt-4o")
+    assert counter.source == "tiktoken"
+    counted = _content(counter, text)
+    monkeypatch.setitem(sys.modules, "tiktoken", None)
+    assert counted == pytest.approx(_content(TiktokenCounter("gpt-4o"), text), abs=4)  # pyright: ignore[reportUnknownMemberType]
 
 
 @pytest.mark.usefixtures("without_splintr")
-def test_a_family_without_ranks_is_counted_with_others_and_says_so(cache: Path) -> None:
+def test_an_encoding_without_ranks_is_replaced_with_a_note(cache: Path) -> None:
     counter = TiktokenCounter("qwen3-max")
     assert counter.encoding == "o200k_base"
     assert counter.measure({"messages": []}, OPENAI).estimated == (
-        "no ranks of qwen3 are at hand: o200k_base taken",
+        "the ranks of qwen3 are not available; counted with o200k_base",
     )
 
 
@@ -166,7 +224,7 @@ def test_a_family_without_ranks_is_counted_with_others_and_says_so(cache: Path) 
         ("meta-llama/Llama-3.3-70B-Instruct", "llama3"),
     ],
 )
-def test_a_model_has_its_familys_encoding(model: str, encoding: str) -> None:
+def test_a_model_has_the_encoding_of_its_family(model: str, encoding: str) -> None:
     assert find_encoding(model) == Encoding(encoding)
     assert (
         TiktokenCounter(model).measure({"messages": [{"role": "user", "content": "hi"}]}, OPENAI).estimated == ()
@@ -176,13 +234,13 @@ def test_a_model_has_its_familys_encoding(model: str, encoding: str) -> None:
 @pytest.mark.parametrize(
     "model", ["gpt-6-sol", "gpt-audio", "claude-opus-5", "gemini-4-pro", "qwen3.7-plus", "x", ""]
 )
-def test_a_model_with_an_unknown_encoding_is_counted_and_says_so(model: str) -> None:
+def test_an_unknown_encoding_is_an_estimate_with_one_reason(model: str) -> None:
     found = TiktokenCounter(model).measure({"messages": [{"role": "user", "content": "hello"}]}, OPENAI)
     assert found > 1
     assert len(found.estimated) == 1
 
 
-def test_an_encoding_may_be_given_and_an_unknown_one_is_refused() -> None:
+def test_an_encoding_can_be_passed_and_an_unknown_encoding_is_refused() -> None:
     assert TiktokenCounter("my-model", encoding="llama3").measure({"messages": []}, OPENAI).estimated == ()
     with pytest.raises(OptionError, match="o200k_base"):
         TiktokenCounter(encoding="o300k")
@@ -198,7 +256,7 @@ def test_a_message_costs_three_tokens_and_its_name_one_more() -> None:
     )
 
 
-def test_a_tool_is_counted_as_the_models_read_it() -> None:
+def test_a_tool_is_counted_as_a_typescript_type() -> None:
     counter = TiktokenCounter("gpt-4o")
     schema = {
         "type": "object",
@@ -222,7 +280,7 @@ ODD_TOOLS: list[Any] = ["odd", {"type": "web_search"}, {"name": "x", "parameters
 
 
 @pytest.mark.parametrize("tool", ODD_TOOLS)
-def test_a_tool_of_any_form_is_counted(tool: Any) -> None:
+def test_an_odd_tool_is_counted(tool: Any) -> None:
     assert TiktokenCounter("gpt-4o").measure({"input": [], "tools": [tool]}, OPENAI) > 12
 
 
@@ -245,7 +303,7 @@ MEDIA = (
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("make", [TiktokenCounter], ids=["ranks"])
-def test_every_block_is_counted_on_every_wire_and_no_base64_as_text(
+def test_every_block_is_counted_for_every_provider_and_base64_is_not_text(
     name: str, make: Callable[[], TiktokenCounter]
 ) -> None:
     called = Msg("Friday", (TextBlock("I look."), ToolUseBlock("c1", "find", {"q": ["x", 1, None]})), "assistant")
@@ -261,7 +319,7 @@ def test_every_block_is_counted_on_every_wire_and_no_base64_as_text(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_sum_of_the_weights_is_near_the_measure_on_every_wire(name: str) -> None:
+def test_the_sum_of_the_weights_is_close_to_the_measure_for_every_provider(name: str) -> None:
     counter = TiktokenCounter("gpt-4o")
     msgs = [says(f"U{n % 3}", "The quick brown fox. " * 20, ("user", "assistant")[n % 2]) for n in range(30)]
     msgs += [msg for n in range(20) for msg in (call(f"c{n}"), result(f"c{n}", output="found it " * 30))]
@@ -273,7 +331,7 @@ def test_the_sum_of_the_weights_is_near_the_measure_on_every_wire(name: str) -> 
     ("model", "tokens"),
     [("gpt-4o", 85 + 4 * 170), ("gpt-5", 70 + 4 * 140), ("gpt-6", 1_229), ("claude-sonnet-4-5", 1_296)],
 )
-def test_a_picture_costs_what_its_size_says(model: str, tokens: int) -> None:
+def test_an_image_has_the_price_of_its_size(model: str, tokens: int) -> None:
     counter = TiktokenCounter(model)
     empty = counter.measure({"messages": [{"role": "user", "content": []}]}, OPENAI)
     url = f"data:image/png;base64,{PICTURE}"
@@ -282,7 +340,7 @@ def test_a_picture_costs_what_its_size_says(model: str, tokens: int) -> None:
     assert counter.weigh(Msg("", (MEDIA[0],), "user")) == tokens + 4
 
 
-def test_what_cannot_be_known_of_a_picture_is_said() -> None:
+def test_an_image_of_unknown_size_is_an_estimate_with_one_reason() -> None:
     for data in ("", "https://example.com/x.png", "bm90IGEgcGljdHVyZQ=="):
         part = {"type": "image_url", "image_url": {"url": data}}
         found = TiktokenCounter("gpt-4o").measure({"messages": [{"role": "user", "content": [part]}]}, OPENAI)
@@ -291,7 +349,7 @@ def test_what_cannot_be_known_of_a_picture_is_said() -> None:
 
 
 @pytest.mark.anyio
-async def test_counting_waits_off_the_event_loop_and_comes_to_the_same() -> None:
+async def test_counting_in_a_worker_thread_gives_the_same_count() -> None:
     request = {"messages": [{"role": "user", "content": f"{n} some words " * 2_000} for n in range(20)]}
     counter = TiktokenCounter("gpt-4o")
     await counter.prepare()
@@ -302,7 +360,7 @@ async def test_counting_waits_off_the_event_loop_and_comes_to_the_same() -> None
     )
 
 
-def test_a_counter_and_its_counts_can_be_stored() -> None:
+def test_a_counter_and_its_counts_can_be_pickled() -> None:
     counter = TiktokenCounter("gpt-6")
     request = {"messages": [{"role": "user", "content": "hello"}]}
     again = pickle.loads(pickle.dumps(counter))
@@ -315,6 +373,6 @@ def test_a_counter_and_its_counts_can_be_stored() -> None:
     assert f"{TokenCount(5, ['x', 'x'])}" == "5"
 
 
-def test_it_is_its_own_weigher() -> None:
+def test_the_local_counter_is_the_counter_itself() -> None:
     counter = TiktokenCounter("gpt-4o")
     assert counter.local_counter is counter

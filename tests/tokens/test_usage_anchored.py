@@ -1,4 +1,4 @@
-"""Counting by the last reported usage, and what the shared parts of counters promise."""
+"""Counting by the last reported usage, the parts of requests, and the cache of counts."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ TALK = [
     call("c1"),
     result("c1", output="Sunny, 24 degrees. " * 20),
 ]
-SINCE = [says("Friday", "It is sunny.", "assistant"), says("Bob", "And tomorrow? " * 40)]
+NEW = [says("Friday", "It is sunny.", "assistant"), says("Bob", "And tomorrow? " * 40)]
 OPENAI, ANTHROPIC = load_provider("openai"), load_provider("anthropic")
-WIRES = ("anthropic", "dashscope", "deepseek", "gemini", "ollama", "openai", "openai-responses", "vllm")
+NAMES = ("anthropic", "dashscope", "deepseek", "gemini", "ollama", "openai", "openai-responses", "vllm")
 
 
-def request(name: str, msgs: list[Msg], **asked: Any) -> dict[str, Any]:
-    return load_provider(name).chat_formatter().lower(msgs, **asked).request
+def request(name: str, msgs: list[Msg], **options: Any) -> dict[str, Any]:
+    return load_provider(name).chat_formatter().lower(msgs, **options).request
 
 
-@pytest.mark.parametrize("name", WIRES)
-async def test_what_came_since_the_last_usage_is_added_to_it(name: str) -> None:
+@pytest.mark.parametrize("name", NAMES)
+async def test_the_estimate_of_new_content_is_added_to_the_last_usage(name: str) -> None:
     counter = UsageAnchoredCounter()
-    first, second = request(name, TALK), request(name, [*TALK, *SINCE])
+    first, second = request(name, TALK), request(name, [*TALK, *NEW])
     provider = load_provider(name)
     counter.anchor(first, 5_000, provider)
     assert await counter.count(first, provider) == 5_000
     counted = await counter.count(second, provider)
-    since = CharacterTokenCounter().measure(second, provider) - CharacterTokenCounter().measure(first, provider)
-    assert counted == 5_000 + since
-    assert counted.estimated == ("what came since the last usage is a local estimate",)
+    new = CharacterTokenCounter().measure(second, provider) - CharacterTokenCounter().measure(first, provider)
+    assert counted == 5_000 + new
+    assert counted.estimated == ("content after the last reported usage is a local estimate",)
 
 
-async def test_the_very_request_is_counted_exactly() -> None:
+async def test_the_anchored_request_has_the_reported_usage() -> None:
     counter = UsageAnchoredCounter()
     counter.anchor(request("openai", TALK), 321, OPENAI)
     again = await counter.count(request("openai", TALK), OPENAI)
@@ -63,16 +63,16 @@ async def test_the_very_request_is_counted_exactly() -> None:
     [TALK[:1] + TALK[2:], [says("system", "Be long.", "system"), *TALK[1:]], TALK[:2]],
     ids=["cut", "another system prompt", "shorter"],
 )
-async def test_another_request_is_scaled_by_what_the_last_usage_showed(other: list[Msg]) -> None:
+async def test_the_estimate_of_another_request_is_scaled_by_the_last_usage(other: list[Msg]) -> None:
     counter, local = UsageAnchoredCounter(), CharacterTokenCounter()
     anchored = request("anthropic", TALK)
     counter.anchor(anchored, 3 * local.measure(anchored, ANTHROPIC), ANTHROPIC)
     found = await counter.count(request("anthropic", other), ANTHROPIC)
     assert found == 3 * local.measure(request("anthropic", other), ANTHROPIC)
-    assert found.estimated == ("a local estimate, scaled by the last usage",)
+    assert found.estimated == ("local estimate, scaled by the last reported usage",)
 
 
-async def test_other_tools_are_another_request() -> None:
+async def test_a_request_with_other_tools_is_another_request() -> None:
     counter = UsageAnchoredCounter()
     counter.anchor(request("openai", TALK), 5_000, OPENAI)
     tool: dict[str, Any] = {
@@ -81,38 +81,38 @@ async def test_other_tools_are_another_request() -> None:
         "parameters": {"type": "object", "properties": {}},
     }
     found = await counter.count(request("openai", TALK, tools=[tool]), OPENAI)
-    assert found.estimated == ("a local estimate, scaled by the last usage",)
+    assert found.estimated == ("local estimate, scaled by the last reported usage",)
 
 
-async def test_without_any_usage_it_is_the_local_estimate() -> None:
-    made = request("openai", TALK)
-    found = await UsageAnchoredCounter().count(made, OPENAI)
-    assert found == CharacterTokenCounter().measure(made, OPENAI)
-    assert found.estimated == ("no usage was reported yet: a local estimate",)
+async def test_without_a_usage_the_count_is_the_local_estimate() -> None:
+    native = request("openai", TALK)
+    counted = await UsageAnchoredCounter().count(native, OPENAI)
+    assert counted == CharacterTokenCounter().measure(native, OPENAI)
+    assert counted.estimated == ("local estimate: no usage was reported yet",)
 
 
-async def test_what_the_caller_does_to_an_anchored_request_changes_nothing() -> None:
-    counter, made = UsageAnchoredCounter(), request("openai", TALK)
-    same = copy.deepcopy(made)
-    counter.anchor(made, 777, OPENAI)
-    assert made == same
-    made["messages"].clear()
+async def test_a_later_change_of_the_anchored_request_has_no_effect() -> None:
+    counter, native = UsageAnchoredCounter(), request("openai", TALK)
+    same = copy.deepcopy(native)
+    counter.anchor(native, 777, OPENAI)
+    assert native == same
+    native["messages"].clear()
     assert await counter.count(same, OPENAI) == 777
 
 
-async def test_an_empty_request_may_be_anchored() -> None:
+async def test_an_empty_request_can_be_anchored() -> None:
     counter = UsageAnchoredCounter()
     counter.anchor({}, 1, OPENAI)
     assert await counter.count(request("openai", TALK), OPENAI) > 0
 
 
 @pytest.mark.parametrize("tokens", [-1, 0, 1.5, None, "9", True])
-async def test_usage_that_is_no_number_is_refused(tokens: Any) -> None:
+async def test_a_usage_that_is_not_a_positive_integer_is_refused(tokens: Any) -> None:
     with pytest.raises(OptionError):
         UsageAnchoredCounter().anchor({}, tokens, OPENAI)
 
 
-async def test_a_counter_says_who_places_cuts_for_it() -> None:
+async def test_each_counter_has_a_local_counter() -> None:
     class Remote(TokenCounterBase):
         async def count(self, request: Mapping[str, Any]) -> int:
             return 0
@@ -125,7 +125,7 @@ async def test_a_counter_says_who_places_cuts_for_it() -> None:
         UsageAnchoredCounter(Remote())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-async def test_an_estimate_by_characters_says_that_it_is_one() -> None:
+async def test_the_estimate_by_characters_has_a_reason() -> None:
     found = CharacterTokenCounter().measure({"messages": []}, OPENAI)
     assert (found, found.estimated) == (0, ("estimated by characters",))
     assert TokenCount(3) == 3
@@ -144,7 +144,7 @@ class TestTextCounts:
         assert [counts["abc"], counts["".join("abc")], counts["d"]] == [3, 3, 1]
         assert counted == ["abc", "d"]
 
-    def test_no_more_is_kept_than_the_limit_says(self) -> None:
+    def test_the_cache_stays_within_its_limit(self) -> None:
         counts = TextCounts(len, limit=1_000)
         for number in range(100):
             assert counts[f"{number:03}"] == 3
@@ -155,7 +155,7 @@ class TestTextCounts:
 
 
 class TestRequestParts:
-    def test_a_chat_request_is_taken_apart(self) -> None:
+    def test_a_chat_request_is_split_into_parts(self) -> None:
         parts = RequestParts.of(
             {
                 "messages": [
@@ -236,7 +236,7 @@ class TestRequestParts:
         assert parts.media == [media]
         assert parts.texts == []
 
-    def test_text_documents_are_texts_and_encrypted_thoughts_are_not(self) -> None:
+    def test_text_documents_are_texts_and_encrypted_thinking_is_not(self) -> None:
         source = {"type": "text", "media_type": "text/plain", "data": "words"}
         blocks = [
             {"type": "document", "source": source},
@@ -250,17 +250,17 @@ class TestRequestParts:
         item: dict[str, Any] = {"type": "reasoning", "summary": [], "encrypted_content": "c2VhbGVk"}
         assert RequestParts.of({"input": [item]}, load_provider("openai-responses")).sealed == ["c2VhbGVk"]
 
-    def test_a_callers_json_has_no_media_whatever_its_keys(self) -> None:
+    def test_json_of_the_caller_has_no_media(self) -> None:
         call_block = {"type": "tool_use", "name": "f", "input": {"url": "u", "data": ["d", 1, {"image": "i"}]}}
         parts = RequestParts.of({"messages": [{"role": "assistant", "content": [call_block]}]}, ANTHROPIC)
         assert parts.media == []
         assert sorted(parts.texts) == ["f", '{"url":"u","data":["d",1,{"image":"i"}]}']
 
-    def test_long_strings_of_a_callers_json_are_the_very_strings(self) -> None:
+    def test_long_strings_in_json_of_the_caller_are_not_copied(self) -> None:
         text = "word " * 1_000
         call_block = {"type": "tool_use", "name": "f", "input": {"path": "a", "text": text}}
         parts = RequestParts.of({"messages": [{"role": "assistant", "content": [call_block]}]}, ANTHROPIC)
-        assert any(found is text for found in parts.texts)
+        assert any(item is text for item in parts.texts)
         assert parts.fields == 2
 
     @pytest.mark.parametrize(
@@ -272,10 +272,10 @@ class TestRequestParts:
             ("openai", {"messages": ["hi"]}),
         ],
     )
-    def test_a_prompt_may_be_a_string(self, provider: str, odd: dict[str, Any]) -> None:
+    def test_a_prompt_can_be_a_string(self, provider: str, odd: dict[str, Any]) -> None:
         assert RequestParts.of(odd, load_provider(provider)).texts == ["hi"]
 
-    def test_geminis_config_is_looked_into(self) -> None:
+    def test_the_config_of_a_gemini_request_is_read(self) -> None:
         config = {"system_instruction": {"parts": [{"text": "S"}]}, "tools": [{"x": 1}], "temperature": 0.5}
         parts = RequestParts.of({"contents": [], "config": config}, load_provider("gemini"))
         assert (parts.texts, parts.tools, parts.settings) == (["S"], [{"x": 1}], [])
