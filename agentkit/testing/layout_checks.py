@@ -15,7 +15,7 @@ from agentkit.models.locate import locate_block
 from agentkit.models.registry import Provider
 from agentkit.testing.findings import collect_findings, json_text
 from agentkit.testing.formatter_checks import make_tools
-from agentkit.tokens.counters import CharacterTokenCounter
+from agentkit.tokens.text_counters import CharacterTokenCounter
 
 __all__ = ["layout_faults"]
 
