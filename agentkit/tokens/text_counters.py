@@ -22,7 +22,7 @@ from agentkit.tokens.counters import LocalTokenCounter, TokenCount, find_layout,
 from agentkit.tokens.estimate import TextCounts, estimate_text
 from agentkit.tokens.request_parts import RequestParts, compact_json
 
-__all__ = ["ESTIMATE", "CharacterTokenCounter", "Overheads", "TextTokenCounter"]
+__all__ = ["CharacterTokenCounter", "ESTIMATE", "Overheads", "TextTokenCounter"]
 
 
 class Overheads(NamedTuple):
