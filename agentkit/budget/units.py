@@ -215,7 +215,7 @@ class Weigher:
         if len(last.msgs) < len(msgs):
             last = last.copy()
             last.extend(msgs[len(last.msgs) :], self.get_weigh(thinking), self._never_cut)
-            last.msgs = msgs  # one list for everything that remembers this conversation
+        last.msgs = msgs  # the list that the repair remembers, too: equal messages may be new objects
         self._last[thinking] = last
         return last
 

@@ -85,9 +85,6 @@ class IncrementalRepair:
         """
         msgs, previous = conversation.msgs, self._previous
         if previous and starts_with(msgs, previous[0]):
-            if len(msgs) == len(previous[0]):
-                conversation.normal_form = previous[1]
-                return conversation
             normal_form = find_normal_form(conversation, len(previous[0]), previous[1])
         else:
             normal_form = find_normal_form(conversation)

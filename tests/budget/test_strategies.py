@@ -844,3 +844,19 @@ async def test_an_order_of_ones_own_is_the_same_warm_and_cold() -> None:
 async def test_a_descending_order_with_a_grid_is_refused() -> None:
     with pytest.raises(OptionError, match="not ascending"):
         await plan(talk(30), 40, _Own(list(range(20, 1, -1)), step=10))
+
+
+async def test_a_second_plan_reports_the_same_edits_as_the_first() -> None:
+    # A repair writes an unmatched result as new blocks for each request, equal to the previous ones.
+    msgs = [
+        says("Bob", "Hi"),
+        Msg("tool", [ToolResultBlock("lost", "look", [TextBlock("a"), PICTURE])], "system"),
+        says("Bob", "x " * 400),
+        says("Friday", "yes", "assistant"),
+        says("Bob", "now"),
+    ]
+    formatter = EchoFormatter(budget=Budget(500, strategy=DropMedia(keep=0)))
+    first, second = await formatter.plan(msgs), await formatter.plan(msgs)
+    assert first.cut is not None
+    assert second.cut == first.cut
+    assert second.ledger.entries == first.ledger.entries

@@ -126,6 +126,8 @@ class Comparison:
         if isinstance(value, dict):
             pairs = cast("dict[str, Any]", value).items()
             held = {key: item if key == "request" else self._map_reasons(item) for key, item in pairs}
+            if "entries" in held:
+                held["entries"] = [mappings.drop_repeated_details(entry) for entry in held["entries"]]
             return mappings.move_native_keys(held) if held.keys() >= {"name", "role", "content"} else held
         return value
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["REASONS", "TEXTS", "drop_foreign_options", "is_removed", "move_native_keys"]
+__all__ = ["REASONS", "TEXTS", "drop_foreign_options", "drop_repeated_details", "is_removed", "move_native_keys"]
 
 REASONS: Final[tuple[tuple[str, str], ...]] = (
     (
@@ -149,6 +149,15 @@ TEXTS: Final[tuple[tuple[str, str], ...]] = ()
 Every row is applied to every text of a record. Where a row changes anything, token counts and prefix digests are
 not compared.
 """
+
+
+def drop_repeated_details(entry: list[Any]) -> list[Any]:
+    """Returns a ledger entry of the base version without details that repeat its reason.
+
+    The base version noted a block once for each part that a history policy made of it.
+    """
+    *fields, reason, details = entry
+    return [*fields, reason, [detail for detail in details if detail != reason]]
 
 
 def move_native_keys(message: dict[str, Any]) -> dict[str, Any]:
