@@ -35,7 +35,7 @@ class HttpEndpoint(EndpointBase):
     """
 
     extra: ClassVar[str] = "fetch"
-    required_attributes: ClassVar[tuple[str, ...]] = ("stream",)
+    required_attributes: ClassVar[tuple[str, ...]] = ("post", "stream")
     provider: ClassVar[str]
     base_url: ClassVar[str]
     path: ClassVar[str]
@@ -84,6 +84,17 @@ class HttpEndpoint(EndpointBase):
         """Returns the bytes of the reply."""
         async with self._open_response(outgoing) as response:
             return bytes(await response.aread())
+
+    async def post_json(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Returns the JSON that the API returns for a body, for example from an endpoint that counts tokens.
+
+        Raises:
+            httpx2.HTTPError: The API refuses the body, or the connection fails.
+            ValueError: The API returns no JSON.
+
+        """
+        response = await self.client.post(path, json=dict(body))
+        return response.raise_for_status().json()
 
     @asynccontextmanager
     async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:

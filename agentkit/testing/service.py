@@ -35,9 +35,9 @@ class FakeService(ABC):
     def build_events(self, reply: NormalizedReply, call: ReceivedCall) -> Iterator[dict[str, Any]]:
         """Yields the events of a streamed reply."""
 
-    @abstractmethod
     def build_error(self, error: LoopbackError) -> dict[str, Any]:
-        """Returns the body of an error response."""
+        """Returns the body of an error response. The default is `{"error": {"message": …, "code": …}}`."""
+        return {"error": {"message": error.message, "code": error.code}}
 
     def build_error_event(self, error: LoopbackError) -> dict[str, Any]:
         """Returns the event of an error inside a stream. The default is the error's body."""

@@ -84,4 +84,5 @@ def run_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with redirect_stdout(output):
             exec(code, module.__dict__)
         if example.output is not None:
-            assert output.getvalue() == example.output, f"{page.name}, line {example.line}"
+            printed = output.getvalue()
+            assert printed == example.output, f"{page.name}, line {example.line} prints:\n{printed}"
