@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, cast
 
 from pydantic_core import SchemaSerializer, core_schema
@@ -16,6 +17,8 @@ from agentkit.replies.error_bodies import Failure, parse_failure
 from agentkit.reprs import bounded_repr
 
 __all__ = ["EndpointBase", "IncomingStream", "OutgoingRequest", "merge_parameters"]
+
+_MOST_SEARCHED = 4_000  # characters of an error message
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,9 @@ class EndpointBase(ABC):
         where the SDK wants a key that it was not given.
         """
 
+    context_error: ClassVar[str] = ""
+    """Regular expression of the provider's messages about a prompt that is too long. Common messages need none."""
+
     required_attributes: ClassVar[tuple[str, ...]] = ()
     """What a client of the SDK's has at least: the attributes that are used of it."""
 
@@ -154,6 +160,12 @@ class EndpointBase(ABC):
     def failure_from_reply(self, reply: object) -> Failure | None:
         """The error that an answer with status 200 says, if it does."""
         return parse_failure(reply)
+
+    def mark_context_error(self, failure: Failure) -> Failure:
+        """Returns a failure whose message matches `context_error` with the code of a prompt that is too long."""
+        if self.context_error and re.search(self.context_error, failure.message[:_MOST_SEARCHED]):
+            return replace(failure, code="context_length_exceeded")
+        return failure
 
     @abstractmethod
     async def aclose(self) -> None:

@@ -148,10 +148,12 @@ def _summarize(msg: Msg) -> dict[str, Any]:
     }
 
 
-def _proof(state: OpaqueState | None) -> tuple[str | None, ...]:
-    if state is None:
-        return ()
-    return (state.signature, state.redacted_data, state.encrypted_content, state.thought_signature)
+def _proof(state: OpaqueState | None) -> dict[str, str]:
+    values = {name: getattr(state, name, None) for name in _PROOF_FIELDS}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+_PROOF_FIELDS: Final = ("signature", "redacted_data", "encrypted_content", "thought_signature")
 
 
 def _check_send_back(provider: Provider, whole: object) -> Iterator[str]:
