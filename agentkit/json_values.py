@@ -9,7 +9,7 @@ import base64
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from pydantic_core import from_json, to_json
@@ -22,6 +22,7 @@ __all__ = [
     "as_object",
     "as_text",
     "copy_json",
+    "get_set_fields",
     "is_encodable",
     "make_json_safe",
     "native_to_json",
@@ -261,6 +262,23 @@ def _replace_nested(value: Any, depth: int, path: _Path) -> Any:
         items = enumerate(cast("Sequence[Any]", value))
         return [_replace_nested(item, depth + 1, (path, index)) for index, item in items]
     return value
+
+
+def get_set_fields(value: object, always: Collection[str] = ()) -> dict[str, Any] | None:
+    """Returns the fields that were set in a pydantic model. Returns None for any other value.
+
+    Unlike `model_dump`, this runs no serializer of the model.
+
+    Args:
+        value: Object of an SDK.
+        always: Fields to return even if only their default is set.
+
+    """
+    set_fields: Any = getattr(value, "model_fields_set", None)
+    if not isinstance(set_fields, set):
+        return None
+    names = [str(name) for name in cast("Any", type(value)).model_fields if name in set_fields or name in always]
+    return {name: getattr(value, name) for name in names}
 
 
 def copy_json(item: Any) -> Any:

@@ -59,6 +59,7 @@ from agentkit.json_values import (
     as_object,
     as_text,
     copy_json,
+    get_set_fields,
     make_json_safe,
     native_to_json,
     parse_arguments,
@@ -66,6 +67,7 @@ from agentkit.json_values import (
 )
 from agentkit.legalize.conversation import LegalConversation, split_results
 from agentkit.legalize.turns import RESULT_TURN
+from agentkit.logs.function_calls import parse_function_call
 from agentkit.messages.blocks import (
     AudioBlock,
     Block,
@@ -99,7 +101,7 @@ from agentkit.models.http_client import as_network_failure, is_transport_error, 
 from agentkit.models.http_endpoint import HttpEndpoint
 from agentkit.models.registry import Provider
 from agentkit.replies.builder import BlockKey, ReplyBuilder
-from agentkit.replies.error_bodies import Failure, parse_failure
+from agentkit.replies.error_bodies import Failure, parse_failure, reported_error
 from agentkit.replies.events import StreamEvent
 from agentkit.replies.parser import ParserOptions, StreamParserBase
 from agentkit.replies.tool_call_index import ToolCallIndex
@@ -203,6 +205,7 @@ __all__ = [
     "describe_log_format",
     "find_request_id",
     "frame_tag",
+    "get_set_fields",
     "get_state_fields",
     "is_transport_error",
     "make_json_safe",
@@ -212,9 +215,11 @@ __all__ = [
     "native_to_json",
     "parse_arguments",
     "parse_failure",
+    "parse_function_call",
     "parse_retry_after",
     "place_cache_breakpoints",
     "read_arguments",
+    "reported_error",
     "short_hash",
     "sniff_media_type",
     "source_from_url",

@@ -8,10 +8,11 @@ from typing import Any, cast
 
 from pydantic_core import to_json
 
+from agentkit.errors import MessageError
 from agentkit.json_values import as_text
 from agentkit.reprs import bounded_repr
 
-__all__ = ["Failure", "LONGEST_WAIT", "parse_failure"]
+__all__ = ["Failure", "LONGEST_WAIT", "parse_failure", "reported_error"]
 
 LONGEST_WAIT = 1e9
 """Seconds. A longer `retry_after` is ignored."""
@@ -59,6 +60,11 @@ def _clean_text(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return as_text(value) or None
     return to_json(value, fallback=str, inf_nan_mode="constants").decode()
+
+
+def reported_error(text: str) -> MessageError:
+    """Returns the exception for a reply that is an error of the provider."""
+    return MessageError("reply", f"the provider reports an error: {text}", "Pass the reply of a successful call.")
 
 
 def parse_failure(body: object, status: int | None = None) -> Failure | None:

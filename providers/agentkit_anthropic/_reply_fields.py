@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentkit.provider_kit import FinishReason, MessageError, Usage, as_object, as_text, as_token_count
+from agentkit.provider_kit import (
+    FinishReason,
+    MessageError,
+    Usage,
+    as_object,
+    as_text,
+    as_token_count,
+    reported_error,
+)
 
 __all__ = ["check_reply", "reason_of", "usage_of"]
 
@@ -45,8 +53,6 @@ def check_reply(reply: Mapping[str, Any]) -> None:
     error = as_object(reply.get("error"))
     if reply.get("type") == "error" or (error and "content" not in reply):
         said = f"{as_text(error.get('message')) or 'no message'} ({as_text(error.get('type')) or 'no type'})"
-        raise MessageError(
-            "reply", f"the provider reports an error: {said}", "Pass the reply of a successful call."
-        )
+        raise reported_error(said)
     if not isinstance(reply.get("content"), list) and reply.get("type") != "message":
         raise MessageError("reply", "expected an Anthropic message", "Pass the result of messages.create.")

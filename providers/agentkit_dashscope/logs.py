@@ -19,18 +19,17 @@ from agentkit.provider_kit import (
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
-    ToolUseBlock,
     VideoBlock,
     as_list,
     as_object,
     as_text,
     check_log_message,
     check_log_request,
-    derive_call_id,
     describe_log_format,
+    get_set_fields,
     get_state_fields,
     make_json_safe,
-    read_arguments,
+    parse_function_call,
     source_from_url,
     split_error_mark,
 )
@@ -75,12 +74,8 @@ def load_native(log: object) -> list[Msg]:
 
 def _dump_sdk_object(value: Any) -> Any:
     """Returns an object of `dashscope.v2` as a dict of its set fields and its `type`. Keeps any other value."""
-    set_fields: Any = getattr(value, "model_fields_set", None)
-    if isinstance(set_fields, set):
-        names = [name for name in cast("Any", type(value)).model_fields if name == "type" or name in set_fields]
-        fields = {str(name): getattr(value, name) for name in names}
-        return {**fields, **as_object(getattr(value, "model_extra", None))}
-    return value
+    fields = get_set_fields(value, ["type"])
+    return value if fields is None else {**fields, **as_object(getattr(value, "model_extra", None))}
 
 
 def _parse_message(value: Any, place: str) -> Msg:
@@ -98,7 +93,7 @@ def _parse_message(value: Any, place: str) -> Msg:
         metadata = _without(metadata or {}, {"partial"}) or None
         parts[-1] = replace(parts[-1], state=_create_state({**get_state_fields(parts[-1].state), "partial": True}))
     calls = enumerate(as_list(message.get("tool_calls")))
-    tool_uses = [_parse_call(as_object(call), call, f"{place}.tool_calls[{index}]") for index, call in calls]
+    tool_uses = [parse_function_call(call, f"{place}.tool_calls[{index}]") for index, call in calls]
     blocks = (*_parse_thinking(message), *parts, *tool_uses)
     only = blocks[0] if len(blocks) == 1 else None
     content: Any = only.text if isinstance(only, TextBlock) and only.state is None else blocks
@@ -207,12 +202,3 @@ def _remove_guard(text: str) -> str:
     """Returns the text without the line break that `guard_text` added."""
     bare = text[1:]
     return bare if text.startswith("\n") and bare.strip() and guard_text(bare) == text else text
-
-
-def _parse_call(call: dict[str, Any], value: Any, place: str) -> Block:
-    function = as_object(call.get("function"))
-    if not function:
-        return InvalidBlock(value, "expected a `function` object in the tool call", place)
-    name, arguments = as_text(function.get("name")), function.get("arguments")
-    id = as_text(call.get("id")) or derive_call_id(f"{place}{name}")
-    return ToolUseBlock(id, name, *read_arguments(arguments))

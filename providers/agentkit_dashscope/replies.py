@@ -19,6 +19,7 @@ from agentkit.provider_kit import (
     as_object,
     as_text,
     make_json_safe,
+    reported_error,
 )
 from agentkit_dashscope._envelope import (
     find_first_choice,
@@ -88,8 +89,7 @@ class DashScopeStreamParser(StreamParserBase):
         failed = parse_error(reply)
         if failed:
             message, code = failed
-            reason = f"DashScope says: {code}: {message}" if code else f"DashScope says: {message}"
-            raise MessageError("reply", reason, "Fix the request, or send it again.")
+            raise reported_error(f"{message} ({code})" if code else message)
         choice = find_first_choice(get_output(reply))
         if choice is None:
             raise MessageError(

@@ -15,6 +15,7 @@ from agentkit.provider_kit import (
     as_text,
     as_token_count,
     parse_failure,
+    reported_error,
 )
 from agentkit_gemini._errors import parse_retry_delay
 from agentkit_gemini._parts import get_field
@@ -118,11 +119,7 @@ def check_reply(reply: Mapping[str, Any]) -> None:
     """Raises MessageError if the value is the provider's error, or is not a reply."""
     if reply.get("error"):
         error = as_object(reply["error"])
-        details = (
-            f"{as_text(error.get('message')) or 'no message'} ({as_text(error.get('status')) or 'no status'})"
-        )
-        raise MessageError(
-            "reply", f"the provider reports an error: {details}", "Pass the reply of a successful call."
-        )
+        message, status = as_text(error.get("message")), as_text(error.get("status"))
+        raise reported_error(f"{message or 'no message'} ({status or 'no status'})")
     if all(get_field(reply, key) is None for key in _REPLY_KEYS):
         raise MessageError("reply", "expected a GenerateContentResponse", "Pass the result of generate_content.")

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any, cast
+from typing import Any
 
-from agentkit.provider_kit import AudioBlock, Base64Source, ImageBlock, sniff_media_type
+from agentkit.provider_kit import (
+    AudioBlock,
+    Base64Source,
+    ImageBlock,
+    get_set_fields,
+    sniff_media_type,
+)
 
 __all__ = ["parse_media", "unwrap_sdk_object"]
 
@@ -17,12 +23,10 @@ def unwrap_sdk_object(value: Any) -> Any:
     The function avoids `model_dump`, which would read a file if the text of an image is a path
     (ollama-python, `Image.serialize_model`).
     """
-    set_fields: Any = getattr(value, "model_fields_set", None)
-    if isinstance(set_fields, set):
-        names = [name for name in cast("Any", type(value)).model_fields if name in set_fields]
-        values = {str(name): getattr(value, name) for name in names}
-        return values["value"] if values.keys() == {"value"} else values
-    return value
+    fields = get_set_fields(value)
+    if fields is None:
+        return value
+    return fields["value"] if fields.keys() == {"value"} else fields
 
 
 def parse_media(value: object) -> ImageBlock | AudioBlock | None:

@@ -23,7 +23,7 @@ from agentkit.provider_kit import (
     derive_call_id,
     describe_log_format,
     make_json_safe,
-    read_arguments,
+    parse_function_call,
     split_error_mark,
 )
 from agentkit_ollama._native_values import parse_media, unwrap_sdk_object
@@ -87,7 +87,7 @@ class _Log:
         if calls:
             self.open = []
         for index, call in enumerate(calls):
-            block = _parse_call(as_object(call), call, f"{place}.tool_calls[{index}]")
+            block = parse_function_call(call, f"{place}.tool_calls[{index}]")
             if isinstance(block, ToolUseBlock):
                 self.open.append(block)
             yield block
@@ -156,13 +156,3 @@ def _parse_images(message: dict[str, Any], place: str) -> list[Block]:
     reason = "expected base64 data of an image or audio"
     images = enumerate(as_list(message.get("images")))
     return [parse_media(item) or InvalidBlock(item, reason, f"{place}.images[{index}]") for index, item in images]
-
-
-def _parse_call(call: dict[str, Any], value: Any, place: str) -> Block:
-    """Parses a tool call. The SDK drops the server's ids, so a missing id is derived from the place."""
-    function = as_object(call.get("function"))
-    name, arguments = as_text(function.get("name")), function.get("arguments")
-    if not function:
-        return InvalidBlock(value, "expected a `function` object in the tool call", place)
-    id = as_text(call.get("id")) or derive_call_id(f"{place}{name}")
-    return ToolUseBlock(id, name, *read_arguments(arguments))

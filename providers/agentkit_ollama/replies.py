@@ -18,6 +18,7 @@ from agentkit.provider_kit import (
     as_text,
     as_token_count,
     make_json_safe,
+    reported_error,
 )
 from agentkit_ollama._native_values import parse_media, unwrap_sdk_object
 from agentkit_ollama.capabilities import LAYOUT
@@ -73,8 +74,7 @@ class OllamaStreamParser(StreamParserBase):
     def read_reply(self, reply: dict[str, Any]) -> None:
         """Reads a whole reply, which has the form of a single stream line."""
         if reply.get("error") is not None:
-            reason = f"Ollama says: {_error(reply['error'])[:1_000]}"
-            raise MessageError("reply", reason, "Fix the request, or send it again.")
+            raise reported_error(_error(reply["error"])[:1_000])
         if not isinstance(reply.get("message"), dict):
             raise MessageError("reply", "expected an object with the key `message`", "Pass a reply of /api/chat.")
         self.read_event(reply if "done" in reply else {**reply, "done": True})

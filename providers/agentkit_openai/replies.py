@@ -16,6 +16,7 @@ from agentkit.provider_kit import (
     as_object,
     as_text,
     make_json_safe,
+    reported_error,
     source_from_url,
 )
 from agentkit_openai._audio import AudioBuffer
@@ -127,7 +128,7 @@ class OpenAIChatStreamParser(StreamParserBase):
         if not isinstance(choices, list):
             error = error_of(reply)
             if error:
-                raise MessageError("reply", f"the provider reports an error: {error[0]}", "Send it again.")
+                raise reported_error(error[0])
             raise MessageError(
                 "reply", "expected an object with the key `choices`", "Pass a reply of Chat Completions."
             )

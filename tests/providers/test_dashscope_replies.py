@@ -279,7 +279,7 @@ def test_an_error_instead_of_a_reply_is_quoted() -> None:
     returned = GenerationResponse.from_api_response(
         DashScopeAPIResponse(400, "r", "InvalidParameter", "Range of input length should be [1, 6000]")
     )
-    with pytest.raises(MessageError, match=r"InvalidParameter: Range of input length should be \[1, 6000\]"):
+    with pytest.raises(MessageError, match=r"Range of input length should be \[1, 6000\] \(InvalidParameter\)"):
         parse_response(returned)
 
 

@@ -15,6 +15,7 @@ from agentkit.provider_kit import (
     as_object,
     as_text,
     make_json_safe,
+    reported_error,
 )
 from agentkit_openai._reply_fields import error_of, reason_of, usage_of
 from agentkit_openai.responses._item_index import ItemPlaces, Place
@@ -73,7 +74,7 @@ class OpenAIResponsesStreamParser(StreamParserBase):
         if not isinstance(reply.get("output"), list) and reply.get("object") != "response":
             error = error_of(reply)
             if error:
-                raise MessageError("reply", f"the provider reports an error: {error[0]}", "Send it again.")
+                raise reported_error(error[0])
             raise MessageError(
                 "reply", "expected a Response with the key `output`", "Pass a reply of the Responses API."
             )

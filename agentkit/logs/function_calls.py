@@ -1,0 +1,29 @@
+"""Tool calls in logs whose name and arguments are in an object `function`."""
+
+from __future__ import annotations
+
+from agentkit.capabilities.name_rules import derive_call_id
+from agentkit.json_values import as_object, as_text, read_arguments
+from agentkit.messages.blocks import InvalidBlock, ToolUseBlock
+
+__all__ = ["parse_function_call"]
+
+
+def parse_function_call(entry: object, place: str) -> ToolUseBlock | InvalidBlock:
+    """Parses a tool call of a log. A call without an id gets an id that is derived from its place and name.
+
+    Args:
+        entry: Tool call, such as `{"id": "c1", "function": {"name": "add", "arguments": {}}}`.
+        place: Place of the tool call in the log.
+
+    Returns:
+        The tool call, or an InvalidBlock if there is no object `function`.
+
+    """
+    call = as_object(entry)
+    function = as_object(call.get("function"))
+    if not function:
+        return InvalidBlock(entry, "expected a `function` object in the tool call", place)
+    name = as_text(function.get("name"))
+    id = as_text(call.get("id")) or derive_call_id(f"{place}{name}")
+    return ToolUseBlock(id, name, *read_arguments(function.get("arguments")))
