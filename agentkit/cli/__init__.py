@@ -40,7 +40,7 @@ def run(arguments: list[str]) -> int:
     except AgentkitError as error:
         return print_error(error)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of the output has gone, so that an error has no reader either
+        sys.stderr.close()  # the reader of the output closed the pipe: an error message would have no reader
         return 0
 
 

@@ -98,7 +98,7 @@ def format_command(
     and `response_format`.
     """
     if (provider is None) == (not every):
-        raise OptionError("--provider", "expected a provider or --all, not both", "See agentkit format --help.")
+        raise OptionError("--provider", "expected exactly one of --provider and --all", "Pass one of them.")
     options = FormatOptions(
         provider=provider,
         multi_agent=multi_agent or viewer is not None or frame is not None,
@@ -246,10 +246,10 @@ def dispatch(arguments: list[str]) -> int:
         code: object = command.main(
             _complete_ledger_option(arguments), prog_name="agentkit", standalone_mode=False
         )
-    except SystemExit:  # the parser's exit code is 1 if the reader of the output has gone, which is no failure
+    except SystemExit:  # the reader of the output closed the pipe, which is no failure
         return 0
     except Exception as error:
-        # The exception types of the parser have no public home in typer.
+        # typer does not export the exception types of its parser.
         message, exit_code = getattr(error, "format_message", None), getattr(error, "exit_code", None)
         if message is None or exit_code is None:
             raise
@@ -263,7 +263,7 @@ def dispatch(arguments: list[str]) -> int:
 
 
 def _complete_ledger_option(arguments: list[str]) -> list[str]:
-    """Returns the arguments with `--ledger` alone as `--ledger=table`: the parser has no optional values."""
+    """Returns the arguments with `--ledger=table` for `--ledger` without a value, which the parser cannot read."""
     return [
         "--ledger=table" if argument == "--ledger" and following not in {"table", "json"} else argument
         for argument, following in zip(arguments, [*arguments[1:], ""], strict=False)

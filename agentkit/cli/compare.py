@@ -47,7 +47,7 @@ def compare_once(file: Path | None, options: CompareOptions) -> int:
     With `json`, all results are written as JSON. `-` means standard output; the table then goes to standard error.
 
     Raises:
-        OptionError: An option is not usable. Raised before any call.
+        OptionError: An option is invalid. No model is called then.
     """
     _check_options(options)
     msgs, request_options = read_conversation(read(file))
@@ -71,10 +71,10 @@ def compare_once(file: Path | None, options: CompareOptions) -> int:
 
 
 def _check_options(options: CompareOptions) -> None:
-    """Checks the options whose faults would only appear after the calls were paid for."""
+    """Checks the options that would otherwise fail only after the paid model calls."""
     for name, file in (("--record", options.record), ("--json", options.json)):
         if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
-            fault = "is a folder" if file.is_dir() else "is not in an existing folder"
+            fault = "is a folder" if file.is_dir() else "is in a folder that does not exist"
             raise OptionError(name, f"{file} {fault}", "Pass a file.")
     duplicate = next((name for name in options.models if options.models.count(name) > 1), None)
     if duplicate is not None:
@@ -163,7 +163,7 @@ def _format_seconds(seconds: float | None) -> str:
 
 
 def _describe_reply(result: ComparisonResult) -> str:
-    """Returns the text of the reply, or else its calls."""
+    """Returns the text of the reply, or its tool calls if the reply has no text."""
     reply = result.reply
     if reply is None:
         return ""

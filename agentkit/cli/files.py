@@ -63,7 +63,7 @@ def _encode(value: Any, indent: int | None = None) -> bytes:
 
 def _write_bytes(text: bytes) -> None:
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the shell
-        raise OptionError("standard output", "it is closed", "Redirect it to a file or a command.")
+        raise OptionError("standard output", "closed", "Redirect standard output to a file or a command.")
     try:
         sys.stdout.buffer.write(text)
         sys.stdout.buffer.flush()
@@ -73,14 +73,14 @@ def _write_bytes(text: bytes) -> None:
         raise OptionError(
             "standard output",
             f"write failed ({error.strerror})",
-            "Free some space, or redirect it to another file.",
+            "Free some space, or redirect standard output to another file.",
         ) from None
 
 
 def check_blocks(msgs: Sequence[Msg], keep_invalid: bool, ledger: object = None) -> None:
-    """Checks that messages have no invalid blocks. With `keep_invalid`, prints them to stderr instead.
+    """Checks that messages have no invalid blocks. With `keep_invalid`, prints the invalid blocks to stderr.
 
-    With a ledger nothing is printed, because the ledger lists them.
+    With a ledger nothing is printed, because the ledger lists the invalid blocks.
 
     Raises:
         MessageError: There are invalid blocks. The error has the place and the reason of each.
@@ -134,7 +134,7 @@ async def _process_lines(file: Path | None, convert: Callable[[bytes], Awaitable
 
 def _stdin() -> BinaryIO:
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the shell
-        raise OptionError("standard input", "it is closed", "Pass a file.")
+        raise OptionError("standard input", "closed", "Pass a file.")
     return sys.stdin.buffer
 
 

@@ -29,7 +29,7 @@ __all__ = ["FormatOptions", "format_lines", "format_once", "read_conversation", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatOptions:
-    """Options of `agentkit format`, with the names of the command line. Without a provider, every provider."""
+    """Options of `agentkit format`, with the names of the command line. The provider None means all providers."""
 
     provider: str | None
     multi_agent: bool
@@ -43,7 +43,7 @@ class FormatOptions:
     keep_invalid: bool
 
     def formatters(self) -> dict[str, FormatterBase]:
-        """Returns a formatter for each requested provider. With `--all`, reports a provider that does not load."""
+        """Returns a formatter per requested provider. `--all` prints an error for a provider that does not load."""
         if self.provider is not None:
             return {self.provider: self._formatter(self.provider)}
         formatters: dict[str, FormatterBase] = {}
@@ -73,7 +73,7 @@ def as_provider_errors(name: str) -> Generator[None]:
     except AgentkitError:
         raise
     except Exception as error:
-        reason = f"its formatter failed ({type(error).__name__}: {error})"
+        reason = f"the formatter failed ({type(error).__name__}: {error})"
         raise ProviderError(name, reason, available_providers()) from error
 
 

@@ -63,7 +63,7 @@ def _dump_reply(msg: Msg, keep_invalid: bool) -> dict[str, Any]:
 
 
 def _parse_reply(text: bytes, parser: type[StreamParserBase]) -> Msg:
-    """Returns the message of a reply; the text shows whether the reply is JSON or a raw stream."""
+    """Returns the message of a reply in JSON, or of a raw stream."""
     try:
         value = parse_input(text)
     except MessageError as error:

@@ -25,8 +25,9 @@ from agentkit.messages.blocks import (
     ToolUseBlock,
     build_trusted_text,
 )
+from agentkit.messages.media_types import canonical_media_type, is_text_type
 from agentkit.messages.message import Msg, Role
-from agentkit.messages.sources import Base64Source, Source, URLSource, canonical_media_type, is_text_type
+from agentkit.messages.sources import Base64Source, Source, URLSource
 
 __all__ = [
     "ANY_ID",

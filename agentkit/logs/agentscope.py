@@ -24,14 +24,14 @@ __all__ = ["load_agentscope"]
 def load_agentscope(log: object) -> list[Msg]:
     """Returns the messages of an AgentScope log.
 
-    A compressed summary comes first, as in AgentScope. Of 2.x, a `tool_call` becomes a tool call, `data` a media
-    block by its media type, and a `hint` a user message. Calls and results of one message become separate
-    messages. Signatures and ids of thinking are loaded for their issuer. Other keys become metadata.
+    A compressed summary comes first, as in AgentScope. Calls and results of one message become separate messages.
+    In logs of 2.x, a `tool_call` becomes a tool call, `data` becomes a media block of its media type, and a `hint`
+    becomes a user message. Signatures and ids of thinking become opaque state. Other keys become metadata.
 
     Args:
-        log: Message dicts, Msg objects, or a state with them: of an agent (`{"memory": …}`, or `{"context": […]}`
-            of 2.x), of a memory (`{"content": […]}`, with messages or pairs of a message and its marks), or of a
-            session with one agent.
+        log: List of message dicts or of AgentScope's objects, or a stored state that has such a list. The state
+            may be that of an agent (`{"memory": …}`, in 2.x `{"context": […]}`), of a memory (`{"content": […]}`,
+            with messages or pairs of a message and its marks), or of a session with one agent.
 
     Raises:
         MessageError: The log is not AgentScope's, or the states of several agents have messages.
@@ -53,7 +53,7 @@ def load_agentscope(log: object) -> list[Msg]:
 
 
 def _dump_object(value: Any) -> Any:
-    """Returns the dump of an object. Objects of 1.x are no pydantic models, but have `to_dict` or `state_dict`."""
+    """Returns the dump of an object. Objects of 1.x have `to_dict` or `state_dict`, others are pydantic models."""
     dump = getattr(value, "model_dump", None)
     if callable(dump):
         try:
@@ -70,7 +70,7 @@ def _find_messages(state: object) -> tuple[list[Any], object]:
         return cast("list[Any]", state), None
     inner = _find_state(as_object(state))
     if inner is None:
-        raise MessageError("messages", "there is no list of messages", describe_log_format(state))
+        raise MessageError("messages", "expected a list of messages", describe_log_format(state))
     if "role" in inner:
         return [inner], None
     if isinstance(inner.get("messages"), list):
@@ -90,7 +90,7 @@ _MAX_DEPTH = 5
 
 
 def _find_state(state: dict[str, Any], depth: int = _MAX_DEPTH) -> dict[str, Any] | None:
-    """Returns the object in a state that has the messages, or is a message; None if there is none."""
+    """Returns the object in a state that has the messages, or is a message. Returns None if none has any."""
     if not state or not depth:
         return None
     if ("role" in state and "name" in state) or any(isinstance(state.get(key), list) for key in _MESSAGE_KEYS):
@@ -166,7 +166,7 @@ def _drop_repeated_items(content: list[Any]) -> list[Any]:
 
 
 def _convert_usage(usage: dict[str, Any]) -> dict[str, Any]:
-    """Returns the usage of a message of 2.x (agentscope: `Usage`) as `Usage.to_dict` has it."""
+    """Returns the usage of a message of 2.x (agentscope: `Usage`) with the keys of `Usage.to_dict`."""
     if not usage:
         return {}
     names = {"cache_read_tokens": "cache_input_tokens", "cache_write_tokens": "cache_creation_input_tokens"}
@@ -174,7 +174,7 @@ def _convert_usage(usage: dict[str, Any]) -> dict[str, Any]:
 
 
 def _split_runs(blocks: list[Any]) -> list[tuple[str, list[Any]]]:
-    """Returns runs of blocks with their type. Results form runs, each hint is a run, other blocks form runs."""
+    """Splits blocks into runs of results, runs of other blocks, and single hints. Each run has its type."""
     runs: list[tuple[str, list[Any]]] = []
     for block in blocks:
         block_type = as_text(as_object(block).get("type"))
@@ -229,7 +229,7 @@ _STATE_FIELDS = ("signature", "redacted_thinking_data", "reasoning_item_id", _IT
 
 
 def _convert_thinking(block: dict[str, Any]) -> Any:
-    """Returns thinking with its opaque state. AgentScope stores that of Anthropic and OpenAI."""
+    """Returns thinking with its opaque state. AgentScope stores the state of Anthropic and OpenAI."""
     thinking = {key: value for key, value in block.items() if key not in _STATE_FIELDS}
     if as_text(as_object(block.get(_ITEM)).get("type")) == "reasoning":
         return _load_reasoning(block[_ITEM]) or thinking
@@ -258,7 +258,7 @@ def _convert_result(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def _convert_media(block: dict[str, Any]) -> dict[str, Any]:
-    """Returns a media block by its media type. Any type but image, audio and video is a document."""
+    """Returns a media block by its media type. Types other than image, audio and video give a document."""
     source = as_object(block.get("source"))
     media_kind = as_text(source.get("media_type")).partition("/")[0]
     block_type = media_kind if media_kind in ("image", "audio", "video") else "document"

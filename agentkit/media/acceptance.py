@@ -6,8 +6,9 @@ import re
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.capabilities.media_rules import Kind
+from agentkit.messages.media_types import is_text_type
 from agentkit.messages.sniffing import image_size
-from agentkit.messages.sources import Base64Source, URLSource, is_text_type
+from agentkit.messages.sources import Base64Source, URLSource
 
 __all__ = ["address", "describe_resize", "rejection_reason", "sanitize"]
 

@@ -27,13 +27,11 @@ from agentkit.errors import MissingExtraError, OptionError
 from agentkit.loggers import get_logger
 from agentkit.media.cache import MediaCache
 from agentkit.media.resolution import in_utf8, true_type, warm
+from agentkit.messages.media_types import canonical_media_type, is_media_type, is_text_type
 from agentkit.messages.sources import (
     Base64Source,
     URLSource,
-    canonical_media_type,
     encode_base64,
-    is_media_type,
-    is_text_type,
 )
 from agentkit.reprs import bounded_repr
 

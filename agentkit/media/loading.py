@@ -21,8 +21,9 @@ from agentkit.media.message_media import MessageMedia, all_media, is_fresh
 from agentkit.media.resizing import can_resize, known_fit, needs_fitting, resize_to_fit
 from agentkit.media.resolution import ResolvedMedia, needs_fetching, warm
 from agentkit.messages.blocks import MediaBlock
+from agentkit.messages.media_types import is_text_type
 from agentkit.messages.message import Msg
-from agentkit.messages.sources import Base64Source, Source, URLSource, is_text_type
+from agentkit.messages.sources import Base64Source, Source, URLSource
 
 __all__ = ["OUTSIDE", "check_roots", "load_media", "needs_loading", "settle_media", "weigh_texts"]
 

@@ -11,16 +11,14 @@ from typing import cast
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.capabilities.media_rules import Box, Kind
+from agentkit.messages.media_types import canonical_media_type, is_media_type, is_text_type
 from agentkit.messages.sniffing import has_signature, image_size, sniff_media_type
 from agentkit.messages.sources import (
     Base64Source,
     Source,
     URLSource,
     cache_file_content,
-    canonical_media_type,
     encode_base64,
-    is_media_type,
-    is_text_type,
 )
 
 __all__ = [

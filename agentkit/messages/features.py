@@ -23,7 +23,7 @@ class Feature:
     """Bits of `Msg.features`."""
 
     BLANK = 1 << 0  # a text block or the content string is empty or white space
-    EMPTY = 1 << 1  # no block at all
+    EMPTY = 1 << 1  # no blocks
     THINKING = 1 << 2
     CALL = 1 << 3
     RESULT = 1 << 4
@@ -34,7 +34,7 @@ class Feature:
     INVALID = 1 << 9
     STATE = 1 << 10  # a text block (also of a result) or a tool call has opaque state
     RESULT_PARTS = 1 << 11  # the output of a result is a list
-    RESULT_MEDIA = 1 << 12  # such a list has a media block, an opaque block or an invalid block
+    RESULT_MEDIA = 1 << 12  # the output of a result has a media block, an opaque block or an invalid block
     RESULT_ERROR = 1 << 13
     RESULT_BLANK = 1 << 14  # a result has no text, or a blank text block
     RESULT_NAMELESS = 1 << 15
@@ -61,7 +61,7 @@ _MEDIA_FEATURES = {
 }
 
 RESERVED_NAMES = frozenset({"search"})
-"""Tool names that some API reserves."""
+"""Tool names that at least one API reserves."""
 
 _plain_id = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII).fullmatch
 _plain_name = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}", re.ASCII).fullmatch

@@ -1,7 +1,7 @@
 """Recognition of log formats, and checks that a loader gets messages of its format.
 
 A log of another format must never load as an empty conversation. Each loader passes the keys that it reads to the
-checks. For any other message, the table of formats identifies the format and its loader.
+checks. The table of formats identifies the format of any other message, and the loader for this format.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ _REQUEST_KEYS = frozenset(
 """Keys of requests under which known APIs have messages or a system prompt."""
 
 _EMPTY_KEYS = frozenset({"id", "name", "role"})
-"""Keys of an empty reply of a model."""
+"""Keys of a message that is an empty reply of a model."""
 _MODEL_ROLES = ("assistant", "model")
 
 
@@ -269,7 +269,7 @@ _VOCABULARY = frozenset(
     for signature in log_format.signatures + log_format.hints
     for feature in signature.split()
 )
-"""Features that occur in signatures. All others decide nothing."""
+"""Features that occur in signatures. Other features are irrelevant."""
 _FIRST_KEYS = frozenset(map(_first_key, _VOCABULARY))
 """Keys of messages that occur in signatures."""
 _VALUED = frozenset(feature.partition("=")[0] for feature in _VOCABULARY if "=" in feature)

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, cast
 
 from agentkit.errors import MessageError
 from agentkit.json_values import make_json_safe, parse_json
-from agentkit.messages.sources import canonical_media_type, guess_media_type, is_media_type
+from agentkit.messages.media_types import canonical_media_type, guess_media_type, is_media_type
 
 __all__ = ["McpItem", "McpResult", "read_mcp_item", "read_mcp_result"]
 
@@ -77,7 +77,7 @@ def read_mcp_result(value: object) -> dict[str, Any] | None:
 def read_mcp_item(value: object, index: int = 0) -> dict[str, Any] | None:
     """Parses one content item of a result as a block in stored form. Returns None for any other value.
 
-    A text item with keys that the protocol does not have is some other JSON.
+    A text item with keys that the protocol lacks is no item of a result.
     """
     data = _as_item(value)
     return _block(data, index) if data and _is_content(data) and _is_closed(data) else None
@@ -219,7 +219,7 @@ def _media(kind: str, data: str, media_type: str) -> dict[str, Any]:
 
 
 def _link(data: Mapping[str, Any]) -> str:
-    """Returns a resource link as text with its URI, by which the model may ask for the resource."""
+    """Returns a resource link as text. The text contains the URI, so that the model can request the resource."""
     size = f"{data['size']} bytes" if isinstance(data.get("size"), int) else None
     facts = [str(fact) for fact in (data.get("mimeType"), size) if fact]
     link = f"Resource link {data.get('title') or data['name']}: {data['uri']}"
@@ -249,8 +249,8 @@ def _is_text(item: object) -> bool:
 def _is_repeated(structured: object, texts: Sequence[str]) -> bool:
     """Returns True if the text content repeats the structured content.
 
-    Either one text is its JSON, or the texts are the items under its only key `result`: the Python SDK wraps any
-    value but an object in that key.
+    Either a text is the JSON of the structured content, or the texts are the items of its only key `result`. The
+    Python SDK wraps every value that is not an object under this key.
     """
     if _is_any_text(structured, texts):
         return True

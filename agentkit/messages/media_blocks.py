@@ -8,6 +8,7 @@ from typing import Literal, Self, TypeAlias
 
 from agentkit.errors import MessageError
 from agentkit.messages.basic_blocks import BlockBase
+from agentkit.messages.media_types import guess_media_type
 from agentkit.messages.opaque_state import OpaqueState
 from agentkit.messages.sniffing import sniff_media_type
 from agentkit.messages.sources import (
@@ -16,7 +17,6 @@ from agentkit.messages.sources import (
     Source,
     URLSource,
     encode_base64,
-    guess_media_type,
     read_regular_file,
 )
 from agentkit.messages.validation import Text, validated_dataclass

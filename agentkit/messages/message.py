@@ -66,7 +66,7 @@ class _Computed(Validated):
 
 @validated_dataclass
 class Msg(_Computed):
-    """One message: who says something, what, and in which role.
+    """Message of a conversation: the name of the speaker, the content and the role.
 
     Attributes:
         name: Name of the speaker.
@@ -158,7 +158,7 @@ class Msg(_Computed):
 
     @property
     def finish_reason(self) -> FinishReason | None:
-        """The reason why the reply ended. None if the message is not a reply. More facts: `metadata["reply"]`."""
+        """The reason why the reply ended. None if the message is not a reply. See also `metadata["reply"]`."""
         reason = self._reply.get("finish_reason")
         return FinishReason(reason) if reason in _FINISH_REASONS else None
 
@@ -315,8 +315,8 @@ def _scan(content: str | tuple[Block, ...], role: Role) -> int:
 def starts_with(msgs: Sequence[Msg], prefix: Sequence[Msg]) -> bool:
     """Returns True if a conversation starts with another one.
 
-    Lists compare identical messages fast. The first and the last message reveal a conversation that was loaded
-    again: comparing all its texts would be slow, and is not tried.
+    Comparing lists of identical objects is fast. The result is False if the first or the last messages are
+    different objects, even if they are equal: comparing the texts of a conversation that was loaded again is slow.
     """
     count = len(prefix)
     if not count or count > len(msgs):
@@ -330,7 +330,7 @@ def starts_with(msgs: Sequence[Msg], prefix: Sequence[Msg]) -> bool:
 
 
 def get_cached(msg: Msg, key: object) -> Any:
-    """Returns the result that is cached on a message under a key. Returns None if there is no result."""
+    """Returns the result that a message caches under a key. Returns None if there is no such result."""
     cache = msg._cache  # pyright: ignore[reportPrivateUsage]
     if cache and cache[0] is key:  # most messages have one result
         return cache[1]
@@ -341,7 +341,7 @@ def get_cached(msg: Msg, key: object) -> Any:
 
 
 def set_cached(msg: Msg, key: object, result: _Result) -> _Result:
-    """Caches a result on a message, and returns the result. A message holds at most 16 results: the last ones."""
+    """Caches a result on a message and returns the result. A message caches the last 16 results."""
     _set_cache(msg, (*msg._cache[2 - _MAX_CACHE :], key, result))  # pyright: ignore[reportPrivateUsage]
     return result
 

@@ -19,7 +19,7 @@ from agentkit.messages.blocks import Block, InvalidBlock, ResultItem
 from agentkit.messages.coercion import adopt_block, adopt_extra
 from agentkit.messages.log_formats import check_log_message, describe_log_format
 from agentkit.messages.message import Msg
-from agentkit.messages.validation import to_message_error
+from agentkit.messages.validation_errors import to_message_error
 from agentkit.reprs import shorten_repr
 
 __all__ = ["FORMAT_VERSION", "dump_messages", "load_messages"]

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable
 from typing import Literal
 
-from agentkit.messages.sources import Base64Source, is_text_type
+from agentkit.messages.media_types import is_text_type
+from agentkit.messages.sources import Base64Source
 
 __all__ = ["has_signature", "image_size", "sniff_image_size", "sniff_media_type"]
 
@@ -105,7 +106,7 @@ def _measure(media_type: str, data: str) -> tuple[int, int] | None:
 
 
 def _bytes_at(data: str, start: int, count: int) -> bytes:
-    """Returns a range of bytes of base64 text, and decodes no other bytes."""
+    """Decodes a range of bytes of base64 text, and no other bytes."""
     first = start // 3
     header = base64.b64decode(data[first * 4 : -(-(start + count) // 3) * 4])[start - first * 3 :][:count]
     if len(header) < count:
@@ -122,7 +123,7 @@ def _little_endian(data: bytes) -> int:
 
 
 def _png(data: str) -> tuple[int, int]:
-    """PNG 3, 11.2.1: the IHDR chunk is the first chunk."""
+    """Returns the size in the IHDR chunk, which is the first chunk (PNG 3, 11.2.1)."""
     header = _bytes_at(data, 12, 12)
     if header[:4] != b"IHDR":
         raise ValueError("no header chunk")
@@ -130,20 +131,20 @@ def _png(data: str) -> tuple[int, int]:
 
 
 def _gif(data: str) -> tuple[int, int]:
-    """GIF89a, 18: the logical screen."""
+    """Returns the size of the logical screen (GIF89a, 18)."""
     header = _bytes_at(data, 6, 4)
     return _little_endian(header[:2]), _little_endian(header[2:])
 
 
 def _bmp(data: str) -> tuple[int, int]:
-    """BITMAPINFOHEADER: a negative height means that the first row is the top row."""
+    """Returns the size in the BITMAPINFOHEADER. A negative height means that the first row is the top row."""
     header = _bytes_at(data, 18, 8)
     height = int.from_bytes(header[4:], "little", signed=True)
     return _little_endian(header[:4]), abs(height)
 
 
 def _webp(data: str) -> tuple[int, int]:
-    """RFC 9649, 2.5 to 2.7: lossy, lossless and extended files."""
+    """Returns the size of a lossy, lossless or extended file (RFC 9649, 2.5 to 2.7)."""
     header = _bytes_at(data, 12, 18)
     if header[:4] == b"VP8X":
         return _little_endian(header[12:15]) + 1, _little_endian(header[15:18]) + 1
@@ -156,7 +157,7 @@ def _webp(data: str) -> tuple[int, int]:
 
 
 def _jpeg(data: str) -> tuple[int, int]:
-    """ITU T.81, B.1.1 and B.2.2: reads marker after marker up to the frame header."""
+    """Returns the size in the frame header, which follows other markers (ITU T.81, B.1.1 and B.2.2)."""
     position = 2
     for _ in range(_MARKERS):
         header = _bytes_at(data, position, 9)

@@ -1,4 +1,4 @@
-"""Sources of media: base64 data and URLs; media types and base64 text."""
+"""Sources of media: base64 data and URLs; reading of files, and base64 text."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Discriminator
 
 from agentkit.errors import MessageError
 from agentkit.json_values import as_text
+from agentkit.messages.media_types import canonical_media_type, guess_media_type, is_media_type
 from agentkit.messages.validation import Text, Validated, slot_setter, validated_dataclass
 from agentkit.reprs import shorten_repr
 
@@ -22,88 +23,12 @@ __all__ = [
     "Source",
     "URLSource",
     "cache_file_content",
-    "canonical_media_type",
     "encode_base64",
-    "guess_media_type",
-    "is_media_type",
-    "is_text_type",
     "read_regular_file",
     "source_from_url",
 ]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # at least two letters: `C:\` is a drive
-
-# RFC 6838, 4.2: restricted-name "/" restricted-name; parameters after a semicolon.
-_MEDIA_TYPE = re.compile(r"[A-Za-z0-9][\w!#$&^.+-]{0,126}/[A-Za-z0-9][\w!#$&^.+-]{0,126}(\s*;.*)?", re.ASCII)
-
-_MEDIA_TYPES: dict[str, str] = {
-    # By suffix. The table of the standard library depends on files of the machine.
-    "png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif",
-    "webp": "image/webp", "bmp": "image/bmp", "tif": "image/tiff", "tiff": "image/tiff",
-    "heic": "image/heic", "heif": "image/heif", "svg": "image/svg+xml",
-    "wav": "audio/wav", "mp3": "audio/mpeg", "flac": "audio/flac", "ogg": "audio/ogg",
-    "m4a": "audio/mp4", "aac": "audio/aac", "aiff": "audio/aiff",
-    "mp4": "video/mp4", "mov": "video/quicktime", "mpeg": "video/mpeg", "mpg": "video/mpeg",
-    "webm": "video/webm", "avi": "video/x-msvideo", "mkv": "video/x-matroska",
-    "pdf": "application/pdf", "txt": "text/plain", "md": "text/markdown", "csv": "text/csv",
-    "html": "text/html", "json": "application/json", "xml": "application/xml",
-    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-}  # fmt: skip
-
-_DATA_TYPE = re.compile(r"data:([^,;]*)", re.IGNORECASE)
-
-_ALIASES: dict[str, str] = {
-    # Common in practice, but not registered with IANA.
-    "image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png",
-    "audio/mp3": "audio/mpeg", "audio/x-mp3": "audio/mpeg", "audio/x-mpeg": "audio/mpeg",
-    "audio/x-wav": "audio/wav", "audio/wave": "audio/wav", "audio/vnd.wave": "audio/wav",
-    "audio/x-flac": "audio/flac", "audio/x-m4a": "audio/mp4", "audio/x-aiff": "audio/aiff",
-    "video/x-mov": "video/quicktime", "application/x-pdf": "application/pdf",
-}  # fmt: skip
-
-
-def canonical_media_type(media_type: str) -> str:
-    """Returns the registered spelling of a media type: lower case, without parameters or aliases.
-
-    >>> canonical_media_type("image/JPG; q=1")
-    'image/jpeg'
-    """
-    essence = media_type.partition(";")[0].strip().lower()
-    return _ALIASES.get(essence, essence)
-
-
-def guess_media_type(url: str) -> str | None:
-    """Returns the media type that a URL or a path indicates by its suffix, or a data URL by its header.
-
-    Returns None if there is no known suffix.
-
-    >>> guess_media_type("https://example.com/a.JPG?width=3")
-    'image/jpeg'
-    >>> guess_media_type("data:text/plain,see a.pdf")
-    'text/plain'
-    """
-    header = _DATA_TYPE.match(url)
-    if header is not None:
-        media_type = header[1].strip() or "text/plain"  # RFC 2397, 2
-        return canonical_media_type(media_type) if is_media_type(media_type) else None
-    path = re.split(r"[?#]", url, maxsplit=1)[0] if _SCHEME.match(url) else url
-    name = path.rpartition("/")[2]
-    return _MEDIA_TYPES.get(name.rpartition(".")[2].lower()) if "." in name else None
-
-
-def is_media_type(text: str) -> bool:
-    """Returns True if a text is `type/subtype`, with or without parameters."""
-    return _MEDIA_TYPE.fullmatch(text) is not None
-
-
-def is_text_type(media_type: str) -> bool:
-    """Returns True if data of a media type is text."""
-    return _TEXT_TYPES.fullmatch(media_type) is not None
-
-
-_TEXT_TYPES = re.compile(r"text/.+|application/(json|xml|yaml|x-yaml|toml|javascript|x-ndjson)")
 
 
 def _check_media_type(media_type: str) -> None:
@@ -121,7 +46,7 @@ class _CachedContent(Validated):
     __slots__ = ("cached_content",)
 
     cached_content: tuple[object, object] | None
-    """A value that changes whenever the content changes, and the content. None before the first read."""
+    """The version of the content, which changes with the content, and the content. None before the first read."""
 
 
 @validated_dataclass
@@ -265,7 +190,7 @@ def source_from_url(url: object, media_type: str | None = None) -> Source | None
 
 
 def encode_base64(data: bytes | bytearray | memoryview) -> str:
-    """Returns data as base64 text. Encodes in pieces, so that other threads can run in between."""
+    """Returns data as base64 text. Encodes pieces, so that other threads can run between two pieces."""
     pieces = (base64.b64encode(data[start : start + _PIECE]) for start in range(0, len(data), _PIECE))
     return b"".join(pieces).decode("ascii")
 
@@ -273,13 +198,13 @@ def encode_base64(data: bytes | bytearray | memoryview) -> str:
 _PIECE = 3 << 18  # bytes; divisible by three, so that the encoded pieces can be joined
 
 MAX_FILE_BYTES = 100_000_000
-"""Maximum size of a file. No target accepts so much data, and memory holds the content twice."""
+"""Maximum size of a file. No provider accepts more data, and a loaded file is in memory twice."""
 
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
 def read_regular_file(path: str | Path, max_bytes: int) -> bytes:
-    """Returns the content of a regular file. Blocking, but never waits for a pipe.
+    """Returns the content of a regular file. Blocks while the file is read, but never waits for a pipe.
 
     Args:
         path: Path of the file.

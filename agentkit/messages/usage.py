@@ -26,7 +26,7 @@ class FinishReason(StrEnum):
     REFUSAL = "refusal"
     """The model refused."""
     PAUSE = "pause"
-    """The provider expects the same turn again, unchanged, and then continues it."""
+    """The provider paused the turn. It continues the turn if the next request contains the reply unchanged."""
     ERROR = "error"
     """The provider reported an error inside the reply."""
     INTERRUPTED = "interrupted"

@@ -7,18 +7,18 @@ pydantic validates and copies the arguments of each constructor. `ValidatedType`
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import MISSING, Field, field, fields
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar, cast, dataclass_transform
 
 from pydantic import AfterValidator, ConfigDict, JsonValue, Strict, ValidationError
 from pydantic.dataclasses import dataclass
-from pydantic_core import ErrorDetails, to_json
+from pydantic_core import to_json
 
-from agentkit.errors import MessageError
 from agentkit.json_values import is_encodable
-from agentkit.reprs import bounded_repr, shorten
+from agentkit.messages.validation_errors import to_message_error
+from agentkit.reprs import bounded_repr
 
 __all__ = [
     "Json",
@@ -31,7 +31,6 @@ __all__ = [
     "is_text",
     "same_json",
     "slot_setter",
-    "to_message_error",
     "validated_dataclass",
 ]
 
@@ -101,7 +100,7 @@ else:
     class ValidatedType(type):
         """Metaclass of validated classes: errors of pydantic become MessageError.
 
-        Wrapping `__init__` instead would not last: pydantic replaces the method when it builds the schema.
+        A wrapper of `__init__` would not survive: pydantic replaces the method when it builds the schema.
         """
 
         @property
@@ -115,7 +114,7 @@ else:
             """Ignores the signature that pydantic generates."""
 
         def __setattr__(cls, name: str, value: Any) -> None:
-            """Gives each `__init__` of pydantic the signature of the class, for tools that document the method."""
+            """Sets the signature of the class on the `__init__` of pydantic, for documentation tools."""
             if name == "__init__" and not hasattr(value, "__signature__"):
                 this = Parameter("self", Parameter.POSITIONAL_ONLY)
                 value.__signature__ = Signature([this, *signature(cls).parameters.values()])
@@ -160,8 +159,8 @@ def _rebuild(cls: type[Any], values: dict[str, Any]) -> Any:
 def validated_dataclass(cls: _Class) -> _Class:
     """Makes a subclass of `Validated` a frozen, slotted pydantic dataclass whose repr is bounded.
 
-    A class may declare `__init__` without a body if callers may pass other types than those of the fields.
-    pydantic replaces the method; `inspect.signature` and `help` show the declared parameters.
+    A class whose constructor accepts other types than those of the fields declares `__init__` without a body.
+    pydantic replaces the method, but `inspect.signature` and `help` show the declared parameters.
     """
     declared: Callable[..., None] | None = cls.__dict__.get("__init__")
     cast("Any", cls).__repr__ = bounded_repr
@@ -183,7 +182,7 @@ def _declared_signature(declared: Callable[..., None]) -> Signature:
 
 
 def _field_signature(cls: type[Any]) -> Signature:
-    """Returns the signature of the generated constructor: positional fields, then those by keyword only."""
+    """Returns the signature of the generated constructor: positional fields, then keyword-only fields."""
     known: dict[str, Field[Any]] = getattr(cls, "__dataclass_fields__", {})
     initial = [field for field in known.values() if field.init]
     return Signature([_parameter(field) for field in sorted(initial, key=lambda field: field.kw_only is True)])
@@ -208,9 +207,6 @@ _ALIASES: Final = {
 _ALIAS: Final = re.compile(rf"\b({'|'.join(_ALIASES)})\b")
 
 
-# -- errors ---------------------------------------------------------------------------------------------------
-
-
 def _convert_or_raise(cls: Any, error: ValidationError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Returns a value if its class converts the arguments that pydantic refused. Raises MessageError otherwise."""
     positional = [field.name for field in fields(cls) if field.init and not field.kw_only]
@@ -219,68 +215,6 @@ def _convert_or_raise(cls: Any, error: ValidationError, args: tuple[Any, ...], k
     if values:
         return cls(**values)
     raise to_message_error(cls.__name__, error, positional) from None
-
-
-def to_message_error(name: str, error: ValidationError, positional: list[str]) -> MessageError:
-    """Converts an error of pydantic.
-
-    Args:
-        name: First part of the place, such as `Msg` in `Msg.content[1].text`.
-        error: Error of pydantic.
-        positional: Names of the positional parameters: pydantic names these by index.
-
-    """
-    # A union reports the errors of each branch. The caller meant the branch in which validation got furthest.
-    details = max(error.errors(include_url=False), key=lambda details: len(details["loc"]))
-    place = shorten(name + "".join(_steps(details["loc"], positional)), _MAX_PLACE)
-    cause = details.get("ctx", {}).get("error")
-    if isinstance(cause, MessageError):
-        return cause.with_prefix(place)
-    return MessageError(place, _reason(details), _ADVICE)
-
-
-_ADVICE: Final = "Pass a valid value."
-_MAX_PLACE: Final = 200  # characters: keys of the caller's data may be long
-_MAX_REASON: Final = 400
-_MAX_VALUE: Final = 60
-
-
-def _reason(details: ErrorDetails) -> str:
-    message = shorten(details["msg"].removeprefix("Value error, "), _MAX_REASON)
-    if details["type"] == "missing":
-        return f"{message} (got nothing)"
-    value = details["input"]
-    try:
-        text = repr(value)
-    except (RecursionError, ValueError):  # nested too deeply, or an integer of too many digits
-        text = "too large to show"
-    text = text if len(text) <= _MAX_VALUE else f"{text[: _MAX_VALUE - 3]}..."
-    return f"{message} (got {type(value).__name__} {text})"
-
-
-def _steps(location: tuple[int | str, ...], positional: list[str]) -> Iterator[str]:
-    """Yields the steps of a location without the names of union branches, which pydantic inserts."""
-    previous: int | str = ""
-    for depth, step in enumerate(location):
-        if isinstance(step, int):
-            is_parameter = depth == 0 and step < len(positional)
-            yield f".{positional[step]}" if is_parameter else f"[{step}]"
-        elif step.isidentifier() and not _is_branch(previous, step):
-            yield f".{step}"
-        previous = step
-
-
-def _is_branch(previous: int | str, step: str) -> bool:
-    """Returns True if a step is the tag of a union (after an item or a source) or the type of a branch."""
-    is_tagged = isinstance(previous, int) or previous == "source"
-    return step in _BRANCH_TYPES or (is_tagged and step in _TAGS)
-
-
-_BRANCH_TYPES: Final = frozenset({"str", "float", "int", "bool", "list", "dict", "nullable"})
-_TAGS: Final = frozenset(
-    {"text", "thinking", "tool_use", "tool_result", "image", "audio", "video", "document", "invalid", "opaque"}
-    | {"url", "base64"}
-)
 
 
 # -- JSON -----------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from agentkit import (
     URLSource,
     VideoBlock,
 )
-from agentkit.messages.sources import guess_media_type
+from agentkit.messages.media_types import guess_media_type
 
 URL = URLSource("https://example.com/a.png")
 MEDIA: list[type[Any]] = [ImageBlock, AudioBlock, VideoBlock, DocumentBlock]

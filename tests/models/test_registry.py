@@ -202,5 +202,5 @@ def test_format_all_names_a_broken_provider_and_goes_on(
     assert set(json.loads(out)) == set(available_providers()) - {"broken", "late"}
     assert code == 0
     assert "provider 'broken': its package does not load (ValueError: no such region)" in err
-    assert "provider 'late': its formatter failed (KeyError" in err
+    assert "provider 'late': the formatter failed (KeyError" in err
     assert run(["format", "--provider", "late", *form, str(said)]) == 2

@@ -23,7 +23,8 @@ from agentkit.messages.blocks import (
     ToolUseBlock,
     VideoBlock,
 )
-from agentkit.messages.sources import Base64Source, Source, URLSource, guess_media_type, source_from_url
+from agentkit.messages.media_types import guess_media_type
+from agentkit.messages.sources import Base64Source, Source, URLSource, source_from_url
 from agentkit.models.registry import load_provider
 
 __all__ = ["ISSUERS", "read_block", "read_native_entry", "strip_indexes"]
@@ -138,7 +139,7 @@ def _signed_state(issuer: str, signature: str) -> OpaqueState:
 
 
 def _thinking(block: _Object, provider: str, place: str) -> ThinkingBlock:
-    """Returns Anthropic's block, or Google's, to which LangChain gives the same type."""
+    """Returns thinking of Anthropic or Google: LangChain has the same block type for both."""
     state = _signed_state(ISSUERS.get(provider, "anthropic"), as_text(block.get("signature")))
     return ThinkingBlock(as_text(block.get("thinking")), state, metadata=_metadata(block, "thinking", "signature"))
 
@@ -156,7 +157,7 @@ _REASONING_KEYS: Final = ("type", "id", "summary", "content", "encrypted_content
 
 
 def _reasoning(block: _Object, provider: str, place: str) -> Block:
-    """Returns LangChain's standard block, or OpenAI's item, which has the same type."""
+    """Returns reasoning in LangChain's standard format, or an item of OpenAI, which has the same type."""
     if "summary" in block:
         item = {key: block[key] for key in _REASONING_KEYS if key in block}
         return read_native_entry("openai-responses", item, place, as_text(block.get(FOLLOWING_ID)))
@@ -185,7 +186,7 @@ _SOURCE_KEYS: Final = ("source_type", "data", "base64", "url", "source", "mime_t
 
 
 def _media(block: _Object, provider: str, place: str) -> Block:
-    """Returns LangChain's block of version 0 or 1, or Anthropic's with its `source`."""
+    """Returns a media item in LangChain's format 0 or 1, or in Anthropic's format with a `source`."""
     block_type = as_text(block.get("type"))
     if block_type != "text-plain" and (uri := as_text(block.get("file_uri"))):  # Google's
         data = {"file_uri": uri, "mime_type": block.get("mime_type")}
@@ -239,7 +240,7 @@ def _input_audio(block: _Object, provider: str, place: str) -> AudioBlock:
 
 
 def _file(block: _Object, provider: str, place: str) -> Block:
-    """Returns LangChain's file, or OpenAI's, which has an inner object."""
+    """Returns a file in LangChain's format, or in OpenAI's format with an inner object."""
     inner = as_object(block.get("file"))
     if not inner:
         return _media(block, provider, place)
@@ -257,7 +258,7 @@ _OUTSIDE_RESULTS: Final = ThinkingBlock | ToolUseBlock | ToolResultBlock
 
 
 def _tool_result(block: _Object, provider: str, place: str) -> ToolResultBlock:
-    """Returns Anthropic's result, which LangChain puts into a human message."""
+    """Returns a result in Anthropic's format, which LangChain puts into a human message."""
     call_id, is_error = as_text(block.get("tool_use_id")), block.get("is_error") is True
     content: object = block.get("content")
     if isinstance(content, str):
@@ -282,8 +283,8 @@ def _result_item(item: Any, provider: str, place: str) -> Any:
 def _server_tool(block: _Object, provider: str, place: str) -> OpaqueBlock:
     """Returns a call or a result of a tool that the provider ran, in Anthropic's wire format if it is Anthropic's.
 
-    The inverse is `_convert_from_v1_to_anthropic` of langchain-anthropic. OpenAI's items remain LangChain's: they
-    lose their status and their results in LangChain's standard blocks.
+    The inverse is `_convert_from_v1_to_anthropic` of langchain-anthropic. OpenAI's items remain blocks of
+    LangChain, which lack the status and the results of the items.
     """
     extras = as_object(block.get("extras"))
     if provider == "anthropic" and block["type"] == "server_tool_call":
@@ -308,7 +309,7 @@ def _server_tool_call(block: _Object, extras: _Object) -> _Object:
 
 
 def _non_standard(block: _Object, provider: str, place: str) -> Block:
-    """Returns the provider's block that LangChain wraps."""
+    """Returns the block of a provider that LangChain wraps."""
     value = block.get("value")
     is_block = isinstance(value, dict) and "type" in value
     return read_block(value, provider, place) if is_block else OpaqueBlock("langchain", block)

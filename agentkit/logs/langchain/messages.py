@@ -39,11 +39,11 @@ _READ_KEYS: Final = frozenset(
 def load_langchain(log: object) -> list[Msg]:
     """Returns the messages of a LangChain log.
 
-    Each message becomes one `Msg`. Tool calls are those of `tool_calls`, at the positions where the content names
-    them; a call with broken JSON keeps its text. The message of a tool becomes a result with its call's name, its
-    `status` as `is_error`, and its `artifact` as metadata. Usage and finish reason are the reply's; other keys
-    become metadata. A block that only one provider understands becomes an OpaqueBlock, and an unreadable one an
-    InvalidBlock.
+    Each message becomes one `Msg`. Tool calls come from `tool_calls`; a call that the content names has its
+    position in the content. A call whose arguments are broken JSON has their text as `raw_input`. The message of a
+    tool becomes a result: `status` sets `is_error`, and `artifact` becomes metadata. Usage and finish reason are
+    in `metadata["reply"]`. Other keys become metadata. A block that only one provider understands becomes an
+    OpaqueBlock. An unreadable block becomes an InvalidBlock.
 
     Args:
         log: Dump of any kind, or LangChain's objects: a list of messages, one message, or an object with
@@ -59,7 +59,7 @@ def load_langchain(log: object) -> list[Msg]:
 
 
 def _dump_object(value: Any) -> Any:
-    """Returns the dump of a message object, with its default fields: `type` is one of them."""
+    """Returns the dump of a message object, with default fields such as `type`."""
     dump = getattr(value, "model_dump", None)
     return dump() if callable(dump) else value
 
@@ -72,7 +72,7 @@ def _find_messages(state: dict[str, Any]) -> list[Any]:
             return cast("list[Any]", inner["messages"])
     if _unwrap(state):
         return [state]
-    raise MessageError("messages", "there is no list of messages", describe_log_format(state))
+    raise MessageError("messages", "expected a list of messages", describe_log_format(state))
 
 
 def _unwrap(item: Any) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def join_reasoning(items: Iterable[Any], provider: str) -> Iterator[tuple[int, A
 
     Version 1 of LangChain's content splits a reasoning item into blocks with the same id. They are joined to one
     item, at the index of the first, with the id of the item after it under `FOLLOWING_ID`. Only OpenAI's items
-    after a reasoning item have an id to send back; for others the id is an empty string.
+    after a reasoning item have an id to send back. The id of any other item is an empty string.
     """
     follows_reasoning = False
     entries = list(_join_parts(items, provider))

@@ -1,0 +1,76 @@
+"""Errors of pydantic as `MessageError`, with the place of the invalid value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from agentkit.errors import MessageError
+from agentkit.reprs import shorten
+
+__all__ = ["to_message_error"]
+
+
+def to_message_error(name: str, error: ValidationError, positional: list[str]) -> MessageError:
+    """Converts an error of pydantic.
+
+    Args:
+        name: First part of the place, such as `Msg` in `Msg.content[1].text`.
+        error: Error of pydantic.
+        positional: Names of the positional parameters: pydantic names these by index.
+
+    """
+    # A union reports the errors of each branch. The caller meant the branch in which validation got furthest.
+    details = max(error.errors(include_url=False), key=lambda details: len(details["loc"]))
+    place = shorten(name + "".join(_steps(details["loc"], positional)), _MAX_PLACE)
+    cause = details.get("ctx", {}).get("error")
+    if isinstance(cause, MessageError):
+        return cause.with_prefix(place)
+    return MessageError(place, _reason(details), _ADVICE)
+
+
+_ADVICE: Final = "Pass a valid value."
+_MAX_PLACE: Final = 200  # characters: keys of the caller's data may be long
+_MAX_REASON: Final = 400
+_MAX_VALUE: Final = 60
+
+
+def _reason(details: ErrorDetails) -> str:
+    message = shorten(details["msg"].removeprefix("Value error, "), _MAX_REASON)
+    if details["type"] == "missing":
+        return f"{message} (got nothing)"
+    value = details["input"]
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # nested too deeply, or an integer of too many digits
+        text = "too large to show"
+    text = text if len(text) <= _MAX_VALUE else f"{text[: _MAX_VALUE - 3]}..."
+    return f"{message} (got {type(value).__name__} {text})"
+
+
+def _steps(location: tuple[int | str, ...], positional: list[str]) -> Iterator[str]:
+    """Yields the steps of a location without the names of union branches, which pydantic inserts."""
+    previous: int | str = ""
+    for depth, step in enumerate(location):
+        if isinstance(step, int):
+            is_parameter = depth == 0 and step < len(positional)
+            yield f".{positional[step]}" if is_parameter else f"[{step}]"
+        elif step.isidentifier() and not _is_branch(previous, step):
+            yield f".{step}"
+        previous = step
+
+
+def _is_branch(previous: int | str, step: str) -> bool:
+    """Returns True if a step is the tag of a union (after an item or a source) or the type of a branch."""
+    is_tagged = isinstance(previous, int) or previous == "source"
+    return step in _BRANCH_TYPES or (is_tagged and step in _TAGS)
+
+
+_BRANCH_TYPES: Final = frozenset({"str", "float", "int", "bool", "list", "dict", "nullable"})
+_TAGS: Final = frozenset(
+    {"text", "thinking", "tool_use", "tool_result", "image", "audio", "video", "document", "invalid", "opaque"}
+    | {"url", "base64"}
+)
