@@ -43,7 +43,7 @@ class FormatOptions:
     keep_invalid: bool
 
     def formatters(self) -> dict[str, FormatterBase]:
-        """Returns a formatter per requested provider. `--all` prints an error for a provider that does not load."""
+        """Returns the formatters of the requested providers. `--all` reports providers that do not load."""
         if self.provider is not None:
             return {self.provider: self._formatter(self.provider)}
         formatters: dict[str, FormatterBase] = {}
