@@ -10,6 +10,7 @@ Parts of a provider, in the order in which a message meets them:
   `ModelFact` changes them for single models.
 - `FormatterBase`: its `convert` writes a `LegalConversation` and a `RequestSpec` as a `Request`.
 - `EndpointBase`: sends an `OutgoingRequest` through the SDK client and returns the reply or an `IncomingStream`.
+- `ErrorPatterns`: codes and texts of the API's errors, which select the error class of a failed call.
 - `StreamParserBase`: reads native events and replies into a `ReplyBuilder`; `parse_failure` reads error bodies.
 - `RemoteTokenCounter`: counts a request at an endpoint of the provider.
 
@@ -96,10 +97,11 @@ from agentkit.messages.sniffing import sniff_media_type
 from agentkit.messages.sources import Base64Source, Source, URLSource, source_from_url
 from agentkit.messages.usage import FinishReason, Usage, as_token_count
 from agentkit.models.endpoint import EndpointBase, IncomingStream, OutgoingRequest, merge_parameters
-from agentkit.models.failures import find_request_id, parse_retry_after
+from agentkit.models.error_patterns import ErrorPatterns
 from agentkit.models.http_client import as_network_failure, is_transport_error, split_http_options
 from agentkit.models.http_endpoint import HttpEndpoint
 from agentkit.models.registry import Provider
+from agentkit.models.response_headers import find_request_id, parse_retry_after
 from agentkit.replies.builder import BlockKey, ReplyBuilder
 from agentkit.replies.error_bodies import Failure, parse_failure, reported_error
 from agentkit.replies.events import StreamEvent
@@ -128,6 +130,7 @@ __all__ = [
     "DocumentBlock",
     "ERROR_TEXT",
     "EndpointBase",
+    "ErrorPatterns",
     "Failure",
     "Feature",
     "FinishReason",

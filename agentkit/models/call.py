@@ -191,9 +191,9 @@ class ModelCall:
         return NetworkError(self.provider.name, said, retryable=False, advice=advice)
 
     def _error(self, failure: Failure) -> ModelError:
-        failure = self.endpoint.mark_context_error(failure)
-        place = self._place(failure) if get_error_class(failure) is BadRequestError else ""
-        return as_model_error(failure, self.provider.name, place)
+        patterns = self.provider.error_patterns
+        place = self._place(failure) if get_error_class(failure, patterns) is BadRequestError else ""
+        return as_model_error(failure, self.provider.name, patterns, place)
 
     def _place(self, failure: Failure) -> str:
         plan = self.plan

@@ -26,7 +26,6 @@ from agentkit.messages.message import Msg
 from agentkit.models.call import ModelCall
 from agentkit.models.client_opening import get_endpoint, open_endpoint
 from agentkit.models.endpoint import EndpointBase
-from agentkit.models.failures import parse_context_limit
 from agentkit.models.model_options import (
     CALL_OPTIONS,
     NO_PARAMETERS,
@@ -311,7 +310,7 @@ class ChatModel:
     async def _replan(self, options: RequestOptions, plan: Plan, error: ContextLengthError) -> Plan | None:
         """Returns a plan of the same conversation within a smaller budget, or None if nothing fits."""
         tokens = int(await self._count(plan)) if plan.tokens is None else plan.tokens
-        limit = _next_limit(tokens, error.provider_message)
+        limit = _next_limit(tokens, self.provider.error_patterns.parse_sizes(error.provider_message))
         budget = self.formatter.budget
         if limit <= 0:
             return None
@@ -331,14 +330,13 @@ class ChatModel:
         return self.provider.name, self.model
 
 
-def _next_limit(tokens: int, message: str) -> int:
+def _next_limit(tokens: int, sizes: tuple[int, int | None] | None) -> int:
     """Returns the limit for the next plan, in local tokens.
 
     Args:
         tokens: Local token count of the prompt that was too long.
-        message: Text of the provider's error, which may name its limit and its count.
+        sizes: Limit and count that the provider's error names: see `ErrorPatterns.parse_sizes`.
     """
-    sizes = parse_context_limit(message)
     if sizes is None:
         return int(tokens * _SHORTENED_SHARE)
     limit, count = sizes

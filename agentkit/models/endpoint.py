@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, cast
 
 from pydantic_core import SchemaSerializer, core_schema
 
 from agentkit.errors import OptionError
-from agentkit.models.failures import find_request_id
 from agentkit.replies.error_bodies import Failure, parse_failure
 from agentkit.reprs import bounded_repr
 
 __all__ = ["EndpointBase", "IncomingStream", "OutgoingRequest", "merge_parameters"]
-
-_MOST_SEARCHED = 4_000  # characters of an error message
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +49,16 @@ class OutgoingRequest:
 
 
 class IncomingStream(AsyncIterator[Any]):
-    """A reply's raw bytes, or its events, as they come, and what its answer's headers say of the call.
+    """Bytes or events of a reply, in order, with the id of the model call.
 
-    request_id  the provider's name for the call, which an error within the stream is given
+    Attributes:
+        request_id: Provider's id of the call (see `find_request_id`). Errors in the stream get the id too.
+
     """
 
-    def __init__(self, chunks: AsyncIterator[Any], headers: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, chunks: AsyncIterator[Any], request_id: str | None = None) -> None:
         self._chunks = chunks
-        self.request_id = find_request_id(headers)
+        self.request_id = request_id
 
     def __anext__(self) -> Awaitable[Any]:
         return self._chunks.__anext__()
@@ -96,9 +94,6 @@ class EndpointBase(ABC):
         Called in a worker thread: importing an SDK takes long. Raises MissingExtraError without the SDK, AuthError
         where the SDK wants a key that it was not given.
         """
-
-    context_error: ClassVar[str] = ""
-    """Regular expression of the provider's messages about a prompt that is too long. Common messages need none."""
 
     required_attributes: ClassVar[tuple[str, ...]] = ()
     """What a client of the SDK's has at least: the attributes that are used of it."""
@@ -150,7 +145,7 @@ class EndpointBase(ABC):
     def stream(self, outgoing: OutgoingRequest) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
         """The reply's raw bytes, or its events, as they come. Leaving the context closes the connection.
 
-        Given as `Incoming`, they bring the answer's headers along, and with them the name of the call.
+        An `IncomingStream` also carries the id of the call.
         """
 
     @abstractmethod
@@ -160,12 +155,6 @@ class EndpointBase(ABC):
     def failure_from_reply(self, reply: object) -> Failure | None:
         """The error that an answer with status 200 says, if it does."""
         return parse_failure(reply)
-
-    def mark_context_error(self, failure: Failure) -> Failure:
-        """Returns a failure whose message matches `context_error` with the code of a prompt that is too long."""
-        if self.context_error and re.search(self.context_error, failure.message[:_MOST_SEARCHED]):
-            return replace(failure, code="context_length_exceeded")
-        return failure
 
     @abstractmethod
     async def aclose(self) -> None:

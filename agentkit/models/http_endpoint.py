@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Self
 from agentkit.errors import AuthError, MissingExtraError
 from agentkit.json_values import as_object
 from agentkit.models.endpoint import EndpointBase, IncomingStream, OutgoingRequest, merge_parameters
-from agentkit.models.failures import find_request_id, parse_retry_after
 from agentkit.models.http_client import as_network_failure, is_transport_error, split_http_options
+from agentkit.models.response_headers import find_request_id, parse_retry_after
 from agentkit.replies.error_bodies import Failure, parse_failure
 
 __all__ = ["HttpEndpoint"]
@@ -31,6 +31,7 @@ class HttpEndpoint(EndpointBase):
         base_url: Address of the API.
         path: Path of model calls, below the address.
         key_variable: Environment variable with the API key. Empty if the API needs no key.
+        request_id_headers: Response headers with the id of a call, the first that is present.
 
     """
 
@@ -40,6 +41,7 @@ class HttpEndpoint(EndpointBase):
     base_url: ClassVar[str]
     path: ClassVar[str]
     key_variable: ClassVar[str] = ""
+    request_id_headers: ClassVar[tuple[str, ...]] = ("x-request-id",)
 
     @classmethod
     def open(cls, *, api_key: str | None = None, base_url: str | None = None, **options: Any) -> Self:
@@ -100,7 +102,9 @@ class HttpEndpoint(EndpointBase):
     async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:
         """Yields the bytes of the streamed reply."""
         async with self._open_response(outgoing) as response:
-            yield IncomingStream(response.aiter_bytes(), response.headers)
+            yield IncomingStream(
+                response.aiter_bytes(), find_request_id(response.headers, self.request_id_headers)
+            )
 
     @asynccontextmanager
     async def _open_response(self, outgoing: OutgoingRequest) -> AsyncGenerator[Any]:
@@ -128,7 +132,7 @@ class HttpEndpoint(EndpointBase):
         return replace(
             failure,
             status=status,
-            request_id=find_request_id(headers) or failure.request_id,
+            request_id=find_request_id(headers, self.request_id_headers) or failure.request_id,
             retry_after=parse_retry_after(headers),
         )
 

@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from agentkit.errors import OptionError, ProviderError
 from agentkit.formatting.formatter import FormatterBase
 from agentkit.messages.message import Msg
 from agentkit.models.endpoint import EndpointBase
+from agentkit.models.error_patterns import ErrorPatterns
 from agentkit.replies.parser import StreamParserBase
 from agentkit.reprs import bounded_repr, shorten_repr
 
@@ -40,6 +41,7 @@ class Provider:
     load_native  its own messages, or a whole request, as messages; None: they cannot be loaded
     models       a regular expression for the beginning of its models' names: whoever writes `gpt-4o` alone is told
                  to write `openai:gpt-4o`
+    error_patterns  codes and texts of the API's errors; by default, the HTTP status alone decides the error class
     testing      dotted name of the module with its fake services, whose `ROUTES` a LoopbackServer serves; imported
                  by test servers alone. None: the loopback server does not serve the provider
     """
@@ -52,6 +54,7 @@ class Provider:
     load_native: Callable[[object], list[Msg]] | None = None
     models: str | None = None
     testing: str | None = None
+    error_patterns: ErrorPatterns = field(default_factory=ErrorPatterns)
 
     __repr__ = bounded_repr
 
@@ -65,6 +68,7 @@ class Provider:
         check_option("provider.load_native", self.load_native, Callable | None)
         check_option("provider.models", self.models, str | None)
         check_option("provider.testing", self.testing, str | None)
+        check_option("provider.error_patterns", self.error_patterns, ErrorPatterns)
         for name, base, is_needed in _CLASSES:
             given: object = getattr(self, name)
             if is_needed or given is not None:

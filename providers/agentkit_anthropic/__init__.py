@@ -3,7 +3,7 @@
 from agentkit.provider_kit import Provider
 from agentkit_anthropic.convert import AnthropicChatFormatter, AnthropicMultiAgentFormatter
 from agentkit_anthropic.counting import AnthropicTokenCounter
-from agentkit_anthropic.endpoint import AnthropicEndpoint
+from agentkit_anthropic.endpoint import ERROR_PATTERNS, AnthropicEndpoint
 from agentkit_anthropic.logs import load_native
 from agentkit_anthropic.replies import AnthropicStreamParser, parse_response
 
@@ -27,4 +27,5 @@ PROVIDER = Provider(
     load_native=load_native,
     models="claude-",
     testing="agentkit_anthropic.testing",
+    error_patterns=ERROR_PATTERNS,
 )

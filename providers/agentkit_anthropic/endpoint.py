@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 from agentkit.provider_kit import (
     AuthError,
     EndpointBase,
+    ErrorPatterns,
     Failure,
     IncomingStream,
     MissingExtraError,
@@ -24,7 +25,43 @@ from agentkit.provider_kit import (
 )
 from agentkit_anthropic._bedrock_events import MEDIA_TYPE, bedrock_events
 
-__all__ = ["AnthropicEndpoint"]
+__all__ = ["AnthropicEndpoint", "ERROR_PATTERNS"]
+
+ERROR_PATTERNS = ErrorPatterns(
+    context_length_code=r"context_(length|window|size)",
+    context_length_text=(
+        r"(input|prompt) is too long|exceed(s|ed|ing)? ([\w']+ ){0,3}context[ _](window|length|limit|size)"
+        r"|maximum context length is"  # vLLM and DeepSeek, which have this API too
+    ),
+    context_sizes=(
+        r"prompt is too long: (?P<count>\d+) tokens > (?P<limit>\d+)",
+        r"exceed context limit: (?P<count>\d+) \+ (?P<reply>\d+) > (?P<limit>\d+)",
+        r"maximum context length is (?P<limit>\d+) tokens",
+    ),
+    auth_code=(
+        r"authentication_error|permission_error|billing_error|UNAUTHENTICATED|PERMISSION_DENIED|AccessDenied"
+        r"|ExpiredToken|UnrecognizedClient|(Invalid|Incomplete)Signature|InvalidClientTokenId"
+    ),
+    auth_text=r"credit balance is too low",
+    rate_limit_code=r"rate_limit|RESOURCE_EXHAUSTED|Throttling|ModelNotReady",
+    overload_code=(
+        r"overloaded|\bapi_error|timeout_error|UNAVAILABLE|DEADLINE_EXCEEDED"
+        r"|InternalServer|Model(Stream)?Error|ModelTimeout"
+    ),
+    bad_request_code=r"invalid_request_error|INVALID_ARGUMENT|ValidationException|ResourceNotFound",
+    quota_code=r"spend_limit|billing",
+)
+"""Error types and texts of Anthropic (docs: errors), AWS (ResponseStream; common errors) and Google."""
+
+_REQUEST_IDS = (
+    "request-id",  # Anthropic
+    "x-request-id",  # gateways
+    "x-amzn-requestid",  # Bedrock
+    "apim-request-id",  # Azure
+    "x-ms-request-id",  # Azure
+    "x-goog-request-id",  # Vertex
+)
+"""Response headers with the id of a call, by the documents of each platform."""
 
 DEFAULT_MAX_TOKENS = 16_000
 """`max_tokens` is required; all current models take this much, and it needs no stream (models overview)."""
@@ -97,7 +134,8 @@ class AnthropicEndpoint(EndpointBase):
         try:
             pieces: AsyncIterator[bytes] = response.aiter_bytes()
             binary = MEDIA_TYPE in response.headers.get("content-type", "")
-            yield IncomingStream(bedrock_events(pieces) if binary else pieces, response.headers)
+            request_id = find_request_id(response.headers, _REQUEST_IDS)
+            yield IncomingStream(bedrock_events(pieces) if binary else pieces, request_id)
         finally:
             await response.aclose()
 
@@ -149,7 +187,7 @@ def _status(error: Any) -> Failure:
         told.message or str(error.response.text).strip()[:500] or error.message,
         None if status == 200 else status,
         error.error_code or error.type or told.code or named or None,
-        find_request_id(headers) or told.request_id,
+        find_request_id(headers, _REQUEST_IDS) or told.request_id,
         parse_retry_after(headers),
     )
 

@@ -11,6 +11,7 @@ from typing import Unpack
 from agentkit.provider_kit import Msg, ParserOptions, Provider, as_object, native_to_json
 from agentkit_dashscope.compatible import (
     COMPATIBLE_PROVIDER,
+    ERROR_PATTERNS,
     DashScopeCompatibleChatFormatter,
     DashScopeCompatibleChatStreamParser,
     DashScopeCompatibleMultiAgentFormatter,
@@ -45,6 +46,7 @@ PROVIDER = Provider(
     load_native=load_native,
     models=r"qwen|qwq-|qvq-",
     testing="agentkit_dashscope.testing",
+    error_patterns=ERROR_PATTERNS,
 )
 
 

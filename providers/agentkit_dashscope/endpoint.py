@@ -36,6 +36,9 @@ __all__ = ["DashScopeEndpoint"]
 _WRONG_PATH: Final = re.compile(r"url error", re.IGNORECASE)
 """'url error, please check url！': the model is bound to the other path (model-studio)."""
 
+_REQUEST_IDS: Final = ("x-request-id", "x-dashscope-request-id")
+"""Response headers with the id of a call. The first is that of gateways."""
+
 _EVENT_END: Final = re.compile(rb"\r?\n\r?\n")
 
 _MAX_ERROR_BYTES: Final = 1 << 20
@@ -142,7 +145,7 @@ class DashScopeEndpoint(EndpointBase):
             await response.aclose()
             response, first_event, pieces = await self._open_first_event(rerouted)
         try:
-            yield IncomingStream(_prepend(first_event, pieces), response.headers)
+            yield IncomingStream(_prepend(first_event, pieces), find_request_id(response.headers, _REQUEST_IDS))
         finally:
             await response.aclose()
 
@@ -221,7 +224,7 @@ class DashScopeEndpoint(EndpointBase):
                 failure.message if failure else error.message,
                 error.status_code,
                 (failure and failure.code) or error.code,
-                error.request_id or (failure and failure.request_id) or find_request_id(headers),
+                error.request_id or (failure and failure.request_id) or find_request_id(headers, _REQUEST_IDS),
                 parse_retry_after(headers),
             )
         if isinstance(error, TypeError) and "unhashable" in str(error):  # the SDK uses the code as a dict key

@@ -4,6 +4,7 @@ The formatters need no SDK. Model calls need the extra `gemini`. Read `convert` 
 """
 
 from agentkit.provider_kit import Provider
+from agentkit_gemini._errors import ERROR_PATTERNS
 from agentkit_gemini.convert import GeminiChatFormatter, GeminiMultiAgentFormatter
 from agentkit_gemini.counting import GeminiTokenCounter
 from agentkit_gemini.endpoint import GeminiEndpoint
@@ -32,4 +33,5 @@ PROVIDER = Provider(
     load_native=load_native,
     models="gemini-",
     testing="agentkit_gemini.testing",
+    error_patterns=ERROR_PATTERNS,
 )

@@ -9,6 +9,7 @@ from math import inf
 from typing import Any
 
 from agentkit.provider_kit import (
+    ErrorPatterns,
     Failure,
     MessageError,
     as_list,
@@ -21,7 +22,22 @@ from agentkit.provider_kit import (
     parse_retry_after,
 )
 
-__all__ = ["parse_retry_delay", "parse_sdk_error"]
+__all__ = ["ERROR_PATTERNS", "REQUEST_IDS", "parse_retry_delay", "parse_sdk_error"]
+
+ERROR_PATTERNS = ErrorPatterns(
+    context_length_text=r"exceeds? the maximum number of tokens|input token count|(input|prompt) is too long",
+    context_sizes=(r"input token count \((?P<count>\d+)\) exceeds .*?\((?P<limit>\d+)\)",),
+    auth_code=r"API_KEY_INVALID|UNAUTHENTICATED|PERMISSION_DENIED",
+    auth_text=r"api[ _]?key not valid",
+    rate_limit_code=r"RESOURCE_EXHAUSTED",
+    overload_code=r"UNAVAILABLE|DEADLINE_EXCEEDED|overloaded",
+    bad_request_code=r"INVALID_ARGUMENT",
+    quota_text=r"exceeded your current quota",
+)
+"""Statuses and texts of Google's errors (google.rpc: code; ai.google.dev: troubleshooting)."""
+
+REQUEST_IDS = ("x-request-id", "x-goog-request-id")
+"""Response headers with the id of a call. The first is that of gateways."""
 
 
 def parse_sdk_error(error: BaseException) -> Failure | None:
@@ -52,7 +68,7 @@ def _parse_api_error(error: Any) -> Failure:
         failure.message or error.message or str(error),
         error.code if isinstance(error.code, int) else None,
         _find_key_error(inner) or error.status,
-        find_request_id(headers),
+        find_request_id(headers, REQUEST_IDS),
         parse_retry_after(headers) if (delay := parse_retry_delay(inner)) is None else delay,
     )
 

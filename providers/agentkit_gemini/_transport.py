@@ -7,7 +7,8 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from copy import deepcopy
 from typing import Any, Self, cast
 
-from agentkit.provider_kit import IncomingStream, OutgoingRequest, native_to_json
+from agentkit.provider_kit import IncomingStream, OutgoingRequest, find_request_id, native_to_json
+from agentkit_gemini._errors import REQUEST_IDS
 
 __all__ = ["Sender"]
 
@@ -76,7 +77,7 @@ class Sender:
         """Returns the bytes of the event stream. Call `async_request_streamed` first."""
         response = self._response
         pieces = response.aiter_bytes() if hasattr(response, "aiter_bytes") else response.content.iter_any()
-        return IncomingStream(_parse_bare_errors(pieces), response.headers)
+        return IncomingStream(_parse_bare_errors(pieces), find_request_id(response.headers, REQUEST_IDS))
 
     async def aclose(self) -> None:
         """Closes the stored response, if there is one."""

@@ -5,7 +5,7 @@ The formatters need no SDK. Model calls need the extra `ollama`. Read `convert` 
 
 from agentkit.provider_kit import Provider
 from agentkit_ollama.convert import OllamaChatFormatter, OllamaMultiAgentFormatter
-from agentkit_ollama.endpoint import OllamaEndpoint
+from agentkit_ollama.endpoint import ERROR_PATTERNS, OllamaEndpoint
 from agentkit_ollama.logs import load_native
 from agentkit_ollama.replies import OllamaStreamParser
 
@@ -29,4 +29,5 @@ PROVIDER = Provider(
     endpoint=OllamaEndpoint,
     load_native=load_native,
     testing="agentkit_ollama.testing",
+    error_patterns=ERROR_PATTERNS,
 )

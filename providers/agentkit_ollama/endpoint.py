@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 from agentkit.provider_kit import (
     EndpointBase,
+    ErrorPatterns,
     Failure,
     IncomingStream,
     MissingExtraError,
@@ -25,7 +26,22 @@ from agentkit.provider_kit import (
     split_http_options,
 )
 
-__all__ = ["OllamaEndpoint"]
+__all__ = ["ERROR_PATTERNS", "OllamaEndpoint"]
+
+ERROR_PATTERNS = ErrorPatterns(
+    context_length_code=r"exceed_context_size",
+    context_length_text=r"exceed(s|ed|ing)? ([\w']+ ){0,3}context[ _](window|length|limit|size)",
+    context_sizes=(r"\((?P<count>\d+) tokens\) exceeds the available context size \((?P<limit>\d+) tokens\)",),
+    auth_code=r"authentication_error|permission_error",
+    rate_limit_code=r"rate_limit",
+    overload_code=r"overloaded|UNAVAILABLE|server_error|timeout_error",
+    bad_request_code=r"invalid_request_error",
+    template_text=(
+        r"Jinja Exception|raise_exception|TemplateError|roles must alternate|only supports single tool-calls"
+        r"|Tool call IDs should be|System role (is )?not supported|Only [\w, ]*\buser\b[\w, ]* roles are supported"
+    ),
+)
+"""Error patterns of Ollama and of llama.cpp, which runs its models."""
 
 _TOP_LEVEL_FIELDS = frozenset(
     {"options", "keep_alive", "think", "format", "truncate", "shift", "logprobs", "top_logprobs"}
@@ -106,7 +122,7 @@ class OllamaEndpoint(EndpointBase):
     async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
         """Yields the bytes of the reply: one JSON object per line."""
         async with self._answer(outgoing) as response:
-            yield IncomingStream(response.aiter_bytes(), response.headers)
+            yield IncomingStream(response.aiter_bytes(), find_request_id(response.headers))
 
     @asynccontextmanager
     async def _answer(self, outgoing: OutgoingRequest) -> AsyncGenerator[Any]:

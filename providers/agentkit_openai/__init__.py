@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from agentkit.provider_kit import Msg, ParserOptions, Provider, as_object, native_to_json
+from agentkit_openai._error_patterns import CHAT_ERRORS
 from agentkit_openai._media_parts import detail_of, url_part, wire_url
 from agentkit_openai._prompt_cache import mark_cache_control
 from agentkit_openai.capabilities import CHAT, STRICT, TEMPLATE_CHAT, VENDOR_CHAT, VENDOR_KEYS
@@ -20,6 +21,7 @@ from agentkit_openai.responses.replies import OpenAIResponsesStreamParser
 
 __all__ = [
     "CHAT",
+    "CHAT_ERRORS",
     "OPENAI",
     "OpenAIChatEndpoint",
     "OpenAIChatFormatter",
@@ -56,6 +58,7 @@ PROVIDER = Provider(
     load_native=load_chat,
     models=OPENAI.models,
     testing=OPENAI.testing,
+    error_patterns=CHAT_ERRORS,
 )
 RESPONSES_PROVIDER = Provider(
     "openai-responses",
@@ -65,6 +68,7 @@ RESPONSES_PROVIDER = Provider(
     endpoint=OpenAIResponsesEndpoint,
     load_native=load_responses,
     testing="agentkit_openai.responses.testing",
+    error_patterns=CHAT_ERRORS,
 )
 
 

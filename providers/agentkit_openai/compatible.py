@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast
 
 from agentkit.provider_kit import (
     Capabilities,
+    ErrorPatterns,
     LegalConversation,
     MediaBlock,
     ModelFact,
@@ -22,6 +23,7 @@ from agentkit.provider_kit import (
     ParserOptions,
     Provider,
 )
+from agentkit_openai._error_patterns import CHAT_ERRORS
 from agentkit_openai._prompt_cache import mark_chat
 from agentkit_openai.capabilities import CHAT, CHAT_FACTS
 
@@ -72,6 +74,7 @@ class OpenAICompatible:
         media_parts: Writers of content parts by media kind, where the vendor's parts differ from OpenAI's.
         testing: Module with the fake service of the vendor, for `agentkit.testing.LoopbackServer`.
         mark_breakpoints: Writer of the markers for the vendor's prompt cache.
+        error_patterns: Codes and texts of the vendor's errors.
     """
 
     name: str
@@ -101,6 +104,7 @@ class OpenAICompatible:
     media_parts: Mapping[str, MediaPartWriter] = field(default_factory=dict[str, MediaPartWriter])
     mark_breakpoints: BreakpointWriter = mark_chat
     testing: str | None = None
+    error_patterns: ErrorPatterns = CHAT_ERRORS
 
     @property
     def issuer(self) -> str:
@@ -166,6 +170,7 @@ class OpenAICompatible:
             load_native=self.load_native,
             models=self.models,
             testing=self.testing,
+            error_patterns=self.error_patterns,
         )
 
 

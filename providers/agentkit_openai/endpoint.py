@@ -29,6 +29,17 @@ from agentkit_openai.compatible import OPENAI, OpenAICompatible
 
 __all__ = ["OpenAIChatEndpoint", "OpenAIResponsesEndpoint"]
 
+_REQUEST_IDS = (
+    "request-id",  # Anthropic, through a gateway
+    "x-request-id",  # OpenAI, and most compatible servers
+    "x-amzn-requestid",  # Bedrock
+    "x-dashscope-request-id",
+    "apim-request-id",  # Azure
+    "x-ms-request-id",  # Azure
+    "x-goog-request-id",  # Google
+)
+"""Response headers with the id of a call, by the vendors' documents."""
+
 _NO_TOOLS = re.compile(r"function tools with reasoning_effort|use /v1/responses", re.IGNORECASE)
 """'Function tools with reasoning_effort are not supported for … in /v1/chat/completions', GPT-5.4 and later."""
 _RESPONSES = (
@@ -112,7 +123,7 @@ class OpenAIChatEndpoint(EndpointBase):
         """The bytes of the event stream."""
         response = await self._post(outgoing)
         try:
-            yield IncomingStream(response.aiter_bytes(), response.headers)
+            yield IncomingStream(response.aiter_bytes(), find_request_id(response.headers, _REQUEST_IDS))
         finally:
             await response.aclose()
 
@@ -152,7 +163,7 @@ class OpenAIChatEndpoint(EndpointBase):
             told.message or _text_of(error) or error.message,
             error.status_code,
             told.code or error.code or error.type,
-            find_request_id(error.response.headers) or told.request_id,
+            find_request_id(error.response.headers, _REQUEST_IDS) or told.request_id,
             parse_retry_after(error.response.headers),
             param=told.param,
             advice=_RESPONSES if _NO_TOOLS.search(told.message) else None,

@@ -14,7 +14,7 @@ from time import process_time
 from typing import Any, Final
 
 from agentkit import Msg, load_provider
-from agentkit.models.failures import get_error_class, parse_context_limit
+from agentkit.models.failures import get_error_class
 from agentkit.models.locate import locate_block
 from agentkit.provider_kit import Failure, WireLayout
 from tests.benchmarks.report import Aim, Report, Table
@@ -110,6 +110,8 @@ def _read(provider: str, chunks: list[bytes]) -> None:
     reader.finish()
 
 
+PATTERNS: Final = load_provider("openai").error_patterns
+
 TEXTS: Final = {
     "sizes": "maximum context length is 1 tokens ",
     "quotes": "“a ",
@@ -123,8 +125,8 @@ def _search(text: str) -> None:
     msgs = [Msg("Bob", f"text {number}", "user") for number in range(50)]
     request = {"messages": [{"role": "user", "content": msg.text} for msg in msgs]}
     _ = (
-        get_error_class(Failure(text, 400)),
-        parse_context_limit(text),
+        get_error_class(Failure(text, 400), PATTERNS),
+        PATTERNS.parse_sizes(text),
         locate_block(text, request, WireLayout(), msgs),
     )
 

@@ -7,9 +7,8 @@ import anyio
 import httpx2
 import pytest
 
-from agentkit import AuthError, ContextLengthError, OptionError
-from agentkit.models.failures import get_error_class
-from agentkit.provider_kit import Failure, HttpEndpoint
+from agentkit import AuthError, OptionError
+from agentkit.provider_kit import HttpEndpoint
 
 
 class BirdEndpoint(HttpEndpoint):
@@ -108,14 +107,3 @@ def test_a_parameter_cannot_replace_a_key_of_the_request() -> None:
     endpoint, _ = open_endpoint(httpx2.Response(200), api_key="sk-bird")
     with pytest.raises(OptionError):
         endpoint.build_request("b-1", {"turns": [1]}, {"turns": [2]}, stream=False)
-
-
-def test_the_provider_names_its_messages_about_long_prompts() -> None:
-    class StrictEndpoint(BirdEndpoint):
-        context_error = "song is too long"
-
-    endpoint = StrictEndpoint(httpx2.AsyncClient())
-    marked = endpoint.mark_context_error(Failure("the song is too long: 9 bars", 400))
-    assert get_error_class(marked) is ContextLengthError
-    assert endpoint.mark_context_error(Failure("the song is too loud", 400)).code is None
-    anyio.run(endpoint.aclose)

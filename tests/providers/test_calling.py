@@ -963,7 +963,7 @@ async def test_a_stream_that_is_none_is_an_error_of_the_model(provider: str) -> 
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_an_error_in_one_object_answers_a_stream_too(provider: str, indent: int | None) -> None:
-    said = {"code": "Throttling.RateQuota", "message": "Slow down.", "request_id": "req-1"}
+    said = {"code": "429", "message": "Slow down.", "request_id": "req-1"}
     text = json.dumps(said, indent=indent).encode()
     with RawServer(_answer(200, text)) as server:
         async with _raw(provider, server) as model, model.stream(HELLO) as stream:
@@ -1235,10 +1235,20 @@ async def test_without_its_sdk_a_provider_says_what_to_install(
         await ChatModel(provider, "some-model", client_options={"api_key": "k"}).generate(HELLO)
 
 
+TOO_LONG: dict[str, str] = {
+    "anthropic": "prompt is too long: 200 tokens > 100 maximum",
+    "gemini": "The input token count (200) exceeds the maximum number of tokens allowed (100).",
+    "ollama": "request (200 tokens) exceeds the available context size (100 tokens), try increasing it",
+    "dashscope": "Range of input length should be [1, 100]",
+    "dashscope-compatible": "Range of input length should be [1, 100]",
+}
+"""Error texts of the providers. The other providers send OpenAI's text."""
+
+
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_a_prompt_that_is_too_long_is_known(provider: str) -> None:
-    said = "This model's maximum context length is 100 tokens. However, your messages resulted in 200 tokens."
-    with LoopbackServer([LoopbackError(400, said)]) as server:
+async def test_a_prompt_that_is_too_long_raises_a_context_length_error(provider: str) -> None:
+    openai = "This model's maximum context length is 100 tokens. However, your messages resulted in 200 tokens."
+    with LoopbackServer([LoopbackError(400, TOO_LONG.get(provider, openai))]) as server:
         async with model_of(provider, server) as model:
             with pytest.raises(ContextLengthError):
                 await model.generate(HELLO)

@@ -12,8 +12,9 @@ from typing import Any, Final, cast
 import pytest
 
 from agentkit import Msg, ToolUseBlock, dump_messages, load_provider
-from agentkit.models.failures import as_model_error, get_error_class, parse_context_limit, parse_retry_after
+from agentkit.models.failures import as_model_error, get_error_class
 from agentkit.models.locate import locate_block
+from agentkit.models.response_headers import parse_retry_after
 from agentkit.provider_kit import Failure, StreamParserBase, WireLayout
 from agentkit.replies.error_bodies import parse_failure
 from tests.providers import PROVIDERS
@@ -24,6 +25,7 @@ NUMBERS: Final = (
 )  # fmt: skip
 BYTES: Final = 3_000_000
 CALLS: Final = 30_000
+PATTERNS: Final = load_provider("openai").error_patterns
 
 
 def _chat(n: Any) -> list[dict[str, Any]]:
@@ -252,7 +254,7 @@ def test_the_items_of_a_long_list_are_all_read() -> None:
 def test_the_numbers_of_an_error_are_in_range_or_none(number: Any) -> None:
     failure = parse_failure({"error": {"message": "m", "code": number, "status": number}}, 400)
     assert failure is not None
-    error = as_model_error(failure, "openai")
+    error = as_model_error(failure, "openai", PATTERNS)
     assert error.status in (400, None)
     for name in ("retry-after", "retry-after-ms"):
         wait = parse_retry_after({name: number})
@@ -265,7 +267,7 @@ def test_the_numbers_of_an_error_are_in_range_or_none(number: Any) -> None:
 
 @pytest.mark.parametrize("number", ["9" * 5_000, "9" * 400, "0", "1"])
 def test_sizes_in_the_text_of_an_error_are_bounded(number: str) -> None:
-    found = parse_context_limit(f"prompt is too long: {number} tokens > {number} maximum")
+    found = PATTERNS.parse_sizes(f"prompt is too long: {number} tokens > {number} maximum")
     assert found is None or all(size < 10**12 for size in found if size is not None)
     assert locate_block(
         f"messages.{number}.content.{number}", {"messages": ["hi"]}, WireLayout(), [Msg("Bob", "hi", "user")]
@@ -281,8 +283,8 @@ def test_an_error_with_many_paths_or_quotes_is_searched_as_far_as_a_person_reads
     request = {"messages": [{"role": "user", "content": msg.text} for msg in msgs]}
     _, calls = _measured(
         lambda: (
-            get_error_class(Failure(said, 400)),
-            parse_context_limit(said),
+            get_error_class(Failure(said, 400), PATTERNS),
+            PATTERNS.parse_sizes(said),
             locate_block(said, request, WireLayout(), msgs),
         )
     )

@@ -23,7 +23,6 @@ from agentkit import (
     load_native,
     load_provider,
 )
-from agentkit.models.failures import parse_context_limit
 from agentkit.provider_kit import Capabilities, MediaRule
 from agentkit.testing import LoopbackError, LoopbackServer, Reply, check_provider
 from agentkit_openai import VENDOR_CHAT, OpenAIChatFormatter, OpenAICompatible
@@ -384,7 +383,7 @@ async def test_a_prompt_that_is_too_long_is_a_context_length_error(vendor: str, 
         async with ChatModel(vendor, "some-model", client_options=_client(vendor, server)) as model:
             with pytest.raises(ContextLengthError):
                 await model.generate(HELLO)
-    assert parse_context_limit(text) == (32768, 40000)
+    assert load_provider(vendor).error_patterns.parse_sizes(text) == (32768, 40000)
 
 
 def _opened(vendor: str, **given: Any) -> Any:

@@ -1,0 +1,97 @@
+"""`ErrorPatterns`: codes and texts of the errors of one provider's API, declared by the provider."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from agentkit.reprs import bounded_repr
+
+__all__ = ["ErrorPatterns", "MAX_SEARCHED"]
+
+MAX_SEARCHED: Final = 4_000
+"""Characters of an error text that are searched. A malicious text would take the patterns quadratic time."""
+
+_MAX_DIGITS: Final = 12  # of a number of tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorPatterns:
+    """Regular expressions that classify the errors of a provider's API.
+
+    The HTTP status decides first. The patterns decide where the status says too little: for errors in streams,
+    and for status 400, 413, 422 and 500. A pattern ignores case and may match any part of a code or text. An
+    empty pattern matches nothing. `a | b` has the patterns of both.
+
+    Patterns for texts are searched outside quotation marks, because a quoted text may come from the request.
+
+    Attributes:
+        context_length_code: Codes for a prompt that is too long.
+        context_length_text: Texts for a prompt that is too long.
+        other_limit: Codes and texts about other limits. `context_length_text` does not apply to such errors.
+        part_code: Complete codes about one part of the request. `context_length_text` does not apply to them.
+        context_sizes: Patterns for the token counts in texts about the prompt length; the first match is used. The
+            groups are `limit` (context length), `count` (tokens of the prompt, optional) and `reply` (tokens of
+            the limit that are reserved for the reply, optional).
+        auth_code: Codes for a missing key, permission or payment.
+        auth_text: Texts for the same, with status 400.
+        rate_limit_code: Codes for too many calls or tokens, in errors without a status. If an error has no code
+            either, its text is searched. The same holds for the next two.
+        overload_code: Codes for an overloaded server or an internal error.
+        bad_request_code: Codes for a refused request.
+        quota_code: Codes for an exhausted quota. Such a rate limit is not retryable.
+        quota_text: Texts for an exhausted quota, in errors without a code.
+        template_text: Texts with which the chat template of a local model refuses a request.
+
+    Example:
+        >>> patterns = ErrorPatterns(context_sizes=("(?P<count>[0-9]+) of (?P<limit>[0-9]+) tokens",))
+        >>> patterns.parse_sizes("The prompt has 900 of 800 tokens.")
+        (800, 900)
+
+    """
+
+    context_length_code: str = ""
+    context_length_text: str = ""
+    other_limit: str = ""
+    part_code: str = ""
+    context_sizes: tuple[str, ...] = ()
+    auth_code: str = ""
+    auth_text: str = ""
+    rate_limit_code: str = ""
+    overload_code: str = ""
+    bad_request_code: str = ""
+    quota_code: str = ""
+    quota_text: str = ""
+    template_text: str = ""
+
+    __repr__ = bounded_repr
+
+    def __or__(self, other: ErrorPatterns) -> ErrorPatterns:
+        return ErrorPatterns(
+            **{field.name: _join(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)}
+        )
+
+    def parse_sizes(self, text: str) -> tuple[int, int | None] | None:
+        """Parses the token counts in an error text about the prompt length.
+
+        Returns:
+            The tokens that the prompt may have, and the tokens that the prompt had (None if the text does not name
+            them). None without a match, or if the limit leaves no tokens for the prompt.
+
+        """
+        digits = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text[:MAX_SEARCHED])
+        for pattern in self.context_sizes:
+            match = re.search(pattern, digits, re.IGNORECASE | re.DOTALL)
+            if match:
+                sizes = {name: int(size[:_MAX_DIGITS]) for name, size in match.groupdict().items() if size}
+                limit = sizes["limit"] - sizes.get("reply", 0)
+                return (limit, sizes.get("count")) if limit > 0 else None
+        return None
+
+
+def _join(first: Any, second: Any) -> Any:
+    """Returns a pattern that matches what either pattern matches, or one tuple of patterns from two."""
+    if isinstance(first, tuple):
+        return first + second
+    return f"{first}|{second}" if first and second else first or second

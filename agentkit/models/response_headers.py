@@ -1,0 +1,48 @@
+"""Parsing of the response headers that belong to a failed model call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from time import time
+from typing import Any
+
+from agentkit.replies.error_bodies import LONGEST_WAIT
+
+__all__ = ["find_request_id", "parse_retry_after"]
+
+
+def find_request_id(headers: Mapping[str, Any] | None, names: Sequence[str] = ("x-request-id",)) -> str | None:
+    """Returns the provider's id of a call.
+
+    Args:
+        headers: Response headers, with names in lower case or in any case-insensitive mapping.
+        names: Headers with the id. The first that is present is read.
+
+    """
+    values = ((headers or {}).get(name) for name in names)
+    return next((str(value) for value in values if value), None)
+
+
+def parse_retry_after(headers: Mapping[str, Any] | None) -> float | None:
+    """Returns the seconds to wait that `retry-after-ms` or `retry-after` names. The latter may be an HTTP date."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        value = (headers or {}).get(name)
+        if not value:
+            continue
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = _seconds_until(str(value))
+        if 0 <= number / unit < LONGEST_WAIT:
+            return number / unit
+    return None
+
+
+def _seconds_until(date: str) -> float:
+    """Returns the seconds until an HTTP date, and -1 for an invalid date."""
+    from email.utils import parsedate_to_datetime  # a large import that few programs need
+
+    try:
+        return max(0.0, parsedate_to_datetime(date).timestamp() - time())
+    except (TypeError, ValueError):
+        return -1.0

@@ -1,0 +1,91 @@
+"""Error patterns of servers with OpenAI's APIs.
+
+All compatible servers share one table: the `base_url` of a client may lead to any of them, and gateways (LiteLLM,
+OpenRouter) pass on the errors of other vendors. The table contains texts of the servers' documents, sources and
+recorded errors. No server guarantees them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentkit.provider_kit import ErrorPatterns
+
+__all__ = ["CHAT_ERRORS"]
+
+_OPENAI = ErrorPatterns(
+    context_length_code=r"context_(length|window|size)|input_too_long|prompt_too_long",
+    context_length_text=(
+        r"maximum context length is|exceed(s|ed|ing)? ([\w']+ ){0,3}context[ _](window|length|limit|size)"
+    ),
+    other_limit=r"_above_max_length|max_(completion_|output_)?tokens\W+is too large",
+    part_code=(
+        r"(?!invalid_(request|parameter|argument|params)(_error)?$)"
+        r"(invalid|unsupported|empty|missing|unknown|string|array|integer|image|file|model)_\w+"
+    ),
+    context_sizes=(
+        # vLLM: the limit includes the tokens of the reply
+        r"maximum context length is (?P<limit>\d+) tokens.*?requested (?P<reply>\d+) output tokens"
+        r".*?(?P<count>\d+) input tokens",
+        # DeepSeek, and OpenAI before 2025: "(A in the messages, B in the completion)"
+        r"maximum context length is (?P<limit>\d+) tokens.*?\((?P<count>\d+) in the messages, "
+        r"(?P<reply>\d+) in the completion\)",
+        r"maximum context length is (?P<limit>\d+) tokens"
+        r"(?:.*?(?:resulted in|requested(?: about)?|request has) (?P<count>\d+))?",
+    ),
+    auth_code=r"invalid_api_key|authentication_error|permission_error|billing_error",
+    rate_limit_code=r"rate_limit|insufficient_quota",
+    overload_code=(
+        r"overloaded|server_error|\bapi_error|timeout_error|UNAVAILABLE|InternalError\b|InternalServer"
+        r"|insufficient_system_resource"  # DeepSeek
+    ),
+    bad_request_code=(
+        r"invalid_request_error|invalid_prompt|\b(invalid|unsupported|empty)_(image|base64|value|parameter)"
+    ),
+    quota_code=r"insufficient_quota|spend_limit|billing",
+    quota_text=r"insufficient_quota|spend limit|exceeded your current quota",
+)
+
+_SERVERS = ErrorPatterns(
+    context_length_text=(
+        r"context length is only|longer than the maximum model length|too long to fit into the model"  # vLLM
+        r"|longer than the model's context length|exceeds the maximum allowed length"  # SGLang
+        r"|too large for model with \d+ maximum context length"  # Mistral
+        r"|`inputs` tokens \+ `max_new_tokens` must be"  # text-generation-inference
+    ),
+    context_sizes=(
+        r"Prompt contains (?P<count>\d+) tokens .*?too large for model with (?P<limit>\d+) maximum",  # Mistral
+        # vLLM; the last is that of versions before 0.5
+        r"passed (?P<count>\d+) input tokens.*?maximum input length of (?P<limit>\d+) tokens",
+        r"\(length (?P<count>\d+)\) is longer than the maximum model length of (?P<limit>\d+)",
+        r"total length (?P<count>\d+)\) is too long [^()]*\(context length (?P<limit>\d+)\)",
+        r"\((?P<count>\d+) tokens\) exceeds the available context size \((?P<limit>\d+) tokens\)",  # llama.cpp
+        # SGLang
+        r"input( length)? \((?P<count>\d+) tokens\) (is longer|exceeds) [^()]*length \((?P<limit>\d+) tokens\)",
+        # text-generation-inference
+        r"`max_new_tokens` must be <= (?P<limit>\d+)\. Given: (?P<count>\d+) `inputs` tokens and (?P<reply>\d+)",
+    ),
+    # chat templates: llama.cpp and vLLM pass their texts on, with status 400 or 500
+    template_text=(
+        r"Jinja Exception|raise_exception|TemplateError|roles must alternate|only supports single tool-calls"
+        r"|Tool call IDs should be|System role (is )?not supported|Only [\w, ]*\buser\b[\w, ]* roles are supported"
+    ),
+)
+
+_GATEWAYS = ErrorPatterns(
+    # Anthropic, Google
+    context_length_text=r"(input|prompt) is too long|exceeds? the maximum number of tokens|input token count",
+    context_sizes=(
+        r"prompt is too long: (?P<count>\d+) tokens > (?P<limit>\d+)",
+        r"exceed context limit: (?P<count>\d+) \+ (?P<reply>\d+) > (?P<limit>\d+)",
+        r"input token count \((?P<count>\d+)\) exceeds .*?\((?P<limit>\d+)\)",
+    ),
+    auth_code=r"API_KEY_INVALID|UNAUTHENTICATED|PERMISSION_DENIED|AccessDenied",
+    auth_text=r"api[ _]?key not valid|credit balance is too low",
+    rate_limit_code=r"RESOURCE_EXHAUSTED|Throttling",
+    overload_code=r"DEADLINE_EXCEEDED|Model(Stream)?Error|ModelTimeout",
+    bad_request_code=r"INVALID_ARGUMENT|ValidationException|ResourceNotFound",
+)
+
+CHAT_ERRORS: Final = _OPENAI | _SERVERS | _GATEWAYS
+"""Error patterns of OpenAI's APIs and of the servers that are compatible with them."""

@@ -1,0 +1,53 @@
+"""Parsing of error bodies."""
+
+from typing import Any
+
+import pytest
+
+from agentkit.provider_kit import Failure, parse_failure
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (
+            {"error": {"message": "No.", "type": "t", "code": None, "param": "p"}},
+            Failure("No.", None, "t", param="p"),
+        ),
+        (
+            {"error": {"message": "No.", "type": "BadRequestError", "code": 400}},
+            Failure("No.", 400, "BadRequestError"),
+        ),
+        ({"error": {"message": "No.", "status": "UNAVAILABLE", "code": 503}}, Failure("No.", 503, "UNAVAILABLE")),
+        ([{"error": {"message": "No.", "code": 503}}], Failure("No.", 503)),
+        ({"error": "No."}, Failure("No.")),
+        ({"error": {"code": "only_a_code"}}, Failure("only_a_code", None, "only_a_code")),
+        (
+            {"type": "error", "error": {"type": "t", "message": "No."}, "request_id": "r"},
+            Failure("No.", None, "t", "r"),
+        ),
+        (
+            {"code": "InvalidParameter", "message": "No.", "request_id": "r"},
+            Failure("No.", None, "InvalidParameter", "r"),
+        ),
+        ({"object": "error", "message": "No.", "type": "t", "code": 404}, Failure("No.", 404, "t")),
+        ({"error": None, "output": []}, None),
+        ({"code": "", "message": "", "output": {"choices": []}}, None),
+        ({"message": {"role": "assistant", "content": "hi"}, "done": True}, None),
+        ({"error": {}}, None),
+        ({}, None),
+        ("No.", None),
+        ([], None),
+    ],
+)
+def test_a_body_gives_its_error_or_none(body: Any, expected: Failure | None) -> None:
+    assert parse_failure(body) == expected
+
+
+def test_a_bare_message_is_an_error_only_with_an_error_status() -> None:
+    body = {"message": "Too many tokens, please wait before trying again."}
+    failure = parse_failure(body, 429)
+    assert failure is not None
+    assert (failure.message, failure.code) == (body["message"], None)
+    assert parse_failure(body) is None
+    assert parse_failure(body, 200) is None
