@@ -102,9 +102,8 @@ class HttpEndpoint(EndpointBase):
     async def stream(self, outgoing: OutgoingRequest) -> AsyncGenerator[AsyncIterator[Any]]:
         """Yields the bytes of the streamed reply."""
         async with self._open_response(outgoing) as response:
-            yield IncomingStream(
-                response.aiter_bytes(), find_request_id(response.headers, self.request_id_headers)
-            )
+            request_id = find_request_id(response.headers, self.request_id_headers)
+            yield IncomingStream(response.aiter_bytes(), request_id)
 
     @asynccontextmanager
     async def _open_response(self, outgoing: OutgoingRequest) -> AsyncGenerator[Any]:
