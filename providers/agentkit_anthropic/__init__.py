@@ -13,6 +13,7 @@ __all__ = [
     "AnthropicMultiAgentFormatter",
     "AnthropicStreamParser",
     "AnthropicTokenCounter",
+    "ERROR_PATTERNS",
     "PROVIDER",
     "load_native",
     "parse_response",

@@ -31,6 +31,7 @@ __all__ = [
     "DashScopeEndpoint",
     "DashScopeMultiAgentFormatter",
     "DashScopeStreamParser",
+    "ERROR_PATTERNS",
     "PROVIDER",
     "load_compatible",
     "load_native",

@@ -12,6 +12,7 @@ from agentkit_gemini.logs import load_native
 from agentkit_gemini.replies import GeminiStreamParser
 
 __all__ = [
+    "ERROR_PATTERNS",
     "GeminiChatFormatter",
     "GeminiEndpoint",
     "GeminiMultiAgentFormatter",

@@ -10,6 +10,7 @@ from agentkit_ollama.logs import load_native
 from agentkit_ollama.replies import OllamaStreamParser
 
 __all__ = [
+    "ERROR_PATTERNS",
     "OllamaChatFormatter",
     "OllamaEndpoint",
     "OllamaMultiAgentFormatter",
