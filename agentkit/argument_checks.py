@@ -38,7 +38,8 @@ _AGENTSCOPE = {
 """Advice by option name of AgentScope 1.x."""
 
 _CALL = ("max_tokens", "response_format", "tool_choice", "tools")
-_MISSPELLED = 0.85  # similarity; `max_output_tokens` has 0.74, `tool_config` 0.73, vLLM's `min_tokens` 0.8
+# minimum similarity of a misspelled name; other parameters have less: vLLM's `min_tokens` has 0.8
+_MISSPELLED = 0.85
 
 
 def check_names(
@@ -73,7 +74,7 @@ def _find_misspelled(name: str) -> str | None:
 
 def find_closest(name: str, known: Iterable[str], similarity: float = 0.7) -> str | None:
     """Returns the known name that is most similar to `name`. Returns None if none is similar enough."""
-    from difflib import get_close_matches  # only needed for errors
+    from difflib import get_close_matches  # imported here because only errors need it
 
     return next(iter(get_close_matches(name, known, 1, similarity)), None)
 

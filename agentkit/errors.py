@@ -51,7 +51,7 @@ __all__ = [
     "VersionError",
 ]
 
-_MAX_TEXT: Final = 1_500  # characters
+_MAX_TEXT: Final = 1_500  # maximum length in characters
 
 
 class AgentkitError(Exception):

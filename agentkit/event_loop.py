@@ -43,7 +43,8 @@ async def _run_in_task(work: Callable[[], Awaitable[None]], seconds: float) -> N
             await asyncio.wait([task])
         except asyncio.CancelledError as error:
             cancellation = error
-    failure = None if task.cancelled() else task.exception()  # always retrieved: asyncio logs it otherwise
+    # asyncio would log an exception that is never retrieved
+    failure = None if task.cancelled() else task.exception()
     if cancellation is not None:
         raise cancellation
     if failure is not None:
@@ -67,11 +68,11 @@ def get_running_loop() -> Any:
 def has_ended(loop: Any) -> bool:
     """Returns True if an event loop has ended and will never run again."""
     is_closed = getattr(loop, "is_closed", None)
-    if is_closed is not None:  # asyncio
+    if is_closed is not None:  # event loops of asyncio have `is_closed()`
         return bool(is_closed())
     try:
         loop.run_sync_soon(_probe)
-    except RuntimeError:  # trio's RunFinishedError
+    except RuntimeError:  # trio raises RunFinishedError, a RuntimeError
         return True
     return False
 

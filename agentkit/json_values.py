@@ -55,7 +55,7 @@ def native_to_json(value: object) -> Any:
     if callable(dump):
         try:
             return dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
-        except ValueError:  # a lone surrogate
+        except ValueError:  # the text has a lone surrogate
             return make_json_safe(dump(by_alias=True, exclude_unset=True, warnings=False))
     reason = f"expected an SDK object, a dict or JSON text, got {type(value).__name__}"
     raise MessageError("reply", reason, "Pass the reply of the SDK.")
@@ -83,11 +83,11 @@ def parse_json(text: str | bytes | bytearray) -> Any:
 
     """
     try:
-        return from_json(text, cache_strings="keys")  # values rarely repeat
-    except (ValueError, TypeError):  # pydantic refuses lone surrogates
+        return from_json(text, cache_strings="keys")  # no cache of strings: values rarely repeat
+    except (ValueError, TypeError):  # pydantic-core refuses lone surrogates
         pass
     try:
-        return json.loads(text)  # accepts lone surrogates, which some servers write
+        return json.loads(text)  # `json.loads` accepts lone surrogates, which some servers write
     except (ValueError, RecursionError) as error:
         raise MessageError("reply", f"expected JSON ({error})", "Pass the complete reply.") from None
 
@@ -119,7 +119,7 @@ def as_text(value: object, place: str = "") -> str:
             value.encode()
         except UnicodeEncodeError:
             text = value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-            if text.count("\ufffd") > value.count("\ufffd"):  # else all surrogates were halves of pairs
+            if text.count("\ufffd") > value.count("\ufffd"):  # otherwise all surrogates were halves of pairs
                 _LOG.warning("%s: lone surrogates replaced by U+FFFD", place or "a text")
             return text
     return value
@@ -203,7 +203,8 @@ def _format_path(path: _Path) -> str:
     steps: list[str] = []
     before, step = path
     while before is not None:
-        is_name = isinstance(step, str) and step.isidentifier() and len(step) < 40  # any other key may be content
+        # any other key may be content of the user
+        is_name = isinstance(step, str) and step.isidentifier() and len(step) < 40
         steps.append(f"[{step}]" if isinstance(step, int) else f".{step}" if is_name else "[…]")
         before, step = before
     steps.reverse()
@@ -244,7 +245,7 @@ def replace_surrogates(value: Any, place: str) -> Any:
 
     """
     try:
-        to_json(value)  # the fastest search
+        to_json(value)  # encoding is the fastest search for lone surrogates
     except ValueError:  # a lone surrogate, or a value that JSON cannot express
         return value if all(map(is_encodable, _texts(value, str))) else _replace_nested(value, 0, (None, place))
     return value
@@ -325,7 +326,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 def _parse_without_surrogates(text: str) -> object:
     """Parses JSON text and replaces its lone surrogates. Returns None if the text is not JSON."""
-    try:  # int refuses NaN and the infinities
+    try:  # `int()` refuses NaN and the infinities
         return make_json_safe(json.loads(text, parse_constant=int), "arguments")
     except (ValueError, RecursionError):
         return None

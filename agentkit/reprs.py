@@ -9,9 +9,9 @@ from typing import Any, Final, cast
 
 __all__ = ["as_one_line", "bounded_repr", "shorten", "shorten_repr"]
 
-_LIMIT: Final = 1_000  # characters
-_MIN_CONTENT: Final = 40  # characters: below this limit a container shows only its size
-_MIN_TEXT: Final = 12  # characters of any text that is shortened
+_LIMIT: Final = 1_000  # maximum length of a repr in characters
+_MIN_CONTENT: Final = 40  # with fewer characters left, a container shows only its size
+_MIN_TEXT: Final = 12  # minimum length of a shortened text in characters
 
 
 def bounded_repr(self: Any) -> str:
@@ -49,7 +49,7 @@ def as_one_line(text: str) -> str:
 def _safe_repr(value: object) -> str:
     try:
         return repr(value)
-    except Exception as error:  # a repr of the caller's own, or a number of too many digits
+    except Exception as error:  # a `__repr__` of the caller fails, or a number has too many digits
         return f"<{type(value).__name__}: {type(error).__name__}>"
 
 
@@ -57,7 +57,7 @@ def _text_repr(text: str | bytes | bytearray, limit: int) -> str:
     if len(text) <= limit and len(full := repr(text)) <= limit + 2:
         return full
     unit = "characters" if isinstance(text, str) else "bytes"
-    limit = max(limit - 30, _MIN_TEXT)  # less the size
+    limit = max(limit - 30, _MIN_TEXT)  # reserves characters for the length of the text
     return f"{repr(text[:limit])[:limit]}… ({len(text):,} {unit})"
 
 

@@ -110,7 +110,7 @@ class CutPlan:
         self._strategies = strategies
         self._weigh = weigh
         self._cut_first = cut_first
-        self._remainders: dict[UnitNumber, Remainder] = {}  # after all stages so far
+        self._remainders: dict[UnitNumber, Remainder] = {}  # units after all stages so far
         self._created: list[CutStage] = []
         self._pending = self._create_stages()
 

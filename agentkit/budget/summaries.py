@@ -26,7 +26,7 @@ __all__ = ["Summarize"]
 
 _MAX_SUMMARIES = 4  # summaries of one conversation; more are summarized together
 _MAX_CACHED = 4_096  # least recently used summaries beyond this number are forgotten
-_MESSAGE_TOKENS = 20  # tokens of a summary's message besides the text of `summarizer`
+_MESSAGE_TOKENS = 20  # tokens of a summary message besides the text that `summarizer` returns
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,8 @@ class Summarize(CutStrategy):
         if not isinstance(text, str) or not text.strip():
             reason = f"expected a summary, got {'a blank text' if isinstance(text, str) else type(text).__name__}"
             raise OptionError("strategy.summarizer", reason, "Return the summary as a string that is not blank.")
-        limit = 100 * self.max_tokens // _MAX_SUMMARIES - 100 * _MESSAGE_TOKENS  # hundredths, as estimates
+        # hundredths of a token, the unit of estimates
+        limit = 100 * self.max_tokens // _MAX_SUMMARIES - 100 * _MESSAGE_TOKENS
         if (size := estimate_text(text)) > limit:
             characters = max(1, len(text) * limit // size)
             text = shorten_middle(text, characters, "(Part of the summary was left out here.)")

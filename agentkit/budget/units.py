@@ -42,7 +42,8 @@ EditCount = NewType("EditCount", int)
 SUMMARY_MARK = "agentkit_summary"
 """Metadata key of the messages that `Summarize` wrote. The value is a digest of the replaced messages."""
 
-_FEW_MESSAGES, _FEW_CHARACTERS = 16, 50_000  # so little is weighed without a pause
+# at most this many messages are weighed without letting other tasks run
+_FEW_MESSAGES, _FEW_CHARACTERS = 16, 50_000
 _MESSAGES_PER_TURN = 200  # messages that are weighed before other tasks may run
 
 
@@ -198,7 +199,7 @@ class Weigher:
     def __init__(self, counter: LocalTokenCounter, never_cut: frozenset[str] = frozenset()) -> None:
         self._counter = counter
         self._never_cut = never_cut
-        self._last: dict[bool, Units] = {}  # by whether thinking counts
+        self._last: dict[bool, Units] = {}  # units with thinking counted (True) and without (False)
 
     def units(self, msgs: list[Msg], thinking: bool = False) -> Units:
         """Returns the units of a conversation.
@@ -215,7 +216,7 @@ class Weigher:
         if len(last.msgs) < len(msgs):
             last = last.copy()
             last.extend(msgs[len(last.msgs) :], self.get_weigh(thinking), self._never_cut)
-        last.msgs = msgs  # the list that the repair remembers, too: equal messages may be new objects
+        last.msgs = msgs  # the repair keeps the same list; equal messages may be new objects
         self._last[thinking] = last
         return last
 

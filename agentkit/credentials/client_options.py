@@ -17,7 +17,7 @@ _KEYS = frozenset({"api_key", "auth_token", "azure_ad_token", "admin_api_key", "
 _ADDRESSES = frozenset({"base_url", "host", "azure_endpoint"})
 _NESTED = frozenset({"http_options", "config", "client_args", "async_client_args"})
 """Options that hold further options (google-genai: HttpOptions)."""
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2: token
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # header names are tokens (RFC 9110, section 5.6.2)
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 
 

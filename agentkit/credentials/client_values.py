@@ -24,8 +24,8 @@ _PLAIN_HEADERS = re.compile(
     re.IGNORECASE,
 )
 """Headers that hold no credential. Any other header may hold one: gateways choose their own header names."""
-_MAX_VALUES = 3_000  # of a client's attributes that are read
-_MAX_DEPTH = 9  # from a client to the headers of its proxy's connections
+_MAX_VALUES = 3_000  # maximum number of values that are read from a client
+_MAX_DEPTH = 9  # levels from a client to the headers of its proxy connections
 _SKIPPED_PACKAGES = frozenset(
     {"asyncio", "anyio", "trio", "ssl", "threading", "logging", "functools", "_thread", "builtins", "types"}
 )
@@ -67,12 +67,13 @@ def _parts(item: Any, name: str) -> Iterator[tuple[str, Any]]:
             yield from [(str(key), part) for key, part in cast("Mapping[Any, Any]", item).items()]
     elif isinstance(item, list | tuple):
         parts = cast("list[Any]", item)
-        if len(parts) == 2 and all(isinstance(part, str | bytes) for part in parts):  # a header
+        # a header is a pair of texts or bytes
+        if len(parts) == 2 and all(isinstance(part, str | bytes) for part in parts):
             first = parts[0]
             yield (first.decode("latin-1") if isinstance(first, bytes) else first), parts[1]
         else:
             yield from ((name, part) for part in parts)
-    elif type(item).__module__.endswith("._urls"):  # HTTP clients' URL
+    elif type(item).__module__.endswith("._urls"):  # a URL of an HTTP client
         yield "url", str(item)
     elif not isinstance(item, type | ModuleType | FunctionType) and _package_name(item) not in _SKIPPED_PACKAGES:
         yield from [*getattr(item, "__dict__", {}).items()]
@@ -85,8 +86,8 @@ def _package_name(item: object) -> str:
 def _sent_headers(error: BaseException) -> Iterator[tuple[str, Any]]:
     """Yields the headers of the request that an error is about, and the causes of the error."""
     for holder in (error, getattr(error, "response", None)):
-        for attribute in ("request", "request_info"):  # httpx, aiohttp
-            with suppress(Exception):  # httpx raises where an error has no request
+        for attribute in ("request", "request_info"):  # attributes of the errors of httpx and aiohttp
+            with suppress(Exception):  # httpx raises RuntimeError if an error has no request
                 yield "request_headers", getattr(holder, attribute).headers
     yield "", error.__cause__
     yield "", error.__context__

@@ -22,7 +22,7 @@ _SECRET_NAME = re.compile(
 )
 _USERINFO = re.compile(r"(?<=://)[^\s/?#@'\"<>]+(?=@)")
 _TEXT_PIECES = re.compile(r"[\x21-\x7e]+")
-_LONGEST_WORD = 15  # a value of letters alone, up to this many, is a word and no credential
+_LONGEST_WORD = 15  # in letters; a longer value of letters alone may be a credential
 
 
 def create_redactor(*roots: object) -> Redactor:
@@ -69,14 +69,14 @@ def redact_error(error: BaseException, redact: Redactor) -> bool:
 
 
 def _redact_one(error: BaseException, redact: Redactor) -> None:
-    with suppress(Exception):  # an error of another package may refuse any of this
+    with suppress(Exception):  # errors of other packages may refuse a change
         error.args = tuple([_without(item, redact) for item in error.args])
     with suppress(Exception):
         for name, item in [*vars(error).items()]:
             changed = _without(item, redact)
             if changed is not item:
                 vars(error)[name] = changed
-    if isinstance(error, UnicodeEncodeError):  # its text is built from this field
+    if isinstance(error, UnicodeEncodeError):  # the text of a UnicodeEncodeError is built from `object`
         error.object = "?" * len(error.object)
 
 
@@ -103,7 +103,7 @@ def _redacted(item: Any, redact: Redactor) -> Any:
 def _shows_secret(error: BaseException, redact: Redactor) -> bool:
     try:
         text = f"{error} {error!r}"
-    except Exception:  # an error whose own sentence fails shows nothing
+    except Exception:  # an error whose `__str__` fails shows no text
         return False
     return redact(text) != text
 

@@ -69,11 +69,12 @@ class FrameTexts:
         texts: list[str] = []
         for traced in turns:
             if isinstance(traced.origin, int):
-                continue  # a message that was sent unchanged
+                continue  # the message was sent unchanged
             for block, origin in traced.traced_blocks:
                 if isinstance(block, TextBlock) and isinstance(origin, str) and origin in _FRAME_ORIGINS:
                     texts.append(block.text)
-                    if block.text.endswith(f"</{self.tag}>"):  # only the last text of a safe frame ends so
+                    # only the last text of a safe frame ends with the closing tag
+                    if block.text.endswith(f"</{self.tag}>"):
                         yield tuple(texts)
                         texts = []
 

@@ -80,10 +80,10 @@ class Framing:
         self.keeps_parts_apart = capabilities.turns.text_joining == "apart"
         self.out = TracedConversation([], [])
         self.opening: str | None = policy.opening  # the text before the first frame; None after the first frame
-        self.pieces: list[str | Piece] = []  # of the open frame; each text begins with its line break
+        self.pieces: list[str | Piece] = []  # texts of the open frame; each begins with its line break
         self.origins: list[Provenance] = []
         self.features = 0
-        self.framed: list[int] = []  # the indexes of input messages that are lines as a whole
+        self.framed: list[int] = []  # indexes of input messages whose blocks all became lines
 
     def run(self) -> TracedConversation:
         """Returns the conversation with frames."""

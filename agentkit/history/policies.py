@@ -168,7 +168,7 @@ class MultiAgentHistory(HistoryPolicy):
         check_option("tag", self.tag, str)
         if self.visible is not None and not callable(self.visible):
             raise OptionError("visible", f"expected a function, got {self.visible!r}", "Pass a function of Msg.")
-        if iscoroutinefunction(self.visible):  # a coroutine is always true
+        if iscoroutinefunction(self.visible):  # a coroutine object is always true
             raise OptionError("visible", "the function is asynchronous", "Write it as `def`.")
         if not re.fullmatch(r"[A-Za-z][\w.-]*", self.tag, re.ASCII):
             raise OptionError("tag", f"expected a tag name, got {self.tag!r}", "Use letters, as in 'history'.")

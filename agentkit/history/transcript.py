@@ -59,7 +59,7 @@ def read_history(rendered: Rendered, *, tag: str = "history", timestamps: bool =
 def _read_plan(plan: Plan) -> list[tuple[str, str]]:
     written = plan.frames
     if not isinstance(written, FrameTexts):
-        return []  # a history policy without frames
+        return []  # the history policy writes no frames
     if not written.is_safe and written.frames:
         raise OptionError("history.frame", "the plain frame cannot be read back", "Use frame='safe'.")
     _check_request(plan, written)

@@ -195,7 +195,7 @@ def _is_omitted(notes: Sequence[Note]) -> bool:
 # -- the table ---------------------------------------------------------------------------------------------------
 
 _HEAD = ("place", "block", "disposition", "reason")
-_MAX_CELL = 300  # characters
+_MAX_CELL = 300  # maximum length in characters
 
 
 def _entry_row(entry: LedgerEntry) -> tuple[str, ...]:

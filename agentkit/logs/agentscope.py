@@ -57,8 +57,8 @@ def _dump_object(value: Any) -> Any:
     dump = getattr(value, "model_dump", None)
     if callable(dump):
         try:
-            return dump(mode="json", warnings=False)  # unset fields as well: `type` is a default
-        except ValueError:  # a lone surrogate
+            return dump(mode="json", warnings=False)  # includes unset fields, because `type` is a default
+        except ValueError:  # the text has a lone surrogate
             return dump(warnings=False)
     dump = getattr(value, "to_dict", None) or getattr(value, "state_dict", None)
     return dump() if callable(dump) else value

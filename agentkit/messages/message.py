@@ -323,7 +323,7 @@ def starts_with(msgs: Sequence[Msg], prefix: Sequence[Msg]) -> bool:
         return not count
     if msgs[0] is not prefix[0] or msgs[count - 1] is not prefix[-1]:
         return False
-    return (msgs if count == len(msgs) else msgs[:count]) == prefix  # a slice would touch every message
+    return (msgs if count == len(msgs) else msgs[:count]) == prefix  # slicing would touch every message
 
 
 # -- cache ----------------------------------------------------------------------------------------------------
@@ -332,7 +332,7 @@ def starts_with(msgs: Sequence[Msg], prefix: Sequence[Msg]) -> bool:
 def get_cached(msg: Msg, key: object) -> Any:
     """Returns the result that a message caches under a key. Returns None if there is no such result."""
     cache = msg._cache  # pyright: ignore[reportPrivateUsage]
-    if cache and cache[0] is key:  # most messages have one result
+    if cache and cache[0] is key:  # most messages have one cached result
         return cache[1]
     for index in range(0, len(cache), 2):
         if cache[index] is key or cache[index] == key:
@@ -353,4 +353,4 @@ def cache_result(msg: Msg, key: object, compute: Callable[[Msg], _Result]) -> _R
 
 
 _Result = TypeVar("_Result")
-_MAX_CACHE: Final = 32  # keys and results, in turn
+_MAX_CACHE: Final = 32  # length of the tuple of keys and results: 16 results

@@ -90,7 +90,7 @@ def sniff_image_size(data: str) -> tuple[int, int] | None:
     """Returns width and height of an image in pixels, from base64 text alone. Returns None if unknown."""
     try:
         return _measure(sniff_media_type(data, "") or "", data)
-    except ValueError:  # not base64 text
+    except ValueError:  # the text is not base64
         return None
 
 
@@ -164,7 +164,7 @@ def _jpeg(data: str) -> tuple[int, int]:
         if header[0] != 0xFF:
             break
         marker = header[1]
-        if marker == 0xFF:  # a fill byte
+        if marker == 0xFF:  # JPEG allows fill bytes (0xFF) before a marker
             position += 1
         elif 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
             return _big_endian(header[7:9]), _big_endian(header[5:7])

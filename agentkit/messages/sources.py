@@ -28,7 +28,7 @@ __all__ = [
     "source_from_url",
 ]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # at least two letters: `C:\` is a drive
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # a URL scheme has at least two letters here: `C:\` is a drive
 
 
 def _check_media_type(media_type: str) -> None:
@@ -195,7 +195,7 @@ def encode_base64(data: bytes | bytearray | memoryview) -> str:
     return b"".join(pieces).decode("ascii")
 
 
-_PIECE = 3 << 18  # bytes; divisible by three, so that the encoded pieces can be joined
+_PIECE = 3 << 18  # bytes per piece: a multiple of three, so that the base64 texts of the pieces can be joined
 
 MAX_FILE_BYTES = 100_000_000
 """Maximum size of a file. No provider accepts more data, and a loaded file is in memory twice."""

@@ -54,8 +54,9 @@ class _OpenCalls:
 
     def __init__(self) -> None:
         self.ids: tuple[str, ...] = ()
-        self.counts: Counter[str] = Counter()  # of calls without result, after a message with some of the results
-        self.missing = 0  # results that are still expected, after a message with some of the results
+        # number of open calls by id, after a message with some of the results
+        self.counts: Counter[str] = Counter()
+        self.missing = 0  # number of results still expected, after a message with some of the results
         self.in_order = True
 
     def accept(self, features: int, ids: tuple[str, ...]) -> bool:

@@ -41,8 +41,9 @@ class ArgumentBuffer:
         self.length = 0
         self._pieces: list[str] = []
         self._next_checkpoint = 1
-        self._checkpoints: list[int] = [0]  # lengths at which the text may be parsed
-        self._parsed: tuple[int, dict[str, Any]] = (0, {})  # last parsed length, and its value
+        self._checkpoints: list[int] = [0]  # text lengths at which the partial text may be parsed
+        # length of the text that was parsed last, and the parsed value
+        self._parsed: tuple[int, dict[str, Any]] = (0, {})
         self._scan: _Scan | None = None
         self._scanned_pieces = 0
         self._is_object: bool | None = None
@@ -88,7 +89,7 @@ class ArgumentBuffer:
         """Returns the object that the first `length` characters describe, as of the last checkpoint before."""
         checkpoints = self._checkpoints
         end = checkpoints[-1]
-        if end > length:  # an event that is not the newest one
+        if end > length:  # an older event ends before the newest text
             end = checkpoints[bisect_right(checkpoints, length) - 1]
         if self._parsed[0] != end:
             self._parsed = (end, _parse_beginning(self.text[:end]))

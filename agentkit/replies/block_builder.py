@@ -59,7 +59,7 @@ class BlockBuilder:
         self._raw_arguments = raw_arguments
         self._layout = layout
         self._binds_thinking = binds_thinking
-        self._calls_without_id: Counter[str] = Counter()  # by name and arguments
+        self._calls_without_id: Counter[str] = Counter()  # number of calls by name and arguments
 
     def build(self, partial: PartialBlock) -> list[Block]:
         """Returns the blocks of a partial block: none if it is empty, several for a text with several calls."""
@@ -104,7 +104,7 @@ class BlockBuilder:
         metadata = partial.metadata or None
         try:
             return ToolUseBlock(id, partial.name, arguments, raw, state, metadata=metadata)
-        except MessageError:  # NaN, or JSON that is nested too deeply
+        except MessageError:  # the JSON has NaN, or is nested too deeply
             return ToolUseBlock(id, partial.name, make_json_safe(arguments), raw, state, metadata=metadata)
 
     def _create_call_id(self, name: str, arguments: str) -> str:

@@ -85,7 +85,7 @@ BlockKey: TypeAlias = tuple[int, ...]
 
 _Partial = TypeVar("_Partial", bound=PartialBlock)
 
-_MAX_CREATED = 64  # characters of a creation time
+_MAX_CREATED = 64  # maximum length of a creation time in characters
 
 
 class ReplyBuilder:

@@ -35,7 +35,7 @@ class EventBytes:
     """
 
     def __init__(self) -> None:
-        self._incomplete: list[bytes] = []  # pieces of the last line
+        self._incomplete: list[bytes] = []  # pieces of the unfinished last line
         self._data: list[bytes] = []  # data lines of the current event
         self._size = 0  # bytes of the current event
         self._started = False
@@ -60,11 +60,11 @@ class EventBytes:
             piece = self._skip_mark(piece)
         if self._incomplete:
             if b"\n" not in piece and b"\r" not in piece and not self._incomplete[-1].endswith(b"\r"):
-                self._incomplete.append(piece)  # joined once, when the line ends
+                self._incomplete.append(piece)  # pieces are joined once, when the line ends
                 return []
             piece = b"".join((*self._incomplete, piece))
             self._incomplete = []
-        lines = piece.splitlines()  # bytes split at \n, \r and \r\n alone
+        lines = piece.splitlines()  # `bytes.splitlines` splits only at \n, \r and \r\n
         if lines and not piece.endswith(b"\n"):  # a final \r may be the first half of a line break
             self._incomplete = [lines.pop() + (b"\r" if piece.endswith(b"\r") else b"")]
         events: list[bytes] = []

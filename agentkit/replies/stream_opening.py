@@ -28,9 +28,9 @@ class StreamOpening:
         self._json_lines = json_lines
         self._pieces: list[bytes] = []
         self._size = 0
-        self._is_json = False  # the bytes begin like JSON
-        self._is_body = False  # the first line is not an event
-        self._has_line = False  # the first line is a JSON value, and only white space follows
+        self._is_json = False  # True if the first bytes begin like JSON
+        self._is_body = False  # True if the first line is not an event
+        self._has_line = False  # True if the first line is a JSON value, and only white space follows
 
     @property
     def pending(self) -> bytes:

@@ -34,11 +34,11 @@ class ToolCallIndex:
     def __init__(self, reply: ReplyBuilder, group: int) -> None:
         self._reply = reply
         self._group = group
-        self._keys: list[BlockKey] = []  # in order of arrival
+        self._keys: list[BlockKey] = []  # calls in order of arrival
         self._by_index: dict[int, BlockKey] = {}
         self._by_id: dict[
             tuple[int | None, str], BlockKey
-        ] = {}  # by index and id; the index None is for the first call
+        ] = {}  # positions by index and id; index None stands for the first call
         self._names: dict[BlockKey, str] = {}
 
     def __iter__(self) -> Iterator[BlockKey]:

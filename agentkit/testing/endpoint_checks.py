@@ -162,7 +162,7 @@ def _call(endpoint: EndpointBase, outgoing: OutgoingRequest) -> None:
         with suppress(BaseException):
             anyio.run(call)
 
-    thread = threading.Thread(target=run, daemon=True)  # this thread may have an event loop
+    thread = threading.Thread(target=run, daemon=True)  # an event loop may run in this thread
     thread.start()
     thread.join(2 * _TIMEOUT_SECONDS)
 

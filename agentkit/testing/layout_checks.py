@@ -34,7 +34,7 @@ def layout_faults(provider: Provider, model: str | None) -> Iterator[str]:
     faults = [*collect_findings("WireLayout", _check_turns(provider, layout, model))]
     yield from faults
     if faults:
-        return  # the other checks need the turns
+        return  # without turns, the other checks of the layout would fail for the same reason
     for check in (_check_prompt, _check_tools, _check_places, _check_digest, _check_media):
         yield from collect_findings("WireLayout", check(provider, layout, model))
 

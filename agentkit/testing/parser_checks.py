@@ -123,7 +123,7 @@ def _is_among(text: str, reply: Msg) -> bool:
     try:
         value = json.loads(text)
     except ValueError:
-        return True  # not JSON, so not arguments
+        return True  # the text is not JSON, and so not arguments of a call
     return any(use.input == value for use in reply.tool_uses) or text in json_text(reply.to_dict())
 
 

@@ -100,7 +100,8 @@ def _find_construction_faults(formatter_class: type[FormatterBase], model: str |
 
 def _find_log_faults(provider: Provider, model: str | None) -> Iterator[str]:
     for name, conversation in CONVERSATIONS.items():
-        msgs = [replace(msg, name=re.sub(r"\W+", "", msg.name)) for msg in conversation]  # legal in every API
+        # every API accepts such names
+        msgs = [replace(msg, name=re.sub(r"\W+", "", msg.name)) for msg in conversation]
         yield from collect_findings(name, _check_reload(provider, model, msgs))
     for value in _OTHER_VALUES:
         try:

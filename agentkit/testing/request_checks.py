@@ -154,7 +154,7 @@ def _check_texts(plan: Plan, msgs: Sequence[Msg], is_chat: bool) -> Iterator[str
                 yield f"{mark!r} of {place} is sent {count} times"
             if not count and dispositions.get(place) != "dropped":
                 yield f"{mark!r} of {place} is not sent, and the ledger does not list it as dropped"
-        is_verbatim = is_chat or len(text.splitlines()) == 1  # a frame indents the lines of a text
+        is_verbatim = is_chat or len(text.splitlines()) == 1  # a history frame indents the further lines of a text
         if count == 1 and is_verbatim and not any(text in leaf for leaf in texts):
             yield f"the text of {place} is not sent as it was written"
 

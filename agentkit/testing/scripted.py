@@ -28,7 +28,7 @@ __all__ = ["ScriptedCall", "ScriptedModel", "ScriptedReply"]
 ScriptedReply: TypeAlias = Msg | str | Exception
 """Reply to play: a message, its text, or an error that the call raises."""
 
-_PIECE_SIZE = 8  # characters in each delta
+_PIECE_SIZE = 8  # number of characters in each delta
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class RecordedRequest:
 
     provider: str
     path: str
-    headers: dict[str, str] = field(repr=False)  # may contain a key
+    headers: dict[str, str] = field(repr=False)  # the request may contain an API key
     body: Any
     raw: bytes
     model: str = ""
@@ -347,7 +347,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _chunk(self, data: bytes) -> None:
-        if data:  # an empty chunk would end the body
+        if data:  # an empty chunk ends the body (RFC 9112, section 7.1)
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
 
     def _wait(self, seconds: float, request: RecordedRequest) -> None:

@@ -158,7 +158,7 @@ def _load(package: str, encoding: str) -> Count:
 def _load_tiktoken(encoding: str) -> Count:
     import tiktoken
 
-    encode = tiktoken.get_encoding(encoding).encode  # `encode_ordinary` panics where this raises ValueError
+    encode = tiktoken.get_encoding(encoding).encode  # `encode_ordinary` panics where `encode` raises ValueError
 
     def count(text: str) -> int:
         try:
@@ -167,7 +167,7 @@ def _load_tiktoken(encoding: str) -> Count:
             middle = len(text) // 2
             if not middle:
                 raise
-            return count(text[:middle]) + count(text[middle:])  # the border adds a few tokens at most
+            return count(text[:middle]) + count(text[middle:])  # a border between pieces adds a few tokens at most
 
     return count
 

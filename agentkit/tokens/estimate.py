@@ -44,7 +44,7 @@ _SCRIPTS: Final = tuple(
         ("\U0001f000-\U0001faff\ufe0f\u200d", 150),  # emoji
     )
 )
-_OTHER = 220  # any other character
+_OTHER = 220  # weight of any other character
 _ASCII: Final = re.compile("[\x00-\x7f]+")
 
 
@@ -64,7 +64,7 @@ def _estimate_ascii(text: bytes) -> int:
     upper, digit, mark, space, line = count(b"A"), count(b"0"), count(b"."), count(b" "), count(b"\n")
     lower = len(text) - upper - digit - mark - space - line
     scrambled = max(0, 8 * min(upper, lower) - len(text)) * _SCRAMBLED // 8
-    marks = mark - count(b"..")  # two marks are mostly one token
+    marks = mark - count(b"..")  # two punctuation marks are mostly one token
     return (_LOWER * lower + _UPPER * upper + _DIGIT * digit + _MARK * marks + _SPACE * space + _LINE * line) + (
         _WORD * count(b" a") + scrambled
     )

@@ -28,8 +28,8 @@ from agentkit.tokens.text_counters import CharacterTokenCounter
 __all__ = ["HuggingFaceTokenCounter"]
 
 _TURN: Final = 5  # ChatML: two markers, two line breaks, the role
-_MEDIA: Final = 1_500  # a media item, about
-_CALL: Final = 12  # text of a template around a call or a result
+_MEDIA: Final = 1_500  # approximate tokens of a media item
+_CALL: Final = 12  # tokens that a template adds around a call or a result
 _NO_TEMPLATE: Final = "no chat template: messages are estimated at 5 tokens each"
 
 
@@ -120,7 +120,8 @@ class HuggingFaceTokenCounter(LocalTokenCounter):
         tokenizer.no_padding()
 
         def encode(text: str) -> int:
-            encodable = text if text.isascii() else text.encode("utf-8", "replace").decode()  # lone surrogates
+            # the text has lone surrogates
+            encodable = text if text.isascii() else text.encode("utf-8", "replace").decode()
             return len(tokenizer.encode(encodable, add_special_tokens=False).ids)
 
         return encode

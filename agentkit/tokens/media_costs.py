@@ -212,7 +212,7 @@ def find_image_rule(model: str) -> ImageRule | None:
     return next((rule for pattern, rule in _RULES if pattern.match(name)), None)
 
 
-_MAX_PIXELS: Final = 178_956_970  # above, a header is taken for damaged (Pillow refuses to open such images)
+_MAX_PIXELS: Final = 178_956_970  # a larger size indicates a damaged header (Pillow refuses to open such images)
 
 
 def _pack_size(data: str) -> int:
@@ -225,10 +225,11 @@ def _pack_size(data: str) -> int:
 
 
 _UNKNOWN: Final = 1_500  # tokens of a media item with unknown content (OpenAI guides/images-vision)
-_BYTES_PER_SECOND: Final = 16_000  # of audio: MP3 at 128 kbit/s, or half a second of 16-bit speech
+# bytes per second of audio: MP3 at 128 kbit/s, or half a second of 16-bit speech
+_BYTES_PER_SECOND: Final = 16_000
 _TOKENS_PER_SECOND: Final = {"audio": 32, "video": 300}  # highest documented rates (Gemini media-resolution)
 _BYTES_PER_PAGE: Final = 100_000
-_TOKENS_PER_PAGE: Final = 2_500  # text (1,500 to 3,000) and image of a page (Claude token-counting)
+_TOKENS_PER_PAGE: Final = 2_500  # a page counts as text (1,500 to 3,000) and as an image (Claude token-counting)
 
 
 class MediaPrices:

@@ -33,7 +33,7 @@ class MediaPart(NamedTuple):
         return f"MediaPart({', '.join(parts)})"
 
 
-_LONG = 2_000  # characters: longer strings in JSON are counted, and their counts cached, separately
+_LONG = 2_000  # in characters; longer strings in JSON are counted and cached separately
 
 
 @dataclass(slots=True)
@@ -170,7 +170,7 @@ class RequestParts:
         media_type = str(_first(fields, layout.media_types) or "")
         data = _first(fields, layout.media_data)
         if media_type.startswith("text/") and isinstance(data, str) and ":" not in data[:64]:
-            self.sealed.append(data)  # base64 of a text
+            self.sealed.append(data)  # the data is the base64 of a text document
             return
         named = media_type.partition("/")[0] or str(part.get("type"))
         detail = _first(fields, layout.media_details) or _first(part, layout.media_details)

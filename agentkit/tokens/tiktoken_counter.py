@@ -29,7 +29,7 @@ from agentkit.tokens.text_counters import Overheads, TextTokenCounter
 
 __all__ = ["TiktokenCounter"]
 
-# OpenAI's cookbook, how_to_count_tokens_with_tiktoken.
+# Source: OpenAI's cookbook, how_to_count_tokens_with_tiktoken.
 _TURN: Final = 3
 _REPLY: Final = 3
 _SPEAKER: Final = 1
@@ -37,7 +37,7 @@ _TOOLS: Final = 9
 _CALL: Final = 5  # 3 to 7 around the name and the arguments of a call
 _FIELD: Final = 2  # quotes, colon and comma around a key, where the API takes JSON as objects
 _CALLS = "the tokens around calls and tools are not published"
-_MANY: Final = 200_000  # characters: counting more takes more than a few milliseconds
+_MANY: Final = 200_000  # in characters; counting a longer text takes more than a few milliseconds
 
 
 class TiktokenCounter(TextTokenCounter):

@@ -61,13 +61,13 @@ async def _run_all(
         async with limiter:
             try:
                 results[index] = await run_tool_call(block, tools)
-            except KeyboardInterrupt as error:  # not as a group of one
+            except KeyboardInterrupt as error:  # a single error is raised without an ExceptionGroup
                 interrupts.append(error)
                 group.cancel_scope.cancel()
             except anyio.get_cancelled_exc_class():
                 if anyio.current_effective_deadline() == -math.inf:
                     raise
-                results[index] = _canceled_result(block)  # on asyncio a tool can cancel its own task
+                results[index] = _canceled_result(block)  # a tool can cancel its own task on asyncio
 
     async with anyio.create_task_group() as group:
         for index, block in enumerate(blocks):

@@ -30,7 +30,7 @@ def split_docstring(docstring: str) -> tuple[str, dict[str, str]]:
         return text, {}
     parameters: dict[str, str] = {}
     for parameter in found.params:
-        for name in parameter.arg_name.split(","):  # NumPy: `x, y : int`
+        for name in parameter.arg_name.split(","):  # NumPy style allows several names: `x, y : int`
             if description := inspect.cleandoc(parameter.description or ""):
                 parameters.setdefault(name.strip().lstrip("*"), description)
     description = (found.description or "").removeprefix(_FIRST_PARAGRAPH.strip()).strip()

@@ -155,7 +155,7 @@ def _argument_check(function: Callable[..., Any]) -> _Check:
     """Returns the cached check of a function's arguments."""
     try:
         return _cached_check(function)
-    except TypeError:  # the function has no hash
+    except TypeError:  # the function is not hashable
         return _build_check(function)
 
 

@@ -122,13 +122,13 @@ def _describe_error(error: BaseException) -> str:
     return "\n".join(lines)
 
 
-_MAX_LEAVES = 20  # errors of a group in one text
+_MAX_LEAVES = 20  # maximum number of errors of an ExceptionGroup in one text
 
 
 def _sentence(error: BaseException) -> str:
     try:
         text = str(error)
-    except BaseException:  # an error whose own __str__ fails
+    except BaseException:  # the `__str__` of the error fails
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 

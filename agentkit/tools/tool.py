@@ -113,7 +113,8 @@ class Tool(Validated):
         schema.setdefault("properties", {})
         documented = _docstring(function)
         if parse_docstring:
-            names = adapter.json_schema(by_alias=False).get("properties", {})  # a docstring has no aliases
+            # docstrings describe parameters by name, not by alias
+            names = adapter.json_schema(by_alias=False).get("properties", {})
             properties = dict(zip(names, schema["properties"].values(), strict=False))
             documented = _describe_parameters(documented, _docstring(signed), properties)
         return cls(tool_name, documented if description is None else description, schema, function=function)

@@ -60,7 +60,7 @@ def parse_error(event: dict[str, Any]) -> tuple[str, str | None] | None:
 
     SDK objects without an error have the code "".
     """
-    inner = as_object(event.get("error"))  # an error of the compatible mode
+    inner = as_object(event.get("error"))  # errors of the compatible mode have this form
     code, status = as_text(event.get("code")) or as_text(inner.get("code")), event.get("status_code")
     has_bad_status = isinstance(status, int) and not isinstance(status, bool) and status != 200
     if not code and not inner and not has_bad_status:

@@ -29,7 +29,7 @@ class Increments(Generic[_Key]):
     def __init__(self, cumulative: bool | None) -> None:
         self.cumulative = cumulative
         self._texts: dict[_Key, str] = {}
-        self._unjoined: dict[_Key, list[str]] = {}  # pieces after `_texts`, which are joined only when needed
+        self._unjoined: dict[_Key, list[str]] = {}  # pieces after `_texts`; they are joined only when needed
         self._pieces: dict[_Key, list[str]] = {}
         self._growths = 0
 

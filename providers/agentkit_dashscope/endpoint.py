@@ -66,7 +66,7 @@ class DashScopeEndpoint(EndpointBase):
     def __init__(self, client: Any) -> None:
         super().__init__(client)
         self._client_without_retries: Any = None
-        self._learned_paths: dict[str, ModelPath] = {}  # by model
+        self._learned_paths: dict[str, ModelPath] = {}  # API path that accepted each model
         self._stream_only_models: set[str] = set()
 
     @classmethod
@@ -140,7 +140,7 @@ class DashScopeEndpoint(EndpointBase):
         failure = self.failure_from_reply(_parse_event(first_event))
         rerouted = failure and self._reroute(outgoing, failure)
         if rerouted:
-            async for _ in pieces:  # reads the end of the stream after the error
+            async for _ in pieces:  # reads the remaining stream after the error
                 pass
             await response.aclose()
             response, first_event, pieces = await self._open_first_event(rerouted)

@@ -69,8 +69,8 @@ class DashScopeStreamParser(StreamParserBase):
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
         self._increments: Increments[BlockKey] = Increments(requests_cumulative_events(self.request))
-        self._is_decided = False  # True if increments and whole texts are distinguished
-        self._block_index = 0  # of the last part of the last event
+        self._is_decided = False  # True if the stream has shown whether events have increments or whole texts
+        self._block_index = 0  # block index of the last part of the last event
         self._in_text = True
         self._media: set[str] = set()
         self._extras: list[Any] = []

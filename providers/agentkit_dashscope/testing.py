@@ -61,7 +61,8 @@ class FakeDashScope(FakeService):
         for delta in _deltas(reply):
             message = delta if is_incremental else merged.add(delta)
             message = {**message, "content": self._content(message["content"])}
-            yield self._envelope(reply, call, message, "null")  # a string, until the last event
+            # DashScope sends the string "null" until the last event
+            yield self._envelope(reply, call, message, "null")
         last = {"role": "assistant", "content": ""} if is_incremental else merged.add({"content": ""})
         last = {**last, "content": self._content(last["content"])}
         yield self._envelope(reply, call, last, reply.map_reason(_REASONS))

@@ -29,7 +29,7 @@ class PartialArguments:
     def __init__(self) -> None:
         self._arguments: dict[str, Any] = {}
         self._skipped = 0  # list items that no path has named
-        self._texts: dict[str, tuple[Any, str | int, list[str]]] = {}  # by path: unfinished strings, in pieces
+        self._texts: dict[str, tuple[Any, str | int, list[str]]] = {}  # pieces of unfinished strings, by path
 
     @property
     def arguments(self) -> dict[str, Any]:

@@ -75,7 +75,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}", re.ASCII)
 @lru_cache(1_024)
 def _to_snake_case(key: str) -> str:
     """Returns `inline_data` for `inlineData`."""
-    name = str(key)  # a dict that is not JSON may have other keys
+    name = str(key)  # a dict that is not JSON may have keys that are not text
     return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: f"_{match[1].lower()}", name) if name.isascii() else name
 
 

@@ -83,13 +83,13 @@ class Sender:
         """Closes the stored response, if there is one."""
         response, self._response = self._response, None
         if hasattr(response, "aclose"):
-            await response.aclose()  # httpx2
+            await response.aclose()  # the client is httpx2
         elif response is not None:
-            response.close()  # aiohttp
+            response.close()  # the client is aiohttp
 
 
 _USED_METHODS = ("_build_request", "_async_request")
-_MAX_ERROR_SIZE = 1 << 24  # bytes
+_MAX_ERROR_SIZE = 1 << 24  # in bytes
 _BARE_JSON = re.compile(rb"\n[{\[]")
 
 
@@ -105,7 +105,7 @@ async def _parse_bare_errors(pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]
     """
     bare: list[bytes] = []
     size = 0
-    last_byte = b" "  # of the previous piece
+    last_byte = b" "  # last byte of the previous piece
     async for piece in pieces:
         if bare:
             bare.append(piece)
@@ -114,7 +114,7 @@ async def _parse_bare_errors(pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]
                 yield b"".join(bare)
                 bare, size = [], 0
         elif match := _BARE_JSON.search(last_byte + piece):
-            start = match.end() - 2  # `last_byte` is one byte
+            start = match.end() - 2  # the position without `last_byte`, which is one byte long
             yield piece[:start]
             bare, size = [piece[start:]], len(piece) - start
         else:

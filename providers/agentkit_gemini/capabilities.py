@@ -81,8 +81,8 @@ GENERATE = Capabilities(
             schemes=_URLS,
             limits=MediaLimits(data=66_000_000),  # 50 MB per PDF, in base64 text
         ),
-        total=95_000_000,  # of the 100 MB of inline data that a request may have (file-input-methods)
-        roles=frozenset({"user", "assistant"}),  # the model's turn has generated media
+        total=95_000_000,  # a request may have 100 MB of inline data (file-input-methods)
+        roles=frozenset({"user", "assistant"}),  # a model turn may have media that the model generated
     ),
     thinking=ThinkingCapabilities(mode="signed"),  # thinking is sent only to Gemini; its signature is optional
     opaque=OpaqueCapabilities(

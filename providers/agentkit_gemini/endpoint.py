@@ -86,7 +86,7 @@ class GeminiEndpoint(EndpointBase):
             http_options.httpx_async_client = http
         try:
             return cls(genai.Client(http_options=http_options, **client_options), http)
-        except ValueError as error:  # "Missing key inputs argument!"
+        except ValueError as error:  # the SDK's error: "Missing key inputs argument!"
             raise AuthError("gemini", str(error)) from error
 
     def build_request(

@@ -70,14 +70,14 @@ class GeminiStreamParser(StreamParserBase):
 
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
-        self._count = 0  # of blocks so far
+        self._count = 0  # number of blocks so far
         self._is_thinking: bool | None = None  # True if the open run of text is thinking; None if no run is open
         self._key = (0,)
         self._usage: dict[str, Any] = {}
         self._native_reason = ""
         self._citations: list[Any] = []
         self._citation_reprs: set[str] = set()
-        self._partial: PartialArguments | None = None  # of the unfinished call, whose key is `_key`
+        self._partial: PartialArguments | None = None  # arguments of the unfinished call, whose key is `_key`
 
     def read_reply(self, reply: dict[str, Any]) -> None:
         """Reads a GenerateContentResponse.
@@ -137,7 +137,8 @@ class GeminiStreamParser(StreamParserBase):
             if isinstance(part, dict):
                 fields = cast("dict[str, Any]", part)
                 if "text" in fields and (len(fields) == 1 or (len(fields) == 2 and "thought" in fields)):
-                    self._add_text(fields["text"], is_thinking=fields.get("thought") is True)  # most parts
+                    # most parts have only text
+                    self._add_text(fields["text"], is_thinking=fields.get("thought") is True)
                 elif self._partial is None or not self._partial.append_text(fields):
                     self._read_part(normalize_keys(fields))
         for key in candidate:

@@ -80,7 +80,7 @@ class _Log:
         content: Any = blocks[0].text if len(blocks) == 1 and isinstance(blocks[0], TextBlock) else blocks
         if role in ("system", "user", "assistant"):
             return Msg(role, content, cast("Any", role), metadata=metadata)
-        return Msg(role or "user", content, "user", metadata=metadata)  # the server checks no role
+        return Msg(role or "user", content, "user", metadata=metadata)  # the server accepts any role
 
     def _calls(self, message: dict[str, Any], place: str) -> Iterator[Block]:
         calls = as_list(message.get("tool_calls"))

@@ -68,7 +68,7 @@ def _find_messages(state: dict[str, Any]) -> list[Any]:
     """Returns the messages of one object: a state, a prompt value, or one message."""
     for inner in (state, *(as_object(state.get(key)) for key in ("kwargs", "values", "data"))):
         if isinstance(inner.get("messages"), list):
-            check_log_request({"system": inner.get("system")}, ())  # a graph's state may have any other key
+            check_log_request({"system": inner.get("system")}, ())  # the state of a graph may have any other keys
             return cast("list[Any]", inner["messages"])
     if _unwrap(state):
         return [state]

@@ -16,7 +16,7 @@ FOLLOWING_ID: Final = "id_of_following_item"
 """Key of a joined reasoning item for the id of the item after it."""
 
 _OPENAI: Final = frozenset({"openai", "azure_openai"})
-_GENERATED_PREFIX: Final = "lc_"  # of the ids that LangChain gives to blocks without an id
+_GENERATED_PREFIX: Final = "lc_"  # prefix of ids that LangChain creates for blocks without an id
 _CALL_TYPES: Final = frozenset({"tool_call", "invalid_tool_call", "tool_call_chunk"})
 """Blocks with the call's `id`; the item's id is in `extras` (langchain-core: `_convert_to_v1_from_responses`)."""
 

@@ -65,7 +65,7 @@ class PendingCalls:
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
-        self._turns: list[list[ToolUseBlock]] = [[]]  # the last turn first
+        self._turns: list[list[ToolUseBlock]] = [[]]  # newest turn first
 
     def end_turn(self) -> None:
         """Starts a new turn: a message of a user or a tool follows."""
