@@ -1,4 +1,4 @@
-"""The command: what goes in, what comes out, and its exit codes."""
+"""The command `format`: input, output and exit codes."""
 
 import io
 import json
@@ -27,7 +27,7 @@ def call(
     *arguments: str,
     stdin: str | bytes = "",
 ) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of one run."""
+    """Returns exit code, standard output and standard error of one run."""
     data = stdin.encode() if isinstance(stdin, str) else stdin
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
     code = run(list(arguments))
@@ -43,18 +43,18 @@ class TestFormat:
     def call(self, *arguments: str, stdin: str | bytes = "") -> tuple[int, str, str]:
         return call(*self.streams, *arguments, stdin=stdin)
 
-    def test_writes_the_request_of_a_file(self) -> None:
+    def test_the_request_for_a_file_is_written(self) -> None:
         code, out, err = self.call("format", LIBRARY, "--provider", "openai")
         assert (code, err) == (0, "")
         assert check_request("openai", json.loads(out)) == []
         assert len(json.loads(out)["tools"]) == 2
 
-    def test_reads_standard_input(self) -> None:
+    def test_standard_input_is_read(self) -> None:
         assert self.call("format", "--provider", "ollama", stdin=ONE)[0] == 0
         code, out, _ = self.call("format", "-", "--provider", "ollama", stdin=ONE)
         assert (code, json.loads(out)) == (0, {"messages": [{"role": "user", "content": "hi"}]})
 
-    def test_takes_tools_choice_and_schema_from_the_object(self) -> None:
+    def test_tools_tool_choice_and_schema_come_from_the_object(self) -> None:
         asked = {
             "messages": json.loads(ONE),
             "tools": [
@@ -69,7 +69,7 @@ class TestFormat:
         assert request["tool_choice"]["function"]["name"] == "look"
         assert request["response_format"]["type"] == "json_schema"
 
-    def test_multi_agent_and_viewer_and_frame(self) -> None:
+    def test_options_for_many_agents_change_the_request(self) -> None:
         _, framed, _ = self.call("format", "--provider", "openai", "--multi-agent", stdin=ONE)
         assert "<history>" in framed
         _, viewed, _ = self.call("format", "--provider", "openai", "--viewer", "Friday", stdin=ONE)
@@ -79,31 +79,31 @@ class TestFormat:
         )
         assert "<|x" in plain
 
-    def test_all_gives_a_request_for_every_provider(self) -> None:
+    def test_all_writes_a_request_for_every_provider(self) -> None:
         code, out, _ = self.call("format", LIBRARY, "--all")
         assert code == 0
         assert sorted(json.loads(out)) == available_providers()
 
-    def test_the_ledger_goes_to_standard_error_as_a_table(self) -> None:
+    def test_the_ledger_is_a_table_on_stderr(self) -> None:
         code, out, err = self.call("format", POISONED, "--keep-invalid", "--provider", "anthropic", "--ledger")
         assert code == 0
         assert json.loads(out)
         assert "msgs[28].content[1]" in err
         assert "described, content lost" in err
 
-    def test_or_as_json(self) -> None:
+    def test_the_ledger_may_be_json(self) -> None:
         _, _, err = self.call("format", POISONED, "--keep-invalid", "--provider", "anthropic", "--ledger", "json")
         ledger = json.loads(err)
         assert {entry["disposition"] for entry in ledger["blocks"]} >= {"dropped", "described", "carried"}
 
-    def test_a_budget_cuts(self) -> None:
+    def test_max_tokens_cuts_messages(self) -> None:
         code, out, _ = self.call(
             "format", str(DATA / "react.json"), "--provider", "openai", "--max-tokens", "4000"
         )
         assert code == 0
         assert 1 < len(json.loads(out)["messages"]) < 124
 
-    def test_loss_under_raise_is_exit_code_1(self) -> None:
+    def test_a_loss_with_raise_exits_with_1(self) -> None:
         code, out, err = self.call(
             "format", POISONED, "--keep-invalid", "--provider", "openai", "--on-loss", "raise"
         )
@@ -135,7 +135,7 @@ class TestFormat:
             (["--provider", "openai", "--on-loss", "weep"], ONE, "--on-loss"),
         ],
     )
-    def test_bad_input_is_exit_code_2_and_one_line_that_names_the_place(
+    def test_bad_input_exits_with_2_and_a_line_with_the_place(
         self, arguments: list[str], stdin: str | bytes, place: str
     ) -> None:
         code, out, err = self.call("format", *arguments, stdin=stdin)
@@ -151,7 +151,7 @@ class TestFormat:
         assert code == 2
         assert "smallest legal request" in err
 
-    def test_lines_give_a_request_or_an_error_each(self) -> None:
+    def test_each_line_gives_a_request_or_an_error(self) -> None:
         log = f"{ONE}\n{{bad\n[]\n{ONE}\n"
         code, out, err = self.call("format", "--provider", "ollama", "--lines", stdin=log)
         written = [json.loads(line) for line in out.splitlines()]
@@ -160,14 +160,14 @@ class TestFormat:
         assert set(written[1]["error"]) == {"class", "place", "sentence"}
         assert written[2]["error"]["class"] == "EmptyConversationError"
 
-    def test_lossy_lines_alone_are_exit_code_1(self) -> None:
+    def test_losses_without_bad_lines_exit_with_1(self) -> None:
         song = {"type": "audio", "source": {"type": "base64", "media_type": "audio/wav", "data": "UklGRg=="}}
         lossy = json.dumps([{"name": "Bob", "role": "user", "content": [song]}])
         code, out, _ = self.call("format", "--provider", "anthropic", "--on-loss", "raise", "--lines", stdin=lossy)
         assert code == 1
         assert json.loads(out)["error"]["place"] == "msgs[0].content[0]"
 
-    def test_a_file_is_read_below_its_root_only(self, tmp_path: Path) -> None:
+    def test_media_files_are_read_only_from_media_roots(self, tmp_path: Path) -> None:
         (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"0" * 30)
         source = {"type": "url", "url": (tmp_path / "a.png").as_uri()}
         asked = json.dumps([{"name": "Bob", "role": "user", "content": [{"type": "image", "source": source}]}])
@@ -177,14 +177,14 @@ class TestFormat:
         assert "data:image/png;base64,iVBORw0KGgo" in within
 
 
-def test_without_its_extra_the_command_says_what_to_install() -> None:
+def test_without_the_extra_the_error_names_the_install_command() -> None:
     code = "import sys; sys.modules['typer'] = None; from agentkit.cli import main; main(['format'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "pip install 'agentkit-middleware[cli]'" in done.stderr
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
+def test_a_closed_output_pipe_is_not_an_error() -> None:
     code = "from agentkit.cli import main; main()"
     command = f"{sys.executable} -c '{code}' format {LIBRARY} --all | head -c 10"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
@@ -192,7 +192,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 
 
 @pytest.mark.parametrize("lines", [(), ("--lines",)])
-def test_a_reader_that_leaves_early_is_no_failure(
+def test_an_output_pipe_that_closes_early_is_not_a_failure(
     lines: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = tmp_path / "said.json"

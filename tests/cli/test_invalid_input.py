@@ -1,4 +1,4 @@
-"""The command and blocks that cannot be read; its help, its version, and the options that all commands share."""
+"""Invalid blocks in the input of a command; help, version, and options of all commands."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class TestCommand:
         return call(*self.streams, *arguments, stdin=stdin)
 
     @pytest.mark.parametrize("name", COMMANDS)
-    def test_a_block_that_cannot_be_read_is_bad_input_with_its_place_and_reason(self, name: str) -> None:
+    def test_an_invalid_block_is_bad_input_with_place_and_reason(self, name: str) -> None:
         arguments, text = COMMANDS[name]
         code, out, err = self.call(*arguments, stdin=text)
         assert (code, out) == (2, "")
@@ -69,7 +69,7 @@ class TestCommand:
         assert "--keep-invalid" in err
 
     @pytest.mark.parametrize("name", WITH_LINES)
-    def test_so_is_each_such_line(self, name: str) -> None:
+    def test_a_line_with_an_invalid_block_is_bad_input(self, name: str) -> None:
         arguments, text = COMMANDS[name]
         good = re.sub(r', \{"type": "(poem|text", "text": 3)"?\}', "", text)
         code, out, err = self.call(*arguments, "--lines", stdin=f"{good}\n{text}\n{good}\n")
@@ -81,7 +81,7 @@ class TestCommand:
 
     @pytest.mark.parametrize("lines", [(), ("--lines",)])
     @pytest.mark.parametrize("name", WITH_LINES)
-    def test_to_keep_them_writes_the_request_and_reports_each_place_and_reason(
+    def test_keep_invalid_writes_the_request_and_reports_each_block(
         self, name: str, lines: tuple[str, ...]
     ) -> None:
         arguments, text = COMMANDS[name]
@@ -92,7 +92,7 @@ class TestCommand:
         places = PLACES if text is STORED else PLACES[:1]
         assert reported == [[place, "invalid block"] for place in places]
 
-    def test_a_ledger_that_is_printed_has_the_reasons_itself(self) -> None:
+    def test_a_printed_ledger_replaces_the_reports(self) -> None:
         code, _, err = self.call("format", "--provider", "openai", "--keep-invalid", "--ledger", stdin=STORED)
         assert code == 0
         assert err.count("invalid block: ") == 2
@@ -100,7 +100,7 @@ class TestCommand:
         lost = [block["reason"] for block in json.loads(err)["blocks"] if block["lost"]]
         assert [reason.partition(":")[0] for reason in lost] == ["invalid block"] * 2
 
-    def test_compare_goes_on_to_its_models_if_they_are_kept(self) -> None:
+    def test_compare_with_keep_invalid_calls_the_models(self) -> None:
         arguments, text = COMMANDS["compare"]
         code, _, err = self.call(*arguments, "--keep-invalid", stdin=text)
         assert code == 2  # the recording does not exist
@@ -108,14 +108,14 @@ class TestCommand:
 
     # -- help, version, options ---------------------------------------------------------------------------------
 
-    def test_without_a_command_the_help_is_printed_as_it_is_laid_out(self) -> None:
+    def test_without_a_command_the_help_is_printed(self) -> None:
         code, out, err = self.call()
         assert (code, out) == (2, "")
         _, helped, _ = self.call("--help")
         assert err.strip() == helped.strip()
         assert err.count("\n") > 5
 
-    def test_help_that_is_asked_for_is_no_error(self) -> None:
+    def test_help_exits_with_0(self) -> None:
         for arguments in (["--help"], ["format", "--help"], ["compare", "--help"]):
             code, out, err = self.call(*arguments)
             assert (code, err) == (0, "")

@@ -1,4 +1,4 @@
-"""The commands `read` and `convert`: what goes in, what comes out, and their exit codes."""
+"""The commands `read` and `convert`: input, output and exit codes."""
 
 import json
 import subprocess
@@ -105,7 +105,7 @@ def streams(capsysbinary: Any, monkeypatch: pytest.MonkeyPatch) -> Streams:
 
 class TestRead:
     @pytest.mark.parametrize("provider", PROVIDERS)
-    def test_writes_the_message_of_a_response(self, streams: Streams, provider: str) -> None:
+    def test_the_message_of_a_response_is_written(self, streams: Streams, provider: str) -> None:
         code, out, err = call(*streams, "read", "--provider", provider, stdin=json.dumps(REPLIES[provider]))
         found = json.loads(out)
         assert (code, err) == (0, "")
@@ -131,22 +131,22 @@ class TestRead:
             json.dumps([NDJSON[:40], NDJSON[40:]]),
         ],
     )
-    def test_a_recorded_stream_is_told_by_its_shape(self, streams: Streams, text: str) -> None:
+    def test_a_recorded_stream_is_recognized(self, streams: Streams, text: str) -> None:
         code, whole, _ = call(*streams, "read", "--provider", "ollama", stdin=json.dumps(OLLAMA))
         assert (code, json.loads(whole)["finish_reason"]) == (0, "tool_use")
         assert call(*streams, "read", "--provider", "ollama", stdin=text) == (0, whole, "")
 
-    def test_a_file_is_named_or_standard_input(self, streams: Streams, tmp_path: Path) -> None:
+    def test_a_reply_is_read_from_a_file_or_standard_input(self, streams: Streams, tmp_path: Path) -> None:
         (tmp_path / "reply.json").write_text(json.dumps(OLLAMA))
         from_file = call(*streams, "read", str(tmp_path / "reply.json"), "--provider", "ollama")
         assert from_file == call(*streams, "read", "-", "--provider", "ollama", stdin=json.dumps(OLLAMA))
 
-    def test_a_stream_that_broke_off_is_read_as_far_as_it_goes(self, streams: Streams) -> None:
+    def test_a_truncated_stream_gives_an_interrupted_reply(self, streams: Streams) -> None:
         code, out, _ = call(*streams, "read", "--provider", "ollama", stdin=json.dumps(LINES[:1]))
         found = json.loads(out)
         assert (code, found["finish_reason"], found["usage"]) == (0, "interrupted", None)
 
-    def test_lines_are_replies_and_a_bad_one_harms_no_other(self, streams: Streams) -> None:
+    def test_a_bad_line_does_not_affect_other_replies(self, streams: Streams) -> None:
         rows: list[Any] = [OLLAMA, LINES, NDJSON, {"error": "model not found"}, 3, [3]]
         text = "\n\n".join(map(json.dumps, rows)) + "\n{bad\n" + json.dumps(OLLAMA)
         code, out, err = call(*streams, "read", "--provider", "ollama", "--lines", stdin=text)
@@ -160,7 +160,7 @@ class TestRead:
 
     @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
     @pytest.mark.parametrize("provider", PROVIDERS)
-    def test_what_is_no_reply_is_one_line(self, streams: Streams, provider: str, text: bytes) -> None:
+    def test_the_error_for_any_other_input_is_one_line(self, streams: Streams, provider: str, text: bytes) -> None:
         code, out, err = call(*streams, "read", "--provider", provider, stdin=text)
         assert (code, out) == (2, "")
         assert err.startswith("agentkit: ")
@@ -172,7 +172,7 @@ class TestRead:
         "odd",
         ['"\\ud800"', "NaN", "1e999", "1" * 5_000, '{"a":' * 500 + "1" + "}" * 500, '"\\u0000"', "[[[]]]", "-1"],
     )
-    def test_odd_values_anywhere_are_no_traceback(self, streams: Streams, provider: str, odd: str) -> None:
+    def test_odd_values_anywhere_give_no_traceback(self, streams: Streams, provider: str, odd: str) -> None:
         whole = json.dumps(REPLIES[provider])
         for text in (whole.replace('"Hello"', odd), whole.replace('"m"', odd), whole.replace(" 4", f" {odd}")):
             code, out, err = call(*streams, "read", "--provider", provider, stdin=text)
@@ -189,7 +189,9 @@ class TestRead:
             (["--provider", "ollama", "no-such-file.json", "--lines"], "no-such-file.json"),
         ],
     )
-    def test_bad_options_are_one_line(self, streams: Streams, arguments: list[str], place: str) -> None:
+    def test_the_error_for_bad_options_is_one_line(
+        self, streams: Streams, arguments: list[str], place: str
+    ) -> None:
         code, out, err = call(*streams, "read", *arguments)
         assert (code, out) == (2, "")
         assert place in err
@@ -199,7 +201,9 @@ class TestRead:
 class TestConvert:
     @pytest.mark.parametrize("target", PROVIDERS)
     @pytest.mark.parametrize("source", LOGS)
-    def test_writes_another_wires_request_with_the_tools(self, streams: Streams, source: str, target: str) -> None:
+    def test_the_request_of_another_provider_has_the_tools(
+        self, streams: Streams, source: str, target: str
+    ) -> None:
         code, out, err = call(
             *streams, "convert", "--from", source, "--to", target, stdin=json.dumps(LOGS[source])
         )
@@ -208,7 +212,7 @@ class TestConvert:
         assert problems(target, request) == []
         assert ("look" in json.dumps(request.get("tools") or request.get("config"))) or source not in PROVIDERS
 
-    def test_our_stored_form_goes_out_and_comes_in(self, streams: Streams) -> None:
+    def test_stored_messages_round_trip(self, streams: Streams) -> None:
         for source, log in LOGS.items():
             code, out, _ = call(*streams, "convert", "--from", source, "--to", "agentkit", stdin=json.dumps(log))
             stored = json.loads(out)
@@ -218,7 +222,7 @@ class TestConvert:
             assert again == call(*streams, "convert", "--from", source, "--to", "openai", stdin=json.dumps(log))
             assert again == call(*streams, "format", "--provider", "openai", stdin=out)
 
-    def test_choice_and_schema_go_along(self, streams: Streams) -> None:
+    def test_tool_choice_and_schema_are_converted(self, streams: Streams) -> None:
         schema = {"type": "object", "properties": {"a": {"type": "string"}}}
         form = {"type": "json_schema", "json_schema": {"name": "out", "description": "What.", "schema": schema}}
         choice = {"type": "function", "function": {"name": "look"}}
@@ -236,7 +240,7 @@ class TestConvert:
             "out",
         )
 
-    def test_many_speakers_a_viewer_and_a_model(self, streams: Streams) -> None:
+    def test_options_for_many_agents_and_models_change_the_request(self, streams: Streams) -> None:
         log = json.dumps(LOGS["agentscope"])
         _, framed, _ = call(
             *streams, "convert", "--from", "agentscope", "--to", "openai", "--multi-agent", stdin=log
@@ -251,7 +255,7 @@ class TestConvert:
         )
         assert json.loads(told)["messages"][0]["content"] == SAID[0]
 
-    def test_the_ledger_says_what_is_lost(self, streams: Streams) -> None:
+    def test_the_ledger_lists_losses(self, streams: Streams) -> None:
         log = json.dumps(LOGS["anthropic"])
         _, _, err = call(
             *streams, "convert", "--from", "anthropic", "--to", "openai", "--ledger", "json", stdin=log
@@ -261,13 +265,13 @@ class TestConvert:
         _, _, err = call(*streams, "convert", "--from", "anthropic", "--to", "openai", "--ledger", stdin=log)
         assert "does not accept thinking" in err
 
-    def test_loss_under_raise_is_exit_code_1(self, streams: Streams) -> None:
+    def test_a_loss_with_raise_exits_with_1(self, streams: Streams) -> None:
         song = {"messages": [{"role": "user", "content": [{"audio": "https://example.com/a.mp3"}]}]}
         arguments = ("convert", "--from", "dashscope", "--to", "anthropic", "--on-loss", "raise")
         code, out, err = call(*streams, *arguments, stdin=json.dumps(song))
         assert (code, out, err.count("\n")) == (1, "", 1)
 
-    def test_tools_of_the_provider_are_named(self, streams: Streams) -> None:
+    def test_tools_of_the_provider_are_reported(self, streams: Streams) -> None:
         log = {**LOGS["anthropic"], "tools": [{"type": "web_search_20250305", "name": "web_search"}]}
         code, _, err = call(*streams, "convert", "--from", "anthropic", "--to", "openai", stdin=json.dumps(log))
         assert (code, err) == (
@@ -275,7 +279,7 @@ class TestConvert:
             "agentkit: tools[0]: tool 'web_search_20250305' omitted: only anthropic has such tools\n",
         )
 
-    def test_lines_give_a_request_or_an_error_each(self, streams: Streams) -> None:
+    def test_each_line_gives_a_request_or_an_error(self, streams: Streams) -> None:
         good = json.dumps(LOGS["ollama"])
         text = f"{good}\n\n{{bad\n3\n[]\n{good}"
         code, out, err = call(*streams, "convert", "--from", "ollama", "--to", "openai", "--lines", stdin=text)
@@ -290,7 +294,7 @@ class TestConvert:
 
     @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
     @pytest.mark.parametrize("source", [*LOGS, "agentkit"])
-    def test_what_is_no_log_is_one_line(self, streams: Streams, source: str, text: bytes) -> None:
+    def test_the_error_for_any_other_log_is_one_line(self, streams: Streams, source: str, text: bytes) -> None:
         code, out, err = call(*streams, "convert", "--from", source, "--to", "openai", stdin=text)
         assert (code, out) == (2, "")
         assert err.startswith("agentkit: ")
@@ -301,7 +305,7 @@ class TestConvert:
         "odd",
         ['"\\ud800"', "NaN", "1e999", "1" * 4_000, '{"a":' * 400 + "1" + "}" * 400, '"\\u0000"', "[[[]]]", "-1"],
     )
-    def test_odd_values_anywhere_are_no_traceback(self, streams: Streams, source: str, odd: str) -> None:
+    def test_odd_values_anywhere_give_no_traceback(self, streams: Streams, source: str, odd: str) -> None:
         whole = json.dumps(LOGS[source])
         for said in (SAID[2], SAID[3], "look", "here", "call_1", "user"):
             text = whole.replace(json.dumps(said), odd)
@@ -320,14 +324,16 @@ class TestConvert:
             (["--from", "openai", "--to", "openai", "no-such-file.json"], "no-such-file.json"),
         ],
     )
-    def test_bad_options_are_one_line(self, streams: Streams, arguments: list[str], place: str) -> None:
+    def test_the_error_for_bad_options_is_one_line(
+        self, streams: Streams, arguments: list[str], place: str
+    ) -> None:
         code, out, err = call(*streams, "convert", *arguments, stdin="[]")
         assert (code, out) == (2, "")
         assert place in err
         assert err.count("\n") == 1
 
 
-def test_the_command_itself_reads_and_converts(tmp_path: Path) -> None:
+def test_the_installed_command_reads_and_converts(tmp_path: Path) -> None:
     log = tmp_path / "log.json"
     log.write_text(json.dumps(LOGS["openai"]))
     code = "from agentkit.cli import main; main()"
@@ -349,12 +355,12 @@ def test_the_command_itself_reads_and_converts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("found", ['"garbage"', '""', "[]", json.dumps(NDJSON), json.dumps(LINES)])
-def test_what_no_event_was_understood_of_is_an_error(streams: Streams, found: str) -> None:
+def test_a_stream_without_a_known_event_is_an_error(streams: Streams, found: str) -> None:
     code, out, problem = call(*streams, "read", "--provider", "openai", stdin=found)
     assert (code, out) == (2, "")
     assert "no event of openai in the input" in problem
 
 
-def test_json_text_is_read_as_what_it_says_for_every_form() -> None:
+def test_json_text_loads_for_every_format() -> None:
     for name, log in LOGS.items():
         assert load_native(name, json.dumps(log)) == load_native(name, log), name

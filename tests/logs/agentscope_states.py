@@ -1,4 +1,4 @@
-"""States that AgentScope 1.0.21 and 2.0.11 wrote, with each block that they know; only ids and times are ours."""
+"""States that AgentScope 1.0.21 and 2.0.11 wrote, with each of their block types. Ids and times are replaced."""
 
 from typing import Any, Final
 
@@ -131,7 +131,7 @@ SESSION: Final[dict[str, Any]] = {
     },
     "other": {"x": 1},
 }
-"""What `JSONSession` of 1.x saves: an agent with its memory."""
+"""State that `JSONSession` of 1.x saves: an agent with its memory."""
 
 AGENT: Final[dict[str, Any]] = {
     "session_id": "id-8",
@@ -407,4 +407,4 @@ AGENT: Final[dict[str, Any]] = {
     "tasks_context": {"tasks": []},
     "middle_context": {},
 }
-"""`AgentState.model_dump(mode="json")` of 2.x."""
+"""Result of `AgentState.model_dump(mode="json")` of 2.x."""

@@ -1,4 +1,4 @@
-"""One conversation as frameworks keep it whose messages no loader reads. `WORDS` are said in each of them."""
+"""Logs of one conversation in formats without a loader. Each log contains all `WORDS`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages that langchain-core 1.7.2 wrote, with each block that it knows; only the ids it makes up are ours."""
+"""Messages that langchain-core 1.7.2 wrote, with each of its block types. Generated ids are replaced."""
 
 from typing import Any, Final
 
@@ -223,7 +223,7 @@ DICTS: Final[list[Any]] = [
         },
     },
 ]
-"""`messages_to_dict`."""
+"""Result of `messages_to_dict`."""
 
 CONSTRUCTORS: Final[list[Any]] = [
     {
@@ -401,7 +401,7 @@ CONSTRUCTORS: Final[list[Any]] = [
         },
     },
 ]
-"""The same by `dumpd`."""
+"""Result of `dumpd` for the same messages."""
 
 PROVIDERS_OWN: Final[dict[str, Any]] = {
     "anthropic": {
@@ -509,7 +509,7 @@ PROVIDERS_OWN: Final[dict[str, Any]] = {
         },
     },
 }
-"""`dumpd` of replies as their providers' packages have them, by provider."""
+"""Results of `dumpd` for replies of the providers' packages, by provider."""
 
 VERSION_1: Final[dict[str, Any]] = {
     "anthropic": {
@@ -624,4 +624,4 @@ VERSION_1: Final[dict[str, Any]] = {
         },
     },
 }
-"""`dumpd` of the same with `content_blocks` as their content: `output_version="v1"`."""
+"""Results of `dumpd` for the same replies with `output_version="v1"`: `content_blocks` is their content."""

@@ -1,4 +1,4 @@
-"""One conversation with a tool, a picture and thinking as each wire keeps it, written after its documents."""
+"""Logs of one conversation with a tool call, an image and thinking, in the native format of each provider."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.providers import PNG, PNG_URL
 __all__ = ["LOGS", "SAID"]
 
 SAID: Final = ("You are Friday.", "What is here?", "I look.", "A black cat.", "There is a cat.")
-"""What is said in each of the logs, in order; in each a call of `look`, a picture, and thinking besides."""
+"""Texts of each log, in order. Each log also has a call of `look`, an image, and thinking."""
 
 _SYSTEM, _ASKED, _CALLING, _FOUND, _ANSWER = SAID
 _THOUGHT: Final = "They want me to look."
@@ -26,7 +26,7 @@ _SIGNATURE: Final = "RXVzX3NpZ25hdHVyZQ=="
 
 
 def _chat(**assistant: Any) -> dict[str, Any]:
-    """Chat Completions, and the wires that took its form."""
+    """Returns a log of Chat Completions or of a compatible API."""
     asked = [{"type": "text", "text": _ASKED}, {"type": "image_url", "image_url": {"url": PNG_URL}}]
     return {
         "model": "m",

@@ -1,4 +1,4 @@
-"""A log of each wire that says everything which the wire has a word for; no two texts in it are the same."""
+"""Logs with every feature of each API. No two texts of a log are equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dumps of AgentScope 1.0 and 2.0 and of langchain-core 1.7, as these write them."""
+"""Loading of dumps that AgentScope 1.0 and 2.0 and langchain-core 1.7 wrote."""
 
 import json
 from collections.abc import Iterator
@@ -71,7 +71,7 @@ AS1: Final[list[Any]] = [
 
 
 class TestAgentScope1:
-    def test_messages_are_exactly_these(self) -> None:
+    def test_messages_load_as_expected(self) -> None:
         system, bob, friday, answer = load_native("agentscope", AS1)
         assert (system.name, system.text, system.role) == ("system", "You are Friday.", "system")
         assert bob.blocks == (TextBlock("Look."), ImageBlock(URLSource(PNG_URL)))
@@ -96,13 +96,13 @@ class TestAgentScope1:
             ],
         ),
     )
-    def test_states_hold_them(self, state: Any) -> None:
+    def test_messages_in_a_state_load(self, state: Any) -> None:
         assert load_native("agentscope", state) == load_native("agentscope", AS1)
 
-    def test_one_message_may_stand_by_itself(self) -> None:
+    def test_a_single_message_loads(self) -> None:
         assert load_native("agentscope", AS1[1]) == load_native("agentscope", AS1)[1:2]
 
-    def test_objects_are_read_as_their_dicts(self) -> None:
+    def test_objects_load_like_their_dicts(self) -> None:
         class Object:
             def __init__(self, found: Any) -> None:
                 self.found = found
@@ -112,14 +112,14 @@ class TestAgentScope1:
 
         assert load_native("agentscope", [Object(one) for one in AS1]) == load_native("agentscope", AS1)
 
-    def test_a_compressed_summary_comes_first_and_marks_are_metadata(self) -> None:
+    def test_a_compressed_summary_is_first_and_marks_become_metadata(self) -> None:
         state = {"_compressed_summary": "They met.", "content": [[AS1[1], ["hint"]]]}
         summary, bob = load_native("agentscope", state)
         assert (summary.name, summary.role, summary.text) == ("user", "user", "They met.")
         assert summary.metadata == {"compressed_summary": True}
         assert (bob.metadata or {})["marks"] == ["hint"]
 
-    def test_a_bad_block_harms_no_other(self) -> None:
+    def test_an_invalid_block_does_not_affect_others(self) -> None:
         content = [{"type": "text", "text": "x"}, {"type": "hologram"}, 3, {"text": "no type"}]
         blocks = load_native("agentscope", [_as1("Bob", "user", content)])[0].blocks
         assert blocks[0] == TextBlock("x")
@@ -164,7 +164,7 @@ AS2: Final[dict[str, Any]] = {
 
 
 class TestAgentScope2:
-    def test_one_message_is_parted_into_its_turns(self) -> None:
+    def test_a_message_is_split_into_its_turns(self) -> None:
         called, answered, hint, said = load_native("agentscope", {"summary": "", "context": [AS2]})
         assert [block.type for block in called.blocks] == ["thinking", "text", "tool_use"]
         assert (called.id, called.timestamp) == ("m1", "2026-11-20T10:00:00")
@@ -191,7 +191,7 @@ class TestAgentScope2:
             ("text/csv", DocumentBlock),
         ],
     )
-    def test_data_is_a_medium_by_its_media_type(self, media_type: str, kind: type[Block]) -> None:
+    def test_a_data_block_becomes_media_of_its_media_type(self, media_type: str, kind: type[Block]) -> None:
         source = {"type": "base64", "media_type": media_type, "data": PNG}
         one = {**AS2, "role": "user", "content": [_as2("data", source=source)]}
         assert isinstance(load_native("agentscope", [one])[0].blocks[0], kind)
@@ -200,7 +200,7 @@ class TestAgentScope2:
         state = {"summary": [_as2("text", text="They met.")], "context": []}
         assert [msg.text for msg in load_native("agentscope", state)] == ["They met."]
 
-    def test_a_call_that_was_cut_off_keeps_its_text(self) -> None:
+    def test_a_truncated_call_keeps_its_argument_text(self) -> None:
         one = {**AS2, "content": [{**_as2("tool_call", name="look", input='{"at'), "id": "c1"}]}
         assert load_native("agentscope", [one])[0].tool_uses[0].raw_is_broken
 
@@ -208,7 +208,7 @@ class TestAgentScope2:
 # -- what AgentScope wrote itself -----------------------------------------------------------------------------
 
 
-def test_a_session_of_agentscope_1_is_read_block_for_block() -> None:
+def test_each_block_of_a_session_of_agentscope_1_loads() -> None:
     summary, system, bob, calling, first, second, answer, nothing = load_native("agentscope", SESSION)
     assert (summary.role, summary.text) == ("user", "<summary>Before.</summary>")
     assert (system.name, system.text, system.role) == ("system", "You are Friday.", "system")
@@ -236,14 +236,14 @@ def test_a_session_of_agentscope_1_is_read_block_for_block() -> None:
 
 
 def _bare(block: Block) -> Block:
-    """A block without AgentScope's times and ids."""
+    """Returns a block without the times and ids of AgentScope."""
     bare: Any = replace(block, metadata=None)
     if isinstance(block, ToolResultBlock) and not isinstance(block.output, str):
         return cast("Block", replace(bare, output=tuple(map(_bare, block.output))))
     return cast("Block", bare)
 
 
-def test_a_state_of_agentscope_2_is_read_block_for_block() -> None:
+def test_each_block_of_a_state_of_agentscope_2_loads() -> None:
     msgs = load_native("agentscope", AGENT)
     summary, system, bob, calling, results, hint, seen, answer, failed = msgs
     assert [msg.text for msg in (summary, system, hint, seen, answer)] == [
@@ -280,7 +280,7 @@ def test_a_state_of_agentscope_2_is_read_block_for_block() -> None:
 
 @pytest.mark.parametrize("state", [SESSION, AGENT], ids=["1.x", "2.x"])
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_what_agentscope_wrote_goes_to_every_provider(provider: str, state: Any) -> None:
+def test_agentscope_logs_convert_for_every_provider(provider: str, state: Any) -> None:
     msgs = load_native("agentscope", state)
     plan = load_provider(provider).chat_formatter().lower(msgs)
     text = json.dumps(plan.request, ensure_ascii=False)
@@ -288,19 +288,19 @@ def test_what_agentscope_wrote_goes_to_every_provider(provider: str, state: Any)
     assert "invalid" not in {entry.kind for entry in plan.ledger.entries}
 
 
-def test_the_state_of_an_agent_is_found_beside_others_of_a_session() -> None:
+def test_the_state_with_messages_is_selected_in_a_session() -> None:
     msgs = load_native("agentscope", SESSION)
     session: dict[str, Any] = {"toolkit": {"active_groups": []}, "empty": {}, "friday": SESSION["agent"]}
     assert load_native("agentscope", session) == msgs
 
 
-def test_a_session_of_several_agents_asks_for_one_of_them() -> None:
+def test_a_session_with_several_agents_is_an_error() -> None:
     session = {"friday": SESSION["agent"], "alice": SESSION["agent"]}
     with pytest.raises(MessageError, match=r"'friday', 'alice'.*one of them"):
         load_native("agentscope", session)
 
 
-def test_a_memory_of_agentscope_is_read_as_its_state() -> None:
+def test_a_memory_of_agentscope_loads_like_its_state() -> None:
     class Memory:
         def state_dict(self) -> Any:
             return SESSION["agent"]["memory"]
@@ -314,7 +314,7 @@ def _from_2(*blocks: dict[str, Any]) -> list[Msg]:
     return load_native("agentscope", [msg])
 
 
-def test_a_reasoning_item_of_openais_is_one_block_and_goes_back_as_it_came() -> None:
+def test_a_reasoning_item_of_openai_is_one_block_and_is_sent_back_unchanged() -> None:
     parts = [{"type": "summary_text", "text": "First."}, {"type": "summary_text", "text": "Then."}]
     item = {"id": "rs_1", "type": "reasoning", "summary": parts, "encrypted_content": "gAAAA"}
     kept = {"type": "thinking", "reasoning_item_id": "rs_1", "reasoning_item_raw": item}
@@ -330,7 +330,7 @@ def test_a_reasoning_item_of_openais_is_one_block_and_goes_back_as_it_came() -> 
     assert cast("Any", bare.blocks[0]).state == OpaqueState("openai", item_id="rs_2")
 
 
-def test_the_signature_of_a_call_of_geminis_is_in_its_id() -> None:
+def test_the_id_of_a_gemini_call_contains_its_signature() -> None:
     id = "gemini_ts:AAEC"
     calling, result = _from_2(
         {"type": "tool_call", "id": id, "name": "look", "input": "{}", "state": "finished"},
@@ -342,14 +342,14 @@ def test_the_signature_of_a_call_of_geminis_is_in_its_id() -> None:
     assert request["contents"][1]["parts"][0]["thought_signature"] == "AAEC"
 
 
-def test_an_empty_signature_is_none() -> None:
+def test_an_empty_signature_means_no_signature() -> None:
     (msg,) = _from_2({"type": "thinking", "thinking": "Hm.", "signature": ""})
     assert cast("Any", msg.blocks[0]).state is None
 
 
 @examples(100)
 @given(mangled([{"content": AS1}, {"context": [AS2]}]))
-def test_a_mangled_dump_of_agentscope_is_read_or_refused(found: Any) -> None:
+def test_a_damaged_dump_of_agentscope_loads_or_raises_an_agentkit_error(found: Any) -> None:
     with suppress(MessageError):
         msgs = load_native("agentscope", found)
         assert all(Msg.from_dict(msg.to_dict()) == msg for msg in msgs)
@@ -413,7 +413,7 @@ def _constructor(message: dict[str, Any]) -> dict[str, Any]:
 
 
 class TestLangChain:
-    def test_messages_are_exactly_these(self) -> None:
+    def test_messages_load_as_expected(self) -> None:
         system, bob, called, first, second, said, critic = load_native("langchain", LANGCHAIN)
         assert (system.name, system.role, system.text) == ("system", "system", "You are Friday.")
         picture = ImageBlock(Base64Source("image/png", PNG), metadata={"detail": "low"})
@@ -433,7 +433,7 @@ class TestLangChain:
         assert (said.name, said.text, said.role) == ("assistant", "A cat.", "assistant")
         assert (critic.name, critic.role) == ("critic", "user")
 
-    def test_dumpd_and_messages_to_dict_say_the_same(self) -> None:
+    def test_dumpd_and_messages_to_dict_give_equal_messages(self) -> None:
         expected = load_native("langchain", LANGCHAIN)
         constructors = [_constructor(one) for one in LANGCHAIN]
         assert load_native("langchain", constructors) == expected
@@ -443,7 +443,7 @@ class TestLangChain:
         prompt = {"lc": 1, "type": "constructor", "id": ["ChatPromptValue"], "kwargs": {"messages": constructors}}
         assert load_native("langchain", prompt) == expected
 
-    def test_short_forms_and_chunks_are_messages_too(self) -> None:
+    def test_short_formats_and_chunks_load(self) -> None:
         msgs = load_native(
             "langchain",
             ["Hi", ["ai", "Ho"], {"role": "user", "content": "Ha"}, {"type": "AIMessageChunk", "content": "He"}],
@@ -536,7 +536,7 @@ class TestLangChain:
             ),
         ],
     )
-    def test_a_content_block_is_this(self, block: Any, expected: Block) -> None:
+    def test_a_content_block_loads_as_expected(self, block: Any, expected: Block) -> None:
         assert load_native("langchain", [{"type": "ai", "content": [block]}])[0].blocks == (expected,)
 
     @pytest.mark.parametrize(
@@ -550,12 +550,12 @@ class TestLangChain:
             {"type": "file", "file": {"file_id": "f"}},
         ],
     )
-    def test_a_block_that_cannot_be_read_is_kept_with_its_place(self, block: Any) -> None:
+    def test_an_unreadable_block_becomes_an_invalid_block_with_its_place(self, block: Any) -> None:
         found = load_native("langchain", [{"type": "human", "content": [block]}])[0].blocks[0]
         assert isinstance(found, InvalidBlock)
         assert found.place == "messages[0].content[0]"
 
-    def test_what_a_provider_adds_is_read(self) -> None:
+    def test_additional_keys_of_providers_load(self) -> None:
         deepseek = {
             "type": "ai",
             "content": "x",
@@ -572,7 +572,7 @@ class TestLangChain:
         call = load_native("langchain", [signed])[0].tool_uses[0]
         assert call.state == OpaqueState("gemini", thought_signature="c2ln")
 
-    def test_old_dumps_have_their_calls_in_the_providers_form(self) -> None:
+    def test_calls_of_old_dumps_in_native_format_load(self) -> None:
         raw = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
         old = {"type": "ai", "content": "", "additional_kwargs": {"tool_calls": [raw]}}
         assert load_native("langchain", [old])[0].tool_uses == (
@@ -586,7 +586,7 @@ class TestLangChain:
         called, answered = load_native("langchain", [older, {"type": "function", "name": "look", "content": "x"}])
         assert called.tool_uses[0].id == answered.tool_results[0].id
 
-    def test_what_is_no_message_is_kept_with_its_place(self) -> None:
+    def test_any_other_item_becomes_an_invalid_block_with_its_place(self) -> None:
         blocks = [
             msg.blocks[0] for msg in load_native("langchain", [3, {"type": "remove", "id": "x", "content": ""}])
         ]
@@ -599,7 +599,7 @@ class TestLangChain:
 # -- what langchain-core wrote itself -------------------------------------------------------------------------
 
 
-def test_all_that_langchain_says_is_read_block_for_block() -> None:
+def test_each_block_of_langchain_loads() -> None:
     msgs = load_native("langchain", DICTS)
     system, bob, calling, calm, failed, seen, chunk, moderator, function, order, thanks, refused = msgs
     assert (system.role, system.text, bob.name, bob.id) == ("system", "You are Friday.", "Bob", "h1")
@@ -647,7 +647,7 @@ def _without_orders(msgs: list[Msg]) -> list[Msg]:
     return [msg for msg in msgs if not (msg.blocks and isinstance(msg.blocks[0], InvalidBlock))]
 
 
-def test_all_forms_of_langchains_dumps_say_the_same() -> None:
+def test_all_formats_of_langchain_dumps_give_equal_messages() -> None:
     msgs = _without_orders(load_native("langchain", DICTS))
     dumped = [one["data"] for one in DICTS]  # `model_dump`
     prompt = {
@@ -661,7 +661,7 @@ def test_all_forms_of_langchains_dumps_say_the_same() -> None:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_what_langchain_wrote_goes_to_every_provider(provider: str) -> None:
+def test_langchain_logs_convert_for_every_provider(provider: str) -> None:
     msgs = load_native("langchain", DICTS)
     text = json.dumps(load_provider(provider).chat_formatter().lower(msgs).request, ensure_ascii=False)
     said = ("You are Friday.", "What is in this?", "I look.", "no such place", "I am the moderator.", "Thanks.")
@@ -672,14 +672,14 @@ WIRE_OF: Final = {"anthropic": "anthropic", "openai": "openai-responses", "googl
 
 
 def _without_openais_tool(dump: dict[str, Any]) -> list[Msg]:
-    """A dump without the tool that OpenAI ran, whose status version 1 does not keep."""
+    """Returns the messages of a dump without the server tool of OpenAI, whose status version 1 omits."""
     held = dump["kwargs"]
     content = [block for block in held["content"] if "ws_1" not in (block.get("id"), block.get("tool_call_id"))]
     return load_native("langchain", [{**dump, "kwargs": {**held, "content": content}}])
 
 
 @pytest.mark.parametrize("provider", WIRE_OF)
-def test_a_reply_goes_back_to_its_provider_from_both_versions(provider: str) -> None:
+def test_both_versions_of_a_reply_are_sent_back_to_its_provider(provider: str) -> None:
     formatter = load_provider(WIRE_OF[provider]).chat_formatter()
     asked = Msg("Bob", "Hi.", "user")
     own, first = (_without_openais_tool(dump[provider]) for dump in (PROVIDERS_OWN, VERSION_1))
@@ -701,7 +701,7 @@ def test_a_reply_goes_back_to_its_provider_from_both_versions(provider: str) -> 
     ],
     ids=["own", "own without a tool", "version 1", "version 1 without a tool"],
 )
-def test_items_of_openai_go_back_with_their_ids(dump: dict[str, Any], left_out: str, ids: list[str]) -> None:
+def test_items_of_openai_are_sent_back_with_their_ids(dump: dict[str, Any], left_out: str, ids: list[str]) -> None:
     held = dump["openai"]["kwargs"]
     content = [block for block in held["content"] if not left_out or not block["type"].startswith(left_out)]
     msgs = load_native("langchain", [{**held, "content": content}])
@@ -709,7 +709,7 @@ def test_items_of_openai_go_back_with_their_ids(dump: dict[str, Any], left_out: 
     assert [item["id"] for item in request["input"] if "id" in item] == ids
 
 
-def test_a_made_up_id_is_no_items_id() -> None:
+def test_a_generated_id_is_not_sent_as_an_item_id() -> None:
     part = {"type": "reasoning", "id": "lc_1", "reasoning": "Hm."}
     found = {"type": "ai", "content": [part], "response_metadata": {"model_provider": "openai"}}
     (thinking,) = load_native("langchain", [found])[0].blocks
@@ -746,7 +746,9 @@ def test_a_made_up_id_is_no_items_id() -> None:
         ),
     ],
 )
-def test_anthropics_own_tools_are_said_in_its_words_again(found: dict[str, Any], native: dict[str, Any]) -> None:
+def test_server_tools_of_anthropic_are_written_in_native_format(
+    found: dict[str, Any], native: dict[str, Any]
+) -> None:
     said = {"type": "ai", "content": [found], "response_metadata": {"model_provider": "anthropic"}}
     assert load_native("langchain", [said])[0].blocks == (OpaqueBlock("anthropic", native),)
     bare = {"type": "server_tool_result", "tool_call_id": "s", "status": "success"}
@@ -756,7 +758,7 @@ def test_anthropics_own_tools_are_said_in_its_words_again(found: dict[str, Any],
 
 @examples(150)
 @given(mangled([{"messages": LANGCHAIN}, {"messages": [_constructor(one) for one in LANGCHAIN]}]))
-def test_a_mangled_dump_of_langchain_is_read_or_refused(found: Any) -> None:
+def test_a_damaged_dump_of_langchain_loads_or_raises_an_agentkit_error(found: Any) -> None:
     with suppress(MessageError):
         msgs = load_native("langchain", found)
         assert all(Msg.from_dict(msg.to_dict()) == msg for msg in msgs)
@@ -767,7 +769,7 @@ def _of_langchain(kind: str, *blocks: Any, **more: Any) -> Msg:
     return load_native("langchain", [said])[0]
 
 
-def test_langchains_own_blocks_go_to_no_provider() -> None:
+def test_blocks_of_langchain_itself_are_sent_to_no_provider() -> None:
     ran = {"type": "server_tool_call", "name": "web_search", "args": {"query": "x"}, "id": "s1"}
     found: dict[str, Any] = {"type": "server_tool_result", "tool_call_id": "s1", "status": "success", "output": []}
     odd = {"type": "non_standard", "value": {"a": 1}}
@@ -778,19 +780,19 @@ def test_langchains_own_blocks_go_to_no_provider() -> None:
     assert [cast("OpaqueBlock", block).wire for block in blocks] == ["langchain"] * 3 + ["anthropic"]
 
 
-def test_an_unknown_block_of_a_user_is_a_loss() -> None:
+def test_dropping_an_unknown_block_of_a_user_is_a_loss() -> None:
     msgs = load_native("langchain", [{"type": "human", "content": [{"type": "weird", "x": 1}]}])
     with pytest.raises(LossError, match="langchain"):
         load_provider("anthropic").chat_formatter(on_loss="raise").lower(msgs)
 
 
-def test_a_content_that_is_none_is_kept_as_found() -> None:
+def test_content_of_another_type_becomes_an_invalid_block() -> None:
     (block,) = load_native("langchain", [{"type": "ai", "data": {"content": 5}}])[0].blocks
     assert isinstance(block, InvalidBlock)
     assert (block.data, block.place) == (5, "messages[0].content")
 
 
-def test_the_calls_of_a_chunk_are_read() -> None:
+def test_the_calls_of_a_chunk_load() -> None:
     chunk = {"name": "look", "args": '{"at": "x"}', "id": "c1", "index": 0}
     msg = load_native("langchain", [{"type": "AIMessageChunk", "content": "", "tool_call_chunks": [chunk]}])[0]
     assert [(call.id, call.input) for call in msg.tool_uses] == [("c1", {"at": "x"})]
@@ -802,18 +804,18 @@ _G: Final[dict[str, Any]] = {"type": "tool_call", "name": "f", "args": {"a": 2}}
 
 @pytest.mark.parametrize("id", ["x", None])
 @pytest.mark.parametrize("named", [0, 1, 2])
-def test_two_calls_with_one_id_or_none_are_two_wherever_they_are_named(id: str | None, named: int) -> None:
+def test_two_calls_with_the_same_id_or_without_ids_remain_two_calls(id: str | None, named: int) -> None:
     calls = [{**_F, "id": id}, {**_G, "id": id}]
     (msg,) = load_native("langchain", [{"type": "ai", "content": calls[:named], "tool_calls": calls}])
     assert [call.input for call in msg.tool_uses] == [{"a": 1}, {"a": 2}]
 
 
-def test_two_calls_without_ids_that_only_the_content_has_differ_in_their_ids() -> None:
+def test_two_calls_without_ids_in_the_content_get_different_ids() -> None:
     first, second = _of_langchain("ai", {**_F, "id": None}, {**_G, "id": None}).tool_uses
     assert first.id != second.id
 
 
-def test_the_results_of_two_calls_with_one_id_go_with_them_in_order() -> None:
+def test_the_results_of_two_calls_with_the_same_id_match_in_order() -> None:
     calls = [{**_F, "id": "x"}, {**_G, "id": "x"}]
     results = [{"type": "tool", "content": said, "tool_call_id": "x"} for said in ("one", "two")]
     msgs = load_native("langchain", ["Hi.", {"type": "ai", "content": "", "tool_calls": calls}, *results])
@@ -833,14 +835,14 @@ def _told(said: str, name: str | None, type: str = "tool") -> dict[str, Any]:
 
 
 def _answers_of(*log: Any) -> list[tuple[str, str]]:
-    """Every call's name with what it was answered."""
+    """Returns the tool name and the result text of each call."""
     msgs = load_native("langchain", list(log))
     results = {result.id: result.text for msg in msgs for result in msg.tool_results}
     return [(call.name, results.get(call.id, "")) for msg in msgs for call in msg.tool_uses]
 
 
 @pytest.mark.parametrize("kind", ["tool", "function"])
-def test_results_without_ids_answer_the_first_call_of_their_name_that_waits(kind: str) -> None:
+def test_a_result_without_an_id_answers_the_first_open_call_of_its_tool(kind: str) -> None:
     told = [_told("w", "wait", kind), _told("1", "look", kind), _told("2", "look", kind)]
     expected = [("look", "1"), ("wait", "w"), ("look", "2")]
     assert _answers_of(_asking("look", "wait", "look"), *told) == expected
@@ -853,13 +855,13 @@ def test_results_without_names_and_ids_answer_the_calls_in_order() -> None:
     assert results == [("look", "l"), ("wait", "w")]
 
 
-def test_a_result_without_an_id_answers_no_call_that_an_earlier_turn_left_open() -> None:
+def test_a_result_without_an_id_answers_the_latest_turn_first() -> None:
     log = [_asking("look"), "Never mind. Look again.", _asking("look"), _told("2", "look")]
     assert _answers_of(*log) == [("look", ""), ("look", "2")]
     assert _answers_of(*log, _told("1", "look")) == [("look", "1"), ("look", "2")]
 
 
-def test_a_result_that_no_call_waits_for_is_of_none() -> None:
+def test_a_result_without_an_open_call_answers_no_call() -> None:
     log = [_asking("look"), _told("l", "look"), _told("again", "look"), _told("w", "wait")]
     assert _answers_of(*log) == [("look", "l")]
     ids = {result.id for msg in load_native("langchain", log) for result in msg.tool_results}
@@ -879,7 +881,7 @@ def _spoken(**audio: Any) -> dict[str, Any]:
         {"id": "au"},
     ],
 )
-def test_a_spoken_reply_is_what_the_wires_own_log_says(audio: dict[str, Any]) -> None:
+def test_a_spoken_reply_loads_like_the_native_log(audio: dict[str, Any]) -> None:
     (msg,) = load_native("langchain", [_spoken(**audio)])
     (own,) = load_native("openai", [{"role": "assistant", "content": None, "audio": audio}])
     assert msg.blocks == own.blocks
@@ -887,7 +889,7 @@ def test_a_spoken_reply_is_what_the_wires_own_log_says(audio: dict[str, Any]) ->
     assert "audio" not in json.dumps(msg.metadata)
 
 
-def test_a_spoken_reply_goes_back_by_its_id_and_elsewhere_as_its_words() -> None:
+def test_a_spoken_reply_is_sent_back_by_id_and_elsewhere_as_transcript() -> None:
     sound = _spoken(id="au", data=WAV, transcript="Hello.", expires_at=1)
     msgs = load_native("langchain", ["Hi.", sound, "And?"])
     own, other = (load_provider(name).chat_formatter().lower(msgs).request for name in ("openai", "anthropic"))
@@ -917,8 +919,8 @@ _OLDER: Final[dict[str, Any]] = {
 }
 
 
-def test_the_older_form_of_openais_items_is_read_as_the_items() -> None:
-    """As langchain-openai writes it with `output_version="v0"`."""
+def test_the_older_format_of_openai_items_loads_like_the_items() -> None:
+    """Returns a reply in the format of langchain-openai with `output_version="v0"`."""
     (msg,) = load_native("langchain", [{"type": "ai", "data": _OLDER}])
     item = _OLDER["additional_kwargs"]["reasoning"]
     asks, ran = _OLDER["additional_kwargs"]["tool_outputs"]
@@ -934,7 +936,7 @@ def test_the_older_form_of_openais_items_is_read_as_the_items() -> None:
     assert request["input"][1:3] == [item, ran]
 
 
-def test_a_reasoning_item_may_have_lost_its_type_and_stands_once() -> None:
+def test_a_reasoning_item_without_a_type_loads_once() -> None:
     item = {"id": "rs", "summary": [{"type": "summary_text", "text": "Hm."}]}
     (msg,) = load_native("langchain", [{"type": "ai", "content": "x", "additional_kwargs": {"reasoning": item}}])
     thinking = ThinkingBlock("Hm.", OpaqueState("openai", item_id="rs"))
@@ -945,14 +947,14 @@ def test_a_reasoning_item_may_have_lost_its_type_and_stands_once() -> None:
 
 @pytest.mark.parametrize("key", ["reasoning", "audio", "tool_outputs"])
 @pytest.mark.parametrize("odd", ["words", 3, {"effort": "high"}, [3]])
-def test_what_is_none_of_openais_items_is_kept(key: str, odd: Any) -> None:
+def test_other_values_under_keys_of_openai_are_kept(key: str, odd: Any) -> None:
     (msg,) = load_native("langchain", [{"type": "ai", "content": "x", "additional_kwargs": {key: odd}}])
     kept = (msg.metadata or {}).get("additional_kwargs") == {key: odd}
     assert kept or len(msg.blocks) == 2
     assert TextBlock("x") in msg.blocks
 
 
-def test_the_numbers_of_a_streams_pieces_go_to_no_provider() -> None:
+def test_stream_indexes_are_sent_to_no_provider() -> None:
     item: dict[str, Any] = {
         "id": "rs",
         "type": "reasoning",
@@ -976,7 +978,7 @@ def test_the_numbers_of_a_streams_pieces_go_to_no_provider() -> None:
 
 
 def _with_odd_leaves(found: Any, odd: Any) -> Iterator[Any]:
-    """The value once for each value inside it, which `odd` stands in place of."""
+    """Yields copies of a value. In each copy, `odd` replaces another inner value."""
     yield odd
     if isinstance(found, dict):
         held = cast("dict[str, Any]", found)
@@ -997,13 +999,15 @@ def _with_odd_leaves(found: Any, odd: Any) -> Iterator[Any]:
         ("langchain", [{"type": "ai", "data": _OLDER}]),
     ],
 )
-def test_an_object_or_a_list_in_any_place_of_a_dump_is_read_or_refused(form: str, log: Any, odd: Any) -> None:
+def test_an_object_or_a_list_anywhere_in_a_dump_loads_or_raises_an_agentkit_error(
+    form: str, log: Any, odd: Any
+) -> None:
     for found in _with_odd_leaves(log, odd):
         with suppress(MessageError):
             load_native(form, found)
 
 
-def test_a_file_of_googles_is_read_as_its_own_log_says_it() -> None:
+def test_a_file_of_google_loads_like_the_native_part() -> None:
     stored = {"file_uri": "https://generativelanguage.googleapis.com/v1beta/files/abc", "mime_type": "image/png"}
     public = {"file_uri": "https://example.org/a.mp4", "mime_type": "video/mp4"}
     fields = {"video_metadata": {"fps": 2}}

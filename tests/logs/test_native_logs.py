@@ -1,4 +1,4 @@
-"""Logs from elsewhere: whose they are, and what a request asks for besides its messages."""
+"""Loading of native logs, of request options, and of cache markers."""
 
 import json
 from collections.abc import Mapping
@@ -45,32 +45,32 @@ def _asked(found: RequestOptions) -> tuple[list[Tool], ToolChoice | None, Output
 
 
 class TestLoading:
-    def test_the_form_is_named_by_a_provider_or_is_the_provider(self) -> None:
+    def test_the_provider_is_a_name_or_a_provider(self) -> None:
         assert load_native("openai", LOG)[0].text == "Hello"
         assert load_native(load_provider("openai"), {"model": "m", "messages": LOG}) == load_native("openai", LOG)
 
-    def test_our_own_form_is_one_of_them(self) -> None:
+    def test_stored_messages_of_agentkit_load(self) -> None:
         msgs = [user("Hello")]
         assert load_native("agentkit", dump_messages(msgs)) == msgs
 
-    def test_an_unknown_form_is_refused_with_those_that_there_are(self) -> None:
+    def test_the_error_for_an_unknown_provider_lists_all_providers(self) -> None:
         with pytest.raises(ProviderError, match="anthropic"):
             load_native("nobody", LOG)
 
-    def test_a_provider_that_loads_no_logs_says_so(self) -> None:
+    def test_a_provider_without_a_loader_is_an_error(self) -> None:
         one = load_provider("openai")
         with pytest.raises(ProviderError, match="has no loader"):
             load_native(Provider("mine", one.chat_formatter, one.multi_agent_formatter), LOG)
 
     @pytest.mark.parametrize("provider", [*PROVIDERS, "agentscope", "langchain", "agentkit"])
     @pytest.mark.parametrize("found", [None, 3, {}, {"nothing": 1}, True])
-    def test_what_is_no_log_is_refused_by_place(self, provider: str, found: Any) -> None:
+    def test_the_error_for_any_other_value_names_the_place(self, provider: str, found: Any) -> None:
         with pytest.raises(MessageError) as caught:
             load_native(provider, found)
         assert caught.value.place
 
     @pytest.mark.parametrize("provider", PROVIDERS)
-    def test_a_conversation_comes_back_from_every_wire(self, provider: str) -> None:
+    def test_a_formatted_conversation_loads_for_every_provider(self, provider: str) -> None:
         said = [Msg("system", "You are Friday.", "system"), user("Hello")]
         loaded = load_native(provider, chat(provider).lower(said).request)
         assert [(msg.role, msg.text) for msg in loaded] == [("system", "You are Friday."), ("user", "Hello")]
@@ -78,7 +78,7 @@ class TestLoading:
 
 class TestTools:
     @pytest.mark.parametrize("provider", PROVIDERS)
-    def test_tools_and_an_answers_schema_come_back_from_every_wire(self, provider: str) -> None:
+    def test_tools_and_an_output_schema_load_for_every_provider(self, provider: str) -> None:
         request = chat(provider).lower([user("Look.")], tools=[LOOK], response_format=SCHEMA).request
         tools, _, form = _asked(load_request_options(provider, request))
         assert [(tool.name, tool.description) for tool in tools] == [("look", LOOK.description)]
@@ -91,7 +91,7 @@ class TestTools:
 
     @pytest.mark.parametrize("choice", ["auto", "none", "required", "look"])
     @pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini"])
-    def test_the_choice_comes_back_from_wires_that_have_all(self, provider: str, choice: str) -> None:
+    def test_each_tool_choice_loads_for_providers_that_support_all(self, provider: str, choice: str) -> None:
         request = chat(provider).lower([user("Look.")], tools=[LOOK], tool_choice=choice).request
         _, found, _ = _asked(load_request_options(provider, request))
         assert (found.name or found.mode if found else "auto") == choice
@@ -162,7 +162,7 @@ class TestTools:
         assert _asked(load_request_options(provider, found))[0] == [Tool("look", "", PARAMETERS)]
         assert list_server_tools(provider, found) == []
 
-    def test_a_dumped_config_of_geminis_sdk_is_read(self) -> None:
+    def test_a_dumped_config_of_the_gemini_sdk_loads(self) -> None:
         types: Any = import_module("google.genai.types")
         place = types.Schema(type="STRING")
         look = types.FunctionDeclaration(
@@ -185,12 +185,12 @@ class TestTools:
             assert left == {("tools[0]", "codeexecution"), ("tools[0]", "googlesearch")}
 
     @pytest.mark.parametrize("tools", ["search", 3, True])
-    def test_tools_that_are_no_tools_are_refused(self, tools: Any) -> None:
+    def test_tools_of_another_type_are_an_error(self, tools: Any) -> None:
         for load in (load_request_options, list_server_tools):
             with pytest.raises(MessageError, match="tools"):
                 load("openai", {"tools": tools})
 
-    def test_geminis_schemas_become_json_schemas(self) -> None:
+    def test_schemas_of_gemini_become_json_schemas(self) -> None:
         parameters = {
             "type": "OBJECT",
             "properties": {
@@ -252,7 +252,7 @@ class TestTools:
         request = {"tools": [{"functionDeclarations": tools}] if provider == "gemini" else tools, **choice}
         assert _asked(load_request_options(provider, request))[1] == expected
 
-    def test_without_tools_there_is_nothing_to_choose(self) -> None:
+    def test_without_tools_a_tool_choice_is_omitted(self) -> None:
         assert load_request_options("openai", {"messages": [], "tool_choice": "auto"}) == {}
         assert load_request_options("openai", LOG) == {}
 
@@ -364,7 +364,7 @@ def test_cache_markers_of_a_loaded_request_are_reported(provider: str, caplog: p
     assert f"{len(PLACES[provider])} cache marker(s) omitted, the first at {PLACES[provider][0]}" in caplog.text
 
 
-def test_a_call_s_argument_and_a_null_are_no_cache_markers() -> None:
+def test_call_arguments_and_nulls_are_not_cache_markers() -> None:
     call = {"type": "tool_use", "id": "c", "name": "n", "input": {"cache_control": MARKER}}
     log = [{"role": "assistant", "content": [call, {"type": "text", "text": "a", "cache_control": None}]}]
     assert list_cache_markers("anthropic", log) == []
@@ -383,7 +383,7 @@ HELD: Final = [
 
 
 @pytest.mark.parametrize(("provider", "request_", "key"), HELD)
-def test_a_request_that_continues_messages_of_the_server_is_refused(
+def test_a_request_that_continues_messages_on_the_server_is_an_error(
     provider: str, request_: dict[str, Any], key: str
 ) -> None:
     with pytest.raises(MessageError, match="the server stores messages") as caught:
@@ -391,7 +391,7 @@ def test_a_request_that_continues_messages_of_the_server_is_refused(
     assert caught.value.place == key
 
 
-def test_the_messages_of_such_a_request_load_by_themselves_and_null_names_nothing() -> None:
+def test_the_messages_of_a_continued_request_load_alone() -> None:
     items = [{"type": "function_call_output", "call_id": "c", "output": "found"}]
     assert load_native("openai-responses", items)[0].tool_results[0].text == "found"
     request = {"previous_response_id": None, "conversation": None, "prompt": None, "input": items}
@@ -405,7 +405,7 @@ THOUGHTS: Final = [
 
 
 @pytest.mark.parametrize("provider", ["openai", "deepseek", "vllm", "dashscope-compatible"])
-def test_the_thinking_blocks_of_litellm_are_anthropics(provider: str) -> None:
+def test_thinking_blocks_of_litellm_are_sent_back_to_anthropic(provider: str) -> None:
     reply = {"role": "assistant", "content": "Hi.", "reasoning_content": "First.", "thinking_blocks": THOUGHTS}
     msgs = load_native(provider, [{"role": "user", "content": "hi"}, reply, {"role": "user", "content": "And?"}])
     first, second, text = msgs[1].blocks

@@ -1,4 +1,4 @@
-"""Blocks and sources: frozen values, checked at the door, positional or by keyword."""
+"""Blocks and sources are immutable and validated; their arguments are positional or by keyword."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ TWINS: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("positional", "keyword"), TWINS, ids=lambda found: type(found).__name__)
-def test_a_value_is_made_by_position_or_by_keyword(positional: Any, keyword: Any) -> None:
+def test_arguments_are_positional_or_by_keyword(positional: Any, keyword: Any) -> None:
     assert positional == keyword
     assert repr(positional) == repr(keyword)
 
 
 @pytest.mark.parametrize(("found", "_"), TWINS, ids=lambda found: type(found).__name__)
-def test_a_value_never_changes(found: Any, _: Any) -> None:
+def test_a_block_is_immutable(found: Any, _: Any) -> None:
     for name in (field.name for field in dataclasses.fields(found) if not field.name.startswith("_")):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(found, name, None)
@@ -77,7 +77,7 @@ def test_a_value_never_changes(found: Any, _: Any) -> None:
 
 
 @pytest.mark.parametrize(("found", "_"), TWINS, ids=lambda found: type(found).__name__)
-def test_a_value_survives_pickle_and_copies(found: Any, _: Any) -> None:
+def test_a_block_can_be_pickled_and_copied(found: Any, _: Any) -> None:
     assert pickle.loads(pickle.dumps(found)) == found
     assert copy.copy(found) == found
     assert copy.deepcopy(found) == found
@@ -98,7 +98,7 @@ WORDS: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
 
 
 @pytest.mark.parametrize(("kind", "positional", "word"), WORDS, ids=[row[2] for row in WORDS])
-def test_a_block_says_its_type(kind: Callable[..., Any], positional: tuple[Any, ...], word: str) -> None:
+def test_a_block_has_its_type(kind: Callable[..., Any], positional: tuple[Any, ...], word: str) -> None:
     assert kind(*positional).type == word
     assert kind(*positional).metadata is None
     assert kind(*positional, metadata={"k": 1}).metadata == {"k": 1}
@@ -170,7 +170,7 @@ REFUSED: list[tuple[str, Any, str, str]] = [
 @pytest.mark.parametrize(
     ("make", "place", "reason"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
-def test_a_bad_value_is_refused_by_place_and_reason(make: Callable[[], object], place: str, reason: str) -> None:
+def test_an_error_names_the_place_and_the_reason(make: Callable[[], object], place: str, reason: str) -> None:
     with pytest.raises(MessageError) as caught:
         make()
     assert caught.value.place.startswith(place)
@@ -179,13 +179,13 @@ def test_a_bad_value_is_refused_by_place_and_reason(make: Callable[[], object], 
     assert caught.value.__cause__ is None
 
 
-def test_a_long_bad_value_is_shown_in_part() -> None:
+def test_an_error_shortens_a_long_value() -> None:
     with pytest.raises(MessageError) as caught:
         TextBlock(["x" * 10_000])  # type: ignore[arg-type]
     assert len(str(caught.value)) < 300
 
 
-def test_json_values_are_copied_at_the_door() -> None:
+def test_json_values_are_copied_on_creation() -> None:
     given: dict[str, Any] = {"q": {"deep": [1, {"x": 2}]}}
     use = ToolUseBlock("i", "n", given, metadata=given)
     note = InvalidBlock(given, "why", "msgs[0]")
@@ -211,7 +211,7 @@ def test_json_values_are_copied_at_the_door() -> None:
         ({}, '{"x": NaN}', "{}", True),
     ],
 )
-def test_arguments_are_the_raw_text_where_it_says_the_same(
+def test_arguments_are_the_raw_text_if_it_matches_the_input(
     input: dict[str, Any], raw: str | None, arguments: str, broken: bool
 ) -> None:
     use = ToolUseBlock("i", "n", input, raw)
@@ -231,14 +231,14 @@ def test_arguments_are_the_raw_text_where_it_says_the_same(
         ([{"type": "text", "text": "a"}], "a", ["text"]),
     ],
 )
-def test_a_results_output_is_text_or_items(output: Any, text: str, kinds: list[str]) -> None:
+def test_the_output_of_a_result_is_text_or_items(output: Any, text: str, kinds: list[str]) -> None:
     found = ToolResultBlock("i", "n", output)
     assert found.text == text
     assert [item.type for item in found.items] == kinds
     assert isinstance(found.output, str | tuple)
 
 
-def test_a_result_needs_an_id_alone() -> None:
+def test_a_result_requires_only_an_id() -> None:
     found = ToolResultBlock("i")
     assert (found.name, found.output, found.is_error) == ("", "", False)
 
@@ -257,7 +257,7 @@ def test_a_result_needs_an_id_alone() -> None:
         ("a b:c", "file"),
     ],
 )
-def test_a_source_knows_its_scheme(url: str, scheme: str) -> None:
+def test_a_source_has_a_scheme(url: str, scheme: str) -> None:
     assert URLSource(url).scheme == scheme
 
 
@@ -278,7 +278,7 @@ def test_a_source_knows_its_scheme(url: str, scheme: str) -> None:
         ("song.mp3", None, "audio/mpeg"),
     ],
 )
-def test_a_source_guesses_its_type(url: str, declared: str | None, guessed: str | None) -> None:
+def test_a_source_guesses_its_media_type(url: str, declared: str | None, guessed: str | None) -> None:
     assert URLSource(url, declared).guessed_type == guessed
 
 
@@ -286,19 +286,19 @@ def _wrong_type(*_: object) -> tuple[str, None]:
     return ("image/wrong", None)
 
 
-def test_the_guess_is_the_same_on_every_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_guessed_type_does_not_depend_on_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mimetypes.guess_type", _wrong_type)
     assert guess_media_type("a.png") == "image/png"
 
 
-def test_a_data_url_is_put_together_once() -> None:
+def test_a_data_url_is_computed_once() -> None:
     source = Base64Source("image/png", "aGk=")
     assert source.data_url == "data:image/png;base64,aGk="
     assert source.data_url is source.data_url
 
 
 @pytest.mark.parametrize("kind", MEDIA)
-def test_media_is_made_of_bytes_a_path_or_a_url(kind: type[Any], tmp_path: Path) -> None:
+def test_media_blocks_are_created_from_bytes_a_path_or_a_url(kind: type[Any], tmp_path: Path) -> None:
     path = tmp_path / "a b.png"
     path.write_bytes(b"\x89PNG")
     held = Base64Source("image/png", base64.b64encode(b"\x89PNG").decode())
@@ -309,7 +309,7 @@ def test_media_is_made_of_bytes_a_path_or_a_url(kind: type[Any], tmp_path: Path)
 
 
 @pytest.mark.parametrize(("name", "reason"), [("missing.png", "cannot be read"), ("plain", "a known media type")])
-def test_a_path_that_cannot_be_read_is_refused(name: str, reason: str, tmp_path: Path) -> None:
+def test_an_unreadable_path_is_an_error(name: str, reason: str, tmp_path: Path) -> None:
     (tmp_path / "plain").write_bytes(b"in a format that nobody knows")
     with pytest.raises(MessageError, match=reason) as caught:
         ImageBlock.from_path(tmp_path / name)
@@ -323,11 +323,11 @@ def test_a_path_that_cannot_be_read_is_refused(name: str, reason: str, tmp_path:
         ({"type": "base64", "media_type": "image/png", "data": "aGk="}, Base64Source("image/png", "aGk=")),
     ],
 )
-def test_a_source_may_be_given_as_a_dict(source: Any, expected: object) -> None:
+def test_a_source_may_be_a_dict(source: Any, expected: object) -> None:
     assert ImageBlock(source).source == expected
 
 
-def test_equal_blocks_are_equal_whatever_was_worked_out_of_them() -> None:
+def test_cached_results_do_not_affect_equality() -> None:
     used, fresh = Base64Source("image/png", "aGk="), Base64Source("image/png", "aGk=")
     assert used.data_url
     assert used == fresh
@@ -335,7 +335,7 @@ def test_equal_blocks_are_equal_whatever_was_worked_out_of_them() -> None:
     assert hash(used) == hash(fresh)
 
 
-def test_the_arguments_are_json_that_any_parser_reads() -> None:
+def test_the_arguments_are_strict_json() -> None:
     use = ToolUseBlock("i", "n", {"text": 'quote " slash \\ line\n\u2028 \x00 é 漢 😀', "n": 10**30})
     assert json.loads(use.arguments) == use.input
 
@@ -351,7 +351,7 @@ def test_the_arguments_are_json_that_any_parser_reads() -> None:
         ('{"a":{"b":0}}', {"a": {"b": False}}),
     ],
 )
-def test_raw_arguments_that_only_python_holds_equal_are_broken(raw: str, said: dict[str, Any]) -> None:
+def test_raw_arguments_with_other_number_types_are_broken(raw: str, said: dict[str, Any]) -> None:
     block = ToolUseBlock("c1", "look", said, raw)
     assert block.raw_is_broken
     assert block.arguments != raw
@@ -360,6 +360,6 @@ def test_raw_arguments_that_only_python_holds_equal_are_broken(raw: str, said: d
 @pytest.mark.parametrize(
     "raw", ['{ "a" : [1, 1.5, true, null, "x"], "b": {} }', '{"b":{},"a":[1,1.5,true,null,"x"]}']
 )
-def test_raw_arguments_that_say_the_same_are_sent(raw: str) -> None:
+def test_equivalent_raw_arguments_are_sent(raw: str) -> None:
     block = ToolUseBlock("c1", "look", {"a": [1, 1.5, True, None, "x"], "b": {}}, raw)
     assert block.arguments == raw

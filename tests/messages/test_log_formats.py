@@ -1,4 +1,4 @@
-"""A log of another form is never read as nothing: each form against each reader."""
+"""A log of another format never loads as an empty conversation: tests of each format with each loader."""
 
 from __future__ import annotations
 
@@ -23,15 +23,12 @@ CASES: Final[dict[str, tuple[Any, tuple[str, ...]]]] = {**_SAID, **_FOREIGN}
 
 
 def _content(msgs: list[Msg]) -> str:
-    """All that messages say, and what their unreadable and opaque blocks hold."""
+    """Returns the content of messages as JSON text, with the data of invalid and opaque blocks."""
     return json.dumps(dump_messages(msgs), ensure_ascii=False)
 
 
 def _missing(reader: str, log: Any, words: tuple[str, ...]) -> list[str]:
-    """The words of a log that a reader loses: they are in no message, or silently in no request.
-
-    Words of a request are looked for where nothing is reported as lost.
-    """
+    """Returns the words of a log that are in no message, or in no request although no loss is reported."""
     try:
         msgs = load_native(reader, log)
     except AgentkitError:
@@ -48,14 +45,14 @@ def _missing(reader: str, log: Any, words: tuple[str, ...]) -> list[str]:
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("form", CASES)
-def test_all_words_of_a_log_arrive_or_an_error_is_raised(form: str, reader: str) -> None:
+def test_a_log_loads_completely_or_raises_an_error(form: str, reader: str) -> None:
     log, words = CASES[form]
     assert _missing(reader, log, words) == []
 
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("form", CASES)
-def test_messages_of_another_form_among_those_of_the_reader_are_not_lost(form: str, reader: str) -> None:
+def test_messages_of_another_format_in_a_log_are_not_lost(form: str, reader: str) -> None:
     own = _messages(CASES.get(reader, ([{"name": "Bob", "role": "user", "content": "Hello"}], ()))[0])
     other = _messages(CASES[form][0])
     said = tuple(word for word in CASES[form][1] if word in json.dumps(other, ensure_ascii=False))
@@ -75,7 +72,7 @@ def test_messages_under_any_key_of_a_request_are_not_lost(form: str, key: str, r
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("form", RICH_LOGS)
-def test_a_request_keeps_the_content_of_every_key_or_an_error_is_raised(form: str, reader: str) -> None:
+def test_a_request_loads_completely_or_raises_an_error(form: str, reader: str) -> None:
     request: dict[str, Any] = (
         RICH_LOGS[form] if isinstance(RICH_LOGS[form], dict) else {"messages": RICH_LOGS[form]}
     )
@@ -88,7 +85,7 @@ def test_a_request_keeps_the_content_of_every_key_or_an_error_is_raised(form: st
 
 
 def _messages(log: Any) -> list[Any]:
-    """The messages of a log of any form."""
+    """Returns the messages of a log of any format."""
     if isinstance(log, list):
         return cast("list[Any]", log)
     return _messages(next(log[key] for key in ("messages", "contents", "input") if key in log))
@@ -109,7 +106,7 @@ RECOGNIZED: Final = {
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("form", RECOGNIZED)
-def test_the_error_names_the_form_that_the_log_looks_like(form: str, reader: str) -> None:
+def test_the_error_names_the_format_of_the_log(form: str, reader: str) -> None:
     with pytest.raises(MessageError, match=RECOGNIZED[form]):
         load_native(reader, FOREIGN_LOGS[form])
 
@@ -144,13 +141,13 @@ def test_the_error_names_the_form_that_the_log_looks_like(form: str, reader: str
         ],
     ),
 )
-def test_the_error_names_the_loader_of_the_form(reader: str, log: Any, loader: str) -> None:
+def test_the_error_names_the_loader_of_the_format(reader: str, log: Any, loader: str) -> None:
     with pytest.raises(MessageError, match=rf"load_native\('{loader}'"):
         load_native(reader, log)
 
 
 @pytest.mark.parametrize("reader", ["anthropic", "ollama", "langchain", "agentscope"])
-def test_content_of_bedrock_converse_is_refused_by_name(reader: str) -> None:
+def test_the_error_for_bedrock_content_names_bedrock_converse(reader: str) -> None:
     image = {"image": {"format": "png", "source": {"bytes": "AAAA"}}}
     with pytest.raises(MessageError, match="looks like Bedrock Converse"):
         load_native(reader, [{"role": "user", "content": [{"text": "hi"}, image]}])
@@ -195,7 +192,7 @@ _ODD: Final[list[Any]] = [_WORD, [_WORD], {"z": _WORD}, {"type": "text", "text":
 
 
 def _with_odd_content(found: Any, odd: Any) -> Iterator[Any]:
-    """The value once for each value under a key that says something, replaced by `odd`."""
+    """Yields copies of a value. In each copy, `odd` replaces the value of another content key."""
     if isinstance(found, dict):
         held = cast("dict[str, Any]", found)
         for key in held:
@@ -209,7 +206,7 @@ def _with_odd_content(found: Any, odd: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("reader", _WITH_CALLS)
-def test_content_of_another_type_is_kept_or_refused(reader: str) -> None:
+def test_content_of_another_type_is_kept_or_raises_an_error(reader: str) -> None:
     lost: list[Any] = []
     for log in [log for odd in _ODD for log in _with_odd_content(_WITH_CALLS[reader], odd)]:
         with suppress(AgentkitError):
@@ -218,7 +215,7 @@ def test_content_of_another_type_is_kept_or_refused(reader: str) -> None:
     assert lost == []
 
 
-def test_a_block_that_no_result_can_hold_keeps_its_words() -> None:
+def test_the_text_of_a_block_that_results_cannot_contain_is_kept() -> None:
     for content in ([{"type": "thinking", "thinking": _WORD}], [{"type": "reasoning", "reasoning": _WORD}]):
         for reader in ("langchain", "anthropic"):
             result = {"type": "tool_result", "tool_use_id": "c", "content": content}
@@ -227,7 +224,7 @@ def test_a_block_that_no_result_can_hold_keeps_its_words() -> None:
 
 @pytest.mark.parametrize("reader", [name for name in READERS if name not in ("agentscope", "agentkit")])
 @pytest.mark.parametrize("message", [{"role": "user"}, {"role": "user", "text": "hi"}, {"role": "user", "x": 1}])
-def test_a_message_without_content_is_refused_with_its_keys(message: dict[str, Any], reader: str) -> None:
+def test_the_error_for_a_message_without_content_lists_its_keys(message: dict[str, Any], reader: str) -> None:
     with pytest.raises(MessageError) as caught:
         load_native(reader, [message])
     assert all(repr(key) in str(caught.value) for key in message)
@@ -235,6 +232,6 @@ def test_a_message_without_content_is_refused_with_its_keys(message: dict[str, A
 
 
 @pytest.mark.parametrize("reader", ["openai", "deepseek", "vllm", "ollama", "dashscope", "anthropic", "langchain"])
-def test_an_empty_reply_of_a_model_is_no_error(reader: str) -> None:
+def test_an_empty_reply_of_a_model_loads(reader: str) -> None:
     load_native(reader, [{"role": "user", "content": "hi"}, {"role": "assistant"}])
     load_native("gemini", [{"role": "user", "parts": [{"text": "hi"}]}, {"role": "model"}])

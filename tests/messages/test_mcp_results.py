@@ -1,4 +1,4 @@
-"""Results of the Model Context Protocol as blocks: objects of the SDKs, and dicts."""
+"""Results of the Model Context Protocol, as SDK objects and as dicts, become blocks."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ ITEMS: list[tuple[dict[str, Any], Any]] = [
 
 
 class TextContent(BaseModel):
-    """As version 1 of the Python SDK has it."""
+    """Result class of version 1 of the Python SDK."""
 
     type: Literal["text"] = "text"
     text: str
@@ -92,7 +92,7 @@ class CallToolResult(BaseModel):
 
 @dataclass
 class ClientResult:
-    """As a client library has it: a dataclass that holds objects of the SDK."""
+    """Result class of a client library: a dataclass with objects of the SDK."""
 
     content: list[Any]
     structured_content: dict[str, Any] | None = None
@@ -101,7 +101,7 @@ class ClientResult:
 
 
 async def returned(value: Any) -> ToolResultBlock:
-    """What a tool that returns a value answers."""
+    """Returns the result of a tool whose function returns a value."""
 
     def give() -> Any:
         return value
@@ -111,7 +111,7 @@ async def returned(value: Any) -> ToolResultBlock:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(("item", "block"), ITEMS)
-async def test_each_kind_of_content_is_a_block(item: dict[str, Any], block: Any) -> None:
+async def test_each_type_of_content_becomes_a_block(item: dict[str, Any], block: Any) -> None:
     result = {"content": [item, {"type": "text", "text": "end"}], "isError": False}
     expected = ToolResultBlock("c", "give", [block, TextBlock("end")])
     assert ToolResultBlock("c", "give", result) == expected
@@ -121,7 +121,7 @@ async def test_each_kind_of_content_is_a_block(item: dict[str, Any], block: Any)
 
 
 @pytest.mark.anyio
-async def test_one_text_is_the_output_as_text() -> None:
+async def test_a_single_text_is_the_output() -> None:
     assert ToolResultBlock("c", "give", {"content": [{"type": "text", "text": "calm"}]}).output == "calm"
     assert (await returned({"content": [{"type": "text", "text": "calm"}], "isError": True})).is_error
     assert (await returned({"content": [], "isError": True})) == ToolResultBlock("c", "give", "", is_error=True)
@@ -141,7 +141,7 @@ def test_base64_never_reaches_a_request_as_text(provider: str) -> None:
 
 
 def _strings(request: dict[str, Any]) -> list[str]:
-    """The strings of a request, as JSON writes them."""
+    """Yields the strings of a request as JSON text."""
     return re.findall(r'"((?:[^"\\]|\\.)*)"', json.dumps(request))
 
 
@@ -181,7 +181,7 @@ def test_structured_content_that_the_text_repeats_is_sent_once(texts: list[str],
         (["[" * 100_000], {"result": 1}),
     ],
 )
-def test_structured_content_with_more_than_the_text_is_sent_too(texts: list[str], structured: Any) -> None:
+def test_structured_content_that_differs_from_the_text_is_added(texts: list[str], structured: Any) -> None:
     content = [{"type": "text", "text": text} for text in texts]
     result = ToolResultBlock("c", "give", {"content": content, "structuredContent": structured})
     *before, last = [item.text for item in result.items if isinstance(item, TextBlock)]
@@ -193,7 +193,7 @@ def test_structured_content_with_more_than_the_text_is_sent_too(texts: list[str]
 
 
 @pytest.mark.anyio
-async def test_objects_of_an_sdk_are_read_as_their_dicts() -> None:
+async def test_sdk_objects_convert_like_their_dicts() -> None:
     resource = EmbeddedResource(resource=TextResource(uri=AnyUrl("file:///a.txt"), text="hello"))
     found = CallToolResult(content=[TextContent(text="calm"), resource], isError=True, _meta={"trace": 1})
     expected = ToolResultBlock(
@@ -218,7 +218,7 @@ async def test_objects_of_an_sdk_are_read_as_their_dicts() -> None:
     assert await returned(found.content[0]) == ToolResultBlock("c", "give", [TextBlock("calm")])
 
 
-def test_what_the_caller_says_beside_an_mcp_result_is_kept() -> None:
+def test_arguments_beside_an_mcp_result_are_kept() -> None:
     mcp: dict[str, Any] = {"content": [], "isError": False, "_meta": {"a": 1}}
     result = ToolResultBlock("c", output=mcp, is_error=True, metadata={"b": 2})
     assert result.is_error
@@ -241,7 +241,7 @@ def test_what_the_caller_says_beside_an_mcp_result_is_kept() -> None:
         {"type": "image", "url": "https://example.com/a.png"},
     ],
 )
-async def test_other_json_with_such_keys_stays_json(value: Any) -> None:
+async def test_other_json_with_the_same_keys_is_not_an_mcp_result(value: Any) -> None:
     result = await returned(value)
     assert not result.is_error
     assert json.loads(result.text) == value
@@ -262,7 +262,7 @@ async def test_other_json_with_such_keys_stays_json(value: Any) -> None:
         None,
     ],
 )
-async def test_an_unreadable_item_is_kept_as_an_invalid_block(item: Any) -> None:
+async def test_an_unreadable_item_becomes_an_invalid_block(item: Any) -> None:
     result = await returned({"content": [item, "calm", {"type": "text", "text": "a \ud800"}], "isError": True})
     assert result.is_error
     first, *texts = result.items
@@ -284,7 +284,7 @@ async def test_an_unreadable_item_is_kept_as_an_invalid_block(item: Any) -> None
     ],
 )
 @pytest.mark.parametrize("provider", available_providers())
-async def test_broken_media_are_a_matter_of_the_ledger(provider: str, item: dict[str, Any]) -> None:
+async def test_broken_media_still_gives_a_request(provider: str, item: dict[str, Any]) -> None:
     result = await returned({"content": [item], "isError": False})
     msgs = [Msg("Bob", "go", "user"), Msg("Friday", [ToolUseBlock("c", "give", {})], "assistant")]
     plan = load_provider(provider).chat_formatter().lower([*msgs, Msg("tools", [result], "user")])
@@ -292,14 +292,14 @@ async def test_broken_media_are_a_matter_of_the_ledger(provider: str, item: dict
 
 
 class Hostile:
-    """An object whose every attribute fails."""
+    """Object whose attributes all raise an exception."""
 
     def __getattr__(self, name: str) -> Any:
         raise RuntimeError(name)
 
 
 @pytest.mark.anyio
-async def test_an_object_whose_attributes_fail_is_refused() -> None:
+async def test_an_object_whose_attributes_raise_is_an_error() -> None:
     assert (await returned(Hostile())).is_error
     assert (await returned([Hostile()])).is_error
     value: Any = Hostile()
@@ -307,7 +307,7 @@ async def test_an_object_whose_attributes_fail_is_refused() -> None:
         ToolResultBlock("c", "give", value)
 
 
-def test_nesting_without_end_is_cut_off() -> None:
+def test_endless_nesting_is_truncated() -> None:
     deep: Any = []
     for _ in range(5_000):
         deep = [deep]

@@ -1,4 +1,4 @@
-"""`Msg`: construction, validation with places, conversion of other libraries' dicts, computed results."""
+"""`Msg`: construction, validation, dicts of other libraries, and cached results."""
 
 from __future__ import annotations
 

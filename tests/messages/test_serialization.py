@@ -1,4 +1,4 @@
-"""Messages as JSON, in and out; an old history can always be opened."""
+"""Messages round-trip through JSON, and every stored history loads."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ EVERYTHING = [
 ]
 
 
-def test_what_is_dumped_is_loaded_equal() -> None:
+def test_dumped_messages_load_equal() -> None:
     assert load_messages(dump_messages(EVERYTHING)) == EVERYTHING
 
 
 @pytest.mark.parametrize("form", ["text", "bytes", "object", "bare list", "tuple"])
-def test_a_conversation_is_read_from_any_of_its_forms(form: str) -> None:
+def test_a_conversation_loads_from_each_stored_format(form: str) -> None:
     data = dump_messages(EVERYTHING)
     text = json.dumps(data, allow_nan=False)
     forms: dict[str, object] = {
@@ -96,7 +96,7 @@ def test_a_conversation_is_read_from_any_of_its_forms(form: str) -> None:
 
 
 @pytest.mark.parametrize("msg", EVERYTHING, ids=lambda msg: msg.name)
-def test_a_single_message_goes_out_and_back(msg: Msg) -> None:
+def test_a_single_message_round_trips(msg: Msg) -> None:
     assert Msg.from_dict(msg.to_dict()) == msg
     assert Msg.from_dict(json.loads(json.dumps(msg.to_dict()))) == msg
 
@@ -108,19 +108,19 @@ def test_only_a_list_of_messages_is_dumped(msgs: Any) -> None:
 
 
 @pytest.mark.parametrize("other", [None, 3, "text", {"name": "Bob", "content": "hi", "role": "user"}, []])
-def test_what_is_no_message_is_not_dumped(other: Any) -> None:
+def test_dumping_any_other_item_is_an_error(other: Any) -> None:
     with pytest.raises(MessageError, match=r"^msgs\[1\]: expected a Msg, got "):
         dump_messages([Msg("Bob", "hi", "user"), other])
 
 
-def test_the_stored_form_names_its_version_and_leaves_defaults_out() -> None:
+def test_the_stored_format_has_a_version_and_omits_defaults() -> None:
     assert dump_messages([Msg("Bob", (TextBlock("hi"),), "user")]) == {
         "agentkit": 1,
         "messages": [{"name": "Bob", "content": [{"type": "text", "text": "hi"}], "role": "user"}],
     }
 
 
-def test_the_stored_form_shares_nothing_with_the_message() -> None:
+def test_the_stored_format_shares_no_container_with_the_message() -> None:
     msg = AnyMsg("Bob", [ToolUseBlock("c", "n", {"a": {"b": [1]}})], "assistant", metadata={"k": [1]})
     stored = dump_messages([msg])["messages"][0]
     stored["metadata"]["k"].append(2)
@@ -143,7 +143,7 @@ def test_an_empty_conversation_loads(data: object) -> None:
     assert load_messages(data) == []
 
 
-def test_messages_that_are_messages_already_stay() -> None:
+def test_msg_objects_load_unchanged() -> None:
     assert load_messages(EVERYTHING)[0] is EVERYTHING[0]
 
 
@@ -178,7 +178,7 @@ def test_messages_that_are_messages_already_stay() -> None:
         ([{"name": "a", "content": "x", "role": "user", "metadata": [1]}], "messages[0].metadata", "dict"),
     ],
 )
-def test_what_is_no_conversation_is_refused(data: object, place: str, reason: str) -> None:
+def test_any_other_value_is_an_error(data: object, place: str, reason: str) -> None:
     with pytest.raises(MessageError) as caught:
         load_messages(data)
     assert caught.value.place == place
@@ -186,18 +186,18 @@ def test_what_is_no_conversation_is_refused(data: object, place: str, reason: st
     assert caught.value.advice
 
 
-def test_data_newer_than_this_agentkit_is_refused() -> None:
+def test_data_of_a_newer_version_is_an_error() -> None:
     with pytest.raises(VersionError) as caught:
         load_messages({"agentkit": 2, "messages": [], "something": "new"})
     assert (caught.value.version, caught.value.supported) == (2, 1)
 
 
-def test_keys_without_a_field_are_kept_in_metadata() -> None:
+def test_keys_without_a_field_become_metadata() -> None:
     stored = {"name": "a", "content": "x", "role": "user", "url": "u", "metadata": {"k": 1}, "finished": True}
     assert Msg.from_dict(stored).metadata == {"url": "u", "finished": True, "k": 1}
 
 
-def test_null_content_is_none() -> None:
+def test_null_content_is_empty() -> None:
     assert Msg.from_dict({"name": "a", "content": None, "role": "user"}).content == ()
 
 
@@ -224,7 +224,7 @@ UNREADABLE: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("block", "reason"), [row[1:] for row in UNREADABLE], ids=[row[0] for row in UNREADABLE])
-def test_a_block_that_cannot_be_read_is_kept_with_its_place_and_reason(block: Any, reason: str) -> None:
+def test_an_unreadable_block_becomes_an_invalid_block_with_place_and_reason(block: Any, reason: str) -> None:
     good = {"type": "text", "text": "still here"}
     (first, second) = load_messages(
         [
@@ -242,14 +242,14 @@ def test_a_block_that_cannot_be_read_is_kept_with_its_place_and_reason(block: An
     assert load_messages(dump_messages([second])) == [second]
 
 
-def test_an_unreadable_block_keeps_its_data_as_it_was_found() -> None:
+def test_an_invalid_block_has_the_stored_data_unchanged() -> None:
     (msg,) = load_messages([{"name": "a", "content": [{"type": "poem", "verse": ["x"]}], "role": "user"}])
     kept = msg.blocks[0]
     assert isinstance(kept, InvalidBlock)
     assert kept.data == {"type": "poem", "verse": ["x"]}
 
 
-def test_one_bad_item_of_a_result_harms_no_other() -> None:
+def test_an_invalid_item_of_a_result_does_not_affect_others() -> None:
     items = [{"type": "text", "text": "a"}, {"type": "poem"}, {"type": "text", "text": "b"}]
     block = {"type": "tool_result", "id": "c", "name": "n", "output": items}
     (msg,) = load_messages([{"name": "system", "content": [block], "role": "system"}])
@@ -260,7 +260,7 @@ def test_one_bad_item_of_a_result_harms_no_other() -> None:
     assert bad.place == "messages[0].content[0].output[1]"
 
 
-def test_half_an_emoji_in_a_string_does_not_close_the_whole_history() -> None:
+def test_a_lone_surrogate_in_a_text_does_not_prevent_loading() -> None:
     text = (
         '[{"name": "a", "content": "cut \\ud83d", "role": "user"}, {"name": "b", "content": "ok", "role": "user"}]'
     )
@@ -299,13 +299,13 @@ def test_lone_surrogates_are_replaced_in_every_text_and_their_places_are_logged(
         {"type": "image", "source": {"type": "url", "url": "https://a/b.png"}},
     ],
 )
-def test_an_invalid_block_is_read_again_by_a_version_that_knows_the_block(data: dict[str, Any]) -> None:
+def test_an_invalid_block_loads_in_a_version_that_knows_the_block(data: dict[str, Any]) -> None:
     (now,) = Msg.from_dict({"name": "a", "role": "user", "content": [data]}).blocks
     before = Msg("a", (InvalidBlock(data, "unknown type", "messages[0].content[0]"),), "user")
     assert load_messages(dump_messages([before]))[0].blocks == (now,)
 
 
-def test_an_invalid_item_of_a_result_is_read_again() -> None:
+def test_an_invalid_item_of_a_result_loads_in_a_version_that_knows_it() -> None:
     item = InvalidBlock({"type": "text", "text": "x"}, "unknown type", "messages[0].content[0].output[0]")
     result = Msg("s", (ToolResultBlock("c", "n", (item,)),), "system")
     assert load_messages(dump_messages([result]))[0].tool_results[0].items == (TextBlock("x"),)
@@ -314,7 +314,7 @@ def test_an_invalid_item_of_a_result_is_read_again() -> None:
     assert load_messages(dump_messages([result])) == [result]
 
 
-def test_data_nested_too_deeply_does_not_close_the_whole_history() -> None:
+def test_data_nested_too_deeply_does_not_prevent_loading() -> None:
     deep = "[" * 900 + "]" * 900
     block = f'{{"type": "tool_use", "id": "a", "name": "b", "input": {{"a": {deep}}}}}'
     (msg,) = load_messages(f'[{{"name": "a", "role": "assistant", "content": [{block}]}}]')

@@ -1,4 +1,4 @@
-"""What media are by their first bytes, and how large a picture is by its header."""
+"""Media types from the first bytes of data, and image sizes from headers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ SIGNS: list[tuple[bytes, str]] = [
 
 
 @pytest.mark.parametrize(("head", "media_type"), SIGNS)
-def test_first_bytes_tell_the_type(head: bytes, media_type: str) -> None:
+def test_the_first_bytes_indicate_the_media_type(head: bytes, media_type: str) -> None:
     for wrong in ("image/x-wrong", "text/plain" if media_type != "text/html" else ""):
         assert sniff_media_type(text(head + bytes(64) * (media_type != "text/html")), wrong) == media_type
     assert sniff_media_type(text(head), media_type) == media_type
@@ -74,7 +74,7 @@ def test_first_bytes_tell_the_type(head: bytes, media_type: str) -> None:
         (text(b"<svg xmlns='http://www.w3.org/2000/svg'/>"), "image/svg+xml"),
     ],
 )
-def test_bytes_that_tell_nothing_tell_nothing(data: str, declared: str) -> None:
+def test_unknown_bytes_indicate_no_media_type(data: str, declared: str) -> None:
     assert sniff_media_type(data, declared) is None
 
 
@@ -89,20 +89,20 @@ def test_bytes_that_tell_nothing_tell_nothing(data: str, declared: str) -> None:
         (b"\0\0\0\x18ftypmif1", "image/heic"),
     ],
 )
-def test_a_container_is_what_it_is_called(head: bytes, declared: str) -> None:
+def test_the_declared_type_of_a_container_format_wins(head: bytes, declared: str) -> None:
     assert sniff_media_type(text(head), declared) == declared
 
 
 @pytest.mark.parametrize("words", [b"<html>a page</html>", b"BM", b"GIF89a is a format", b"{}", "漢字".encode()])
 @pytest.mark.parametrize("declared", ["text/plain", "text/html", "application/json"])
-def test_text_stays_what_it_is_called(words: bytes, declared: str) -> None:
+def test_the_declared_text_type_wins_for_text(words: bytes, declared: str) -> None:
     assert sniff_media_type(text(words), declared) == declared
 
 
 @pytest.mark.parametrize("kind", [ImageBlock, AudioBlock, VideoBlock, DocumentBlock])
 @pytest.mark.parametrize("way", ["base64", "file", "data URL"])
 @pytest.mark.anyio
-async def test_what_does_not_begin_like_its_type_is_a_reason_however_it_comes(
+async def test_data_that_contradicts_its_type_is_omitted_with_a_reason(
     kind: Any, way: str, tmp_path: Path
 ) -> None:
     suffix, named = {
@@ -143,18 +143,18 @@ SIZED: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("media_type", "data"), SIZED)
-def test_a_header_tells_the_size(media_type: str, data: str) -> None:
+def test_a_header_contains_the_image_size(media_type: str, data: str) -> None:
     assert image_size(Base64Source(media_type, data)) == (321, 123)
 
 
 @pytest.mark.parametrize(("media_type", "data"), SIZED)
-def test_a_broken_header_tells_none(media_type: str, data: str) -> None:
+def test_a_broken_header_gives_no_image_size(media_type: str, data: str) -> None:
     for end in range(0, 60, 4):
         assert image_size(Base64Source(media_type, data[:end])) in (None, (321, 123))
     assert image_size(Base64Source(media_type, text(base64.b64decode(data)[:6] + bytes(60)))) is None
 
 
-def test_other_formats_tell_none() -> None:
+def test_other_formats_give_no_image_size() -> None:
     assert image_size(Base64Source("image/x-icon", drawn("ICO"))) is None
 
 
@@ -169,7 +169,7 @@ PNG = DATA["image/png"]
 
 
 @pytest.mark.parametrize("source", [Base64Source("image/jpeg", PNG), URLSource(f"data:image/jpg;base64,{PNG}")])
-def test_what_the_bytes_are_is_sent_and_said(source: Any) -> None:
+def test_the_sniffed_type_is_sent_and_recorded_in_the_ledger(source: Any) -> None:
     msg = Msg("Bob", (ImageBlock(source),), "user")
     plan = EchoFormatter().lower([msg])
     assert sent(plan)[0]["content"][0]["source"] == {"type": "base64", "media_type": "image/png", "data": PNG}
@@ -180,7 +180,7 @@ def test_what_the_bytes_are_is_sent_and_said(source: Any) -> None:
 
 
 @pytest.mark.parametrize("head", ['image/png;name="a,b.png";base64', "image/png;base64;x=y"])
-def test_base64_text_behind_a_strange_head_is_not_encoded_again(head: str) -> None:
+def test_base64_text_after_an_unknown_header_is_not_encoded_again(head: str) -> None:
     plan = EchoFormatter().lower([Msg("Bob", (ImageBlock(URLSource(f"data:{head},{PNG}")),), "user")])
     reason = "it is a data URL whose content is no image/png"
     assert plan.ledger.losses == [("msgs[0].content[0]", reason)]
@@ -196,34 +196,34 @@ def test_base64_text_behind_a_strange_head_is_not_encoded_again(head: str) -> No
         (VideoBlock(URLSource(f"data:video/mp4;base64,{DATA['video/mp4']}")), "video/mp4"),
     ],
 )
-def test_another_spelling_of_the_type_is_no_news(block: Any, media_type: str) -> None:
+def test_an_alias_of_the_media_type_is_not_recorded(block: Any, media_type: str) -> None:
     plan = EchoFormatter().lower([Msg("Bob", (block,), "user")])
     assert sent(plan)[0]["content"][0]["source"]["media_type"] == media_type
     assert plan.ledger.entries[0].reason == "sent unchanged"
 
 
-def test_a_data_url_is_looked_into_as_well() -> None:
+def test_data_in_a_data_url_is_sniffed() -> None:
     msg = Msg("Bob", (ImageBlock(URLSource(f"data:image/webp;base64,{PNG}")),), "user")
     assert sent(EchoFormatter().lower([msg]))[0]["content"][0]["source"]["media_type"] == "image/png"
 
 
-def test_a_page_of_html_is_no_picture() -> None:
+def test_an_html_page_is_not_sent_as_an_image() -> None:
     msg = Msg("Bob", (ImageBlock(Base64Source("image/png", text(b"<!doctype html><p>Sorry</p>"))),), "user")
     assert EchoFormatter().lower([msg]).ledger.losses == [("msgs[0].content[0]", "Echo takes no text/html")]
 
 
-def test_the_type_that_is_sent_must_be_one_that_the_target_takes() -> None:
+def test_the_sniffed_type_must_be_accepted_by_the_target() -> None:
     form = target(media__image=MediaRule(types=frozenset({"image/jpeg"})))
     plan = form().lower([Msg("Bob", (ImageBlock(Base64Source("image/jpeg", PNG)),), "user")])
     assert plan.ledger.losses == [("msgs[0].content[0]", "Echo takes no image/png")]
 
 
-def test_a_pdf_that_is_called_a_text_is_a_pdf() -> None:
+def test_a_pdf_declared_as_text_is_sent_as_pdf() -> None:
     msg = Msg("Bob", (DocumentBlock(Base64Source("text/plain", DATA["application/pdf"])),), "user")
     assert sent(EchoFormatter().lower([msg]))[0]["content"][0]["source"]["media_type"] == "application/pdf"
 
 
-def test_the_bytes_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bytes_are_sniffed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from agentkit.media import resolution as shelf
 
     looks: list[str] = []

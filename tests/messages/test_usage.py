@@ -1,4 +1,4 @@
-"""Tokens and reasons, in one set of words."""
+"""Token usage and finish reasons of replies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentkit import FinishReason, Msg, Usage
 from agentkit.provider_kit import as_token_count
 
 
-def test_usages_add_up_and_survive_json() -> None:
+def test_usages_add_up_and_round_trip_through_json() -> None:
     first, second = Usage(10, 5, 3, 2, 1), Usage(1, 1, 1, 1, 1)
     assert first + second == Usage(11, 6, 4, 3, 2)
     assert first.total_tokens == 15
@@ -18,11 +18,11 @@ def test_usages_add_up_and_survive_json() -> None:
 
 
 @pytest.mark.parametrize("found", [None, "3", -1, True, float("nan"), float("inf"), 10**400, [1], {}])
-def test_what_is_no_number_of_tokens_counts_as_none(found: Any) -> None:
+def test_an_invalid_token_count_is_zero(found: Any) -> None:
     assert as_token_count(found) == 0
 
 
-def test_a_message_that_is_no_reply_has_neither() -> None:
+def test_a_message_that_is_not_a_reply_has_no_usage_and_no_finish_reason() -> None:
     for metadata in (None, {}, {"reply": 3}, {"reply": {"usage": 3, "finish_reason": "sunk"}}):
         msg = Msg("Bob", "Hi", "user", metadata=metadata)
         assert msg.usage is None
