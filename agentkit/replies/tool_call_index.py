@@ -36,9 +36,8 @@ class ToolCallIndex:
         self._group = group
         self._keys: list[BlockKey] = []  # calls in order of arrival
         self._by_index: dict[int, BlockKey] = {}
-        self._by_id: dict[
-            tuple[int | None, str], BlockKey
-        ] = {}  # positions by index and id; index None stands for the first call
+        # By index and id. The index None stands for the first call with the id.
+        self._by_id: dict[tuple[int | None, str], BlockKey] = {}
         self._names: dict[BlockKey, str] = {}
 
     def __iter__(self) -> Iterator[BlockKey]:
@@ -46,7 +45,7 @@ class ToolCallIndex:
 
     @property
     def last(self) -> BlockKey | None:
-        """BlockKey of the last tool call of the message. None without tool calls."""
+        """Key of the last tool call of the message. None without tool calls."""
         return max(self._keys, default=None)
 
     def begin(self, index: object = None) -> BlockKey:
