@@ -14,9 +14,9 @@ from agentkit_openai import (
     VENDOR_KEYS,
     OpenAIChatFormatter,
     OpenAICompatible,
-    detail_of,
+    get_detail,
     mark_cache_control,
-    wire_url,
+    source_url,
 )
 
 __all__ = [
@@ -78,10 +78,10 @@ COMPATIBLE = CHAT.override(
 
 def _media_part(block: MediaBlock) -> dict[str, Any]:
     """Writes a media block. Unlike OpenAI's, `input_audio.data` is a URL or a data URL (model-studio)."""
-    url = wire_url(block.source)
+    url = source_url(block.source)
     if block.type != "audio":
         key = f"{block.type}_url"
-        return {key: {"url": url, **detail_of(block)}, "type": key}
+        return {key: {"url": url, **get_detail(block)}, "type": key}
     media_type = block.source.media_type or getattr(block.source, "guessed_type", None)
     return {
         "type": "input_audio",

@@ -39,7 +39,7 @@ from agentkit.provider_kit import (
 )
 from agentkit_dashscope._path_guard import guard_text
 from agentkit_dashscope.capabilities import FACTS, MULTIMODAL, TEXT, TEXT_PATH
-from agentkit_openai import mark_cache_control, wire_url, write_tool_choice
+from agentkit_openai import mark_cache_control, source_url, write_tool_choice
 
 __all__ = ["DashScopeChatFormatter", "DashScopeMultiAgentFormatter"]
 
@@ -166,7 +166,7 @@ def _part(block: Block, guard: bool) -> dict[str, Any]:
         case "text":
             return {"text": guard_text(block.text) if guard else block.text, **_extra_fields(block)}
         case "image" | "audio" | "video":
-            return {block.type: wire_url(block.source), **_extra_fields(block)}
+            return {block.type: source_url(block.source), **_extra_fields(block)}
         case "opaque":
             return {**copy_json(block.data)}
         case "document" | "thinking" | "tool_use" | "tool_result" | "invalid":

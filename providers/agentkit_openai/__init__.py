@@ -1,4 +1,12 @@
-"""OpenAI: Chat Completions, Responses, and the frame for vendors that speak the former."""
+"""OpenAI: Chat Completions, Responses, and OpenAI-compatible vendors.
+
+The package writes conversations as requests of both APIs, reads replies and logs, and sends requests through the
+openai SDK (extra `openai`). Chat Completions has the modules `capabilities`, `convert`, `replies` and `logs`;
+Responses has modules of the same names in the package `responses`. `OpenAICompatible` describes a vendor with an
+OpenAI-compatible API as one row of facts; `vendors` has the rows of vendors without their own package.
+
+Read `capabilities` first, then `convert`.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +14,12 @@ from typing import Unpack
 
 from agentkit.provider_kit import Msg, ParserOptions, Provider, as_object, native_to_json
 from agentkit_openai._error_patterns import CHAT_ERRORS
-from agentkit_openai._media_parts import detail_of, url_part, wire_url
+from agentkit_openai._media_parts import get_detail, source_url, write_url_part
 from agentkit_openai._prompt_cache import mark_cache_control
+from agentkit_openai._request_options import write_tool_choice
 from agentkit_openai.capabilities import CHAT, STRICT, TEMPLATE_CHAT, VENDOR_CHAT, VENDOR_KEYS
 from agentkit_openai.compatible import OPENAI, OpenAICompatible
-from agentkit_openai.convert import OpenAIChatFormatter, OpenAIMultiAgentFormatter, write_tool_choice
+from agentkit_openai.convert import OpenAIChatFormatter, OpenAIMultiAgentFormatter
 from agentkit_openai.counting import OpenAITokenCounter
 from agentkit_openai.endpoint import OpenAIChatEndpoint, OpenAIResponsesEndpoint
 from agentkit_openai.logs import load_chat
@@ -39,14 +48,14 @@ __all__ = [
     "TEMPLATE_CHAT",
     "VENDOR_CHAT",
     "VENDOR_KEYS",
-    "detail_of",
+    "get_detail",
     "load_chat",
     "load_responses",
     "mark_cache_control",
     "parse_response",
-    "url_part",
-    "wire_url",
+    "source_url",
     "write_tool_choice",
+    "write_url_part",
 ]
 
 PROVIDER = Provider(
@@ -73,12 +82,17 @@ RESPONSES_PROVIDER = Provider(
 
 
 def parse_response(reply: object, **options: Unpack[ParserOptions]) -> Msg:
-    """A whole reply of Chat Completions or of Responses, told apart by its shape, as a message.
+    """Parses a complete reply of Chat Completions or of Responses as a message.
 
-    Takes the SDK's object, its dict, or JSON text. Raises MessageError for what is neither, an error included.
+    Args:
+        reply: SDK object, dict or JSON text. The keys of the reply show which API it is from.
+        options: See `ParserOptions`.
+
+    Raises:
+        MessageError: The value is not a reply of either API, or it is an error.
     """
-    found = native_to_json(reply)
-    held = as_object(found)
-    if held.get("object") == "response" or ("output" in held and "choices" not in held):
-        return OpenAIResponsesStreamParser.parse_response(found, **options)
-    return OpenAIChatStreamParser.parse_response(found, **options)
+    value = native_to_json(reply)
+    fields = as_object(value)
+    if fields.get("object") == "response" or ("output" in fields and "choices" not in fields):
+        return OpenAIResponsesStreamParser.parse_response(value, **options)
+    return OpenAIChatStreamParser.parse_response(value, **options)

@@ -1,4 +1,4 @@
-"""Content parts of requests of the OpenAI family, read back as blocks."""
+"""Entries and content parts of logs of OpenAI's APIs, read as blocks."""
 
 from __future__ import annotations
 
@@ -28,11 +28,19 @@ from agentkit.provider_kit import (
     native_to_json,
     source_from_url,
 )
-from agentkit_openai._media_parts import file_name
+from agentkit_openai._media_parts import choose_file_name
 from agentkit_openai._reasoning import read_thinking_part
 from agentkit_openai._refusals import REFUSAL_PART, refusal_block
 
-__all__ = ["LogSource", "as_content", "cited", "invalid", "items_in", "read_content", "read_output"]
+__all__ = [
+    "LogSource",
+    "add_citations",
+    "as_content",
+    "as_invalid_block",
+    "read_content",
+    "read_entries",
+    "read_output",
+]
 
 
 class LogSource(NamedTuple):
@@ -49,163 +57,185 @@ class LogSource(NamedTuple):
     reasoning_parts: bool = False
 
 
-def items_in(found: object, name: str, marks: tuple[str, ...], also: tuple[str, ...] = ()) -> list[Any]:
-    """The entries of a log, in JSON values.
+def read_entries(
+    log: object, name: str, entry_keys: tuple[str, ...], other_names: tuple[str, ...] = ()
+) -> list[Any]:
+    """Returns the entries of a log as JSON values.
 
-    A log is a list, a request that has one under `name`, a single entry, or any of them as JSON text. Raises
-    MessageError for what is none: something else, a list in which no entry has one of the `marks`, or a request
-    that has messages under another key than `name` and `also`.
+    Args:
+        log: List of entries, a request that contains the list, a single entry, or the JSON text of any of these.
+        name: Key of the list in a request.
+        entry_keys: Keys that show an entry. At least one entry must have at least one of them.
+        other_names: Further keys of a request that may contain messages.
+
+    Raises:
+        MessageError: The value is not a log, or a request has messages under another key.
     """
-    whole = cast("Any", found) if isinstance(found, list | tuple) else native_to_json(found)
-    request = cast("dict[str, Any]", whole) if isinstance(whole, dict) else {}
+    value = cast("Any", log) if isinstance(log, list | tuple) else native_to_json(log)
+    request = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     if name in request:
-        check_log_request(request, (name, *also))
-        whole = request[name]
-    elif any(mark in request for mark in marks):
-        whole = [request]
-    if not isinstance(whole, list | tuple):
+        check_log_request(request, (name, *other_names))
+        value = request[name]
+    elif any(key in request for key in entry_keys):
+        value = [request]
+    if not isinstance(value, list | tuple):
         raise MessageError(
-            "log", f"expected a list of {name}", describe_log_format(make_json_safe(cast("object", whole)))
+            "log", f"expected a list of {name}", describe_log_format(make_json_safe(cast("object", value)))
         )
-    entries: list[Any] = make_json_safe(cast("object", whole), name)
-    if entries and not any(isinstance(entry, dict) and any(mark in entry for mark in marks) for entry in entries):
+    entries: list[Any] = make_json_safe(cast("object", value), name)
+    if entries and not any(
+        isinstance(entry, dict) and any(key in entry for key in entry_keys) for entry in entries
+    ):
         raise MessageError("log", f"expected a list of {name}, got other objects", describe_log_format(entries))
     return entries
 
 
 def as_content(blocks: list[Block]) -> str | list[Block]:
-    """Blocks as the content of a message: a text alone is a string."""
+    """Returns blocks as the content of a message. A single text without state and metadata becomes a string."""
     if not blocks:
         return ""
-    only = blocks[0]
-    plain_text = len(blocks) == 1 and isinstance(only, TextBlock) and not (only.state or only.metadata)
-    return only.text if plain_text and isinstance(only, TextBlock) else blocks
+    block = blocks[0]
+    if len(blocks) == 1 and isinstance(block, TextBlock) and not (block.state or block.metadata):
+        return block.text
+    return blocks
 
 
-def cited(blocks: list[Block], annotations: object) -> list[Block]:
-    """The content of a message, its annotations the citations of its last text, as a reply's are."""
-    found = as_list(annotations)
-    at = next((at for at in reversed(range(len(blocks))) if isinstance(blocks[at], TextBlock)), None)
-    if not found or at is None:
+def add_citations(blocks: list[Block], annotations: object) -> list[Block]:
+    """Returns the blocks of a message. The annotations become the `citations` of the last text, as in replies."""
+    citations = as_list(annotations)
+    index = next((index for index in reversed(range(len(blocks))) if isinstance(blocks[index], TextBlock)), None)
+    if not citations or index is None:
         return blocks
-    metadata = {**(blocks[at].metadata or {}), "citations": make_json_safe(found)}
-    return [*blocks[:at], replace(blocks[at], metadata=metadata), *blocks[at + 1 :]]
+    metadata = {**(blocks[index].metadata or {}), "citations": make_json_safe(citations)}
+    return [*blocks[:index], replace(blocks[index], metadata=metadata), *blocks[index + 1 :]]
 
 
-def read_output(content: object, origin: LogSource, place: str) -> str | list[Any]:
-    """The output of a tool: text, or texts and media."""
-    blocks = read_content(content, origin, place)
+def read_output(content: object, source: LogSource, place: str) -> str | list[Any]:
+    """Returns the output of a tool result: a string for a single text, otherwise the blocks."""
+    blocks = read_content(content, source, place)
     if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
         return blocks[0].text
     return blocks or ""
 
 
-def read_content(content: object, origin: LogSource, place: str) -> list[Block]:
-    """The blocks of a message's content: a string, a list of parts, or nothing."""
+def read_content(content: object, source: LogSource, place: str) -> list[Block]:
+    """Returns the blocks of a native content: a string, a list of parts, or None."""
     if isinstance(content, str):
         return [TextBlock(as_text(content))] if content else []
     if content is None:
         return []
     if not isinstance(content, list):
-        return [invalid(content, "expected text or a list of parts", place)]
+        return [as_invalid_block(content, "expected text or a list of parts", place)]
     parts = cast("list[Any]", content)
-    return [_read_part(part, origin, f"{place}[{at}]") for at, part in enumerate(parts)]
+    return [_read_part(part, source, f"{place}[{index}]") for index, part in enumerate(parts)]
 
 
-def _read_part(part: object, origin: LogSource, place: str) -> Block:
-    """One part: text, refusal or media; a part that only the wire knows as OpaqueBlock."""
+def _read_part(part: object, source: LogSource, place: str) -> Block:
+    """Returns the block for a content part. A part of an unknown type becomes an OpaqueBlock."""
     if isinstance(part, str):
         return TextBlock(as_text(part))
     if not isinstance(part, dict):
-        return invalid(part, "it is no content part", place)
-    held = cast("dict[str, Any]", part)
-    kind = held.get("type", "text" if held.keys() == {"text"} else None)
-    if not isinstance(kind, str):
-        keys = [key[:40] for key in list(held)[:8]]
-        return invalid(held, f"expected a content part with a type, got the keys {keys}", place)
+        return as_invalid_block(part, "expected a content part", place)
+    fields = cast("dict[str, Any]", part)
+    part_type = fields.get("type", "text" if fields.keys() == {"text"} else None)
+    if not isinstance(part_type, str):
+        keys = [key[:40] for key in list(fields)[:8]]
+        return as_invalid_block(fields, f"expected a content part with a type, got the keys {keys}", place)
     try:
-        block = _part(kind, held, origin)
+        block = _create_block(part_type, fields, source)
     except MessageError as error:
-        return invalid(held, str(error), place)
-    if isinstance(block, MediaBlock) and (fields := {**_fields_of(held), **_name_of(block)}):
-        block = replace(block, state=OpaqueState(origin.issuer, fields=fields))
-    return block or OpaqueBlock(origin.wire, make_json_safe(held))
+        return as_invalid_block(fields, str(error), place)
+    if isinstance(block, MediaBlock) and (state_fields := {**_get_other_keys(fields), **_get_file_name(block)}):
+        block = replace(block, state=OpaqueState(source.issuer, fields=state_fields))
+    return block or OpaqueBlock(source.wire, make_json_safe(fields))
 
 
-_READ = frozenset(
+_KEYS_READ = frozenset(
     {"type", "image_url", "video_url", "audio_url", "input_audio", "file", "file_data", "file_url", "filename"}
 ) | {"document_url", "document_name", "file_id", "cache_control", "prompt_cache_breakpoint"}
 
 
-def _fields_of(part: dict[str, Any]) -> dict[str, Any]:
-    """The keys beside a medium, which change what the model sees: `detail`; `fps`, `min_pixels` (model-studio)."""
-    beside = {key: item for key, item in part.items() if key not in _READ and item is not None}
+def _get_other_keys(part: dict[str, Any]) -> dict[str, Any]:
+    """Returns the keys of a media part that change what the model sees.
+
+    Examples are `detail`, `fps` and `min_pixels` (model-studio).
+    """
+    keys = {key: value for key, value in part.items() if key not in _KEYS_READ and value is not None}
     if (detail := as_object(part.get("image_url")).get("detail")) is not None:
-        beside["detail"] = detail
-    if part.get("type") == "input_image" and beside.get("detail") == "auto":
-        del beside["detail"]  # required there, and what is meant when nothing is said
-    return cast("dict[str, Any]", make_json_safe(beside))
+        keys["detail"] = detail
+    if part.get("type") == "input_image" and keys.get("detail") == "auto":
+        del keys["detail"]  # a required key, whose default is "auto"
+    return cast("dict[str, Any]", make_json_safe(keys))
 
 
-def _name_of(block: MediaBlock) -> dict[str, str]:
-    """The name of a file, where it would not be made of its title again."""
+def _get_file_name(block: MediaBlock) -> dict[str, str]:
+    """Returns the file name of a document if the formatter would not choose the same name for its title."""
     title = block.title if isinstance(block, DocumentBlock) else None
-    return {"filename": title} if title and file_name(block) != title else {}
+    return {"filename": title} if title and choose_file_name(block) != title else {}
 
 
-def invalid(found: object, reason: str, place: str) -> InvalidBlock:
-    """What could not be read, with its place."""
-    return InvalidBlock(make_json_safe(found), reason, place)
+def as_invalid_block(value: object, reason: str, place: str) -> InvalidBlock:
+    """Returns the block for a value that cannot be read."""
+    return InvalidBlock(make_json_safe(value), reason, place)
 
 
-def _part(kind: object, part: dict[str, Any], origin: LogSource) -> Block | None:
-    """One part (SDK: ChatCompletionContentPartParam, ResponseInputContentParam; vLLM: media by URL)."""
-    if kind == "thinking" and origin.reasoning_parts:
-        return read_thinking_part(part, origin.issuer)
-    if kind in ("text", "input_text", "output_text", "summary_text"):
-        return _text(part)
-    if kind == "refusal":
-        return refusal_block(as_text(part.get("refusal")), OpaqueState(origin.issuer, fields=REFUSAL_PART))
-    if kind in ("image_url", "input_image"):
-        source = _url(part.get("image_url"))
-        return ImageBlock(source) if source else None
-    if kind == "video_url":
-        source = _url(part.get("video_url"))
-        return VideoBlock(source) if source else None
-    if kind == "audio_url":
-        source = _url(part.get("audio_url"))
-        return AudioBlock(source) if source else None
-    if kind == "input_audio":
-        audio = part.get("input_audio")
-        return _sound({"data": audio} if isinstance(audio, str) else as_object(audio))
-    if kind == "document_url":  # mistralai SDK: DocumentURLChunk
-        source = _url(part.get("document_url"))
-        return DocumentBlock(source, title=as_text(part.get("document_name")) or None) if source else None
-    if kind in ("file", "input_file"):
-        return _file(as_object(part.get("file")) or part)
-    return None
+def _create_block(part_type: str, part: dict[str, Any], source: LogSource) -> Block | None:
+    """Returns the block for a content part, or None if the type is unknown or a media part has no data.
+
+    openai-python: ChatCompletionContentPartParam, ResponseInputContentParam; vLLM's docs: media by URL.
+
+    Raises:
+        MessageError: The part has invalid values.
+    """
+    match part_type:
+        case "thinking" if source.reasoning_parts:
+            return read_thinking_part(part, source.issuer)
+        case "text" | "input_text" | "output_text" | "summary_text":
+            return _create_text(part)
+        case "refusal":
+            return refusal_block(as_text(part.get("refusal")), OpaqueState(source.issuer, fields=REFUSAL_PART))
+        case "image_url" | "input_image":
+            image = _parse_url(part.get("image_url"))
+            return ImageBlock(image) if image else None
+        case "video_url":
+            video = _parse_url(part.get("video_url"))
+            return VideoBlock(video) if video else None
+        case "audio_url":
+            audio = _parse_url(part.get("audio_url"))
+            return AudioBlock(audio) if audio else None
+        case "input_audio":
+            value = part.get("input_audio")
+            return _create_audio({"data": value} if isinstance(value, str) else as_object(value))
+        case "document_url":  # mistralai SDK: DocumentURLChunk
+            document = _parse_url(part.get("document_url"))
+            title = as_text(part.get("document_name")) or None
+            return DocumentBlock(document, title=title) if document else None
+        case "file" | "input_file":
+            return _create_document(as_object(part.get("file")) or part)
+        case _:
+            return None
 
 
-def _text(part: dict[str, Any]) -> TextBlock:
+def _create_text(part: dict[str, Any]) -> TextBlock:
     text = part.get("text")
     if not isinstance(text, str):
-        raise MessageError("text", "there is no text in it", "Mend the part.")
-    cited = part.get("annotations")
-    return TextBlock(as_text(text), metadata={"citations": make_json_safe(cited)} if cited else None)
+        raise MessageError("text", "expected a string", "Pass a content part with a text.")
+    annotations = part.get("annotations")
+    return TextBlock(as_text(text), metadata={"citations": make_json_safe(annotations)} if annotations else None)
 
 
-def _url(found: object) -> Source | None:
-    """`image_url` is an object in Chat Completions, and a string in Responses."""
-    return source_from_url(as_object(found).get("url") or found)
+def _parse_url(value: object) -> Source | None:
+    """Returns the source for a URL, which is in an object in Chat Completions, and a string in Responses."""
+    return source_from_url(as_object(value).get("url") or value)
 
 
-_SOUNDS = {"wav": "audio/wav", "mp3": "audio/mpeg"}
+_AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 
 
-def _sound(audio: dict[str, Any]) -> AudioBlock | None:
-    """Base64 text, or (DashScope) a URL or a data URL, which may leave its type out."""
+def _create_audio(audio: dict[str, Any]) -> AudioBlock | None:
+    """Returns the block for base64 text, or for DashScope's URLs and data URLs, which may have no media type."""
     data, format = as_text(audio.get("data")), as_text(audio.get("format")) or "wav"
-    media_type = _SOUNDS.get(format, f"audio/{format}")
+    media_type = _AUDIO_TYPES.get(format, f"audio/{format}")
     if data.startswith("data:;base64,"):
         return AudioBlock(Base64Source(media_type, data.partition(",")[2]))
     if data.startswith("data:") or "://" in data[:20]:
@@ -214,7 +244,7 @@ def _sound(audio: dict[str, Any]) -> AudioBlock | None:
     return AudioBlock(Base64Source(media_type, data)) if data else None
 
 
-def _file(file: dict[str, Any]) -> DocumentBlock | None:
+def _create_document(file: dict[str, Any]) -> DocumentBlock | None:
     title = as_text(file.get("filename")) or None
     data, url = as_text(file.get("file_data")), as_text(file.get("file_url"))
     if data and not data.startswith("data:"):

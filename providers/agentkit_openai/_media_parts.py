@@ -1,4 +1,4 @@
-"""What the parts of OpenAI's wires say of media."""
+"""Media in content parts: those of Chat Completions, and helpers for both APIs of OpenAI."""
 
 from __future__ import annotations
 
@@ -15,50 +15,55 @@ from agentkit.provider_kit import (
     copy_json,
     get_state_fields,
 )
-from agentkit_openai._message_keys import MESSAGE
+from agentkit_openai._message_keys import KEY_PREFIX
 from agentkit_openai.capabilities import AUDIO_FORMATS
 
-__all__ = ["beside", "came_with", "detail_of", "file_name", "media_part", "url_part", "wire_url"]
+__all__ = [
+    "choose_file_name",
+    "copy_state_fields",
+    "get_detail",
+    "get_part_keys",
+    "source_url",
+    "write_media_part",
+    "write_url_part",
+]
 
 
-def wire_url(source: Source) -> str:
-    """A URL that the server fetches, or a data URL."""
+def source_url(source: Source) -> str:
+    """Returns the URL of a source, or a data URL if the source contains the data."""
     return source.data_url if isinstance(source, Base64Source) else source.url
 
 
-def came_with(block: TextBlock | ToolUseBlock | MediaBlock, *names: str) -> dict[str, Any]:
-    """The keys that a block came with, and goes back with."""
+def copy_state_fields(block: TextBlock | ToolUseBlock | MediaBlock, *names: str) -> dict[str, Any]:
+    """Returns copies of the fields with these names in the state of a block."""
     fields = get_state_fields(block.state)
     return {name: copy_json(fields[name]) for name in names if name in fields}
 
 
-def detail_of(block: MediaBlock) -> dict[str, Any]:
-    """How closely a picture is looked at (SDK: ImageURL.detail)."""
-    return came_with(block, "detail") if block.type == "image" else {}
+def get_detail(block: MediaBlock) -> dict[str, Any]:
+    """Returns the `detail` of an image, if its state has one (openai-python: ImageURL.detail)."""
+    return copy_state_fields(block, "detail") if block.type == "image" else {}
 
 
-def beside(block: MediaBlock) -> dict[str, Any]:
-    """What else stood beside the medium in its part."""
-    own = {key: item for key, item in get_state_fields(block.state).items() if key not in ("detail", "filename")}
-    return {**copy_json({key: item for key, item in own.items() if not key.startswith(MESSAGE)})}
+def get_part_keys(block: MediaBlock) -> dict[str, Any]:
+    """Returns the other keys that the part of a media block had in a log."""
+    keys = {
+        key: value
+        for key, value in get_state_fields(block.state).items()
+        if key not in ("detail", "filename") and not key.startswith(KEY_PREFIX)
+    }
+    return {**copy_json(keys)}
 
 
-def _embedded(source: Source) -> tuple[str, str]:
-    """The base64 text and media type of a source on a wire that takes no URL for it."""
-    if not isinstance(source, Base64Source):
-        raise ConversionError("media by URL", "a turn or a tool result")
-    return source.data, source.media_type
-
-
-def file_name(block: MediaBlock) -> str:
-    """A document's file name: the one that it came with, else its title where it is one, else by its type."""
+def choose_file_name(block: MediaBlock) -> str:
+    """Returns the file name of a document: the name in a log, or a name made of its title and its media type."""
     title = getattr(block, "title", None) or ""
-    if title and came_with(block, "filename").get("filename") == title:
+    if title and copy_state_fields(block, "filename").get("filename") == title:
         return title
-    kept = re.sub(r"[^\w. -]+", "_", title).strip(" ._")[:80]
+    name = re.sub(r"[^\w. -]+", "_", title).strip(" ._")[:80]
     source = block.source
     suffix = _SUFFIXES.get(source.media_type or "", "") if isinstance(source, Base64Source) else ""
-    return kept if kept and "." in kept else f"{kept or 'document'}{suffix}"
+    return name if name and "." in name else f"{name or 'document'}{suffix}"
 
 
 _SUFFIXES = {
@@ -71,25 +76,31 @@ _SUFFIXES = {
 }
 
 
-def media_part(block: MediaBlock) -> dict[str, Any]:
-    """Writes a media block in OpenAI's form (SDK: ChatCompletionContentPartParam)."""
+def write_media_part(block: MediaBlock) -> dict[str, Any]:
+    """Returns the content part for a media block (openai-python: ChatCompletionContentPartParam).
+
+    Raises:
+        ConversionError: The block is audio with a URL. The capabilities exclude such audio.
+    """
     match block.type:
         case "image":
-            return {"type": "image_url", "image_url": {"url": wire_url(block.source), **detail_of(block)}}
+            return {"type": "image_url", "image_url": {"url": source_url(block.source), **get_detail(block)}}
         case "audio":
-            data, media_type = _embedded(block.source)
-            audio = {"data": data, "format": AUDIO_FORMATS[media_type]}
+            source = block.source
+            if not isinstance(source, Base64Source):
+                raise ConversionError("media by URL", "a turn or a tool result")
+            audio = {"data": source.data, "format": AUDIO_FORMATS[source.media_type]}
             return {"type": "input_audio", "input_audio": audio}
         case "document":
-            file = {"filename": file_name(block), "file_data": wire_url(block.source)}
+            file = {"filename": choose_file_name(block), "file_data": source_url(block.source)}
             return {"type": "file", "file": file}
         case "video":
-            return {"type": "video_url", "video_url": {"url": wire_url(block.source)}}
+            return {"type": "video_url", "video_url": {"url": source_url(block.source)}}
         case _:
             assert_never(block.type)
 
 
-def url_part(block: MediaBlock) -> dict[str, Any]:
-    """Writes a media block as `image_url`, `audio_url` or `video_url`, with a URL or a data URL (vLLM's docs)."""
+def write_url_part(block: MediaBlock) -> dict[str, Any]:
+    """Returns the part `image_url`, `audio_url` or `video_url`, with a URL or a data URL (vLLM's docs)."""
     key = f"{block.type}_url"
-    return {"type": key, key: {"url": wire_url(block.source), **detail_of(block)}}
+    return {"type": key, key: {"url": source_url(block.source), **get_detail(block)}}

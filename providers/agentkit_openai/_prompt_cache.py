@@ -1,22 +1,14 @@
-"""Markers for prompt caches in chat messages: those of OpenAI, and `cache_control` of other vendors."""
+"""Markers for prompt caches in chat messages: OpenAI's markers, and `cache_control` of other vendors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from agentkit.provider_kit import Feature, LegalConversation, ModelFact, place_cache_breakpoints, stable_blocks
 
-__all__ = [
-    "BREAKPOINTS",
-    "ChatPlaces",
-    "chat_places",
-    "mark_cache_control",
-    "mark_chat",
-    "mark_latest",
-    "open_contents",
-]
+__all__ = ["BREAKPOINTS", "mark_cache_control", "mark_chat", "mark_latest"]
 
 BREAKPOINTS = ModelFact(
     r"gpt-(5\.([6-9]|[1-9]\d)|[6-9])(?!\d)(?!.*-terra)",
@@ -26,31 +18,38 @@ BREAKPOINTS = ModelFact(
 )
 
 _ROLES = frozenset({"system", "developer", "user", "tool"})  # an assistant's texts take no marker in Responses
-_LATEST = 50
+_MAX_LATEST = 50
+
+_Part: TypeAlias = dict[str, Any]
 
 
 @dataclass(slots=True)
-class ChatPlaces:
-    """The content parts of chat messages by position: of the system prompt, then of the turns.
+class _ContentParts:
+    """Content parts of chat messages by position.
 
-    A part that no marker may lie on is None: it is not settled, or the assistant's, or no part but a string or a
-    call. `turn` is the position in `turns` at which the assistant's last turn begins.
+    A part is None if it cannot have a marker: it is not stable, it belongs to the assistant, or it is a string or
+    a tool call instead of a part.
+
+    Attributes:
+        system: Parts of the system prompt.
+        turns: Parts of the turns.
+        last_turn: Position in `turns` at which the assistant's last turn begins. None without such a turn.
     """
 
-    system: list[dict[str, Any] | None] = field(default_factory=list[dict[str, Any] | None])
-    turns: list[dict[str, Any] | None] = field(default_factory=list[dict[str, Any] | None])
-    turn: int | None = None
+    system: list[_Part | None] = field(default_factory=list[_Part | None])
+    turns: list[_Part | None] = field(default_factory=list[_Part | None])
+    last_turn: int | None = None
 
     @property
-    def parts(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """The parts that may be marked, of the system prompt and of the turns."""
+    def markable(self) -> tuple[list[_Part], list[_Part]]:
+        """Parts that can have a marker: those of the system prompt, and those of the turns."""
         return [part for part in self.system if part], [part for part in self.turns if part]
 
 
-def open_contents(messages: Iterable[dict[str, Any]], as_part: Callable[[str], dict[str, Any]]) -> None:
-    """Make each text that may come to be marked a list of one part.
+def _write_texts_as_parts(messages: Iterable[dict[str, Any]], as_part: Callable[[str], _Part]) -> None:
+    """Replaces each string content that can get a marker by a list of one part, in place.
 
-    Marked or not: a message keeps its form from one request to the next, whatever the markers do.
+    A text without a marker is replaced too, so that a message is the same in later requests.
     """
     for message in messages:
         content = message.get("content")
@@ -58,91 +57,93 @@ def open_contents(messages: Iterable[dict[str, Any]], as_part: Callable[[str], d
             message["content"] = [as_part(content)]
 
 
-def chat_places(messages: list[dict[str, Any]], legal: LegalConversation) -> ChatPlaces:
-    """Where markers may lie in messages that were made of `legal`, one of each turn and of each result."""
-    places = ChatPlaces()
-    prompt = len(legal.system.msgs)
-    for number, (message, flags) in enumerate(zip(messages, _flags(legal), strict=True)):
-        out = places.system if number < prompt else places.turns
+def _collect_parts(messages: list[dict[str, Any]], legal: LegalConversation) -> _ContentParts:
+    """Returns the content parts of messages. `legal` has a turn or a tool result for each message."""
+    parts = _ContentParts()
+    system_count = len(legal.system.msgs)
+    for number, (message, flags) in enumerate(zip(messages, _stable_flags(legal), strict=True)):
+        section = parts.system if number < system_count else parts.turns
         if message["role"] == "assistant":
-            places.turn = len(out)
-        content: list[dict[str, Any]] | str | None = message.get("content")
+            parts.last_turn = len(section)
+        content: list[_Part] | str | None = message.get("content")
         if isinstance(content, list) and message["role"] in _ROLES:
             if message["role"] == "tool":
                 flags *= len(content)  # one block, several parts
-            out.extend([part if flag else None for part, flag in zip(content, flags, strict=True)])
+            section.extend([part if flag else None for part, flag in zip(content, flags, strict=True)])
         else:
-            out.extend([None] * (len(flags) or 1))
-        out.extend([None] * len(message.get("tool_calls", ())))
-    return places
+            section.extend([None] * (len(flags) or 1))
+        section.extend([None] * len(message.get("tool_calls", ())))
+    return parts
 
 
-def _flags(legal: LegalConversation) -> Iterator[tuple[bool, ...]]:
-    """For each message on the wire: which of the texts and media in it are settled."""
-    for draft in (legal.system, legal.turns):
-        for msg, flags in stable_blocks(draft):
+def _stable_flags(legal: LegalConversation) -> Iterator[tuple[bool, ...]]:
+    """Yields for each message of the request which of its texts and media are stable."""
+    for conversation in (legal.system, legal.turns):
+        for msg, flags in stable_blocks(conversation):
             if msg.features & Feature.RESULT:
                 count = len(msg.tool_results)
                 yield from ((flag,) for flag in flags[:count])
                 if flags[count:]:
                     yield flags[count:]
             else:
-                unsaid = ("tool_use", "thinking")
+                not_content = ("tool_use", "thinking")
                 yield tuple(
-                    [flag for block, flag in zip(msg.blocks, flags, strict=True) if block.type not in unsaid]
+                    [flag for block, flag in zip(msg.blocks, flags, strict=True) if block.type not in not_content]
                 )
 
 
-def mark_latest(system: list[dict[str, Any]], turns: list[dict[str, Any]]) -> None:
-    """Mark the end of the system prompt and the latest parts that stay.
+def mark_latest(system: list[_Part], turns: list[_Part]) -> None:
+    """Marks the last part of the system prompt and the latest stable parts, in place.
 
-    The cache finds a prefix at a marker alone, not behind it: so what a request may have ended on is marked again
-    by all that follow. "OpenAI creates one implicit breakpoint and writes up to the latest three explicit
-    breakpoints"; "for cache matching, OpenAI considers up to the latest 80 breakpoints in the conversation,
-    without a content-block lookback limit" (SDK: `prompt_cache_options`; the guide says 50). So the last part that
-    the last request marked was written, and is found as long as fewer than 50 parts were added.
+    The cache finds a prefix only at a marker. So each request marks the parts at which earlier requests ended.
+    "OpenAI creates one implicit breakpoint and writes up to the latest three explicit breakpoints"; "for cache
+    matching, OpenAI considers up to the latest 80 breakpoints in the conversation, without a content-block
+    lookback limit" (openai-python: `prompt_cache_options`; the guide says 50). The cache thus finds the last
+    marker of the last request if fewer than 50 parts are new.
+
+    Args:
+        system: Parts of the system prompt that can have a marker.
+        turns: Parts of the turns that can have a marker.
     """
-    latest = [*system, *turns][-_LATEST:]
+    latest = [*system, *turns][-_MAX_LATEST:]
     for part in (*system[-1:], *latest):
         part["prompt_cache_breakpoint"] = {"mode": "explicit"}
 
 
 def mark_chat(messages: list[dict[str, Any]], legal: LegalConversation) -> None:
-    """Marks chat messages for OpenAI's prompt cache (see `mark_latest`)."""
-    open_contents(messages, text_part)
-    mark_latest(*chat_places(messages, legal).parts)
+    """Marks chat messages for OpenAI's prompt cache, in place (see `mark_latest`)."""
+    _write_texts_as_parts(messages, text_part)
+    mark_latest(*_collect_parts(messages, legal).markable)
 
 
-_MARKERS = 4
+_MAX_MARKERS = 4
 _REACH = 20  # content parts before a marker in which a cache looks for earlier markers
 
 
-def text_part(text: str) -> dict[str, Any]:
+def text_part(text: str) -> _Part:
     """Returns a text as a content part of Chat Completions."""
     return {"type": "text", "text": text}
 
 
 def mark_cache_control(
-    messages: list[dict[str, Any]],
-    legal: LegalConversation,
-    as_part: Callable[[str], dict[str, Any]] = text_part,
+    messages: list[dict[str, Any]], legal: LegalConversation, as_part: Callable[[str], _Part] = text_part
 ) -> None:
     """Marks at most four parts with `cache_control`: the end of the system prompt, and parts of the turns.
 
     `place_cache_breakpoints` chooses the parts of the turns, where the next request finds the markers. Strings and
-    tool calls count as positions, as the vendor may count them: at worst a marker stands closer to the next
-    marker than necessary.
+    tool calls count as positions, as the vendor may count them: at worst a marker is closer to the next marker
+    than necessary.
 
     Args:
         messages: Finished messages, one for each turn and each tool result of `legal`; changed in place.
-        legal: The conversation that the messages were made of.
+        legal: Conversation that the messages were made of.
         as_part: Writer of a text as a content part.
     """
-    open_contents(messages, as_part)
-    places = chat_places(messages, legal)
-    system = places.parts[0][-1:]
-    candidates = [index for index, part in enumerate(places.turns) if part]
-    chosen = place_cache_breakpoints(candidates, _MARKERS - len(system), reach=_REACH, turn=places.turn)
-    for part in (*system, *(places.turns[index] for index in chosen)):
+    _write_texts_as_parts(messages, as_part)
+    parts = _collect_parts(messages, legal)
+    system = parts.markable[0][-1:]
+    candidates = [index for index, part in enumerate(parts.turns) if part]
+    chosen = place_cache_breakpoints(candidates, _MAX_MARKERS - len(system), reach=_REACH, turn=parts.last_turn)
+    for part in (*system, *(parts.turns[index] for index in chosen)):
         assert part is not None
         part["cache_control"] = {"type": "ephemeral"}

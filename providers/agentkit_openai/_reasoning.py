@@ -1,7 +1,7 @@
 """Reasoning in chat messages of vendors: a key with text, content parts, or a list of opaque details.
 
-A ThinkingBlock holds the readable text. What the vendor needs back beside the text is in the state of the block:
-the `signature` of a content part (Mistral), or `reasoning_details` among its `fields` (OpenRouter).
+A ThinkingBlock has the readable text. Its state has further values that the vendor requires in later requests: the
+`signature` of a content part (Mistral), or `reasoning_details` in its `fields` (OpenRouter).
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ DETAILS = "reasoning_details"
 """Key of OpenRouter's details (openrouter.ai/docs: reasoning-tokens), in messages and in `OpaqueState.fields`."""
 
 _JOINED = ("text", "summary", "data")
-"""Keys of a detail whose fragments in a stream are joined."""
+"""Keys of a detail with text, whose fragments in a stream are joined."""
 
 
 def write_reasoning(
     item: dict[str, Any], thoughts: Sequence[ThinkingBlock], vendor: OpenAICompatible, *, always: bool
 ) -> None:
-    """Adds reasoning to an assistant's message, in the form of the vendor.
+    """Adds reasoning to an assistant message, as the vendor expects it.
 
     Args:
-        item: The message; changed in place.
-        thoughts: The thinking blocks of the turn.
-        vendor: The row that names the form.
-        always: True if the key of the reasoning is required, even without text.
+        item: Native message; changed in place.
+        thoughts: Thinking blocks of the turn.
+        vendor: Row of the vendor, which says where reasoning is written.
+        always: True if the vendor requires the key of the reasoning, even without text.
     """
     details = [detail for block in thoughts for detail in _details(block)] if vendor.reasoning_details else []
     if details:
@@ -58,7 +58,7 @@ def _details(block: ThinkingBlock) -> list[Any]:
 
 
 def _part(block: ThinkingBlock) -> dict[str, Any]:
-    """Returns a part of the type `thinking` (mistralai SDK 3.7: ThinkChunk)."""
+    """Returns a content part of the type `thinking` (mistralai SDK 3.7: ThinkChunk)."""
     part: dict[str, Any] = {"type": "thinking", "thinking": [{"type": "text", "text": block.thinking}]}
     if block.state and block.state.signature:
         part["signature"] = block.state.signature
@@ -72,7 +72,7 @@ def _as_parts(content: Any) -> list[Any]:
 
 
 def part_text(part: dict[str, Any]) -> str:
-    """Returns the text of a part of the type `thinking`; its inner parts may also be references."""
+    """Returns the text of a content part of the type `thinking`. Its inner parts are texts or references."""
     inner = part.get("thinking")
     if isinstance(inner, str):
         return as_text(inner)
@@ -80,22 +80,25 @@ def part_text(part: dict[str, Any]) -> str:
 
 
 def read_thinking_part(part: dict[str, Any], issuer: str) -> ThinkingBlock:
-    """Returns the thinking block of a part of the type `thinking` in a log."""
+    """Returns the thinking block for a content part of the type `thinking`."""
     return ThinkingBlock(part_text(part), OpaqueState(issuer, signature=as_text(part.get("signature")) or None))
 
 
 def details_text(details: Iterable[Any]) -> str:
-    """Returns the readable text of details."""
+    """Returns the readable text of reasoning details."""
     texts = (as_text(detail.get("text")) or as_text(detail.get("summary")) for detail in map(as_object, details))
     return "\n".join(filter(None, texts))
 
 
 class ReasoningDetails:
-    """Details of one reply, joined from the fragments of a stream.
+    """Reasoning details of one reply, joined from the fragments of a stream.
 
-    Fragments of the same `type` and `index` belong together, and a signature may come in a fragment without text.
-    Entries without an index stay apart (agno-agi/agno#8794, 2026-07-07: parts that were not joined gave
-    "Invalid `signature` in `thinking` block").
+    Fragments of the same `type` and `index` belong together. A fragment may have a signature and no text.
+    Fragments without an index are not joined. Sending separate fragments back led to the error "Invalid
+    `signature` in `thinking` block" (agno-agi/agno#8794, 2026-07-07).
+
+    Attributes:
+        items: Details so far.
     """
 
     def __init__(self) -> None:
@@ -103,7 +106,7 @@ class ReasoningDetails:
         self._by_index: dict[tuple[str, int], dict[str, Any]] = {}
 
     def add(self, fragments: object) -> None:
-        """Adds the details of a whole reply, or fragments of them."""
+        """Adds details of a complete reply, or fragments of a stream."""
         for fragment in map(as_object, as_list(make_json_safe(fragments))):
             index = fragment.get("index")
             key = (as_text(fragment.get("type")), index) if type(index) is int else None

@@ -1,28 +1,28 @@
-"""OpenAI's words for why a reply ended and what it took, and those of the servers that speak its wire."""
+"""Finish reasons, usage and errors in replies of OpenAI and of OpenAI-compatible servers."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from agentkit.provider_kit import FinishReason, Usage, as_object, as_text, as_token_count
 
-__all__ = ["error_of", "reason_of", "usage_of"]
+__all__ = ["parse_error", "parse_finish_reason", "parse_usage"]
 
-_REASONS = {
-    # SDK: ChatCompletion.choices[].finish_reason
+_FINISH_REASONS = {
+    # openai-python: ChatCompletion.choices[].finish_reason
     "stop": FinishReason.STOP,
     "length": FinishReason.LENGTH,
     "tool_calls": FinishReason.TOOL_USE,
     "function_call": FinishReason.TOOL_USE,
     "content_filter": FinishReason.CONTENT_FILTER,
-    # api-docs.deepseek.com/api/create-chat-completion: the system had no resources left to go on
+    # api-docs.deepseek.com/api/create-chat-completion: the server has too few resources to continue
     "insufficient_system_resource": FinishReason.ERROR,
     "aborted": FinishReason.INTERRUPTED,
     "model_length": FinishReason.LENGTH,  # mistralai SDK 3.7: the context is full
     # vLLM: FINISH_REASON_STRINGS
     "abort": FinishReason.INTERRUPTED,
     "error": FinishReason.ERROR,
-    # SDK: Response.status, and Response.incomplete_details.reason
+    # openai-python: Response.status, and Response.incomplete_details.reason
     "completed": FinishReason.STOP,
     "cancelled": FinishReason.INTERRUPTED,
     "queued": FinishReason.INTERRUPTED,
@@ -31,14 +31,16 @@ _REASONS = {
 }
 
 
-def reason_of(word: str) -> FinishReason:
-    """The provider's word as one of ours."""
-    return _REASONS.get(word, FinishReason.OTHER)
+def parse_finish_reason(native: str) -> FinishReason:
+    """Returns the finish reason for a native reason or status. An unknown reason is OTHER."""
+    return _FINISH_REASONS.get(native, FinishReason.OTHER)
 
 
-_FIGURES: dict[str, tuple[tuple[str, ...], ...]] = {
-    # By field of Usage: where the figure may stand; the first that is more than nothing counts.
-    "input_tokens": (("prompt_tokens",), ("input_tokens",)),  # SDK: CompletionUsage; ResponseUsage
+_Path: TypeAlias = tuple[str, ...]
+
+_USAGE_PATHS: dict[str, tuple[_Path, ...]] = {
+    # Paths of the token count, by field of Usage. The first count above 0 is used.
+    "input_tokens": (("prompt_tokens",), ("input_tokens",)),  # openai-python: CompletionUsage; ResponseUsage
     "output_tokens": (("completion_tokens",), ("output_tokens",)),
     "cache_read_tokens": (
         ("prompt_tokens_details", "cached_tokens"),
@@ -57,43 +59,44 @@ _FIGURES: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 
 
-def usage_of(found: object) -> Usage | None:
-    """The tokens that a `usage` object reports; None if it reports none.
+def parse_usage(usage: object) -> Usage | None:
+    """Parses a native `usage` object. Returns None if it reports no tokens.
 
-    The prompt includes what came from a cache and the reply its reasoning, as in `Usage` itself.
+    As in `Usage`, input tokens include cached tokens, and output tokens include reasoning.
     """
-    usage = Usage(**{name: _figure(as_object(found), paths) for name, paths in _FIGURES.items()})
-    return usage if usage != Usage() else None
+    counts = {name: _find_count(as_object(usage), paths) for name, paths in _USAGE_PATHS.items()}
+    parsed = Usage(**counts)
+    return parsed if parsed != Usage() else None
 
 
-def _figure(found: dict[str, Any], paths: tuple[tuple[str, ...], ...]) -> int:
-    return next((number for path in paths if (number := as_token_count(_at(found, path)))), 0)
+def _find_count(usage: dict[str, Any], paths: tuple[_Path, ...]) -> int:
+    return next((count for path in paths if (count := as_token_count(_get_value(usage, path)))), 0)
 
 
-def _at(found: dict[str, Any], path: tuple[str, ...]) -> object:
+def _get_value(value: dict[str, Any], path: _Path) -> object:
     for name in path[:-1]:
-        found = as_object(found.get(name))
-    return found.get(path[-1])
+        value = as_object(value.get(name))
+    return value.get(path[-1])
 
 
-def _is_bare(found: dict[str, Any]) -> bool:
-    """Whether this is an error without anything around it, as gateways send it in a stream."""
-    return isinstance(found.get("message"), str) and "code" in found and not found.keys() & {"choices", "id"}
+def _is_bare_error(body: dict[str, Any]) -> bool:
+    """Returns True for an error that is not wrapped in another object. Gateways send such errors in streams."""
+    return isinstance(body.get("message"), str) and "code" in body and not body.keys() & {"choices", "id"}
 
 
-def error_of(found: dict[str, Any]) -> tuple[str, str | None] | None:
-    """The message and the code of an error body; None for what is none.
+def parse_error(body: dict[str, Any]) -> tuple[str, str | None] | None:
+    """Returns the message and the code of an error body, or None if the body is not an error.
 
-    OpenAI wraps them in `error`; older vLLM servers send them bare, with `"object": "error"`.
+    OpenAI wraps errors in `error`. Older vLLM servers send them without it, with `"object": "error"`.
     """
-    error: Any = found.get("error")
-    if not error and (found.get("object") == "error" or found.get("type") == "error" or _is_bare(found)):
-        error = found
+    error: Any = body.get("error")
+    if not error and (body.get("object") == "error" or body.get("type") == "error" or _is_bare_error(body)):
+        error = body
     if not error:
         return None
     if not isinstance(error, dict):
         return as_text(error) or str(error)[:500], None
-    held = cast("dict[str, Any]", error)
-    code = held.get("code") or held.get("type")
-    message = as_text(held.get("message")) or "an error without a message"
+    fields = cast("dict[str, Any]", error)
+    code = fields.get("code") or fields.get("type")
+    message = as_text(fields.get("message")) or "an error without a message"
     return message, None if code in (None, "", "error") else as_text(str(code))

@@ -1,4 +1,4 @@
-"""The two names that OpenAI has for the role of a system message."""
+"""Roles of system messages. OpenAI has two: `system` and `developer`."""
 
 from __future__ import annotations
 
@@ -7,29 +7,26 @@ from typing import Any
 
 from agentkit.provider_kit import Block, Feature, Msg, OpaqueState, TextBlock, get_state_fields
 
-__all__ = ["as_developers", "role_of"]
+__all__ = ["get_role", "mark_as_developer"]
 
-DEVELOPER: dict[str, Any] = {"role": "developer"}
-"""What the state of such a message's first text has in its `fields`: any other target gets a system message."""
-
-
-def as_developers(blocks: list[Block], issuer: str) -> list[Block]:
-    """The blocks of a developer's message, marked as one."""
-    at = next((at for at, block in enumerate(blocks) if isinstance(block, TextBlock)), None)
-    if at is None:
-        return blocks
-    block = blocks[at]
-    assert isinstance(block, TextBlock)
-    fields = {**get_state_fields(block.state), **DEVELOPER}
-    return [
-        *blocks[:at],
-        replace(block, state=OpaqueState(issuer, fields=fields)),
-        *blocks[at + 1 :],
-    ]
+_DEVELOPER: dict[str, Any] = {"role": "developer"}
+"""State fields of the first text of a developer message. Other targets write a system message."""
 
 
-def role_of(msg: Msg) -> str:
-    """The role that a message goes back in (SDK: ChatCompletionDeveloperMessageParam, EasyInputMessageParam)."""
+def mark_as_developer(blocks: list[Block], issuer: str) -> list[Block]:
+    """Returns the blocks of a developer message. The state of the first text records the role."""
+    for index, block in enumerate(blocks):
+        if isinstance(block, TextBlock):
+            state = OpaqueState(issuer, fields={**get_state_fields(block.state), **_DEVELOPER})
+            return [*blocks[:index], replace(block, state=state), *blocks[index + 1 :]]
+    return blocks
+
+
+def get_role(msg: Msg) -> str:
+    """Returns the role that a message has in the request.
+
+    openai-python: ChatCompletionDeveloperMessageParam, EasyInputMessageParam.
+    """
     if msg.role != "system" or not msg.features & Feature.STATE:
         return msg.role
     states = (block.state for block in msg.blocks if isinstance(block, TextBlock) and block.state)

@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions, and the frame that OpenAI-shaped vendors fill with other facts."""
+"""Formatters for OpenAI Chat Completions, and the base of the formatters for OpenAI-compatible vendors."""
 
 from __future__ import annotations
 
@@ -15,50 +15,54 @@ from agentkit.provider_kit import (
     FormatterBase,
     FormatterOptions,
     LegalConversation,
-    MediaBlock,
     ModelFact,
     Msg,
     MultiAgentHistory,
-    NameRule,
     OptionError,
     Request,
     RequestSpec,
     ThinkingBlock,
-    Tool,
-    ToolChoice,
     ToolUseBlock,
     check_cache_breakpoints,
     copy_json,
-    declare_tool,
     split_results,
     write_output,
 )
-from agentkit_openai._audio import spoken_id
+from agentkit_openai._audio import get_audio_id
 from agentkit_openai._custom_calls import custom_text
-from agentkit_openai._media_parts import beside, media_part
-from agentkit_openai._message_keys import keys_in, last_keys
+from agentkit_openai._media_parts import get_part_keys, write_media_part
+from agentkit_openai._message_keys import get_attached_keys, get_last_keys
 from agentkit_openai._reasoning import write_reasoning
 from agentkit_openai._refusals import is_refusal, is_refusal_part, refusal_part
-from agentkit_openai._roles import role_of
+from agentkit_openai._request_options import write_chat_options
+from agentkit_openai._roles import get_role
 from agentkit_openai.compatible import OPENAI, OpenAICompatible
 
-__all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter", "named_schema", "write_tool_choice"]
+__all__ = ["OpenAIChatFormatter", "OpenAIMultiAgentFormatter"]
 
-_KEYED = Feature.STATE | Feature.MEDIA  # what the keys of a message may be kept with
-_OWN = Feature.OPAQUE | Feature.STATE | Feature.AUDIO  # what an assistant's message may carry beside its content
+_MAY_HAVE_KEYS = Feature.STATE | Feature.MEDIA
+"""Features of messages that may have attached keys."""
+
+_ASSISTANT_KEYS = Feature.OPAQUE | Feature.STATE | Feature.AUDIO
+"""Features of assistant messages that may have keys besides the content."""
 
 
 class OpenAIChatFormatter(FormatterBase):
-    """`await AsyncOpenAI().chat.completions.create(model=…, **request)`.
-
-    spoken_replies       sounds that OpenAI's models spoke go back by their `id`, which OpenAI refuses once it has
-                         expired (`expires_at` in the block's metadata, about an hour after the reply); or as their
-                         `transcript`, as they do to everybody else
-    cache_breakpoints    `"auto"` marks content parts for the prompt cache, if the model is known to take markers
-                         (see `mark_latest`); texts are lists of one part then. Otherwise nothing is written: the
-                         cache of the other models, and of most vendors, needs no markers
+    """Formatter for `AsyncOpenAI().chat.completions.create(model=…, **request)`.
 
     The formatter of an OpenAI-compatible vendor is a subclass with the vendor's row as `vendor`.
+
+    Args:
+        model: Name of the model. None: a request that all current models accept.
+        cache_breakpoints: `"auto"` adds markers for the prompt cache, if the model accepts them. Texts are then
+            lists of one part. The caches of most vendors and of older models work without markers.
+        spoken_replies: `"id"` sends audio of OpenAI's models back as its id, which OpenAI accepts until it
+            expires, about an hour after the reply (`expires_at` in the metadata of the block). `"transcript"`
+            sends the transcript instead. Other vendors always get the transcript.
+        options: See `FormatterOptions`.
+
+    Raises:
+        OptionError: An option has an invalid value.
     """
 
     vendor: ClassVar[OpenAICompatible] = OPENAI
@@ -89,115 +93,132 @@ class OpenAIChatFormatter(FormatterBase):
         self.spoken_replies: Literal["id", "transcript"] = spoken_replies
 
     def capabilities(self, model: str | None = None) -> Capabilities:
-        """The form of the target that the request is for."""
-        form = super().capabilities(model)
-        if self.cache_breakpoints == "auto" and form.cache_breakpoints and form.turns.text_joining == "string":
-            form = _with_parts(form)
-        return _in_words(form) if form.media.audio_by_id and self.spoken_replies == "transcript" else form
+        """Returns the capabilities of a model, changed by the options of the formatter."""
+        capabilities = super().capabilities(model)
+        are_strings = capabilities.turns.text_joining == "string"
+        if self.cache_breakpoints == "auto" and capabilities.cache_breakpoints and are_strings:
+            capabilities = _with_text_parts(capabilities)
+        if capabilities.media.audio_by_id and self.spoken_replies == "transcript":
+            return _without_audio_ids(capabilities)
+        return capabilities
 
     def convert(self, legal: LegalConversation, task: RequestSpec) -> Request:
-        """The request: messages, and tools, tool_choice and response_format where asked for."""
-        names = legal.speakers if task.capabilities.turns.speaker_names else None
-        messages = [self._spoken(msg, task.capabilities, names) for msg in legal.system.msgs]
+        """Returns the request: `messages`, and `tools`, `tool_choice` and `response_format` as far as needed."""
+        capabilities, vendor = task.capabilities, self.vendor
+        names = legal.speakers if capabilities.turns.speaker_names else None
+        messages = [self._message(msg, capabilities, names) for msg in legal.system.msgs]
         add = messages.append
-        form, result, call = task.capabilities, Feature.RESULT, Feature.CALL
-        vendor = self.vendor
-        reasons = vendor.writes_reasoning
+        result, call, writes_reasoning = Feature.RESULT, Feature.CALL, vendor.writes_reasoning
         for msg in legal.turns.msgs:
             features = msg.features
             if features & result:
                 results, other = split_results(msg)
                 for block in results:
-                    item = {"role": "tool", "tool_call_id": block.id, "content": write_output(block, self.part)}
-                    add(item if isinstance(block.output, str) else _beside(item, block.output))
+                    message = {
+                        "role": "tool",
+                        "tool_call_id": block.id,
+                        "content": write_output(block, self._part),
+                    }
+                    add(message if isinstance(block.output, str) else _add_keys(message, block.output))
                 if other:
-                    add(self._spoken(other, form, names))
-            elif features & call or (msg.role == "assistant" and (reasons or features & _OWN)):
-                add(self._assistant(msg, form, names))
+                    add(self._message(other, capabilities, names))
+            elif features & call or (msg.role == "assistant" and (writes_reasoning or features & _ASSISTANT_KEYS)):
+                add(self._assistant_message(msg, capabilities, names))
             else:
-                add(self._spoken(msg, form, names))
+                add(self._message(msg, capabilities, names))
         if (vendor.last_keys or vendor.prefill) and legal.turns.msgs and legal.turns.msgs[-1].role == "assistant":
-            messages[-1] |= {**last_keys(legal.turns.msgs[-1].blocks, vendor.last_keys), **vendor.prefill}
-        if self.cache_breakpoints == "auto" and form.cache_breakpoints:
+            last_keys = get_last_keys(legal.turns.msgs[-1].blocks, vendor.last_keys)
+            messages[-1] |= {**last_keys, **vendor.prefill}
+        if self.cache_breakpoints == "auto" and capabilities.cache_breakpoints:
             vendor.mark_breakpoints(messages, legal)
-        return {"messages": messages, **self._options(task)}
+        return {"messages": messages, **write_chat_options(task)}
 
-    def _spoken(self, msg: Msg, form: Capabilities, names: Mapping[str, str] | None) -> dict[str, Any]:
-        """A turn without calls. `names` are other spellings of speakers; None where there is no field for any."""
+    def _message(self, msg: Msg, capabilities: Capabilities, names: Mapping[str, str] | None) -> dict[str, Any]:
+        """Returns the message for a turn without tool calls.
+
+        Args:
+            msg: Turn.
+            capabilities: Capabilities of the target.
+            names: Legal names of speakers, by name, where the two differ. None: the API has no names.
+        """
         content = msg.content
         item: dict[str, Any] = {
-            "role": role_of(msg) if self.vendor.developer_role else msg.role,
-            "content": content if isinstance(content, str) else self._content(content, form),
+            "role": get_role(msg) if self.vendor.developer_role else msg.role,
+            "content": content if isinstance(content, str) else self._content(content, capabilities),
         }
         if names is not None and msg.name and msg.name != msg.role:
             item["name"] = names.get(msg.name, msg.name)
-        return _beside(item, msg.blocks) if msg.features & _KEYED else item
+        return _add_keys(item, msg.blocks) if msg.features & _MAY_HAVE_KEYS else item
 
-    def _assistant(self, msg: Msg, form: Capabilities, names: Mapping[str, str] | None) -> dict[str, Any]:
-        """The assistant's turn: texts, calls, reasoning where the vendor has a field for it, and what stood beside
-        the content as it came (`audio`: a sound by its id; SDK: ChatCompletionAssistantMessageParam.audio).
+    def _assistant_message(
+        self, msg: Msg, capabilities: Capabilities, names: Mapping[str, str] | None
+    ) -> dict[str, Any]:
+        """Returns the message for an assistant turn, with tool calls, reasoning and further keys.
+
+        `audio` is an earlier reply by its id (openai-python: ChatCompletionAssistantMessageParam.audio).
         """
         vendor = self.vendor
-        always = vendor.reasoning_always and form.thinking.mode != "never"
+        always = vendor.reasoning_always and capabilities.thinking.mode != "never"
         if isinstance(msg.content, str):
-            spoken = self._spoken(msg, form, names)
-            return {**spoken, str(vendor.reasoning_field): ""} if always else spoken
-        said: list[Block] = []
+            message = self._message(msg, capabilities, names)
+            return {**message, str(vendor.reasoning_field): ""} if always else message
+        content: list[Block] = []
         calls: list[dict[str, Any]] = []
         thoughts: list[ThinkingBlock] = []
         fields: dict[str, Any] = {}
-        refused: list[str] = []
+        refusals: list[str] = []
         for block in msg.content:
             match block.type:
                 case "text" if block.state is None or not is_refusal(block) or is_refusal_part(block):
-                    said.append(block)
+                    content.append(block)
                 case "text":
-                    refused.append(block.text)
+                    refusals.append(block.text)
                 case "tool_use":
                     custom = vendor.custom_tools and block.state is not None
-                    calls.append(_call(block, custom_text(block) if custom else None))
+                    calls.append(_tool_call(block, custom_text(block) if custom else None))
                 case "thinking" if vendor.writes_reasoning:
                     thoughts.append(block)
                 case "opaque" if "type" not in block.data:
                     fields |= copy_json(block.data)
-                case "audio" if audio := spoken_id(block):
-                    fields["audio"] = {"id": audio}
+                case "audio" if audio_id := get_audio_id(block):
+                    fields["audio"] = {"id": audio_id}
                 case "image" | "audio" | "video" | "document" | "opaque":
-                    said.append(block)
+                    content.append(block)
                 case "thinking" | "tool_result" | "invalid":
                     raise ConversionError(block.type, "an assistant's turn")
                 case _:
                     assert_never(block)
         item: dict[str, Any] = {"role": "assistant"}
-        if said or not fields:
-            nothing = vendor.empty_content if calls else None if refused else ""
-            item["content"] = self._content(said, form) if said else nothing
-        item |= {**fields, "refusal": "\n".join(refused)} if refused else fields
+        if content or not fields:
+            empty = vendor.empty_content if calls else None if refusals else ""
+            item["content"] = self._content(content, capabilities) if content else empty
+        item |= {**fields, "refusal": "\n".join(refusals)} if refusals else fields
         if names is not None and msg.name and msg.name != "assistant":
             item["name"] = names.get(msg.name, msg.name)
         if thoughts or always:
             write_reasoning(item, thoughts, vendor, always=always)
         if calls:
             item["tool_calls"] = calls
-        return _beside(item, msg.content) if msg.features & _KEYED else item
+        return _add_keys(item, msg.content) if msg.features & _MAY_HAVE_KEYS else item
 
-    def _content(self, blocks: Sequence[Block], form: Capabilities) -> str | list[dict[str, Any]]:
-        """One text as a string; several as the target wants them; media as parts."""
-        only = blocks[0] if len(blocks) == 1 else None
-        if only and only.type == "text" and only.state is None:
-            return only.text
+    def _content(self, blocks: Sequence[Block], capabilities: Capabilities) -> str | list[dict[str, Any]]:
+        """Returns a string, if the blocks are texts and the target joins texts, or a list of parts."""
+        block = blocks[0] if len(blocks) == 1 else None
+        if block and block.type == "text" and block.state is None:
+            return block.text
         texts = [block.text for block in blocks if block.type == "text" and not is_refusal_part(block)]
-        if len(texts) == len(blocks) and (len(blocks) == 1 or form.turns.text_joining != "apart"):
+        if len(texts) == len(blocks) and (len(blocks) == 1 or capabilities.turns.text_joining != "apart"):
             return "\n".join(texts)
-        return [self.part(block) for block in blocks]
+        return [self._part(block) for block in blocks]
 
-    def part(self, block: Block) -> dict[str, Any]:
-        """One content part. The media kinds that reach it are those that the capabilities let through."""
+    def _part(self, block: Block) -> dict[str, Any]:
+        """Returns the content part for a block, with the other keys that the part had in a log."""
         match block.type:
             case "text":
                 return refusal_part(block) if is_refusal_part(block) else {"type": "text", "text": block.text}
             case "image" | "audio" | "video" | "document":
-                return self.media_part(block)
+                write = self.vendor.media_parts.get(block.type, write_media_part)
+                return {**write(block), **get_part_keys(block)}
             case "opaque":
                 return {**copy_json(block.data)}
             case "tool_use" | "tool_result" | "thinking" | "invalid":
@@ -205,77 +226,37 @@ class OpenAIChatFormatter(FormatterBase):
             case _:
                 assert_never(block)
 
-    def media_part(self, block: MediaBlock) -> dict[str, Any]:
-        """One media part (SDK: ChatCompletionContentPartParam), and what stood beside the medium in it."""
-        write = self.vendor.media_parts.get(block.type, media_part)
-        return {**write(block), **beside(block)}
-
-    def _options(self, task: RequestSpec) -> dict[str, Any]:
-        options = task.write_tools(_tool, write_tool_choice)
-        if task.output and task.capabilities.output == "object":
-            options["response_format"] = {"type": "json_object"}
-        elif task.output and task.capabilities.output == "schema":
-            options["response_format"] = {"type": "json_schema", "json_schema": named_schema(task)}
-        return options
-
-
-@lru_cache(256)
-def _in_words(form: Capabilities) -> Capabilities:
-    return form.override({"media.audio_by_id": False})
-
-
-@lru_cache(256)
-def _with_parts(form: Capabilities) -> Capabilities:
-    """Returns capabilities in which texts of a turn are separate parts, since only parts can carry markers."""
-    return form.override({"turns.text_joining": "apart"})
-
 
 class OpenAIMultiAgentFormatter(OpenAIChatFormatter):
-    """The same for many speakers."""
+    """`OpenAIChatFormatter` for conversations of many agents."""
 
     default_history = MultiAgentHistory
 
 
-def _beside(item: dict[str, Any], blocks: Sequence[object]) -> dict[str, Any]:
-    """A message, and the keys that it came with besides those that are written here."""
-    return {**item, **{key: found for key, found in keys_in(blocks).items() if key not in item}}
+@lru_cache(256)
+def _without_audio_ids(capabilities: Capabilities) -> Capabilities:
+    return capabilities.override({"media.audio_by_id": False})
 
 
-def _call(block: ToolUseBlock, text: str | None) -> dict[str, Any]:
-    """A call of a function, or a text for a custom tool (SDK: ChatCompletionMessageToolCallUnionParam)."""
-    if text is not None:
-        return {"id": block.id, "type": "custom", "custom": {"name": block.name, "input": text}}
+@lru_cache(256)
+def _with_text_parts(capabilities: Capabilities) -> Capabilities:
+    """Returns capabilities in which texts of a turn are separate parts, since only parts can have markers."""
+    return capabilities.override({"turns.text_joining": "apart"})
+
+
+def _add_keys(message: dict[str, Any], blocks: Sequence[object]) -> dict[str, Any]:
+    """Returns a message with the keys that are attached to its blocks. Keys of the message stay."""
+    return {**message, **{key: value for key, value in get_attached_keys(blocks).items() if key not in message}}
+
+
+def _tool_call(block: ToolUseBlock, custom: str | None) -> dict[str, Any]:
+    """Returns a tool call (openai-python: ChatCompletionMessageToolCallUnionParam).
+
+    Args:
+        block: Tool call.
+        custom: Input of a custom tool. None for a function.
+    """
+    if custom is not None:
+        return {"id": block.id, "type": "custom", "custom": {"name": block.name, "input": custom}}
     function = {"name": block.name, "arguments": block.arguments}
     return {"id": block.id, "type": "function", "function": function}
-
-
-def _tool(tool: Tool) -> dict[str, Any]:
-    function = declare_tool(tool, "parameters")
-    if tool.strict is not None:
-        function["strict"] = tool.strict
-    return {"type": "function", "function": function}
-
-
-def write_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
-    """Writes a tool choice (SDK: ChatCompletionToolChoiceOptionParam)."""
-    if choice.names:
-        tools = [{"type": "function", "function": {"name": name}} for name in choice.names]
-        return {"type": "allowed_tools", "allowed_tools": {"mode": choice.mode, "tools": tools}}
-    return {"type": "function", "function": {"name": choice.name}} if choice.mode == "tool" else choice.mode
-
-
-_schema_names = NameRule(limit=64)
-
-
-def named_schema(task: RequestSpec) -> dict[str, Any]:
-    """The answer's schema under a legal name, with its flag for strict mode."""
-    output = task.output
-    assert output is not None
-    named: dict[str, Any] = {
-        "name": _schema_names.fit(output.name),
-        "schema": copy_json(output.schema),
-        "strict": bool(output.strict),
-    }
-    if output.description:
-        named["description"] = output.description
-    return named

@@ -1,22 +1,17 @@
-"""OpenAI's own count, for Responses."""
+"""Token counts of OpenAI's counting endpoint, for requests of the Responses API."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from agentkit.provider_kit import (
-    InputError,
-    RemoteTokenCounter,
-    TokenCount,
-    WireLayout,
-)
+from agentkit.provider_kit import InputError, RemoteTokenCounter, TokenCount, WireLayout
 from agentkit_openai.responses.capabilities import LAYOUT
 
 __all__ = ["OpenAITokenCounter"]
 
-# The parameters of responses.input_tokens.count (SDK: InputTokenCountParams).
-_TAKEN = (
+# Parameters of the endpoint (openai-python: InputTokenCountParams).
+_PARAMETERS = (
     "input",
     "instructions",
     "tools",
@@ -32,19 +27,26 @@ _TAKEN = (
 
 
 class OpenAITokenCounter(RemoteTokenCounter):
-    """`OpenAITokenCounter(client.responses.input_tokens.count, model=…)`, with `client = AsyncOpenAI()`.
+    """Token counter for requests of the Responses API.
 
-    For requests of the Responses API, which it counts whole, pictures and files included. There is no such
-    endpoint for Chat Completions: `TiktokenCounter` counts those.
+    Example: `OpenAITokenCounter(client.responses.input_tokens.count, model="gpt-6")`.
+
+    `client` is an `AsyncOpenAI`, and `model=` is required. The endpoint counts the complete request, with images
+    and files. Chat Completions has no such endpoint: use `TiktokenCounter` for its requests.
     """
 
     layout: ClassVar[WireLayout] = LAYOUT
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
-        """The input tokens of `responses.create(**request)`. Raises InputError for a request without input."""
+        """Returns the input tokens of `responses.create(**request)`.
+
+        Raises:
+            InputError: The request has no `input`.
+            ModelError: The call of the endpoint failed.
+        """
         if "input" not in request:
             advice = "Use TiktokenCounter for Chat Completions."
             raise InputError("request", "expected a Responses request with the key `input`", advice)
-        sent = {key: request[key] for key in _TAKEN if request.get(key) is not None}
-        answer = await self.ask(model=self.model, **sent)
-        return TokenCount(self.read_count(answer, "input_tokens"))
+        parameters = {key: request[key] for key in _PARAMETERS if request.get(key) is not None}
+        reply = await self.ask(model=self.model, **parameters)
+        return TokenCount(self.read_count(reply, "input_tokens"))

@@ -1,4 +1,4 @@
-"""Logs of Chat Completions, and of all servers that speak that wire, as messages."""
+"""Loader for logs of Chat Completions, from OpenAI and from OpenAI-compatible servers."""
 
 from __future__ import annotations
 
@@ -26,180 +26,199 @@ from agentkit_openai._audio import AudioBuffer
 from agentkit_openai._custom_calls import CUSTOM_CALL, custom_input
 from agentkit_openai._log_parts import (
     LogSource,
+    add_citations,
     as_content,
-    cited,
-    invalid,
-    items_in,
+    as_invalid_block,
     read_content,
+    read_entries,
     read_output,
 )
-from agentkit_openai._message_keys import further_keys, with_keys
+from agentkit_openai._message_keys import attach_keys, get_extra_keys
 from agentkit_openai._reasoning import DETAILS, details_text
 from agentkit_openai._refusals import REFUSAL_FIELD, refusal_block
-from agentkit_openai._roles import as_developers
+from agentkit_openai._roles import mark_as_developer
 from agentkit_openai.replies import OpenAIChatStreamParser
 
 __all__ = ["load_chat"]
 
 
-def load_chat(found: object, parser: type[OpenAIChatStreamParser] = OpenAIChatStreamParser) -> list[Msg]:
-    """The messages of a log of Chat Completions: its list of messages, a whole request, SDK objects inside.
+def load_chat(log: object, parser: type[OpenAIChatStreamParser] = OpenAIChatStreamParser) -> list[Msg]:
+    """Loads the messages of a Chat Completions log.
 
-    `parser` says whose log it is: its reader of replies. Each message keeps its place; what cannot be read is an
-    InvalidBlock, what only the server knows an OpaqueBlock. Results get the names of their calls. Further keys of
-    a message are opaque state of its last text, else of a call or medium, and go back with it; of a message that
-    has none of these they are its metadata. Raises MessageError for what is no such log.
+    An entry that cannot be read becomes an InvalidBlock, and a content part of an unknown type an OpaqueBlock.
+    Results get the names of their calls. Further keys of a message become opaque state of its last text, or of its
+    last tool call or media block, and are sent back. Without such a block, they become metadata of the message.
+
+    Args:
+        log: List of messages, a complete request, or the JSON text of either. SDK objects are accepted.
+        parser: Stream parser of the provider that the log is from.
+
+    Raises:
+        MessageError: The value is not a log of Chat Completions.
     """
-    entries = items_in(found, "messages", ("role",))
-    log = _Log(parser)
-    return [log.read(entry, f"messages[{at}]") for at, entry in enumerate(entries)]
+    entries = read_entries(log, "messages", ("role",))
+    reader = _LogReader(parser)
+    return [reader.read(entry, f"messages[{index}]") for index, entry in enumerate(entries)]
 
 
 _CONTENT_KEYS = frozenset({"content"})
 _MODEL_KEYS = ("content", "tool_calls", "function_call", "refusal", "audio")
 _VENDOR_KEYS = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "thinking_blocks", "images")
-"""Keys with content of a model that vendors add: they go back as opaque state of the message."""
-_FORMS = "openai openai-responses"
-"""Whose content parts are read: servers of this wire format take those of Responses too."""
+"""Keys of vendors with content of a model. They become opaque state of the message."""
+_WIRES = "openai openai-responses"
+"""Wire formats whose content parts are read: servers of this format also accept parts of Responses."""
 
 _Role: TypeAlias = Literal["user", "assistant", "system"]
 
 
-class _Log:
-    """One log, and the calls of it so far."""
+class _LogReader:
+    """Reader of one log. It remembers the tool calls so far."""
 
     def __init__(self, parser: type[OpenAIChatStreamParser]) -> None:
         self.vendor = parser.vendor
         self.issuer = parser.issuer
-        self.origin = LogSource(parser.provider, parser.issuer, self.vendor.reasoning_parts)
+        self.source = LogSource(parser.provider, parser.issuer, self.vendor.reasoning_parts)
         self.reasoning_keys = {*self.vendor.reasoning_fields}
         if self.vendor.reasoning_details:
             self.reasoning_keys.add(DETAILS)
         self.model_keys = {*_MODEL_KEYS, *self.reasoning_keys}
-        self.names: dict[str, str] = {}  # of calls, by id
-        self.legacy: dict[str, str] = {}  # ids of calls that came without one, by name
+        self.tool_names: dict[str, str] = {}  # by call id
+        self.legacy_ids: dict[str, str] = {}  # ids created for calls without id, by tool name
 
     def read(self, entry: object, place: str) -> Msg:
-        """One message (SDK: ChatCompletionMessageParam)."""
+        """Reads a message (openai-python: ChatCompletionMessageParam)."""
         if not isinstance(entry, dict):
-            return self._unread(entry, "expected a message object", place)
-        held = cast("dict[str, Any]", entry)
-        role = held.get("role")
-        name = as_text(held.get("name"))
-        read = self.model_keys if role == "assistant" else _CONTENT_KEYS
-        check_log_message(held, place, read, _VENDOR_KEYS if role == "assistant" else (), _FORMS)
+            return self._create_invalid(entry, "expected a message object", place)
+        message = cast("dict[str, Any]", entry)
+        role = message.get("role")
+        name = as_text(message.get("name"))
+        keys_read = self.model_keys if role == "assistant" else _CONTENT_KEYS
+        check_log_message(message, place, keys_read, _VENDOR_KEYS if role == "assistant" else (), _WIRES)
         if role in ("tool", "function"):
-            return self._answer(held, place)
+            return self._read_tool_message(message, place)
         if role == "assistant":
-            return self._msg(name or "assistant", self._assistant(held, place), "assistant", held)
+            return self._create_msg(
+                name or "assistant", self._read_assistant(message, place), "assistant", message
+            )
         if role in ("system", "developer", "user"):
-            said = read_content(held.get("content"), self.origin, f"{place}.content")
-            side: Literal["user", "system"] = "user" if role == "user" else "system"
-            told = as_developers(said, self.issuer) if role == "developer" else said
-            return self._msg(name or side, told, side, held)
-        return self._unread(held, "its role is none that the wire has", place)
+            blocks = read_content(message.get("content"), self.source, f"{place}.content")
+            msg_role: Literal["user", "system"] = "user" if role == "user" else "system"
+            if role == "developer":
+                blocks = mark_as_developer(blocks, self.issuer)
+            return self._create_msg(name or msg_role, blocks, msg_role, message)
+        reason = "expected a role of the API, such as user or assistant"
+        return self._create_invalid(message, reason, place)
 
-    def _msg(self, name: str, blocks: list[Block], role: _Role, held: dict[str, Any]) -> Msg:
-        """A message with its further keys: on a block of it, or where none can have them its metadata."""
-        keys = further_keys(held, self.reasoning_keys)
-        kept = with_keys(blocks, keys, self.issuer, self.vendor.last_keys) if keys else blocks
-        if kept is None:
+    def _create_msg(self, name: str, blocks: list[Block], role: _Role, message: dict[str, Any]) -> Msg:
+        """Returns a message with its further keys, attached to a block or in the metadata."""
+        keys = get_extra_keys(message, self.reasoning_keys)
+        attached = attach_keys(blocks, keys, self.issuer, self.vendor.last_keys) if keys else blocks
+        if attached is None:
             return Msg(name, as_content(blocks), role, metadata=keys)
-        return Msg(name, as_content(kept), role)
+        return Msg(name, as_content(attached), role)
 
-    def _answer(self, held: dict[str, Any], place: str) -> Msg:
-        """A result, its message's further keys on its output."""
-        result = self._result(held, place)
-        keys = further_keys(held, ())
+    def _read_tool_message(self, message: dict[str, Any], place: str) -> Msg:
+        """Returns a message with a tool result. Its further keys are attached to the output."""
+        result = self._read_result(message, place)
+        keys = get_extra_keys(message, ())
         items = [TextBlock(result.output)] if isinstance(result.output, str) else [*result.output]
-        kept = with_keys(items, keys, self.issuer) if keys else None
-        if kept is None:
+        attached = attach_keys(items, keys, self.issuer) if keys else None
+        if attached is None:
             return Msg("tool", [result], "system", metadata=keys or None)
-        return Msg("tool", [replace(result, output=tuple(kept))], "system")
+        return Msg("tool", [replace(result, output=tuple(attached))], "system")
 
-    def _unread(self, entry: object, reason: str, place: str) -> Msg:
-        return Msg("unknown", [invalid(entry, reason, place)], "user")
+    def _create_invalid(self, entry: object, reason: str, place: str) -> Msg:
+        return Msg("unknown", [as_invalid_block(entry, reason, place)], "user")
 
-    def _result(self, held: dict[str, Any], place: str) -> ToolResultBlock:
-        name = as_text(held.get("name"))
-        id = as_text(held.get("tool_call_id"))
-        if held["role"] == "function" and not id:
-            id = self.legacy.get(name, "")
-        output = read_output(held.get("content"), self.origin, f"{place}.content")
-        return ToolResultBlock(id, name or self.names.get(id, ""), output)
+    def _read_result(self, message: dict[str, Any], place: str) -> ToolResultBlock:
+        name = as_text(message.get("name"))
+        id = as_text(message.get("tool_call_id"))
+        if message["role"] == "function" and not id:
+            id = self.legacy_ids.get(name, "")
+        output = read_output(message.get("content"), self.source, f"{place}.content")
+        return ToolResultBlock(id, name or self.tool_names.get(id, ""), output)
 
-    def _assistant(self, held: dict[str, Any], place: str) -> list[Block]:
-        """Reasoning, text, refusal, sound, then calls, as a reply has them."""
-        blocks: list[Block] = _signed_thoughts(held.get("thinking_blocks")) or self._thoughts(held)
-        said = read_content(held.get("content"), self.origin, f"{place}.content")
-        blocks += cited(said, held.get("annotations"))
-        if refusal := as_text(held.get("refusal")):
+    def _read_assistant(self, message: dict[str, Any], place: str) -> list[Block]:
+        """Returns the blocks of an assistant message, in the order of replies.
+
+        The order is reasoning, content, refusal, audio, tool calls.
+        """
+        blocks = _read_thinking_blocks(message.get("thinking_blocks")) or self._read_reasoning(message)
+        content = read_content(message.get("content"), self.source, f"{place}.content")
+        blocks += add_citations(content, message.get("annotations"))
+        if refusal := as_text(message.get("refusal")):
             blocks.append(refusal_block(refusal, OpaqueState(self.issuer, fields=REFUSAL_FIELD)))
-        if audio := as_object(held.get("audio")):
-            blocks.append(self._sound(audio))
-        for at, entry in enumerate(as_list(held.get("tool_calls"))):
-            blocks.append(self._call(entry, f"{place}.tool_calls[{at}]"))
-        if any((legacy := as_object(held.get("function_call"))).values()):
-            blocks.append(self._legacy_call(legacy, place))
+        if audio := as_object(message.get("audio")):
+            blocks.append(self._read_audio(audio))
+        for index, entry in enumerate(as_list(message.get("tool_calls"))):
+            blocks.append(self._read_call(entry, f"{place}.tool_calls[{index}]"))
+        if any((legacy := as_object(message.get("function_call"))).values()):
+            blocks.append(self._read_legacy_call(legacy, place))
         return blocks
 
-    def _thoughts(self, held: dict[str, Any]) -> list[Block]:
-        thoughts = (as_text(held.get(field)) for field in self.vendor.reasoning_fields)
-        thought = next(filter(None, thoughts), "")
-        details = as_list(held.get(DETAILS)) if self.vendor.reasoning_details else []
+    def _read_reasoning(self, message: dict[str, Any]) -> list[Block]:
+        texts = (as_text(message.get(field)) for field in self.vendor.reasoning_fields)
+        text = next(filter(None, texts), "")
+        details = as_list(message.get(DETAILS)) if self.vendor.reasoning_details else []
         if details:
             state = OpaqueState(self.issuer, fields={DETAILS: details})
-            return [ThinkingBlock(thought or details_text(details), state)]
-        return [ThinkingBlock(thought, OpaqueState(self.issuer))] if thought else []
+            return [ThinkingBlock(text or details_text(details), state)]
+        return [ThinkingBlock(text, OpaqueState(self.issuer))] if text else []
 
-    def _sound(self, audio: dict[str, Any]) -> Block:
-        """A reply's sound; of one that a request names by its id alone, nothing but the server has."""
-        sound = AudioBuffer()
-        sound.take(audio)
-        block, words = sound.block(None), sound.transcript
+    def _read_audio(self, audio: dict[str, Any]) -> Block:
+        """Returns the block for the audio of a reply.
+
+        Requests contain only the id of earlier audio. Without data and transcript, the block is opaque.
+        """
+        buffer = AudioBuffer()
+        buffer.add(audio)
+        block, transcript = buffer.create_block(None), buffer.transcript
         if block is not None:
-            return replace(block, state=OpaqueState(self.issuer, **sound.state)) if sound.state else block
-        return TextBlock(words) if words else OpaqueBlock(self.origin.wire, {"audio": audio})
+            return replace(block, state=OpaqueState(self.issuer, **buffer.state)) if buffer.state else block
+        return TextBlock(transcript) if transcript else OpaqueBlock(self.source.wire, {"audio": audio})
 
-    def _call(self, entry: object, place: str) -> Block:
-        held = as_object(entry)
-        custom = as_object(held.get("custom")) if not held.get("function") else {}
-        said = custom or as_object(held.get("function"))
-        if not said:
-            return invalid(entry, "it is no call", place)
-        id, name = as_text(held.get("id")), as_text(said.get("name"))
-        self.names[id] = name
+    def _read_call(self, entry: object, place: str) -> Block:
+        call = as_object(entry)
+        custom = as_object(call.get("custom")) if not call.get("function") else {}
+        function = custom or as_object(call.get("function"))
+        if not function:
+            return as_invalid_block(entry, "expected a tool call", place)
+        id, name = as_text(call.get("id")), as_text(function.get("name"))
+        self.tool_names[id] = name
         if custom:
             state = OpaqueState(self.issuer, fields=CUSTOM_CALL)
-            return ToolUseBlock(id, name, custom_input(as_text(said.get("input"))), state=state)
-        return _function_call(id, name, said.get("arguments"), place)
+            return ToolUseBlock(id, name, custom_input(as_text(function.get("input"))), state=state)
+        return _create_call(id, name, function.get("arguments"), place)
 
-    def _legacy_call(self, said: dict[str, Any], place: str) -> Block:
-        """A call of before there were ids: one that its result, which names the function, is given too."""
-        name = as_text(said.get("name"))
-        id = derive_call_id(repr((place, name, said.get("arguments"))))
-        self.legacy[name] = id
-        self.names[id] = name
-        return _function_call(id, name, said.get("arguments"), place)
+    def _read_legacy_call(self, function: dict[str, Any], place: str) -> Block:
+        """Returns the block for a `function_call`, which has no id. The id is created and used for the result too.
+
+        The result of such a call has only the name of the function.
+        """
+        name = as_text(function.get("name"))
+        id = derive_call_id(repr((place, name, function.get("arguments"))))
+        self.legacy_ids[name] = id
+        self.tool_names[id] = name
+        return _create_call(id, name, function.get("arguments"), place)
 
 
-def _signed_thoughts(found: object) -> list[Block]:
-    """The thinking of Anthropic's models in LiteLLM's replies (litellm: ChatCompletionThinkingBlock)."""
+def _read_thinking_blocks(value: object) -> list[Block]:
+    """Returns the thinking of Anthropic's models in replies of LiteLLM (litellm: ChatCompletionThinkingBlock)."""
     blocks: list[Block] = []
-    for held in map(as_object, as_list(found)):
-        if held.get("type") == "thinking":
-            state = OpaqueState("anthropic", signature=as_text(held.get("signature")) or None)
-            blocks.append(ThinkingBlock(as_text(held.get("thinking")), state))
-        elif held.get("type") == "redacted_thinking":
-            blocks.append(
-                ThinkingBlock("", OpaqueState("anthropic", redacted_data=as_text(held.get("data")) or None))
-            )
+    for entry in map(as_object, as_list(value)):
+        if entry.get("type") == "thinking":
+            state = OpaqueState("anthropic", signature=as_text(entry.get("signature")) or None)
+            blocks.append(ThinkingBlock(as_text(entry.get("thinking")), state))
+        elif entry.get("type") == "redacted_thinking":
+            state = OpaqueState("anthropic", redacted_data=as_text(entry.get("data")) or None)
+            blocks.append(ThinkingBlock("", state))
     return blocks
 
 
-def _function_call(id: str, name: str, arguments: object, place: str) -> Block:
-    given, raw = read_arguments(arguments)
+def _create_call(id: str, name: str, arguments: object, place: str) -> Block:
+    """Returns a tool call, or an InvalidBlock if the arguments cannot be read."""
+    input, raw_input = read_arguments(arguments)
     try:
-        return ToolUseBlock(id, name, given, raw)
+        return ToolUseBlock(id, name, input, raw_input)
     except MessageError as error:
-        return invalid(arguments, str(error), place)
+        return as_invalid_block(arguments, str(error), place)

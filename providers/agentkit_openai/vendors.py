@@ -18,7 +18,7 @@ from agentkit.provider_kit import (
     NameRule,
     media_types,
 )
-from agentkit_openai._media_parts import file_name, wire_url
+from agentkit_openai._media_parts import choose_file_name, source_url
 from agentkit_openai._prompt_cache import mark_cache_control
 from agentkit_openai.capabilities import AUDIO_FORMATS, CLOSED_KEYS, TEMPLATE_CHAT, VENDOR_CHAT
 from agentkit_openai.compatible import OpenAICompatible
@@ -123,7 +123,11 @@ def _mistral_audio(block: MediaBlock) -> dict[str, Any]:
 
 def _mistral_document(block: MediaBlock) -> dict[str, Any]:
     """Writes a document as a URL or a data URL (SDK: DocumentURLChunk)."""
-    return {"type": "document_url", "document_url": wire_url(block.source), "document_name": file_name(block)}
+    return {
+        "type": "document_url",
+        "document_url": source_url(block.source),
+        "document_name": choose_file_name(block),
+    }
 
 
 MISTRAL = OpenAICompatible(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agentkit.provider_kit import MediaRule, ModelFact, MultiAgentHistory, media_types
-from agentkit_openai import TEMPLATE_CHAT, OpenAIChatFormatter, OpenAICompatible, url_part
+from agentkit_openai import TEMPLATE_CHAT, OpenAIChatFormatter, OpenAICompatible, write_url_part
 from agentkit_vllm.counting import VLLMTokenCounter
 
 __all__ = [
@@ -59,7 +59,7 @@ ROW = OpenAICompatible(
     reasoning_field="reasoning",  # the request's field in current source; older servers ignore it (vLLM's docs)
     reasoning_fields=("reasoning", "reasoning_content"),  # older servers send the latter, some send both
     testing="agentkit_vllm.testing",
-    media_parts={"image": url_part, "audio": url_part, "video": url_part},
+    media_parts={"image": write_url_part, "audio": write_url_part, "video": write_url_part},
 )
 
 

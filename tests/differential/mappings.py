@@ -128,6 +128,20 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"(invalid block: |)a frame is no URL that DashScope opens",
         r"\1expected frames that are URLs (http, https, oss, data)",
     ),
+    # invalid blocks of OpenAI's logs
+    (
+        r"(invalid block: |)text: there is no text in it\. Mend the part\.",
+        r"\1text: expected a string. Pass a content part with a text.",
+    ),
+    (
+        r"(invalid block: |)its role is none that the wire has",
+        r"\1expected a role of the API, such as user or assistant",
+    ),
+    (r"(invalid block: |)it is no content part", r"\1expected a content part"),
+    (r"(invalid block: |)it is no call", r"\1expected a tool call"),
+    (r"(invalid block: |)it is no item", r"\1expected an item object"),
+    (r"(invalid block: |)an item without a type", r"\1expected an item with a `type`"),
+    (r"(invalid block: |)it is neither text nor a list of items", r"\1expected text or a list of items"),
     # invalid blocks of Gemini's logs
     (r"(invalid block: |)no part that is known", r"\1unknown kind of part"),
     (r"(invalid block: |)inline_data: its data are no base64 text", r"\1inline_data: expected base64 data"),

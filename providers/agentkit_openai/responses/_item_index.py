@@ -1,4 +1,4 @@
-"""Which item of a reply an event of a Responses stream belongs to."""
+"""`ItemIndex`: finds the item of a reply that an event of a Responses stream belongs to."""
 
 from __future__ import annotations
 
@@ -7,69 +7,70 @@ from typing import Any, TypeAlias
 
 from agentkit.provider_kit import as_object, as_text
 
-__all__ = ["ItemPlaces", "Place"]
+__all__ = ["ItemIndex", "ItemKey"]
 
-Place: TypeAlias = tuple[int, int]
-"""`output_index`, and how many items had that index before: some gateways send 0 for all."""
+ItemKey: TypeAlias = tuple[int, int]
+"""`output_index` of an item, and the number of earlier items with it. Some gateways always send 0."""
 
 
-class ItemPlaces:
-    """The items of one reply by `output_index`; where a server leaves it out, by item id, else in their order.
+class ItemIndex:
+    """Index of the items of one reply.
 
-    Not by id where there is an index: some gateways give an item another id in each event.
+    Items are found by `output_index`. Only events without this index are assigned by item id, and without a known
+    id to the latest item. Ids are second because some gateways give an item another id in each event.
+
+    Attributes:
+        keys: Keys of all items, in order of arrival.
+        complete: Keys of the items that are complete.
     """
 
     def __init__(self) -> None:
-        self.done: set[Place] = set()
-        self.all: list[Place] = []
-        self._by_index: dict[int, Place] = {}
-        self._by_id: dict[str, Place] = {}
+        self.keys: list[ItemKey] = []
+        self.complete: set[ItemKey] = set()
+        self._by_index: dict[int, ItemKey] = {}
+        self._by_id: dict[str, ItemKey] = {}
         self._counts: Counter[int] = Counter()
-        self._next = 0
-        self._latest: Place | None = None
+        self._next_index = 0
+        self._latest: ItemKey | None = None
 
-    def begin(self, event: dict[str, Any]) -> Place:
-        """The place of an item that is added."""
-        index, id = _index(event), _id(event)
-        known = self._by_index.get(index) if index is not None else self._by_id.get(id)
-        if known is not None and known not in self.done:
-            return known
-        at = self._next if index is None else index
-        place = (at, self._counts[at])
-        self._counts[at] += 1
-        self._next = max(self._next, at + 1)
-        self.all.append(place)
-        if index is not None:
-            self._by_index[index] = place
+    def begin(self, event: dict[str, Any]) -> ItemKey:
+        """Returns the key of an item that begins, or of the incomplete item with the same index or id."""
+        output_index, id = event.get("output_index"), _get_id(event)
+        number = output_index if type(output_index) is int else None
+        key = self._by_index.get(number) if number is not None else self._by_id.get(id)
+        if key is not None and key not in self.complete:
+            return key
+        index = self._next_index if number is None else number
+        key = (index, self._counts[index])
+        self._counts[index] += 1
+        self._next_index = max(self._next_index, index + 1)
+        self.keys.append(key)
+        if number is not None:
+            self._by_index[number] = key
         if id:
-            self._by_id[id] = place
-        self._latest = place
-        return place
+            self._by_id[id] = key
+        self._latest = key
+        return key
 
-    def find(self, event: dict[str, Any]) -> Place:
-        """The place of the item that an event goes on with; one that was not announced begins."""
-        found = self._known(event, self._latest)
-        return self.begin(event) if found is None else found
+    def find(self, event: dict[str, Any]) -> ItemKey:
+        """Returns the key of the item that an event continues. The item begins here if it was not announced."""
+        key = self._find(event, self._latest)
+        return self.begin(event) if key is None else key
 
-    def end(self, event: dict[str, Any]) -> Place | None:
-        """The place of an item that is done; None if it was before."""
-        place = self._known(event, None if self._latest in self.done else self._latest)
-        if place is None:
-            place = self.begin(event)
-        if place in self.done:
+    def end(self, event: dict[str, Any]) -> ItemKey | None:
+        """Returns the key of an item that is now complete, or None if it was complete before."""
+        key = self._find(event, None if self._latest in self.complete else self._latest)
+        if key is None:
+            key = self.begin(event)
+        if key in self.complete:
             return None
-        self.done.add(place)
-        return place
+        self.complete.add(key)
+        return key
 
-    def _known(self, event: dict[str, Any], otherwise: Place | None) -> Place | None:
+    def _find(self, event: dict[str, Any], default: ItemKey | None) -> ItemKey | None:
         index = event.get("output_index")
-        return self._by_index.get(index) if type(index) is int else self._by_id.get(_id(event), otherwise)
+        return self._by_index.get(index) if type(index) is int else self._by_id.get(_get_id(event), default)
 
 
-def _index(event: dict[str, Any]) -> int | None:
-    found = event.get("output_index")
-    return found if type(found) is int else None
-
-
-def _id(event: dict[str, Any]) -> str:
+def _get_id(event: dict[str, Any]) -> str:
     return as_text(event.get("item_id")) or as_text(as_object(event.get("item")).get("id"))

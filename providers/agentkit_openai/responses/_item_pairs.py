@@ -1,4 +1,8 @@
-"""Items of Responses that belong together: what the model asks of your machine, and what you answer."""
+"""Rules for items of Responses: pairs of requests and responses, and where items and parts may be.
+
+A request is an item in which the model asks the application to act, such as `computer_call`. The response is the
+item with the outcome.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,19 @@ from agentkit.provider_kit import as_object
 
 __all__ = ["is_reply_item", "needs_thinking", "part_pair", "part_places", "split_stored_item"]
 
-_ASKS = {
-    # By type: the key of the id under which it asks (SDK: ResponseInputItemParam).
+_REQUEST_ID_KEYS = {
+    # Keys of the id that the response refers to, by type of request (openai-python: ResponseInputItemParam).
     "computer_call": "call_id",
     "local_shell_call": "call_id",
     "shell_call": "call_id",
     "apply_patch_call": "call_id",
-    "tool_search_call": "call_id",  # null where the service searches by itself
+    "tool_search_call": "call_id",  # null if OpenAI runs the search
     "mcp_approval_request": "id",
-    "function_call": "call_id",  # one that a program of the service made and ran
+    "function_call": "call_id",  # a call that a program on OpenAI's side made
     "custom_tool_call": "call_id",
 }
-_ANSWERS = {
+_RESPONSE_ID_KEYS = {
+    # Keys of the id of the request, by type of response.
     "computer_call_output": "call_id",
     "local_shell_call_output": "id",  # "the unique ID of the local shell tool call"
     "shell_call_output": "call_id",
@@ -33,47 +38,51 @@ _ANSWERS = {
 
 
 def part_pair(data: Mapping[str, Any]) -> tuple[Literal["request", "response"], str] | None:
-    """What an item belongs to: one half without the other is refused, as with calls of functions."""
-    kind = str(data.get("type"))
-    asked, answered = data.get(_ASKS.get(kind, "")), data.get(_ANSWERS.get(kind, ""))
-    if isinstance(asked, str):
-        return "request", asked
-    return ("response", answered) if isinstance(answered, str) else None
+    """Returns the role of an item in its pair and the id of the pair, or None for an item without a pair.
+
+    OpenAI refuses a request without its response, and a response without its request.
+    """
+    item_type = str(data.get("type"))
+    id = data.get(_REQUEST_ID_KEYS.get(item_type, ""))
+    if isinstance(id, str):
+        return "request", id
+    id = data.get(_RESPONSE_ID_KEYS.get(item_type, ""))
+    return ("response", id) if isinstance(id, str) else None
 
 
 def needs_thinking(data: Mapping[str, Any]) -> bool:
-    """Returns True for an item that is refused without the reasoning before it in its reply.
+    """Returns True for an item that OpenAI refuses without the reasoning before it in its reply.
 
     "Item 'ws_…' of type 'web_search_call' was provided without its required 'reasoning' item" (error text). Calls
     of functions and custom tools are sent without their ids instead.
     """
-    kind = str(data.get("type"))
-    if kind == "tool_search_output":
+    item_type = str(data.get("type"))
+    if item_type == "tool_search_output":
         return data.get("execution") == "server"
-    return kind == "mcp_approval_request" or (kind.endswith("_call") and kind not in _SENT_WITHOUT_ID)
+    return item_type == "mcp_approval_request" or (item_type.endswith("_call") and item_type not in _CALLS)
 
 
-_SENT_WITHOUT_ID = frozenset({"function_call", "custom_tool_call"})
+_CALLS = frozenset({"function_call", "custom_tool_call"})
 
 _PARTS = frozenset({"output_text", "output_audio", "output_image", "refusal", "summary_text", "reasoning_text"})
-"""Parts of items of a reply: by themselves they are no items."""
+"""Types of content parts within items of a reply. They are not items."""
 
 
 def part_places(data: Mapping[str, Any]) -> frozenset[str]:
-    """Returns where an item or a content part may stand: parts in messages and results, items in replies.
+    """Returns the turns that an opaque part may be in: content parts in messages and results, items in replies.
 
-    SDK: ResponseInputContentParam, ResponseFunctionCallOutputItemParam, ResponseInputItemParam.
+    openai-python: ResponseInputContentParam, ResponseFunctionCallOutputItemParam, ResponseInputItemParam.
     """
-    kind = str(data.get("type"))
-    if kind.startswith("input_"):
-        return frozenset({"user", "system", "result"} if kind == "input_text" else {"user", "result"})
-    return frozenset() if kind in _PARTS else frozenset({"assistant"})
+    part_type = str(data.get("type"))
+    if part_type.startswith("input_"):
+        return frozenset({"user", "system", "result"} if part_type == "input_text" else {"user", "result"})
+    return frozenset() if part_type in _PARTS else frozenset({"assistant"})
 
 
 _REPLY_TYPES = frozenset(
     {"reasoning", "program", "program_output", "compaction", "mcp_list_tools", "mcp_approval_request"}
 )
-"""Types of the items of replies (SDK: ResponseOutputItem), beside those that end in `_call`."""
+"""Types of items of replies (openai-python: ResponseOutputItem), except those that end in `_call`."""
 
 
 def is_reply_item(item: Mapping[str, Any]) -> bool:
@@ -88,10 +97,9 @@ _STORED_TYPES = frozenset({"message", "function_call", "custom_tool_call"})
 
 
 def split_stored_item(item: Any) -> Iterator[Any]:
-    """Yields the content of an item without the ids that tie the item to stored items.
+    """Yields the content of an item without ids of stored items. Each text of an assistant message is separate.
 
-    A message or call with the id of its item is the same prompt as one without. The texts of a message of the
-    assistant come one by one.
+    Prefix digests use it: a message or call is the same prompt with and without the id of its item.
     """
     fields: dict[str, Any] = as_object(item)
     if fields.get("type") not in _STORED_TYPES:

@@ -1,37 +1,50 @@
-"""Reasoning items of OpenAI Responses: their text, and what of their form is kept to go back."""
+"""Reasoning items of OpenAI Responses, and the thinking blocks for them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from agentkit.provider_kit import ThinkingBlock, as_list, as_object, as_text, copy_json, make_json_safe
+from agentkit.provider_kit import (
+    ThinkingBlock,
+    as_list,
+    as_object,
+    as_text,
+    copy_json,
+    get_state_fields,
+    make_json_safe,
+)
 from agentkit_openai.responses._item_ids import FOLLOWED_BY
 
-__all__ = ["BETWEEN", "reasoning_item", "reasoning_state", "reasoning_text"]
+__all__ = ["PART_SEPARATOR", "reasoning_item", "reasoning_state", "reasoning_text"]
 
-BETWEEN = "\n\n"
-"""What parts the parts of a summary in the block's text."""
+PART_SEPARATOR = "\n\n"
+"""Text between the parts of a summary in a thinking block."""
 
 
 def reasoning_text(item: dict[str, Any]) -> str:
-    """The summary; where there is none, the reasoning itself, which open models show."""
-    return BETWEEN.join(_texts(item.get("summary"))) or BETWEEN.join(_texts(item.get("content")))
+    """Returns the text of the summary, or without a summary the reasoning of an open model."""
+    return PART_SEPARATOR.join(_get_texts(item.get("summary"))) or PART_SEPARATOR.join(
+        _get_texts(item.get("content"))
+    )
 
 
-def _texts(parts: object) -> list[str]:
+def _get_texts(parts: object) -> list[str]:
     return [text for part in as_list(parts) if (text := as_text(as_object(part).get("text")))]
 
 
-def reasoning_state(item: dict[str, Any], follower: object = None) -> dict[str, Any]:
-    """The opaque state of an item, as fields of OpaqueState.
+def reasoning_state(item: dict[str, Any], next_id: object = None) -> dict[str, Any]:
+    """Returns the opaque state of a thinking block, as arguments of OpaqueState.
 
-    `fields` hold the parts of an item that is more than one summary text, so that it goes back part for part, and
-    the id of its follower: of the item that the model produced after it.
+    Its `fields` have the parts of the item if the text of the block does not determine them.
+
+    Args:
+        item: Reasoning item.
+        next_id: Id of the item that the model produced after it. None if it is unknown.
     """
     proof = as_text(item.get("encrypted_content")) or None
-    fields: dict[str, Any] = {FOLLOWED_BY: as_text(follower)} if proof and as_text(follower) else {}
+    fields: dict[str, Any] = {FOLLOWED_BY: as_text(next_id)} if proof and as_text(next_id) else {}
     summary, content = as_list(item.get("summary")), as_list(item.get("content"))
-    if summary != _summary(reasoning_text(item)):
+    if summary != _write_summary(reasoning_text(item)):
         fields["summary"] = make_json_safe(summary)
     if content:
         fields["content"] = make_json_safe(content)
@@ -43,25 +56,29 @@ def reasoning_state(item: dict[str, Any], follower: object = None) -> dict[str, 
 
 
 def reasoning_item(block: ThinkingBlock, id: str) -> dict[str, Any]:
-    """A reasoning item (SDK: ResponseReasoningItemParam); `summary` is required and may be empty.
+    """Returns the reasoning item for a block (openai-python: ResponseReasoningItemParam).
 
-    The parts that it came with, as long as they say what the block says. `id` is empty where it is sent without:
-    the service then reads the encrypted content alone and asks for no particular item after it.
+    `summary` is required and may be empty. The parts of the original item are written if their text is still that
+    of the block.
+
+    Args:
+        block: Thinking block with opaque state.
+        id: Id of the item. If empty, OpenAI reads only the encrypted content and requires no item after it.
     """
     state = block.state
     assert state is not None
-    kept = state.fields or {}
-    if kept and reasoning_text({"summary": _summary(block.thinking), **kept}) != block.thinking:
-        kept = {}
+    fields = get_state_fields(state)
+    if fields and reasoning_text({"summary": _write_summary(block.thinking), **fields}) != block.thinking:
+        fields = {}
     item: dict[str, Any] = {
         "type": "reasoning",
-        "summary": copy_json(kept.get("summary", _summary(block.thinking))),
+        "summary": copy_json(fields.get("summary", _write_summary(block.thinking))),
         "encrypted_content": state.encrypted_content,
     }
-    if "content" in kept:
-        item["content"] = copy_json(kept["content"])
+    if "content" in fields:
+        item["content"] = copy_json(fields["content"])
     return {**item, "id": id} if id else item
 
 
-def _summary(text: str) -> list[dict[str, Any]]:
+def _write_summary(text: str) -> list[dict[str, Any]]:
     return [{"type": "summary_text", "text": text}] if text else []

@@ -1,4 +1,4 @@
-"""An assistant's turn as items of OpenAI Responses."""
+"""`ItemWriter`: an assistant turn, written as items of OpenAI Responses."""
 
 from __future__ import annotations
 
@@ -23,106 +23,109 @@ from agentkit.provider_kit import (
     get_state_fields,
 )
 from agentkit_openai._custom_calls import custom_text
-from agentkit_openai._media_parts import came_with
+from agentkit_openai._media_parts import copy_state_fields
 from agentkit_openai._refusals import is_refusal, refusal_part
-from agentkit_openai.responses._item_ids import FOLLOWED_BY, accepted_id
+from agentkit_openai.responses._item_ids import FOLLOWED_BY, get_accepted_id
 from agentkit_openai.responses._reasoning import reasoning_item
 
 __all__ = ["CALL_FIELDS", "IMAGE_CALL", "ItemWriter"]
 
 CALL_FIELDS = ("namespace", "caller", "async")
-"""Keys with which a call goes back (SDK: ResponseFunctionToolCallParam)."""
+"""Keys of a tool call that are sent back (openai-python: ResponseFunctionToolCallParam)."""
 
 IMAGE_CALL = "image_generation_call"
 """Type of the item of a generated image, and key of its other fields in the image's opaque state."""
 
 _TIED = Feature.STATE | Feature.THINKING | Feature.OPAQUE | Feature.MEDIA | Feature.INVALID
-"""Features of turns with blocks whose items depend on what the service knows of them or of those beside them."""
+"""Features of turns whose items may have ids, or depend on the items next to them."""
 
 
 class ItemWriter:
-    """Writes the assistant's turns of one request as items.
+    """Writer of the assistant turns of one request.
 
-    `custom` holds the ids of the calls of custom tools so far: their results have another type. `rewritten` are
-    the call ids and tool names that the request spells otherwise than the model did: such a call is sent without
-    its id, because the service knows another item by it.
+    Args:
+        rewritten: Call ids and tool names that differ from those of the model. Such a call is sent without the id
+            of its item, since the item that OpenAI stored under this id is different.
+
+    Attributes:
+        custom_ids: Ids of the calls of custom tools so far. Their results have another type.
     """
 
     def __init__(self, rewritten: Collection[str]) -> None:
-        self.custom: set[str] = set()
+        self.custom_ids: set[str] = set()
         self._rewritten = rewritten
         self._sent: set[str] = set()  # "Duplicate item found with id" (error text)
 
-    def items(self, msg: Msg) -> Iterator[dict[str, Any]]:
-        """Yields the items in their order, but messages before the first call (guides/reasoning)."""
+    def write(self, msg: Msg) -> Iterator[dict[str, Any]]:
+        """Yields the items of a turn in their order, with messages before the first call (guides/reasoning)."""
         if isinstance(msg.content, str):
             yield _message(msg.content)
             return
         if not msg.features & _TIED:
-            yield from self._untied(msg)
+            yield from self._write_plain(msg)
             return
         runs = _runs(_messages_first(msg.content))
-        for run, id in zip(runs, self._ids(runs), strict=True):
-            yield from self._written(run, id)
+        for run, id in zip(runs, self._choose_ids(runs), strict=True):
+            yield from self._write_run(run, id)
 
-    def _untied(self, msg: Msg) -> Iterator[dict[str, Any]]:
-        """Yields the items of a turn that is texts and calls without state, as most turns are."""
+    def _write_plain(self, msg: Msg) -> Iterator[dict[str, Any]]:
+        """Yields the items of the most common turn: texts and calls without state."""
         for block in msg.blocks:
             if isinstance(block, TextBlock):
                 yield _message(block.text)
         for call in msg.tool_uses:
-            self.custom.discard(call.id)
+            self.custom_ids.discard(call.id)
             yield {
                 "type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments
             }  # fmt: skip
 
-    def _ids(self, runs: list[list[Block]]) -> list[str]:
-        """Returns the id that each item is sent with, or an empty string for none.
+    def _choose_ids(self, runs: list[list[Block]]) -> list[str]:
+        """Returns the id of each item, or an empty string for an item that is sent without its id.
 
-        Reasoning has its id if the item that the model produced after it comes next and has its own; so have the
-        items after such reasoning.
+        Reasoning is sent with its id if the next item is the item that the model produced after it, and has an id.
+        The items after such reasoning are also sent with their ids.
         """
-        known = [self._known_id(run[0]) for run in runs]
-        known = [id if id not in known[:at] else "" for at, id in enumerate(known)]
+        ids = [self._find_id(run[0]) for run in runs]
+        ids = [id if id not in ids[:index] else "" for index, id in enumerate(ids)]
         sent = [""] * len(runs)
-        for at in reversed(range(len(runs) - 1)):
-            head, following = runs[at][0], runs[at + 1][0]
-            if isinstance(head, ThinkingBlock):
-                id = sent[at + 1] if isinstance(following, ThinkingBlock) else known[at + 1]
-                sent[at] = known[at] if id and _follower(head) in (None, id) else ""
+        for index in reversed(range(len(runs) - 1)):
+            block, next_block = runs[index][0], runs[index + 1][0]
+            if isinstance(block, ThinkingBlock):
+                next_id = sent[index + 1] if isinstance(next_block, ThinkingBlock) else ids[index + 1]
+                sent[index] = ids[index] if next_id and _get_next_id(block) in (None, next_id) else ""
         is_paired = False
-        for at, run in enumerate(runs):
+        for index, run in enumerate(runs):
             if isinstance(run[0], ThinkingBlock):
-                is_paired = bool(sent[at])
+                is_paired = bool(sent[index])
             elif is_paired:
-                sent[at] = known[at]
+                sent[index] = ids[index]
         self._sent.update(sent)
         return sent
 
-    def _known_id(self, block: Block) -> str:
-        """Returns the id of the item that a block came as, if it may be sent."""
+    def _find_id(self, block: Block) -> str:
+        """Returns the id of the item that a block was read from if it may be sent, or an empty string."""
         match block:
             case TextBlock():
-                id = self._stored_id("message", block.state)
+                id = self._get_stored_id("message", block.state)
             case ThinkingBlock():
-                id = self._stored_id("reasoning", block.state)
+                id = self._get_stored_id("reasoning", block.state)
             case ToolUseBlock() if block.id in self._rewritten or block.name in self._rewritten:
                 id = ""
             case ToolUseBlock():
-                kind = "function_call" if custom_text(block) is None else "custom_tool_call"
-                id = self._stored_id(kind, block.state)
+                item_type = "function_call" if custom_text(block) is None else "custom_tool_call"
+                id = self._get_stored_id(item_type, block.state)
             case OpaqueBlock():
                 id = as_text(block.data.get("id"))
             case _:
-                id = self._stored_id(IMAGE_CALL, block.state) if isinstance(block, ImageBlock) else ""
+                id = self._get_stored_id(IMAGE_CALL, block.state) if isinstance(block, ImageBlock) else ""
         return id
 
-    def _stored_id(self, kind: str, state: OpaqueState | None) -> str:
-        id = accepted_id(kind, state.item_id if state else None)
+    def _get_stored_id(self, item_type: str, state: OpaqueState | None) -> str:
+        id = get_accepted_id(item_type, state.item_id if state else None)
         return "" if id in self._sent else id
 
-    def _written(self, run: list[Block], id: str) -> Iterator[dict[str, Any]]:
-        """Yields the item of one block, or of the texts of one message."""
+    def _write_run(self, run: list[Block], id: str) -> Iterator[dict[str, Any]]:
+        """Yields the item for one block, or for the texts of one message."""
         block = run[0]
         match block.type:
             case "text" if id:
@@ -132,7 +135,7 @@ class ItemWriter:
             case "thinking":
                 yield reasoning_item(block, id)
             case "tool_use":
-                yield self._call(block, id)
+                yield self._write_call(block, id)
             case "image":
                 yield _image_call(block)
             case "opaque":
@@ -142,52 +145,53 @@ class ItemWriter:
             case _:
                 assert_never(block)
 
-    def _call(self, block: ToolUseBlock, id: str) -> dict[str, Any]:
-        """Returns a call of a function, or of a custom tool."""
+    def _write_call(self, block: ToolUseBlock, id: str) -> dict[str, Any]:
+        """Returns a call of a function or of a custom tool."""
         text = custom_text(block)
         if text is None:
-            self.custom.discard(block.id)
-            kind, key, said = "function_call", "arguments", block.arguments
+            self.custom_ids.discard(block.id)
+            item_type, key, value = "function_call", "arguments", block.arguments
         else:
-            self.custom.add(block.id)
-            kind, key, said = "custom_tool_call", "input", text
-        item = {"type": kind, "call_id": block.id, "name": block.name, key: said, **came_with(block, *CALL_FIELDS)}
+            self.custom_ids.add(block.id)
+            item_type, key, value = "custom_tool_call", "input", text
+        item = {"type": item_type, "call_id": block.id, "name": block.name, key: value}
+        item |= copy_state_fields(block, *CALL_FIELDS)
         return {**item, "id": id} if id else item
 
 
-def _follower(block: ThinkingBlock) -> object:
-    """Returns the id of the item that the model produced after this reasoning; None if it is not known."""
+def _get_next_id(block: ThinkingBlock) -> object:
+    """Returns the id of the item that the model produced after this reasoning, or None if it is unknown."""
     return get_state_fields(block.state).get(FOLLOWED_BY)
 
 
 def _runs(blocks: list[Block]) -> list[list[Block]]:
-    """Returns the blocks item by item: the texts of one message are one item, any other block is one by itself."""
+    """Returns lists of blocks, one for each item. The texts of one message share an item."""
     runs: list[list[Block]] = []
     for block in blocks:
-        if runs and (id := _message_id(block)) and id == _message_id(runs[-1][-1]):
+        if runs and (id := _get_message_id(block)) and id == _get_message_id(runs[-1][-1]):
             runs[-1].append(block)
         else:
             runs.append([block])
     return runs
 
 
-def _message_id(block: Block) -> str | None:
+def _get_message_id(block: Block) -> str | None:
     return block.state.item_id if isinstance(block, TextBlock) and block.state else None
 
 
 def _message(text: str, block: TextBlock | None = None) -> dict[str, Any]:
-    """Returns a message without an id (SDK: EasyInputMessageParam).
+    """Returns a message without an id (openai-python: EasyInputMessageParam).
 
-    Its content is a string: a list of `output_text` belongs to a message with an id, and `input_text` is refused
-    in an assistant's turn.
+    The content is a string, since parts of the type `output_text` require an id, and OpenAI refuses `input_text`
+    in an assistant turn.
     """
     content = [refusal_part(block)] if block and is_refusal(block) else text
     item = {"type": "message", "role": "assistant", "content": content}
-    return {**item, **came_with(block, "phase")} if block else item
+    return {**item, **copy_state_fields(block, "phase")} if block else item
 
 
 def _stored_message(texts: list[Block], id: str) -> dict[str, Any]:
-    """Returns a message with its id (SDK: ResponseOutputMessageParam)."""
+    """Returns a message with its id (openai-python: ResponseOutputMessageParam)."""
     blocks = [block for block in texts if isinstance(block, TextBlock)]
     parts: list[dict[str, Any]] = [
         refusal_part(block)
@@ -196,21 +200,21 @@ def _stored_message(texts: list[Block], id: str) -> dict[str, Any]:
         for block in blocks
     ]
     item = {"type": "message", "id": id, "role": "assistant", "status": "completed", "content": parts}
-    return {**item, **came_with(blocks[0], "phase")}
+    return {**item, **copy_state_fields(blocks[0], "phase")}
 
 
 def _image_call(block: ImageBlock) -> dict[str, Any]:
-    """Returns an image that the model made, as the item that it came as (SDK: ImageGenerationCall)."""
+    """Returns the item for an image that the model generated (openai-python: ImageGenerationCall)."""
     state, source = block.state, block.source
     if state is None or state.item_id is None or not isinstance(source, Base64Source):
         raise ConversionError(block.type, "an assistant's turn")
-    kept = copy_json(as_object(get_state_fields(state).get(IMAGE_CALL)))
-    return {"type": IMAGE_CALL, "id": state.item_id, "status": "completed", **kept, "result": source.data}
+    fields = copy_json(as_object(get_state_fields(state).get(IMAGE_CALL)))
+    return {"type": IMAGE_CALL, "id": state.item_id, "status": "completed", **fields, "result": source.data}
 
 
 def _messages_first(blocks: tuple[Block, ...]) -> list[Block]:
-    """Returns the blocks with every text before the first call, and each reasoning right before what it led to."""
-    first = next((at for at, block in enumerate(blocks) if isinstance(block, ToolUseBlock)), len(blocks))
+    """Returns the blocks with all texts before the first call. Reasoning stays right before its next block."""
+    first = next((index for index, block in enumerate(blocks) if isinstance(block, ToolUseBlock)), len(blocks))
     early, late, thoughts = [*blocks[:first]], list[Block](), list[Block]()
     while early and isinstance(early[-1], ThinkingBlock):
         thoughts.insert(0, early.pop())

@@ -1,4 +1,4 @@
-"""Logs of OpenAI Responses as messages."""
+"""Loader for logs of OpenAI Responses."""
 
 from __future__ import annotations
 
@@ -30,171 +30,183 @@ from agentkit_openai._custom_calls import CUSTOM_CALL, custom_input
 from agentkit_openai._log_parts import (
     LogSource,
     as_content,
-    invalid,
-    items_in,
+    as_invalid_block,
     read_content,
+    read_entries,
     read_output,
 )
-from agentkit_openai._roles import as_developers
-from agentkit_openai.responses._output_items import image_state, picture_of
+from agentkit_openai._roles import mark_as_developer
+from agentkit_openai.responses._output_items import image_state, parse_image
 from agentkit_openai.responses._reasoning import reasoning_state, reasoning_text
 from agentkit_openai.responses._turn_items import CALL_FIELDS
 from agentkit_openai.responses.capabilities import OUTPUT_FIELDS, RESPONSES
 
 __all__ = ["load_responses"]
 
-_WIRE = str(RESPONSES.wire)
 _ISSUER = str(RESPONSES.issuer)
-_ORIGIN = LogSource(_WIRE, _ISSUER)
-_HELD = ("previous_response_id", "conversation", "prompt")
-"""Keys that name messages which the service stores (SDK: ResponseCreateParams)."""
+_SOURCE = LogSource(str(RESPONSES.wire), _ISSUER)
+_WIRES = "openai openai-responses"
+"""Wire formats whose content parts are read."""
+_STORED_KEYS = ("previous_response_id", "conversation", "prompt")
+"""Keys that name messages which OpenAI stores (openai-python: ResponseCreateParams)."""
 
 
-def load_responses(found: object) -> list[Msg]:
-    """The messages of a log of Responses: its list of items, a whole request, the `output` of replies inside.
+def load_responses(log: object) -> list[Msg]:
+    """Loads the messages of a Responses log.
 
-    `instructions` come first, as the system prompt. What a reply says in a row (reasoning, messages, calls, what
-    the service did by itself) is one message. Results get the names of their calls. Raises MessageError for
-    what is no such log.
+    `instructions` become the system prompt. Adjacent items of a reply (reasoning, messages, tool calls, items of
+    tools that OpenAI runs) become one message. Results get the names of their calls.
+
+    Args:
+        log: List of items, a complete request or reply, or the JSON text of any of these. The list may contain the
+            `output` of replies. SDK objects are accepted.
+
+    Raises:
+        MessageError: The value is not a log of Responses.
     """
-    log = _Log()
-    whole = cast("Any", found) if isinstance(found, list | tuple) else native_to_json(found)
-    if isinstance(whole, dict):
-        request = cast("dict[str, Any]", whole)
-        check_log_request(request, ("input", "instructions"), _HELD)
+    reader = _LogReader()
+    value = cast("Any", log) if isinstance(log, list | tuple) else native_to_json(log)
+    if isinstance(value, dict):
+        request = cast("dict[str, Any]", value)
+        check_log_request(request, ("input", "instructions"), _STORED_KEYS)
         if "input" not in request and isinstance(request.get("output"), list):
-            whole = request["output"]
-        log.instruct(request.get("instructions"))
+            value = request["output"]
+        reader.read_instructions(request.get("instructions"))
         if isinstance(request.get("input"), str):
-            log.add("user", as_text(request["input"]), "user")
-            return log.msgs
-    entries = items_in(cast("object", whole), "input", ("role", "type"), ("instructions",))
-    log.read_all(entries, "input")
-    log.flush()
-    return log.msgs
+            reader.add("user", as_text(request["input"]), "user")
+            return reader.msgs
+    entries = read_entries(cast("object", value), "input", ("role", "type"), ("instructions",))
+    reader.read_all(entries, "input")
+    reader.add_reply()
+    return reader.msgs
 
 
-class _Log:
-    """One log: what was read, what the assistant is saying, and the calls so far."""
+class _LogReader:
+    """Reader of one log.
+
+    Attributes:
+        msgs: Messages so far.
+    """
 
     def __init__(self) -> None:
         self.msgs: list[Msg] = []
-        self._saying: list[Block] = []
-        self._names: dict[str, str] = {}
+        self._reply_blocks: list[Block] = []  # of the reply whose items are being read
+        self._tool_names: dict[str, str] = {}  # by call id
 
     def add(self, name: str, content: str | list[Block], role: Literal["user", "system"]) -> None:
-        """One message more, behind what the assistant was saying."""
-        self.flush()
+        """Adds a message after the reply so far."""
+        self.add_reply()
         self.msgs.append(Msg(name, content, role))
 
-    def instruct(self, instructions: object) -> None:
-        """The system prompt; of a reply it may be a list of items."""
+    def add_reply(self) -> None:
+        """Adds the blocks of the reply so far as a message, if there are any."""
+        blocks, self._reply_blocks = self._reply_blocks, []
+        if blocks:
+            self.msgs.append(Msg("assistant", as_content(blocks), "assistant"))
+
+    def read_instructions(self, instructions: object) -> None:
+        """Reads the system prompt: a string, or in replies a list of items."""
         if isinstance(instructions, str):
             self.add("system", as_text(instructions), "system")
         elif isinstance(instructions, list):
             self.read_all(make_json_safe(cast("object", instructions), "instructions"), "instructions")
         elif instructions is not None:
-            reason = "it is neither text nor a list of items"
-            self.add("system", [invalid(instructions, reason, "instructions")], "system")
-
-    def flush(self) -> None:
-        """The assistant has said what it had to say."""
-        said, self._saying = self._saying, []
-        if said:
-            self.msgs.append(Msg("assistant", as_content(said), "assistant"))
+            reason = "expected text or a list of items"
+            self.add("system", [as_invalid_block(instructions, reason, "instructions")], "system")
 
     def read_all(self, entries: list[Any], name: str) -> None:
-        """A list of items, each with the id of the one after it."""
-        for at, (entry, following) in enumerate(zip_longest(entries, entries[1:])):
-            self.read(entry, f"{name}[{at}]", as_object(following).get("id"))
+        """Reads a list of items."""
+        for index, (entry, next_entry) in enumerate(zip_longest(entries, entries[1:])):
+            self._read(entry, f"{name}[{index}]", as_object(next_entry).get("id"))
 
-    def read(self, entry: object, place: str, follower: object) -> None:
-        """One item (SDK: ResponseInputItemParam)."""
+    def _read(self, entry: object, place: str, next_id: object) -> None:
+        """Reads an item (openai-python: ResponseInputItemParam). `next_id` is the id of the next item."""
         if not isinstance(entry, dict):
-            self.add("unknown", [invalid(entry, "it is no item", place)], "user")
+            self.add("unknown", [as_invalid_block(entry, "expected an item object", place)], "user")
             return
         item = cast("dict[str, Any]", entry)
-        check_log_format(item, place, "openai openai-responses")
-        kind = item.get("type") or ("message" if "role" in item else None)
-        if not kind and item.keys() == {"id"}:
-            kind = "item_reference"  # SDK: ItemReference.type may be left out
-        if kind == "message":
-            self._message(item, place)
-        elif kind in ("function_call_output", "custom_tool_call_output"):
-            self.add("tool", [self._result(item, place)], "system")
-        elif isinstance(kind, str):
-            self._saying.append(self._said(kind, item, place, follower))
+        check_log_format(item, place, _WIRES)
+        item_type = item.get("type") or ("message" if "role" in item else None)
+        if not item_type and item.keys() == {"id"}:
+            item_type = "item_reference"  # openai-python: ItemReference.type is optional
+        if item_type == "message":
+            self._read_message(item, place)
+        elif item_type in ("function_call_output", "custom_tool_call_output"):
+            self.add("tool", [self._read_result(item, place)], "system")
+        elif isinstance(item_type, str):
+            self._reply_blocks.append(self._read_reply_item(item_type, item, place, next_id))
         else:
-            check_log_message(item, place, ("type",), (), "openai openai-responses")
-            self.add("unknown", [invalid(item, "an item without a type", place)], "user")
+            check_log_message(item, place, ("type",), (), _WIRES)
+            self.add("unknown", [as_invalid_block(item, "expected an item with a `type`", place)], "user")
 
-    def _message(self, item: dict[str, Any], place: str) -> None:
+    def _read_message(self, item: dict[str, Any], place: str) -> None:
         role = item.get("role")
-        check_log_message(item, place, ("content",), (), "openai openai-responses")
-        blocks = read_content(item.get("content"), _ORIGIN, f"{place}.content")
+        check_log_message(item, place, ("content",), (), _WIRES)
+        blocks = read_content(item.get("content"), _SOURCE, f"{place}.content")
         if role == "assistant":
             phase = as_text(item.get("phase"))
-            self._saying.extend(_with_state(blocks, {"phase": phase} if phase else {}, self._id_of(item)))
+            fields = {"phase": phase} if phase else {}
+            self._reply_blocks.extend(_add_text_state(blocks, fields, self._get_tied_id(item)))
         elif role in ("user", "system", "developer"):
-            side: Literal["user", "system"] = "user" if role == "user" else "system"
-            told = as_developers(blocks, _ISSUER) if role == "developer" else blocks
-            self.add(side, as_content(told), side)
+            msg_role: Literal["user", "system"] = "user" if role == "user" else "system"
+            if role == "developer":
+                blocks = mark_as_developer(blocks, _ISSUER)
+            self.add(msg_role, as_content(blocks), msg_role)
         else:
-            self.add("unknown", [invalid(item, "its role is none that the wire has", place)], "user")
+            reason = "expected a role of the API, such as user or assistant"
+            self.add("unknown", [as_invalid_block(item, reason, place)], "user")
 
-    def _said(self, kind: str, item: dict[str, Any], place: str, follower: object) -> Block:
-        """What the assistant said, and what the service did; items of yours that only the wire knows among it."""
-        if kind == "reasoning":
-            return ThinkingBlock(reasoning_text(item), OpaqueState(_ISSUER, **reasoning_state(item, follower)))
-        if kind in ("function_call", "custom_tool_call"):
+    def _read_reply_item(self, item_type: str, item: dict[str, Any], place: str, next_id: object) -> Block:
+        """Returns the block for an item of a reply. Items of unknown types become opaque."""
+        if item_type == "reasoning":
+            return ThinkingBlock(reasoning_text(item), OpaqueState(_ISSUER, **reasoning_state(item, next_id)))
+        if item_type in ("function_call", "custom_tool_call"):
             try:
-                return self._call(kind, item)
+                return self._read_call(item_type, item)
             except MessageError as error:
-                return invalid(item, str(error), place)
-        picture = picture_of(item)
-        return (
-            replace(picture, state=OpaqueState(_ISSUER, **image_state(item)))
-            if picture
-            else OpaqueBlock(_WIRE, item)
-        )
+                return as_invalid_block(item, str(error), place)
+        image = parse_image(item)
+        if image:
+            return replace(image, state=OpaqueState(_ISSUER, **image_state(item)))
+        return OpaqueBlock(_SOURCE.wire, item)
 
-    def _call(self, kind: str, item: dict[str, Any]) -> ToolUseBlock:
+    def _read_call(self, item_type: str, item: dict[str, Any]) -> ToolUseBlock:
         id, name = as_text(item.get("call_id")), as_text(item.get("name"))
-        self._names[id] = name
+        self._tool_names[id] = name
         fields = {key: item[key] for key in CALL_FIELDS if item.get(key)}
-        own_id = self._id_of(item)
-        if kind == "custom_tool_call":
-            state = OpaqueState(_ISSUER, item_id=own_id, fields={**CUSTOM_CALL, **fields})
+        item_id = self._get_tied_id(item)
+        if item_type == "custom_tool_call":
+            state = OpaqueState(_ISSUER, item_id=item_id, fields={**CUSTOM_CALL, **fields})
             return ToolUseBlock(id, name, custom_input(as_text(item.get("input"))), state=state)
-        given, raw = read_arguments(item.get("arguments"))
-        kept = OpaqueState(_ISSUER, item_id=own_id, fields=fields or None) if fields or own_id else None
-        return ToolUseBlock(id, name, given, raw, kept)
+        input, raw_input = read_arguments(item.get("arguments"))
+        call_state = OpaqueState(_ISSUER, item_id=item_id, fields=fields or None) if fields or item_id else None
+        return ToolUseBlock(id, name, input, raw_input, call_state)
 
-    def _id_of(self, item: dict[str, Any]) -> str | None:
-        """The id of an item that comes after reasoning, with which it goes back."""
-        has_reasoning = any(isinstance(block, ThinkingBlock) for block in self._saying)
+    def _get_tied_id(self, item: dict[str, Any]) -> str | None:
+        """Returns the id of an item after reasoning, with which OpenAI expects it. None for other items."""
+        has_reasoning = any(isinstance(block, ThinkingBlock) for block in self._reply_blocks)
         return as_text(item.get("id")) or None if has_reasoning else None
 
-    def _result(self, item: dict[str, Any], place: str) -> ToolResultBlock:
+    def _read_result(self, item: dict[str, Any], place: str) -> ToolResultBlock:
         id = as_text(item.get("call_id"))
-        name = as_text(item.get("name")) or self._names.get(id, "")
-        output = read_output(item.get("output"), _ORIGIN, f"{place}.output")
-        return ToolResultBlock(
-            id, name, _with_fields(output, {key: item[key] for key in OUTPUT_FIELDS if item.get(key)})
-        )
+        name = as_text(item.get("name")) or self._tool_names.get(id, "")
+        output = read_output(item.get("output"), _SOURCE, f"{place}.output")
+        fields = {key: item[key] for key in OUTPUT_FIELDS if item.get(key)}
+        return ToolResultBlock(id, name, _add_output_fields(output, fields))
 
 
-def _with_fields(output: str | list[Any], fields: dict[str, Any]) -> str | list[Any]:
-    """The output of a tool, its first text with the keys that it goes back with."""
+def _add_output_fields(output: str | list[Any], fields: dict[str, Any]) -> str | list[Any]:
+    """Returns an output with fields in the state of its first text."""
     items = [TextBlock(output)] if isinstance(output, str) else output
-    at = next((at for at, item in enumerate(items) if isinstance(item, TextBlock)), None)
-    if not fields or at is None:
+    index = next((index for index, item in enumerate(items) if isinstance(item, TextBlock)), None)
+    if not fields or index is None:
         return output
-    return [*items[:at], replace(items[at], state=OpaqueState(_ISSUER, fields=fields)), *items[at + 1 :]]
+    text = replace(items[index], state=OpaqueState(_ISSUER, fields=fields))
+    return [*items[:index], text, *items[index + 1 :]]
 
 
-def _with_state(blocks: list[Block], fields: dict[str, Any], id: str | None) -> list[Block]:
-    """Returns the blocks of one message, its texts with the fields and the id that they are sent back with."""
+def _add_text_state(blocks: list[Block], fields: dict[str, Any], id: str | None) -> list[Block]:
+    """Returns the blocks of a message. The state of its texts gets the fields and the id of the item."""
     if not fields and not id:
         return blocks
     return [

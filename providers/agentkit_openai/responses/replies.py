@@ -1,4 +1,4 @@
-"""Replies of OpenAI Responses, whole and streamed."""
+"""Stream parser for replies of OpenAI Responses."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Unpack, cast
 
 from agentkit.provider_kit import (
+    BlockKey,
     FinishReason,
     MessageError,
     ParserOptions,
@@ -17,21 +18,22 @@ from agentkit.provider_kit import (
     make_json_safe,
     reported_error,
 )
-from agentkit_openai._reply_fields import error_of, reason_of, usage_of
-from agentkit_openai.responses._item_index import ItemPlaces, Place
-from agentkit_openai.responses._output_items import CALL, SAID, THINKING, OutputItems
-from agentkit_openai.responses._reasoning import BETWEEN
+from agentkit_openai._reply_fields import parse_error, parse_finish_reason, parse_usage
+from agentkit_openai.responses._item_index import ItemIndex, ItemKey
+from agentkit_openai.responses._output_items import CALL, TEXT, THINKING, OutputItems
+from agentkit_openai.responses._reasoning import PART_SEPARATOR
 from agentkit_openai.responses.capabilities import LAYOUT
 
 __all__ = ["OpenAIResponsesStreamParser"]
 
 
 class OpenAIResponsesStreamParser(StreamParserBase):
-    """Reads `responses`: a `Response`, or the events of its stream, as SDK objects, dicts or raw bytes.
+    """Parser for `responses`: a `Response` or the events of its stream, as SDK objects, dicts or raw bytes.
 
-    Blocks stand in the order of the output. Messages keep their `phase`, calls their `namespace` and `caller`,
-    reasoning its id and `encrypted_content`: `OpenAIResponsesFormatter` sends them back. What the service did by
-    itself is an `OpaqueBlock`. An item that is done is the truth over its pieces.
+    Blocks are in the order of the output. The opaque state of blocks has the values that
+    `OpenAIResponsesFormatter` sends back: the `phase` of messages, `namespace` and `caller` of calls, id and
+    `encrypted_content` of reasoning. Items of tools that OpenAI runs become OpaqueBlocks. A complete item replaces
+    the pieces that arrived before it.
     """
 
     provider: ClassVar[str] = "openai-responses"
@@ -42,83 +44,87 @@ class OpenAIResponsesStreamParser(StreamParserBase):
 
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
-        self._places = ItemPlaces()
+        self._index = ItemIndex()
         self._items = OutputItems(self.reply)
-        self._summaries: dict[Place, object] = {}  # the part of the reasoning that is being said
-        self._events: dict[str, Callable[[dict[str, Any]], None]] = {
-            "response.output_text.delta": self._text_delta,
-            "response.function_call_arguments.delta": self._arguments_delta,
-            "response.reasoning_summary_text.delta": self._summary_delta,
-            "response.reasoning_text.delta": self._thought_delta,
-            "response.refusal.delta": self._refusal_delta,
-            "response.custom_tool_call_input.delta": self._input_delta,
-            "response.output_text.annotation.added": self._annotation,
-            "response.output_text.done": self._text_done,
-            "response.function_call_arguments.done": self._arguments_done,
-            "response.created": self._begun,
-            "response.queued": self._begun,
-            "response.in_progress": self._begun,
-            "response.output_item.added": self._added,
-            "response.output_item.done": self._done,
-            "response.completed": self._ended,
-            "response.incomplete": self._ended,
-            "response.failed": self._ended,
-            "response.cancelled": self._ended,
-            "error": self._failed,
+        self._reasoning_parts: dict[ItemKey, tuple[str, object]] = {}  # last part of the reasoning of each item
+        self._readers: dict[str, Callable[[dict[str, Any]], None]] = {
+            "response.output_text.delta": self._read_text_delta,
+            "response.function_call_arguments.delta": self._read_arguments_delta,
+            "response.reasoning_summary_text.delta": self._read_summary_delta,
+            "response.reasoning_text.delta": self._read_reasoning_delta,
+            "response.refusal.delta": self._read_refusal_delta,
+            "response.custom_tool_call_input.delta": self._read_arguments_delta,
+            "response.output_text.annotation.added": self._read_annotation,
+            "response.output_text.done": self._read_text_done,
+            "response.function_call_arguments.done": self._read_arguments_done,
+            "response.created": self._begin,
+            "response.queued": self._begin,
+            "response.in_progress": self._begin,
+            "response.output_item.added": self._begin_item,
+            "response.output_item.done": self._finish_item,
+            "response.completed": self._read_last_event,
+            "response.incomplete": self._read_last_event,
+            "response.failed": self._read_last_event,
+            "response.cancelled": self._read_last_event,
+            "error": self._read_error,
         }
 
-    # -- a whole reply -------------------------------------------------------------------------------------------
+    # -- complete replies ----------------------------------------------------------------------------------------
 
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """A whole reply (SDK: Response)."""
+        """Reads a complete reply (openai-python: Response).
+
+        Raises:
+            MessageError: The value is not a reply of the Responses API, or it is an error.
+        """
         if not isinstance(reply.get("output"), list) and reply.get("object") != "response":
-            error = error_of(reply)
+            error = parse_error(reply)
             if error:
                 raise reported_error(error[0])
             raise MessageError(
                 "reply", "expected a Response with the key `output`", "Pass a reply of the Responses API."
             )
         self.reply.begin(reply.get("id"), reply.get("model"))
-        self._end(reply)
+        self._read_response(reply)
 
-    def _end(self, reply: dict[str, Any]) -> None:
-        """A whole reply, of which some items may have been read before."""
-        self._settle(as_list(reply.get("output")))
-        transformed = as_list(reply.get("input_transformations"))
-        if transformed:  # reasoning that the service left out of the prompt (SDK: InputTransformation)
-            self.reply.notes["input_transformations"] = make_json_safe(transformed)
-        error = error_of(reply)
-        status = as_text(reply.get("status"))
+    def _read_response(self, response: dict[str, Any]) -> None:
+        """Reads a complete response. Events may have reported some of its items before."""
+        self._read_output(as_list(response.get("output")))
+        transformations = as_list(response.get("input_transformations"))
+        if transformations:  # reasoning that OpenAI removed from the prompt (openai-python: InputTransformation)
+            self.reply.notes["input_transformations"] = make_json_safe(transformations)
+        error = parse_error(response)
+        status = as_text(response.get("status"))
         if error or status == "failed":
             self._fail(error, status)
         else:
-            self._finish(status, as_text(as_object(reply.get("incomplete_details")).get("reason")))
-        usage = usage_of(reply.get("usage"))
+            self._end(status, as_text(as_object(response.get("incomplete_details")).get("reason")))
+        usage = parse_usage(response.get("usage"))
         if usage:
             self.reply.set_usage(usage)
 
-    def _settle(self, output: list[Any]) -> None:
-        """Read the items that no event told of; a gateway may send none, or an empty list at the end."""
-        places = sorted(self._places.all)
-        if len(places) != len(output):
-            if any(at >= len(output) or again for at, again in places):
-                return  # no telling which is which
-            places = [(at, 0) for at in range(len(output))]
-        for place, item in zip(places, output, strict=True):
-            if isinstance(item, dict) and place in self._places.done:
-                self._items.identify(place, cast("dict[str, Any]", item))  # some gateways change ids on the way
+    def _read_output(self, output: list[Any]) -> None:
+        """Reads the items that no event has reported. Some gateways report no items, or end with an empty list."""
+        keys = sorted(self._index.keys)
+        if len(keys) != len(output):
+            if any(index >= len(output) or number for index, number in keys):
+                return  # the items cannot be matched
+            keys = [(index, 0) for index in range(len(output))]
+        for key, item in zip(keys, output, strict=True):
+            if isinstance(item, dict) and key in self._index.complete:
+                self._items.set_id(key, cast("dict[str, Any]", item))  # some gateways change ids in the stream
             elif isinstance(item, dict):
-                self._places.done.add(place)
-                self._items.finish(place, cast("dict[str, Any]", item))
+                self._index.complete.add(key)
+                self._items.finish(key, cast("dict[str, Any]", item))
 
-    def _finish(self, status: str, detail: str) -> None:
+    def _end(self, status: str, detail: str) -> None:
         if status != "completed":
-            self._items.mark_cut()
-        word = detail or status
-        reason = reason_of(word) if word else FinishReason.STOP
-        if reason in (FinishReason.STOP, FinishReason.OTHER) and self._items.refused:
+            self._items.mark_truncated()
+        native = detail or status
+        reason = parse_finish_reason(native) if native else FinishReason.STOP
+        if reason in (FinishReason.STOP, FinishReason.OTHER) and self._items.has_refusal:
             reason = FinishReason.REFUSAL
-        self.reply.end(reason, word or None)
+        self.reply.end(reason, native or None)
 
     def _fail(self, error: tuple[str, str | None] | None, status: str) -> None:
         if self.reply.error is None:
@@ -128,83 +134,89 @@ class OpenAIResponsesStreamParser(StreamParserBase):
     # -- events --------------------------------------------------------------------------------------------------
 
     def read_event(self, event: dict[str, Any]) -> None:
-        """An event (SDK: ResponseStreamEvent); what only repeats others is passed over."""
-        kind = event.get("type")
-        read = self._events.get(kind) if isinstance(kind, str) else None
+        """Reads an event (openai-python: ResponseStreamEvent). Events that only repeat others are ignored."""
+        event_type = event.get("type")
+        read = self._readers.get(event_type) if isinstance(event_type, str) else None
         if read:
             read(event)
-        elif (not kind or "error" in event) and error_of(event):
-            self._failed(event)
+        elif (not event_type or "error" in event) and parse_error(event):
+            self._read_error(event)
 
-    def _begun(self, event: dict[str, Any]) -> None:
-        held = as_object(event.get("response"))
-        self.reply.begin(held.get("id"), held.get("model"))
+    def _begin(self, event: dict[str, Any]) -> None:
+        response = as_object(event.get("response"))
+        self.reply.begin(response.get("id"), response.get("model"))
 
-    def _ended(self, event: dict[str, Any]) -> None:
+    def _read_last_event(self, event: dict[str, Any]) -> None:
         self.is_complete = True
-        self._begun(event)
-        held = as_object(event.get("response"))
-        status = as_text(held.get("status")) or str(event["type"]).rpartition(".")[2]
-        self._end({**held, "status": status})
+        self._begin(event)
+        response = as_object(event.get("response"))
+        status = as_text(response.get("status")) or str(event["type"]).rpartition(".")[2]
+        self._read_response({**response, "status": status})
 
-    def _failed(self, event: dict[str, Any]) -> None:
-        self._fail(error_of(event), "")
+    def _read_error(self, event: dict[str, Any]) -> None:
+        self._fail(parse_error(event), "")
 
-    def _added(self, event: dict[str, Any]) -> None:
-        self._items.begin(self._places.begin(event), as_object(event.get("item")))
+    def _begin_item(self, event: dict[str, Any]) -> None:
+        self._items.begin(self._index.begin(event), as_object(event.get("item")))
 
-    def _done(self, event: dict[str, Any]) -> None:
+    def _finish_item(self, event: dict[str, Any]) -> None:
         item = event.get("item")
         if isinstance(item, dict):
-            place = self._places.end(event)
-            if place is not None:
-                self._items.finish(place, cast("dict[str, Any]", item))
+            key = self._index.end(event)
+            if key is not None:
+                self._items.finish(key, cast("dict[str, Any]", item))
 
-    def _text_delta(self, event: dict[str, Any]) -> None:
-        self._items.say(self._part(event), _piece(event))
+    # -- text ----------------------------------------------------------------------------------------------------
 
-    def _refusal_delta(self, event: dict[str, Any]) -> None:
-        self._items.say(self._part(event), _piece(event), refused=True)
+    def _read_text_delta(self, event: dict[str, Any]) -> None:
+        self._items.add_text(self._find_text(event), _get_delta(event))
 
-    def _text_done(self, event: dict[str, Any]) -> None:
-        key, text = self._part(event), as_text(event.get("text"))
+    def _read_refusal_delta(self, event: dict[str, Any]) -> None:
+        self._items.add_text(self._find_text(event), _get_delta(event), is_refusal=True)
+
+    def _read_text_done(self, event: dict[str, Any]) -> None:
+        key, text = self._find_text(event), as_text(event.get("text"))
         if not self.reply.has_block(key):
-            self._items.say(key, text)
+            self._items.add_text(key, text)
         elif text:
             self.reply.replace_text(key, text)
 
-    def _part(self, event: dict[str, Any]) -> tuple[int, ...]:
+    def _read_annotation(self, event: dict[str, Any]) -> None:
+        if annotation := event.get("annotation"):
+            self._items.add_citation(self._find_text(event), annotation)
+
+    def _find_text(self, event: dict[str, Any]) -> BlockKey:
+        """Returns the key of the text that an event continues."""
         number = event.get("content_index")
-        return (*self._places.find(event), SAID, number if type(number) is int else 0)
+        return (*self._index.find(event), TEXT, number if type(number) is int else 0)
 
-    def _annotation(self, event: dict[str, Any]) -> None:
-        if found := event.get("annotation"):
-            self._items.cite(self._part(event), found)
+    # -- reasoning -----------------------------------------------------------------------------------------------
 
-    def _summary_delta(self, event: dict[str, Any]) -> None:
-        self._think(event, ("summary", event.get("summary_index")))
+    def _read_summary_delta(self, event: dict[str, Any]) -> None:
+        self._add_reasoning(event, ("summary", event.get("summary_index")))
 
-    def _thought_delta(self, event: dict[str, Any]) -> None:
-        said = self._summaries.get(self._places.find(event))
-        if not (isinstance(said, tuple) and said[0] == "summary"):  # the summary goes first where both come
-            self._think(event, ("content", event.get("content_index")))
+    def _read_reasoning_delta(self, event: dict[str, Any]) -> None:
+        """Reads reasoning of an open model, unless its summary has arrived."""
+        part = self._reasoning_parts.get(self._index.find(event))
+        if part is None or part[0] != "summary":
+            self._add_reasoning(event, ("content", event.get("content_index")))
 
-    def _think(self, event: dict[str, Any], part: tuple[str, object]) -> None:
-        text = _piece(event)
+    def _add_reasoning(self, event: dict[str, Any], part: tuple[str, object]) -> None:
+        text = _get_delta(event)
         if not text:
             return
-        place = self._places.find(event)
-        before = self._summaries.get(place, part)
-        self._summaries[place] = part
-        self.reply.add_thinking((*place, THINKING, 0), text if before == part else f"{BETWEEN}{text}")
+        key = self._index.find(event)
+        last_part = self._reasoning_parts.get(key, part)
+        self._reasoning_parts[key] = part
+        self.reply.add_thinking((*key, THINKING, 0), text if last_part == part else f"{PART_SEPARATOR}{text}")
 
-    def _arguments_delta(self, event: dict[str, Any]) -> None:
-        self.reply.add_tool_call((*self._places.find(event), CALL, 0), piece=_piece(event))
+    # -- tool calls ----------------------------------------------------------------------------------------------
 
-    _input_delta = _arguments_delta
+    def _read_arguments_delta(self, event: dict[str, Any]) -> None:
+        self.reply.add_tool_call((*self._index.find(event), CALL, 0), piece=_get_delta(event))
 
-    def _arguments_done(self, event: dict[str, Any]) -> None:
-        key, text = (*self._places.find(event), CALL, 0), as_text(event.get("arguments"))
+    def _read_arguments_done(self, event: dict[str, Any]) -> None:
+        key, text = (*self._index.find(event), CALL, 0), as_text(event.get("arguments"))
         if not text:
             return
         if self.reply.get_arguments(key):
@@ -213,11 +225,11 @@ class OpenAIResponsesStreamParser(StreamParserBase):
             self.reply.add_tool_call(key, piece=text)
 
     def close(self) -> None:
-        """What was left open."""
+        """Adds values that are final at the end of the stream."""
         self._items.close()
 
 
-def _piece(event: dict[str, Any]) -> str:
-    """The text of an event, as it is: half a character at its end may wait for the other half."""
+def _get_delta(event: dict[str, Any]) -> str:
+    """Returns the text of an event, unchanged: half a character at its end may continue in the next event."""
     delta = event.get("delta")
     return delta if isinstance(delta, str) else ""

@@ -1,0 +1,79 @@
+"""Keys of requests besides the messages: tools, tool choice and output schema, for both APIs of OpenAI."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentkit.provider_kit import NameRule, OutputSchema, RequestSpec, Tool, ToolChoice, copy_json, declare_tool
+
+__all__ = ["write_chat_options", "write_responses_options", "write_tool_choice"]
+
+_SCHEMA_NAMES = NameRule(limit=64)
+
+
+def write_chat_options(task: RequestSpec) -> dict[str, Any]:
+    """Returns `tools`, `tool_choice` and `response_format` of a Chat Completions request, as far as needed."""
+    options = task.write_tools(_chat_tool, write_tool_choice)
+    if task.output and task.capabilities.output == "object":
+        options["response_format"] = {"type": "json_object"}
+    elif task.output and task.capabilities.output == "schema":
+        options["response_format"] = {"type": "json_schema", "json_schema": _named_schema(task.output)}
+    return options
+
+
+def _chat_tool(tool: Tool) -> dict[str, Any]:
+    """Returns a function tool (openai-python: ChatCompletionFunctionToolParam)."""
+    function = declare_tool(tool, "parameters")
+    if tool.strict is not None:
+        function["strict"] = tool.strict
+    return {"type": "function", "function": function}
+
+
+def write_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
+    """Returns a tool choice (openai-python: ChatCompletionToolChoiceOptionParam)."""
+    if choice.names:
+        tools = [{"type": "function", "function": {"name": name}} for name in choice.names]
+        return {"type": "allowed_tools", "allowed_tools": {"mode": choice.mode, "tools": tools}}
+    return {"type": "function", "function": {"name": choice.name}} if choice.mode == "tool" else choice.mode
+
+
+def write_responses_options(task: RequestSpec) -> dict[str, Any]:
+    """Returns `tools`, `tool_choice` and `text` of a Responses request, as far as needed."""
+    options = task.write_tools(_responses_tool, _responses_tool_choice)
+    if task.output:
+        options["text"] = {"format": {"type": "json_schema", **_named_schema(task.output)}}
+    return options
+
+
+def _responses_tool(tool: Tool) -> dict[str, Any]:
+    """Returns a function tool (openai-python: FunctionToolParam).
+
+    `strict` is always set, because the API tries strict mode without it.
+    """
+    item: dict[str, Any] = {
+        "type": "function",
+        "name": tool.name,
+        "parameters": copy_json(tool.parameters),
+        "strict": bool(tool.strict),
+    }
+    return {**item, "description": tool.description} if tool.description else item
+
+
+def _responses_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
+    """Returns a tool choice (openai-python: ToolChoiceAllowedParam, ToolChoiceFunctionParam)."""
+    if choice.names:
+        tools = [{"type": "function", "name": name} for name in choice.names]
+        return {"type": "allowed_tools", "mode": choice.mode, "tools": tools}
+    return {"type": "function", "name": choice.name} if choice.mode == "tool" else choice.mode
+
+
+def _named_schema(output: OutputSchema) -> dict[str, Any]:
+    """Returns an output schema with a name that the API accepts."""
+    schema: dict[str, Any] = {
+        "name": _SCHEMA_NAMES.fit(output.name),
+        "schema": copy_json(output.schema),
+        "strict": bool(output.strict),
+    }
+    if output.description:
+        schema["description"] = output.description
+    return schema
