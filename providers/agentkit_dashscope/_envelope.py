@@ -18,9 +18,9 @@ __all__ = [
 
 
 def requests_cumulative_events(request: Mapping[str, Any] | None) -> bool | None:
-    """Returns True if each event of the stream will have the whole text so far, or None if the request is silent.
+    """Returns True if a request asks for events with the whole text so far.
 
-    `incremental_output` is an argument of the SDK, or a parameter in the body.
+    Returns None without `incremental_output`, which is an argument of the SDK, or a parameter in the body.
     """
     if request is None:
         return None
@@ -37,7 +37,10 @@ def get_output(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def find_first_choice(output: dict[str, Any]) -> dict[str, Any] | None:
-    """Returns the first choice, or None if there is none. With `result_format="text"`, the output is a choice."""
+    """Returns the first choice of an output. Returns None if the output has no choice.
+
+    With `result_format="text"`, the output has the fields of a choice.
+    """
     choices: list[dict[str, Any] | None] | None = output.get("choices")
     if isinstance(choices, list) and choices:
         for choice in choices:
@@ -58,7 +61,7 @@ def has_content(content: object) -> bool:
 def parse_error(event: dict[str, Any]) -> tuple[str, str | None] | None:
     """Returns the message and the code of an error, or None if the event is not an error.
 
-    SDK objects without an error have the code "".
+    The code is an empty string in SDK objects without an error.
     """
     inner = as_object(event.get("error"))  # errors of the compatible mode have this form
     code, status = as_text(event.get("code")) or as_text(inner.get("code")), event.get("status_code")

@@ -1,4 +1,4 @@
-"""Detection of whether the events of a stream have increments of a text, or the whole text so far."""
+"""`Increments`: detects if the events of a stream have increments of a text, or the whole text so far."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ __all__ = ["Increments"]
 _Key = TypeVar("_Key")
 
 _MIN_GROWTHS = 3
-"""Number of pieces in a row that repeat the text before them, which proves that the stream is cumulative."""
+"""Number of pieces that must repeat the text so far to prove that the stream is cumulative."""
 
 
 class Increments(Generic[_Key]):
-    """Reader of the texts of one reply, which finds the new text in each piece.
+    """Reader of the texts of one reply. It returns the new text of each piece.
 
-    While `cumulative` is None, a piece that begins with the text so far counts as the whole text. The first piece
-    that does not begin with it proves that the pieces are increments. `pop_corrections` then returns the correct
-    texts. `incremental_output` is false by default for older models, and true for newer ones (model-studio).
+    A piece is an increment, or the whole text so far. The default depends on the model: older models send whole
+    texts, and newer models send increments (model-studio, `incremental_output`).
 
-    The pieces "a", "ab", "b", for example, first look cumulative, with the text "ab". The third piece proves
-    increments, and the correct text is "aabb".
+    While `cumulative` is None, a piece that begins with the text so far counts as a whole text. Any other piece
+    proves that all pieces are increments. `pop_corrections` then returns the correct texts. Example: after the
+    pieces "a" and "ab", the text is "ab". A third piece "b" proves increments, and the correct text is "aabb".
 
     Attributes:
-        cumulative: True if each event has the whole text so far; None if that is undecided.
+        cumulative: True if each piece is the whole text so far. None as long as that is unknown.
     """
 
     def __init__(self, cumulative: bool | None) -> None:
         self.cumulative = cumulative
         self._texts: dict[_Key, str] = {}
-        self._unjoined: dict[_Key, list[str]] = {}  # pieces after `_texts`; they are joined only when needed
+        self._unjoined: dict[_Key, list[str]] = {}  # pieces that follow `_texts`; joined only when needed
         self._pieces: dict[_Key, list[str]] = {}
         self._growths = 0
 
     def add(self, key: _Key, piece: str) -> str:
-        """Adds a piece to a text. Returns the new text in it."""
+        """Adds a piece to a text, and returns the new text in the piece."""
         if self.cumulative is False:
             return piece
         text = self._join(key, len(piece))
@@ -50,7 +50,7 @@ class Increments(Generic[_Key]):
         return piece[len(text) :]
 
     def pop_corrections(self) -> dict[_Key, str]:
-        """Returns the correct texts if increments were mistaken for whole texts. A later call returns none."""
+        """Returns the correct texts if increments were read as whole texts. A later call returns no text."""
         if self.cumulative is not False:
             return {}
         corrections = {key: "".join(pieces) for key, pieces in self._pieces.items()}
@@ -64,12 +64,12 @@ class Increments(Generic[_Key]):
         return piece.startswith(self._join(key, len(piece)))
 
     def end(self) -> None:
-        """Ends the texts after a last event without text. Such a stream is not cumulative."""
+        """Ends the texts after a last event without text, which proves that the stream is not cumulative."""
         if self.cumulative is None and self._texts:
             self.cumulative = False
 
     def _add_different(self, key: _Key, piece: str, text: str) -> str:
-        """Adds a piece that does not begin with the text so far. Returns the new text in it."""
+        """Adds a piece that does not begin with the text so far, and returns the new text in the piece."""
         if self.cumulative is None:
             self.cumulative = False
             self._pieces[key].append(piece)

@@ -31,7 +31,7 @@ class ReplyAudio:
         self._url: object = None
 
     def add(self, audio: dict[str, Any]) -> None:
-        """Adds the audio of an event: a piece of the data, or, in the last event, the URL of the whole."""
+        """Adds the audio of an event: a piece of the data, or in the last event the URL of the complete audio."""
         data = audio.get("data")
         if data and isinstance(data, str):
             self._pieces.append(data)

@@ -8,10 +8,10 @@ __all__ = ["guard_text"]
 
 
 def guard_text(text: str) -> str:
-    """Returns the text, after a line break if the SDK might mistake it for a path.
+    """Returns the text, with a line break before it if the SDK might mistake the text for a path.
 
     The SDK uploads a file if the text begins with `file://`, even with line breaks in it, or if the text is the
-    path of a file. It skips texts that begin with `http` (dashscope 2.0, `check_and_upload_local`).
+    path of a file. The SDK skips texts that begin with `http` (dashscope 2.0, `check_and_upload_local`).
     """
     return f"\n{text}" if not text.startswith(("http", "\n")) and _can_be_path(text) else text
 

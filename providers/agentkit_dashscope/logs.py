@@ -1,4 +1,4 @@
-"""Loading of messages and requests of DashScope's native API (model-studio, API reference)."""
+"""Loader for messages and requests of DashScope's native API (model-studio, API reference)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from dataclasses import replace
 from typing import Any, Final, cast
 
 from agentkit.provider_kit import (
-    AudioBlock,
     Block,
-    ImageBlock,
     InvalidBlock,
     MessageError,
     Msg,
@@ -19,7 +17,6 @@ from agentkit.provider_kit import (
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
-    VideoBlock,
     as_list,
     as_object,
     as_text,
@@ -33,6 +30,7 @@ from agentkit.provider_kit import (
     source_from_url,
     split_error_mark,
 )
+from agentkit_dashscope._media_parts import BLOCK_TYPES
 from agentkit_dashscope._path_guard import guard_text
 
 __all__ = ["load_native"]
@@ -41,21 +39,17 @@ _MESSAGE_KEYS: Final = frozenset({"role", "content", "reasoning_content", "tool_
 _CONTENT_KEYS: Final = ("content", "reasoning_content", "tool_calls")
 _STORED_KEYS: Final = ("session_id", "memory_id")
 """Keys that name messages which the service stores (model-studio: application calls)."""
-_BLOCK_TYPES: Final[dict[str, type[ImageBlock | AudioBlock | VideoBlock]]] = {
-    "image": ImageBlock,
-    "audio": AudioBlock,
-    "video": VideoBlock,
-}
 
 
 def load_native(log: object) -> list[Msg]:
     """Loads a conversation from messages or from a request.
 
-    A request is the arguments of a call, or its JSON body. The log may contain objects of either SDK. The line
-    break that protects a user's text from the SDK is removed. Extra keys of a part (`fps`, `min_pixels`) and the
-    `partial` of a message become opaque state, which is sent back with the part. Videos of frames and unknown
-    parts become OpaqueBlocks. Extra keys of a message become metadata. Cache markers are omitted, and unreadable
-    parts become InvalidBlocks.
+    A request is the arguments of a call, or its JSON body. The log may contain objects of either SDK. The loader
+    removes the line break before a text that `guard_text` added.
+
+    Further keys of a part (`fps`, `min_pixels`) and the `partial` of a message become opaque state, which is sent
+    back with the part. Further keys of a message become metadata. Cache markers are omitted. Videos of frames and
+    unknown parts become OpaqueBlocks, and unreadable parts become InvalidBlocks.
 
     Raises:
         MessageError: The value is not a conversation of DashScope.
@@ -102,7 +96,7 @@ def _parse_message(value: Any, place: str) -> Msg:
 
 
 def _parse_result(message: dict[str, Any], place: str) -> ToolResultBlock:
-    """Parses a tool result. The name of the tool is optional, since the id is that of the call."""
+    """Parses a tool result. The name of the tool is optional: the result has the id of its call."""
     id, name = as_text(message.get("tool_call_id")), as_text(message.get("name"))
     blocks = _parse_content(message.get("content"), f"{place}.content", guard=False)
     only = blocks[0] if len(blocks) == 1 else None
@@ -132,14 +126,17 @@ def _parse_content(content: object, place: str, *, guard: bool) -> list[Block]:
 def _split_part(part: Any) -> list[Any]:
     """Returns a part with several contents, such as text and image, as several parts."""
     fields = as_object(part)
-    content_keys = [key for key in ("text", *_BLOCK_TYPES) if key in fields]
+    content_keys = [key for key in ("text", *BLOCK_TYPES) if key in fields]
     return [{key: fields[key]} for key in content_keys] if len(content_keys) > 1 else [part]
 
 
 def _parse_part(value: Any, place: str, guard: bool) -> Block:
-    """Parses a part. Its kind is its key, or its `type` in `dashscope.v2`. Other parts become opaque blocks."""
+    """Parses a part. The kind of its content is one of its keys, or its `type` in `dashscope.v2`.
+
+    A part without such a kind becomes an opaque block.
+    """
     part = {"text": value} if isinstance(value, str) else as_object(value)
-    kind = next((kind for kind in ("text", *_BLOCK_TYPES) if kind in (*part, part.get("type"))), None)
+    kind = next((kind for kind in ("text", *BLOCK_TYPES) if kind in (*part, part.get("type"))), None)
     if not part:
         return InvalidBlock(value, "expected a content part", place)
     if kind is None:
@@ -191,11 +188,11 @@ def _get_url(part: dict[str, Any]) -> object:
     return f"data:audio/{as_text(part.get('format')) or 'wav'};base64,{as_text(part['data'])}"
 
 
-def _parse_media(kind: str, url: object, state: OpaqueState | None, place: str) -> Block:
+def _parse_media(media_kind: str, url: object, state: OpaqueState | None, place: str) -> Block:
     source = source_from_url(url)
     if source is None:
-        return InvalidBlock(make_json_safe(url), f"expected a URL of the {kind}", place)
-    return _BLOCK_TYPES[kind](source, state=state)
+        return InvalidBlock(make_json_safe(url), f"expected a URL of the {media_kind}", place)
+    return BLOCK_TYPES[media_kind](source, state=state)
 
 
 def _remove_guard(text: str) -> str:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import takewhile
 from typing import Any, ClassVar, Final, Unpack, cast
 
 from agentkit.provider_kit import (
     BlockKey,
     FinishReason,
-    MediaBlock,
     MessageError,
     ParserOptions,
     StreamParserBase,
     ToolCallIndex,
-    URLSource,
     WireLayout,
     as_list,
     as_object,
@@ -21,6 +18,7 @@ from agentkit.provider_kit import (
     make_json_safe,
     reported_error,
 )
+from agentkit_dashscope._content_reader import TEXT, ContentReader
 from agentkit_dashscope._envelope import (
     find_first_choice,
     get_output,
@@ -30,7 +28,7 @@ from agentkit_dashscope._envelope import (
     requests_cumulative_events,
 )
 from agentkit_dashscope._increments import Increments
-from agentkit_dashscope._media_parts import BLOCK_TYPES, ReplyAudio, create_media_block
+from agentkit_dashscope._media_parts import ReplyAudio
 from agentkit_dashscope.capabilities import LAYOUT
 
 __all__ = ["DashScopeStreamParser"]
@@ -40,25 +38,24 @@ _REASONS: Final = {
     "length": FinishReason.LENGTH,
     "tool_calls": FinishReason.TOOL_USE,
 }
-"""model-studio, `finish_reason`. It is the string "null" until the last event."""
+"""Finish reasons (model-studio, `finish_reason`). Before the last event, the reason is the string "null"."""
 
 _FILTER_CODE: Final = "DataInspectionFailed"
-"""model-studio, error codes: the input or output may be inappropriate. The error may arrive within a stream."""
+"""Code of an error about inappropriate input or output, even within a stream (model-studio, error codes)."""
 
+# Keys of blocks, which order them in the message. Content blocks have the number 1 (`ContentReader`).
 _THINKING: Final = (0,)
-_CONTENT: Final = 1
-_TEXT: Final = (_CONTENT, 0)
 _CALLS: Final = 2
 _AUDIO: Final = (3,)
 
 
 class DashScopeStreamParser(StreamParserBase):
-    """Parser for responses of the SDK (classic and `dashscope.v2`), their dicts, and raw events.
+    """Parser for replies of the SDK (classic and `dashscope.v2`), their dicts, and raw events.
 
-    Events have increments or the whole text so far, as the request's `incremental_output` asks. Without a request,
-    the parser detects which of the two. Errors are values, even with HTTP status 200; a stream has an ErrorEvent.
-    `input_tokens` includes the tokens of media, `output_tokens` those of reasoning (model-studio). Only the first
-    of several choices is read. Search results become the `citations` of the text.
+    Each event of a stream has an increment of the text, or the whole text so far. The parser takes this from
+    `incremental_output` of the request, and detects it without a request. An error may have HTTP status 200.
+    `input_tokens` includes the tokens of media, and `output_tokens` those of reasoning (model-studio). Only the
+    first of several choices is read. Search results become the `citations` of the text.
     """
 
     provider: ClassVar[str] = "dashscope"
@@ -69,11 +66,8 @@ class DashScopeStreamParser(StreamParserBase):
     def __init__(self, **options: Unpack[ParserOptions]) -> None:
         super().__init__(**options)
         self._increments: Increments[BlockKey] = Increments(requests_cumulative_events(self.request))
-        self._is_decided = False  # True if the stream has shown whether events have increments or whole texts
-        self._block_index = 0  # block index of the last part of the last event
-        self._in_text = True
-        self._media: set[str] = set()
-        self._extras: list[Any] = []
+        self._is_decided = False  # True once it is certain if events have increments or whole texts
+        self._content = ContentReader(self.reply, self._increments)
         self._call_index = ToolCallIndex(self.reply, _CALLS)
         self._usage: object = None
         self._search_results: list[Any] = []
@@ -81,7 +75,7 @@ class DashScopeStreamParser(StreamParserBase):
         self._audio = ReplyAudio()
 
     def read_reply(self, reply: dict[str, Any]) -> None:
-        """Reads a whole reply, which has the form of a single event.
+        """Reads a whole reply, which has the same fields as an event.
 
         Raises:
             MessageError: The value is not a reply of the native API, or the reply is an error.
@@ -124,7 +118,7 @@ class DashScopeStreamParser(StreamParserBase):
             self._end(native)
 
     def _read_extras(self, output: dict[str, Any]) -> None:
-        """Reads search results and audio, which are beside the choices."""
+        """Reads the search results and the audio of an output."""
         if output.get("search_info"):
             self._search_results = (
                 as_list(as_object(output["search_info"]).get("search_results")) or self._search_results
@@ -133,19 +127,18 @@ class DashScopeStreamParser(StreamParserBase):
             self._audio.add(as_object(output["audio"]))
 
     def close(self) -> None:
-        """Sets the last usage and citations, and adds audio that was sent in pieces."""
+        """Sets the usage, the citations and the notes, and adds the audio of an unfinished reply."""
         self._set_usage()
         if self.reply.finish_reason is None:
             self._add_audio()
-        key = _TEXT
-        if self._extras:
-            self.reply.notes["content_extras"] = make_json_safe(self._extras)
-        if self._search_results and self.reply.has_block(key):
-            self.reply.add_metadata(key, citations=make_json_safe(self._search_results))
+        if self._content.extras:
+            self.reply.notes["content_extras"] = make_json_safe(self._content.extras)
+        if self._search_results and self.reply.has_block(TEXT):
+            self.reply.add_metadata(TEXT, citations=make_json_safe(self._search_results))
         elif self._search_results:
             self.reply.notes["search_results"] = make_json_safe(self._search_results)
         if self._logprobs:
-            self.reply.add_metadata(key, logprobs=make_json_safe(self._logprobs))
+            self.reply.add_metadata(TEXT, logprobs=make_json_safe(self._logprobs))
 
     # -- parts of an event ---------------------------------------------------------------------------------------
 
@@ -155,12 +148,9 @@ class DashScopeStreamParser(StreamParserBase):
         content: object = message.get("content")
         calls: object = message.get("tool_calls")
         if thinking and isinstance(thinking, str):
-            self._add_text(_THINKING, thinking)
+            self._add_thinking(thinking)
         if content:
-            if isinstance(content, str):
-                self._add_text(_TEXT, content)
-            else:
-                self._read_parts(as_list(content))
+            self._content.read(content)
         if calls:
             self._read_calls(as_list(calls))
         if choice.get("logprobs"):
@@ -170,77 +160,11 @@ class DashScopeStreamParser(StreamParserBase):
                 self._increments.end()
             self._correct_texts()
 
-    def _add_text(self, key: BlockKey, piece: str) -> None:
+    def _add_thinking(self, piece: str) -> None:
         if self._increments.cumulative is not False:
-            piece = self._increments.add(key, piece)
+            piece = self._increments.add(_THINKING, piece)
         if piece:
-            if key is _THINKING:
-                self.reply.add_thinking(key, piece)
-            else:
-                self.reply.add_text(key, piece)
-
-    def _read_parts(self, parts: list[Any]) -> None:
-        """Reads the parts of an event. Adjacent texts form one block.
-
-        An increment continues the last block. The whole content so far starts again at the first block.
-        """
-        if len(parts) == 1 and self._read_single_text(parts[0]):
-            return
-        objects = [as_object(part) for part in parts]
-        if self._restarts_content(objects):
-            self._block_index, self._in_text, self._extras = 0, True, []
-        texts: list[str] = []
-        for part in objects:
-            text = part.get("text")
-            if text and isinstance(text, str):
-                if not self._in_text:
-                    self._block_index, self._in_text = self._block_index + 1, True
-                texts.append(text)
-            if len(part) > 1 or not text:
-                self._flush(texts)
-                self._read_media(part)
-        self._flush(texts)
-
-    def _read_single_text(self, part: dict[str, Any] | None) -> bool:
-        """Reads the most common content, a single text. Returns False for any other content."""
-        if not isinstance(part, dict) or len(part) > 1 or type(text := part.get("text")) is not str or not text:
-            return False
-        if self._increments.cumulative:
-            self._block_index, self._in_text, self._extras = 0, True, []
-        elif self._increments.cumulative is None or not self._in_text:
-            return False
-        self._add_text((_CONTENT, self._block_index), text)
-        return True
-
-    def _restarts_content(self, parts: list[dict[str, Any]]) -> bool:
-        if self._increments.cumulative is not None:
-            return self._increments.cumulative
-        leading = takewhile(lambda part: not part.keys() & BLOCK_TYPES.keys(), parts)
-        first = "".join(text for part in leading if isinstance(text := part.get("text"), str))
-        return bool(first) and self._increments.extends(_TEXT, first)
-
-    def _flush(self, texts: list[str]) -> None:
-        if texts:
-            self._add_text((_CONTENT, self._block_index), "".join(texts))
-            texts.clear()
-
-    def _read_media(self, part: dict[str, Any]) -> None:
-        extras = {key: item for key, item in part.items() if key not in _CONTENT_KEYS}
-        if extras:
-            self._extras.append(extras)
-        for kind in BLOCK_TYPES:
-            block = create_media_block(kind, part.get(kind)) if part.get(kind) else None
-            if block is not None:
-                self._block_index, self._in_text = self._block_index + 1, False
-                self._add_media((_CONTENT, self._block_index), block)
-
-    def _add_media(self, key: BlockKey, block: MediaBlock) -> None:
-        """Adds a media item, unless the stream is cumulative and repeats the item."""
-        source = block.source.url if isinstance(block.source, URLSource) else block.source.data
-        again = source in self._media and self._increments.cumulative is not False
-        if not again and not self.reply.has_block(key):
-            self._media.add(source)
-            self.reply.add_block(key, block)
+            self.reply.add_thinking(_THINKING, piece)
 
     def _read_calls(self, calls: list[Any]) -> None:
         used: set[BlockKey] = set()
@@ -275,6 +199,7 @@ class DashScopeStreamParser(StreamParserBase):
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _correct_texts(self) -> None:
+        """Replaces texts that were read as whole texts if the events turn out to have increments."""
         self._is_decided = self._increments.cumulative is not None
         for key, text in self._increments.pop_corrections().items():
             if key[0] == _CALLS:
@@ -296,7 +221,7 @@ class DashScopeStreamParser(StreamParserBase):
             self.reply.add_metadata(key, incomplete=True)
 
     def _set_usage(self) -> None:
-        """Sets the usage of the last event that has usage."""
+        """Sets the usage of the last event that has one."""
         if self._usage is not None:
             usage = parse_usage(as_object(self._usage))
             if usage is not None:
@@ -312,7 +237,4 @@ class DashScopeStreamParser(StreamParserBase):
     def _add_audio(self) -> None:
         block, self._audio = self._audio.create_block(), ReplyAudio()
         if block is not None:
-            self._add_media(_AUDIO, block)
-
-
-_CONTENT_KEYS: Final = frozenset({*BLOCK_TYPES, "text", "type"})
+            self._content.add_media(_AUDIO, block)

@@ -34,7 +34,7 @@ _CODES: Final[dict[int, str]] = {
 
 
 class FakeDashScope(FakeService):
-    """Fake of the native paths.
+    """Fake of the native API, on one of its paths.
 
     Attributes:
         is_multimodal: True if content is a list of parts, as in the replies of multimodal models.
@@ -95,7 +95,7 @@ class FakeDashScope(FakeService):
         return {**self.build_error(error), "status_code": error.status}
 
     def find_fault(self, call: ReceivedCall) -> str | None:
-        """Returns the API's error message for unpaired tool messages: OpenAI's, after a prefix."""
+        """Returns the API's error message for unpaired tool messages: a prefix and OpenAI's message."""
         messages = as_list(as_object(call.body.get("input")).get("messages"))
         if not messages:
             return "[] is too short - 'messages'"

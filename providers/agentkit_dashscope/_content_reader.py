@@ -1,0 +1,117 @@
+"""`ContentReader`: reads the content of a reply into blocks. The content is a string, or a list of parts."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import Any, Final
+
+from agentkit.provider_kit import BlockKey, MediaBlock, ReplyBuilder, URLSource, as_list, as_object
+from agentkit_dashscope._increments import Increments
+from agentkit_dashscope._media_parts import BLOCK_TYPES, create_media_block
+
+__all__ = ["TEXT", "ContentReader"]
+
+_CONTENT: Final = 1
+"""First number of the keys of content blocks, which orders them among the other blocks of the message."""
+
+TEXT: Final = (_CONTENT, 0)
+"""Key of the first text block."""
+
+_CONTENT_KEYS: Final = frozenset({*BLOCK_TYPES, "text", "type"})
+
+
+class ContentReader:
+    """Reader of the content of one reply. Adjacent texts form one block.
+
+    Attributes:
+        extras: Parts of the content without their text and media: keys that no block has a field for.
+    """
+
+    def __init__(self, reply: ReplyBuilder, increments: Increments[BlockKey]) -> None:
+        self.extras: list[Any] = []
+        self._reply = reply
+        self._increments = increments
+        self._block_index = 0  # of the last part of the last event
+        self._is_in_text = True  # False if the last part is a media item
+        self._media: set[str] = set()  # data and URLs of the media so far
+
+    def read(self, content: object) -> None:
+        """Reads the content of an event: an increment, or the whole content so far."""
+        if isinstance(content, str):
+            self._add_text(TEXT, content)
+        else:
+            self._read_parts(as_list(content))
+
+    def add_media(self, key: BlockKey, block: MediaBlock) -> None:
+        """Adds a media item, unless the stream is cumulative and repeats the item."""
+        source = block.source.url if isinstance(block.source, URLSource) else block.source.data
+        is_repeated = source in self._media and self._increments.cumulative is not False
+        if not is_repeated and not self._reply.has_block(key):
+            self._media.add(source)
+            self._reply.add_block(key, block)
+
+    def _add_text(self, key: BlockKey, piece: str) -> None:
+        if self._increments.cumulative is not False:
+            piece = self._increments.add(key, piece)
+        if piece:
+            self._reply.add_text(key, piece)
+
+    def _read_parts(self, parts: list[Any]) -> None:
+        """Reads the parts of an event.
+
+        An increment continues the last block. The whole content so far starts again at the first block.
+        """
+        if len(parts) == 1 and self._read_single_text(parts[0]):
+            return
+        objects = [as_object(part) for part in parts]
+        if self._is_whole_content(objects):
+            self._restart()
+        texts: list[str] = []
+        for part in objects:
+            text = part.get("text")
+            if text and isinstance(text, str):
+                if not self._is_in_text:
+                    self._block_index, self._is_in_text = self._block_index + 1, True
+                texts.append(text)
+            if len(part) > 1 or not text:
+                self._flush(texts)
+                self._read_media(part)
+        self._flush(texts)
+
+    def _read_single_text(self, part: dict[str, Any] | None) -> bool:
+        """Reads the most common content, a single text. Returns False for any other content."""
+        if not isinstance(part, dict) or len(part) > 1 or type(text := part.get("text")) is not str or not text:
+            return False
+        if self._increments.cumulative:
+            self._restart()
+        elif self._increments.cumulative is None or not self._is_in_text:
+            return False
+        self._add_text((_CONTENT, self._block_index), text)
+        return True
+
+    def _restart(self) -> None:
+        self._block_index, self._is_in_text, self.extras = 0, True, []
+
+    def _is_whole_content(self, parts: list[dict[str, Any]]) -> bool:
+        """Returns True if the parts repeat the content so far. An undecided stream is judged by its first text."""
+        if self._increments.cumulative is not None:
+            return self._increments.cumulative
+        leading = takewhile(lambda part: not part.keys() & BLOCK_TYPES.keys(), parts)
+        first_text = "".join(text for part in leading if isinstance(text := part.get("text"), str))
+        return bool(first_text) and self._increments.extends(TEXT, first_text)
+
+    def _flush(self, texts: list[str]) -> None:
+        """Adds adjacent texts of an event to the open block."""
+        if texts:
+            self._add_text((_CONTENT, self._block_index), "".join(texts))
+            texts.clear()
+
+    def _read_media(self, part: dict[str, Any]) -> None:
+        extras = {key: item for key, item in part.items() if key not in _CONTENT_KEYS}
+        if extras:
+            self.extras.append(extras)
+        for media_kind in BLOCK_TYPES:
+            block = create_media_block(media_kind, part.get(media_kind)) if part.get(media_kind) else None
+            if block is not None:
+                self._block_index, self._is_in_text = self._block_index + 1, False
+                self.add_media((_CONTENT, self._block_index), block)
