@@ -9,7 +9,7 @@ from agentkit.provider_kit import BlockKey, MediaBlock, ReplyBuilder, URLSource,
 from agentkit_dashscope._increments import Increments
 from agentkit_dashscope._media_parts import BLOCK_TYPES, create_media_block
 
-__all__ = ["TEXT", "ContentReader"]
+__all__ = ["ContentReader", "TEXT"]
 
 _CONTENT: Final = 1
 """First number of the keys of content blocks, which orders them among the other blocks of the message."""
