@@ -27,7 +27,7 @@ __all__ = ["CompareOptions", "compare_once"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareOptions:
-    """Options of `agentkit compare`, with the names of the command line."""
+    """Options of `agentkit compare`. Their names are those of the command line."""
 
     models: Sequence[str]
     viewer: str | None

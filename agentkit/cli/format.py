@@ -29,7 +29,7 @@ __all__ = ["FormatOptions", "format_lines", "format_once", "read_conversation", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatOptions:
-    """Options of `agentkit format`, with the names of the command line. The provider None means all providers."""
+    """Options of `agentkit format`. Their names are those of the command line. None means all providers."""
 
     provider: str | None
     multi_agent: bool

@@ -32,7 +32,7 @@ def read_once(file: Path | None, provider: str, keep_invalid: bool) -> int:
 
 
 def read_lines(file: Path | None, provider: str, keep_invalid: bool) -> int:
-    """Writes one message per line: an object is a response, a list its events, a string raw text of the stream.
+    """Writes one message per line. A line is a response, a list of its events, or a string of raw stream text.
 
     Raises:
         OptionError: The provider has no parser.
@@ -110,7 +110,7 @@ def _parse_chunks(chunks: list[Any], parser_class: type[StreamParserBase]) -> Ms
 
 
 def _has_reply(msg: Msg) -> bool:
-    """Returns True if the parser recognized any event. Events of every provider have the model's name."""
+    """Returns True if the parser recognized any event. A model name alone may come from another provider."""
     reply: dict[str, Any] = (msg.metadata or {}).get("reply", {})
     facts = reply.keys() - {"provider", "finish_reason", "model"}
     return bool(msg.content or facts or reply.get("finish_reason") != "interrupted")

@@ -118,7 +118,7 @@ def _load_summary(summary: object) -> Iterator[Msg]:
 
 
 def _split_marks(item: Any) -> tuple[Any, list[Any]]:
-    """Returns a message and its marks, which memories store as a pair."""
+    """Returns a message and its marks. A memory stores them as a pair."""
     pair = as_list(item)
     if len(pair) == 2 and isinstance(pair[0], dict):
         return cast("Any", pair[0]), as_list(pair[1])
@@ -126,7 +126,7 @@ def _split_marks(item: Any) -> tuple[Any, list[Any]]:
 
 
 def _load(message: dict[str, Any], marks: list[Any], place: str) -> Iterator[Msg]:
-    """Yields the one or several messages for a message of AgentScope."""
+    """Yields the messages for one message of AgentScope."""
     stored = {
         key: item for key, item in message.items() if item is not None and key not in ("usage", "created_at")
     }

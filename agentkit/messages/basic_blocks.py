@@ -41,7 +41,7 @@ class BlockBase(Validated):
 
 @validated_dataclass
 class TextBlock(BlockBase):
-    """Text.
+    """Block of text.
 
     Attributes:
         state: Signature of the text (Gemini signs text parts), or further keys of the native text part.
@@ -77,7 +77,7 @@ _set_metadata = slot_setter(BlockBase, "metadata")
 
 @validated_dataclass
 class ThinkingBlock(BlockBase):
-    """Reasoning of a model.
+    """Block of reasoning of a model.
 
     Attributes:
         thinking: Readable text; may be empty.

@@ -111,7 +111,7 @@ def _attribute(value: object, *names: str) -> object:
 
 
 def _is_result(data: Mapping[str, Any]) -> bool:
-    """Returns True if a dict is a CallToolResult, and not a tool's own JSON with a `content`."""
+    """Returns True if a dict is a CallToolResult, and not other JSON with a key `content`."""
     content = cast("list[object]", data["content"])
     if isinstance(data.get("isError"), bool):
         return True

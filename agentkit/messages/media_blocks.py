@@ -56,7 +56,7 @@ class _MediaBase(BlockBase):
 
     @classmethod
     def from_path(cls, path: str | Path, media_type: str | None = None) -> Self:
-        """Reads a file. Returns a block that contains its data. Blocking.
+        """Reads a file and returns a block with its data. Blocks the thread while the file is read.
 
         The file may be anywhere: `media_roots` limits only files that a formatter reads.
 
@@ -100,28 +100,28 @@ class _MediaBase(BlockBase):
 
 @validated_dataclass
 class ImageBlock(_MediaBase):
-    """Image."""
+    """Block of an image."""
 
     type: Literal["image"] = "image"
 
 
 @validated_dataclass
 class AudioBlock(_MediaBase):
-    """Audio recording."""
+    """Block of an audio recording."""
 
     type: Literal["audio"] = "audio"
 
 
 @validated_dataclass
 class VideoBlock(_MediaBase):
-    """Video."""
+    """Block of a video."""
 
     type: Literal["video"] = "video"
 
 
 @validated_dataclass
 class DocumentBlock(_MediaBase):
-    """Document: PDF, plain text or an office file.
+    """Block of a document: PDF, plain text or an office file.
 
     Attributes:
         title: File name or heading.

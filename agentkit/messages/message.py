@@ -153,7 +153,7 @@ class Msg(_Computed):
 
     @property
     def usage(self) -> Usage | None:
-        """The token usage of the model call that returned the message. None if no provider reported any."""
+        """The token usage of the model call that returned the message. None if the provider reported no usage."""
         return Usage.from_dict(self._reply.get("usage"))
 
     @property

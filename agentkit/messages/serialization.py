@@ -159,7 +159,7 @@ def _load_block(stored: object, place: str) -> object:
 
 
 def _load_item(item: object, place: str) -> object:
-    """Loads an item of a result. An item that an earlier version could not read is tried again."""
+    """Loads an item of a result. Validates an item again that an earlier version could not read."""
     block = _read(_item_reader, item, place)
     data: object = block.data if isinstance(block, InvalidBlock) else None
     if not isinstance(data, dict):
@@ -176,7 +176,7 @@ def _reload_block(stored: dict[str, Any], place: str) -> object:
 
 
 def _read(reader: TypeAdapter[Any], block: object, place: str, stored: object = None) -> object:
-    """Validates a block. Returns an InvalidBlock with `stored` (None: the block itself) if it is invalid."""
+    """Validates a block. Returns an InvalidBlock with the data `stored`, or with the block, if it is invalid."""
     try:
         return reader.validate_python(block)
     except (ValidationError, MessageError) as error:

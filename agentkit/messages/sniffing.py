@@ -177,7 +177,7 @@ _MARKERS = 500
 
 
 def _tiff(data: str) -> tuple[int, int]:
-    """TIFF 6.0, section 2: the entries of the first directory, which are sorted by tag."""
+    """Returns the size in the first directory, whose entries are sorted by tag (TIFF 6.0, section 2)."""
     order: Literal["big", "little"] = "little" if _bytes_at(data, 0, 1) == b"I" else "big"
     start = int.from_bytes(_bytes_at(data, 4, 4), order)
     sizes: dict[int, int] = {}

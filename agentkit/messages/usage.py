@@ -42,8 +42,8 @@ class Usage:
     the reply; agentkit adds them.
 
     Attributes:
-        input_tokens: Tokens of the prompt, with those read from and written to a cache.
-        output_tokens: Tokens of the reply, with those of its reasoning.
+        input_tokens: Tokens of the prompt, including tokens read from and written to a cache.
+        output_tokens: Tokens of the reply, including tokens of its reasoning.
         cache_read_tokens: Tokens of the prompt that were read from a cache.
         cache_write_tokens: Tokens of the prompt that were written to a cache.
         reasoning_tokens: Tokens of the reasoning in the reply.

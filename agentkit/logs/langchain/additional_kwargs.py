@@ -70,7 +70,7 @@ def read_additional_blocks(message: dict[str, Any], place: str) -> AdditionalBlo
 
 
 def _reasoning_item(value: object) -> dict[str, Any]:
-    """Returns a reasoning item, with the type that LangChain may omit; {} for any other value."""
+    """Returns a reasoning item with its type, which LangChain may omit. Returns {} for any other value."""
     item = strip_indexes(value)
     if item.get("type", "reasoning") != "reasoning" or not item.keys() & {"summary", "encrypted_content", "id"}:
         return {}

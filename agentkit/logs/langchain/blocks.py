@@ -72,7 +72,7 @@ def read_block(item: Any, provider: str, place: str) -> Block:
 
 
 def strip_indexes(item: object) -> _Object:
-    """Returns an object without its stream index; {} for any other value.
+    """Returns an object without its stream index. Returns an empty dict for any other value.
 
     LangChain joins the pieces of a stream by these indexes, and no provider accepts them (langchain-openai:
     `_pop_index_and_sub_index`).
@@ -84,7 +84,7 @@ def strip_indexes(item: object) -> _Object:
 
 
 def read_native_entry(wire: str, entry: Any, place: str, following_id: str = "") -> Block:
-    """Returns the block of one entry in a provider's log, as that provider's loader reads it.
+    """Returns the block that the loader of a provider returns for one entry of a log.
 
     An unreadable entry is an InvalidBlock.
 

@@ -76,7 +76,7 @@ def _find_messages(state: dict[str, Any]) -> list[Any]:
 
 
 def _unwrap(item: Any) -> dict[str, Any]:
-    """Returns a message as one dict with its `type`; {} for any other value."""
+    """Returns a message as one dict with its `type`. Returns an empty dict for any other value."""
     if isinstance(item, str):
         return {"type": "human", "content": item}
     if isinstance(item, list):
@@ -172,7 +172,7 @@ _REASONS: Final = {
 
 
 def _metadata(message: dict[str, Any], additional: dict[str, Any]) -> dict[str, Any] | None:
-    """Returns the other keys of a message, and the facts of its reply under `reply`."""
+    """Returns the other keys of a message. Model, usage and finish reason of a reply are under `reply`."""
     empty: tuple[Any, ...] = (None, {}, [], False)
     metadata = {key: value for key, value in message.items() if key not in _READ_KEYS and value not in empty}
     if additional:

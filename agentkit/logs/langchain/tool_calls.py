@@ -20,7 +20,7 @@ _ARGUMENT_KEYS: Final = ("args", "input", "arguments", "parameters")
 
 
 class MessageCalls:
-    """Calls that one message lists outside its content. Two may have the same id, and some have none.
+    """Calls that one message lists outside its content. Two calls may have the same id, or no id.
 
     Attributes:
         remaining: Calls that no item of the content has matched so far.
@@ -79,7 +79,7 @@ class PendingCalls:
             self._turns[0].append(call)
 
     def resolve(self, id: str, name: str) -> tuple[str, str]:
-        """Returns the id and the tool name of the call that a result answers, as far as known.
+        """Returns the id and the tool name of the call that a result answers. An unknown name is empty.
 
         A result with an id answers the call with that id. Without an id it answers the first open call with its
         name, or without a name the first open call. The calls of the last turn come before those of earlier turns.
@@ -103,7 +103,7 @@ def _list_calls(message: dict[str, Any]) -> list[Any]:
 
 
 def _read_call(call: dict[str, Any], place: str, signatures: dict[str, Any]) -> ToolUseBlock:
-    """Returns a call in any of its formats: LangChain's, Anthropic's, and OpenAI's two."""
+    """Returns a call in the format of LangChain or Anthropic, or in one of the two formats of OpenAI."""
     inner, name = as_object(call.get("function")) or call, _call_name(call)
     id = _call_id(call) or derive_call_id(f"{place}{name}")
     arguments: object = next((inner[key] for key in _ARGUMENT_KEYS if inner.get(key) is not None), None)
