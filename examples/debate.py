@@ -3,8 +3,8 @@
     python examples/debate.py                                      with a server on this machine, without a key
     python examples/debate.py openai-responses:gpt-6 …             with providers, assigned to the agents in turn
 
-`MultiAgentHistory(viewer=…)` writes the turns of one agent as assistant turns, and the turns of all others as lines with
-their names. No agent can imitate another. `visible` hides the notes of the moderator from the other agents.
+`MultiAgentHistory(viewer=…)` writes the turns of one agent as assistant turns, and all other turns as lines
+with their names. No agent can imitate another. `visible` hides the notes of the moderator from the other agents.
 """
 
 import sys
