@@ -167,9 +167,9 @@ def tool_text(tool: Any, layout: WireLayout) -> str:
     function: dict[str, Any] = as_object(fields.get(layout.tool_wrapper)) or fields
     if not isinstance(function.get("name"), str):
         return compact_json(fields)
-    schema = next((item for key in layout.tool_schemas if isinstance(item := function.get(key), dict)), None)
-    description = _comment(function.get("description"))
-    return f"{description}type {function['name']} = (_: {_type(schema)}) => any;\n"
+    schema_key = next((key for key in layout.tool_schemas if isinstance(function.get(key), dict)), "")
+    description, schema = _comment(function.get("description")), _type(function.get(schema_key))
+    return f"{description}type {function['name']} = (_: {schema}) => any;\n"
 
 
 def _comment(text: object) -> str:

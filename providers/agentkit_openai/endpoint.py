@@ -99,7 +99,7 @@ class OpenAIChatEndpoint(EndpointBase):
             OptionError: A parameter is already part of the request.
         """
         parameters, http_options = split_http_options(options)
-        extra_body = parameters.pop("extra_body", None) or {}
+        extra_body: dict[str, Any] = parameters.pop("extra_body", None) or {}
         body = merge_parameters({"model": model, **request}, parameters)
         body |= {"stream": True, **self._stream_options(body)} if stream else {"stream": False}
         body |= extra_body
