@@ -53,7 +53,6 @@ from agentkit.formatting.prompt_cache import (
     stable_blocks,
 )
 from agentkit.formatting.request_spec import Request, RequestSpec
-from agentkit.history.frame_texts import frame_tag
 from agentkit.history.policies import MultiAgentHistory
 from agentkit.json_values import (
     as_list,
@@ -207,7 +206,6 @@ __all__ = [
     "derive_call_id",
     "describe_log_format",
     "find_request_id",
-    "frame_tag",
     "get_set_fields",
     "get_state_fields",
     "is_transport_error",

@@ -14,7 +14,7 @@ from agentkit.budget.summaries import Summarize
 from agentkit.budget.units import EditCount, Units, Weigher
 from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.errors import BudgetError
-from agentkit.formatting.lowering import Lowered, Lowering, holds_media
+from agentkit.formatting.lowering import Lowered, Lowering, has_media
 from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.places import format_place
 from agentkit.ledger.plan import Cut, Plan
@@ -65,7 +65,7 @@ class BudgetFitter:
         cls, lowering: Lowering, budget: Budget, weigher: Weigher, whole: TracedConversation, ledger: Ledger
     ) -> BudgetFitter:
         """Returns the fitter of a conversation in normal form."""
-        thinking = lowering.task.capabilities.thinking.mode != "never"
+        thinking = lowering.spec.capabilities.thinking.mode != "never"
         units = await weigher.weigh_units(whole.msgs, thinking)
         if not lowering.history.shows_everything:
             is_visible = lowering.history.is_visible
@@ -107,7 +107,7 @@ class BudgetFitter:
         Loss that is sure without any I/O comes first.
         """
         await self._foresee_loss(self.schedule.end)
-        if await self.lowering.weigh_texts(self.whole, self.ledger):
+        if await self.lowering.measure_text_files(self.whole, self.ledger):
             self.guessed.clear()
 
     async def _compare_counters(self) -> None:
@@ -235,7 +235,7 @@ class BudgetFitter:
     @property
     def _terms(self) -> object:
         """The key of everything that affects sizes besides the conversation and the cut."""
-        return (self.lowering.task, self.lowering.history, self.budget)
+        return (self.lowering.spec, self.lowering.history, self.budget)
 
     def _remember(self, who: str, low: EditCount, sizes: _Sizes) -> None:
         """Keep it with the units that a stop does not fit, where more said can only make it larger."""
@@ -244,7 +244,7 @@ class BudgetFitter:
             steady
             and self.schedule.order_is_stable
             and self.lowering.history.shows_everything
-            and not holds_media(self.whole)
+            and not has_media(self.whole)
         )
         if lasting and low in sizes and sizes[low][1] > self._room(low) + _SLACK:
             self.units.known_too_large[who] = (self._terms, len(self.units.msgs), low)
@@ -280,13 +280,13 @@ class BudgetFitter:
         draft = edition.apply()
         if self.local is self.budget.counter and not (self.loads and self.lowering.needs_loading(draft)):
             return await self._foreseen(count)
-        lowered = await self.lowering.read_and_lower(draft, self.ledger.copy(), edition.first_change)
+        lowered = await self.lowering.load_and_lower(draft, self.ledger.copy(), edition.first_change)
         return lowered, await count_request(self.budget.counter, lowered.request, self.layout)
 
     @property
     def layout(self) -> WireLayout:
         """The layout of the request."""
-        return self.lowering.task.capabilities.layout
+        return self.lowering.spec.capabilities.layout
 
     # -- the cut conversation --------------------------------------------------------------------------------
 
@@ -303,7 +303,7 @@ class BudgetFitter:
         draft = self.summed[count] = edition.apply(await writer.summaries(gone), numbers[0])
         ledger = self.ledger.copy()
         ledger.add_synthesis("summary", f"stands for {len(gone)} messages that were cut")
-        lowered = await self.lowering.read_and_lower(draft, ledger, edition.first_change)
+        lowered = await self.lowering.load_and_lower(draft, ledger, edition.first_change)
         self.found[count] = (lowered, await count_request(self.budget.counter, lowered.request, self.layout))
         return self.found[count][1] <= self.budget.limit
 

@@ -19,7 +19,8 @@ from agentkit.capabilities.model_rules import ModelRules
 from agentkit.capabilities.wire_layout import WireLayout
 from agentkit.errors import EmptyConversationError, MessageError, OptionError
 from agentkit.formatting.budget_fitting import BudgetFitter
-from agentkit.formatting.lowering import Lowering, holds_media
+from agentkit.formatting.lowering import Lowering, has_media
+from agentkit.formatting.pipeline import select_stages
 from agentkit.formatting.plan_log import log_plan
 from agentkit.formatting.request_spec import Request, RequestSpec
 from agentkit.history.policies import ChatHistory, HistoryPolicy
@@ -112,6 +113,7 @@ class FormatterBase(ABC):
         self.media_roots = check_roots(options.get("media_roots", ()))
         self.fetch = fetch
         self.model_rules = options.get("model_rules")
+        select_stages(_find_capabilities(type(self), model))  # now, so that the first request is not slower
         self._repair = IncrementalRepair()
         self._weigher = Weigher(budget.counter.local_counter, frozenset(budget.never_cut)) if budget else None
 
@@ -169,15 +171,15 @@ class FormatterBase(ABC):
         ledger = Ledger(checked)
         conversation = self._repair.repair(TracedConversation.of(checked), ledger, self._unmatched)
         await anyio.lowlevel.checkpoint()
-        if (self.budget is not None or self.on_loss == "raise") and holds_media(conversation):
+        if (self.budget is not None or self.on_loss == "raise") and has_media(conversation):
             await settle_media(checked)
         if self.budget is not None and self._weigher is not None:
             await prepare_counter(self.budget.counter.local_counter)
             fitter = await BudgetFitter.of(lowering, self.budget, self._weigher, conversation, ledger)
             return log_plan(await fitter.plan())
-        if self.on_loss == "raise" and holds_media(conversation):
+        if self.on_loss == "raise" and has_media(conversation):
             lowering.raise_on_loss(lowering.lower_without_io(conversation, ledger).ledger)
-        lowered = await lowering.read_and_lower(conversation, ledger)
+        lowered = await lowering.load_and_lower(conversation, ledger)
         lowering.raise_on_loss(lowered.ledger)
         return log_plan(lowered.plan(tuple(checked)))
 

@@ -1,8 +1,8 @@
-"""From messages in normal form to a request: view, legalize, settle, convert.
+"""`Lowering`: from a conversation in normal form to a request, with or without I/O.
 
-What is dear is worked out once and travels with its message: argument text, media as base64 and data URLs, a
-message tidied for a target, its lines in a frame, its weight. Native dicts are not kept: a request is its
-caller's to change, and copying finished dicts takes longer than making them (see tests/benchmarks).
+Expensive results are computed once and cached on their messages: argument texts, base64 media, legal messages,
+lines of a frame, weights. Finished dicts are not cached, because the caller may change a request: copies of
+finished dicts take longer than new dicts (see tests/benchmarks).
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agentkit.errors import LossError
-from agentkit.formatting.pipeline import StageContext, run_pipeline
+from agentkit.formatting.pipeline import run_pipeline
 from agentkit.formatting.request_spec import Request, RequestSpec
-from agentkit.formatting.thinking_prefix import stale_thinking
+from agentkit.formatting.stages import StageContext
+from agentkit.formatting.thinking_prefix import find_stale_thinking
 from agentkit.history.policies import HistoryPolicy
 from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.ledger import Ledger
@@ -23,7 +24,7 @@ from agentkit.ledger.plan import Cut, Plan
 from agentkit.ledger.provenance import TracedConversation
 from agentkit.legalize.conversation import LegalConversation
 from agentkit.legalize.media import OnLoss
-from agentkit.legalize.thinking_pairs import orphaned_parts, without_blocks
+from agentkit.legalize.thinking_pairs import find_orphaned_parts, without_blocks
 from agentkit.media.fetching import Fetch
 from agentkit.media.loading import OUTSIDE, load_media, needs_loading, weigh_texts
 from agentkit.media.resizing import can_resize
@@ -32,18 +33,27 @@ from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg
 from agentkit.messages.sources import Base64Source, URLSource
 
-__all__ = ["Lowered", "Lowering", "holds_media"]
+__all__ = ["Lowered", "Lowering", "has_media"]
 
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """Request with its ledger and the legal conversation that it was converted from."""
+    """Request with its ledger and the legal conversation that it was converted from.
+
+    Attributes:
+        request: The request.
+        ledger: The ledger of the request.
+        legal: The legal conversation.
+        frames: The texts of the history frames; see `Plan`.
+        stale: The paths of thinking that is omitted because its prefix changed, and of blocks that need it.
+
+    """
 
     request: Request
     ledger: Ledger
     legal: LegalConversation
-    frames: object = None  # see Plan
-    stale: frozenset[BlockPath] = frozenset()  # thinking that may not go back any more, and what needs it
+    frames: object = None
+    stale: frozenset[BlockPath] = frozenset()
 
     def plan(self, history: tuple[Msg, ...], tokens: int | None = None, cut: Cut | None = None) -> Plan:
         """Returns the plan with this request."""
@@ -54,84 +64,104 @@ class Lowered:
 
 @dataclass(frozen=True, slots=True)
 class Lowering:
-    """Everything needed to turn conversations into requests for one target."""
+    """Everything needed to turn conversations into requests for one target.
 
-    task: RequestSpec
+    Attributes:
+        spec: The target, tools, tool choice and output schema.
+        history: The history policy.
+        on_loss: The treatment of content that the target cannot carry.
+        media_roots: The folders from which `file:` sources may be read.
+        convert: The converter of the provider.
+        fetch: How to download media; None: no downloads.
+        downloads: The results of downloads, by source: the data, or the reason of a failure.
+        text_sizes: Stand-ins for text files that are not read yet, by source.
+
+    """
+
+    spec: RequestSpec
     history: HistoryPolicy
     on_loss: OnLoss
     media_roots: tuple[Path, ...]
     convert: Callable[[LegalConversation, RequestSpec], Request]
     fetch: Fetch | None = None
-    fetched: dict[URLSource, Base64Source | str] = field(default_factory=dict[URLSource, "Base64Source | str"])
-    weighed: dict[URLSource, Base64Source | str] = field(default_factory=dict[URLSource, "Base64Source | str"])
+    downloads: dict[URLSource, Base64Source | str] = field(default_factory=dict[URLSource, "Base64Source | str"])
+    text_sizes: dict[URLSource, Base64Source | str] = field(default_factory=dict[URLSource, "Base64Source | str"])
 
     def lower(
-        self, draft: TracedConversation, ledger: Ledger, shelf: ResolvedMedia, changed: int | None = None
+        self, conversation: TracedConversation, ledger: Ledger, media: ResolvedMedia, changed: int | None = None
     ) -> Lowered:
-        """The pure part: with what was read, without any I/O.
+        """Returns the request of a conversation. This is the pure part.
 
-        `changed` is the number of the first input message that a cut took or altered. The ledger that comes
-        back goes on from the one given, which may be used no more.
+        Args:
+            conversation: The conversation in normal form.
+            ledger: The ledger so far. The result has a continuation of it; use only that one afterwards.
+            media: The loaded media.
+            changed: The index of the first input message that a cut dropped or edited; None: no cut.
+
         """
-        if not (self.task.capabilities.thinking.binds_prefix and draft.has_feature(Feature.THINKING)):
-            return self._lower(draft, ledger, shelf)
-        lowered = self._lower(draft, ledger.copy(), shelf)
-        form, turns = self.task.capabilities, lowered.legal.turns
-        stale = stale_thinking(lowered.request, form.layout, turns, changed, form.opaque.needs_thinking)
+        target = self.spec.capabilities
+        if not (target.thinking.binds_prefix and conversation.has_feature(Feature.THINKING)):
+            return self._run_pipeline(conversation, ledger, media)
+        lowered = self._run_pipeline(conversation, ledger.copy(), media)
+        turns, needs_thinking = lowered.legal.turns, target.opaque.needs_thinking
+        stale = find_stale_thinking(lowered.request, target.layout, turns, changed, needs_thinking)
         if not stale:
             return lowered
         for path in sorted(stale):
             ledger.note(path, Note(Disposition.DROPPED, "the prefix that this thinking is bound to has changed"))
-        stale |= orphaned_parts(turns, ledger, form, lambda _, origin: origin in stale)
-        lowered = self._lower(without_blocks(draft, stale), ledger, shelf)
+        stale |= find_orphaned_parts(turns, ledger, target, lambda _, origin: origin in stale)
+        lowered = self._run_pipeline(without_blocks(conversation, stale), ledger, media)
         return replace(lowered, stale=frozenset(stale))
 
-    def _lower(self, conversation: TracedConversation, ledger: Ledger, media: ResolvedMedia) -> Lowered:
-        context = StageContext(self.task, self.history, self.on_loss, ledger, media)
+    def _run_pipeline(self, conversation: TracedConversation, ledger: Ledger, media: ResolvedMedia) -> Lowered:
+        context = StageContext(self.spec, self.history, self.on_loss, ledger, media)
         request, legal = run_pipeline(conversation, context, self.convert)
         return Lowered(request, ledger, legal, self.history.frames(legal.turns))
 
-    def needs_loading(self, draft: TracedConversation) -> bool:
-        """Returns True if media must be read, fetched or resized for the final request."""
-        return holds_media(draft) and needs_loading(draft.msgs, self.task.capabilities, self.fetch)
+    def needs_loading(self, conversation: TracedConversation) -> bool:
+        """Returns True if media must be read, fetched or resized for the request."""
+        return has_media(conversation) and needs_loading(conversation.msgs, self.spec.capabilities, self.fetch)
 
-    async def read_and_lower(
-        self, draft: TracedConversation, ledger: Ledger, changed: int | None = None
+    async def load_and_lower(
+        self, conversation: TracedConversation, ledger: Ledger, changed: int | None = None
     ) -> Lowered:
-        """Loads the media of a conversation, and returns its request."""
-        if not holds_media(draft):
-            return self.lower(draft, ledger, ResolvedMedia(), changed)
-        form, shown = self.task.capabilities, self._shown(draft, ledger)
-        shelf = await load_media(shown.msgs, form, self.media_roots, self.fetch, self.fetched)
-        return self.lower(draft, ledger, shelf, changed)
+        """Loads the media of a conversation, and returns its request. Takes the arguments of `lower`."""
+        if not has_media(conversation):
+            return self.lower(conversation, ledger, ResolvedMedia(), changed)
+        msgs = self._list_visible(conversation, ledger)
+        media = await load_media(msgs, self.spec.capabilities, self.media_roots, self.fetch, self.downloads)
+        return self.lower(conversation, ledger, media, changed)
 
-    async def weigh_texts(self, draft: TracedConversation, ledger: Ledger) -> bool:
-        """Finds the sizes of text files for `lower_without_io`. Returns True if there are any."""
-        shown = self._shown(draft, ledger)
-        self.weighed.update(await weigh_texts(shown.msgs, self.task.capabilities, self.media_roots))
-        return bool(self.weighed)
+    async def measure_text_files(self, conversation: TracedConversation, ledger: Ledger) -> bool:
+        """Measures text files, so that `lower_without_io` knows their sizes. Returns True if there are any."""
+        msgs = self._list_visible(conversation, ledger)
+        self.text_sizes.update(await weigh_texts(msgs, self.spec.capabilities, self.media_roots))
+        return bool(self.text_sizes)
 
-    def _shown(self, draft: TracedConversation, ledger: Ledger) -> TracedConversation:
+    def _list_visible(self, conversation: TracedConversation, ledger: Ledger) -> list[Msg]:
         """Returns the messages that the history policy shows. Media of other messages are not loaded."""
         if self.history.shows_everything:
-            return draft
-        return self.history.render(draft, ledger.copy(), self.task.capabilities)
+            return conversation.msgs
+        return self.history.render(conversation, ledger.copy(), self.spec.capabilities).msgs
 
-    def lower_without_io(self, draft: TracedConversation, ledger: Ledger, changed: int | None = None) -> Lowered:
-        """What can be known before any file is read or URL fetched: without roots, that no file will be.
+    def lower_without_io(
+        self, conversation: TracedConversation, ledger: Ledger, changed: int | None = None
+    ) -> Lowered:
+        """Returns the request as far as it is known before any file is read or any URL is fetched.
 
-        Text files count as much as `weigh_texts` found.
+        Text files have the sizes that `measure_text_files` found. Takes the arguments of `lower`, but does not
+        change the ledger.
         """
-        fetches = self.fetch is not None
-        shelf = ResolvedMedia(self.weighed, bool(self.media_roots), OUTSIDE, fetches, can_resize())
-        return self.lower(draft, ledger.copy(), shelf, changed)
+        can_fetch = self.fetch is not None
+        media = ResolvedMedia(self.text_sizes, bool(self.media_roots), OUTSIDE, can_fetch, can_resize())
+        return self.lower(conversation, ledger.copy(), media, changed)
 
     def raise_on_loss(self, ledger: Ledger) -> None:
         """Raises LossError if content was lost and `on_loss` is `raise`."""
         if self.on_loss == "raise" and (losses := ledger.losses):
-            raise LossError(self.task.capabilities.name, losses)
+            raise LossError(self.spec.capabilities.name, losses)
 
 
-def holds_media(draft: TracedConversation) -> bool:
+def has_media(conversation: TracedConversation) -> bool:
     """Returns True if any message has media."""
-    return draft.has_feature(Feature.MEDIA | Feature.RESULT_MEDIA)
+    return conversation.has_feature(Feature.MEDIA | Feature.RESULT_MEDIA)

@@ -8,11 +8,16 @@ from dataclasses import dataclass
 
 from agentkit.budget.units import SUMMARY_MARK
 from agentkit.capabilities.capabilities import Capabilities
-from agentkit.history.frame_texts import frame_tag
 from agentkit.history.policies import HistoryPolicy
 from agentkit.ledger.entries import FRAME_LINE, SYSTEM_LINE, Disposition, Note
 from agentkit.ledger.places import BlockPath
-from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins, prompt_length
+from agentkit.ledger.provenance import (
+    FrameOrigins,
+    MessageOrigin,
+    TracedConversation,
+    block_origins,
+    prompt_length,
+)
 from agentkit.legalize.media import OMITTED_SUFFIX
 from agentkit.media.acceptance import sanitize
 from agentkit.messages.blocks import (
@@ -173,7 +178,7 @@ class OmittedNames:
                     yield origin
 
 
-def _has_no_speaker(msg: Msg, origin: int | tuple[Provenance, ...]) -> bool:
+def _has_no_speaker(msg: Msg, origin: MessageOrigin) -> bool:
     """Returns True for history frames, tool results as text, summaries and other synthesized messages."""
-    made = isinstance(origin, tuple) and all(isinstance(source, str) for source in origin)
-    return made or bool(frame_tag(msg)) or not _MARKS.isdisjoint(msg.metadata or ())
+    is_synthesized = isinstance(origin, tuple) and all(isinstance(source, str) for source in origin)
+    return is_synthesized or isinstance(origin, FrameOrigins) or not _MARKS.isdisjoint(msg.metadata or ())

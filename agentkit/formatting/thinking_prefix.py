@@ -35,10 +35,10 @@ from agentkit.ledger.provenance import TracedConversation, block_origins
 from agentkit.messages.blocks import OpaqueState, ThinkingBlock
 from agentkit.messages.features import Feature
 
-__all__ = ["stale_thinking"]
+__all__ = ["find_stale_thinking"]
 
 
-def stale_thinking(
+def find_stale_thinking(
     request: Mapping[str, Any],
     layout: WireLayout,
     turns: TracedConversation,

@@ -1,32 +1,14 @@
-"""Frames in a conversation: the mark of a turn that is a frame, and the texts of all frames of a request."""
+"""`FrameTexts`: the texts of the history frames in a request."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
 
 from agentkit.ledger.provenance import TracedConversation
 from agentkit.messages.blocks import TextBlock
-from agentkit.messages.message import Msg
 
-__all__ = ["FrameTexts", "frame_tag", "mark_frame"]
+__all__ = ["FrameTexts"]
 
-
-class _FrameMark(dict[str, Any]):
-    """Metadata of a turn that is a frame. `legalize` writes descriptions in it as lines of the frame."""
-
-
-def frame_tag(msg: Msg) -> str:
-    """Returns the name of the tag around the frame in a turn. Returns an empty text for any other turn."""
-    return cast("str", msg.metadata["tag"]) if isinstance(msg.metadata, _FrameMark) else ""
-
-
-def mark_frame(msg: Msg, tag: str) -> None:
-    """Marks a turn of the pipeline as a frame with this tag."""
-    _set_metadata(msg, _FrameMark(tag=tag))
-
-
-_set_metadata = Msg.__dict__["metadata"].__set__
 
 _FRAME_ORIGINS = frozenset({"frame", "line", "speaker"})
 """Origins of the texts of a frame. A description of media has the origin of its block instead."""

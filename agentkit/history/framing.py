@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from agentkit.capabilities.capabilities import Capabilities
-from agentkit.history.frame_texts import mark_frame
 from agentkit.history.framed_lines import FramedBlocks, Piece, frame_blocks, is_reply_part, is_tool_block
 from agentkit.ledger.entries import FRAME_LINE, Disposition, Note
 from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.provenance import (
+    FrameOrigins,
     MessageOrigin,
     Provenance,
     TracedConversation,
@@ -256,8 +256,7 @@ class Framing:
             self.ledger.add_synthesis("preamble", "the text before the first history frame")
         self.ledger.add_synthesis("frame", "the tags of a history frame")
         frame = build_trusted("user", blocks, "user", features=self.features | Feature.TEXT | Feature.OTHER)
-        mark_frame(frame, tag)
-        self.out.add(frame, origins)
+        self.out.add(frame, FrameOrigins(origins, tag))
         self.opening = None
         self.pieces, self.origins, self.features = [], [], 0
 

@@ -6,9 +6,9 @@ so that a conversation of many unchanged messages is created and sliced without 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 from agentkit.ledger.places import BlockPath
 from agentkit.messages.blocks import Block
@@ -17,6 +17,7 @@ from agentkit.messages.message import Msg
 from agentkit.reprs import bounded_repr
 
 __all__ = [
+    "FrameOrigins",
     "MessageOrigin",
     "NormalForm",
     "Provenance",
@@ -28,6 +29,24 @@ __all__ = [
 
 Provenance: TypeAlias = BlockPath | str
 """Origin of a block: the path of an input block, or the name of a synthesis."""
+
+
+class FrameOrigins(tuple[Provenance, ...]):
+    """Origins of the blocks of a history frame.
+
+    Attributes:
+        tag: The name of the frame's tag.
+
+    """
+
+    tag: str
+
+    def __new__(cls, origins: Iterable[Provenance], tag: str) -> Self:
+        """Returns the origins with the tag."""
+        frame = super().__new__(cls, origins)
+        frame.tag = tag
+        return frame
+
 
 MessageOrigin: TypeAlias = int | tuple[Provenance, ...]
 """Origin of a message: the index of an input message that is unchanged, or the origin of each block."""
@@ -43,6 +62,11 @@ class TracedMessage(NamedTuple):
     def block_origins(self) -> tuple[Provenance, ...]:
         """The origin of each block."""
         return block_origins(self.msg, self.origin)
+
+    @property
+    def frame_tag(self) -> str:
+        """The name of the tag if the message is a history frame. Otherwise empty."""
+        return self.origin.tag if isinstance(self.origin, FrameOrigins) else ""
 
     @property
     def traced_blocks(self) -> Iterator[tuple[Block, Provenance]]:

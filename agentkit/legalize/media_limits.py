@@ -23,7 +23,7 @@ from agentkit.capabilities.media_rules import (
     round_up_to_step,
 )
 from agentkit.ledger.places import BlockPath
-from agentkit.legalize.media import Changes, LegalMessage
+from agentkit.legalize.legal_message import Changes, LegalMessage
 from agentkit.media.resizing import is_resizable, needs_fitting
 from agentkit.media.resolution import ResolvedMedia
 from agentkit.messages.sniffing import image_size
@@ -69,7 +69,7 @@ def _are_within(tidied: Collection[LegalMessage], form: Capabilities) -> bool:
     """Returns True if no change is needed, from sums that are cached with the messages."""
     loads: dict[str, tuple[int, int]] = {}
     for found in tidied:
-        for kind, (count, data) in found.loads.items():
+        for kind, (count, data) in found.sizes.items():
             before = loads.get(kind, (0, 0))
             loads[kind] = (before[0] + count, before[1] + data)
     if form.media.total and sum(data for _, data in loads.values()) > form.media.total:
@@ -90,10 +90,10 @@ def _is_within(tidied: Collection[LegalMessage], rule: MediaRule | None, kind: s
 
 def _holds(found: LegalMessage, kind: str, box: Box) -> bool:
     """Returns True if each media item of a kind in a message is small enough."""
-    known = found.held.get((kind, box))
+    known = found.box_checks.get((kind, box))
     if known is None:
         data = [source for _, one, source in found.media if one == kind and isinstance(source, Base64Source)]
-        known = found.held[kind, box] = not any(needs_fitting(source, box) for source in data)
+        known = found.box_checks[kind, box] = not any(needs_fitting(source, box) for source in data)
     return known
 
 

@@ -23,7 +23,7 @@ def drop_half_pairs(draft: TracedConversation, ledger: Ledger, form: Capabilitie
     What a reply asks and nothing answers may stay where the target goes on with it (`resumes`): at the very end,
     or with nothing but results behind its turn.
     """
-    if form.opaque.pair_key is None or (draft.normal_form and not draft.normal_form.features & Feature.OPAQUE):
+    if form.opaque.pair_key is None:
         return draft
     gone = _halves(draft, form)
     if not gone:

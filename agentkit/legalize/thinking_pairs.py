@@ -12,89 +12,87 @@ from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.ledger import Ledger
 from agentkit.ledger.places import BlockPath
-from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins
-from agentkit.legalize.blocks import thinking_obstacle
+from agentkit.ledger.provenance import Provenance, TracedConversation, TracedMessage
+from agentkit.legalize.blocks import find_omission_reason
 from agentkit.messages.blocks import Block, ImageBlock, OpaqueBlock, ThinkingBlock
 from agentkit.messages.features import Feature
 from agentkit.messages.message import build_part
 
-__all__ = ["orphaned_parts", "without_blocks", "without_orphaned_parts"]
+__all__ = ["find_orphaned_parts", "without_blocks", "without_orphaned_parts"]
 
 _REASON = "the API refuses this block without the thinking before it, which is not sent"
 
 
-def without_orphaned_parts(draft: TracedConversation, ledger: Ledger, form: Capabilities) -> TracedConversation:
-    """Returns the draft without parts of replies whose thinking the target does not take back."""
-    return without_blocks(
-        draft,
-        orphaned_parts(draft, ledger, form, lambda block, _: bool(thinking_obstacle(block, form, "assistant"))),
-    )
+def without_orphaned_parts(
+    conversation: TracedConversation, ledger: Ledger, target: Capabilities
+) -> TracedConversation:
+    """Returns the conversation without parts of replies whose thinking the target does not accept."""
+
+    def is_omitted(block: ThinkingBlock, _: Provenance) -> bool:
+        return find_omission_reason(block, target, "assistant") is not None
+
+    return without_blocks(conversation, find_orphaned_parts(conversation, ledger, target, is_omitted))
 
 
-def orphaned_parts(
-    draft: TracedConversation,
+def find_orphaned_parts(
+    conversation: TracedConversation,
     ledger: Ledger,
-    form: Capabilities,
+    target: Capabilities,
     is_omitted: Callable[[ThinkingBlock, Provenance], bool],
 ) -> set[BlockPath]:
-    """Returns the origins of parts of the target's own replies whose thinking is omitted, and notes them.
+    """Returns the origins of parts of the target's replies whose thinking is omitted, and notes them.
 
-    The thinking of a part is the last of the target's own before it in its message.
+    The thinking of a part is the last thinking of the same issuer before it in its message.
     """
-    gone: set[BlockPath] = set()
-    if form.opaque.needs_thinking is None or (
-        draft.normal_form and not draft.normal_form.features & Feature.THINKING
-    ):
-        return gone
-    for msg, whole in zip(draft.msgs, draft.origins, strict=True):
-        if not (msg.features & Feature.THINKING and msg.features & Feature.ASSISTANT):
+    orphans: set[BlockPath] = set()
+    if target.opaque.needs_thinking is None:
+        return orphans
+    for traced in conversation:
+        if not (traced.msg.features & Feature.THINKING and traced.msg.features & Feature.ASSISTANT):
             continue
         is_orphan = False
-        for block, origin in zip(msg.blocks, block_origins(msg, whole), strict=True):
+        for block, origin in traced.traced_blocks:
             if isinstance(block, ThinkingBlock):
-                if block.state and block.state.issuer == form.issuer:
+                if block.state and block.state.issuer == target.issuer:
                     is_orphan = is_omitted(block, origin)
-            elif is_orphan and not isinstance(origin, str) and _needs_thinking(block, form):
-                is_part = isinstance(block, OpaqueBlock)
-                ledger.note(origin, Note(Disposition.DROPPED if is_part else Disposition.CARRIED, _REASON))
-                gone.add(origin)
-    return gone
+            elif is_orphan and not isinstance(origin, str) and _needs_thinking(block, target):
+                is_dropped = isinstance(block, OpaqueBlock)
+                ledger.note(origin, Note(Disposition.DROPPED if is_dropped else Disposition.CARRIED, _REASON))
+                orphans.add(origin)
+    return orphans
 
 
-def _needs_thinking(block: Block, form: Capabilities) -> bool:
+def _needs_thinking(block: Block, target: Capabilities) -> bool:
     if isinstance(block, OpaqueBlock):
-        return block.wire == form.wire and bool(
-            form.opaque.needs_thinking and form.opaque.needs_thinking(block.data)
-        )
-    state = block.state if isinstance(block, ImageBlock) and form.media.generated_by_id else None
-    return state is not None and state.issuer == form.issuer and state.item_id is not None
+        needs_thinking = target.opaque.needs_thinking
+        return block.wire == target.wire and needs_thinking is not None and needs_thinking(block.data)
+    state = block.state if isinstance(block, ImageBlock) and target.media.generated_by_id else None
+    return state is not None and state.issuer == target.issuer and state.item_id is not None
 
 
-def without_blocks(draft: TracedConversation, gone: Collection[BlockPath]) -> TracedConversation:
-    """Returns the draft without some blocks of its messages. Images stay, without their state."""
-    if not gone:
-        return draft
-    numbers = {path[0] for path in gone}
+def without_blocks(conversation: TracedConversation, omitted: Collection[BlockPath]) -> TracedConversation:
+    """Returns the conversation without some blocks of its messages. Images remain, without their opaque state."""
+    if not omitted:
+        return conversation
+    indexes = {path[0] for path in omitted}
     out = TracedConversation([], [])
-    for msg, whole in zip(draft.msgs, draft.origins, strict=True):
-        if isinstance(whole, int) and whole not in numbers:
-            out.add(msg, whole)
+    for traced in conversation:
+        msg, origin = traced
+        if isinstance(origin, int) and origin not in indexes:
+            out.add(msg, origin)
             continue
-        origins = block_origins(msg, whole)
-        pairs = [*_remaining(msg.blocks, origins, gone)]
+        pairs = [*_list_remaining(traced, omitted)]
         blocks = tuple(block for block, _ in pairs)
         if blocks == msg.blocks:
-            out.add(msg, whole)
+            out.add(msg, origin)
         elif pairs:
-            out.add(build_part(msg, blocks, msg.role), tuple(origin for _, origin in pairs))
+            out.add(build_part(msg, blocks, msg.role), tuple(block_origin for _, block_origin in pairs))
     return out
 
 
-def _remaining(
-    blocks: tuple[Block, ...], origins: tuple[Provenance, ...], gone: Collection[BlockPath]
-) -> Iterator[tuple[Block, Provenance]]:
-    for block, origin in zip(blocks, origins, strict=True):
-        if origin not in gone:
+def _list_remaining(traced: TracedMessage, omitted: Collection[BlockPath]) -> Iterator[tuple[Block, Provenance]]:
+    for block, origin in traced.traced_blocks:
+        if origin not in omitted:
             yield block, origin
         elif isinstance(block, ImageBlock):
             yield replace(block, state=None), origin

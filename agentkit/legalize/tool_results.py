@@ -9,7 +9,7 @@ from typing import cast
 
 from agentkit.capabilities.capabilities import Capabilities
 from agentkit.ledger.provenance import Provenance, TracedConversation, block_origins
-from agentkit.legalize.media import wire_id
+from agentkit.legalize.call_ids import legal_call_id
 from agentkit.messages.blocks import ToolResultBlock
 from agentkit.messages.features import Feature
 from agentkit.messages.message import Msg, build_trusted
@@ -84,7 +84,7 @@ def _in_call_order(
     ordered: list[tuple[ToolResultBlock, Provenance]] = []
     for wanted in call.tool_ids:
         original = call_ids.get(wanted, wanted)
-        names = (wanted, original, wire_id(form, original))
+        names = (wanted, original, legal_call_id(form, original))
         block, origin = next(left[name] for name in names if left.get(name)).popleft()
         ordered.append((block if block.id == wanted else replace(block, id=wanted), origin))
     return ordered

@@ -42,10 +42,6 @@ def fit_exchanges(
     Without a role for tools, calls become texts of the assistant and results become texts of the user. Without
     parallel calls, each call gets a turn of its own, followed by its result.
     """
-    if capabilities.tools.role and capabilities.tools.parallel_calls:
-        return draft
-    if draft.normal_form and not draft.normal_form.features & Feature.TOOL:
-        return draft
     out = TracedConversation([], [])
     at = 0
     while at < len(draft.msgs):

@@ -15,13 +15,13 @@ __all__ = ["find_normal_form"]
 
 
 def find_normal_form(
-    conversation: TracedConversation, start: int = 0, prefix: NormalForm | None = None
+    conversation: TracedConversation, start: int | None = None, prefix: NormalForm | None = None
 ) -> NormalForm | None:
     """Returns the facts of a conversation in normal form. Returns None if it needs repair.
 
     Args:
         conversation: The conversation to check.
-        start: The index of the first message to check.
+        start: The index of the first message to check. None: the first message after the system prompt.
         prefix: The facts of the messages before `start`, which are in normal form; None to check all messages.
 
     """
@@ -29,10 +29,10 @@ def find_normal_form(
     tool, assistant = Feature.TOOL, Feature.ASSISTANT
     calls = _OpenCalls()
     all_features, previous_side, alternating = 0, -1, True
-    if prefix:
+    if prefix and start:
         all_features, alternating, calls.in_order = prefix.features, prefix.alternating, prefix.ordered
         previous_side = msgs[start - 1].features & assistant
-    for msg in msgs[start or prompt_length(msgs) :]:
+    for msg in msgs[prompt_length(msgs) if start is None else start :]:
         features = msg.features
         all_features |= features
         side = features & assistant

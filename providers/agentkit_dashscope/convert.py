@@ -32,7 +32,6 @@ from agentkit.provider_kit import (
     ToolResultBlock,
     check_cache_breakpoints,
     copy_json,
-    frame_tag,
     get_state_fields,
     split_results,
     write_output,
@@ -97,14 +96,15 @@ class DashScopeChatFormatter(FormatterBase):
         """Returns the request: `messages`, `result_format`, and the options of tools and output if requested."""
         is_text_path = task.capabilities.turns.text_joining == "string"
         messages: list[dict[str, Any]] = []
-        for msg in (*legal.system.msgs, *legal.turns.msgs):
+        for traced in (*legal.system, *legal.turns):
+            msg = traced.msg
             if msg.features & Feature.RESULT:
                 results, other = split_results(msg)
                 messages.extend(_result(block) for block in results)
                 if other:
                     messages.append(_message(other, is_text_path))
             else:
-                messages.append(_message(msg, is_text_path))
+                messages.append(_message(msg, is_text_path, is_frame=bool(traced.frame_tag)))
         if legal.turns.msgs and _is_partial(legal.turns.msgs[-1]):
             messages[-1]["partial"] = True
         if self.cache_breakpoints == "auto" and task.capabilities.cache_breakpoints:
@@ -125,7 +125,7 @@ def _override_path(capabilities: Capabilities, path: Literal["text", "multimodal
     return capabilities.override({name: attrgetter(name)(on_path) for name in TEXT_PATH})
 
 
-def _message(msg: Msg, is_text_path: bool) -> dict[str, Any]:
+def _message(msg: Msg, is_text_path: bool, *, is_frame: bool = False) -> dict[str, Any]:
     role = "assistant" if msg.features & Feature.CALL else msg.role
     content: list[Block] = []
     thinking: list[str] = []
@@ -144,7 +144,7 @@ def _message(msg: Msg, is_text_path: bool) -> dict[str, Any]:
             case _:
                 assert_never(block)
     # No text of a history frame is a path: it begins with a line break, or with the preamble.
-    guard = role == "user" and not is_text_path and not frame_tag(msg)
+    guard = role == "user" and not is_text_path and not is_frame
     message: dict[str, Any] = {"role": role, "content": _content(content, is_text_path, guard)}
     if thinking:
         message["reasoning_content"] = "\n".join(thinking)

@@ -143,7 +143,7 @@ class OpenAIChatFormatter(FormatterBase):
         """
         content = msg.content
         item: dict[str, Any] = {
-            "role": get_role(msg) if self.vendor.developer_role else msg.role,
+            "role": get_role(msg) if msg.role == "system" and self.vendor.developer_role else msg.role,
             "content": content if isinstance(content, str) else self._content(content, capabilities),
         }
         if names is not None and msg.name and msg.name != msg.role:

@@ -92,6 +92,7 @@ class Comparison:
             new = self._map_reasons(new)  # an invalid block keeps the reason that the base version stored
         if has_new_text:
             old, new = _without_counts(old), _without_counts(new)
+        old, new = sort_notes(old), sort_notes(new)
         if json.dumps(old) == json.dumps(new):
             return
         if ("error" in old) != ("error" in new) or list(old) != list(new):
@@ -177,6 +178,20 @@ def drop_error_texts(value: Any) -> Any:
     if isinstance(value, list):
         return [drop_error_texts(item) for item in cast("list[Any]", value)]
     return value
+
+
+def sort_notes(record: Any) -> Any:
+    """Returns a record with sorted syntheses and sorted details of ledger entries. Their order has no meaning."""
+    if isinstance(record, list):
+        return [sort_notes(item) for item in cast("list[Any]", record)]
+    if not isinstance(record, dict):
+        return record
+    items = cast("dict[str, Any]", record).items()
+    fields = {key: item if key == "request" else sort_notes(item) for key, item in items}
+    if not {"entries", "syntheses"} <= fields.keys():
+        return fields
+    entries = [[*entry[:-1], sorted(entry[-1])] for entry in fields["entries"]]
+    return {**fields, "entries": entries, "syntheses": sorted(fields["syntheses"])}
 
 
 _COUNTS: Final = frozenset({"tokens", "uncached", "digest", "needed"})

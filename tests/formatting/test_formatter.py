@@ -35,7 +35,7 @@ from agentkit import (
     load_messages,
     load_provider,
 )
-from agentkit.formatting.pipeline import CALL_A_TOOL, CALL_TOOL
+from agentkit.formatting.request_texts import CALL_A_TOOL, CALL_TOOL
 from agentkit.provider_kit import (
     Capabilities,
     FormatterBase,

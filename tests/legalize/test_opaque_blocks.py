@@ -65,7 +65,7 @@ def test_on_another_wire_it_is_a_loss_that_is_told_dropped_or_raised(provider: s
         [Msg("system", (PART,), "system"), asked(TextBlock("x"))],
     ):
         told = chat(provider).lower(msgs)
-        assert [reason for _, reason in told.ledger.losses] == ["only anthropic knows it"]
+        assert [reason for _, reason in told.ledger.losses] == ["opaque block: only anthropic accepts it"]
         assert "[part left out because only anthropic knows it]" in str(told.request)
         dropped = chat(provider, on_loss="drop").lower(msgs)
         assert [entry.disposition for entry in dropped.ledger.entries if entry.lost] == [Disposition.DROPPED]
@@ -92,7 +92,7 @@ def test_a_part_of_a_reply_in_a_users_turn_is_nothing_to_its_own_wire() -> None:
 
 def test_a_failed_result_holds_no_such_part_where_the_wire_wants_text_alone() -> None:
     plan = chat("anthropic").lower(answered(FOUND, is_error=True))
-    assert [reason for _, reason in plan.ledger.losses] == ["a failed result holds text alone"]
+    assert [reason for _, reason in plan.ledger.losses] == ["tool results with an error accept only text"]
 
 
 def test_in_a_frame_a_users_part_is_a_piece_in_its_place_and_an_assistants_is_unsaid() -> None:
@@ -153,7 +153,7 @@ def test_the_state_of_a_text_in_a_result_goes_to_no_other_issuer() -> None:
         assert "citations" not in str(chat(provider).lower(answered(cited)).request)
 
 
-NO_PLACE: Final = "Anthropic Messages has no place for it in a message of role 'user'"
+NO_PLACE: Final = "Anthropic Messages does not accept this opaque block in a message of role 'user'"
 
 
 def test_a_part_of_a_tool_result_is_a_loss_in_a_turn() -> None:

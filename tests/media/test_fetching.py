@@ -811,7 +811,7 @@ async def test_a_type_that_the_bytes_contradict_is_in_the_ledger(site: Website) 
     msg = Msg("Bob", (AudioBlock(URLSource(site.url("/a.mp3"))),), "user")
     (entry,) = (await Blind(fetch=LOCAL).plan([msg])).ledger.entries
     assert (entry.disposition.word, entry.lost) == ("carried", False)
-    assert entry.reason == "sent as audio/wav, which its bytes or its server say it is, not audio/mpeg"
+    assert entry.reason == "sent as audio/wav, the type that its bytes or its server state, not as audio/mpeg"
 
 
 # -- https -------------------------------------------------------------------------------------------------

@@ -341,7 +341,7 @@ def test_the_ledger_says_that_an_image_goes_back_as_its_item() -> None:
     plan = OpenAIResponsesFormatter(on_loss="raise").lower([user("Draw."), _whole([_image()]), user("Thanks.")])
     (entry,) = [entry for entry in plan.ledger.entries if entry.place == "msgs[1].content[0]"]
     assert entry.disposition is Disposition.CARRIED
-    assert entry.reason == "sent as the item that the model made it in"
+    assert entry.reason == "sent by the id of the reply item that generated the media"
 
 
 def test_an_image_item_counts_as_an_image() -> None:

@@ -84,9 +84,9 @@ def test_what_stands_beside_a_medium_comes_back(provider: str) -> None:
 def test_a_users_file_by_its_id_is_a_loss_on_any_other_wire(provider: str, log: list[dict[str, Any]]) -> None:
     msgs = load_native(provider, log)
     plan = load_provider("anthropic").chat_formatter().lower(msgs)
-    assert [reason for _, reason in plan.ledger.losses] == [f"only {provider} knows it"]
+    assert [reason for _, reason in plan.ledger.losses] == [f"opaque block: only {provider} accepts it"]
     assert f"[part left out because only {provider} knows it]" in str(plan.request)
-    with pytest.raises(LossError, match="knows it"):
+    with pytest.raises(LossError, match="opaque block: only"):
         load_provider("anthropic").chat_formatter(on_loss="raise").lower(msgs)
 
 
@@ -167,7 +167,7 @@ def test_a_spoken_reply_goes_back_by_its_id_whether_it_was_loaded_or_read(model:
     for msgs in (load_native("openai", CONVERSATION), [*asked, read, *asked]):
         plan = load_provider("openai").chat_formatter(model, on_loss="raise").lower(msgs)
         assert plan.request["messages"] == [ASKED, {"role": "assistant", "audio": {"id": "audio_1"}}, ASKED]
-        assert plan.ledger.entries[1].reason == "audio sent by the id that its issuer gave it"
+        assert plan.ledger.entries[1].reason == "audio sent by its id at the provider"
 
 
 @pytest.mark.parametrize("target", [name for name in PROVIDERS if name != "openai"])

@@ -1,0 +1,94 @@
+"""Stages that state tools, the tool choice or the output schema where an API has no field for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from pydantic_core import to_json
+
+from agentkit.formatting.stages import Conversation, StageContext
+from agentkit.ledger.provenance import TracedConversation, prompt_length
+from agentkit.messages.blocks import ToolUseBlock
+from agentkit.messages.features import Feature
+from agentkit.messages.message import build_trusted
+from agentkit.repair.normal_form import find_normal_form
+from agentkit.tools.choices import ToolChoice
+from agentkit.tools.json_schema import OutputSchema
+from agentkit.tools.tool import Tool
+
+__all__ = [
+    "CALL_A_TOOL",
+    "CALL_ONE_OF",
+    "CALL_TOOL",
+    "add_output_instruction",
+    "add_tool_choice_text",
+    "begin_with_output_instruction",
+    "declare_called_tools",
+]
+
+CALL_A_TOOL = "(Answer by calling a tool.)"
+CALL_TOOL = "(Answer by calling the tool {}.)"
+CALL_ONE_OF = "(Answer by calling one of the tools {}.)"
+"""Last user turn where the caller requires a tool call and the target does not accept that tool choice."""
+
+
+def add_tool_choice_text(conversation: Conversation, context: StageContext) -> Conversation:
+    """Adds a last user turn that asks for a tool call. At the end, it changes no prefix."""
+    choice, target, turns = context.spec.tool_choice, context.spec.capabilities, conversation.turns
+    if choice is None or choice.mode in target.tools.choices:
+        return conversation
+    reason = f"{target.name} does not accept tool_choice {choice.mode!r}; a text asks for it instead"
+    context.ledger.add_synthesis("tool choice", reason)
+    text = CALL_A_TOOL if choice.name is None else CALL_TOOL.format(choice.name)
+    if choice.names:
+        text = CALL_ONE_OF.format(", ".join(choice.names))
+    request = build_trusted("user", text, "user")
+    extended = TracedConversation([*turns.msgs, request], [*turns.origins, ("tool choice",)])
+    extended.normal_form = find_normal_form(extended)
+    context.spec = replace(context.spec, tool_choice=None)
+    return conversation.with_turns(extended)
+
+
+def begin_with_output_instruction(conversation: Conversation, context: StageContext) -> Conversation:
+    """Adds the output schema to a system prompt that becomes the start of the first user turn."""
+    turns = conversation.turns
+    extended = TracedConversation([*turns.msgs], [*turns.origins], turns.normal_form)
+    instruction = _create_instruction(context)
+    extended.insert(prompt_length(turns.msgs), instruction.msgs[0], instruction.origins[0])
+    return conversation.with_turns(extended)
+
+
+def add_output_instruction(conversation: Conversation, context: StageContext) -> Conversation:
+    """Adds the output schema to the end of the system prompt."""
+    conversation.system.extend(_create_instruction(context))
+    return conversation
+
+
+def _create_instruction(context: StageContext) -> TracedConversation:
+    output = context.spec.output
+    text = "" if output is None else _describe_schema(output)
+    context.ledger.add_synthesis("output instruction", "the API does not enforce a JSON schema; a text states it")
+    return TracedConversation([build_trusted("system", text, "system")], [("output instruction",)])
+
+
+def _describe_schema(output: OutputSchema) -> str:
+    # DeepSeek and DashScope refuse json_object unless a message says json.
+    return f"Answer in json, with one object that matches this JSON schema:\n{to_json(output.schema).decode()}"
+
+
+def declare_called_tools(conversation: Conversation, context: StageContext) -> Conversation:
+    """Declares the tools that the history calls, for APIs that require declarations of called tools."""
+    called = (msg.blocks for msg in conversation.turns.msgs if msg.features & Feature.CALL)
+    names = dict.fromkeys(block.name for blocks in called for block in blocks if isinstance(block, ToolUseBlock))
+    if names and not context.spec.tools:
+        reason = "the API requires declarations of tools that the history calls; tool_choice is 'none'"
+        context.ledger.add_synthesis("declared tools", reason)
+        tools = tuple(map(_declare, names))
+        context.spec = replace(context.spec, tools=tools, tool_choice=ToolChoice("none"))
+    return conversation
+
+
+@lru_cache(1_024)
+def _declare(name: str) -> Tool:
+    return Tool(name)

@@ -1,0 +1,113 @@
+"""One message as a target accepts it, cached on the message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import is_
+from typing import cast
+
+from agentkit.capabilities.capabilities import Capabilities
+from agentkit.legalize.blocks import BlockLegalizer
+from agentkit.legalize.legal_message import Changes, LegalMessage
+from agentkit.legalize.media import OnLoss, accepted_key
+from agentkit.media.message_media import media_of
+from agentkit.media.resolution import ResolvedMedia
+from agentkit.messages.blocks import MediaBlock, TextBlock
+from agentkit.messages.features import Feature
+from agentkit.messages.message import Msg, Role, get_cached, set_cached
+from agentkit.messages.sources import Base64Source, URLSource
+
+__all__ = ["legalize_message"]
+
+
+def legalize_message(
+    msg: Msg,
+    capabilities: Capabilities,
+    on_loss: OnLoss,
+    media: ResolvedMedia,
+    changes: Changes | None = None,
+    frame_tag: str = "",
+) -> LegalMessage:
+    """Returns a message as a target accepts it, without regard to other messages.
+
+    The result is cached on the message, unless it depends on more than the message and its files.
+
+    Args:
+        msg: The message.
+        capabilities: The rules of the target.
+        on_loss: The treatment of content that the target cannot carry.
+        media: The loaded media.
+        changes: The changes that the limits for the media of the whole request require. None: no changes.
+        frame_tag: The name of the tag if the message is a history frame.
+
+    """
+    key = _cache_key(capabilities, on_loss)
+    cached = None if changes else cast("_CachedMessage | None", get_cached(msg, key))
+    if cached is not None and cached.is_self_contained:
+        return cached.legal
+    role: Role = "assistant" if msg.features & Feature.CALL else msg.role
+    files = None if changes or frame_tag else _list_files(msg, media)
+    if files is None:
+        accepted = None if changes else _find_accepted(msg, capabilities, role)
+        return accepted or BlockLegalizer(capabilities, on_loss, media, changes or {}, role, frame_tag).run(msg)
+    if cached is None or len(cached.files) != len(files) or not all(map(is_, cached.files, files)):
+        legal = BlockLegalizer(capabilities, on_loss, media, {}, role, frame_tag).run(msg)
+        cached = _CachedMessage(legal, files, media_of(msg).closed)
+        set_cached(msg, key, cached)
+    return cached.legal
+
+
+@lru_cache(512)
+def _cache_key(capabilities: Capabilities, on_loss: OnLoss) -> object:
+    """Returns the cache key of legal messages: one object for equal rules, which compares by identity."""
+    return object()
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedMessage:
+    """Legal message that is cached on its message.
+
+    Attributes:
+        legal: The legal message.
+        files: The content of the files of the message. Other content makes the cached message invalid.
+        is_self_contained: True if all media are in the message itself.
+
+    """
+
+    legal: LegalMessage
+    files: Sequence[object]
+    is_self_contained: bool
+
+
+def _list_files(msg: Msg, media: ResolvedMedia) -> list[object] | None:
+    """Returns the content of a message's files. Returns None if a URL is needed too, or no file was read yet."""
+    contents: list[object] = []
+    for block in media_of(msg).blocks:
+        if isinstance(block.source, URLSource) and (scheme := block.source.scheme) != "data":
+            is_fetched = scheme != "file" and (media.fetches or block.source in media.files)
+            if is_fetched or (scheme == "file" and media.assume):
+                return None
+            if scheme == "file":
+                contents.append(media.resolve(block.source))
+    return contents
+
+
+def _find_accepted(msg: Msg, capabilities: Capabilities, role: Role) -> LegalMessage | None:
+    """Returns the legal message if all its texts and media are known to be accepted. Returns None otherwise."""
+    key, legal = accepted_key(capabilities, role), LegalMessage(msg)
+    for index, block in enumerate(msg.blocks):
+        if type(block) is TextBlock:
+            if block.state is not None or not block.text or block.text.isspace():
+                return None
+            continue
+        source: object = getattr(block, "source", None)
+        if type(source) is not Base64Source or source.cache.get(key) != block.type:
+            return None
+        media_block = cast("MediaBlock", block)
+        if media_block.state is not None:
+            return None
+        legal.add_media((index,), media_block.type, source)
+    legal.origins = tuple(range(len(msg.blocks)))
+    return legal if legal.media else None
