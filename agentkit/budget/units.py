@@ -9,8 +9,9 @@ from typing import NewType, cast
 import anyio
 import anyio.lowlevel
 
+from agentkit.ledger.provenance import starts_with
 from agentkit.messages.features import Feature
-from agentkit.messages.message import Msg, starts_with
+from agentkit.messages.message import Msg
 from agentkit.repair.unmatched_results import UNMATCHED_MARK
 from agentkit.reprs import bounded_repr
 from agentkit.tokens.counters import LocalTokenCounter

@@ -25,6 +25,7 @@ __all__ = [
     "TracedMessage",
     "block_origins",
     "prompt_length",
+    "starts_with",
 ]
 
 Provenance: TypeAlias = BlockPath | str
@@ -164,3 +165,17 @@ def prompt_length(msgs: Sequence[Msg]) -> int:
         if not msg.features & Feature.SYSTEM:
             return index
     return len(msgs)
+
+
+def starts_with(msgs: Sequence[Msg], prefix: Sequence[Msg]) -> bool:
+    """Returns True if a conversation starts with another one.
+
+    Comparing lists of identical objects is fast. The result is False if the first or the last messages are
+    different objects, even if they are equal: comparing the texts of a conversation that was loaded again is slow.
+    """
+    count = len(prefix)
+    if not count or count > len(msgs):
+        return not count
+    if msgs[0] is not prefix[0] or msgs[count - 1] is not prefix[-1]:
+        return False
+    return (msgs if count == len(msgs) else msgs[:count]) == prefix  # slicing would touch every message

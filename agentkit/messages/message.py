@@ -37,7 +37,7 @@ from agentkit.messages.validation import (
     validated_dataclass,
 )
 
-__all__ = ["Msg", "Role", "build_part", "build_trusted", "cache_result", "get_cached", "set_cached", "starts_with"]
+__all__ = ["Msg", "Role", "build_part", "build_trusted", "cache_result", "get_cached", "set_cached"]
 
 Role: TypeAlias = Literal["user", "assistant", "system"]
 
@@ -310,20 +310,6 @@ def _scan(content: str | tuple[Block, ...], role: Role) -> int:
     if role == "system" and not features & Feature.TOOL:
         return features | Feature.SYSTEM
     return features
-
-
-def starts_with(msgs: Sequence[Msg], prefix: Sequence[Msg]) -> bool:
-    """Returns True if a conversation starts with another one.
-
-    Comparing lists of identical objects is fast. The result is False if the first or the last messages are
-    different objects, even if they are equal: comparing the texts of a conversation that was loaded again is slow.
-    """
-    count = len(prefix)
-    if not count or count > len(msgs):
-        return not count
-    if msgs[0] is not prefix[0] or msgs[count - 1] is not prefix[-1]:
-        return False
-    return (msgs if count == len(msgs) else msgs[:count]) == prefix  # slicing would touch every message
 
 
 # -- cache ----------------------------------------------------------------------------------------------------

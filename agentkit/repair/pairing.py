@@ -35,10 +35,10 @@ from typing import Literal, TypeAlias, cast
 
 from agentkit.ledger.entries import Disposition, Note
 from agentkit.ledger.ledger import Ledger
-from agentkit.ledger.provenance import NormalForm, Provenance, TracedConversation
+from agentkit.ledger.provenance import NormalForm, Provenance, TracedConversation, starts_with
 from agentkit.messages.blocks import Block, ToolResultBlock, ToolUseBlock
 from agentkit.messages.features import Feature
-from agentkit.messages.message import Msg, Role, build_part, build_trusted, starts_with
+from agentkit.messages.message import Msg, Role, build_part, build_trusted
 from agentkit.repair.matching import match_results
 from agentkit.repair.normal_form import find_normal_form
 from agentkit.repair.unmatched_results import UNMATCHED_MARK, describe_unmatched, drop_unmatched
