@@ -131,7 +131,9 @@ class OpenAIChatFormatter(FormatterBase):
             messages[-1] |= {**last_keys, **vendor.prefill}
         if self.cache_breakpoints == "auto" and capabilities.cache_breakpoints:
             vendor.mark_breakpoints(messages, legal)
-        return {"messages": messages, **write_chat_options(task)}
+        if task.tools or task.output:
+            return {"messages": messages, **write_chat_options(task)}
+        return {"messages": messages}
 
     def _message(self, msg: Msg, capabilities: Capabilities, names: Mapping[str, str] | None) -> dict[str, Any]:
         """Returns the message for a turn without tool calls.
