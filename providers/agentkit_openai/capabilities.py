@@ -1,4 +1,4 @@
-"""Capabilities of OpenAI Chat Completions, and those that rows of OpenAI-compatible vendors begin with."""
+"""Capabilities of OpenAI Chat Completions, and default capabilities of OpenAI-compatible vendors."""
 
 from __future__ import annotations
 
@@ -42,12 +42,16 @@ __all__ = [
 
 _WEB = frozenset({"http", "https"})
 
-# guides/images-vision: 1,500 pictures and 512 MB a request; the newest models refuse one of more than 30,000
-# patches of 32 x 32 pixels, and the spec an image_url of more than 20,971,520 characters.
 IMAGE_LIMITS = MediaLimits(count=1_500, pixels=29_000_000, data=20_971_000)
+"""guides/images-vision: 1,500 images and 512 MB in a request.
+
+The newest models refuse images of more than 30,000 patches of 32 x 32 pixels. The OpenAPI specification limits an
+`image_url` to 20,971,520 characters.
+"""
 FILE_LIMITS = MediaLimits(data=66_000_000, total=66_000_000)
-"""guides/file-inputs: 50 MB each and together, in base64 text."""
+"""guides/file-inputs: 50 MB for each file and for all files, here as base64 text."""
 MEDIA_TOTAL = 500_000_000
+"""Characters of base64 text in a request, below the limit of 512 MB (guides/images-vision)."""
 
 STRICT = StrictRules(
     keywords=frozenset(
@@ -61,21 +65,21 @@ STRICT = StrictRules(
     max_depth=10,
     has_output_flag=True,
 )
-"""guides/structured-outputs#supported-schemas. Other keywords, such as `maxLength`, were answered with 400."""
+"""guides/structured-outputs#supported-schemas. The API refused other keywords, such as `maxLength`."""
 
 ALLOWED_TOOLS = frozenset({"auto", "required"})
-"""The modes of a choice among some tools (SDK: ToolChoiceAllowed, ChatCompletionAllowedTools)."""
+"""Modes of a tool choice with a list of tools (openai-python: ToolChoiceAllowed, ChatCompletionAllowedTools)."""
 
 _PLACES = {
-    # By type. "Image URLs are only allowed for messages with role 'user'" (error text), and so with other media;
-    # SDK: ChatCompletionAssistantMessageParam, ChatCompletionToolMessageParam.
+    # By type. "Image URLs are only allowed for messages with role 'user'" (error text). Other media have the same
+    # rule. openai-python: ChatCompletionAssistantMessageParam, ChatCompletionToolMessageParam.
     **dict.fromkeys(("image_url", "input_audio", "file", "video_url", "video"), frozenset({"user"})),
     "refusal": frozenset({"assistant"}),
 }
 
 
 def _part_places(data: Mapping[str, Any]) -> frozenset[str]:
-    """Returns where a part may stand; one of a type that is not known here, anywhere."""
+    """Returns the turns that an opaque part may be in. A part of an unknown type may be in any turn."""
     return _PLACES.get(str(data.get("type")), frozenset({"assistant", "user", "system", "result"}))
 
 
@@ -102,7 +106,10 @@ LAYOUT = WireLayout(
     options=OptionLayout(functions=("functions",), choices=("tool_choice", "function_call")),
     cache_markers=frozenset({"cache_control", "prompt_cache_breakpoint"}),
 )
-"""SDK: ChatCompletionMessageParam; vLLM adds `audio_url` and `video_url`, DashScope `video`, `cache_control`."""
+"""Layout of messages (openai-python: ChatCompletionMessageParam) and of the parts that vendors add.
+
+vLLM adds `audio_url` and `video_url`, DashScope `video` and `cache_control`.
+"""
 
 CHAT = Capabilities(
     name="OpenAI Chat Completions",
@@ -124,14 +131,14 @@ CHAT = Capabilities(
     ),
     media=MediaCapabilities(
         image=MediaRule(types=media_types("image", "png jpeg webp gif"), schemes=_WEB, limits=IMAGE_LIMITS),
-        audio_by_id=True,  # guides/audio: "a previous audio response" is named by its id
-        # guides/file-inputs: PDF only, no URL form
+        audio_by_id=True,  # guides/audio: requests name "a previous audio response" by its id
+        # guides/file-inputs: only PDF, and no URLs
         document=MediaRule(types=frozenset({"application/pdf"}), limits=FILE_LIMITS),
         total=MEDIA_TOTAL,
     ),
-    thinking=ThinkingCapabilities(mode="never"),  # it neither returns reasoning nor takes it back (API reference)
+    thinking=ThinkingCapabilities(mode="never"),  # replies and requests have no reasoning (API reference)
     opaque=OpaqueCapabilities(
-        is_reply_data=lambda data: "type" not in data,  # what stands beside the content; every part has a type
+        is_reply_data=lambda data: "type" not in data,  # keys of a message; each content part has a type
         places=_part_places,
         passthrough_keys={
             "text": frozenset({"role", "refusal", "type", MESSAGE_KEYS}),
@@ -143,17 +150,17 @@ CHAT = Capabilities(
         },
     ),
 )
-"""What all current models of api.openai.com take. Audio is refused by all but the audio models (recorded 400)."""
+"""Rules of all current models of api.openai.com. Only audio models accept audio (recorded error)."""
 
 VENDOR_KEYS = {
     **CHAT.opaque.passthrough_keys,
     "text": frozenset({"refusal", "type", MESSAGE_KEYS}),
     "tool_use": frozenset({MESSAGE_KEYS}),
 }
-"""Passthrough keys that vendors accept. Unlike OpenAI, they have neither developer messages nor custom tools."""
+"""Passthrough keys of vendors. Unlike OpenAI, vendors have no developer messages and no custom tools."""
 
 CLOSED_KEYS = {"image": frozenset({"detail"}), "document": frozenset({"title", "filename"})}
-"""Passthrough keys for APIs that refuse messages with keys of their own."""
+"""Passthrough keys of APIs that refuse unknown keys in messages."""
 
 VENDOR_CHAT = CHAT.override(
     {
@@ -169,23 +176,23 @@ VENDOR_CHAT = CHAT.override(
 
 TEMPLATE_CHAT = VENDOR_CHAT.override(
     {
-        # a string template joins the parts of a message by line breaks (vLLM's docs)
+        # templates for strings join the parts of a message with line breaks (vLLM's docs)
         "turns.text_joining": "glued",
-        "turns.late_system": "line",  # several templates take one system message, first
+        "turns.late_system": "line",  # several templates accept only one system message, at the start
         "turns.one_system": True,
         "turns.merge": True,
         "turns.first_user": True,
         "turns.needs_user": True,
-        # Mistral's and Gemma's: "Conversation roles must alternate", results being no turn
+        # templates of Mistral and Gemma: "Conversation roles must alternate"; results are not turns
         "turns.alternate": True,
-        # Mistral's and the Hugging Face templates demand exactly nine letters or digits; the others take any id
+        # templates of Mistral and Hugging Face require nine letters or digits; other templates accept any id
         "tools.call_ids": NameRule(pattern=r"[A-Za-z0-9]{9}", limit=9),
     }
 )
-"""Capabilities of a server whose model has the strictest of the common chat templates."""
+"""Capabilities for servers with chat templates. They satisfy the strictest of the common templates."""
 
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
-"""`input_audio.format` by media type (SDK: ChatCompletionContentPartInputAudioParam)."""
+"""`input_audio.format` by media type (openai-python: ChatCompletionContentPartInputAudioParam)."""
 
 CHAT_FACTS = (
     ModelFact(

@@ -1,7 +1,14 @@
 """`OpenAICompatible`: a vendor whose API is OpenAI Chat Completions, as one row of facts.
 
-A row makes a whole provider: both formatters, the stream parser, the endpoint, and the loader of logs. A vendor
-therefore needs no code unless an API differs in a way that no attribute describes.
+A row is enough for a complete provider: formatters, stream parser, endpoint and loader of logs. A vendor needs
+code only for differences that no attribute describes.
+
+Example:
+    >>> from agentkit_openai import TEMPLATE_CHAT >>> capabilities = TEMPLATE_CHAT.override({"name": "Demo",
+    "issuer": "demo", "wire": "demo"}) >>> row = OpenAICompatible( ...     name="demo", title="Demo",
+    capabilities=capabilities, address="http://localhost:9000/v1", keyless="none" ... ) >>> row.provider().name
+    'demo'
+
 """
 
 from __future__ import annotations
@@ -49,28 +56,29 @@ class OpenAICompatible:
     Attributes:
         name: Provider name, as in `load_provider("NAME")` and `ChatModel("NAME:MODEL")`.
         title: Vendor name that the names of the formatter classes begin with, such as `DeepSeek`.
-        capabilities: What the vendor's API accepts. The issuer of opaque state is part of them.
+        capabilities: Rules of the vendor's API. They include the issuer of opaque state.
         facts: Facts about single models.
-        models: Regular expression for the beginning of the vendor's model names. None: the names show no vendor.
+        models: Regular expression that matches the beginning of the vendor's model names. None: the names do not
+            show the vendor.
         address: Base URL of the API. None: the SDK's own, unless `address_variable` is set.
         address_variable: Environment variable with another base URL.
-        address_path: Path that the base URL in `address_variable` lacks.
+        address_path: Path to append to the URL in `address_variable`.
         needs_address: True if there is no default address, so that users must pass `base_url`.
         key: Environment variable with the API key. None: the SDK's own.
-        keyless: Text that is sent as the key if no key is set. None: a missing key is an error.
+        keyless: Key that is sent if no key is set. None: a missing key is an error.
         max_tokens: Request parameter that limits the tokens of a reply.
         stream_usage: True if a streamed request must ask for token usage (`stream_options`).
-        stream_only: Pattern of the error text with which a model refuses all but streamed requests.
-        reasoning_field: Message key under which reasoning is sent back. None: reasoning is not sent in a key.
-        reasoning_fields: Reply keys with reasoning. The first with text is read.
-        reasoning_always: True if each assistant turn carries `reasoning_field`, with an empty text if need be.
-        reasoning_parts: True if reasoning is written as content parts of the type `thinking`, before the text.
-        reasoning_details: True if replies carry `reasoning_details`, a list to send back unchanged.
+        stream_only: Pattern of the error text of models that accept only streamed requests.
+        reasoning_field: Message key in which reasoning is sent back. None: reasoning is not sent in a key.
+        reasoning_fields: Keys of replies that may contain reasoning. The first key with text is read.
+        reasoning_always: True if each assistant message needs `reasoning_field`, even with an empty text.
+        reasoning_parts: True if reasoning is in content parts of the type `thinking`, before the text.
+        reasoning_details: True if replies have `reasoning_details`, a list that must be sent back unchanged.
         empty_content: Content of an assistant turn that has tool calls and no text.
-        developer_role: True if the API has the role `developer`. Other APIs get such messages as system messages.
+        developer_role: True if the API has the role `developer`. For other APIs, the role becomes `system`.
         custom_tools: True if the API has custom tools, whose input is text.
-        last_keys: Keys that only the last message may have, for models that continue its text.
-        prefill: Keys that the last message must have if it is the assistant's.
+        last_keys: Keys that only the last message may have. They ask the model to continue its text.
+        prefill: Keys that the last message must have if it is an assistant message.
         media_parts: Writers of content parts by media kind, where the vendor's parts differ from OpenAI's.
         testing: Module with the fake service of the vendor, for `agentkit.testing.LoopbackServer`.
         mark_breakpoints: Writer of the markers for the vendor's prompt cache.
@@ -108,7 +116,7 @@ class OpenAICompatible:
 
     @property
     def issuer(self) -> str:
-        """System name on opaque state of this vendor's replies."""
+        """Issuer of the opaque state in this vendor's replies."""
         return self.capabilities.issuer or self.name
 
     @property
@@ -122,22 +130,22 @@ class OpenAICompatible:
         return _parser(self)
 
     def parse_response(self, reply: object, **options: Unpack[ParserOptions]) -> Msg:
-        """Parses a whole reply of the vendor as a message.
+        """Parses a complete reply of the vendor as a message.
 
         Args:
             reply: The SDK's object, its dict, or JSON text.
             options: See `ParserOptions`.
 
         Raises:
-            MessageError: The value is no reply, or it is an error of the vendor's.
+            MessageError: The value is not a reply, or it is an error.
         """
         return self.parser.parse_response(reply, **options)
 
     def load_native(self, log: object) -> list[Msg]:
-        """Loads the messages of a log: a list of native messages, or a whole request.
+        """Loads the messages of a log: a list of native messages, or a complete request.
 
         Raises:
-            MessageError: The value is no such log.
+            MessageError: The value is not a log of Chat Completions.
         """
         from agentkit_openai.logs import load_chat
 
@@ -151,8 +159,8 @@ class OpenAICompatible:
         """Returns the provider that this row describes.
 
         Args:
-            chat_formatter: Formatter class with this row as its `vendor`. None: a class made of the row.
-            multi_agent_formatter: Subclass of it for many agents. None: a class made of the row.
+            chat_formatter: Formatter class with this row as its `vendor`. None: a new class.
+            multi_agent_formatter: Subclass of it for many agents. None: a new class.
         """
         from agentkit_openai.convert import OpenAIChatFormatter
         from agentkit_openai.endpoint import OpenAIChatEndpoint
@@ -199,4 +207,4 @@ OPENAI = OpenAICompatible(
     developer_role=True,
     custom_tools=True,
 )
-"""OpenAI's own API, as the vendor that all others differ from."""
+"""Row of OpenAI. All attributes of other rows describe differences from it or from the defaults."""

@@ -42,7 +42,8 @@ class OpenAITokenCounter(RemoteTokenCounter):
 
         Raises:
             InputError: The request has no `input`.
-            ModelError: The call of the endpoint failed.
+            ModelError: The reply has no token count.
+            Exception: Any error of the SDK.
         """
         if "input" not in request:
             advice = "Use TiktokenCounter for Chat Completions."

@@ -1,8 +1,8 @@
 """Rows of OpenAI-compatible vendors that need no package.
 
 Each row is a provider: `ChatModel("mistral:mistral-large-latest")`. All requests go out through the openai SDK, so
-the extra is `openai`. To add a vendor, add a row here and an entry point in pyproject.toml. The source and date
-of each fact are beside it; "read" is the date on which a document without a date was read.
+the extra is `openai`. To add a vendor, add a row here and an entry point in pyproject.toml. Each fact has its
+source and date in a comment. "Read" is the date of reading, for documents without a date.
 """
 
 from __future__ import annotations
@@ -102,12 +102,12 @@ AZURE = OpenAICompatible(
             # openai-python#2826 (2026-01-19): "This model does not support file content types", so no documents
         }
     ),
-    # A model is the name of a deployment, which users choose freely: it says nothing about the model.
+    # The model in a request is the name of a deployment. Users choose it freely, so it does not show the model.
     address_variable="AZURE_OPENAI_ENDPOINT",
     address_path="/openai/v1/",
     needs_address=True,
     key="AZURE_OPENAI_API_KEY",
-    max_tokens="max_completion_tokens",  # how-to/reasoning: reasoning models take no other
+    max_tokens="max_completion_tokens",  # how-to/reasoning: the only parameter that reasoning models accept
     testing=_TESTING,
 )
 
@@ -218,10 +218,11 @@ COMPATIBLE = OpenAICompatible(
     reasoning_parts=True,  # read only: the capabilities send no thinking back
     testing=_TESTING,
 )
-"""Any other server, in the shape that the strictest servers accept.
+"""Row for any other server. Its requests satisfy the strictest servers.
 
-`ChatModel("compatible:MODEL", client_options={"base_url": "http://localhost:1234/v1"})`. Reasoning is read in
-every known place, and never sent back. `model_rules` declares what the chat template of a model accepts.
+Example: `ChatModel("compatible:MODEL", client_options={"base_url": "http://localhost:1234/v1"})`. Reasoning is
+read from all keys and parts that servers use, and is never sent back. `model_rules` declares what the chat
+template of a model accepts.
 """
 
 AZURE_PROVIDER = AZURE.provider()

@@ -1,4 +1,4 @@
-"""vLLM's own count."""
+"""Token counts of a vLLM server."""
 
 from __future__ import annotations
 
@@ -16,18 +16,27 @@ from agentkit_openai import CHAT
 
 __all__ = ["VLLMTokenCounter"]
 
-_MEDIA = frozenset({"image_url", "audio_url", "video_url", "input_audio"})
+_MEDIA_TYPES = frozenset({"image_url", "audio_url", "video_url", "input_audio"})
 _REASON = "the endpoint counts text only: media are estimated"
 
 
 class VLLMTokenCounter(RemoteTokenCounter):
-    """`VLLMTokenCounter(client.post, model=…)`, with `client = AsyncOpenAI(base_url="http://…/v1")`.
+    """Token counter that asks a vLLM server.
 
-    url   the endpoint; by default `/tokenize` at the root of the client's server (vLLM's docs)
+    Example: `VLLMTokenCounter(client.post, model=…)`, with `client = AsyncOpenAI(base_url="http://…/v1")`.
 
-    The server renders its chat template, tools included, and counts: exact for text. What media become inside
-    the model it does not say: they are left out and estimated. Tools count under `tool_choice="none"` too, as the
-    server shows them to the model then, unless it runs with `--exclude-tools-when-tool-choice-none`.
+    The server renders its chat template with all tools and counts the tokens. The count of text is exact. The
+    server does not count the tokens of media, so these are estimated. It also renders tools with
+    `tool_choice="none"`, unless it runs with `--exclude-tools-when-tool-choice-none`.
+
+    Args:
+        call: Method `post` of an async client of the openai SDK.
+        model: Name of the model.
+        url: URL of the endpoint. None: `/tokenize` at the root of the client's server (vLLM's docs).
+        local: Counter that estimates media. None: an estimate by characters.
+
+    Raises:
+        OptionError: An option has an invalid value, or there is no `url` and `call` belongs to no client.
     """
 
     layout: ClassVar[WireLayout] = CHAT.layout
@@ -41,42 +50,50 @@ class VLLMTokenCounter(RemoteTokenCounter):
         local: LocalTokenCounter | None = None,
     ) -> None:
         super().__init__(call, model=model, local=local)
-        self.url = url or _endpoint(call)
+        self.url = url or _find_endpoint(call)
 
     async def count(self, request: Mapping[str, Any]) -> TokenCount:
-        """The prompt tokens of `chat.completions.create(**request)`."""
-        left_out: list[Any] = []
+        """Returns the prompt tokens of `chat.completions.create(**request)`.
+
+        Raises:
+            InputError: The request has no `messages`.
+            ModelError: The reply has no token count.
+            Exception: Any error of the SDK.
+        """
+        media: list[Any] = []
         extra = cast("dict[str, Any]", request.get("extra_body") or {})
         body: dict[str, Any] = {
             "model": self.model,
-            "messages": [_message(message, left_out) for message in self.part(request, "messages")],
+            "messages": [_remove_media(message, media) for message in self.part(request, "messages")],
             "add_generation_prompt": extra.get("add_generation_prompt", True),
         }
-        if request.get("tools"):  # under tool_choice "none" too: the server renders them in any case
+        if request.get("tools"):
             body["tools"] = request["tools"]
         if extra.get("chat_template_kwargs"):
             body["chat_template_kwargs"] = extra["chat_template_kwargs"]
-        answer = await self.ask(self.url, cast_to=object, body=body)
-        return TokenCount(
-            self.read_count(answer, "count") + await self.estimate(left_out), [_REASON] * bool(left_out)
-        )
+        reply = await self.ask(self.url, cast_to=object, body=body)
+        tokens = self.read_count(reply, "count") + await self.estimate(media)
+        return TokenCount(tokens, [_REASON] * bool(media))
 
 
-def _endpoint(call: Callable[..., Any]) -> str:
-    """`/tokenize` beside the `/v1` of the client that the method is bound to."""
-    base = getattr(getattr(call, "__self__", None), "base_url", None)
-    if base is None:
-        raise OptionError("url", "the method belongs to no client with a `base_url`", "Pass url=.")
-    return f"{str(base).rstrip('/').removesuffix('/v1')}/tokenize"
+def _find_endpoint(call: Callable[..., Any]) -> str:
+    """Returns the URL of `/tokenize` on the server of the client that a method belongs to."""
+    base_url = getattr(getattr(call, "__self__", None), "base_url", None)
+    if base_url is None:
+        reason = "unknown, because `call` is not a method of a client with a `base_url`"
+        raise OptionError("url", reason, "Pass url='http://HOST/tokenize'.")
+    return f"{str(base_url).rstrip('/').removesuffix('/v1')}/tokenize"
 
 
-def _message(message: Mapping[str, Any], left_out: list[Any]) -> Mapping[str, Any]:
-    """The message without its media, which go into `left_out`."""
+def _remove_media(message: Mapping[str, Any], media: list[Any]) -> Mapping[str, Any]:
+    """Returns a message without its media parts, which are appended to `media`."""
     content = message.get("content")
     if not isinstance(content, list):
         return message
     parts = cast("list[dict[str, Any]]", content)
-    media = [part for part in parts if part.get("type") in _MEDIA]
-    left_out.extend(media)
-    kept = [part for part in parts if part.get("type") not in _MEDIA] or [{"type": "text", "text": ""}]
-    return {**message, "content": kept} if media else message
+    media_parts = [part for part in parts if part.get("type") in _MEDIA_TYPES]
+    if not media_parts:
+        return message
+    media.extend(media_parts)
+    other_parts = [part for part in parts if part.get("type") not in _MEDIA_TYPES]
+    return {**message, "content": other_parts or [{"type": "text", "text": ""}]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from agentkit.provider_kit import (
@@ -67,7 +68,7 @@ def reasoning_item(block: ThinkingBlock, id: str) -> dict[str, Any]:
     """
     state = block.state
     assert state is not None
-    fields = get_state_fields(state)
+    fields: Mapping[str, Any] = get_state_fields(state)
     if fields and reasoning_text({"summary": _write_summary(block.thinking), **fields}) != block.thinking:
         fields = {}
     item: dict[str, Any] = {

@@ -32,9 +32,9 @@ __all__ = ["LAYOUT", "OUTPUT_FIELDS", "RESPONSES", "RESPONSES_FACTS"]
 _WEB = frozenset({"http", "https"})
 
 OUTPUT_FIELDS = ("caller", "name", "namespace")
-"""Keys with which a result goes back, in the state of its first text (SDK: FunctionCallOutput)."""
+"""Keys of a tool result that are sent back, in the state of its first text (openai-python: FunctionCallOutput)."""
 
-# guides/file-inputs, api-mode=responses: PDF, word processing, slides, sheets, text and code.
+# guides/file-inputs, api-mode=responses: PDF, documents of office programs, text and code.
 _FILES = frozenset(
     {
         "application/pdf",
@@ -68,7 +68,7 @@ LAYOUT = WireLayout(
     cache_markers=frozenset({"prompt_cache_breakpoint"}),
     digest_turn=split_stored_item,
 )
-"""SDK: ResponseInputItemParam. `result` is the image of an `image_generation_call`."""
+"""Layout of items (openai-python: ResponseInputItemParam). `result` is the image of an `image_generation_call`."""
 
 RESPONSES = Capabilities(
     name="OpenAI Responses",
@@ -97,10 +97,10 @@ RESPONSES = Capabilities(
     ),
     thinking=ThinkingCapabilities(
         mode="signed",
-        binds_prefix=True,  # gpt-6.2 removes reasoning behind an edited prefix without a word (guides/reasoning)
+        binds_prefix=True,  # gpt-6.2 silently removes reasoning after a changed prefix (guides/reasoning)
         required_proof=frozenset(
             {"encrypted_content"}
-        ),  # an id alone is a 404 under store=false (guides/reasoning)
+        ),  # with store=false, an id alone leads to status 404 (guides/reasoning)
     ),
     opaque=OpaqueCapabilities(
         is_reply_data=lambda data: (
@@ -113,7 +113,7 @@ RESPONSES = Capabilities(
             "text": frozenset({"role", "refusal", "type", "phase", *OUTPUT_FIELDS}),
             "tool_use": frozenset({"type", *CALL_FIELDS}),
             "image": frozenset({"detail", IMAGE_CALL}),
-            "document": frozenset({"title", "detail", "filename"}),  # a file by its URL has no name
+            "document": frozenset({"title", "detail", "filename"}),  # only files without a URL have a name
         },
     ),
 )
