@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -167,6 +168,10 @@ _ONE_LOOP_FOLDERS: Final = frozenset(
 )
 """Folders whose tests on the second event loop are part of the full matrix (marker `sdk`)."""
 _SDK_MODULES: Final = frozenset({"test_clouds", "test_credentials"})
+_VENDORS: Final = frozenset({"dashscope-compatible", "deepseek", "vllm"})
+"""Providers that are rows of facts on the Chat Completions endpoint."""
+_VENDOR_MODULES: Final = frozenset({"test_calling", "test_through_sdks"})
+"""Modules whose tests of these vendors repeat those of OpenAI (marker `sdk`)."""
 _TESTS: Final = Path(__file__).parent
 
 
@@ -185,11 +190,17 @@ def _path_markers(path: Path) -> tuple[str, ...]:
 
 
 def _markers(item: pytest.Item) -> Iterator[str]:
-    """Yields the markers of a test: by its folder, its module, and its event loop."""
+    """Yields the markers of a test: by its folder, its module, its event loop, and its provider."""
     yield from _path_markers(item.path)
     parameters = getattr(getattr(item, "callspec", None), "params", {})
-    if parameters.get("anyio_backend") == "trio" and _folder(item.path) in _ONE_LOOP_FOLDERS:
+    is_second_loop = parameters.get("anyio_backend") == "trio" and _folder(item.path) in _ONE_LOOP_FOLDERS
+    is_vendor = item.path.stem in _VENDOR_MODULES and _is_about_vendor(parameters.values())
+    if is_second_loop or is_vendor:
         yield "sdk"
+
+
+def _is_about_vendor(parameters: Iterable[object]) -> bool:
+    return any(isinstance(value, str) and value in _VENDORS for value in parameters)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -208,11 +219,6 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Exempts collected tests and imported packages from garbage collection: a pass over them takes 0.3 s."""
+    import_module("hypothesis")  # asks the garbage collector for referrers when it is imported
     gc.collect()
     gc.freeze()
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionfinish() -> None:
-    """Undoes the exemption: hypothesis asks the garbage collector for referrers where it is imported last."""
-    gc.unfreeze()

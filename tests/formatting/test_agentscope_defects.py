@@ -838,13 +838,17 @@ def test_d37_no_warning_is_logged_or_raised(
     assert "msgs[30].content[0]" in [entry.place for entry in plan.ledger.entries]
 
 
+_OTHER_PACKAGES: Final = ("anthropic", "dashscope", "deepseek", "gemini", "ollama", "vllm")
 HEAVY: Final = (
     *("openai", "anthropic", "google.genai", "ollama", "dashscope", "httpx", "httpx2", "aiohttp"),
     *("numpy", "typer", "rich", "jinja2", "tiktoken", "requests", "sqlalchemy"),
 )
 
 
-@pytest.mark.parametrize("package", ["anthropic", "dashscope", "deepseek", "gemini", "ollama", "openai", "vllm"])
+@pytest.mark.parametrize(
+    "package",
+    ["openai", *(pytest.param(name, marks=pytest.mark.slow) for name in _OTHER_PACKAGES)],
+)
 def test_d38_formatting_loads_no_sdk_and_no_heavy_package(package: str) -> None:
     """The import took seconds and 125 MB; here neither import nor formatting loads an SDK or numpy."""
     program = (

@@ -605,19 +605,22 @@ async def test_a_generator_without_end_is_an_error() -> None:
 
 
 async def test_a_generator_stops_when_its_call_is_canceled() -> None:
-    stopped = threading.Event()
+    started, stopped = threading.Event(), threading.Event()
 
     def forever() -> Iterator[int]:
         try:
             while True:
+                started.set()
                 yield 1
                 time.sleep(0.001)
         finally:
             stopped.set()
 
-    with anyio.move_on_after(0.05) as scope:
-        await _run(forever)
-    assert scope.cancelled_caught
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_run, forever)
+        assert await anyio.to_thread.run_sync(started.wait, 10)
+        tasks.cancel_scope.cancel()
+    assert tasks.cancel_scope.cancelled_caught
     assert await anyio.to_thread.run_sync(stopped.wait, 10)
 
 

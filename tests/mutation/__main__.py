@@ -1,0 +1,144 @@
+"""Command: `python -m tests.mutation --count 100`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from tests.mutation.mutants import Mutant, find_mutants
+from tests.mutation.stages import MUTATED, get_stages
+from tests.mutation.workspace import TestRun, Workspace, preload_packages
+
+_ROOT: Final = Path(__file__).parents[2]
+_EQUIVALENT: Final = Path(__file__).with_name("equivalent.json")
+_KEYS: Final = ("path", "function", "operator", "before", "after")
+
+
+def main() -> int:
+    """Runs the command. Returns 1 if too few of the mutants that change behavior are found."""
+    options = _parse_options()
+    mutants = sample_mutants(options.folders, options.count, options.seed)
+    if options.list:
+        for mutant in mutants:
+            print(_describe(asdict(mutant)))
+        return 0
+    record = Path(options.record) if options.record else Path(tempfile.mkdtemp()) / "mutants.jsonl"
+    waiting = _get_waiting(mutants, record, options.stages)
+    if waiting:
+        preload_packages()
+        _check_unchanged(options)
+        _run_jobs(waiting, record, options)
+    rows = _read(record)
+    return _report([rows[key] for mutant in mutants if (key := _key(asdict(mutant))) in rows])
+
+
+def _parse_options() -> Any:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="Run the tests on mutants.")
+    parser.add_argument("folders", nargs="*", default=MUTATED, help="Packages or modules to change.")
+    parser.add_argument("--count", type=int, default=100, help="Mutants to sample.")
+    parser.add_argument("--seed", type=int, default=0, help="Seed of the sample.")
+    parser.add_argument("--jobs", type=int, default=1, help="Processes.")
+    parser.add_argument("--stages", type=int, default=3, help="Groups of tests to run, of three.")
+    parser.add_argument("--seconds", type=float, default=600, help="Time limit of one group of tests.")
+    parser.add_argument("--record", help="File of results. Mutants that it contains are not run again.")
+    parser.add_argument("--unchecked", action="store_true", help="Skip the run on the unchanged tree.")
+    parser.add_argument("--list", action="store_true", help="Print the sample, and run nothing.")
+    return parser.parse_args()
+
+
+def sample_mutants(folders: Sequence[str], count: int, seed: int) -> list[Mutant]:
+    """Returns a random sample of the mutants in folders or modules, without those listed as equivalent."""
+    listed = {_key(row) for row in json.loads(_EQUIVALENT.read_text("utf-8"))}
+    mutants = [mutant for mutant in find_mutants(_ROOT, tuple(folders)) if _key(asdict(mutant)) not in listed]
+    return random.Random(seed).sample(mutants, min(count, len(mutants)))
+
+
+def _get_waiting(mutants: Sequence[Mutant], record: Path, stages: int) -> list[tuple[Mutant, int]]:
+    """Returns the mutants to run, each with the number of stages that it has survived already."""
+    rows = _read(record)
+    waiting: list[tuple[Mutant, int]] = []
+    for mutant in mutants:
+        row = rows.get(_key(asdict(mutant)), {"found": False, "stages": 0})
+        if not row["found"] and row["stages"] < stages:
+            waiting.append((mutant, row["stages"]))
+    return waiting
+
+
+def _key(row: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in _KEYS)
+
+
+def _check_unchanged(options: Any) -> None:
+    """Exits if the tests fail on the unchanged tree: then no failure says anything about a mutant."""
+    if options.unchecked:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = Workspace(_ROOT, Path(folder))
+        for stage in get_stages("agentkit/legalize", workspace.root)[: options.stages]:
+            run = workspace.run_tests(stage, options.seconds)
+            if run.is_failed:
+                sys.exit(f"the unchanged tree fails: {run.failure}")
+
+
+def _run_jobs(mutants: Sequence[tuple[Mutant, int]], record: Path, options: Any) -> None:
+    processes: list[int] = []
+    for number in range(options.jobs):
+        process = os.fork()
+        if not process:
+            try:
+                _run_job(mutants[number :: options.jobs], record, options)
+            finally:
+                os._exit(0)
+        processes.append(process)
+    for process in processes:
+        os.waitpid(process, 0)
+
+
+def _run_job(mutants: Sequence[tuple[Mutant, int]], record: Path, options: Any) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = Workspace(_ROOT, Path(folder))
+        for mutant, survived in mutants:
+            diff = mutant.diff((workspace.root / mutant.path).read_text("utf-8"))
+            stages = get_stages(mutant.path, workspace.root)[survived : options.stages]
+            run = workspace.run_mutant(mutant, stages, options.seconds)
+            outcome = {"found": run.is_failed, "failure": run.failure, "stages": options.stages}
+            row = {**asdict(mutant), "diff": diff, **outcome}
+            with record.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+            print(f"{_outcome(run):8} {_describe(row)}  {run.failure[:90]}", flush=True)
+
+
+def _outcome(run: TestRun) -> str:
+    return "found" if run.is_failed else "SURVIVED"
+
+
+def _describe(row: dict[str, Any]) -> str:
+    return f"{row['path']}:{row['line']} {row['operator']}"
+
+
+def _read(record: Path) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Returns the last result of each mutant."""
+    lines = record.read_text("utf-8").splitlines() if record.exists() else []
+    return {_key(row): row for row in map(json.loads, lines)}
+
+
+def _report(rows: list[dict[str, Any]]) -> int:
+    survivors = [row for row in rows if not row["found"]]
+    for row in survivors:
+        print(f"\n{_describe(row)} in {row['function']}\n{row['diff']}")
+    found = len(rows) - len(survivors)
+    share = found / len(rows) if rows else 1.0
+    print(f"\n{found} of {len(rows)} mutants found: {share:.1%}")
+    return int(share < 0.97)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
